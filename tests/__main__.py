@@ -1,0 +1,33 @@
+"""Every check of the project: format, lint, types, layers, README, tests. `python -m tests`."""
+
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+CHECKS = (
+    "ruff format --check .",
+    "ruff check .",
+    "mypy",
+    "lint-imports",
+    "cog --check README.md",
+    'pytest -q -n auto -m "not slow"',
+)
+
+
+def main() -> int:
+    """Run the checks in order; stop at the first that fails."""
+    for check in CHECKS:
+        sys.stdout.write(f"· {check}\n")
+        sys.stdout.flush()
+        program, *arguments = shlex.split(check)
+        code = subprocess.call([Path(sys.executable).with_name(program), *arguments], cwd=ROOT)
+        if code:
+            sys.stdout.write(f"failed: {check}\n")
+            return code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
