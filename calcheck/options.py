@@ -1,0 +1,155 @@
+"""Options as fields of dataclasses: declared once, spelled and parsed by one rule everywhere."""
+
+from __future__ import annotations
+
+import math
+import types
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from calcheck.errors import OptionError
+
+
+def option(default: Any, text: str, *, metavar: str | None = None, short: str | None = None) -> Any:
+    """Declare a field of a dataclass as an option.
+
+    Parameters
+    ----------
+    default : Any
+        What holds if the user says nothing.
+    text : str
+        Help, one or two sentences.
+    metavar : str, optional
+        What help calls the value, where its type does not say enough.
+    short : str, optional
+        A second, short flag: ``"-o"``.
+    """
+    return field(default=default, metadata={"help": text, "metavar": metavar, "short": short})
+
+
+@dataclass(frozen=True)
+class Option:
+    """One field of a dataclass as an option.
+
+    Parameters
+    ----------
+    field : str
+        The field's name.
+    hint : Any
+        Its type.
+    default : Any
+        What holds if the user says nothing; None where that depends on the data.
+    help : str
+        What it does.
+    metavar : str
+        What help calls the value.
+    short : str or None
+        A second, short flag.
+    """
+
+    field: str
+    hint: Any
+    default: Any
+    help: str
+    metavar: str
+    short: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The option's name in reports; a trailing underscore keeps a field from being a Python keyword."""
+        return self.field.rstrip("_")
+
+    @property
+    def flag(self) -> str:
+        """The option on the command line."""
+        return "--" + self.name.replace("_", "-")
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """All spellings of the option on the command line."""
+        return (self.flag, self.short) if self.short else (self.flag,)
+
+    def parse(self, text: str) -> Any:
+        """Read a value.
+
+        Raises
+        ------
+        OptionError
+            The text is no value of the option's type.
+        """
+        for kind in _kinds(self.hint):
+            try:
+                return _parse(text, kind)
+            except ValueError:
+                continue
+        msg = f"{self.flag} takes {_in_words(self.hint)}, got {text!r}"
+        raise OptionError(msg)
+
+
+def options_of(owner: type[Any]) -> tuple[Option, ...]:
+    """List the options that a dataclass declares, in order.
+
+    Examples
+    --------
+    >>> @dataclass
+    ... class Example:
+    ...     lambda_: float = option(0.1, "Regulariser.")
+    >>> [(found.name, found.flag, found.parse("2")) for found in options_of(Example)]
+    [('lambda', '--lambda', 2.0)]
+    """
+    hints = get_type_hints(owner)
+    found = []
+    for declared in fields(owner):
+        hint, metadata = hints[declared.name], declared.metadata
+        default = None if declared.default is MISSING else declared.default
+        metavar = metadata.get("metavar") or _metavar(hint)
+        found.append(Option(declared.name, hint, default, metadata.get("help", ""), metavar, metadata.get("short")))
+    return tuple(found)
+
+
+def require_positive_option(name: str, value: float | None) -> None:
+    """Raise unless an option is absent or a positive, finite number.
+
+    Raises
+    ------
+    OptionError
+        It is something else.
+    """
+    if value is not None and not 0 < value < math.inf:
+        msg = f"{name} must be a positive number, got {value}"
+        raise OptionError(msg)
+
+
+def choices_of(hint: Any) -> tuple[str, ...]:
+    """List the words that a type admits."""
+    return tuple(word for kind in _kinds(hint) if get_origin(kind) is Literal for word in get_args(kind))
+
+
+def _kinds(hint: Any) -> tuple[Any, ...]:
+    """Take a union apart, without None."""
+    if get_origin(hint) in (Union, types.UnionType):
+        return tuple(kind for kind in get_args(hint) if kind is not type(None))
+    return (hint,)
+
+
+def _parse(text: str, kind: Any) -> Any:
+    if get_origin(kind) is Literal:
+        if text not in get_args(kind):
+            raise ValueError(text)
+        return text
+    value = kind(text)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(text)
+    return value
+
+
+def _metavar(hint: Any) -> str:
+    words = {int: "INT", float: "FLOAT", str: "TEXT"}
+    parts = [word for kind in _kinds(hint) if (word := words.get(kind))]
+    return "|".join([*parts, *choices_of(hint)])
+
+
+def _in_words(hint: Any) -> str:
+    words = {int: "a whole number", float: "a number", str: "text"}
+    parts = [word for kind in _kinds(hint) if (word := words.get(kind))]
+    return " or ".join([*parts, *([f"one of {', '.join(choices_of(hint))}"] if choices_of(hint) else [])])
