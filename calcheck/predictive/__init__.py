@@ -1,0 +1,22 @@
+"""Predictive distributions: one family a file, and the conventions in which the field writes them."""
+
+from calcheck.predictive import double_poisson, gaussian, nbinom, poisson
+from calcheck.predictive.base import Convention, Predictive
+from calcheck.predictive.gaussian import Gaussian
+from calcheck.predictive.independent import Independent
+from calcheck.predictive.samples import Samples
+
+__all__ = ["CONVENTIONS", "FAMILIES", "Convention", "Gaussian", "Independent", "Predictive", "Samples"]
+
+CONVENTIONS: dict[str, Convention] = {
+    convention.spelling: convention
+    for module in (gaussian, poisson, nbinom, double_poisson)
+    for convention in module.CONVENTIONS
+}
+"""Every way to describe distributions by parameters, by its spelling in ``--dist``."""
+
+FAMILIES: dict[str, tuple[Convention, ...]] = {
+    family: tuple(convention for convention in CONVENTIONS.values() if convention.family == family)
+    for family in dict.fromkeys(convention.family for convention in CONVENTIONS.values())
+}
+"""The conventions of each family, by its name."""

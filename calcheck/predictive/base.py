@@ -1,0 +1,127 @@
+"""What every family of predictive distributions offers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.random import Generator
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Predictive(ABC):
+    """A batch of n predictive distributions of one family.
+
+    The fields of a family are its parameters: arrays whose first axis counts the n rows.
+    Units are those of the targets unless a parameter says otherwise.
+    """
+
+    family: ClassVar[str]
+    discrete: ClassVar[bool] = False
+
+    def __len__(self) -> int:
+        """Count the distributions, n."""
+        return len(getattr(self, fields(self)[0].name))
+
+    @property
+    def targets(self) -> int:
+        """How many target columns one distribution is about."""
+        return 1
+
+    def take(self, rows: NDArray[np.intp] | slice) -> Self:
+        """Select rows, in the order given."""
+        taken = {field.name: getattr(self, field.name)[rows] for field in fields(self)}
+        return replace(self, **taken)
+
+    def join(self, others: list[Self]) -> Self:
+        """Append the rows of others of the same family."""
+        parts = [self, *others]
+        joined = {field.name: np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(self)}
+        return replace(self, **joined)
+
+    @abstractmethod
+    def mean(self) -> NDArray[np.float64]:
+        """Return the means, (n,)."""
+
+    @abstractmethod
+    def std(self) -> NDArray[np.float64]:
+        """Return the standard deviations, (n,)."""
+
+    @abstractmethod
+    def cdf(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return P(Y_i <= y_i), (n,), in [0, 1]."""
+
+    @abstractmethod
+    def cdf_left(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return P(Y_i < y_i), (n,), in [0, 1]; less than :meth:`cdf` where Y_i has a mass at y_i."""
+
+    @abstractmethod
+    def quantile(self, p: float) -> NDArray[np.float64]:
+        """Return the smallest y with P(Y_i <= y) >= p, (n,), for 0 < p < 1."""
+
+    @abstractmethod
+    def sample(self, rng: Generator, size: int) -> NDArray[np.float64]:
+        """Draw ``size`` values from each distribution, (n, size)."""
+
+    @abstractmethod
+    def kernel_mean(self, points: NDArray[np.float64], gamma: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the mean embeddings at some points, E k(p_j, Y_i), (n, r), in [0, 1].
+
+        Parameters
+        ----------
+        points : (r, t)
+            Points in target space, t = :attr:`targets`.
+        gamma : (t,) or (r, t)
+            Of the kernel k(p, v) = exp(-sum_c gamma_c (p_c - v_c)^2), in 1 / unit^2; one for all points or one each.
+        """
+
+    @abstractmethod
+    def kernel_norm(self, gamma: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the squared norms of the mean embeddings, E k(Y_i, Y_i') for independent copies, (n,), in (0, 1].
+
+        Parameters
+        ----------
+        gamma : (t,)
+            Of the kernel, as in :meth:`kernel_mean`.
+        """
+
+
+@dataclass(frozen=True)
+class Convention:
+    """One way in which the field writes the parameters of a family.
+
+    Parameters
+    ----------
+    family : str
+        The family's name in ``--dist``.
+    name : str
+        The convention's name, behind the colon in ``--dist family:name``; empty if there is one only.
+    parameters : dict
+        For each parameter the column names that it is known by, its own first.
+    build : callable
+        Makes the distributions from arrays, one keyword per parameter.
+    meaning : str
+        The convention in words, for help and messages.
+    """
+
+    family: str
+    name: str
+    parameters: dict[str, tuple[str, ...]]
+    build: Callable[..., Predictive]
+    meaning: str
+
+    @property
+    def spelling(self) -> str:
+        """Spell the convention as ``--dist`` takes it."""
+        return f"{self.family}:{self.name}" if self.name else self.family
+
+    def __call__(self, **parameters: Any) -> Predictive:
+        """Build the distributions."""
+        return self.build(**parameters)

@@ -1,0 +1,170 @@
+"""What the families of counts share: sums over the part of the support that carries the mass."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from calcheck.errors import DataError
+from calcheck.predictive.base import Predictive
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.random import Generator
+    from numpy.typing import NDArray
+
+TAIL_RATE = 45.0  # nats: a tail that is left out weighs less than e^-45 = 3e-20
+BLOCK_VALUES = 1 << 20  # numbers in one block of masses, 8 MiB
+LARGEST_SUPPORT = 1 << 24  # values of one support: beyond it sums take minutes and say no more than a Gaussian
+
+
+@dataclass(frozen=True, eq=False)
+class Counts(Predictive):
+    """Distributions on 0, 1, 2, …, given by their masses up to a factor and a large-deviation rate.
+
+    A family states :meth:`log_weight`, :meth:`rate` and :meth:`centre`; the support that carries all but
+    e^-45 of the mass follows from the rate, and everything else is a sum over it.
+    """
+
+    discrete: ClassVar[bool] = True
+
+    @abstractmethod
+    def log_weight(self, k: NDArray[np.float64], rows: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Return log P(Y_i = k_j) up to a constant of the row i, (len(rows), len(k))."""
+
+    @abstractmethod
+    def rate(self, k: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return I_i(k_i) >= 0, (n,): 0 at the mean, convex, P(Y_i beyond k_i) <= exp(-I_i) to a small power of k."""
+
+    @abstractmethod
+    def centre(self) -> NDArray[np.float64]:
+        """Return where :meth:`rate` is 0, (n,)."""
+
+    def support(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the first and the last value worth summing, (n,) each.
+
+        Raises
+        ------
+        DataError
+            A support is too large to be summed.
+        """
+        centre = self.centre()
+        step = np.ones_like(centre)
+        while (short := self.rate(centre + step) < TAIL_RATE).any():
+            step[short] *= 2
+            if step.max() > LARGEST_SUPPORT:
+                row = int(np.argmax(step))
+                msg = (
+                    f"the {self.family} distribution of row {row} (mean {centre[row]:.4g}) spreads over more than"
+                    f" {LARGEST_SUPPORT:,} values. Describe it as a Gaussian (--mean, --std) instead"
+                )
+                raise DataError(msg)
+        high = self._where_rate_is_reached(centre, centre + step)
+        low = self._where_rate_is_reached(centre, np.zeros_like(centre))
+        return np.floor(low), np.ceil(high)
+
+    def _where_rate_is_reached(self, inner: NDArray[np.float64], outer: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Bisect, to within one count, for the value between the two where the rate is :data:`TAIL_RATE`."""
+        while np.abs(outer - inner).max() > 1:
+            middle = (inner + outer) / 2
+            within = self.rate(middle) < TAIL_RATE
+            inner, outer = np.where(within, middle, inner), np.where(within, outer, middle)
+        return outer
+
+    def masses(self) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]]:
+        """Yield blocks of rows with the values of their common support and their masses.
+
+        Yields
+        ------
+        rows : (b,)
+            Rows of the block; over all blocks every row comes once.
+        k : (w,)
+            Consecutive whole numbers.
+        mass : (b, w)
+            P(Y_i = k_j).
+        """
+        low, high = self.support()
+        order = np.lexsort((high, low))
+        start = 0
+        while start < len(order):
+            widths = np.maximum.accumulate(high[order[start:]]) - low[order[start]] + 1
+            fits = widths * np.arange(1, len(widths) + 1) <= BLOCK_VALUES
+            stop = start + max(1, int(np.argmin(fits)) if not fits.all() else len(fits))
+            rows = order[start:stop]
+            k = np.arange(low[rows].min(), high[rows].max() + 1)
+            mass = np.exp(self.log_weight(k, rows))
+            mass /= mass.sum(axis=1, keepdims=True)
+            yield rows, k, mass
+            start = stop
+
+    def mean(self) -> NDArray[np.float64]:
+        mean = np.empty(len(self))
+        for rows, k, mass in self.masses():
+            mean[rows] = mass @ k
+        return mean
+
+    def std(self) -> NDArray[np.float64]:
+        variance, mean = np.empty(len(self)), self.mean()
+        for rows, k, mass in self.masses():
+            variance[rows] = np.sum(mass * (k - mean[rows, None]) ** 2, axis=1)
+        return np.sqrt(variance)
+
+    def cdf(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self._mass_below(np.floor(y))
+
+    def cdf_left(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self._mass_below(np.ceil(y) - 1)
+
+    def _mass_below(self, last: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return P(Y_i <= last_i), (n,)."""
+        below = np.empty(len(self))
+        for rows, k, mass in self.masses():
+            below[rows] = np.sum(mass, axis=1, where=k <= last[rows, None])
+        return np.minimum(below, 1.0)
+
+    def quantile(self, p: float) -> NDArray[np.float64]:
+        found = np.empty(len(self))
+        for rows, k, mass in self.masses():
+            found[rows] = k[self._first_reaching(mass, np.full((len(rows), 1), p))[:, 0]]
+        return found
+
+    def sample(self, rng: Generator, size: int) -> NDArray[np.float64]:
+        uniform = rng.random((len(self), size))
+        drawn = np.empty((len(self), size))
+        for rows, k, mass in self.masses():
+            drawn[rows] = k[self._first_reaching(mass, uniform[rows])]
+        return drawn
+
+    @staticmethod
+    def _first_reaching(mass: NDArray[np.float64], p: NDArray[np.float64]) -> NDArray[np.intp]:
+        """Return for each row the first places where its cumulated mass reaches p, (b, s)."""
+        cumulated = np.cumsum(mass, axis=1)
+        cumulated /= cumulated[:, -1:]  # ends at 1 exactly, above every p
+        return np.stack([np.searchsorted(row, levels) for row, levels in zip(cumulated, p, strict=True)])
+
+    def kernel_mean(self, points: NDArray[np.float64], gamma: NDArray[np.float64]) -> NDArray[np.float64]:
+        mean = np.empty((len(self), len(points)))
+        for rows, k, mass in self.masses():
+            mean[rows] = mass @ np.exp(-gamma[..., 0] * (k[:, None] - points[:, 0]) ** 2)
+        return mean
+
+    def kernel_norm(self, gamma: NDArray[np.float64]) -> NDArray[np.float64]:
+        norm = np.empty(len(self))
+        for rows, k, mass in self.masses():
+            lags = np.arange(len(k))
+            spectrum = np.fft.rfft(mass, n=2 * len(k), axis=1)
+            autocorrelation = np.fft.irfft(np.abs(spectrum) ** 2, n=2 * len(k), axis=1)[:, : len(k)]
+            weights = np.exp(-gamma[0] * lags**2.0) * np.where(lags == 0, 1, 2)
+            norm[rows] = autocorrelation @ weights
+        return norm
+
+
+def divergence(k: NDArray[np.float64], mean: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return k log(k / mean) - k + mean, the large-deviation rate of a Poisson distribution."""
+    from scipy.special import xlogy
+
+    return np.asarray(xlogy(k, k / mean) - k + mean)

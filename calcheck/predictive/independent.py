@@ -1,0 +1,76 @@
+"""Predictive distributions of several targets that the model predicts independently."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Self
+
+import numpy as np
+
+from calcheck.predictive.base import Predictive
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Independent(Predictive):
+    """One distribution a target column, independent of each other given the input.
+
+    Every method of :class:`Predictive` that returns (n,) returns (n, t) here, t the number of target columns;
+    the mean embedding is the product of the columns' own.
+
+    Parameters
+    ----------
+    marginals : tuple of Predictive
+        One for each target column, n rows each.
+    """
+
+    family: ClassVar[str] = "independent"
+    marginals: tuple[Predictive, ...]
+
+    def __len__(self) -> int:
+        return len(self.marginals[0])
+
+    @property
+    def targets(self) -> int:
+        return len(self.marginals)
+
+    def take(self, rows: NDArray[np.intp] | slice) -> Self:
+        return replace(self, marginals=tuple(marginal.take(rows) for marginal in self.marginals))
+
+    def join(self, others: list[Self]) -> Self:
+        columns = zip(self.marginals, *(other.marginals for other in others), strict=True)
+        return replace(self, marginals=tuple(first.join(list(rest)) for first, *rest in columns))
+
+    def mean(self) -> NDArray[np.float64]:
+        return np.stack([marginal.mean() for marginal in self.marginals], axis=1)
+
+    def std(self) -> NDArray[np.float64]:
+        return np.stack([marginal.std() for marginal in self.marginals], axis=1)
+
+    def cdf(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        columns = zip(self.marginals, y.T, strict=True)
+        return np.stack([marginal.cdf(column) for marginal, column in columns], axis=1)
+
+    def cdf_left(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        columns = zip(self.marginals, y.T, strict=True)
+        return np.stack([marginal.cdf_left(column) for marginal, column in columns], axis=1)
+
+    def quantile(self, p: float) -> NDArray[np.float64]:
+        return np.stack([marginal.quantile(p) for marginal in self.marginals], axis=1)
+
+    def sample(self, rng: Generator, size: int) -> NDArray[np.float64]:
+        """Draw vectors, (n, size, t)."""
+        return np.stack([marginal.sample(rng, size) for marginal in self.marginals], axis=2)
+
+    def kernel_mean(self, points: NDArray[np.float64], gamma: NDArray[np.float64]) -> NDArray[np.float64]:
+        product = np.ones((len(self), len(points)))
+        for column, marginal in enumerate(self.marginals):
+            product *= marginal.kernel_mean(points[:, column, None], gamma[..., column, None])
+        return product
+
+    def kernel_norm(self, gamma: NDArray[np.float64]) -> NDArray[np.float64]:
+        norms = [marginal.kernel_norm(gamma[column, None]) for column, marginal in enumerate(self.marginals)]
+        return np.asarray(np.prod(norms, axis=0))

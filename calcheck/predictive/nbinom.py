@@ -1,0 +1,117 @@
+"""Negative binomial predictive distributions and their four parametrisations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from calcheck.predictive.base import Convention
+from calcheck.predictive.checks import require, require_finite, require_positive
+from calcheck.predictive.counts import Counts
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class NegativeBinomial(Counts):
+    """Negative binomial distributions, as Poisson distributions with a gamma-distributed rate.
+
+    Parameters
+    ----------
+    mu : (n,)
+        Means, > 0.
+    size : (n,)
+        Shape of the gamma distribution, > 0: the variance is mu + mu^2 / size. (n in scipy, total_count in torch.)
+
+    Raises
+    ------
+    ValuesError
+        A parameter is not a positive number.
+    """
+
+    family: ClassVar[str] = "nbinom"
+    mu: NDArray[np.float64]
+    size: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        require_positive("mean", self.mu)
+        require_positive("size", self.size)
+
+    def mean(self) -> NDArray[np.float64]:
+        return self.mu
+
+    def std(self) -> NDArray[np.float64]:
+        return np.sqrt(self.mu + self.mu**2 / self.size)
+
+    def centre(self) -> NDArray[np.float64]:
+        return self.mu
+
+    def log_weight(self, k: NDArray[np.float64], rows: NDArray[np.intp]) -> NDArray[np.float64]:
+        from scipy.special import betaln
+
+        mu, size = self.mu[rows, None], self.size[rows, None]
+        # C(k + size - 1, k) = 1 / ((k + size) B(size, k + 1)): free of the cancellation between two log-gammas
+        chosen = -betaln(size, k + 1) - np.log(k + size)
+        return np.asarray(chosen - size * np.log1p(mu / size) - k * np.log1p(size / mu))
+
+    def rate(self, k: NDArray[np.float64]) -> NDArray[np.float64]:
+        from scipy.special import xlogy
+
+        pooled = (k + self.size) / (self.mu + self.size)
+        return np.asarray(xlogy(k, k / self.mu) - (k + self.size) * np.log(pooled))
+
+    def sample(self, rng: Generator, size: int) -> NDArray[np.float64]:
+        probability = (self.size / (self.size + self.mu))[:, None]
+        return rng.negative_binomial(self.size[:, None], probability, (len(self), size)).astype(np.float64)
+
+
+def _from_probability(
+    size: NDArray[np.float64], success: NDArray[np.float64], names: tuple[str, str]
+) -> NegativeBinomial:
+    """Build from scipy's (n, p): failures before the n-th success, each with probability p."""
+    require_positive(names[0], size)
+    require_finite(names[1], success)
+    require(names[1], (success > 0) & (success < 1), "must lie strictly between 0 and 1")
+    return NegativeBinomial(mu=size * (1 - success) / success, size=size)
+
+
+def _torch(total_count: NDArray[np.float64], probs: NDArray[np.float64]) -> NegativeBinomial:
+    return _from_probability(total_count, 1 - probs, ("total_count", "probs"))
+
+
+def _scipy(n: NDArray[np.float64], p: NDArray[np.float64]) -> NegativeBinomial:
+    return _from_probability(n, p, ("n", "p"))
+
+
+def _mu_alpha(mu: NDArray[np.float64], alpha: NDArray[np.float64]) -> NegativeBinomial:
+    require_positive("alpha", alpha)
+    return NegativeBinomial(mu=mu, size=1 / alpha)
+
+
+def _pymc(mu: NDArray[np.float64], alpha: NDArray[np.float64]) -> NegativeBinomial:
+    require_positive("alpha", alpha)
+    return NegativeBinomial(mu=mu, size=alpha)
+
+
+CONVENTIONS = (
+    Convention(
+        "nbinom",
+        "torch",
+        {"total_count": ("total_count",), "probs": ("probs",)},
+        _torch,
+        "mean total_count probs / (1 - probs), as torch.distributions",
+    ),
+    Convention("nbinom", "scipy", {"n": ("n",), "p": ("p",)}, _scipy, "mean n (1 - p) / p, as scipy.stats"),
+    Convention(
+        "nbinom",
+        "mu-alpha",
+        {"mu": ("mu",), "alpha": ("alpha",)},
+        _mu_alpha,
+        "variance mu + alpha mu^2, as statsmodels' NB2",
+    ),
+    Convention("nbinom", "pymc", {"mu": ("mu",), "alpha": ("alpha",)}, _pymc, "variance mu + mu^2 / alpha, as PyMC"),
+)

@@ -1,0 +1,74 @@
+"""Poisson predictive distributions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from calcheck.predictive.base import Convention
+from calcheck.predictive.checks import require_positive
+from calcheck.predictive.counts import Counts, divergence
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Poisson(Counts):
+    """Poisson distributions.
+
+    Parameters
+    ----------
+    rate_ : (n,)
+        Means, > 0.
+
+    Raises
+    ------
+    ValuesError
+        A rate is not a positive number.
+    """
+
+    family: ClassVar[str] = "poisson"
+    rate_: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        require_positive("rate", self.rate_)
+
+    def mean(self) -> NDArray[np.float64]:
+        return self.rate_
+
+    def std(self) -> NDArray[np.float64]:
+        return np.sqrt(self.rate_)
+
+    def centre(self) -> NDArray[np.float64]:
+        return self.rate_
+
+    def log_weight(self, k: NDArray[np.float64], rows: NDArray[np.intp]) -> NDArray[np.float64]:
+        from scipy.special import gammaln
+
+        rate = self.rate_[rows, None]
+        return np.asarray(k * np.log(rate) - rate - gammaln(k + 1))
+
+    def rate(self, k: NDArray[np.float64]) -> NDArray[np.float64]:
+        return divergence(k, self.rate_)
+
+    def sample(self, rng: Generator, size: int) -> NDArray[np.float64]:
+        return rng.poisson(self.rate_[:, None], (len(self), size)).astype(np.float64)
+
+
+def _poisson(rate: NDArray[np.float64]) -> Poisson:
+    return Poisson(rate)
+
+
+CONVENTIONS = (
+    Convention(
+        family="poisson",
+        name="",
+        parameters={"rate": ("rate", "mu", "lambda")},
+        build=_poisson,
+        meaning="mean rate",
+    ),
+)

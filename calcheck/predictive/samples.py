@@ -1,0 +1,121 @@
+"""Predictive distributions known by draws: ensembles, posterior samples, generators."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from calcheck.errors import DataError, OptionError
+from calcheck.predictive.base import Predictive
+from calcheck.predictive.checks import require_finite
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.random import Generator
+    from numpy.typing import NDArray
+
+PLAIN_AXES = 2  # rows and draws; a third counts target columns
+
+
+@dataclass(frozen=True, eq=False)
+class Samples(Predictive):
+    """Distributions given by m draws a row.
+
+    Parameters
+    ----------
+    draws : (n, m) or (n, m, t)
+        The draws, in the unit of the targets; the last axis counts target columns if there are several.
+
+    Raises
+    ------
+    ValuesError
+        A draw is not a finite number.
+    """
+
+    family: ClassVar[str] = "samples"
+    draws: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        require_finite("samples", self.draws)
+
+    @property
+    def targets(self) -> int:
+        return 1 if self.draws.ndim == PLAIN_AXES else self.draws.shape[2]
+
+    def mean(self) -> NDArray[np.float64]:
+        return np.asarray(self.draws.mean(axis=1))
+
+    def std(self) -> NDArray[np.float64]:
+        """Return the standard deviations (m - 1) of the draws.
+
+        Raises
+        ------
+        DataError
+            There is one draw a row.
+        """
+        if self.draws.shape[1] == 1:
+            msg = "one sample a row has no standard deviation"
+            raise DataError(msg)
+        return np.asarray(self.draws.std(axis=1, ddof=1))
+
+    def cdf(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return (r + 1) / (m + 1), r the draws at or below y_i: rank-uniform for a perfect ensemble."""
+        return np.asarray((np.sum(self.draws <= y[:, None], axis=1) + 1) / (self.draws.shape[1] + 1))
+
+    def cdf_left(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return r / (m + 1), r the draws below y_i."""
+        return np.asarray(np.sum(self.draws < y[:, None], axis=1) / (self.draws.shape[1] + 1))
+
+    def quantile(self, p: float) -> NDArray[np.float64]:
+        return np.asarray(np.quantile(self.draws, p, axis=1, method="inverted_cdf"))
+
+    def sample(self, rng: Generator, size: int) -> NDArray[np.float64]:
+        """Choose ``size`` of the draws of each row, without replacement.
+
+        Raises
+        ------
+        OptionError
+            A row has fewer draws.
+        """
+        saved = self.draws.shape[1]
+        if size > saved:
+            msg = f"draws cannot be more than the {saved} saved samples a row, got {size}"
+            raise OptionError(msg)
+        chosen = np.argsort(rng.random(self.draws.shape[:2]), axis=1)[:, :size]
+        if self.draws.ndim != PLAIN_AXES:
+            chosen = chosen[:, :, None]
+        return np.asarray(np.take_along_axis(self.draws, chosen, axis=1))
+
+    def kernel_mean(self, points: NDArray[np.float64], gamma: NDArray[np.float64]) -> NDArray[np.float64]:
+        total = np.zeros((len(self), len(points)))
+        for draw in self._vectors():  # never (n, m, r)
+            total += rbf(draw, points, gamma)
+        return np.asarray(total / self.draws.shape[1])
+
+    def kernel_norm(self, gamma: NDArray[np.float64]) -> NDArray[np.float64]:
+        draws = [draw * np.sqrt(gamma) for draw in self._vectors()]
+        total = np.zeros(len(self))
+        for first in draws:
+            for second in draws:
+                total += np.exp(-np.sum((first - second) ** 2, axis=1))
+        return total / len(draws) ** 2
+
+    def _vectors(self) -> Iterator[NDArray[np.float64]]:
+        """Yield the m draws as vectors, (n, t) each."""
+        for draw in range(self.draws.shape[1]):
+            yield self.draws[:, draw].reshape(len(self), self.targets)
+
+
+def rbf(values: NDArray[np.float64], points: NDArray[np.float64], gamma: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return exp(-sum_c gamma_c (u_c - v_c)^2) between (p, t) values and (r, t) points, (p, r).
+
+    ``gamma`` is (t,), or (r, t) with one for each point.
+    """
+    exponent = np.zeros((len(values), len(points)))
+    for column in range(points.shape[1]):
+        exponent -= gamma[..., column] * (values[:, column, None] - points[:, column]) ** 2
+    kernel: NDArray[np.float64] = np.exp(exponent, out=exponent)
+    return kernel
