@@ -1,0 +1,178 @@
+"""Saved predictions: batches of rows that are known to be sound, and where they come from."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from calcheck.errors import DataError
+from calcheck.predictive.checks import require_counts, require_finite
+from calcheck.report import Input
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from numpy.typing import NDArray
+
+    from calcheck.predictive import Predictive
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """A batch of n rows: what was observed, what was predicted, and from which input.
+
+    Parameters
+    ----------
+    y : (n,) or (n, t), optional
+        Targets, in their own unit; t columns if the model predicts several at once.
+    predictive : Predictive, optional
+        One predictive distribution a row.
+    x : (n, d), optional
+        Embeddings or inputs on which calibration is conditioned; any unit.
+    embedded : bool
+        True if ``x`` is a learned embedding, False if its columns are inputs with units of their own.
+    id : (n,), optional
+        Keys of the rows, each once.
+    row : (n,), optional
+        Places of the rows in their file, counted from 0; absent if they are 0, 1, ….
+    columns : mapping
+        The row's narrow columns, (n,) each, by name: shown beside pointwise results, never computed with.
+
+    Raises
+    ------
+    DataError
+        Lengths differ, or there is no row.
+    ValuesError
+        A number is not finite, an id comes twice, or a target is not a count where the family needs one.
+    """
+
+    y: NDArray[np.float64] | None = None
+    predictive: Predictive | None = None
+    x: NDArray[np.floating[Any]] | None = None
+    embedded: bool = True
+    id: NDArray[Any] | None = None
+    row: NDArray[np.intp] | None = None
+    columns: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        lengths = {name: len(value) for name, value in self._parts().items()}
+        if not lengths:
+            msg = "there is nothing in these predictions: give y, predictive or x"
+            raise DataError(msg)
+        if len(set(lengths.values())) > 1:
+            told = ", ".join(f"{name} has {length:,}" for name, length in lengths.items())
+            msg = f"row counts differ: {told}"
+            raise DataError(msg)
+        if not len(self):
+            msg = "there are no rows"
+            raise DataError(msg)
+        self._check_values()
+
+    def _check_values(self) -> None:
+        if self.y is not None:
+            require_finite("y", self.y)
+        if self.x is not None:
+            if self.x.ndim != 2 or not self.x.shape[1]:  # noqa: PLR2004 - rows and columns
+                msg = f"x must be two-dimensional, rows by features, got shape {self.x.shape}"
+                raise DataError(msg)
+            require_finite("x", self.x)
+        if self.y is not None and self.predictive is not None:
+            targets = self.y.shape[1] if self.y.ndim > 1 else 1
+            if targets != self.predictive.targets:
+                msg = f"y has {targets} target columns, the predictions have {self.predictive.targets}"
+                raise DataError(msg)
+            if self.predictive.discrete:
+                require_counts("y", self.y, self.predictive.family)
+
+    def _parts(self) -> dict[str, Any]:
+        named = {"y": self.y, "predictive": self.predictive, "x": self.x, "id": self.id, "row": self.row}
+        named |= self.columns
+        return {name: value for name, value in named.items() if value is not None}
+
+    def __len__(self) -> int:
+        """Count the rows, n."""
+        return len(next(iter(self._parts().values())))
+
+    def places(self) -> NDArray[np.intp]:
+        """Return the places of the rows in their file, (n,)."""
+        return np.arange(len(self)) if self.row is None else self.row
+
+    def take(self, rows: NDArray[np.intp] | slice) -> Self:
+        """Select rows, in the order given."""
+        return replace(
+            self,
+            y=None if self.y is None else self.y[rows],
+            predictive=None if self.predictive is None else self.predictive.take(rows),
+            x=None if self.x is None else self.x[rows],
+            id=None if self.id is None else self.id[rows],
+            row=self.places()[rows],
+            columns={name: values[rows] for name, values in self.columns.items()},
+        )
+
+
+def join(batches: list[Predictions]) -> Predictions:
+    """Append batches that have the same parts."""
+    first, *rest = batches
+    if not rest:
+        return first
+
+    def appended(name: str) -> Any:
+        parts = [getattr(batch, name) for batch in batches]
+        return None if parts[0] is None else np.concatenate(parts)
+
+    return replace(
+        first,
+        y=appended("y"),
+        predictive=first.predictive and first.predictive.join([b.predictive for b in rest if b.predictive]),
+        x=appended("x"),
+        id=appended("id"),
+        row=appended("row"),
+        columns={name: np.concatenate([batch.columns[name] for batch in batches]) for name in first.columns},
+    )
+
+
+class Source(ABC):
+    """A rereadable stream of batches of :class:`Predictions`."""
+
+    @abstractmethod
+    def batches(self) -> Iterator[Predictions]:
+        """Read the rows from the start, in order."""
+
+    def predictions(self) -> Predictions:
+        """Read all rows into one batch.
+
+        Raises
+        ------
+        DataError
+            There are no rows.
+        """
+        batches = list(self.batches())
+        if not batches:
+            msg = "there are no rows"
+            raise DataError(msg)
+        return join(batches)
+
+    @abstractmethod
+    def described(self) -> Input:
+        """Say what was read."""
+
+    def warnings(self) -> tuple[str, ...]:
+        """Say what was changed on the way."""
+        return ()
+
+
+@dataclass(frozen=True)
+class InMemory(Source):
+    """Predictions that are there already."""
+
+    rows: Predictions
+
+    def batches(self) -> Iterator[Predictions]:
+        yield self.rows
+
+    def described(self) -> Input:
+        family = None if self.rows.predictive is None else self.rows.predictive.family
+        return Input(files=(), n=len(self.rows), dropped=0, predictive=family, columns={})

@@ -1,0 +1,118 @@
+"""What calcheck found, as plain data: renderers and gates see these and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+SCHEMA_VERSION = 1
+
+Verdict = Literal["pass", "fail", "undecided", "none"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """One metric's value with all that is known of it.
+
+    An absent number is None, and ``warnings`` says why.
+
+    Parameters
+    ----------
+    metric : str
+        Its name in ``calcheck metrics``.
+    options : dict
+        The metric's options as given; they rebuild the same metric.
+    unit : str
+        Unit of the value: ``"1"``, ``"y"``, ``"y^2"`` …
+    value : float or None
+        The number.
+    low, high : float or None
+        The interval's limits, in the unit of the value.
+    interval : str or None
+        How the interval was made.
+    reference, reference_low, reference_high : float or None
+        What a perfect model scores on the same data, and its limits.
+    reference_kind : str or None
+        Where the reference comes from.
+    zeta, zeta_mc_error, p_value : float or None
+        The value's distance from its reference in units of the interval, its Monte Carlo error, and its p-value.
+    verdict : str
+        ``"pass"``, ``"fail"``, ``"undecided"`` or ``"none"``.
+    details : dict
+        What was chosen and measured on the way: numbers, strings, lists and dicts.
+    warnings : tuple of str
+        What a reader should know before trusting the value.
+    """
+
+    metric: str
+    options: dict[str, Any]
+    unit: str
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    interval: str | None = None
+    reference: float | None = None
+    reference_low: float | None = None
+    reference_high: float | None = None
+    reference_kind: str | None = None
+    zeta: float | None = None
+    zeta_mc_error: float | None = None
+    p_value: float | None = None
+    verdict: Verdict = "none"
+    details: dict[str, Any] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputFile:
+    """A file that was read."""
+
+    path: str
+    sha256: str
+    rows: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Input:
+    """What was read: the files, the rows that count, and the roles of the columns.
+
+    Parameters
+    ----------
+    files : tuple of InputFile
+        Every file that was read, the predictions first.
+    n : int
+        Rows that the metrics used.
+    dropped : int
+        Rows left out by ``--nan-policy omit``.
+    predictive : str or None
+        The family of the predictive distributions.
+    columns : dict
+        The column behind each role.
+    """
+
+    files: tuple[InputFile, ...]
+    n: int
+    dropped: int
+    predictive: str | None
+    columns: dict[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Skipped:
+    """A metric that could not be computed, and why."""
+
+    metric: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """Everything that one run found."""
+
+    calcheck: str
+    input: Input
+    settings: dict[str, Any]
+    results: tuple[Result, ...]
+    skipped: tuple[Skipped, ...] = ()
+    gates: tuple[Any, ...] = ()
+    schema_version: int = SCHEMA_VERSION
