@@ -1,0 +1,1 @@
+"""Where and how computations run: arrays, devices, memory, randomness, progress."""

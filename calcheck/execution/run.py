@@ -1,0 +1,130 @@
+"""The settings of one run: everything that a computation may use besides its data and options."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from calcheck.errors import OptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.random import Generator
+
+    from calcheck.execution.backend import Backend, Precision
+
+    Progress = Callable[[str, float], None]
+
+GIB = 1 << 30
+SUFFIXES = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": GIB}
+
+
+def parse_memory(text: str) -> int:
+    """Read an amount of memory.
+
+    Parameters
+    ----------
+    text : str
+        A number with an optional suffix: ``"800MB"``, ``"1.5 GiB"``; bytes without one.
+
+    Returns
+    -------
+    int
+        Bytes.
+
+    Raises
+    ------
+    OptionError
+        The text is no such amount.
+
+    Examples
+    --------
+    >>> parse_memory("1.5GiB")
+    1610612736
+    """
+    trimmed = text.strip()
+    number = trimmed.rstrip("BbKkMmGgIi ")
+    factor = SUFFIXES.get(trimmed[len(number) :].strip().upper() or "B")
+    try:
+        size = float(number) * (factor or 0)
+    except ValueError:
+        size = 0.0
+    if not 0 < size < float("inf"):
+        msg = f"memory must be an amount such as 800MB or 1.5GiB, got {text!r}"
+        raise OptionError(msg)
+    return int(size)
+
+
+def default_memory() -> int:
+    """Return 4 GiB, or half of the machine's memory if that is less, in bytes."""
+    import os
+
+    try:
+        machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):  # not every system tells
+        return 4 * GIB
+    return min(4 * GIB, machine // 2)
+
+
+def silent(stage: str, share: float) -> None:
+    """Report no progress."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """Where a computation runs and from which seed.
+
+    Parameters
+    ----------
+    seed : int
+        Root of all random numbers, >= 0.
+    device : str or None
+        A torch device; None for numpy.
+    precision : str
+        ``"float64"`` or ``"float32"``.
+    memory : int
+        Bytes that large arrays may take together.
+    progress : callable
+        Is told the name of a stage and the share of it that is done, in [0, 1].
+
+    Raises
+    ------
+    OptionError
+        The seed is negative.
+    """
+
+    seed: int = 0
+    device: str | None = None
+    precision: Precision = "float64"
+    memory: int = 4 * GIB
+    progress: Progress = silent
+
+    def __post_init__(self) -> None:
+        if self.seed < 0:
+            msg = f"seed must be >= 0, got {self.seed}"
+            raise OptionError(msg)
+
+    def rng(self, *stream: int) -> Generator:
+        """Return the generator of one use of randomness, independent of all others.
+
+        Parameters
+        ----------
+        *stream : int
+            Numbers that name the use.
+        """
+        import numpy as np
+
+        return np.random.default_rng([self.seed, *stream])
+
+    def backend(self) -> Backend:
+        """Return the array library that this run computes with.
+
+        Raises
+        ------
+        OptionError
+            The device is not there.
+        """
+        from calcheck.execution.backend import backend
+
+        return backend(self.device, self.precision)
