@@ -1,0 +1,1 @@
+"""Kernels, low-rank output features, and kernel ridge regression: the engine of the conditional metrics."""

@@ -1,0 +1,143 @@
+"""Inputs made comparable: normalisation, and bandwidths that do not depend on units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from calcheck.errors import DataError, OptionError
+from calcheck.predictive.checks import first_rows
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+    from numpy.typing import NDArray
+
+Normalization = Literal["none", "l2", "standardize"]
+Bandwidth = Literal["1/d", "median", "variance"]
+KernelName = Literal["rbf", "laplace", "polynomial"]
+
+MEDIAN_ROWS = 2000  # rows whose pairwise distances the median is taken over: two million pairs
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """A map of inputs, fixed on the rows that a metric is fitted on.
+
+    Parameters
+    ----------
+    shift : (d,)
+        Is subtracted.
+    divisor : (d,)
+        Divides what is left.
+    unit_norm : bool
+        True if rows are then divided by their Euclidean norm.
+    """
+
+    shift: NDArray[np.float64]
+    divisor: NDArray[np.float64]
+    unit_norm: bool
+
+    def __call__(self, x: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
+        """Map (n, d) inputs.
+
+        Raises
+        ------
+        DataError
+            Columns differ from those of the fit, or a row that should get norm 1 is 0.
+        """
+        if x.shape[1] != len(self.shift):
+            msg = f"inputs have {x.shape[1]} columns, the fitted ones {len(self.shift)}"
+            raise DataError(msg)
+        scaled = (x - self.shift) / self.divisor
+        if not self.unit_norm:
+            return scaled
+        norm = np.linalg.norm(scaled, axis=1, keepdims=True)
+        if not norm.all():
+            zeros = (norm == 0)[:, 0]
+            msg = (
+                f"{int(zeros.sum()):,} embeddings are all zeros ({first_rows(zeros)}) and have no direction."
+                " Pass --normalize none or standardize"
+            )
+            raise DataError(msg)
+        scaled /= norm
+        return scaled
+
+
+def fit_scaling(x: NDArray[np.floating[Any]], normalize: Normalization, kernel: KernelName) -> Scaling:
+    """Fix the normalisation of inputs.
+
+    Parameters
+    ----------
+    x : (n, d)
+        Inputs.
+    normalize : str
+        ``"none"``; ``"l2"``: rows to norm 1; ``"standardize"``: columns to mean 0 and standard deviation 1
+        (n - 1), constant columns to 0.
+    kernel : str
+        Kernels of differences do not see a shift: then inputs are centred, which keeps digits.
+    """
+    d = x.shape[1]
+    shift, divisor = np.zeros(d), np.ones(d)
+    if normalize == "standardize" or (kernel != "polynomial" and normalize == "none"):
+        shift = x.mean(axis=0, dtype=np.float64)
+    if normalize == "standardize" and len(x) > 1:
+        deviation = x.std(axis=0, ddof=1, dtype=np.float64)
+        divisor = np.where(deviation > 0, deviation, 1.0)
+    return Scaling(shift, divisor, unit_norm=normalize == "l2")
+
+
+def bandwidth(choice: float | Bandwidth, x: NDArray[np.float64], kernel: KernelName, rng: Generator) -> float:
+    """Turn a choice of gamma into a number.
+
+    Parameters
+    ----------
+    choice : float or str
+        A number; ``"1/d"``; ``"variance"``: 1 / (2 s^2), s^2 the columns' variances (n - 1) added up (RBF only);
+        ``"median"``: 1 / median of |x - x'|^2 (RBF) or of |x - x'|_1 (Laplace) over pairs of rows.
+    x : (n, d)
+        Inputs, already normalised.
+    kernel : str
+        The kernel that gamma is for.
+    rng : Generator
+        Chooses the rows whose pairs the median is taken over, where there are more than 2,000.
+
+    Returns
+    -------
+    float
+        gamma > 0.
+
+    Raises
+    ------
+    OptionError
+        The choice does not fit the kernel.
+    DataError
+        The inputs do not vary enough to have the bandwidth.
+    """
+    if isinstance(choice, (int, float)):
+        return float(choice)
+    if choice == "1/d":
+        return float(1 / x.shape[1])
+    if kernel == "polynomial" or (choice == "variance" and kernel == "laplace"):
+        msg = f"gamma_x {choice} does not fit the {kernel} kernel: give a number or another choice"
+        raise OptionError(msg)
+    if choice == "variance":
+        spread = 2 * float(x.var(axis=0, ddof=1).sum()) if len(x) > 1 else 0.0
+    else:
+        spread = _median_distance(x, kernel, rng)
+    if not spread > 0:
+        msg = f"gamma_x {choice} needs inputs that vary, but their {choice} distance is 0. Give --gamma-x a number"
+        raise DataError(msg)
+    return 1 / spread
+
+
+def _median_distance(x: NDArray[np.float64], kernel: KernelName, rng: Generator) -> float:
+    """Return the median distance (squared for RBF) between different rows."""
+    from scipy.spatial.distance import pdist
+
+    if len(x) > MEDIAN_ROWS:
+        x = x[np.sort(rng.choice(len(x), MEDIAN_ROWS, replace=False))]
+    distances = pdist(x, "sqeuclidean" if kernel == "rbf" else "cityblock")
+    median: float = np.median(distances).item() if len(distances) else 0.0
+    return median

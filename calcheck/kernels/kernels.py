@@ -1,0 +1,136 @@
+"""Kernels on inputs, written once for every array library.
+
+Their sums over pairs are the cost of the conditional metrics, so they work in place, on parts of a block that
+stay in a processor's cache.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from calcheck.execution.backend import namespace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from calcheck.execution.backend import Array
+
+CACHE_BYTES = 1 << 19  # half of a core's usual second-level cache
+FEW_COLUMNS = 4  # up to which differences are summed: exact, and no slower than a product
+
+
+@dataclass(frozen=True)
+class Kernel(ABC):
+    """A positive definite function of two inputs."""
+
+    @abstractmethod
+    def gram(self, a: Array, b: Array) -> Array:
+        """Return k(a_i, b_j) for (p, d) and (q, d) inputs, (p, q)."""
+
+    @abstractmethod
+    def largest(self, x: Array) -> float:
+        """Return max k(x_i, x_i)."""
+
+
+@dataclass(frozen=True)
+class Rbf(Kernel):
+    """exp(-gamma |x - x'|^2), the norm Euclidean; gamma in 1 / unit^2."""
+
+    gamma: float
+
+    def gram(self, a: Array, b: Array) -> Array:
+        xp = namespace(a)
+        if a.shape[1] <= FEW_COLUMNS:
+            return _exponential(_summed_differences(a, b, squared=True), -self.gamma)
+        block = a @ b.T
+        squares_a, squares_b = xp.sum(a * a, axis=1), xp.sum(b * b, axis=1)
+        for start, part in _in_cache(block):
+            part *= -2
+            part += squares_a[start : start + len(part), None]
+            part += squares_b
+        return _exponential(block, -self.gamma)
+
+    def largest(self, x: Array) -> float:  # noqa: ARG002 - the same at every x
+        return 1.0
+
+
+@dataclass(frozen=True)
+class Laplace(Kernel):
+    """exp(-gamma |x - x'|_1), the sum of absolute differences, not squared; gamma in 1 / unit."""
+
+    gamma: float
+
+    def gram(self, a: Array, b: Array) -> Array:
+        return _exponential(_summed_differences(a, b, squared=False), -self.gamma)
+
+    def largest(self, x: Array) -> float:  # noqa: ARG002 - the same at every x
+        return 1.0
+
+
+@dataclass(frozen=True)
+class Polynomial(Kernel):
+    """(gamma x . x' + coef0)^degree."""
+
+    degree: int
+    gamma: float
+    coef0: float
+
+    def gram(self, a: Array, b: Array) -> Array:
+        block = a @ b.T
+        for _, part in _in_cache(block):
+            if self.gamma != 1:
+                part *= self.gamma
+            part += self.coef0
+            _raise(part, self.degree)
+        return block
+
+    def largest(self, x: Array) -> float:
+        xp = namespace(x)
+        base = self.gamma * float(xp.max(xp.sum(x * x, axis=1))) + self.coef0
+        return float(base**self.degree)
+
+
+KERNELS: dict[str, Callable[..., Kernel]] = {"rbf": Rbf, "laplace": Laplace, "polynomial": Polynomial}
+
+
+def _in_cache(block: Array) -> Iterator[tuple[int, Array]]:
+    """Yield a block in parts of a few rows with the row that each starts at; whole where numpy does not compute."""
+    rows = len(block)
+    if isinstance(block, np.ndarray):
+        rows = max(1, CACHE_BYTES // max(1, block[:1].nbytes))
+    for start in range(0, len(block), rows):
+        yield start, block[start : start + rows]
+
+
+def _summed_differences(a: Array, b: Array, *, squared: bool) -> Array:
+    """Return sum_k |a_ik - b_jk|, or of the squares, (p, q)."""
+    xp = namespace(a)
+    block = xp.zeros((len(a), len(b)), dtype=a.dtype, device=a.device)
+    for start, part in _in_cache(block):
+        rows = a[start : start + len(part)]
+        for column in range(a.shape[1]):
+            difference = rows[:, column, None] - b[:, column]
+            part += difference * difference if squared else xp.abs(difference)
+    return block
+
+
+def _exponential(block: Array, factor: float) -> Array:
+    """Replace the block by exp(factor * block)."""
+    xp = namespace(block)
+    for _, part in _in_cache(block):
+        part *= factor
+        part[...] = xp.exp(part)
+    return block
+
+
+def _raise(part: Array, degree: int) -> None:
+    """Replace the part by its power, by repeated products: ten times faster than a general power."""
+    base = part * 1
+    for bit in bin(degree)[3:]:
+        part *= part
+        if bit == "1":
+            part *= base

@@ -1,0 +1,166 @@
+"""Kernel ridge regression of output features on inputs: every conditional mean embedding is one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from calcheck.errors import OptionError
+from calcheck.execution.run import GIB
+from calcheck.kernels.gram import Gram
+from calcheck.kernels.solvers import Cholesky, Solution, conjugate_gradients
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from calcheck.execution.backend import Array
+    from calcheck.execution.run import Run
+    from calcheck.kernels.kernels import Kernel
+
+Solver = Literal["auto", "cholesky", "cg"]
+
+CHOLESKY_ROWS = 2048  # up to which a factorisation takes under half a second, and dof is exact
+TOLERANCES = {"float64": 1e-12, "float32": 1e-6}
+PROBE_SHARE = 0.01
+DOF_STREAM = (1,)  # of random numbers, see Run.rng
+PROBES = 20  # pairs of random directions for dof: its standard error is a few per cent at most
+
+
+@dataclass(frozen=True)
+class Dof:
+    """Effective degrees of freedom tr K (K + n lambda I)^-1, and the standard error of their estimate."""
+
+    value: float
+    error: float
+
+
+class KernelRidge:
+    """Regressions on the same n inputs: min sum_i |r_i - F(x_i)|^2 + n lambda |F|^2.
+
+    F(x) = k(x)^T B with B = (K + n lambda I)^-1 R. At the inputs themselves F = R - n lambda B, without a product.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        k.
+    x : (n, d) float64
+        Normalised inputs.
+    run : Run
+        Device, precision, memory, progress, and the seed of dof's random directions.
+    solver : str
+        ``"cholesky"``, ``"cg"`` or ``"auto"``: Cholesky for at most 2,048 rows in float64, where it fits the memory.
+    strip_rows : int, optional
+        Rows of the Gram matrix made at a time.
+
+    Raises
+    ------
+    OptionError
+        A factorisation is asked for that does not fit the memory.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        x: NDArray[np.float64],
+        run: Run,
+        *,
+        solver: Solver = "auto",
+        strip_rows: int | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.run = run
+        self.backend = run.backend()
+        self.x = self.backend.asarray(x)
+        self.n = len(x)
+        needed = self.n**2 * self.backend.itemsize
+        if solver == "cholesky" and needed > run.memory:
+            msg = (
+                f"solver cholesky needs {needed / GIB:.1f} GiB for {self.n:,} rows, and --memory allows"
+                f" {run.memory / GIB:.1f} GiB. Pass --solver cg, or more memory"
+            )
+            raise OptionError(msg)
+        if solver == "auto":
+            small = self.n <= CHOLESKY_ROWS and needed <= run.memory and run.precision == "float64"
+            solver = "cholesky" if small else "cg"
+        self.solver = solver
+        self.gram = Gram(
+            kernel,
+            self.x,
+            itemsize=self.backend.itemsize,
+            memory=run.memory if solver == "cg" else 0,  # the factor is the one n x n matrix
+            progress=run.progress,
+            strip_rows=strip_rows,
+        )
+
+    @property
+    def storage(self) -> str:
+        """Whether the Gram matrix is kept or made again at every use."""
+        return "kept" if self.gram.kept or self.solver == "cholesky" else "recomputed"
+
+    def solve(self, outputs: NDArray[np.float64], ridge: float) -> tuple[Solution, Dof]:
+        """Regress outputs on the inputs.
+
+        Parameters
+        ----------
+        outputs : (n, c)
+            R.
+        ridge : float
+            lambda > 0.
+
+        Returns
+        -------
+        Solution
+            B, on the backend's device.
+        Dof
+            tr K (K + n lambda I)^-1: exact from a factorisation, estimated from random directions otherwise.
+        """
+        rhs = self.backend.asarray(outputs)
+        if self.solver == "cholesky":
+            factor = Cholesky(self.gram, self.n * ridge)
+            return factor.solve(rhs), Dof(self.n - self.n * ridge * factor.trace_of_inverse(), 0.0)
+        return self._solve_with_probes(rhs, ridge)
+
+    def _solve_with_probes(self, rhs: Array, ridge: float) -> tuple[Solution, Dof]:
+        """Solve for the outputs and, in the same products, for the directions that estimate dof.
+
+        The trace over the directions that K stretches most is taken exactly, the rest is Hutchinson's estimate on
+        their complement (Hutch++: Meyer, Musco, Musco, Woodruff 2021).
+        """
+        xp = self.backend.xp
+        rng = self.run.rng(*DOF_STREAM)
+        signs = rng.choice([-1.0, 1.0], (self.n, 2 * min(PROBES, self.n)))
+        sketch, probes = (self.backend.asarray(half) for half in np.split(signs, 2, axis=1))
+        main, _ = xp.linalg.qr(self.gram @ sketch)  # (n, p)
+        probes = probes - main @ (main.T @ probes)
+        # small beside the outputs, so that the tolerance is theirs
+        weight = PROBE_SHARE * (float(xp.linalg.matrix_norm(rhs)) or 1.0) / np.sqrt(self.n)
+        directions = weight * xp.concat([main, probes], axis=1)
+        columns = rhs.shape[1]
+        solution = conjugate_gradients(
+            self.gram,
+            self.n * ridge,
+            xp.concat([rhs, directions], axis=1),
+            tolerance=TOLERANCES[self.run.precision],
+            progress=self.run.progress,
+        )
+        smoothed = directions - self.n * ridge * solution.coefficients[:, columns:]
+        forms = self.backend.to_numpy(xp.sum(directions * smoothed, axis=0)) / weight**2
+        exact, estimates = np.split(forms, 2)
+        error = float(estimates.std(ddof=1) / np.sqrt(len(estimates))) if len(estimates) > 1 else 0.0
+        dof = Dof(float(exact.sum() + estimates.mean()), error)
+        return Solution(solution.coefficients[:, :columns], solution.iterations, solution.residual), dof
+
+    def fitted(self, outputs: NDArray[np.float64], solution: Solution, ridge: float) -> NDArray[np.float64]:
+        """Return F at the inputs, (n, c): R - n lambda B."""
+        return outputs - self.n * ridge * self.backend.to_numpy(solution.coefficients)
+
+    def predict(self, x: NDArray[np.float64], coefficients: Array) -> Iterator[NDArray[np.float64]]:
+        """Yield F at other normalised inputs, (b, c), block by block in order."""
+        points = self.backend.asarray(x)
+        for start in range(0, len(points), self.gram.strip_rows):
+            values = self.kernel.gram(points[start : start + self.gram.strip_rows], self.x)
+            yield self.backend.to_numpy(values @ coefficients)
