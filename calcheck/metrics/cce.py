@@ -1,0 +1,452 @@
+"""Conditional congruence error: how far the predicted distribution is from the data's, at each input."""
+
+# Numerics are imported where they are used: `calcheck --help` reads this file and must start at once.
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from calcheck.errors import DataError, OptionError
+from calcheck.metric import Metric, Need, Rows, Sided
+from calcheck.options import option, require_positive_option
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from calcheck.execution.run import Run
+    from calcheck.kernels.features import OutputFeatures
+    from calcheck.kernels.inputs import Scaling
+    from calcheck.kernels.kernels import Kernel
+    from calcheck.kernels.ridge import KernelRidge
+    from calcheck.kernels.solvers import Solution
+    from calcheck.predictions import Predictions, Source
+    from calcheck.predictive import Predictive
+
+FEW_DOF = 2.0  # below it the kernel tells hardly any inputs apart
+MUCH_LEFT_OUT = 1e-8  # of a squared norm: the value's own error is then below 1e-6 where CCE is 0.01
+TOO_MUCH_LEFT_OUT = 1e-3
+ACCURATE = {"float64": 1e-9, "float32": 1e-4}  # residual above which the value deserves a warning
+
+DRAWS_STREAM, POOL_STREAM, MEDIAN_STREAM = 2, 3, 4  # of random numbers, see Run.rng
+
+
+@dataclass(frozen=True, eq=False)
+class CceSettings:
+    """The choices that depend on the data.
+
+    Parameters
+    ----------
+    scaling : Scaling
+        Normalisation of the inputs.
+    kernel : Kernel
+        k_X on normalised inputs.
+    features : OutputFeatures
+        psi with k_Y(u, v) = psi(u) . psi(v).
+    trials : tuple of Predictive
+        What stands for the model, once a trial: the predictive distributions, or draws from them.
+    described : dict
+        The choices in words and numbers, for the report.
+    """
+
+    scaling: Scaling
+    kernel: Kernel
+    features: OutputFeatures
+    trials: tuple[Predictive, ...]
+    described: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Cce(Metric[CceSettings, "KernelRidge"]):
+    r"""Distance between predicted and observed distribution at each input, averaged over inputs.
+
+    .. math:: \mathrm{CCE}(x) = \left\| \hat U_{Y|X}(x) - \hat U_{Y'|X}(x) \right\|, \qquad
+              \hat U_{Y|X}(x) = \sum_i a_i(x)\, \phi(y_i), \quad a(x) = (K_X + n \lambda I)^{-1} k_X(x)
+
+    with :math:`\phi` the feature map of the RBF kernel :math:`k_Y` and :math:`Y'` the model's own distributions, by
+    their closed-form mean embeddings or by draws (regularised by :math:`n \lambda'`). The value is the mean of
+    CCE(x) over the rows, or over the inputs of another file.
+
+    Parameters
+    ----------
+    kernel_x, gamma_x, degree, coef0, normalize
+        The kernel on inputs.
+    gamma_y
+        Of the kernel on targets.
+    lambda_, lambda_model
+        Regularisers of the data's and of the model's embedding.
+    draws, trials
+        How the model's distributions are represented.
+    solver
+        How the linear systems are solved; it does not change the value beyond rounding.
+
+    Needs
+    -----
+    y : (n,) or (n, t), unit of y
+    predictive : n distributions
+    x : (n, d), any unit
+
+    Value
+    -----
+    Dimensionless, >= 0, smaller is better: 0 to about sqrt(2). Positive for a perfect model
+    too, by the noise of n rows.
+    Squared, it is a V-statistic: biased upwards by the rows' own noise and downwards by the regulariser.
+
+    Raises
+    ------
+    DataError
+        A needed column is absent, targets or inputs are constant, or gamma_y is too narrow for features.
+
+    Notes
+    -----
+    It is the norm of a kernel ridge regression of psi(y) - E psi(Y') on the inputs, psi the low-rank features of k_Y:
+    one n x n system whatever the number of draws. Time O(n^2 (d + r)) a product, some ten products; memory n^2 / 2
+    numbers, or O(n) where they exceed ``--memory``.
+    Differs from the paper in: exact embeddings of parametric families by default (``--draws 1 --trials 5`` is the
+    paper's protocol), and no explicit inverse.
+
+    References
+    ----------
+    Young et al., Beyond Calibration: Assessing the Probabilistic Fit of Neural Regressors via Conditional Congruence,
+    Eq. 2-3 (arXiv 2405.12412). Regularised embeddings: Park, Muandet, A Measure-Theoretic Approach to Kernel
+    Conditional Mean Embeddings, NeurIPS 2020.
+
+    Examples
+    --------
+    >>> Cce(lambda_=0.01).options()["lambda"]
+    0.01
+    """
+
+    name: ClassVar[str] = "cce"
+    unit: ClassVar[str] = "1"
+    needs: ClassVar[tuple[Need, ...]] = ("y", "predictive", "x")
+    sided: ClassVar[Sided] = "upper"
+    source: ClassVar[str] = "Young et al., Eq. 2-3 (arXiv 2405.12412)"
+    no_interval: ClassVar[str] = "the rows share one noisy fit, so resampling them gives no honest interval"
+    engine: ClassVar[bool] = True
+
+    kernel_x: Literal["rbf", "laplace", "polynomial"] | None = option(
+        None, "Kernel on inputs. Default: polynomial, or rbf where inputs are one number."
+    )
+    gamma_x: float | Literal["1/d", "median", "variance"] | None = option(
+        None,
+        "Scale of that kernel: a number, 1/d, or from the inputs 1/median distance or 1/(2 variance). "
+        "Default: 1 for embeddings, 1/d for standardised inputs, median for rbf and laplace, variance for one number.",
+    )
+    degree: int = option(3, "Degree of the polynomial kernel (gamma x.x' + coef0)^degree.")
+    coef0: float = option(1.0, "Constant of the polynomial kernel.")
+    normalize: Literal["none", "l2", "standardize"] | None = option(
+        None,
+        "Rows to norm 1 (l2), or columns to mean 0 and variance 1 (standardize). "
+        "Default: l2 for embeddings, standardize for --inputs, none for one number.",
+    )
+    gamma_y: float | None = option(
+        None, "Scale of the kernel exp(-gamma (y - y')^2) on targets. Default: 1/(2 variance of y)."
+    )
+    lambda_: float = option(0.1, "Regulariser of the data's embedding: K + n lambda I.")
+    lambda_model: float | None = option(None, "Regulariser of the model's embedding. Default: lambda.")
+    draws: int | Literal["exact", "all"] | None = option(
+        None,
+        "Draws a row that stand for the model: a number, all saved ones, or exact for the closed form. "
+        "Default: exact for parameters, all for samples.",
+    )
+    trials: int = option(1, "Repeat with fresh draws, and report mean and standard deviation.")
+    solver: Literal["auto", "cholesky", "cg"] = option(
+        "auto", "Cholesky, or block conjugate gradients; auto takes Cholesky for at most 2,048 rows."
+    )
+
+    def __post_init__(self) -> None:
+        for name in ("gamma_y", "lambda_", "lambda_model"):
+            require_positive_option(name.rstrip("_"), getattr(self, name))
+        if not isinstance(self.gamma_x, str):
+            require_positive_option("gamma_x", self.gamma_x)
+        for name in ("degree", "trials", *(("draws",) if isinstance(self.draws, int) else ())):
+            if getattr(self, name) < 1:
+                msg = f"{name} must be at least 1, got {getattr(self, name)}"
+                raise OptionError(msg)
+        if not 0 <= self.coef0 < float("inf"):
+            msg = f"coef0 must be a number >= 0, got {self.coef0}"
+            raise OptionError(msg)
+        if self.trials > 1 and not isinstance(self.draws, int):
+            msg = f"trials repeats draws: give the number of draws a row too (--draws 1), got trials {self.trials}"
+            raise OptionError(msg)
+
+    def prepare(self, source: Source, run: Run) -> CceSettings:
+        from calcheck.kernels.inputs import bandwidth, fit_scaling
+        from calcheck.kernels.kernels import KERNELS
+
+        rows = source.predictions()
+        y, predictive, x = _needed(rows)
+        kernel_x, normalize, gamma_choice = self._input_kernel(rows)
+        scaling = fit_scaling(x, normalize, kernel_x)
+        gamma_x = bandwidth(gamma_choice, scaling(x), kernel_x, run.rng(MEDIAN_STREAM))
+        shape = {"degree": self.degree, "coef0": self.coef0} if kernel_x == "polynomial" else {}
+        gamma_y = self._target_bandwidths(y)
+        trials = self._trials(predictive, run)
+        described = {
+            "inputs": {"kernel": kernel_x, "gamma": gamma_x, **shape, "normalize": normalize, "columns": x.shape[1]},
+            "targets": {"kernel": "rbf", "gamma": gamma_y.tolist() if len(gamma_y) > 1 else float(gamma_y[0])},
+            "model": {
+                "draws": self._draws(predictive),
+                "lambda": self.lambda_,
+                "lambda_model": self.lambda_model or self.lambda_,
+            },
+        }
+        kernel = KERNELS[kernel_x](gamma=gamma_x, **shape)
+        features = _features(y, trials, gamma_y, run)
+        return CceSettings(scaling, kernel, features, trials, described)
+
+    def fit(self, settings: CceSettings, source: Source, run: Run) -> KernelRidge:
+        from calcheck.kernels.ridge import KernelRidge
+
+        _, _, x = _needed(source.predictions())
+        return KernelRidge(settings.kernel, settings.scaling(x), run, solver=self.solver)
+
+    def rows(
+        self,
+        settings: CceSettings,
+        state: KernelRidge,
+        source: Source,
+        at: Source | None,
+        run: Run,
+    ) -> Rows:
+        import numpy as np
+
+        y, _, _ = _needed(source.predictions())
+        observed = settings.features.of_points(y)
+        predicted = [settings.features.of_distributions(trial) for trial in settings.trials]
+        bounds = _bounds(settings, y, predicted)
+        solved = _Solved(state, observed, predicted, self.lambda_, self.lambda_model or self.lambda_)
+        if at is None:
+            errors = solved.at_fitted_inputs()
+        else:
+            points = settings.scaling(_inputs(at.predictions()))
+            errors = solved.at_inputs(points)  # (trials, n)
+        cce = errors.mean(axis=0)
+        details = {
+            "rows": len(cce),
+            "quantiles": _quantiles(cce),
+            **_over_trials(errors.mean(axis=1)),
+            "dof": solved.dof.value,
+            "dof_error": solved.dof.error,
+            **settings.described,
+            "features": {"rank": settings.features.rank, **bounds},
+            "solver": {
+                "name": state.solver,
+                "storage": state.storage,
+                "iterations": solved.iterations,
+                "residual": solved.residual,
+                "precision": run.precision,
+                "device": run.device or "numpy",
+            },
+        }
+        if not np.isfinite(cce).all():
+            msg = f"CCE is not a number in {run.precision}. Pass --precision float64, or a larger --lambda"
+            raise DataError(msg)
+        return Rows({"cce": cce}, details, _warnings(details))
+
+    def value(self, means: dict[str, float], n: int) -> float:  # noqa: ARG002 - a plain mean
+        return means["cce"]
+
+    def _input_kernel(
+        self, rows: Predictions
+    ) -> tuple[
+        Literal["rbf", "laplace", "polynomial"],
+        Literal["none", "l2", "standardize"],
+        float | Literal["1/d", "median", "variance"],
+    ]:
+        """Fill in the choices that were left open: kernel, normalisation, gamma."""
+        single = _inputs(rows).shape[1] == 1
+        kernel = self.kernel_x or ("rbf" if single else "polynomial")
+        normalize = self.normalize or ("none" if single else "l2" if rows.embedded else "standardize")
+        if self.gamma_x is not None:
+            return kernel, normalize, self.gamma_x
+        if kernel == "polynomial":
+            return kernel, normalize, 1.0 if normalize == "l2" else "1/d"
+        return kernel, normalize, "variance" if single and kernel == "rbf" else "median"
+
+    def _target_bandwidths(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return gamma for each target column, (t,): 1 / (2 t s^2), s^2 the column's variance (n - 1)."""
+        import numpy as np
+
+        columns = y.shape[1]
+        if self.gamma_y is not None:
+            return np.full(columns, self.gamma_y)
+        if len(y) == 1:
+            msg = "a single row has no variance to scale the targets by; cce needs at least 2 rows"
+            raise DataError(msg)
+        variance = y.var(axis=0, ddof=1)
+        if not (variance > 0).all():
+            msg = f"the targets are constant ({y[0, np.argmin(variance)]:.6g}): there is nothing to predict"
+            raise DataError(msg)
+        return np.asarray(1 / (2 * columns * variance))
+
+    def _draws(self, predictive: Predictive) -> int | str:
+        """Fill in how the model is represented.
+
+        Raises
+        ------
+        OptionError
+            The choice does not fit the file.
+        """
+        sampled = predictive.family == "samples"
+        if self.draws == "exact" and sampled:
+            msg = "draws exact needs parameters, but the file has samples. Pass --draws all, or a number"
+            raise OptionError(msg)
+        if self.draws == "all" and not sampled:
+            msg = "draws all needs saved samples, but the file has parameters. Pass --draws exact, or a number"
+            raise OptionError(msg)
+        return self.draws or ("all" if sampled else "exact")
+
+    def _trials(self, predictive: Predictive, run: Run) -> tuple[Predictive, ...]:
+        """Return what stands for the model in each trial."""
+        from calcheck.predictive import Samples
+
+        size = self._draws(predictive)
+        if not isinstance(size, int):
+            return (predictive,)
+        return tuple(Samples(predictive.sample(run.rng(DRAWS_STREAM, trial), size)) for trial in range(self.trials))
+
+
+def _inputs(rows: Predictions) -> NDArray[np.floating[Any]]:
+    """Return the inputs, (n, d)."""
+    if rows.x is None:
+        msg = "cce needs the inputs or an embedding of them. Pass --embedding or --inputs"
+        raise DataError(msg)
+    return rows.x
+
+
+def _needed(
+    rows: Predictions,
+) -> tuple[NDArray[np.float64], Predictive, NDArray[np.floating[Any]]]:
+    """Return targets (n, t), predictive distributions and inputs (n, d)."""
+    if rows.y is None or rows.predictive is None:
+        msg = "cce needs targets and predictive distributions"
+        raise DataError(msg)
+    return rows.y.reshape(len(rows), -1), rows.predictive, _inputs(rows)
+
+
+def _features(
+    y: NDArray[np.float64], trials: tuple[Predictive, ...], gamma_y: NDArray[np.float64], run: Run
+) -> OutputFeatures:
+    """Choose output features, and refuse if they cannot represent the targets."""
+    from calcheck.kernels.features import output_features
+
+    features = output_features(y, list(trials), gamma_y, run.rng(POOL_STREAM))
+    left_out = features.left_out_of_points(y)
+    if left_out > TOO_MUCH_LEFT_OUT:
+        msg = (
+            f"gamma_y {gamma_y.max():.3g} is too narrow for these targets: {features.rank:,} features leave out"
+            f" {left_out:.1%} of a target's squared norm. Pass a smaller --gamma-y"
+        )
+        raise DataError(msg)
+    return features
+
+
+def _bounds(settings: CceSettings, y: NDArray[np.float64], predicted: list[NDArray[np.float64]]) -> dict[str, float]:
+    """Measure the most that the features leave out of a target or draw, and of a predictive distribution."""
+    from calcheck.predictive import Samples
+
+    features = settings.features
+    points, distributions = [features.left_out_of_points(y)], [0.0]
+    for trial, embedded in zip(settings.trials, predicted, strict=True):
+        if isinstance(trial, Samples):
+            points.append(features.left_out_of_points(trial.draws.reshape(-1, y.shape[1])))
+        else:
+            distributions.append(features.left_out_of_distributions(trial, embedded))
+    return {"left_out_points": max(points), "left_out_predictive": max(distributions)}
+
+
+class _Solved:
+    """The difference of the two embeddings, for every trial.
+
+    With lambda = lambda' the two regressions are one, of psi(y) - E psi(Y'), and all trials are solved together.
+    """
+
+    def __init__(
+        self,
+        ridge: KernelRidge,
+        observed: NDArray[np.float64],
+        predicted: list[NDArray[np.float64]],
+        lambda_: float,
+        lambda_model: float,
+    ) -> None:
+        import numpy as np
+
+        self.ridge = ridge
+        self.trials = len(predicted)
+        if lambda_ == lambda_model:
+            differences = np.concatenate([observed - trial for trial in predicted], axis=1)
+            regressions = [(differences, lambda_, 1)]
+        else:
+            regressions = [
+                (np.tile(observed, self.trials), lambda_, 1),
+                (np.concatenate(predicted, axis=1), lambda_model, -1),
+            ]
+        solved = [(*ridge.solve(outputs, penalty), outputs, penalty, sign) for outputs, penalty, sign in regressions]
+        self.dof = solved[0][1]
+        self._solutions: list[tuple[Solution, NDArray[np.float64], float, int]] = [
+            (solution, outputs, penalty, sign) for solution, _, outputs, penalty, sign in solved
+        ]
+        self.iterations = sum(solution.iterations for solution, *_ in self._solutions)
+        self.residual = max(solution.residual for solution, *_ in self._solutions)
+
+    def at_fitted_inputs(self) -> NDArray[np.float64]:
+        """Return CCE at the rows' own inputs, (trials, n)."""
+        fitted = sum(
+            sign * self.ridge.fitted(outputs, solution, penalty) for solution, outputs, penalty, sign in self._solutions
+        )
+        return self._norms(fitted)
+
+    def at_inputs(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return CCE at other normalised inputs, (trials, m)."""
+        import numpy as np
+
+        coefficients = sum(sign * solution.coefficients for solution, _, _, sign in self._solutions)
+        blocks: Iterator[NDArray[np.float64]] = self.ridge.predict(points, coefficients)
+        return np.concatenate([self._norms(block) for block in blocks], axis=1)
+
+    def _norms(self, embedded: Any) -> NDArray[np.float64]:
+        """Return the norms of (n, trials * r) embeddings, (trials, n)."""
+        import numpy as np
+
+        by_trial = np.asarray(embedded).reshape(len(embedded), self.trials, -1)
+        return np.asarray(np.linalg.norm(by_trial, axis=2).T)
+
+
+def _quantiles(cce: NDArray[np.float64]) -> dict[str, float]:
+    """Describe the spread over rows."""
+    import numpy as np
+
+    levels = {"min": 0.0, "q05": 0.05, "q25": 0.25, "median": 0.5, "q75": 0.75, "q95": 0.95, "max": 1.0}
+    return dict(zip(levels, np.quantile(cce, list(levels.values())).tolist(), strict=True))
+
+
+def _over_trials(means: NDArray[np.float64]) -> dict[str, Any]:
+    """Describe the mean CCE over trials, if there are several."""
+    if len(means) == 1:
+        return {}
+    return {"trials": {"std": float(means.std(ddof=1)), "values": means.tolist()}}
+
+
+def _warnings(details: dict[str, Any]) -> tuple[str, ...]:
+    """Say what makes the value doubtful."""
+    warnings = []
+    if details["dof"] < FEW_DOF:
+        warnings.append(
+            f"dof {details['dof']:.2g}: the kernel hardly tells inputs apart, so this is close to a marginal test."
+            " Try --normalize l2 or standardize, --gamma-x median, or a smaller --lambda"
+        )
+    features, solver = details["features"], details["solver"]
+    left_out = max(features["left_out_points"], features["left_out_predictive"])
+    if left_out > MUCH_LEFT_OUT:
+        warnings.append(f"{features['rank']:,} output features leave out up to {left_out:.1e} of a squared norm")
+    if solver["residual"] > ACCURATE[solver["precision"]]:
+        warnings.append(
+            f"conjugate gradients ended at a residual of {solver['residual']:.1e} in {solver['precision']}."
+            " Pass --precision float64, --solver cholesky, or a larger --lambda"
+        )
+    return tuple(warnings)

@@ -1,0 +1,37 @@
+"""Shorthand for tests: compute one metric on predictions in memory."""
+
+import numpy as np
+
+from calcheck.execution.run import Run
+from calcheck.metrics.cce import Cce
+from calcheck.predictions import InMemory, Predictions
+from calcheck.predictive import Gaussian, Samples
+
+
+def rows_of(metric, predictions, *, at=None, run=None):
+    """Run prepare, fit and rows."""
+    run = run or Run()
+    source = InMemory(predictions)
+    settings = metric.prepare(source, run)
+    state = metric.fit(settings, source, run)
+    return metric.rows(settings, state, source, None if at is None else InMemory(at), run)
+
+
+def cce(x, y, predictive, *, at=None, run=None, embedded=True, **options):
+    """Return CCE at each row."""
+    predictions = Predictions(y=y, predictive=predictive, x=x, embedded=embedded)
+    points = None if at is None else Predictions(x=at, embedded=embedded)
+    return rows_of(Cce(**options), predictions, at=points, run=run).columns["cce"]
+
+
+def gaussian_case(rng, n, d, *, spread=1.0):
+    """Inputs, targets and Gaussian predictions that are about right."""
+    x = rng.normal(size=(n, d))
+    mean = np.sin(x @ rng.normal(size=d)) + rng.normal(size=n) * 0.1
+    std = rng.uniform(0.3, 0.8, n)
+    return x, mean + std * rng.normal(size=n), Gaussian(mean, spread * std)
+
+
+def drawn(rng, predictive, size):
+    """Replace distributions by draws from them."""
+    return Samples(predictive.sample(rng, size))
