@@ -1,0 +1,42 @@
+"""Files become predictions, and results become files."""
+
+# Readers are imported when a file is read: `calcheck --help` must start at once.
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from calcheck.io.source import FileSource
+
+__all__ = ["read"]
+
+
+def read(path: str, *, input_format: str | None = None, **columns: Any) -> FileSource:
+    """Open a file of predictions.
+
+    Parameters
+    ----------
+    path : str
+        The file, or ``"-"`` for standard input.
+    input_format : str, optional
+        Its format, where the name does not tell.
+    **columns
+        Fields of :class:`calcheck.io.column_options.ColumnOptions`: the columns behind the roles, where names do not
+        tell.
+
+    Returns
+    -------
+    FileSource
+        A rereadable source of predictions; rows are read when they are needed.
+
+    Raises
+    ------
+    DataError, OptionError
+        The file is absent or unsafe to load, or options contradict each other.
+    """
+    from calcheck.io.column_options import ColumnOptions
+    from calcheck.io.files import File
+    from calcheck.io.source import FileSource
+
+    return FileSource(File(str(path), input_format), ColumnOptions(**columns))

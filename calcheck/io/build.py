@@ -1,0 +1,136 @@
+"""Columns become arrays by role, and arrays become distributions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from calcheck.errors import DataError
+from calcheck.io.columns import GaussianRole, ParametersRole, Roles, SamplesRole
+from calcheck.io.embeddings import numbers, vectors
+from calcheck.predictive import Gaussian, Independent, Samples
+from calcheck.predictive.checks import require_finite, require_positive
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from calcheck.predictive import Predictive
+
+    Arrays = dict[str, NDArray[Any]]
+
+REMEDY = "Pass --min-std X to raise them to X."
+
+
+def columns_read(roles: Roles, *, narrow: bool) -> list[str]:
+    """List the columns that a pass needs, each once.
+
+    Parameters
+    ----------
+    roles : Roles
+        What the columns are.
+    narrow : bool
+        Whether the narrow columns without a role are needed too.
+    """
+    wanted = [*roles.target, *roles.x]
+    match roles.predictive:
+        case GaussianRole(mean, spread, _):
+            wanted += [*mean, *spread]
+        case ParametersRole(_, columns):
+            wanted += columns.values()
+        case SamplesRole(groups):
+            wanted += [column for group in groups for column in group]
+        case None:
+            pass
+    wanted += [roles.id] if roles.id else []
+    wanted += roles.narrow if narrow else ()
+    return list(dict.fromkeys(wanted))
+
+
+def arrays_of(table: pa.Table, roles: Roles) -> Arrays:
+    """Return the numbers behind each role: (n,), or (n, t) for several targets; x is (n, d).
+
+    Raises
+    ------
+    DataError
+        A column does not hold numbers, or not equally many a row.
+    """
+    arrays: Arrays = {}
+    if roles.target:
+        arrays["y"] = _columns(table, roles.target)
+    match roles.predictive:
+        case GaussianRole(mean, spread, kind):
+            arrays |= {"mean": _columns(table, mean), kind: _columns(table, spread)}
+        case ParametersRole(_, columns):
+            arrays |= {name: numbers(table[column], column) for name, column in columns.items()}
+        case SamplesRole(groups):
+            draws = [_matrix(table, group) for group in groups]
+            counts = [values.shape[1] for values in draws]
+            if len(set(counts)) > 1:
+                msg = f"targets have different numbers of samples: {', '.join(map(str, counts))}"
+                raise DataError(msg)
+            arrays["samples"] = draws[0] if len(draws) == 1 else np.stack(draws, axis=2)
+        case None:
+            pass
+    if roles.x:
+        arrays["x"] = _matrix(table, roles.x)
+    return arrays
+
+
+def predictive_of(roles: Roles, arrays: Arrays, min_std: float | None) -> tuple[Predictive | None, int]:
+    """Build the distributions, and count the standard deviations that ``min_std`` raised.
+
+    Raises
+    ------
+    ValuesError
+        A parameter breaks its rule.
+    """
+    match roles.predictive:
+        case GaussianRole(_, _, kind):
+            std, raised = _deviations(arrays[kind], kind, min_std)
+            return _gaussian(arrays["mean"], std), raised
+        case ParametersRole(convention, columns):
+            for name in columns:
+                require_finite(name, arrays[name])
+            return convention(**{name: arrays[name] for name in columns}), 0
+        case SamplesRole():
+            return Samples(np.asarray(arrays["samples"], dtype=np.float64)), 0
+        case None:
+            return None, 0
+
+
+def _deviations(spread: NDArray[np.float64], kind: str, min_std: float | None) -> tuple[NDArray[np.float64], int]:
+    """Turn spreads of some kind into standard deviations, none below the least one allowed."""
+    require_finite(kind, spread)
+    if kind == "std":
+        std = spread
+    elif kind == "var":
+        if min_std is None:
+            require_positive(kind, spread, REMEDY)
+        std = np.sqrt(np.maximum(spread, 0))
+    else:
+        std = np.exp(spread if kind == "log_std" else spread / 2)
+    if min_std is None:
+        return std, 0
+    return np.maximum(std, min_std), int((std < min_std).sum())
+
+
+def _gaussian(mean: NDArray[np.float64], std: NDArray[np.float64]) -> Predictive:
+    if mean.ndim == 1:
+        return Gaussian(mean, std)
+    return Independent(tuple(Gaussian(mean[:, t], std[:, t]) for t in range(mean.shape[1])))
+
+
+def _columns(table: pa.Table, names: tuple[str, ...]) -> NDArray[np.float64]:
+    """Return one column of numbers as (n,), several as (n, t)."""
+    if len(names) == 1:
+        return numbers(table[names[0]], names[0])
+    return np.stack([numbers(table[name], name) for name in names], axis=1)
+
+
+def _matrix(table: pa.Table, names: tuple[str, ...]) -> NDArray[np.floating[Any]]:
+    """Return one column of vectors, or several of numbers, as (n, d)."""
+    if len(names) == 1:
+        return vectors(table[names[0]], names[0])
+    return np.stack([numbers(table[name], name) for name in names], axis=1)

@@ -1,0 +1,133 @@
+"""Columns of numbers as arrays: scalars, lists of every kind that Arrow knows, tensors, and lists as text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from calcheck.errors import DataError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def is_vector(kind: pa.DataType) -> bool:
+    """Tell whether a column of this type may hold a vector a row (text may: lists written to CSV)."""
+    return (
+        pa.types.is_list(kind)
+        or pa.types.is_large_list(kind)
+        or pa.types.is_fixed_size_list(kind)
+        or isinstance(kind, pa.BaseExtensionType)
+    )
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Tell whether a column of this type holds text."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Tell whether a column of this type holds numbers."""
+    return bool(
+        pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_decimal(kind)
+        or pa.types.is_boolean(kind)
+        or pa.types.is_null(kind)
+    )
+
+
+def numbers(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
+    """Return a column of numbers, (n,); nulls become NaN.
+
+    Raises
+    ------
+    DataError
+        It holds something else.
+    """
+    if not is_number(column.type):
+        first = next((value for value in column.to_pylist() if value is not None), None)
+        msg = f"column {name!r} holds {column.type}, not numbers (first value {str(first)[:40]!r})"
+        raise DataError(msg)
+    return np.asarray(column.cast(pa.float64()).to_numpy(), dtype=np.float64)
+
+
+def scalars(column: pa.ChunkedArray) -> NDArray[Any]:
+    """Return a column of one value a row as it is, (n,): whole numbers stay whole, text stays text."""
+    if is_number(column.type) and column.null_count:
+        return numbers(column, "")
+    return np.asarray(column.to_numpy())
+
+
+def vectors(column: pa.ChunkedArray, name: str) -> NDArray[np.floating[Any]]:
+    """Return a column of vectors, (n, d), float32 where it is stored so; null rows become NaN.
+
+    Raises
+    ------
+    DataError
+        Rows differ in length, hold no numbers, or are text that lost values when it was written.
+    """
+    if is_text(column.type):
+        return _parsed(column, name)
+    array = column.combine_chunks()
+    if isinstance(array, pa.ChunkedArray):  # of no chunks
+        array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
+    if not is_vector(array.type):
+        return numbers(column, name)[:, None]
+    present = np.asarray(array.is_valid())
+    array = array.drop_null()
+    count = len(array)
+    flat = _flattened(array, name)
+    if not count:
+        msg = f"column {name!r} has no row that is not null"
+        raise DataError(msg)
+    width = len(flat) // count
+    dense = flat.reshape(count, width)
+    if present.all():
+        return dense
+    full = np.full((len(present), width), np.nan, dtype=dense.dtype)
+    full[present] = dense
+    return full
+
+
+def _flattened(array: pa.Array, name: str) -> NDArray[np.floating[Any]]:
+    """Return all numbers of an array of non-null vectors, row after row."""
+    while is_vector(array.type):
+        if isinstance(array, pa.ExtensionArray):
+            array = array.storage
+            continue
+        if not pa.types.is_fixed_size_list(array.type):
+            lengths = np.unique(np.diff(np.asarray(array.offsets)))
+            if len(lengths) > 1:
+                msg = f"column {name!r} is ragged: its rows have from {lengths[0]} to {lengths[-1]} values"
+                raise DataError(msg)
+        array = array.flatten()
+    if not is_number(array.type):
+        msg = f"column {name!r} holds lists of {array.type}, not of numbers"
+        raise DataError(msg)
+    narrow = array.type in (pa.float16(), pa.float32())
+    values = array.cast(pa.float32() if narrow else pa.float64()).to_numpy(zero_copy_only=False)
+    return np.asarray(values)
+
+
+def _parsed(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
+    """Read vectors written as text: ``[1.0, 2.0]``, or as numpy prints them."""
+    rows: list[list[float] | None] = []
+    for number, text in enumerate(column.to_pylist()):
+        if text is None:
+            rows.append(None)
+            continue
+        if "..." in text:
+            msg = (
+                f"column {name!r}, row {number}: '...' stands for values that were lost when it was written."
+                " Write Parquet instead"
+            )
+            raise DataError(msg)
+        try:
+            rows.append([float(value) for value in text.strip().strip("[]()").replace(",", " ").split()])
+        except ValueError as error:
+            msg = f"column {name!r}, row {number}: {text[:40]!r} is not a list of numbers"
+            raise DataError(msg) from error
+    return np.asarray(vectors(pa.chunked_array([pa.array(rows, pa.list_(pa.float64()))]), name))

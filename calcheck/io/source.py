@@ -1,0 +1,212 @@
+"""A file of predictions as a source of batches."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from calcheck.errors import DataError, ValuesError
+from calcheck.io.build import arrays_of, columns_read, predictive_of
+from calcheck.io.column_options import ColumnOptions
+from calcheck.io.columns import Roles, find_roles, missing_predictions, missing_target, unclear_spreads
+from calcheck.io.embeddings import scalars
+from calcheck.io.external import ExternalEmbedding, names_a_file, require_unique
+from calcheck.io.files import STDIN, File
+from calcheck.io.tables import Table, open_table
+from calcheck.predictions import Predictions, Source
+from calcheck.report import Input, InputFile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from calcheck.io.build import Arrays
+
+
+@dataclass
+class FileSource(Source):
+    """Predictions in a file.
+
+    Parameters
+    ----------
+    file : File
+        Where they are.
+    said : ColumnOptions
+        What the user says about the columns.
+    labelled : bool
+        Whether targets and predictions are needed; inputs alone will do otherwise.
+    narrow : bool
+        Whether the row's other columns of one value are read too, to be shown beside results.
+
+    Raises
+    ------
+    DataError, OptionError
+        The file or its columns are not what is needed.
+    """
+
+    file: File
+    said: ColumnOptions = field(default_factory=ColumnOptions)
+    labelled: bool = True
+    narrow: bool = False
+    dropped: int = field(default=0, init=False)
+    raised: int = field(default=0, init=False)
+
+    @property
+    def name(self) -> str:
+        """How messages call the file."""
+        return "standard input" if self.file.name == STDIN else self.file.name
+
+    @cached_property
+    def table(self) -> Table:
+        """The file, opened."""
+        return open_table(self.file)
+
+    @cached_property
+    def roles(self) -> Roles:
+        """The roles of its columns."""
+        with self._named():
+            schema = self.table.schema
+            roles = find_roles(schema, self.said, external=self._external_name is not None)
+            if self.labelled and roles.predictive is None:
+                raise DataError(missing_predictions(schema, self.said) + self._scale_hint(roles))
+            if self.labelled and not roles.target:
+                raise DataError(missing_target(schema))
+            return roles
+
+    def batches(self) -> Iterator[Predictions]:
+        self.dropped = self.raised = start = 0
+        with self._named():
+            for table in self.table.batches(columns_read(self.roles, narrow=self.narrow)):
+                if len(table):
+                    yield self._batch(table, start)
+                start += len(table)
+            if self._external is not None:
+                self._external.require_all_used(start)
+
+    def predictions(self) -> Predictions:
+        return self._all
+
+    def described(self) -> Input:
+        rows = self.predictions()
+        files = [InputFile(path=self.file.name, sha256=self.file.sha256(), rows=len(rows) + self.dropped)]
+        columns = self.roles.described()
+        if self._external is not None:
+            file = self._external.file
+            files.append(InputFile(path=file.name, sha256=file.sha256(), rows=len(self._external.values)))
+            columns["x"] = str(self._external_name)
+        return Input(
+            files=tuple(files),
+            n=len(rows),
+            dropped=self.dropped,
+            predictive=None if rows.predictive is None else rows.predictive.family,
+            columns=columns,
+        )
+
+    def warnings(self) -> tuple[str, ...]:
+        if not self.raised:
+            return ()
+        return (f"{self.raised:,} standard deviations were raised to {self.said.min_std} (--min-std)",)
+
+    @cached_property
+    def _all(self) -> Predictions:
+        with self._named():
+            rows = super().predictions()
+            if rows.id is not None:
+                require_unique(rows.id, self.roles.id or "id")
+            return rows
+
+    @property
+    def _external_name(self) -> str | None:
+        said = self.said.embedding
+        return said if said and said not in self.table.schema.names and names_a_file(said) else None
+
+    @cached_property
+    def _external(self) -> ExternalEmbedding | None:
+        return ExternalEmbedding.read(self._external_name, self.roles.id) if self._external_name else None
+
+    def _batch(self, table: pa.Table, start: int) -> Predictions:
+        """Turn a batch of rows into predictions."""
+        roles = self.roles
+        arrays = arrays_of(table, roles)
+        keys = scalars(table[roles.id]) if roles.id else None
+        places = np.arange(start, start + len(table))
+        if self._external is not None:
+            arrays["x"] = self._external.rows(keys, start, len(table))
+        columns = {name: scalars(table[name]) for name in roles.narrow} if self.narrow else {}
+        if self.said.nan_policy == "omit":
+            whole = _without_gaps(arrays)
+            self.dropped += int(len(whole) - whole.sum())
+            arrays = {name: values[whole] for name, values in arrays.items()}
+            columns = {name: values[whole] for name, values in columns.items()}
+            keys, places = None if keys is None else keys[whole], places[whole]
+            if not whole.any():
+                msg = "every row lacks a number, so --nan-policy omit leaves none"
+                raise DataError(msg)
+        predictive, raised = predictive_of(roles, arrays, self.said.min_std)
+        self.raised += raised
+        return Predictions(
+            y=arrays.get("y"),
+            predictive=predictive,
+            x=arrays.get("x"),
+            embedded=roles.embedded,
+            id=keys,
+            row=places,
+            columns=columns,
+        )
+
+    def explicit(self) -> list[str]:
+        """Spell the options that say the same as what was found."""
+        said = self.said
+        told = self.roles.explicit()
+        told += ["--embedding", said.embedding or ""] if self._external is not None else []
+        told += ["--min-std", f"{said.min_std:g}"] if said.min_std is not None else []
+        told += ["--nan-policy", said.nan_policy] if said.nan_policy != "raise" else []
+        return told
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Tell errors about the data with the name of the file, and of the column."""
+        try:
+            yield
+        except ValuesError as error:
+            told = self.roles.described().get(error.name, error.name)
+            column = "" if told == error.name else f" (column {told})"
+            msg = f"{self.name}: {error.name}{column} {error.problem}"
+            raise _NamedError(msg) from error
+        except _NamedError:
+            raise
+        except DataError as error:
+            msg = f"{self.name}: {error}"
+            raise _NamedError(msg) from error
+
+    def _scale_hint(self, roles: Roles) -> str:
+        """Say what columns of unclear scale make of the data, read as variances and as standard deviations."""
+        hints = []
+        for column in unclear_spreads(self.table.schema.names) if roles.target else ():
+            try:
+                read = FileSource(self.file, replace(self.said, var=column)).predictions()
+            except DataError:
+                continue
+            if read.y is None or read.predictive is None:
+                continue
+            error, std = read.y - read.predictive.mean(), read.predictive.std()
+            as_variance, as_std = (float(np.mean((error / spread) ** 2)) for spread in (std, std**2))
+            hints.append(f"{column}: {as_variance:.3g} as a variance, {as_std:.3g} as a std")
+        return f". Mean z², about 1 if right: {'; '.join(hints)}" if hints else ""
+
+
+class _NamedError(DataError):
+    """A problem that already names its file."""
+
+
+def _without_gaps(arrays: Arrays) -> NDArray[np.bool_]:
+    """Tell which rows have every number, (n,)."""
+    rows = [np.isfinite(values).reshape(len(values), -1).all(axis=1) for values in arrays.values()]
+    whole: NDArray[Any] = np.logical_and.reduce(rows)
+    return whole
