@@ -1,0 +1,27 @@
+"""Reports as JSON: always valid, an absent number is null."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from calcheck.report import Report
+
+
+def to_json(report: Report) -> str:
+    """Render a report as one JSON object."""
+    return json.dumps(plain(asdict(report)), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON knows it; numbers that are not finite become None."""
+    if isinstance(value, dict):
+        return {str(name): plain(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,75 @@
+"""The JSON Schema of reports, from the report's classes and the metrics' options."""
+
+from __future__ import annotations
+
+import types
+from dataclasses import fields
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from calcheck.metrics import METRICS
+from calcheck.options import options_of
+from calcheck.report import SCHEMA_VERSION, Report, Result
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def report_schema() -> dict[str, Any]:
+    """Return the JSON Schema that every report obeys."""
+    schema = _object(Report)
+    schema["properties"]["schema_version"] = {"const": SCHEMA_VERSION}
+    schema["properties"]["results"] = {
+        "type": "array",
+        "items": {"oneOf": [_result(name) for name in METRICS]},
+    }
+    return {"$schema": DIALECT, "title": "calcheck report", **schema}
+
+
+def _result(name: str) -> dict[str, Any]:
+    """Describe the result of one metric."""
+    schema = _object(Result)
+    options = options_of(METRICS[name])
+    schema["properties"]["metric"] = {"const": name}
+    schema["properties"]["options"] = {
+        "type": "object",
+        "properties": {option.name: {**_type(option.hint), "description": option.help} for option in options},
+        "required": [option.name for option in options],
+        "additionalProperties": False,
+    }
+    return schema
+
+
+def _object(owner: type[Any]) -> dict[str, Any]:
+    """Describe a dataclass."""
+    hints = get_type_hints(owner)
+    return {
+        "type": "object",
+        "properties": {declared.name: _type(hints[declared.name]) for declared in fields(owner)},
+        "required": [declared.name for declared in fields(owner)],
+        "additionalProperties": False,
+    }
+
+
+SIMPLE: dict[Any, dict[str, Any]] = {
+    Any: {},
+    int: {"type": "integer"},
+    float: {"type": "number"},
+    str: {"type": "string"},
+    bool: {"type": "boolean"},
+    type(None): {"type": "null"},
+}
+
+
+def _type(hint: Any) -> dict[str, Any]:
+    """Describe a type."""
+    if hint in SIMPLE:
+        return dict(SIMPLE[hint])
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Literal:
+        return {"enum": list(arguments)}
+    if origin in (Union, types.UnionType):
+        return {"anyOf": [_type(argument) for argument in arguments]}
+    if origin is tuple:
+        return {"type": "array", "items": _type(arguments[0])}
+    if origin is dict:
+        return {"type": "object", "additionalProperties": _type(arguments[1])}
+    return _object(hint)
