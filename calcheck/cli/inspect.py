@@ -1,0 +1,55 @@
+"""`calcheck inspect`: what was found in a file, before any number is computed."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from typing import TYPE_CHECKING, Any
+
+from calcheck.cli.metric_commands import FILE
+from calcheck.cli.parameters import build, parameters, with_signature
+from calcheck.cli.settings import InputOptions
+from calcheck.io.column_options import ColumnOptions
+
+if TYPE_CHECKING:
+    from calcheck.io.source import FileSource
+
+
+def _inspect(file: str, **given: Any) -> None:
+    """Show what was found in a file, and the options that say the same explicitly."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from calcheck.io.files import File
+    from calcheck.io.source import FileSource
+    from calcheck.render.console import rendered
+
+    options = build(InputOptions, given)
+    source = FileSource(File(file, options.input_format), build(ColumnOptions, given))
+    grid = Table.grid(padding=(0, 2))
+    for name, value in _found(source).items():
+        grid.add_row(Text(name), Text(value))
+    explicit = shlex.join(source.explicit())
+    sys.stdout.write(rendered(grid) + f"\nThe same, said explicitly:\n  {explicit}\n")
+
+
+def _found(source: FileSource) -> dict[str, str]:
+    """Describe the file by topics."""
+    rows = source.predictions()
+    read = source.described()
+    found = {
+        "file": source.name,
+        "format": source.file.format,
+        "rows": f"{read.n:,}" + (f" ({read.dropped:,} left out)" if read.dropped else ""),
+        "predictions": read.predictive or "none",
+    }
+    found |= read.columns
+    if rows.x is not None:
+        kind = "embedding" if rows.embedded else "inputs"
+        found["x"] += f" ({kind}, {rows.x.shape[1]:,} numbers a row, {rows.x.dtype})"
+    return found
+
+
+inspect_command = with_signature(
+    _inspect, [FILE, *parameters(ColumnOptions, "Columns"), *parameters(InputOptions, "Columns")]
+)

@@ -1,0 +1,115 @@
+"""One command a metric, made from its options."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from calcheck.cli.output import deliver, require_deliverable, write_pointwise
+from calcheck.cli.parameters import build, parameters, with_signature
+from calcheck.cli.progress import progress_bar
+from calcheck.cli.settings import EngineOptions, InputOptions, OutputOptions, RowOptions, SeedOptions
+from calcheck.errors import DataError
+from calcheck.io.column_options import ColumnOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from calcheck.execution.run import Run
+    from calcheck.io.source import FileSource
+    from calcheck.metric import Metric
+
+FILE = inspect.Parameter(
+    "file",
+    inspect.Parameter.POSITIONAL_OR_KEYWORD,
+    annotation=Annotated[
+        str, typer.Argument(metavar="FILE", help="Saved predictions; - reads standard input.", show_default=False)
+    ],
+)
+
+
+def metric_command(metric: type[Metric[Any, Any]]) -> Callable[..., None]:
+    """Make the command of a metric."""
+    engine = parameters(EngineOptions, "Computation") if metric.engine else []
+    declared = [
+        FILE,
+        *parameters(metric, "Metric"),
+        *parameters(ColumnOptions, "Columns"),
+        *parameters(InputOptions, "Columns"),
+        *parameters(RowOptions, "Rows"),
+        *parameters(OutputOptions, "Output"),
+        *parameters(SeedOptions, "Computation"),
+        *engine,
+    ]
+
+    def command(file: str, **given: Any) -> None:
+        run_metric(build(metric, given), file, given)
+
+    command.__doc__ = metric.summary()
+    return with_signature(command, declared)
+
+
+def run_metric(metric: Metric[Any, Any], file: str, given: dict[str, Any]) -> None:
+    """Compute one metric of a file and deliver what was asked for."""
+    from calcheck.evaluation import evaluate
+
+    output, rows = build(OutputOptions, given), build(RowOptions, given)
+    require_deliverable(output)
+    narrow = bool(output.pointwise or output.worst or output.best)
+    source = _source(file, given, narrow=narrow and rows.at is None)
+    at = _evaluated_at(rows.at, source, narrow=narrow) if rows.at else None
+    with progress_bar() as progress:
+        report = evaluate(
+            source,
+            [metric],
+            at=at,
+            subsample=rows.subsample,
+            run=replace(_run(given), progress=progress),
+            worst=output.worst,
+            best=output.best,
+            sink=lambda _, shown, found: write_pointwise(output.pointwise, shown, found),
+        )
+    for skipped in report.skipped:
+        msg = f"{source.name}: {skipped.metric} {skipped.reason}"
+        raise DataError(msg)
+    deliver(report, output)
+
+
+def _source(file: str, given: dict[str, Any], *, narrow: bool) -> FileSource:
+    from calcheck.io.files import File
+    from calcheck.io.source import FileSource
+
+    options = build(InputOptions, given)
+    return FileSource(File(file, options.input_format), build(ColumnOptions, given), narrow=narrow)
+
+
+def _evaluated_at(name: str, source: FileSource, *, narrow: bool) -> FileSource:
+    """Open the file at whose inputs the metric is evaluated: its embedding, or the columns named by ``--inputs``."""
+    from calcheck.io.external import split_column
+    from calcheck.io.files import File
+    from calcheck.io.source import FileSource
+
+    path, column = split_column(name)
+    said = source.said
+    embedding = column or (said.embedding if source.roles.x else None)
+    columns = ColumnOptions(
+        embedding=None if said.inputs else embedding,
+        inputs=said.inputs,
+        id=said.id,
+        nan_policy=said.nan_policy,
+    )
+    return FileSource(File(path), columns, labelled=False, narrow=narrow)
+
+
+def _run(given: dict[str, Any]) -> Run:
+    from calcheck.execution.run import Run, default_memory, parse_memory
+
+    seed = build(SeedOptions, given).seed
+    if "device" not in given:
+        return Run(seed=seed)
+    engine = build(EngineOptions, given)
+    memory = parse_memory(engine.memory) if engine.memory else default_memory()
+    return Run(seed=seed, device=engine.device, precision=engine.precision, memory=memory)

@@ -1,0 +1,69 @@
+"""Options of dataclasses as parameters of commands, and back."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from calcheck.errors import OptionError
+from calcheck.options import options_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from calcheck.options import Option
+
+
+def parameters(owner: type[Any], panel: str) -> list[inspect.Parameter]:
+    """Declare a command's parameters for the options of a dataclass.
+
+    Parameters
+    ----------
+    owner : type
+        The dataclass.
+    panel : str
+        The part of the help in which they stand.
+    """
+    return [_parameter(option, panel) for option in options_of(owner)]
+
+
+def build(owner: type[Any], given: dict[str, Any]) -> Any:
+    """Make the dataclass from what a command was given; what was not given keeps its default."""
+    named = {option.field: given[option.field] for option in options_of(owner)}
+    return owner(**{name: value for name, value in named.items() if value not in (None, [])})
+
+
+def with_signature(function: Callable[..., None], declared: Sequence[inspect.Parameter]) -> Callable[..., None]:
+    """Give a function the signature that Typer reads."""
+    function.__signature__ = inspect.Signature(list(declared))  # type: ignore[attr-defined]
+    function.__annotations__ = {parameter.name: parameter.annotation for parameter in declared}
+    return function
+
+
+def _parameter(option: Option, panel: str) -> inspect.Parameter:
+    repeated = isinstance(option.default, tuple)
+    default = "" if option.default in (None, ()) else f" Default: {option.default}."
+    declared = typer.Option(
+        *option.flags,
+        help=option.help + default,
+        metavar=option.metavar,
+        show_default=False,
+        rich_help_panel=panel,
+        parser=None if repeated else _parser(option),
+    )
+    hint = list[str] | None if repeated else str | None
+    return inspect.Parameter(
+        option.field, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[hint, declared]
+    )
+
+
+def _parser(option: Option) -> Callable[[str], Any]:
+    def parse(text: str) -> Any:
+        try:
+            return option.parse(text)
+        except OptionError as error:
+            raise typer.BadParameter(str(error)) from error
+
+    return parse
