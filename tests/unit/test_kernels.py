@@ -1,0 +1,235 @@
+"""The kernel engine: kernels, features, Gram strips, solvers, dof; one answer whatever the route."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from calcheck.errors import DataError, NumericalError, OptionError
+from calcheck.execution.backend import backend
+from calcheck.execution.run import Run, default_memory, parse_memory, silent
+from calcheck.kernels.features import output_features
+from calcheck.kernels.gram import Gram
+from calcheck.kernels.inputs import bandwidth, fit_scaling
+from calcheck.kernels.kernels import Laplace, Polynomial, Rbf
+from calcheck.kernels.ridge import KernelRidge
+from calcheck.kernels.solvers import Cholesky, conjugate_gradients
+from calcheck.predictive import Gaussian, Samples
+from tests.computing import cce, gaussian_case
+from tests.naive import input_kernel
+
+KERNELS = {
+    "rbf": (Rbf(0.3), {"gamma": 0.3}),
+    "laplace": (Laplace(0.2), {"gamma": 0.2}),
+    "polynomial": (Polynomial(3, 0.5, 1.0), {"gamma": 0.5}),
+    "quintic": (Polynomial(5, 0.1, 0.7), {"gamma": 0.1, "degree": 5, "coef0": 0.7}),
+    "linear": (Polynomial(1, 2.0, 0.0), {"gamma": 2.0, "degree": 1, "coef0": 0.0}),
+}
+DEVICES = [None, "cpu"]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("d", [1, 4, 5, 40])
+def test_kernels_are_their_formulas(name, d, device):
+    rng = np.random.default_rng(d)
+    a, b = rng.normal(size=(300, d)), rng.normal(size=(900, d))
+    kernel, shape = KERNELS[name]
+    expected = input_kernel("polynomial" if name in ("quintic", "linear") else name, **shape)(a, b)
+    engine = backend(device, "float64")
+    found = engine.to_numpy(kernel.gram(engine.asarray(a), engine.asarray(b)))
+    assert_allclose(found, expected, rtol=1e-10, atol=1e-13)
+    assert_allclose(kernel.largest(engine.asarray(a)), kernel.gram(a, a).diagonal().max(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("rows", [1, 7, 64, 1000])
+@pytest.mark.parametrize("memory", [0, 1 << 30])
+def test_products_do_not_depend_on_strips_or_storage(rows, memory):
+    rng = np.random.default_rng(0)
+    x, b = rng.normal(size=(150, 6)), rng.normal(size=(150, 3))
+    gram = Gram(Rbf(0.3), x, itemsize=8, memory=memory, progress=silent, strip_rows=rows)
+    full = input_kernel("rbf", 0.3)(x, x)
+    for _ in range(2):  # the second pass uses what was kept
+        assert_allclose(gram @ b, full @ b, rtol=1e-12)
+    assert_allclose(gram.dense(), full, rtol=1e-12)
+    assert gram.kept == (memory > 0)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_solvers_agree(device):
+    rng = np.random.default_rng(1)
+    engine = backend(device, "float64")
+    x, rhs = engine.asarray(rng.normal(size=(200, 5))), engine.asarray(rng.normal(size=(200, 4)))
+    gram = Gram(Rbf(0.1), x, itemsize=8, memory=1 << 30, progress=silent)
+    direct = Cholesky(gram, 2.0)
+    iterative = conjugate_gradients(gram, 2.0, rhs, tolerance=1e-13, progress=silent)
+    exact = np.linalg.solve(engine.to_numpy(gram.dense()) + 2 * np.eye(200), engine.to_numpy(rhs))
+    assert_allclose(engine.to_numpy(direct.solve(rhs).coefficients), exact, rtol=0, atol=1e-12)
+    assert_allclose(engine.to_numpy(iterative.coefficients), exact, rtol=0, atol=1e-12)
+    inverse = np.linalg.inv(engine.to_numpy(gram.dense()) + 2 * np.eye(200))
+    assert_allclose(direct.trace_of_inverse(), np.trace(inverse), rtol=1e-10)
+
+
+def test_conjugate_gradients_survive_dependent_right_hand_sides():
+    rng = np.random.default_rng(2)
+    x, column = rng.normal(size=(100, 3)), rng.normal(size=(100, 1))
+    gram = Gram(Rbf(0.5), x, itemsize=8, memory=1 << 30, progress=silent)
+    rhs = column @ np.array([[1.0, -2.0, 0.0, 1e-14]])
+    found = conjugate_gradients(gram, 1.0, rhs, tolerance=1e-12, progress=silent)
+    assert_allclose(found.coefficients, np.linalg.solve(gram.dense() + np.eye(100), rhs), atol=1e-11)
+    assert found.residual <= 1e-12
+    nothing = conjugate_gradients(gram, 1.0, 0 * rhs, tolerance=1e-12, progress=silent)
+    assert_allclose(nothing.coefficients, 0)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "polynomial"])
+@pytest.mark.parametrize("ridge", [0.1, 0.001])
+def test_dof_is_the_trace(kernel, ridge):
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(300, 4))
+    values = np.linalg.eigvalsh(KERNELS[kernel][0].gram(x, x))
+    trace = np.sum(values / (values + 300 * ridge))
+    outputs = rng.normal(size=(300, 3))
+    for solver in ("cholesky", "cg"):
+        _, dof = KernelRidge(KERNELS[kernel][0], x, Run(), solver=solver).solve(outputs, ridge)
+        assert abs(dof.value - trace) <= 5 * dof.error + 1e-8 * trace
+        assert dof.error < 0.05 * trace
+
+
+@pytest.mark.parametrize("run", [Run(), Run(memory=1), Run(device="cpu"), Run(device="cpu", memory=1)])
+@pytest.mark.parametrize("strip_rows", [5, 31, None])
+def test_every_route_gives_the_same_regression(run, strip_rows):
+    rng = np.random.default_rng(4)
+    x, outputs, at = rng.normal(size=(120, 3)), rng.normal(size=(120, 6)), rng.normal(size=(50, 3))
+    exact = np.linalg.solve(Rbf(0.4).gram(x, x) + 12 * np.eye(120), outputs)
+    for solver in ("cg", "cholesky") if run.memory > 1 else ("cg",):
+        ridge = KernelRidge(Rbf(0.4), x, run, solver=solver, strip_rows=strip_rows)
+        solution, _ = ridge.solve(outputs, 0.1)
+        assert_allclose(ridge.fitted(outputs, solution, 0.1), Rbf(0.4).gram(x, x) @ exact, atol=1e-9)
+        predicted = np.concatenate(list(ridge.predict(at, solution.coefficients)))
+        assert_allclose(predicted, Rbf(0.4).gram(at, x) @ exact, atol=1e-9)
+
+
+def test_small_systems_are_factorised_and_large_ones_iterated():
+    x = np.zeros((2049, 1))
+    assert KernelRidge(Rbf(1.0), x[:-1], Run()).solver == "cholesky"
+    assert KernelRidge(Rbf(1.0), x, Run()).solver == "cg"
+    assert KernelRidge(Rbf(1.0), x, Run(memory=1)).storage == "recomputed"
+    with pytest.raises(OptionError, match=r"0\.0 GiB for 2,049 rows.*--solver cg"):
+        KernelRidge(Rbf(1.0), x, Run(memory=1), solver="cholesky")
+
+
+def test_a_matrix_that_is_not_positive_definite_is_told_with_the_remedy():
+    x = np.random.default_rng(5).normal(size=(50, 1)) * 1e3
+    gram = Gram(Polynomial(3, 1.0, 1.0), x, itemsize=8, memory=1 << 30, progress=silent)
+    with pytest.raises(NumericalError, match="--lambda"):
+        Cholesky(gram, 1e-9)
+
+
+@pytest.mark.parametrize("gamma", [1e-3, 0.5, 30.0])
+def test_features_reproduce_the_kernel_on_targets(gamma):
+    rng = np.random.default_rng(6)
+    y = np.concatenate([rng.normal(size=200), [40.0, -900.0]])[:, None]
+    features = output_features(y, [Gaussian(y[:, 0] + 1, np.full(202, 0.7))], np.array([gamma]), rng)
+    psi = features.of_points(y)
+    assert_allclose(psi @ psi.T, np.exp(-gamma * (y - y.T) ** 2), atol=1e-11)
+    assert features.left_out_of_points(y) < 1e-12
+    assert features.rank < 1000
+
+
+def test_features_cover_distributions_far_from_the_targets():
+    rng = np.random.default_rng(7)
+    y = rng.normal(size=(100, 1))
+    for shift, std in ((0.0, 0.1), (50.0, 1.0), (0.0, 300.0), (1e4, 1e5), (-1e7, 1.0)):
+        predictive = Gaussian(y[:, 0] + shift, np.full(100, std))
+        features = output_features(y, [predictive], np.array([0.5]), rng)
+        embedded = features.of_distributions(predictive)
+        assert features.left_out_of_distributions(predictive, embedded) < 1e-12
+        expected = predictive.kernel_mean(y, np.array([0.5])).T  # <phi(y_j), E phi(Y_i)>
+        assert_allclose(features.of_points(y) @ embedded.T, expected, atol=1e-11)
+
+
+def test_features_of_vectors_report_what_they_leave_out():
+    rng = np.random.default_rng(8)
+    y = rng.normal(size=(300, 2))
+    features = output_features(y, [Samples(y[:, None, :] + 0.1)], np.array([0.25, 0.25]), rng)
+    psi = features.of_points(y)
+    left_out = 1 - np.sum(psi**2, axis=1)
+    assert_allclose(features.left_out_of_points(y), left_out.max(), atol=1e-13)
+    assert left_out.max() < 1e-10
+
+
+def test_normalisation_is_fixed_on_the_fitted_rows():
+    x = np.array([[3.0, 4.0], [0.0, 2.0]])
+    assert_allclose(fit_scaling(x, "l2", "polynomial")(x), [[0.6, 0.8], [0, 1]])
+    standardised = fit_scaling(x, "standardize", "polynomial")
+    assert_allclose(standardised(x), np.array([[1, 1], [-1, -1]]) / 2**0.5)
+    assert_allclose(standardised(np.array([[1.5, 5.0]])), [[0, 2**0.5]])
+    assert_allclose(fit_scaling(x, "none", "polynomial")(x), x)
+    assert_allclose(fit_scaling(x, "none", "rbf")(x).mean(axis=0), 0)
+    constant = np.array([[1.0, 5.0], [2.0, 5.0]])
+    assert_allclose(fit_scaling(constant, "standardize", "rbf")(constant)[:, 1], 0)
+
+
+def test_embeddings_without_direction_are_refused():
+    x = np.array([[0.0, 0.0], [0.0, 2.0]])
+    with pytest.raises(DataError, match=r"1 embeddings are all zeros \(row 0\).*--normalize"):
+        fit_scaling(x, "l2", "polynomial")(x)
+    with pytest.raises(DataError, match="inputs have 3 columns, the fitted ones 2"):
+        fit_scaling(x, "none", "rbf")(np.zeros((1, 3)))
+
+
+def test_bandwidths_by_hand():
+    """x = 0, 1, 3: distances 1, 3, 2; median 2, median of squares 4; variance 7/3, summed over columns."""
+    x, rng = np.array([[0.0], [1.0], [3.0]]), np.random.default_rng(0)
+    assert_allclose(bandwidth("median", x, "rbf", rng), 1 / 4)
+    assert_allclose(bandwidth("median", x, "laplace", rng), 1 / 2)
+    assert_allclose(bandwidth("variance", x, "rbf", rng), 3 / 14)
+    assert_allclose(bandwidth("1/d", np.zeros((2, 8)), "polynomial", rng), 1 / 8)
+    assert_allclose(bandwidth(0.3, x, "rbf", rng), 0.3)
+    with pytest.raises(OptionError, match="does not fit the polynomial kernel"):
+        bandwidth("median", x, "polynomial", rng)
+    with pytest.raises(OptionError, match="does not fit the laplace kernel"):
+        bandwidth("variance", x, "laplace", rng)
+    with pytest.raises(DataError, match="inputs that vary"):
+        bandwidth("median", np.zeros((4, 2)), "rbf", rng)
+
+
+def test_the_median_of_many_rows_is_taken_over_some():
+    x = np.random.default_rng(9).normal(size=(5000, 1))
+    found = bandwidth("median", x, "rbf", np.random.default_rng(0))
+    # |x - x'| / sqrt 2 is half-normal with median 0.6745; 2,000 rows know the scale squared to 3 %
+    assert_allclose(found, 1 / (2 * 0.6745**2), rtol=0.1)
+
+
+@pytest.mark.parametrize("scale", [1.0, 100.0])
+@pytest.mark.parametrize("lambda_", [0.1, 1e-3])
+def test_float32_agrees_with_float64(scale, lambda_):
+    """Also for raw embeddings with kernel values of 10^6, where explicit inverses in float32 give NaN."""
+    rng = np.random.default_rng(10)
+    x, y, predictive = gaussian_case(rng, 500, 40)
+    options = {"normalize": "none", "gamma_x": 1 / 40, "lambda_": lambda_}
+    double = cce(scale * x, y, predictive, **options)
+    for device in DEVICES:
+        single = cce(scale * x, y, predictive, run=Run(precision="float32", device=device), **options)
+        assert np.isfinite(single).all()
+        assert_allclose(single.mean(), double.mean(), rtol=1e-4)
+
+
+def test_devices_that_are_not_there_are_refused():
+    with pytest.raises(OptionError, match="torch cannot use device 'abacus'"):
+        backend("abacus", "float64")
+
+
+def test_memory_is_read_with_its_unit():
+    assert parse_memory("800MB") == 800_000_000
+    assert parse_memory("2 GiB") == 2 << 30
+    assert parse_memory("1000") == 1000
+    for text in ("", "lots", "-1GB", "3 XB", "infGB"):
+        with pytest.raises(OptionError, match="800MB"):
+            parse_memory(text)
+    assert 0 < default_memory() <= 4 << 30
+
+
+def test_seeds_are_not_negative():
+    with pytest.raises(OptionError, match="seed must be >= 0, got -1"):
+        Run(seed=-1)
