@@ -17,6 +17,10 @@ class DataError(CalcheckError):
     """The data are missing, malformed, or not what the work at hand needs."""
 
 
+class FileError(DataError):
+    """A file cannot be read, or not as what it is needed for; the message names the file."""
+
+
 class OptionError(CalcheckError):
     """An option has a value that it cannot have, or options contradict each other."""
 

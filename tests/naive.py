@@ -55,7 +55,7 @@ def cce_squared_gaussian(
     y,
     mean,
     std,
-    *,  # noqa: PLR0913 - a formula has the arguments it has
+    *,
     k_x,
     gamma_y,
     ridge=0.1,

@@ -14,6 +14,7 @@ from calcheck.cli.listings import list_metrics, print_schema
 from calcheck.cli.metric_commands import metric_command
 from calcheck.errors import CalcheckError
 from calcheck.metrics import METRICS
+from calcheck.render.console import visible
 
 EXIT_INTERRUPTED = 130
 
@@ -74,5 +75,4 @@ def main() -> None:
 
 def _complain(message: str) -> None:
     """Say in one line what is wrong."""
-    line = " ".join(message.split())
-    sys.stderr.write("calcheck: " + "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line) + "\n")
+    sys.stderr.write(f"calcheck: {visible(' '.join(message.split()))}\n")

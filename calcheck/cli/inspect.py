@@ -18,18 +18,17 @@ if TYPE_CHECKING:
 def _inspect(file: str, **given: Any) -> None:
     """Show what was found in a file, and the options that say the same explicitly."""
     from rich.table import Table
-    from rich.text import Text
 
     from calcheck.io.files import File
     from calcheck.io.source import FileSource
-    from calcheck.render.console import rendered
+    from calcheck.render.console import rendered, visible, words
 
     options = build(InputOptions, given)
     source = FileSource(File(file, options.input_format), build(ColumnOptions, given))
     grid = Table.grid(padding=(0, 2))
     for name, value in _found(source).items():
-        grid.add_row(Text(name), Text(value))
-    explicit = shlex.join(source.explicit())
+        grid.add_row(words(name), words(value))
+    explicit = visible(shlex.join(source.explicit()))
     sys.stdout.write(rendered(grid) + f"\nThe same, said explicitly:\n  {explicit}\n")
 
 

@@ -31,13 +31,12 @@ class ArrayTable:
 
 def npy_table(file: File) -> ArrayTable:
     """Open a .npy file; its one array is the column ``embedding``."""
-    with file.open() as stream:
-        return ArrayTable({"embedding": np.load(stream, allow_pickle=False)})
+    return ArrayTable({"embedding": np.load(file.stream(), allow_pickle=False)})
 
 
 def npz_table(file: File) -> ArrayTable:
     """Open a .npz file; a single array is the column ``embedding`` whatever its name."""
-    with file.open() as stream, np.load(stream, allow_pickle=False) as archive:
+    with np.load(file.stream(), allow_pickle=False) as archive:
         arrays = {name: archive[name] for name in archive.files}
     if len(arrays) == 1:
         arrays = {"embedding": next(iter(arrays.values()))}

@@ -26,7 +26,7 @@ class DelimitedTable:
     """
 
     def __init__(self, file: File, delimiter: str) -> None:
-        content = file.open().read()
+        content = file.content()
         parse = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
         read = csv.ReadOptions(block_size=min(len(content) + 1, LARGEST_BLOCK))
 

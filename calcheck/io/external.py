@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from calcheck.errors import DataError
+from calcheck.errors import DataError, FileError
 from calcheck.io.embeddings import scalars, vectors
 from calcheck.io.files import SUFFIXES, File
 from calcheck.io.tables import open_table
@@ -43,7 +43,7 @@ class ExternalEmbedding:
         column = column or ("embedding" if len(names) > 1 else names[0])
         if column not in names:
             msg = f"{path} has no column {column!r}. Name one as {path}:COLUMN ({', '.join(names[:12])})"
-            raise DataError(msg)
+            raise FileError(msg)
         key = id_column if id_column in names and id_column != column else None
         batches = list(table.batches([column, *([key] if key else [])]))
         try:
@@ -53,7 +53,7 @@ class ExternalEmbedding:
                 require_unique(keys, key or "")
         except DataError as error:
             msg = f"{path}: {error}"
-            raise DataError(msg) from error
+            raise FileError(msg) from error
         return cls(file, values, keys)
 
     def rows(self, keys: NDArray[Any] | None, start: int, count: int) -> NDArray[np.floating[Any]]:

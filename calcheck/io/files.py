@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from calcheck.errors import DataError, OptionError
+from calcheck.errors import FileError, OptionError
 
 UNSAFE_SUFFIXES = frozenset({".pkl", ".pickle", ".pt", ".pth", ".joblib", ".dill"})
 SUFFIXES = {
@@ -41,7 +41,7 @@ class File:
 
     Raises
     ------
-    DataError
+    FileError
         There is no such file, it is empty, or it may run code when loaded.
     """
 
@@ -54,38 +54,57 @@ class File:
         path = Path(self.name)
         if path.is_dir():
             msg = f"{self.name} is a folder. Give a file"
-            raise DataError(msg)
+            raise FileError(msg)
         if not path.exists():
             msg = f"there is no file {self.name}"
-            raise DataError(msg)
+            raise FileError(msg)
         if path.suffix.lower() in UNSAFE_SUFFIXES:
             msg = f"{self.name} is a pickle-based file, unsafe to load: it can run any code. Export to Parquet"
-            raise DataError(msg)
+            raise FileError(msg)
+
+    @property
+    def spoken(self) -> str:
+        """How messages call the file."""
+        return "standard input" if self.name == STDIN else self.name
 
     @cached_property
-    def _spooled(self) -> bytes:
-        return sys.stdin.buffer.read()
+    def spooled(self) -> bytes | None:
+        """The bytes of standard input; None for a file."""
+        return sys.stdin.buffer.read() if self.name == STDIN else None
 
-    def open(self) -> io.BytesIO | io.BufferedReader:
-        """Open the bytes for reading, from the start.
+    def require_content(self) -> None:
+        """Raise unless there are bytes to read.
 
         Raises
         ------
-        DataError
+        FileError
             They cannot be read, or there are none.
         """
+        if not self._start(1):
+            msg = f"{self.spoken} is empty"
+            raise FileError(msg)
+
+    def content(self) -> bytes:
+        """Return all bytes."""
+        if self.spooled is not None:
+            return self.spooled
+        with Path(self.name).open("rb") as stream:
+            return stream.read()
+
+    def stream(self) -> str | io.BytesIO:
+        """Return what a library opens: the path, or the bytes of standard input."""
+        return self.name if self.spooled is None else io.BytesIO(self.spooled)
+
+    def _start(self, size: int) -> bytes:
+        """Return the first bytes."""
+        if self.spooled is not None:
+            return self.spooled[:size]
         try:
-            spooled = self._spooled if self.name == STDIN else None
-            stream = Path(self.name).open("rb") if spooled is None else io.BytesIO(spooled)  # noqa: SIM115 - the caller closes it
+            with Path(self.name).open("rb") as stream:
+                return stream.read(size)
         except OSError as error:
             msg = f"{self.name} cannot be read: {error.strerror}"
-            raise DataError(msg) from error
-        if not stream.read(1):
-            stream.close()
-            msg = f"{'standard input' if self.name == STDIN else self.name} is empty"
-            raise DataError(msg)
-        stream.seek(0)
-        return stream
+            raise FileError(msg) from error
 
     @property
     def format(self) -> str:
@@ -95,7 +114,7 @@ class File:
         ------
         OptionError
             None of them tells.
-        DataError
+        FileError
             The bytes are a pickle.
         """
         if self.input_format:
@@ -107,19 +126,20 @@ class File:
         suffix = Path(self.name).suffix.lower()
         if suffix in SUFFIXES:
             return SUFFIXES[suffix]
-        with self.open() as stream:
-            start = stream.read(8)
+        start = self._start(8)
         for magic, found in MAGIC.items():
             if start.startswith(magic):
                 return found
         if start.startswith(PICKLE_MAGIC):
             msg = f"{self.name} is a pickle, unsafe to load: it can run any code. Export to Parquet"
-            raise DataError(msg)
+            raise FileError(msg)
         known = ", ".join(SUFFIXES)
         msg = f"the format of {self.name} is unknown (known endings: {known}). Pass --input-format"
         raise OptionError(msg)
 
     def sha256(self) -> str:
         """Return the fingerprint of the bytes."""
-        with self.open() as stream:
+        if self.spooled is not None:
+            return hashlib.sha256(self.spooled).hexdigest()
+        with Path(self.name).open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -18,9 +18,9 @@ class ArrowTable:
 
     def __init__(self, file: File) -> None:
         try:
-            self._table = feather.read_table(file.open())
+            self._table = feather.read_table(file.stream())
         except pa.ArrowInvalid:  # not a file with a footer: perhaps a stream
-            self._table = pa.ipc.open_stream(file.open()).read_all()
+            self._table = pa.ipc.open_stream(pa.py_buffer(file.content())).read_all()
         self.schema = self._table.schema
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.Table]:

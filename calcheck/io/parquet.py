@@ -19,7 +19,7 @@ class ParquetTable:
     """A Parquet file; only the columns asked for are read."""
 
     def __init__(self, file: File) -> None:
-        self._file = pq.ParquetFile(file.open())
+        self._file = pq.ParquetFile(file.stream())
         self.schema = self._file.schema_arrow
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.Table]:

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.errors import DataError, ValuesError
+from calcheck.errors import DataError, FileError, ValuesError
 from calcheck.io.build import arrays_of, columns_read, predictive_of
 from calcheck.io.column_options import ColumnOptions
 from calcheck.io.columns import Roles, find_roles, missing_predictions, missing_target, unclear_spreads
 from calcheck.io.embeddings import scalars
 from calcheck.io.external import ExternalEmbedding, names_a_file, require_unique
-from calcheck.io.files import STDIN, File
 from calcheck.io.tables import Table, open_table
 from calcheck.predictions import Predictions, Source
 from calcheck.report import Input, InputFile
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.io.build import Arrays
+    from calcheck.io.files import File
 
 
 @dataclass
@@ -60,7 +60,7 @@ class FileSource(Source):
     @property
     def name(self) -> str:
         """How messages call the file."""
-        return "standard input" if self.file.name == STDIN else self.file.name
+        return self.file.spoken
 
     @cached_property
     def table(self) -> Table:
@@ -178,12 +178,12 @@ class FileSource(Source):
             told = self.roles.described().get(error.name, error.name)
             column = "" if told == error.name else f" (column {told})"
             msg = f"{self.name}: {error.name}{column} {error.problem}"
-            raise _NamedError(msg) from error
-        except _NamedError:
+            raise FileError(msg) from error
+        except FileError:
             raise
         except DataError as error:
             msg = f"{self.name}: {error}"
-            raise _NamedError(msg) from error
+            raise FileError(msg) from error
 
     def _scale_hint(self, roles: Roles) -> str:
         """Say what columns of unclear scale make of the data, read as variances and as standard deviations."""
@@ -199,10 +199,6 @@ class FileSource(Source):
             as_variance, as_std = (float(np.mean((error / spread) ** 2)) for spread in (std, std**2))
             hints.append(f"{column}: {as_variance:.3g} as a variance, {as_std:.3g} as a std")
         return f". Mean z², about 1 if right: {'; '.join(hints)}" if hints else ""
-
-
-class _NamedError(DataError):
-    """A problem that already names its file."""
 
 
 def _without_gaps(arrays: Arrays) -> NDArray[np.bool_]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Protocol
 
-from calcheck.errors import DataError
+from calcheck.errors import FileError
 from calcheck.io import arrays, delimited, ipc, parquet
-from calcheck.io.files import STDIN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -44,21 +43,22 @@ def open_table(file: File) -> Table:
 
     Raises
     ------
-    DataError
+    FileError
         It is not what its format says, or two columns share a name.
     """
     import pyarrow as pa
 
-    name = "standard input" if file.name == STDIN else file.name
+    name, reader = file.spoken, READERS[file.format]
+    file.require_content()
     try:
-        table = READERS[file.format](file)
+        table = reader(file)
     except (pa.ArrowException, OSError, ValueError, EOFError) as error:
         msg = f"{name} is not a readable {file.format} file ({_first_line(error)}). Is it cut short?"
-        raise DataError(msg) from error
+        raise FileError(msg) from error
     twice = [column for column, count in Counter(table.schema.names).items() if count > 1]
     if twice:
         msg = f"{name} has {len(twice)} column names more than once: {', '.join(map(repr, twice[:3]))}. Rename them"
-        raise DataError(msg)
+        raise FileError(msg)
     return table
 
 

@@ -10,16 +10,36 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.text import Text
 
 NARROW, WIDE = 80, 100
 
 
+def visible(text: str) -> str:
+    r"""Write control characters out, so that names from a file cannot steer a terminal.
+
+    Examples
+    --------
+    >>> print(visible("a\x1b[2Jb"))
+    a\x1b[2Jb
+    """
+    return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
+
+
+def words(text: str, style: str = "") -> Text:
+    """Make text of which nothing is markup or control."""
+    from rich.text import Text
+
+    return Text(visible(text), style=style)
+
+
 def rendered(*parts: RenderableType) -> str:
-    """Lay parts out below each other.
+    """Lay parts out below each other, an empty line between them.
 
     Colour is for terminals, without ``NO_COLOR``; lines are as wide as the terminal, 80 to 100 columns.
     """
     from rich.console import Console
+    from rich.text import Text
 
     terminal = sys.stdout.isatty()
     width = min(WIDE, max(NARROW, shutil.get_terminal_size((NARROW, 24)).columns)) if terminal else NARROW
@@ -33,6 +53,8 @@ def rendered(*parts: RenderableType) -> str:
         emoji=False,
         highlight=False,
     )
-    for part in parts:
-        console.print(part)
+    for number, part in enumerate(parts):
+        if number:
+            console.print()
+        console.print(part, soft_wrap=isinstance(part, Text))  # names of files stay whole
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from calcheck.render.console import rendered
+from calcheck.render.console import rendered, words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,23 +50,23 @@ def _parts(report: Report) -> Iterator[RenderableType]:
 
 
 def _read(read: Input) -> RenderableType:
-    """Say what was read, in one or two lines."""
+    """Say what was read: files, then rows."""
     from rich.text import Text
 
     names = [file.path if file.path != "-" else "standard input" for file in read.files]
-    told = [*([" + ".join(names)] if names else []), f"{read.n:,} rows"]
+    told = [f"{read.n:,} rows"]
     if read.dropped:
         told.append(f"{read.dropped:,} left out")
     if read.predictive:
         told.append(f"predictions: {read.predictive}")
-    return Text(" · ".join(told), style="bold")
+    lines = [words(name, style="bold") for name in names] + [words(" · ".join(told))]
+    return Text("\n").join(lines)
 
 
 def _overview(results: tuple[Result, ...]) -> Table:
     """Give each metric a line."""
     from rich import box
     from rich.table import Table
-    from rich.text import Text
 
     table = Table(box=box.SIMPLE, pad_edge=False, show_edge=False)
     table.add_column("metric")
@@ -77,11 +77,11 @@ def _overview(results: tuple[Result, ...]) -> Table:
         interval = ABSENT if result.low is None else f"[{number(result.low)}, {number(result.high)}]"
         table.add_row(
             result.metric,
-            Text(number(result.value), style="bold"),
-            Text(interval),
+            words(number(result.value), style="bold"),
+            words(interval),
             number(result.reference),
             number(result.zeta),
-            Text(result.verdict, style=COLORS[result.verdict]),
+            words(result.verdict, style=COLORS[result.verdict]),
         )
     return table
 
@@ -89,7 +89,6 @@ def _overview(results: tuple[Result, ...]) -> Table:
 def _details(result: Result) -> Table:
     """Show everything behind a number, one topic a line."""
     from rich.table import Table
-    from rich.text import Text
 
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim", no_wrap=True)
@@ -100,7 +99,7 @@ def _details(result: Result) -> Table:
         told = _told(value)
         if error := result.details.get(f"{name}_error"):
             told += f" ± {number(error)}"
-        grid.add_row(name, Text(told))
+        grid.add_row(name, words(told))
     return grid
 
 
@@ -119,35 +118,31 @@ def _listed(name: str, rows: list[dict[str, Any]]) -> Table:
     """List the rows with the largest or smallest values."""
     from rich import box
     from rich.table import Table
-    from rich.text import Text
 
     columns = list(rows[0])[:MOST_COLUMNS]
     table = Table(box=box.SIMPLE, pad_edge=False, show_edge=False, title=name, title_justify="left")
     for column in columns:
         numeric = all(isinstance(row[column], (int, float)) for row in rows)
-        table.add_column(Text(column), justify="right" if numeric else "left", overflow="ellipsis", no_wrap=True)
+        table.add_column(words(column), justify="right" if numeric else "left", overflow="ellipsis", no_wrap=True)
     for row in rows:
-        table.add_row(*(Text(_cell(row[column])) for column in columns))
+        table.add_row(*(words(_cell(row[column])) for column in columns))
     return table
 
 
 def _cell(value: Any) -> str:
-    """Write a cell: numbers to four digits, keys and other whole numbers in full, control characters visibly."""
-    if isinstance(value, float):
-        return number(value)
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(value))
+    """Write a cell: numbers to four digits, keys and other whole numbers in full."""
+    return number(value) if isinstance(value, float) else str(value)
 
 
 def _notes(report: Report) -> RenderableType:
     """Say what a reader should know before trusting the numbers."""
     from rich.table import Table
-    from rich.text import Text
 
     grid = Table.grid(padding=(0, 1))
     several = len(report.results) > 1
     for result in report.results:
         for warning in result.warnings:
-            grid.add_row("note", Text(f"{result.metric}: {warning}" if several else warning))
+            grid.add_row("note", words(f"{result.metric}: {warning}" if several else warning))
     for skipped in report.skipped:
-        grid.add_row("skipped", Text(f"{skipped.metric}: {skipped.reason}"))
+        grid.add_row("skipped", words(f"{skipped.metric}: {skipped.reason}"))
     return grid

@@ -61,9 +61,7 @@ def test_trials_report_mean_and_deviation():
 
 def test_trials_do_not_depend_on_how_many_there_are():
     rows = Predictions(y=Y, predictive=RIGHT, x=X)
-    (one,), (many,) = (
-        evaluate(InMemory(rows), [Cce(draws=1, trials=trials)]).results for trials in (2, 5)
-    )
+    (one,), (many,) = (evaluate(InMemory(rows), [Cce(draws=1, trials=trials)]).results for trials in (2, 5))
     assert_allclose(many.details["trials"]["values"][:2], one.details["trials"]["values"], rtol=1e-9)
 
 

@@ -63,13 +63,9 @@ def test_the_units_of_the_inputs_change_nothing(metric):
     scaled = Predictions(y=rows.y, predictive=rows.predictive, x=rows.x * [1e-4, 1.0, 1e5], embedded=False)
     assert_allclose(value(metric(), scaled), value(metric(), rows), rtol=1e-8)
     for factor in (1e-4, 1e4):
-        embedded = [
-            Predictions(y=rows.y, predictive=rows.predictive, x=x) for x in (rows.x, rows.x * factor)
-        ]
+        embedded = [Predictions(y=rows.y, predictive=rows.predictive, x=x) for x in (rows.x, rows.x * factor)]
         assert_allclose(value(metric(), embedded[1]), value(metric(), embedded[0]), rtol=1e-8)
-        single = [
-            Predictions(y=rows.y, predictive=rows.predictive, x=x[:, :1]) for x in (rows.x, rows.x * factor)
-        ]
+        single = [Predictions(y=rows.y, predictive=rows.predictive, x=x[:, :1]) for x in (rows.x, rows.x * factor)]
         assert_allclose(value(metric(), single[1]), value(metric(), single[0]), rtol=1e-8)
 
 

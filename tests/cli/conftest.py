@@ -1,0 +1,60 @@
+"""Files and a runner for tests of the command line."""
+
+import subprocess
+import sys
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from tests.files import columns, write
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    def refused(self):
+        """Return the one line that says why; fail if there is more than that."""
+        assert self.code == 2, self
+        assert self.out == ""
+        assert self.err.startswith("calcheck: ")
+        assert self.err.count("\n") == 1
+        return self.err
+
+
+@pytest.fixture
+def calcheck(monkeypatch, capfd):
+    """Run the program in this process, as its entry point does."""
+    from calcheck.cli.app import main
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["calcheck", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        captured = capfd.readouterr()
+        return Ended(ended.value.code, captured.out, captured.err)
+
+    return run
+
+
+@pytest.fixture
+def process():
+    """Run the program as a process of its own."""
+
+    def run(*arguments, **options):
+        options = {"capture_output": True, "text": True, "timeout": 60} | options
+        return subprocess.run([sys.executable, "-m", "calcheck", *map(str, arguments)], check=False, **options)
+
+    return run
+
+
+@pytest.fixture
+def preds(tmp_path):
+    """Return the path of a small file of predictions with an embedding and a narrow column."""
+    parts = columns(n=40) | {"topic": np.array(["news", "prose"] * 20)}
+    return write(tmp_path / "preds.parquet", parts)

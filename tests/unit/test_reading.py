@@ -1,0 +1,368 @@
+"""Files of every format and every shape of embedding become the same predictions."""
+
+import io
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from calcheck import read
+from calcheck.errors import DataError, OptionError
+from tests.files import D, N, columns, table, vector_column, wide, write
+
+PARTS = columns()
+
+
+def assert_same(rows, parts=PARTS, rtol=1e-12):
+    assert_allclose(rows.y, parts["y"], rtol=rtol)
+    assert_allclose(rows.predictive.mean(), parts["mean"], rtol=rtol)
+    assert_allclose(rows.predictive.std(), parts["std"], rtol=rtol)
+    assert_allclose(rows.x, parts["embedding"], rtol=1e-6)
+    assert_array_equal(rows.id.astype(int), parts["id"])
+
+
+@pytest.mark.parametrize("ending", ["parquet", "feather", "arrow"])
+def test_binary_formats_are_read(tmp_path, ending):
+    rows = read(write(tmp_path / f"preds.{ending}", PARTS)).predictions()
+    assert_same(rows)
+    assert rows.x.dtype == np.float32
+
+
+def test_csv_and_tsv_are_read(tmp_path):
+    path = write(tmp_path / "preds.csv", wide(PARTS))
+    assert_same(read(path).predictions())
+    (tmp_path / "preds.tsv").write_text((tmp_path / "preds.csv").read_text().replace(",", "\t"))
+    assert_same(read(str(tmp_path / "preds.tsv")).predictions())
+
+
+def test_a_file_without_an_ending_is_known_by_its_first_bytes(tmp_path):
+    for ending in ("parquet", "feather"):
+        source = tmp_path / f"preds.{ending}"
+        write(source, PARTS)
+        assert_same(read(str(source.rename(tmp_path / "preds"))).predictions())
+    (tmp_path / "preds").write_bytes(b"what is this?")
+    with pytest.raises(OptionError, match=r"format of .* is unknown .*--input-format"):
+        _ = read(str(tmp_path / "preds")).predictions()
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv", "feather"])
+def test_standard_input_is_read(tmp_path, monkeypatch, ending):
+    path = tmp_path / f"preds.{ending}"
+    write(path, wide(PARTS))
+    stdin = io.TextIOWrapper(io.BytesIO(path.read_bytes()))
+    monkeypatch.setattr(sys, "stdin", stdin)
+    source = read("-", input_format="arrow" if ending == "feather" else ending)
+    assert_same(source.predictions())
+    with pytest.raises(OptionError, match="--input-format parquet"):
+        read("-").predictions()
+
+
+VECTORS = PARTS["embedding"].tolist()
+EMBEDDINGS = {
+    "list": pa.array(VECTORS, pa.list_(pa.float64())),
+    "large list": pa.array(VECTORS, pa.large_list(pa.float32())),
+    "fixed-size list": vector_column(PARTS["embedding"]),
+    "half precision": pa.array(np.asarray(VECTORS, np.float16).tolist(), pa.list_(pa.float16())),
+    "whole numbers": pa.array([[1, 2, 3]] * N, pa.list_(pa.int32())),
+    "list of list": pa.array([[[v] for v in row] for row in VECTORS], pa.list_(pa.list_(pa.float32()))),
+    "tensor": pa.ExtensionArray.from_storage(
+        pa.fixed_shape_tensor(pa.float32(), [1, D]), vector_column(PARTS["embedding"])
+    ),
+    "text": pa.array([str(row) for row in VECTORS]),
+    "numpy text": pa.array([str(np.asarray(row)) for row in VECTORS]),
+}
+
+
+@pytest.mark.parametrize("shape", EMBEDDINGS)
+def test_embeddings_of_every_shape_are_read(tmp_path, shape):
+    parts = {name: values for name, values in PARTS.items() if name != "embedding"}
+    made = table(parts).append_column("embedding", EMBEDDINGS[shape])
+    rows = read(write(tmp_path / "preds.parquet", made)).predictions()
+    expected = np.tile([1, 2, 3], (N, 1)) if shape == "whole numbers" else PARTS["embedding"]
+    assert_allclose(rows.x, expected, rtol={"half precision": 1e-3}.get(shape, 1e-6))
+    assert rows.x.dtype == (
+        np.float32 if shape in ("large list", "fixed-size list", "half precision") else rows.x.dtype
+    )
+
+
+def test_wide_columns_come_in_the_order_of_their_numbers(tmp_path):
+    parts = {"y": PARTS["y"], "mean": PARTS["mean"], "std": PARTS["std"]}
+    parts |= {f"emb_{k}": np.full(N, float(k)) for k in (10, 9, 0, 1, 11, 2)}
+    source = read(write(tmp_path / "preds.csv", parts))
+    assert_allclose(source.predictions().x[0], [0, 1, 2, 9, 10, 11])
+    parts |= {f"h{k}": np.full(N, float(k)) for k in (2, 10, 1)}
+    assert_allclose(read(write(tmp_path / "b.csv", parts), embedding="h*").predictions().x[0], [1, 2, 10])
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        (pa.array([[1.0, 2.0]] * (N - 1) + [[1.0]]), "column 'embedding' is ragged: its rows have from 1 to 2"),
+        (pa.array([[1.0, 2.0]] * (N - 1) + [None]), r"x \(column embedding\) must be finite.*\(row 11\)"),
+        (pa.array([[1.0, None]] * N), r"must be finite numbers, but 12 of 12 rows are not \(rows 0, 1, 2, …\)"),
+        (pa.array([["a"]] * N), "lists of string, not of numbers"),
+        (pa.array([None] * N, pa.list_(pa.float64())), "has no row that is not null"),
+        (pa.array(["[1.0 2.0 ... 3.0]"] * N), "'...' stands for values that were lost"),
+        (pa.array(["one two"] * N), "row 0: 'one two' is not a list of numbers"),
+        (pa.array([[]] * N, pa.list_(pa.float64())), "x must be two-dimensional"),
+    ],
+)
+def test_embeddings_that_lost_something_are_refused(tmp_path, column, message):
+    parts = {name: values for name, values in PARTS.items() if name != "embedding"}
+    path = write(tmp_path / "preds.parquet", table(parts).append_column("embedding", column))
+    with pytest.raises(DataError, match=message):
+        read(path).predictions()
+
+
+@pytest.mark.parametrize("ending", ["npy", "npz"])
+def test_embeddings_from_numpy_files_are_joined_by_place(tmp_path, ending):
+    parts = {name: values for name, values in PARTS.items() if name != "embedding"}
+    path, vectors = write(tmp_path / "preds.csv", parts), tmp_path / f"emb.{ending}"
+    (np.save if ending == "npy" else np.savez)(vectors, PARTS["embedding"])
+    source = read(path, embedding=str(vectors))
+    assert_same(source.predictions())
+    assert [file.rows for file in source.described().files] == [N, N]
+    np.save(tmp_path / "short.npy", PARTS["embedding"][1:])
+    with pytest.raises(DataError, match=r"more rows than the 11 of .*short\.npy. Give both the same rows"):
+        read(path, embedding=str(tmp_path / "short.npy")).predictions()
+    np.save(tmp_path / "long.npy", np.concatenate([PARTS["embedding"]] * 2))
+    with pytest.raises(DataError, match=r"12 rows, but 24 in .*long\.npy"):
+        read(path, embedding=str(tmp_path / "long.npy")).predictions()
+
+
+def test_embeddings_from_another_file_are_joined_by_id(tmp_path):
+    parts = {name: values for name, values in PARTS.items() if name != "embedding"}
+    order = np.random.default_rng(1).permutation(N)
+    other = {"id": PARTS["id"][order], "vector": PARTS["embedding"][order]}
+    path = write(tmp_path / "preds.csv", parts)
+    vectors = write(tmp_path / "emb.parquet", other)
+    assert_same(read(path, embedding=f"{vectors}:vector").predictions())
+    as_text = write(tmp_path / "text.parquet", other | {"id": other["id"].astype(str)})
+    assert_same(read(path, embedding=f"{as_text}:vector").predictions())
+    with pytest.raises(DataError, match=r"emb\.parquet has no column 'embedding'. Name one as"):
+        read(path, embedding=vectors).predictions()
+    fewer = write(tmp_path / "few.parquet", {"id": PARTS["id"][2:], "embedding": PARTS["embedding"][2:]})
+    with pytest.raises(DataError, match=r"2 of 12 ids are not in .*few\.parquet, as 100"):
+        read(path, embedding=fewer).predictions()
+    twice = write(tmp_path / "twice.parquet", {"id": np.full(N, 100), "embedding": PARTS["embedding"]})
+    with pytest.raises(DataError, match=r"twice\.parquet: 1 values of 'id' come more than once"):
+        read(path, embedding=twice).predictions()
+
+
+def test_keys_with_leading_zeros_stay_text(tmp_path):
+    (tmp_path / "preds.csv").write_text("id,y,mean,std\n01,1,2,3\n1,1,2,3\n10,1,2,3\n")
+    assert read(str(tmp_path / "preds.csv")).predictions().id.tolist() == ["01", "1", "10"]
+
+
+def test_a_column_whose_first_values_are_whole_is_read_to_its_end(tmp_path):
+    """Types are found over the whole file: 300,000 whole numbers and then 0.5 are numbers, not an error."""
+    text = "y,mean,std\n" + "1,2,3\n" * 300_000 + "0.5,2,3\n"
+    (tmp_path / "preds.csv").write_text(text)
+    assert read(str(tmp_path / "preds.csv")).predictions().y[-1] == 0.5
+
+
+@pytest.mark.parametrize("kind", ["std", "var", "log_std", "log_var"])
+def test_spreads_of_every_kind_are_read(tmp_path, kind):
+    std = PARTS["std"]
+    spread = {"std": std, "var": std**2, "log_std": np.log(std), "log_var": 2 * np.log(std)}[kind]
+    parts = {"y": PARTS["y"], "mean": PARTS["mean"], "u": spread}
+    source = read(write(tmp_path / "preds.csv", parts), **{kind: "u"})
+    assert_allclose(source.predictions().predictive.std(), std, rtol=1e-12)
+    assert source.explicit() == ["--target", "y", "--mean", "mean", f"--{kind.replace('_', '-')}", "u"]
+
+
+def test_samples_are_read_wide_and_as_lists(tmp_path):
+    draws = np.random.default_rng(2).normal(size=(N, 11))
+    for parts, said in (
+        ({f"sample_{k}": draws[:, k] for k in range(11)}, {}),
+        ({f"s{k}": draws[:, k] for k in range(11)}, {"samples": "s*"}),
+        ({"samples": draws}, {}),
+        ({"ens": draws}, {"samples": "ens"}),
+    ):
+        source = read(write(tmp_path / "preds.parquet", {"y": PARTS["y"]} | parts), **said)
+        assert_allclose(source.predictions().predictive.draws, draws)
+        back = read(str(tmp_path / "preds.parquet"), samples=source.explicit()[-1])
+        assert_allclose(back.predictions().predictive.draws, draws)
+
+
+def test_distributions_are_read_by_their_parameters(tmp_path):
+    parts = {"y": np.arange(N), "total_count": np.full(N, 4.0), "probs": np.full(N, 0.6), "lam": np.full(N, 2.0)}
+    path = write(tmp_path / "preds.parquet", parts)
+    for dist in ("nbinom:torch", "nbinom"):
+        assert_allclose(read(path, dist=dist).predictions().predictive.mean(), 6)
+    assert_allclose(read(path, dist="poisson", param=("rate=lam",)).predictions().predictive.mean(), 2)
+    with pytest.raises(DataError, match=r"--dist poisson needs its parameter 'rate' .*--param rate=COLUMN"):
+        read(path, dist="poisson").predictions()
+    with pytest.raises(OptionError, match=r"dist must be one of gaussian, .*got 'nbinon'"):
+        read(path, dist="nbinon").predictions()
+    with pytest.raises(OptionError, match="--param takes NAME=COLUMN with a name among rate, got 'lam'"):
+        read(path, dist="poisson", param=("lam",)).predictions()
+    other = write(tmp_path / "mu.parquet", {"y": np.arange(N), "mu": np.ones(N), "alpha": np.ones(N)})
+    with pytest.raises(OptionError, match=r"several conventions.*nbinom:mu-alpha \(variance mu \+ alpha mu\^2"):
+        read(other, dist="nbinom").predictions()
+
+
+def test_several_targets_are_read(tmp_path):
+    two = {f"{name}{k}": PARTS[name] * k for k in (1, 2) for name in ("y", "mean", "std")}
+    path = write(tmp_path / "preds.csv", two)
+    source = read(path, target="y1,y2", mean="mean1,mean2", std="std1,std2")
+    rows = source.predictions()
+    assert rows.y.shape == (N, 2)
+    assert_allclose(rows.predictive.std()[:, 1], 2 * PARTS["std"])
+    draws = {f"{c}_{k}": np.full(N, float(k)) for c in "ab" for k in range(3)}
+    path = write(tmp_path / "draws.csv", two | draws)
+    assert read(path, target="y1,y2", samples="a_*,b_*").predictions().predictive.draws.shape == (N, 3, 2)
+    with pytest.raises(OptionError, match="--mean names 2 columns and --std 1"):
+        read(path, mean="mean1,mean2", std="std1").predictions()
+
+
+def test_inputs_take_the_place_of_an_embedding(tmp_path):
+    path = write(tmp_path / "preds.parquet", PARTS | {"a": np.arange(N), "b": np.ones(N)})
+    rows = read(path, inputs="a,b").predictions()
+    assert_allclose(rows.x[:, 0], np.arange(N))
+    assert not rows.embedded
+
+
+@pytest.mark.parametrize(
+    ("change", "said", "message"),
+    [
+        ({"y_true": PARTS["y"]}, {}, "two columns may be the target: 'y' and 'y_true'. Pass --target"),
+        ({"pred": PARTS["y"]}, {}, "two columns may be the mean: 'mean' and 'pred'"),
+        ({"sigma": PARTS["y"]}, {}, "two columns may be the std: 'std' and 'sigma'"),
+        ({"y": None}, {}, "no column is known to hold the target. Pass --target COLUMN"),
+        ({"mean": None}, {}, "no column is known to hold the mean"),
+        ({"std": None}, {}, "no column is known to hold the std"),
+        ({"mean": None, "std": None}, {}, "no columns are known to hold predictions"),
+        ({}, {"target": "z"}, r"there is no column 'z' for the target \(columns: 'id', 'y'"),
+        ({}, {"embedding": "h*"}, r"no column matches 'h\*' for the embedding"),
+        ({"sample_0": PARTS["y"]}, {}, "two forms of predictions: mean 'mean' with std 'std', and samples 'sample_0'"),
+        ({"std": None, "uncertainty_total": PARTS["std"]}, {}, "'uncertainty_total' may be a variance or a standard"),
+        ({"std": None, "uq": PARTS["std"]}, {}, "'uq' may be a variance or a standard deviation: pass --var uq"),
+        ({"std": None, "y_unc": PARTS["std"]}, {}, "'y_unc' may be a variance"),
+        ({"mean": None, "std": None, "loc": PARTS["mean"], "scale": PARTS["std"]}, {}, "'loc' and 'scale'.*--dist"),
+        ({"y": np.array(["a"] * N)}, {}, "column 'y' holds string, not numbers .first value 'a'."),
+        ({"y": np.where(np.arange(N) == 3, np.nan, 1.0)}, {}, r"y must be finite numbers, .*\(row 3\).*--nan-policy"),
+        ({"std": np.zeros(N)}, {}, r"std must be positive, but 12 of 12 rows.*--min-std"),
+        ({"u": -PARTS["std"]}, {"var": "u"}, r"var \(column u\) must be positive"),
+        ({"id": np.full(N, 7)}, {}, "1 values of 'id' come more than once, as '7' in rows 0 and 1"),
+        ({"rate": PARTS["std"]}, {"dist": "poisson"}, "y must be whole numbers >= 0 for the family poisson"),
+        ({"rate": -PARTS["std"], "y": np.arange(N)}, {"dist": "poisson"}, "rate must be positive"),
+    ],
+)
+def test_what_is_unclear_or_wrong_is_refused_with_the_file_and_the_remedy(tmp_path, change, said, message):
+    parts = {name: values for name, values in (PARTS | change).items() if values is not None}
+    path = write(tmp_path / "preds.parquet", parts)
+    with pytest.raises(DataError, match=message) as caught:
+        read(path, **said).predictions()
+    assert str(caught.value).startswith(path)
+
+
+def test_a_scale_that_is_unclear_is_told_with_what_either_reading_gives(tmp_path):
+    """The column is a variance of a right model: mean z^2 is about 1 read so, and far from it read as a std."""
+    rng = np.random.default_rng(3)
+    var = rng.uniform(0.001, 0.1, 500)
+    parts = {"y": np.sqrt(var) * rng.normal(size=500), "mean": np.zeros(500), "uq": var}
+    with pytest.raises(
+        DataError, match=r"about 1 if right: uq: (1|0\.9\d*|1\.\d*) as a variance, \d{2,}\.?\d* as a std"
+    ):
+        read(write(tmp_path / "preds.csv", parts)).predictions()
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ({"std": "a", "var": "b"}, "give one of --std, --var"),
+        ({"dist": "poisson", "samples": "s*"}, "--dist and --samples describe the predictions twice"),
+        ({"embedding": "e", "inputs": "x"}, "--embedding and --inputs"),
+        ({"param": ("rate=x",)}, "--param needs --dist"),
+        ({"min_std": -1.0}, "min_std must be a positive number, got -1.0"),
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(tmp_path, said, message):
+    with pytest.raises(OptionError, match=message):
+        read(write(tmp_path / "preds.parquet", PARTS), **said)
+
+
+def test_rows_that_lack_a_number_are_left_out_on_request(tmp_path):
+    y = np.where(np.isin(np.arange(N), [2, 5]), np.nan, PARTS["y"])
+    source = read(write(tmp_path / "preds.csv", wide(PARTS) | {"y": y}), nan_policy="omit")
+    rows = source.predictions()
+    assert len(rows) == N - 2
+    assert source.described().dropped == 2
+    assert source.described().files[0].rows == N
+    assert rows.places()[2] == 3
+    assert "--nan-policy" in source.explicit()
+    nothing = write(tmp_path / "none.parquet", PARTS | {"y": np.full(N, np.nan)})
+    with pytest.raises(DataError, match="omit leaves none"):
+        read(nothing, nan_policy="omit").predictions()
+
+
+def test_small_deviations_are_raised_on_request_and_counted(tmp_path):
+    source = read(write(tmp_path / "preds.parquet", PARTS | {"std": np.arange(N) / 10}), min_std=0.25)
+    assert_allclose(source.predictions().predictive.std()[:4], [0.25, 0.25, 0.25, 0.3])
+    assert source.warnings() == ("3 standard deviations were raised to 0.25 (--min-std)",)
+    assert source.explicit()[-2:] == ["--min-std", "0.25"]
+
+
+def test_column_names_that_come_twice_are_refused(tmp_path):
+    (tmp_path / "preds.csv").write_text("y,mean,std,y\n1,2,3,4\n")
+    with pytest.raises(DataError, match="column names more than once: 'y'"):
+        read(str(tmp_path / "preds.csv")).predictions()
+
+
+def test_files_that_are_not_what_they_say_are_refused(tmp_path):
+    whole = tmp_path / "whole.parquet"
+    write(whole, PARTS)
+    (tmp_path / "cut.parquet").write_bytes(whole.read_bytes()[:-100])
+    with pytest.raises(DataError, match=r"cut\.parquet is not a readable parquet file .*cut short"):
+        read(str(tmp_path / "cut.parquet")).predictions()
+    for name, content, message in (
+        ("empty.csv", b"", "is empty"),
+        ("head.csv", b"y,mean,std\n", "there are no rows"),
+        ("bad.csv", b"y,mean,std\n1,2\n", "not a readable csv file"),
+        ("bad.feather", b"ARROW?", "not a readable arrow file"),
+        ("latin.csv", "y,mean,std,n\n1,2,3,é\n".encode("latin-1"), "holds|readable"),
+    ):
+        (tmp_path / name).write_bytes(content)
+        if name != "latin.csv":
+            with pytest.raises(DataError, match=message):
+                read(str(tmp_path / name)).predictions()
+    with pytest.raises(DataError, match="there is no file"):
+        read(str(tmp_path / "absent.csv"))
+    with pytest.raises(DataError, match="is a folder"):
+        read(str(tmp_path))
+
+
+def test_pickles_are_never_loaded(tmp_path):
+    for name in ("preds.pkl", "preds.pt", "preds.joblib"):
+        (tmp_path / name).write_bytes(b"\x80\x04.")
+        with pytest.raises(DataError, match="unsafe to load"):
+            read(str(tmp_path / name))
+    (tmp_path / "preds").write_bytes(b"\x80\x04.")
+    with pytest.raises(DataError, match="unsafe to load"):
+        read(str(tmp_path / "preds")).predictions()
+    np.save(tmp_path / "objects.npy", np.array([{}], dtype=object), allow_pickle=True)
+    parts = {name: values for name, values in PARTS.items() if name != "embedding"}
+    with pytest.raises(DataError, match=r"objects\.npy"):
+        read(write(tmp_path / "preds.csv", parts), embedding=str(tmp_path / "objects.npy")).predictions()
+
+
+def test_what_was_found_can_be_said_explicitly(tmp_path):
+    """Reading again with the options that `inspect` prints gives the same predictions."""
+    source = read(write(tmp_path / "preds.parquet", PARTS))
+    said = source.explicit()
+    names = {flag.removeprefix("--"): value for flag, value in zip(said[::2], said[1::2], strict=True)}
+    assert names == {"target": "y", "mean": "mean", "std": "std", "embedding": "embedding", "id": "id"}
+    assert_same(read(str(tmp_path / "preds.parquet"), **names).predictions())
+
+
+def test_the_report_names_files_with_their_fingerprint(tmp_path):
+    import hashlib
+
+    path = write(tmp_path / "preds.parquet", PARTS)
+    found = read(path).described()
+    assert found.files[0].sha256 == hashlib.sha256((tmp_path / "preds.parquet").read_bytes()).hexdigest()
+    assert found.columns == {"y": "y", "mean": "mean", "std": "std", "x": "embedding", "id": "id"}
+    assert (found.n, found.dropped, found.predictive) == (N, 0, "gaussian")
