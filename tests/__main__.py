@@ -12,7 +12,7 @@ CHECKS = (
     "mypy",
     "lint-imports",
     "cog --check README.md",
-    'pytest -q -n auto -m "not slow"',
+    'pytest -n auto -m "not slow"',
 )
 
 

@@ -65,7 +65,8 @@ class Roles:
     id : str or None
         Row keys.
     narrow : tuple of str
-        All columns of one value a row that are worth showing beside a result, in file order.
+        All columns of one value a row that are worth showing beside a result: targets and predictions first, then the
+        others as they stand in the file.
     """
 
     target: tuple[str, ...] = ()
@@ -142,12 +143,25 @@ def find_roles(schema: pa.Schema, said: ColumnOptions, *, external: bool = False
         wide |= {column for group in predictive.columns for column in group}
     elif not said.samples:
         wide |= set(finder.matching_names(SAMPLE))
-    narrow = tuple(
+    shown = [
         column.name
         for column in schema
         if column.name and column.name not in wide and not is_vector(column.type) and not _holds_vectors(column, x)
-    )
+    ]
+    first = [name for name in (*target, *_scalars(predictive)) if name in shown]
+    narrow = tuple(dict.fromkeys([*first, *shown]))
     return Roles(target, predictive, x, embedded, finder.id(), narrow)
+
+
+def _scalars(predictive: GaussianRole | ParametersRole | SamplesRole | None) -> tuple[str, ...]:
+    """List the columns that describe a distribution by a few numbers."""
+    match predictive:
+        case GaussianRole(mean, spread, _):
+            return (*mean, *spread)
+        case ParametersRole(_, columns):
+            return tuple(columns.values())
+        case _:
+            return ()
 
 
 class _Finder:

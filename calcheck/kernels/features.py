@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from calcheck.predictive import Predictive
 
 TOLERANCE = 1e-13  # of a point's squared norm, which is 1: far above rounding, far below what moves CCE
+ROUNDING = 1e-12  # a bound below it would promise more than float64 can keep
 TAIL = 1e-9  # mass of a distribution outside the pool, on each side
 SPACING = 0.2  # of the pool's grid, in length scales; at 0.4 a grid already spans the kernel to 1e-13
 MARGIN = 1.0  # how far the pool reaches beyond what it must cover, in length scales
@@ -119,12 +120,12 @@ class OutputFeatures:
     def left_out_of_points(self, points: NDArray[np.float64]) -> float:
         """Return max 1 - |psi(u)|^2 over (p, t) points: the most that the features leave out of one."""
         kept = [np.min(np.sum(self.of_points(points[rows]) ** 2, axis=1)) for rows in self._blocks(len(points))]
-        return max(0.0, 1 - float(min(kept)))
+        return max(ROUNDING, 1 - float(min(kept)))
 
     def left_out_of_distributions(self, predictive: Predictive, features: NDArray[np.float64]) -> float:
         """Return max E k(Y_i, Y_i') - |E psi(Y_i)|^2, given the features (n, r) of the distributions."""
         left_out = predictive.kernel_norm(self.pivots.gamma) - np.sum(features**2, axis=1)
-        return max(0.0, float(np.max(left_out)))
+        return max(ROUNDING, float(np.max(left_out)))
 
     def _blocks(self, n: int) -> Iterator[slice]:
         rows = max(1, BLOCK_VALUES // self.rank)

@@ -351,13 +351,13 @@ def _bounds(settings: CceSettings, y: NDArray[np.float64], predicted: list[NDArr
     from calcheck.predictive import Samples
 
     features = settings.features
-    points, distributions = [features.left_out_of_points(y)], [0.0]
+    points, distributions = [features.left_out_of_points(y)], []
     for trial, embedded in zip(settings.trials, predicted, strict=True):
         if isinstance(trial, Samples):
             points.append(features.left_out_of_points(trial.draws.reshape(-1, y.shape[1])))
         else:
             distributions.append(features.left_out_of_distributions(trial, embedded))
-    return {"left_out_points": max(points), "left_out_predictive": max(distributions)}
+    return {"left_out_points": max(points), "left_out_predictive": max(distributions, default=0.0)}
 
 
 class _Solved:

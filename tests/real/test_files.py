@@ -1,0 +1,140 @@
+"""Files that others wrote are read as they are, and the promised commands run on them."""
+
+import json
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from numpy.testing import assert_allclose
+
+from calcheck import read
+from calcheck.errors import DataError
+from calcheck.execution.run import Run
+from calcheck.metrics.cce import Cce
+from calcheck.predictions import Predictions
+from calcheck.predictive import Gaussian
+from tests.computing import rows_of
+
+EMBEDDINGS = [
+    "emb_fixed_shape_tensor.parquet",
+    "emb_fixedsize_nostoreschema.parquet",
+    "emb_numpy_repr.csv",
+    "emb_pandas_list.parquet",
+    "emb_pyarrow_fixedsize.parquet",
+    "emb_stringified_list.csv",
+    "emb_wide.csv",
+    "hf_array2d.parquet",
+    "hf_list_default.parquet",
+    "hf_sequence_len8.parquet",
+    "polars_array.parquet",
+    "polars_list.parquet",
+]
+
+
+@pytest.fixture
+def run_json(monkeypatch, capfd):
+    """Run a command and return its JSON report."""
+    from calcheck.cli.app import main
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["calcheck", *map(str, arguments), "--format", "json"])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        captured = capfd.readouterr()
+        assert ended.value.code == 0, captured.err
+        return json.loads(captured.out)
+
+    return run
+
+
+@pytest.mark.parametrize("name", EMBEDDINGS)
+def test_embeddings_of_every_tool_are_the_same_vectors(data, name):
+    expected = np.load(data / "formats" / "emb.npy")
+    path = str(data / "formats" / name)
+    source = read(path) if "mean" in read(path).table.schema.names else None
+    if source is None:  # these files have targets and embeddings only
+        from calcheck.io.column_options import ColumnOptions
+        from calcheck.io.files import File
+        from calcheck.io.source import FileSource
+
+        source = FileSource(File(path), ColumnOptions(), labelled=False)
+    assert_allclose(source.predictions().x, expected, rtol=1e-4)
+
+
+def test_text_that_was_cut_is_refused(data):
+    with pytest.raises(DataError, match="values that were lost"):
+        read(str(data / "formats" / "emb_numpy_repr_truncated.csv")).predictions()
+
+
+def test_variances_are_never_taken_for_deviations(data):
+    """QM9: as a variance mean z^2 is 0.324, as a std 564 (data/README.md)."""
+    path = str(data / "predictions" / "qm9_e_uncalibrated_test.csv")
+    with pytest.raises(DataError, match=r"uncertainty_total: 0\.324 as a variance, 564 as a std"):
+        read(path, target="E_").predictions()
+    rows = read(path, target="E_", var="uncertainty_total").predictions()
+    z = (rows.y - rows.predictive.mean()) / rows.predictive.std()
+    assert_allclose(np.mean(z**2), 0.324, atol=5e-4)
+
+
+def test_catboost_and_ngboost_are_read_with_what_they_leave_open(data):
+    catboost = read(str(data / "formats" / "catboost_rmsewithuncertainty_mean_var.csv"), var="var").predictions()
+    raw = read(str(data / "formats" / "catboost_rawformulaval_mean_logstd.csv"), mean="0", log_std="1").predictions()
+    assert_allclose(catboost.predictive.std(), raw.predictive.std(), rtol=1e-6)
+    with pytest.raises(DataError, match="--dist"):
+        read(str(data / "formats" / "ngboost_normal_loc_scale.csv")).predictions()
+    ngboost = read(str(data / "formats" / "ngboost_normal_loc_scale.csv"), dist="gaussian").predictions()
+    assert_allclose(ngboost.predictive.std()[0], 7.39500755693963)
+
+
+def test_text_case_runs_as_it_is(data, run_json):
+    text = data / "text_case"
+    assert 0.05 < run_json("cce", text / "test.parquet")["results"][0]["value"] < 0.07
+    report = run_json("cce", text / "val.parquet", "--at", text / "test.parquet")
+    assert report["results"][0]["details"]["rows"] == 1181
+    z = read(str(text / "test.parquet")).predictions()
+    assert_allclose(np.mean(((z.y - z.predictive.mean()) / z.predictive.std()) ** 2), 1.318, atol=5e-4)
+
+
+@pytest.mark.parametrize("split", ["val", "test"])
+@pytest.mark.parametrize("dist", ["nbinom:torch", "poisson"])
+def test_counts_are_joined_with_their_embeddings(data, run_json, split, dist):
+    text = data / "text_case"
+    report = run_json("cce", text / f"{split}_count.parquet", "--dist", dist, "--embedding", text / f"{split}.parquet")
+    assert report["input"]["predictive"] == dist.split(":")[0]
+    assert report["results"][0]["details"]["inputs"]["columns"] == 384
+
+
+def test_clip_embeddings_with_simulated_predictions(data, run_json, tmp_path):
+    rng = np.random.default_rng(0)
+    mean, std = rng.normal(40, 15, 1332), rng.uniform(4, 12, 1332)
+    table = pa.table({"age": mean + std * rng.normal(size=1332), "mean": mean, "std": std})
+    pq.write_table(table, tmp_path / "ages.parquet")
+    embedding = data / "predictions" / "aaf_val_clip_embeddings.npy"
+    arguments = ("cce", tmp_path / "ages.parquet", "--target", "age", "--embedding", embedding)
+    right = run_json(*arguments)["results"][0]
+    assert right["details"]["inputs"]["columns"] == 512
+    shy = run_json(*arguments, "--var", "std")["results"][0]  # a variance read as a std: intervals far too narrow
+    assert shy["value"] > 2 * right["value"]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"normalize": "l2", "gamma_x": "1/d"}, 0.93),
+        ({"normalize": "none", "gamma_x": "1/d"}, 4.5),
+        ({}, 27),
+        ({"normalize": "standardize", "gamma_x": "1/d"}, 61),
+        ({"kernel_x": "rbf", "gamma_x": "median"}, 6.5),
+    ],
+)
+@pytest.mark.parametrize("solver", ["cholesky", "cg"])
+def test_dof_on_clip_embeddings(data, options, expected, solver):
+    """MATH.md 2.6, 1,332 x 512, lambda = 0.1, to the digits printed there."""
+    x = np.load(data / "predictions" / "aaf_val_clip_embeddings.npy")
+    y = np.random.default_rng(0).normal(size=len(x))
+    rows = Predictions(y=y, predictive=Gaussian(np.zeros(len(x)), np.ones(len(x))), x=x)
+    found = rows_of(Cce(solver=solver, **options), rows, run=Run())
+    assert_allclose(found.details["dof"], expected, rtol=0.02)
+    assert any("marginal test" in warning for warning in found.warnings) == (expected < 2)
