@@ -119,9 +119,12 @@ def _lacking(missing: list[str]) -> str:
 
 
 def _rows(metric: Metric[Any, Any], source: Source, at: Source | None, run: Run) -> Rows:
-    settings = metric.prepare(source, run)
-    state = metric.fit(settings, source, run)
-    return metric.rows(settings, state, source, at, run)
+    import numpy as np
+
+    with np.errstate(all="ignore"):  # metrics refuse numbers that are not finite, in words
+        settings = metric.prepare(source, run)
+        state = metric.fit(settings, source, run)
+        return metric.rows(settings, state, source, at, run)
 
 
 def _ranked(rows: Rows, shown: Predictions, count: int) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from calcheck.errors import DataError
-from calcheck.predictive.checks import require_counts, require_finite
+from calcheck.predictive.checks import require_finite
 from calcheck.report import Input
 
 if TYPE_CHECKING:
@@ -84,8 +84,7 @@ class Predictions:
             if targets != self.predictive.targets:
                 msg = f"y has {targets} target columns, the predictions have {self.predictive.targets}"
                 raise DataError(msg)
-            if self.predictive.discrete:
-                require_counts("y", self.y, self.predictive.family)
+            self.predictive.require_possible(self.y)
 
     def _parts(self) -> dict[str, Any]:
         named = {"y": self.y, "predictive": self.predictive, "x": self.x, "id": self.id, "row": self.row}

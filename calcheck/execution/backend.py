@@ -55,6 +55,10 @@ class Backend:
             return np.asarray(values, dtype=self.dtype)
         return self.xp.asarray(np.ascontiguousarray(values), dtype=self.dtype, device=self.device)
 
+    def indices(self, rows: NDArray[np.intp]) -> Array:
+        """Bring row numbers to the device."""
+        return rows if self.device is None else self.xp.asarray(rows, device=self.device)
+
     def to_numpy(self, array: Array) -> NDArray[np.float64]:
         """Bring an array back, as float64."""
         if self.device is None:

@@ -22,12 +22,13 @@ if TYPE_CHECKING:
     from calcheck.predictive import Predictive
 
 TOLERANCE = 1e-13  # of a point's squared norm, which is 1: far above rounding, far below what moves CCE
+FIRST_TOLERANCE = 1e-6  # for the targets alone; with a smaller one the factor's order would cost digits
 ROUNDING = 1e-12  # a bound below it would promise more than float64 can keep
-TAIL = 1e-9  # mass of a distribution outside the pool, on each side
+TAILS = (1e-9, 1e-6, 1e-3, 0.05, 0.3)  # mass of a distribution outside the pool, on each side: the first affordable
 SPACING = 0.2  # of the pool's grid, in length scales; at 0.4 a grid already spans the kernel to 1e-13
 MARGIN = 1.0  # how far the pool reaches beyond what it must cover, in length scales
-POOL_POINTS = 6000  # 1,200 length scales of grid, or so many vectors
-MOST_FEATURES = 2000  # targets that are thousands of length scales apart have no low rank
+POOL_POINTS = 4000  # 800 length scales of grid, or so many points
+MOST_FEATURES = 1500  # targets that are thousands of length scales apart have no low rank
 BLOCK_VALUES = 1 << 21  # numbers in one block of kernel values, 16 MiB
 
 
@@ -122,13 +123,30 @@ class OutputFeatures:
         kept = [np.min(np.sum(self.of_points(points[rows]) ** 2, axis=1)) for rows in self._blocks(len(points))]
         return max(ROUNDING, 1 - float(min(kept)))
 
+    def left_out_of_draws(self, draws: NDArray[np.float64]) -> tuple[float, float]:
+        """Say what the features leave out of draws (n, m) or (n, m, t).
+
+        Returns
+        -------
+        float
+            The most that they leave out of one draw.
+        float
+            The most that they leave out of a row's distribution: at most the mean over its draws.
+        """
+        worst = worst_row = ROUNDING
+        for rows in self._blocks(len(draws), each=draws.shape[1]):
+            points = draws[rows].reshape(-1, self.pivots.centre.shape[1])
+            left_out = (1 - np.sum(self.of_points(points) ** 2, axis=1)).reshape(-1, draws.shape[1])
+            worst, worst_row = max(worst, float(left_out.max())), max(worst_row, float(left_out.mean(axis=1).max()))
+        return worst, worst_row
+
     def left_out_of_distributions(self, predictive: Predictive, features: NDArray[np.float64]) -> float:
         """Return max E k(Y_i, Y_i') - |E psi(Y_i)|^2, given the features (n, r) of the distributions."""
         left_out = predictive.kernel_norm(self.pivots.gamma) - np.sum(features**2, axis=1)
         return max(ROUNDING, float(np.max(left_out)))
 
-    def _blocks(self, n: int) -> Iterator[slice]:
-        rows = max(1, BLOCK_VALUES // self.rank)
+    def _blocks(self, n: int, each: int = 1) -> Iterator[slice]:
+        rows = max(1, BLOCK_VALUES // (self.rank * each))
         return (slice(start, start + rows) for start in range(0, n, rows))
 
     def _project(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -146,9 +164,9 @@ def output_features(
 ) -> OutputFeatures:
     """Choose features that represent the targets and every predictive distribution.
 
-    Pivoted Cholesky on a pool of elements. For scalar targets the pool is a grid over the targets, the draws, and each
-    distribution to a tail mass of 1e-9, one length scale beyond; for vectors it is the points themselves, with draws
-    from parametric families.
+    Pivoted Cholesky on a pool of elements, the targets first. For scalar targets the pool is a grid over the targets,
+    the draws, and each distribution to a tail mass of 1e-9, one length scale beyond. Where that would be too large, and
+    for vectors, it is the points themselves and, of normal distributions, their own embeddings.
 
     Parameters
     ----------
@@ -159,7 +177,7 @@ def output_features(
     gamma : (t,)
         Of the kernel on targets.
     rng : Generator
-        Draws the pool of vectors.
+        Chooses among elements that are too many.
 
     Returns
     -------
@@ -167,22 +185,29 @@ def output_features(
         How much they leave out is for the caller to measure
         (:meth:`OutputFeatures.left_out_of_points`, :meth:`OutputFeatures.left_out_of_distributions`).
     """
-    if len(gamma) == 1:
-        pool = _pool_on_the_line(y, predictives, gamma)
-    else:
-        vectors = _pool_of_vectors(y, predictives, rng)
-        pool = Blobs(vectors, np.zeros_like(vectors), gamma)
-    return _pivoted_cholesky(pool)
+    whole = _grid_over_all(y, predictives, gamma) if len(gamma) == 1 else None
+    if whole is not None:
+        return _pivoted_cholesky(whole, first=len(whole))
+    targets = _near(y, predictives, gamma, rng)
+    others = [_far(predictive, gamma, rng, len(predictives)) for predictive in predictives]
+    return _pivoted_cholesky(_together([targets, *others]), first=len(targets))
 
 
-def _pivoted_cholesky(pool: Blobs) -> OutputFeatures:
-    """Factorise the pool's Gram matrix, the worst represented element first, until all are represented."""
+def _pivoted_cholesky(pool: Blobs, *, first: int) -> OutputFeatures:
+    """Factorise the pool's Gram matrix, the worst represented element first, until all are represented.
+
+    The first so many elements are represented well before any other, in case there are too many.
+    """
     most = min(len(pool), MOST_FEATURES)
     factor = np.zeros((min(64, most), len(pool)))  # (r, p): rows grow at the end
     left_out = pool.norms()
     pivots: list[int] = []
+    candidates = first
     while len(pivots) < most:
-        pivot = int(np.argmax(left_out))
+        pivot = int(np.argmax(left_out[:candidates]))
+        if candidates < len(pool) and left_out[pivot] <= FIRST_TOLERANCE:
+            candidates = len(pool)
+            continue
         if left_out[pivot] <= TOLERANCE:
             break
         r = len(pivots)
@@ -197,51 +222,82 @@ def _pivoted_cholesky(pool: Blobs) -> OutputFeatures:
     return OutputFeatures(pool.take(chosen), factor[: len(chosen), chosen].T)
 
 
-def _pool_on_the_line(y: NDArray[np.float64], predictives: list[Predictive], gamma: NDArray[np.float64]) -> Blobs:
-    """Return a grid over all that must be covered.
+def _grid_over_all(y: NDArray[np.float64], predictives: list[Predictive], gamma: NDArray[np.float64]) -> Blobs | None:
+    """Return a grid on the line over targets, draws and distributions; None if it would be too large."""
+    parts = [_spans(y.ravel(), gamma)]
+    for predictive in predictives:
+        if isinstance(predictive, Samples):
+            parts.append(_spans(predictive.draws.ravel(), gamma))
+        else:
+            parts.append(np.stack([predictive.quantile(TAILS[0]), predictive.quantile(1 - TAILS[0])], axis=1))
+    return _grid(np.concatenate(parts), gamma, lattice=any(predictive.lattice for predictive in predictives))
 
-    Stretches without points are left out, so that outliers cost little. Where distributions are so wide that the grid
-    would grow beyond bounds, the wide ones get coarser grids of blobs half as wide as they are, an octave at a time.
-    Where even the targets are too far apart, a share of them is all.
+
+def _near(y: NDArray[np.float64], predictives: list[Predictive], gamma: NDArray[np.float64], rng: Generator) -> Blobs:
+    """Return a grid over the targets, or the targets themselves."""
+    lattice = any(predictive.lattice for predictive in predictives)
+    grid = _grid(_spans(y.ravel(), gamma), gamma, lattice=lattice) if len(gamma) == 1 else None
+    return _points(y, gamma, rng, POOL_POINTS) if grid is None else grid
+
+
+def _far(predictive: Predictive, gamma: NDArray[np.float64], rng: Generator, sharing: int) -> Blobs:
+    """Return elements near the distributions: draws, their embeddings, or a grid on as much as is affordable."""
+    share = max(1, POOL_POINTS // sharing)
+    if isinstance(predictive, Samples):
+        return _points(predictive.draws.reshape(-1, len(gamma)), gamma, rng, share)
+    normal = predictive.normal()
+    if normal is not None:
+        rows = rng.permutation(len(predictive))[:share]
+        return Blobs(normal[0][rows], normal[1][rows], gamma)
+    for tail in TAILS if len(gamma) == 1 else ():
+        spans = np.stack([predictive.quantile(tail), predictive.quantile(1 - tail)], axis=1)
+        grid = _grid(spans, gamma, lattice=predictive.lattice)
+        if grid is not None:
+            return grid
+    draws = predictive.sample(rng, max(1, share // len(predictive)))
+    return _points(draws.reshape(-1, len(gamma)), gamma, rng, share)
+
+
+def _together(parts: list[Blobs]) -> Blobs:
+    """Append elements."""
+    centre, width = (np.concatenate([getattr(part, name) for part in parts]) for name in ("centre", "width"))
+    return Blobs(centre, width, parts[0].gamma)
+
+
+def _points(points: NDArray[np.float64], gamma: NDArray[np.float64], rng: Generator, most: int) -> Blobs:
+    """Return different points (p, t) as elements, some of them chosen at random where they are too many."""
+    points = np.unique(points, axis=0)
+    if len(points) > most:
+        points = points[rng.choice(len(points), most, replace=False)]
+    return Blobs(points, np.zeros_like(points), gamma)
+
+
+def _grid(intervals: NDArray[np.float64], gamma: NDArray[np.float64], *, lattice: bool) -> Blobs | None:
+    """Return a grid over the union of intervals (i, 2) and a margin; None if it has too many points.
+
+    On a lattice the grid is of whole numbers: of all of them where the kernel tells neighbours apart.
     """
     length = float(1 / np.sqrt(2 * gamma[0]))
-    draws = [p.draws.ravel() for p in predictives if isinstance(p, Samples)]
-    points = np.unique(np.concatenate([y.ravel(), *draws]))
-    covered = _as_intervals(points, length)
-    parametric = [p for p in predictives if not isinstance(p, Samples)]
-    bodies = np.concatenate([np.empty((0, 2)), *(_bodies(p) for p in parametric)])  # (i, 2)
-    octave = np.floor(np.log2(np.concatenate([np.empty(0), *(p.std() for p in parametric)]) / length))
-    fine = _grid(np.concatenate([covered, bodies]), length)
-    if fine is not None:
-        return _blobs(fine, 0.0, gamma)
-    near = _grid(np.concatenate([covered, bodies[octave < 1]]), length)
-    parts = [_blobs(points[:: -(-len(points) // POOL_POINTS)] if near is None else near, 0.0, gamma)]
-    for size in np.unique(octave[octave >= 1]):
-        width = length * 2 ** (size - 1)
-        far = _grid(bodies[octave == size], np.hypot(length, np.sqrt(2) * width))
-        if far is not None:
-            parts.append(_blobs(far, width, gamma))
-    return Blobs(np.concatenate([part.centre for part in parts]), np.concatenate([part.width for part in parts]), gamma)
-
-
-def _blobs(centre: NDArray[np.float64], width: float, gamma: NDArray[np.float64]) -> Blobs:
-    """Return elements of one width on the line."""
-    return Blobs(centre[:, None], np.full((len(centre), 1), width), gamma)
-
-
-def _bodies(predictive: Predictive) -> NDArray[np.float64]:
-    """Return the intervals that hold all but a tail of each distribution, (n, 2)."""
-    return np.stack([predictive.quantile(TAIL), predictive.quantile(1 - TAIL)], axis=1)
-
-
-def _grid(intervals: NDArray[np.float64], length: float) -> NDArray[np.float64] | None:
-    """Return a grid over the union of intervals (i, 2) and a margin, (p,); None if it has too many points."""
-    stretches = _merged(intervals + MARGIN * length * np.array([-1, 1]))
-    steps = np.ceil((stretches[:, 1] - stretches[:, 0]) / (SPACING * length))
-    if steps.sum() + len(steps) > POOL_POINTS:
+    spacing = SPACING * length
+    margin = MARGIN * length
+    if lattice:
+        spacing = max(1.0, np.floor(spacing))
+        margin = spacing * np.floor(margin / spacing)
+        intervals = spacing * np.stack(
+            [np.floor(intervals[:, 0] / spacing), np.ceil(intervals[:, 1] / spacing)], axis=1
+        )
+    stretches = _merged(intervals + margin * np.array([-1, 1]))
+    steps = np.ceil((stretches[:, 1] - stretches[:, 0]) / spacing)
+    if not steps.sum() + len(steps) <= POOL_POINTS:
         return None
     pieces = [np.linspace(low, high, int(count) + 1) for (low, high), count in zip(stretches, steps, strict=True)]
-    return np.concatenate(pieces)
+    centre = np.concatenate(pieces)[:, None]
+    return Blobs(centre, np.zeros_like(centre), gamma)
+
+
+def _spans(points: NDArray[np.float64], gamma: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Group points (p,) less than a length scale apart into intervals, (i, 2): outliers then cost little."""
+    return _as_intervals(np.unique(points), float(1 / np.sqrt(2 * gamma[0])))
 
 
 def _as_intervals(points: NDArray[np.float64], gap: float) -> NDArray[np.float64]:
@@ -259,14 +315,3 @@ def _merged(intervals: NDArray[np.float64]) -> NDArray[np.float64]:
     first = np.concatenate([[True], intervals[1:, 0] > reach[:-1]])
     last = np.concatenate([first[1:], [True]])
     return np.stack([intervals[first, 0], reach[last]], axis=1)
-
-
-def _pool_of_vectors(y: NDArray[np.float64], predictives: list[Predictive], rng: Generator) -> NDArray[np.float64]:
-    """Return targets and draws, (p, t), chosen at random where they are many."""
-    parts = [y]
-    for predictive in predictives:
-        draws = predictive.draws if isinstance(predictive, Samples) else predictive.sample(rng, 2)
-        parts.append(draws.reshape(-1, y.shape[1]))
-    share = POOL_POINTS // len(parts)
-    chosen = [part if len(part) <= share else part[rng.choice(len(part), share, replace=False)] for part in parts]
-    return np.concatenate(chosen)

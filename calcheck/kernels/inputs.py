@@ -53,15 +53,16 @@ class Scaling:
         scaled = (x - self.shift) / self.divisor
         if not self.unit_norm:
             return scaled
-        norm = np.linalg.norm(scaled, axis=1, keepdims=True)
-        if not norm.all():
-            zeros = (norm == 0)[:, 0]
+        peak = np.abs(scaled).max(axis=1, keepdims=True)  # first, so that squares neither overflow nor vanish
+        if not peak.all():
+            zeros = (peak == 0)[:, 0]
             msg = (
                 f"{int(zeros.sum()):,} embeddings are all zeros ({first_rows(zeros)}) and have no direction."
                 " Pass --normalize none or standardize"
             )
             raise DataError(msg)
-        scaled /= norm
+        scaled /= peak
+        scaled /= np.linalg.norm(scaled, axis=1, keepdims=True)
         return scaled
 
 
@@ -83,8 +84,12 @@ def fit_scaling(x: NDArray[np.floating[Any]], normalize: Normalization, kernel: 
     if normalize == "standardize" or (kernel != "polynomial" and normalize == "none"):
         shift = x.mean(axis=0, dtype=np.float64)
     if normalize == "standardize" and len(x) > 1:
-        deviation = x.std(axis=0, ddof=1, dtype=np.float64)
-        divisor = np.where(deviation > 0, deviation, 1.0)
+        reach = np.abs(x - shift).max(axis=0)
+        varies = (x != x[0]).any(axis=0)  # a constant's deviation need not be 0 in floating point
+        reach = np.where(varies & (reach > 0), reach, 1.0)
+        deviation = ((x - shift) / reach).std(axis=0, ddof=1)
+        shift = np.where(varies, shift, x[0])
+        divisor = np.where(varies, reach * deviation, 1.0)
     return Scaling(shift, divisor, unit_norm=normalize == "l2")
 
 

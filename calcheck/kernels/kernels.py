@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from calcheck.execution.backend import Array
 
 CACHE_BYTES = 1 << 19  # half of a core's usual second-level cache
+WIDE = 300.0  # gamma |x|^2 above which |x|^2 - 2 x.x' + |x'|^2 would lose digits of small distances
 FEW_COLUMNS = 4  # up to which differences are summed: exact, and no slower than a product
 
 
@@ -44,10 +45,10 @@ class Rbf(Kernel):
 
     def gram(self, a: Array, b: Array) -> Array:
         xp = namespace(a)
-        if a.shape[1] <= FEW_COLUMNS:
+        squares_a, squares_b = xp.sum(a * a, axis=1), xp.sum(b * b, axis=1)
+        if a.shape[1] <= FEW_COLUMNS or self.gamma * float(xp.max(squares_b)) > WIDE:
             return _exponential(_summed_differences(a, b, squared=True), -self.gamma)
         block = a @ b.T
-        squares_a, squares_b = xp.sum(a * a, axis=1), xp.sum(b * b, axis=1)
         for start, part in _in_cache(block):
             part *= -2
             part += squares_a[start : start + len(part), None]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from calcheck.errors import OptionError
+from calcheck.errors import NumericalError, OptionError
 from calcheck.execution.run import GIB
 from calcheck.kernels.gram import Gram
 from calcheck.kernels.solvers import Cholesky, Solution, conjugate_gradients
@@ -23,9 +24,12 @@ if TYPE_CHECKING:
 
 Solver = Literal["auto", "cholesky", "cg"]
 
+CHECKED_ROWS = 256  # rows on which the residual is measured
+USELESS = 1e-2  # residual above which there is no solution to speak of
 CHOLESKY_ROWS = 2048  # up to which a factorisation takes under half a second, and dof is exact
 TOLERANCES = {"float64": 1e-12, "float32": 1e-6}
 PROBE_SHARE = 0.01
+CHECK_STREAM = (6,)  # of random numbers, see Run.rng
 DOF_STREAM = (1,)  # of random numbers, see Run.rng
 PROBES = 20  # pairs of random directions for dof: its standard error is a few per cent at most
 
@@ -36,6 +40,31 @@ class Dof:
 
     value: float
     error: float
+
+
+NO_DOF = Dof(0.0, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Regression:
+    """One regression: what solves it, how well, and how much it smooths.
+
+    Parameters
+    ----------
+    coefficients : (n, c)
+        B.
+    iterations : int
+        Products with K that it took; 0 for a factorisation.
+    residual : float
+        |R - (K + n lambda I) B| / |R|, measured.
+    dof : Dof
+        tr K (K + n lambda I)^-1; 0 if it was not wanted.
+    """
+
+    coefficients: Array
+    iterations: int
+    residual: float
+    dof: Dof
 
 
 class KernelRidge:
@@ -87,6 +116,7 @@ class KernelRidge:
             small = self.n <= CHOLESKY_ROWS and needed <= run.memory and run.precision == "float64"
             solver = "cholesky" if small else "cg"
         self.solver = solver
+        self._last: tuple[float, Cholesky] | None = None
         self.gram = Gram(
             kernel,
             self.x,
@@ -101,7 +131,7 @@ class KernelRidge:
         """Whether the Gram matrix is kept or made again at every use."""
         return "kept" if self.gram.kept or self.solver == "cholesky" else "recomputed"
 
-    def solve(self, outputs: NDArray[np.float64], ridge: float) -> tuple[Solution, Dof]:
+    def solve(self, outputs: NDArray[np.float64], ridge: float, *, measure_dof: bool = True) -> Regression:
         """Regress outputs on the inputs.
 
         Parameters
@@ -110,19 +140,67 @@ class KernelRidge:
             R.
         ridge : float
             lambda > 0.
+        measure_dof : bool
+            Whether tr K (K + n lambda I)^-1 is wanted too: exact from a factorisation, estimated from random
+            directions otherwise.
 
         Returns
         -------
-        Solution
-            B, on the backend's device.
-        Dof
-            tr K (K + n lambda I)^-1: exact from a factorisation, estimated from random directions otherwise.
+        Regression
+            B, on the backend's device, and the residual as measured.
+
+        Raises
+        ------
+        NumericalError
+            The system is too ill-conditioned for the precision.
         """
         rhs = self.backend.asarray(outputs)
+        dof = NO_DOF
         if self.solver == "cholesky":
-            factor = Cholesky(self.gram, self.n * ridge)
-            return factor.solve(rhs), Dof(self.n - self.n * ridge * factor.trace_of_inverse(), 0.0)
-        return self._solve_with_probes(rhs, ridge)
+            factor = self._factor(self.n * ridge)
+            solution = factor.solve(rhs)
+            if measure_dof:
+                dof = Dof(self.n - self.n * ridge * factor.trace_of_inverse(), 0.0)
+        elif measure_dof:
+            solution, dof = self._solve_with_probes(rhs, ridge)
+        else:
+            solution = self._iterate(rhs, ridge)
+        residual = self._residual(solution.coefficients, rhs, ridge)
+        if not (residual < USELESS and math.isfinite(dof.value)):
+            msg = (
+                f"solving K + n lambda I for lambda {ridge:g} leaves a residual of {residual:.1e}"
+                f" in {self.run.precision}: the kernel's values are too large or too alike. Pass a larger --lambda,"
+                " --normalize l2 or standardize, or --precision float64"
+            )
+            raise NumericalError(msg)
+        return Regression(solution.coefficients, solution.iterations, residual, dof)
+
+    def _factor(self, shift: float) -> Cholesky:
+        """Factorise K + s I, or take the factor from the last time."""
+        if self._last is None or self._last[0] != shift:
+            self._last = None  # before the next one is made: one n x n matrix at a time
+            self._last = (shift, Cholesky(self.gram, shift))
+        return self._last[1]
+
+    def _iterate(self, rhs: Array, ridge: float) -> Solution:
+        return conjugate_gradients(
+            self.gram,
+            self.n * ridge,
+            rhs,
+            tolerance=TOLERANCES[self.run.precision],
+            progress=self.run.progress,
+        )
+
+    def _residual(self, coefficients: Array, rhs: Array, ridge: float) -> float:
+        """Measure |R - (K + n lambda I) B| / |R| on some rows chosen at random: all of them where they are few."""
+        chosen = np.arange(self.n)
+        if self.n > CHECKED_ROWS:
+            chosen = np.sort(self.run.rng(*CHECK_STREAM).choice(self.n, CHECKED_ROWS, replace=False))
+        rows = self.backend.indices(chosen)
+        found = self.kernel.gram(self.x[rows], self.x) @ coefficients + self.n * ridge * coefficients[rows]
+        norm = self.backend.xp.linalg.matrix_norm
+        size = float(norm(rhs)) * math.sqrt(len(chosen) / self.n)
+        return float(norm(rhs[rows] - found)) / size if size else 0.0
 
     def _solve_with_probes(self, rhs: Array, ridge: float) -> tuple[Solution, Dof]:
         """Solve for the outputs and, in the same products, for the directions that estimate dof.
@@ -140,23 +218,17 @@ class KernelRidge:
         weight = PROBE_SHARE * (float(xp.linalg.matrix_norm(rhs)) or 1.0) / np.sqrt(self.n)
         directions = weight * xp.concat([main, probes], axis=1)
         columns = rhs.shape[1]
-        solution = conjugate_gradients(
-            self.gram,
-            self.n * ridge,
-            xp.concat([rhs, directions], axis=1),
-            tolerance=TOLERANCES[self.run.precision],
-            progress=self.run.progress,
-        )
+        solution = self._iterate(xp.concat([rhs, directions], axis=1), ridge)
         smoothed = directions - self.n * ridge * solution.coefficients[:, columns:]
         forms = self.backend.to_numpy(xp.sum(directions * smoothed, axis=0)) / weight**2
         exact, estimates = np.split(forms, 2)
         error = float(estimates.std(ddof=1) / np.sqrt(len(estimates))) if len(estimates) > 1 else 0.0
         dof = Dof(float(exact.sum() + estimates.mean()), error)
-        return Solution(solution.coefficients[:, :columns], solution.iterations, solution.residual), dof
+        return Solution(solution.coefficients[:, :columns], solution.iterations), dof
 
-    def fitted(self, outputs: NDArray[np.float64], solution: Solution, ridge: float) -> NDArray[np.float64]:
+    def fitted(self, outputs: NDArray[np.float64], coefficients: Array, ridge: float) -> NDArray[np.float64]:
         """Return F at the inputs, (n, c): R - n lambda B."""
-        return outputs - self.n * ridge * self.backend.to_numpy(solution.coefficients)
+        return outputs - self.n * ridge * self.backend.to_numpy(coefficients)
 
     def predict(self, x: NDArray[np.float64], coefficients: Array) -> Iterator[NDArray[np.float64]]:
         """Yield F at other normalised inputs, (b, c), block by block in order."""

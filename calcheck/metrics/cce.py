@@ -7,13 +7,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from calcheck.errors import DataError, OptionError
+from calcheck.errors import DataError, NumericalError, OptionError
 from calcheck.metric import Metric, Need, Rows, Sided
 from calcheck.options import option, require_positive_option
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import numpy as np
     from numpy.typing import NDArray
 
@@ -22,14 +20,13 @@ if TYPE_CHECKING:
     from calcheck.kernels.inputs import Scaling
     from calcheck.kernels.kernels import Kernel
     from calcheck.kernels.ridge import KernelRidge
-    from calcheck.kernels.solvers import Solution
     from calcheck.predictions import Predictions, Source
     from calcheck.predictive import Predictive
 
 FEW_DOF = 2.0  # below it the kernel tells hardly any inputs apart
 MUCH_LEFT_OUT = 1e-8  # of a squared norm: the value's own error is then below 1e-6 where CCE is 0.01
 TOO_MUCH_LEFT_OUT = 1e-3
-ACCURATE = {"float64": 1e-9, "float32": 1e-4}  # residual above which the value deserves a warning
+ACCURATE = {"float64": 1e-7, "float32": 1e-4}  # share of the value that rounding may move without a warning
 
 DRAWS_STREAM, POOL_STREAM, MEDIAN_STREAM = 2, 3, 4  # of random numbers, see Run.rng
 
@@ -215,38 +212,43 @@ class Cce(Metric[CceSettings, "KernelRidge"]):
     ) -> Rows:
         import numpy as np
 
+        from calcheck.kernels.embedding import distances
+
         y, _, _ = _needed(source.predictions())
-        observed = settings.features.of_points(y)
-        predicted = [settings.features.of_distributions(trial) for trial in settings.trials]
-        bounds = _bounds(settings, y, predicted)
-        solved = _Solved(state, observed, predicted, self.lambda_, self.lambda_model or self.lambda_)
-        if at is None:
-            errors = solved.at_fitted_inputs()
-        else:
-            points = settings.scaling(_inputs(at.predictions()))
-            errors = solved.at_inputs(points)  # (trials, n)
-        cce = errors.mean(axis=0)
+        features = settings.features
+        observed = features.of_points(y)
+        bounds = _Bounds(features, y)
+        found = distances(
+            state,
+            observed,
+            map(bounds.embedded, settings.trials),
+            lambda_=self.lambda_,
+            lambda_model=self.lambda_model or self.lambda_,
+            points=None if at is None else settings.scaling(_inputs(at.predictions())),
+        )
+        cce = found.values.mean(axis=0)
+        if not np.isfinite(cce).all():
+            msg = f"CCE is not a number at {int((~np.isfinite(cce)).sum()):,} inputs: the kernel overflows there"
+            raise NumericalError(msg)
         details = {
             "rows": len(cce),
             "quantiles": _quantiles(cce),
-            **_over_trials(errors.mean(axis=1)),
-            "dof": solved.dof.value,
-            "dof_error": solved.dof.error,
+            **_over_trials(found.values.mean(axis=1)),
+            "dof": found.dof.value,
+            "dof_error": found.dof.error,
             **settings.described,
-            "features": {"rank": settings.features.rank, **bounds},
+            "features": {"rank": features.rank, "left_out_points": bounds.points, "left_out_predictive": bounds.rows},
             "solver": {
                 "name": state.solver,
                 "storage": state.storage,
-                "iterations": solved.iterations,
-                "residual": solved.residual,
+                "iterations": found.iterations,
+                "residual": found.residual,
                 "precision": run.precision,
                 "device": run.device or "numpy",
             },
         }
-        if not np.isfinite(cce).all():
-            msg = f"CCE is not a number in {run.precision}. Pass --precision float64, or a larger --lambda"
-            raise DataError(msg)
-        return Rows({"cce": cce}, details, _warnings(details))
+        moved = found.residual * found.size / max(float(cce.mean()), np.finfo(float).tiny)
+        return Rows({"cce": cce}, details, _warnings(details, moved))
 
     def value(self, means: dict[str, float], n: int) -> float:  # noqa: ARG002 - a plain mean
         return means["cce"]
@@ -278,11 +280,17 @@ class Cce(Metric[CceSettings, "KernelRidge"]):
         if len(y) == 1:
             msg = "a single row has no variance to scale the targets by; cce needs at least 2 rows"
             raise DataError(msg)
-        variance = y.var(axis=0, ddof=1)
-        if not (variance > 0).all():
-            msg = f"the targets are constant ({y[0, np.argmin(variance)]:.6g}): there is nothing to predict"
+        constant = (y == y[0]).all(axis=0)
+        if constant.any():
+            msg = f"the targets are constant ({y[0, np.argmax(constant)]:.6g}): there is nothing to predict"
             raise DataError(msg)
-        return np.asarray(1 / (2 * columns * variance))
+        with np.errstate(over="ignore", under="ignore"):
+            gamma = 1 / (2 * columns * y.var(axis=0, ddof=1))
+        if not (np.isfinite(gamma) & (gamma > 0)).all():
+            largest = np.abs(y).max()
+            msg = f"the targets (up to {largest:.1e}) are too large or too small to square. Give them another unit"
+            raise DataError(msg)
+        return np.asarray(gamma)
 
     def _draws(self, predictive: Predictive) -> int | str:
         """Fill in how the model is represented.
@@ -308,7 +316,11 @@ class Cce(Metric[CceSettings, "KernelRidge"]):
         size = self._draws(predictive)
         if not isinstance(size, int):
             return (predictive,)
-        return tuple(Samples(predictive.sample(run.rng(DRAWS_STREAM, trial), size)) for trial in range(self.trials))
+        try:
+            return tuple(Samples(predictive.sample(run.rng(DRAWS_STREAM, trial), size)) for trial in range(self.trials))
+        except (ValueError, MemoryError) as error:
+            msg = f"{self.trials:,} x {size:,} draws from {predictive.family} distributions cannot be made ({error})"
+            raise DataError(msg) from error
 
 
 def _inputs(rows: Predictions) -> NDArray[np.floating[Any]]:
@@ -346,75 +358,46 @@ def _features(
     return features
 
 
-def _bounds(settings: CceSettings, y: NDArray[np.float64], predicted: list[NDArray[np.float64]]) -> dict[str, float]:
-    """Measure the most that the features leave out of a target or draw, and of a predictive distribution."""
-    from calcheck.predictive import Samples
+class _Bounds:
+    """The most that the features leave out, measured on the way.
 
-    features = settings.features
-    points, distributions = [features.left_out_of_points(y)], []
-    for trial, embedded in zip(settings.trials, predicted, strict=True):
-        if isinstance(trial, Samples):
-            points.append(features.left_out_of_points(trial.draws.reshape(-1, y.shape[1])))
-        else:
-            distributions.append(features.left_out_of_distributions(trial, embedded))
-    return {"left_out_points": max(points), "left_out_predictive": max(distributions, default=0.0)}
-
-
-class _Solved:
-    """The difference of the two embeddings, for every trial.
-
-    With lambda = lambda' the two regressions are one, of psi(y) - E psi(Y'), and all trials are solved together.
+    Attributes
+    ----------
+    points : float
+        Of the squared norm of a target or a draw, which is 1.
+    rows : float
+        Of the squared norm of a predictive distribution.
     """
 
-    def __init__(
-        self,
-        ridge: KernelRidge,
-        observed: NDArray[np.float64],
-        predicted: list[NDArray[np.float64]],
-        lambda_: float,
-        lambda_model: float,
-    ) -> None:
-        import numpy as np
+    def __init__(self, features: OutputFeatures, y: NDArray[np.float64]) -> None:
+        self._features = features
+        self.points = features.left_out_of_points(y)
+        self.rows = 0.0
 
-        self.ridge = ridge
-        self.trials = len(predicted)
-        if lambda_ == lambda_model:
-            differences = np.concatenate([observed - trial for trial in predicted], axis=1)
-            regressions = [(differences, lambda_, 1)]
+    def embedded(self, predictive: Predictive) -> NDArray[np.float64]:
+        """Return E psi(Y_i), (n, r).
+
+        Raises
+        ------
+        DataError
+            The features cannot represent the predictions.
+        """
+        from calcheck.predictive import Samples
+
+        embedded = self._features.of_distributions(predictive)
+        if isinstance(predictive, Samples):
+            points, rows = self._features.left_out_of_draws(predictive.draws)
+            self.points = max(self.points, points)
         else:
-            regressions = [
-                (np.tile(observed, self.trials), lambda_, 1),
-                (np.concatenate(predicted, axis=1), lambda_model, -1),
-            ]
-        solved = [(*ridge.solve(outputs, penalty), outputs, penalty, sign) for outputs, penalty, sign in regressions]
-        self.dof = solved[0][1]
-        self._solutions: list[tuple[Solution, NDArray[np.float64], float, int]] = [
-            (solution, outputs, penalty, sign) for solution, _, outputs, penalty, sign in solved
-        ]
-        self.iterations = sum(solution.iterations for solution, *_ in self._solutions)
-        self.residual = max(solution.residual for solution, *_ in self._solutions)
-
-    def at_fitted_inputs(self) -> NDArray[np.float64]:
-        """Return CCE at the rows' own inputs, (trials, n)."""
-        fitted = sum(
-            sign * self.ridge.fitted(outputs, solution, penalty) for solution, outputs, penalty, sign in self._solutions
-        )
-        return self._norms(fitted)
-
-    def at_inputs(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return CCE at other normalised inputs, (trials, m)."""
-        import numpy as np
-
-        coefficients = sum(sign * solution.coefficients for solution, _, _, sign in self._solutions)
-        blocks: Iterator[NDArray[np.float64]] = self.ridge.predict(points, coefficients)
-        return np.concatenate([self._norms(block) for block in blocks], axis=1)
-
-    def _norms(self, embedded: Any) -> NDArray[np.float64]:
-        """Return the norms of (n, trials * r) embeddings, (trials, n)."""
-        import numpy as np
-
-        by_trial = np.asarray(embedded).reshape(len(embedded), self.trials, -1)
-        return np.asarray(np.linalg.norm(by_trial, axis=2).T)
+            rows = self._features.left_out_of_distributions(predictive, embedded)
+        self.rows = max(self.rows, rows)
+        if rows > TOO_MUCH_LEFT_OUT:
+            msg = (
+                f"the predictions spread too far for the kernel on targets: {self._features.rank:,} features leave out"
+                f" up to {rows:.1%} of one. Are they in the unit of the targets? Otherwise pass a smaller --gamma-y"
+            )
+            raise DataError(msg)
+        return embedded
 
 
 def _quantiles(cce: NDArray[np.float64]) -> dict[str, float]:
@@ -432,7 +415,7 @@ def _over_trials(means: NDArray[np.float64]) -> dict[str, Any]:
     return {"trials": {"std": float(means.std(ddof=1)), "values": means.tolist()}}
 
 
-def _warnings(details: dict[str, Any]) -> tuple[str, ...]:
+def _warnings(details: dict[str, Any], moved: float) -> tuple[str, ...]:
     """Say what makes the value doubtful."""
     warnings = []
     if details["dof"] < FEW_DOF:
@@ -444,9 +427,9 @@ def _warnings(details: dict[str, Any]) -> tuple[str, ...]:
     left_out = max(features["left_out_points"], features["left_out_predictive"])
     if left_out > MUCH_LEFT_OUT:
         warnings.append(f"{features['rank']:,} output features leave out up to {left_out:.1e} of a squared norm")
-    if solver["residual"] > ACCURATE[solver["precision"]]:
+    if moved > ACCURATE[solver["precision"]]:
         warnings.append(
-            f"conjugate gradients ended at a residual of {solver['residual']:.1e} in {solver['precision']}."
-            " Pass --precision float64, --solver cholesky, or a larger --lambda"
+            f"rounding in {solver['precision']} may move the value by {moved:.1e} of itself."
+            " Pass --precision float64, or a larger --lambda"
         )
     return tuple(warnings)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from calcheck.errors import DataError
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -24,7 +26,31 @@ class Predictive(ABC):
     """
 
     family: ClassVar[str]
-    discrete: ClassVar[bool] = False
+    lattice: ClassVar[bool] = False
+    """Whether targets are whole numbers."""
+
+    def require_equal_lengths(self) -> None:
+        """Raise unless every parameter has one value a row.
+
+        Raises
+        ------
+        DataError
+            Lengths differ.
+        """
+        shapes = {field.name: np.shape(getattr(self, field.name)) for field in fields(self)}
+        if len(set(shapes.values())) > 1:
+            told = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+            msg = f"the parameters of {self.family} differ in shape: {told}"
+            raise DataError(msg)
+
+    def require_possible(self, y: NDArray[np.float64]) -> None:  # noqa: B027 - most families allow any target
+        """Raise unless the family can give targets such as y, (n,) or (n, t).
+
+        Raises
+        ------
+        ValuesError
+            It cannot: counts, for instance, are whole numbers.
+        """
 
     def __len__(self) -> int:
         """Count the distributions, n."""
@@ -69,6 +95,10 @@ class Predictive(ABC):
     @abstractmethod
     def sample(self, rng: Generator, size: int) -> NDArray[np.float64]:
         """Draw ``size`` values from each distribution, (n, size)."""
+
+    def normal(self) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+        """Return means and standard deviations, (n, t) each, if the distributions are normal; else None."""
+        return None
 
     @abstractmethod
     def kernel_mean(self, points: NDArray[np.float64], gamma: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from calcheck.predictive.base import Convention
 from calcheck.predictive.checks import require_positive
-from calcheck.predictive.counts import Counts, divergence
+from calcheck.predictive.counts import Counts, divergence, stirling_error
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -40,6 +40,7 @@ class DoublePoisson(Counts):
     phi: NDArray[np.float64]
 
     def __post_init__(self) -> None:
+        self.require_equal_lengths()
         require_positive("mu", self.mu)
         require_positive("phi", self.phi)
 
@@ -50,10 +51,9 @@ class DoublePoisson(Counts):
         return self.phi * divergence(k, self.mu)
 
     def log_weight(self, k: NDArray[np.float64], rows: NDArray[np.intp]) -> NDArray[np.float64]:
-        from scipy.special import gammaln, xlogy
-
-        mu, phi = self.mu[rows, None], self.phi[rows, None]
-        return np.asarray(xlogy(k, k) - k - gammaln(k + 1) - phi * divergence(k, mu))
+        positive = np.maximum(k, 1)
+        stirling = stirling_error(positive) + 0.5 * np.log(2 * np.pi * positive)  # e^-k k^k / k! is e^-stirling
+        return -self.phi[rows, None] * divergence(k, self.mu[rows, None]) - np.where(k > 0, stirling, 0.0)
 
 
 CONVENTIONS = (

@@ -37,6 +37,7 @@ class Gaussian(Predictive):
     scale: NDArray[np.float64]
 
     def __post_init__(self) -> None:
+        self.require_equal_lengths()
         require_finite("mean", self.loc)
         require_positive("std", self.scale, "Pass --min-std X to raise them to X.")
 
@@ -60,6 +61,9 @@ class Gaussian(Predictive):
 
     def sample(self, rng: Generator, size: int) -> NDArray[np.float64]:
         return rng.normal(self.loc[:, None], self.scale[:, None], (len(self), size))
+
+    def normal(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        return self.loc[:, None], self.scale[:, None]
 
     def kernel_mean(self, points: NDArray[np.float64], gamma: NDArray[np.float64]) -> NDArray[np.float64]:
         gamma = gamma[..., 0]  # () or (r,)

@@ -30,6 +30,10 @@ class Independent(Predictive):
     family: ClassVar[str] = "independent"
     marginals: tuple[Predictive, ...]
 
+    def require_possible(self, y: NDArray[np.float64]) -> None:
+        for marginal, column in zip(self.marginals, y.T, strict=True):
+            marginal.require_possible(column)
+
     def __len__(self) -> int:
         return len(self.marginals[0])
 
@@ -64,6 +68,14 @@ class Independent(Predictive):
     def sample(self, rng: Generator, size: int) -> NDArray[np.float64]:
         """Draw vectors, (n, size, t)."""
         return np.stack([marginal.sample(rng, size) for marginal in self.marginals], axis=2)
+
+    def normal(self) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+        columns = [marginal.normal() for marginal in self.marginals]
+        known = [column for column in columns if column is not None]
+        if len(known) < len(columns):
+            return None
+        centre, width = zip(*known, strict=True)
+        return np.concatenate(centre, axis=1), np.concatenate(width, axis=1)
 
     def kernel_mean(self, points: NDArray[np.float64], gamma: NDArray[np.float64]) -> NDArray[np.float64]:
         product = np.ones((len(self), len(points)))

@@ -9,7 +9,7 @@ import numpy as np
 
 from calcheck.predictive.base import Convention
 from calcheck.predictive.checks import require, require_finite, require_positive
-from calcheck.predictive.counts import Counts
+from calcheck.predictive.counts import Counts, excess, stirling_error
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -38,6 +38,7 @@ class NegativeBinomial(Counts):
     size: NDArray[np.float64]
 
     def __post_init__(self) -> None:
+        self.require_equal_lengths()
         require_positive("mean", self.mu)
         require_positive("size", self.size)
 
@@ -51,18 +52,24 @@ class NegativeBinomial(Counts):
         return self.mu
 
     def log_weight(self, k: NDArray[np.float64], rows: NDArray[np.intp]) -> NDArray[np.float64]:
-        from scipy.special import betaln
-
         mu, size = self.mu[rows, None], self.size[rows, None]
-        # C(k + size - 1, k) = 1 / ((k + size) B(size, k + 1)): free of the cancellation between two log-gammas
-        chosen = -betaln(size, k + 1) - np.log(k + size)
-        return np.asarray(chosen - size * np.log1p(mu / size) - k * np.log1p(size / mu))
+        positive = np.maximum(k, 1)
+        total = positive + size
+        # the mass at k is size / total times that of a binomial: size successes in total trials
+        stirling = stirling_error(total) - stirling_error(size) - stirling_error(positive)
+        weight = stirling + 0.5 * np.log(size / (2 * np.pi * positive * total)) - self._rate(positive, mu, size)
+        return np.where(k > 0, weight, -size * np.log1p(mu / size))
 
     def rate(self, k: NDArray[np.float64]) -> NDArray[np.float64]:
-        from scipy.special import xlogy
+        return self._rate(k, self.mu, self.size)
 
-        pooled = (k + self.size) / (self.mu + self.size)
-        return np.asarray(xlogy(k, k / self.mu) - (k + self.size) * np.log(pooled))
+    @staticmethod
+    def _rate(k: NDArray[np.float64], mu: NDArray[np.float64], size: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return k log(k / mu) - (k + size) log((k + size) / (mu + size)), without cancellation."""
+        share = (k + size) / (mu + size)
+        successes = size * share * excess((mu - k) / (k + size))
+        failures = mu * share * excess(size * (k - mu) / ((k + size) * mu))
+        return np.asarray(successes + failures)
 
     def sample(self, rng: Generator, size: int) -> NDArray[np.float64]:
         probability = (self.size / (self.size + self.mu))[:, None]

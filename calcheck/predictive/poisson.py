@@ -9,7 +9,7 @@ import numpy as np
 
 from calcheck.predictive.base import Convention
 from calcheck.predictive.checks import require_positive
-from calcheck.predictive.counts import Counts, divergence
+from calcheck.predictive.counts import Counts, divergence, stirling_error
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -35,6 +35,7 @@ class Poisson(Counts):
     rate_: NDArray[np.float64]
 
     def __post_init__(self) -> None:
+        self.require_equal_lengths()
         require_positive("rate", self.rate_)
 
     def mean(self) -> NDArray[np.float64]:
@@ -47,10 +48,9 @@ class Poisson(Counts):
         return self.rate_
 
     def log_weight(self, k: NDArray[np.float64], rows: NDArray[np.intp]) -> NDArray[np.float64]:
-        from scipy.special import gammaln
-
-        rate = self.rate_[rows, None]
-        return np.asarray(k * np.log(rate) - rate - gammaln(k + 1))
+        positive = np.maximum(k, 1)
+        stirling = stirling_error(positive) + 0.5 * np.log(2 * np.pi * positive)
+        return -divergence(k, self.rate_[rows, None]) - np.where(k > 0, stirling, 0.0)
 
     def rate(self, k: NDArray[np.float64]) -> NDArray[np.float64]:
         return divergence(k, self.rate_)

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from calcheck.execution.run import Run
 from calcheck.predictive import Gaussian, Independent, Samples
 from tests.computing import cce, drawn, gaussian_case
-from tests.naive import cce_squared, cce_squared_gaussian, input_kernel, quantile_ece
+from tests.naive import cce_squared, cce_squared_gaussian, input_kernel, quantile_ece, weights
 
 KERNELS = {
     "rbf": {"gamma": 0.3},
@@ -174,3 +174,60 @@ def assert_equal_cce(found, squared):
     assert_allclose(found**2, squared, rtol=0, atol=1e-10)
     large = squared > 1e-8
     assert_allclose(found[large], np.sqrt(squared[large]), rtol=0, atol=1e-8)
+
+
+def test_predictions_in_another_unit_equal_the_naive_closed_form():
+    """Millimetres against metres: every prediction lies hundreds of length scales from every target and from others."""
+    rng = np.random.default_rng(11)
+    x, y, predictive = gaussian_case(rng, 400, 3)
+    far = Gaussian(1000 * predictive.loc, predictive.scale)
+    squared = cce_squared_gaussian(
+        x, y, far.loc, far.scale, k_x=input_kernel("rbf", 0.3), gamma_y=1 / (2 * y.var(ddof=1)), ridge=1e-3
+    )
+    found = cce(x, y, far, kernel_x="rbf", gamma_x=0.3, normalize="none", lambda_=1e-3)
+    assert_equal_cce(found, squared)
+
+
+def test_counts_seen_through_a_narrow_kernel_equal_the_naive_closed_form():
+    """gamma_y = 5 tells neighbouring counts apart: the model is its masses on 0 … 999, as weighted draws."""
+    from scipy import stats
+
+    from calcheck.predictive.poisson import Poisson
+
+    rng = np.random.default_rng(12)
+    x = rng.normal(size=(60, 2))
+    rate = 300 * np.exp(0.2 * x[:, 0])
+    y = rng.poisson(rate).astype(float)
+    k = np.arange(1000.0)
+    mass = stats.poisson(rate[:, None]).pmf(k)
+    kernel = np.exp(-5 * (k[:, None] - k) ** 2)
+    a = weights(input_kernel("rbf", 0.3), x, x, 0.1)
+    both = a.T @ (np.eye(1000)[y.astype(int)] - mass)
+    squared = np.einsum("ij,jk,ik->i", both, kernel, both)
+    assert_equal_cce(cce(x, y, Poisson(rate), kernel_x="rbf", gamma_x=0.3, normalize="none", gamma_y=5.0), squared)
+
+
+@pytest.mark.parametrize("columns", [2, 3])
+@pytest.mark.parametrize("factor", [1, 30])
+def test_independent_gaussians_equal_the_naive_closed_form(columns, factor):
+    """E k is the product over columns; the closed form with all Gram matrices, for right and for 30 times too wide."""
+    rng = np.random.default_rng(13)
+    n = 60
+    x = rng.normal(size=(n, 2))
+    mean = rng.normal(size=(n, columns))
+    std = rng.uniform(0.2, 0.6, (n, columns))
+    y = mean + std * rng.normal(size=(n, columns))
+    std = std * factor
+    gamma = 1 / (2 * columns * y.var(axis=0, ddof=1))
+    a = weights(input_kernel("rbf", 0.3), x, x, 0.1)
+
+    def product(u, v, var):
+        spread = 1 + 2 * gamma * var
+        return np.prod(np.exp(-gamma * (u - v) ** 2 / spread) / np.sqrt(spread), axis=-1)
+
+    data = product(y[:, None], y, np.zeros((1, n, columns)))
+    cross = product(y[:, None], mean, std[None] ** 2)
+    model = product(mean[:, None], mean, std[:, None] ** 2 + std**2)
+    squared = np.einsum("im,ij,jm->m", a, data - cross - cross.T + model, a)
+    predictive = Independent(tuple(Gaussian(mean[:, t], std[:, t]) for t in range(columns)))
+    assert_equal_cce(cce(x, y, predictive, kernel_x="rbf", gamma_x=0.3, normalize="none"), squared)

@@ -96,8 +96,19 @@ def test_data_that_say_nothing_are_refused():
         cce(X[:1], Y[:1], RIGHT.take(slice(0, 1)))
     with pytest.raises(DataError, match="needs inputs that vary"):
         cce(np.ones((60, 1)), Y, RIGHT)
-    with pytest.raises(DataError, match="too narrow"):
-        cce(X, np.arange(60.0) ** 4, RIGHT, gamma_y=1e9, draws=500)
+    with pytest.raises(DataError, match="too large or too small to square"):
+        cce(X, Y * 1e160, RIGHT)
+
+
+def test_kernels_on_targets_that_no_features_can_follow_are_refused(monkeypatch):
+    from calcheck.kernels import features
+
+    monkeypatch.setattr(features, "MOST_FEATURES", 50)
+    with pytest.raises(DataError, match=r"gamma_y 1e\+09 is too narrow for these targets"):
+        cce(X, Y, RIGHT, gamma_y=1e9)
+    monkeypatch.setattr(features, "MOST_FEATURES", 70)
+    with pytest.raises(DataError, match="predictions spread too far .* Are they in the unit of the targets"):
+        cce(X, Y, RIGHT, gamma_y=1e9, draws=500)
 
 
 def test_a_kernel_that_sees_no_inputs_is_warned_of():

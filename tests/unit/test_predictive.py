@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import integrate, special, stats
 
-from calcheck.errors import DataError, OptionError, ValuesError
+from calcheck.errors import DataError, OptionError
 from calcheck.io.column_options import DISTS
 from calcheck.predictive import CONVENTIONS, FAMILIES, Gaussian, Independent, Samples
 from calcheck.predictive.double_poisson import DoublePoisson
@@ -191,10 +191,13 @@ def test_the_four_negative_binomials_have_the_moments_they_name():
         (lambda: CONVENTIONS["nbinom:torch"](total_count=np.ones(1), probs=np.ones(1)), "probs must lie strictly"),
         (lambda: CONVENTIONS["nbinom:mu-alpha"](mu=np.ones(1), alpha=np.zeros(1)), "alpha must be positive"),
         (lambda: Samples(np.array([[np.inf]])), "samples must be finite"),
+        (lambda: Samples(np.zeros((3, 0))), r"at least one draw a row, got shape \(3, 0\)"),
+        (lambda: Samples(np.zeros(3)), r"rows by draws.*got shape \(3,\)"),
+        (lambda: Gaussian(np.zeros(3), np.ones(2)), r"differ in shape: loc \(3,\), scale \(2,\)"),
     ],
 )
 def test_parameters_are_checked(make, message):
-    with pytest.raises(ValuesError, match=message):
+    with pytest.raises(DataError, match=message):
         make()
 
 
@@ -214,3 +217,21 @@ def test_rows_are_taken_and_joined():
 def test_the_names_in_help_are_the_conventions_there_are():
     assert tuple(CONVENTIONS) == DISTS
     assert [convention.spelling for family in FAMILIES.values() for convention in family] == list(DISTS)
+
+
+def test_counts_keep_their_digits_where_parameters_are_extreme():
+    """Masses against 40-digit arithmetic; a large size is nearly Poisson, a large phi nearly a point."""
+    import mpmath as mp
+
+    for mu, size in ((100.0, 1e8), (1e4, 1e9), (1e6, 1e12), (5.0, 0.01)):
+        family = NegativeBinomial(np.array([mu]), np.array([size]))
+        _, k, mass = next(family.masses())
+        with mp.workdps(40):
+            for place in np.linspace(0, len(k) - 1, 7).astype(int):
+                at, m, s = mp.mpf(k[place]), mp.mpf(mu), mp.mpf(size)
+                log = mp.loggamma(at + s) - mp.loggamma(s) - mp.loggamma(at + 1)
+                exact = mp.exp(log + s * mp.log(s / (s + m)) + at * mp.log(m / (s + m)))
+                assert_allclose(mass[0, place], float(exact), rtol=1e-7, atol=1e-14)
+    nearly = DoublePoisson(np.array([10.5, 0.5, 1000.5]), np.array([1e5, 1e4, 1e7]))
+    assert np.isfinite(nearly.mean()).all()
+    assert np.isfinite(nearly.std()).all()
