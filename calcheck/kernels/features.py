@@ -186,8 +186,8 @@ def output_features(
         (:meth:`OutputFeatures.left_out_of_points`, :meth:`OutputFeatures.left_out_of_distributions`).
     """
     whole = _grid_over_all(y, predictives, gamma) if len(gamma) == 1 else None
-    if whole is not None:
-        return _pivoted_cholesky(whole, first=len(whole))
+    if whole is not None and (features := _pivoted_cholesky(whole, first=len(whole))).rank < MOST_FEATURES:
+        return features
     targets = _near(y, predictives, gamma, rng)
     others = [_far(predictive, gamma, rng, len(predictives)) for predictive in predictives]
     return _pivoted_cholesky(_together([targets, *others]), first=len(targets))

@@ -107,7 +107,7 @@ def test_kernels_on_targets_that_no_features_can_follow_are_refused(monkeypatch)
     with pytest.raises(DataError, match=r"gamma_y 1e\+09 is too narrow for these targets"):
         cce(X, Y, RIGHT, gamma_y=1e9)
     monkeypatch.setattr(features, "MOST_FEATURES", 70)
-    with pytest.raises(DataError, match="predictions spread too far .* Are they in the unit of the targets"):
+    with pytest.raises(DataError, match=r"predictions spread too far .* Are they in the unit of the targets"):
         cce(X, Y, RIGHT, gamma_y=1e9, draws=500)
 
 
