@@ -234,9 +234,11 @@ def _grid_over_all(y: NDArray[np.float64], predictives: list[Predictive], gamma:
 
 
 def _near(y: NDArray[np.float64], predictives: list[Predictive], gamma: NDArray[np.float64], rng: Generator) -> Blobs:
-    """Return a grid over the targets, or the targets themselves."""
+    """Return the targets, or a grid over them where they are too many."""
     lattice = any(predictive.lattice for predictive in predictives)
-    grid = _grid(_spans(y.ravel(), gamma), gamma, lattice=lattice) if len(gamma) == 1 else None
+    grid = None
+    if len(y) > POOL_POINTS and len(gamma) == 1:
+        grid = _grid(_spans(y.ravel(), gamma), gamma, lattice=lattice)
     return _points(y, gamma, rng, POOL_POINTS) if grid is None else grid
 
 
