@@ -1,6 +1,6 @@
 """`python -m calcheck`."""
 
-from calcheck.cli.app import main
+from calcheck.cli import main
 
 if __name__ == "__main__":
     main()

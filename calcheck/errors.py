@@ -1,5 +1,14 @@
 """The mistakes a user can make; everything else is a bug and keeps its traceback."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+SHOWN = 3  # how many offending rows a message names
+
 
 class CalcheckError(Exception):
     """A problem that the user can solve; the message is one line and says how.
@@ -32,17 +41,30 @@ class NumericalError(CalcheckError):
 class ValuesError(DataError):
     """Some values of one named array break its rule.
 
-    Readers catch it to say which column of which file the values came from.
+    Readers catch it to say which column and which rows of which file the values came from.
 
     Parameters
     ----------
     name : str
         The array, by its role: ``"y"``, ``"std"``, ``"rate"`` …
-    problem : str
-        What is wrong, starting with a verb: ``"must be positive: 3 of 20 values are not"``.
+    rule : str
+        The rule, starting with a verb: ``"must be positive"``.
+    rows : sequence of int
+        The offending rows, counted from 0.
+    total : int
+        How many rows there are.
+    remedy : str
+        What to do about it; may be empty.
     """
 
-    def __init__(self, name: str, problem: str) -> None:
-        super().__init__(f"{name} {problem}")
-        self.name = name
-        self.problem = problem
+    def __init__(self, name: str, rule: str, rows: Sequence[int], total: int, remedy: str = "") -> None:
+        self.name, self.rule, self.rows, self.total, self.remedy = name, rule, rows, total, remedy
+        super().__init__(self.told(name))
+
+    def told(self, name: str, places: Sequence[int] | None = None) -> str:
+        """Say it with another name for the array, and with the places of its rows in their file."""
+        shown = [int(row if places is None else places[row]) for row in self.rows[:SHOWN]]
+        more = ", …" if len(self.rows) > SHOWN else ""
+        where = f"row{'s' if len(self.rows) > 1 else ''} {', '.join(map(str, shown))}{more}, counted from 0"
+        told = f"{name} {self.rule}, but {len(self.rows):,} of {self.total:,} rows are not ({where})"
+        return f"{told}. {self.remedy}" if self.remedy else told

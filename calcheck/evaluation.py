@@ -72,7 +72,8 @@ def evaluate(
         source = InMemory(_subsample(source.predictions(), subsample, run))
         told = replace(told, n=subsample)
     if at is not None:
-        told = replace(told, files=(*told.files, *at.described().files))
+        other = at.described()
+        told = replace(told, files=(*told.files, *other.files), dropped=told.dropped + other.dropped)
     results, skipped = [], []
     for metric in metrics:
         if missing := missing_needs(type(metric), source.predictions()):
@@ -102,7 +103,7 @@ def evaluate(
 def _subsample(rows: Predictions, size: int, run: Run) -> Predictions:
     """Choose rows at random, in their order."""
     if not 1 <= size <= len(rows):
-        msg = f"subsample must be between 1 and the {len(rows):,} rows there are, got {size}"
+        msg = f"--subsample must be between 1 and the {len(rows):,} rows there are, got {size}"
         raise OptionError(msg)
     chosen = run.rng(SUBSAMPLE_STREAM).choice(len(rows), size, replace=False)
     chosen.sort()
@@ -132,8 +133,8 @@ def _ranked(rows: Rows, shown: Predictions, count: int) -> list[dict[str, Any]]:
     name, values = next(iter(rows.columns.items()))
     order = values.argsort(kind="stable")
     chosen = order[::-1][:-count] if count < 0 else order[:count]
-    keys = {} if shown.id is None else {"id": shown.id}
-    columns = {"row": shown.places(), **keys, name: values, **_without(shown.columns, {"row", "id", name})}
+    keys = {} if shown.id is None else {shown.id_name: shown.id}
+    columns = {"row": shown.places(), **keys, name: values, **_without(shown.columns, {"row", shown.id_name, name})}
     return [{label: _plain(column[row]) for label, column in columns.items()} for row in chosen]
 
 
@@ -143,6 +144,8 @@ def _without(columns: Mapping[str, NDArray[Any]], names: set[str]) -> dict[str, 
 
 def _plain(value: Any) -> Any:
     """Turn a cell into a plain number or text."""
+    if getattr(getattr(value, "dtype", None), "kind", "") in ("m", "M"):
+        return None if value != value else str(value)  # noqa: PLR0124 - not a time
     value = value.item() if hasattr(value, "item") else value
     return value if isinstance(value, (int, float, str)) or value is None else str(value)
 
@@ -158,6 +161,7 @@ def _result(
     absent = [f"no interval: {metric.no_interval}"] if metric.no_interval else []
     return Result(
         metric=metric.name,
+        summary=f"{metric.summary()} {metric.reading}",
         options=metric.options(),
         unit=metric.unit,
         value=metric.value(means, count),

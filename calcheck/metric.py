@@ -54,6 +54,8 @@ class Metric(ABC, Generic[SettingsT, StateT]):
     needs: ClassVar[tuple[Need, ...]]
     sided: ClassVar[Sided]
     source: ClassVar[str]
+    reading: ClassVar[str]
+    """How to read a value: its range, and which end is good."""
     no_interval: ClassVar[str] = ""
     """Why the bootstrap gives no honest interval; empty if it does."""
     engine: ClassVar[bool] = False

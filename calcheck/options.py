@@ -62,7 +62,7 @@ class Option:
     @property
     def flag(self) -> str:
         """The option on the command line."""
-        return "--" + self.name.replace("_", "-")
+        return flag_of(self.field)
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -107,6 +107,17 @@ def options_of(owner: type[Any]) -> tuple[Option, ...]:
     return tuple(found)
 
 
+def flag_of(field_name: str) -> str:
+    """Spell a field as its option on the command line.
+
+    Examples
+    --------
+    >>> flag_of("lambda_"), flag_of("gamma_x")
+    ('--lambda', '--gamma-x')
+    """
+    return "--" + field_name.rstrip("_").replace("_", "-")
+
+
 def require_positive_option(name: str, value: float | None) -> None:
     """Raise unless an option is absent or a positive, finite number.
 
@@ -116,7 +127,7 @@ def require_positive_option(name: str, value: float | None) -> None:
         It is something else.
     """
     if value is not None and not 0 < value < math.inf:
-        msg = f"{name} must be a positive number, got {value}"
+        msg = f"{flag_of(name)} must be a positive number, got {value}"
         raise OptionError(msg)
 
 

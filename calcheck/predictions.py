@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from calcheck.errors import DataError
-from calcheck.predictive.checks import require_finite
+from calcheck.predictive.checks import concatenated, require_finite
 from calcheck.report import Input
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ class Predictions:
         True if ``x`` is a learned embedding, False if its columns are inputs with units of their own.
     id : (n,), optional
         Keys of the rows, each once.
+    id_name : str
+        What the keys are called.
     row : (n,), optional
         Places of the rows in their file, counted from 0; absent if they are 0, 1, ….
     columns : mapping
@@ -54,6 +56,7 @@ class Predictions:
     x: NDArray[np.floating[Any]] | None = None
     embedded: bool = True
     id: NDArray[Any] | None = None
+    id_name: str = "id"
     row: NDArray[np.intp] | None = None
     columns: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
@@ -120,7 +123,7 @@ def join(batches: list[Predictions]) -> Predictions:
 
     def appended(name: str) -> Any:
         parts = [getattr(batch, name) for batch in batches]
-        return None if parts[0] is None else np.concatenate(parts)
+        return None if parts[0] is None else concatenated(parts, name)
 
     return replace(
         first,

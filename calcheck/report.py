@@ -20,6 +20,8 @@ class Result:
     ----------
     metric : str
         Its name in ``calcheck metrics``.
+    summary : str
+        What it says, and how to read it, in a sentence or two.
     options : dict
         The metric's options as given; they rebuild the same metric.
     unit : str
@@ -45,6 +47,7 @@ class Result:
     """
 
     metric: str
+    summary: str
     options: dict[str, Any]
     unit: str
     value: float | None
@@ -83,7 +86,7 @@ class Input:
     n : int
         Rows that the metrics used.
     dropped : int
-        Rows left out by ``--nan-policy omit``.
+        Rows of all files left out by ``--nan-policy omit``.
     predictive : str or None
         The family of the predictive distributions.
     columns : dict

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
+import signal
 import sys
 from typing import Annotated
 
@@ -16,7 +18,7 @@ from calcheck.errors import CalcheckError
 from calcheck.metrics import METRICS
 from calcheck.render.console import visible
 
-EXIT_INTERRUPTED = 130
+EXIT_MISTAKE, EXIT_INTERRUPTED = 2, 130
 
 HELP = """Tell whether the uncertainties of a regression model can be trusted, from a file of saved predictions."""
 
@@ -48,31 +50,42 @@ def root(
 
 
 for _name, _metric in METRICS.items():
-    app.command(_name, rich_help_panel="Metrics")(metric_command(_metric))
+    _epilog = f"Example: calcheck {_name} preds.parquet --embedding embedding --worst 5"
+    app.command(_name, rich_help_panel="Metrics", epilog=_epilog)(metric_command(_metric))
 app.command("inspect", rich_help_panel="Help with files")(inspect_command)
 app.command("metrics", rich_help_panel="Reference")(list_metrics)
 app.command("schema", rich_help_panel="Reference")(print_schema)
 
 
-def main() -> None:
-    """Run the command line; errors of the user are one line on standard error and exit code 2."""
+def run() -> int:
+    """Run the command line, and return what it exits with; errors of the user are one line on standard error."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that lacks ζ gets ? instead
+    if hasattr(signal, "SIGPIPE"):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a reader that leaves early ends us silently, as it ends others
     try:
         code = app(standalone_mode=False)
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except typer.TyperException as error:
-        _complain(error.format_message())
-        code = error.exit_code
+        return _complain(error.format_message(), error.exit_code)
     except CalcheckError as error:
-        _complain(str(error))
-        code = error.exit_code
-    except (KeyboardInterrupt, typer.Abort):
-        code = EXIT_INTERRUPTED
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads: the interpreter's flush too
-        code = 0
-    sys.exit(code if isinstance(code, int) else 0)
+        return _complain(str(error), error.exit_code)
+    except typer.Abort:
+        return EXIT_INTERRUPTED
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left in the buffer cannot be written either
+        return _complain(f"standard output cannot be written: {error.strerror}", EXIT_MISTAKE)
+    return code if isinstance(code, int) else 0
 
 
-def _complain(message: str) -> None:
-    """Say in one line what is wrong."""
-    sys.stderr.write(f"calcheck: {visible(' '.join(message.split()))}\n")
+def _complain(message: str, code: int) -> int:
+    """Say in one line what is wrong; hand the exit code on."""
+    if message:
+        if message.startswith("No such command"):
+            message += f" There are: {', '.join([*METRICS, 'inspect', 'metrics', 'schema'])}."
+        sys.stderr.write(f"calcheck: {visible(' '.join(message.split()))}\n")
+    return code

@@ -12,7 +12,7 @@ from calcheck.cli.output import deliver, require_deliverable, write_pointwise
 from calcheck.cli.parameters import build, parameters, with_signature
 from calcheck.cli.progress import progress_bar
 from calcheck.cli.settings import EngineOptions, InputOptions, OutputOptions, RowOptions, SeedOptions
-from calcheck.errors import DataError
+from calcheck.errors import DataError, FileError, OptionError
 from calcheck.io.column_options import ColumnOptions
 
 if TYPE_CHECKING:
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from calcheck.execution.run import Run
     from calcheck.io.source import FileSource
-    from calcheck.metric import Metric
+    from calcheck.metric import Metric, Rows
+    from calcheck.predictions import Predictions
 
 FILE = inspect.Parameter(
     "file",
@@ -36,9 +37,9 @@ def metric_command(metric: type[Metric[Any, Any]]) -> Callable[..., None]:
     engine = parameters(EngineOptions, "Computation") if metric.engine else []
     declared = [
         FILE,
-        *parameters(metric, "Metric"),
         *parameters(ColumnOptions, "Columns"),
         *parameters(InputOptions, "Columns"),
+        *parameters(metric, "Metric"),
         *parameters(RowOptions, "Rows"),
         *parameters(OutputOptions, "Output"),
         *parameters(SeedOptions, "Computation"),
@@ -56,26 +57,35 @@ def run_metric(metric: Metric[Any, Any], file: str, given: dict[str, Any]) -> No
     """Compute one metric of a file and deliver what was asked for."""
     from calcheck.evaluation import evaluate
 
-    output, rows = build(OutputOptions, given), build(RowOptions, given)
-    require_deliverable(output)
+    output, where = build(OutputOptions, given), build(RowOptions, given)
     narrow = bool(output.pointwise or output.worst or output.best)
-    source = _source(file, given, narrow=narrow and rows.at is None)
-    at = _evaluated_at(rows.at, source, narrow=narrow) if rows.at else None
-    with progress_bar() as progress:
-        report = evaluate(
-            source,
-            [metric],
-            at=at,
-            subsample=rows.subsample,
-            run=replace(_run(given), progress=progress),
-            worst=output.worst,
-            best=output.best,
-            sink=lambda _, shown, found: write_pointwise(output.pointwise, shown, found),
-        )
+    source = _source(file, given, narrow=narrow and where.at is None)
+    at = _evaluated_at(where.at, source, narrow=narrow) if where.at else None
+    require_deliverable(output, [name for read in (source, at) if read for name in read.reads()])
+    handed: list[tuple[Predictions, Rows]] = []
+    try:
+        with progress_bar() as progress:
+            report = evaluate(
+                source,
+                [metric],
+                at=at,
+                subsample=where.subsample,
+                run=replace(_run(given), progress=progress),
+                worst=output.worst,
+                best=output.best,
+                sink=lambda _, shown, rows: handed.append((shown, rows)),
+            )
+    except FileError:
+        raise
+    except DataError as error:
+        msg = f"{source.name}: {error}"
+        raise FileError(msg) from error
     for skipped in report.skipped:
         msg = f"{source.name}: {skipped.metric} {skipped.reason}"
-        raise DataError(msg)
+        raise FileError(msg)
     deliver(report, output)
+    for shown, rows in handed if output.pointwise else ():
+        write_pointwise(output.pointwise, shown, rows)
 
 
 def _source(file: str, given: dict[str, Any], *, narrow: bool) -> FileSource:
@@ -89,19 +99,30 @@ def _source(file: str, given: dict[str, Any], *, narrow: bool) -> FileSource:
 def _evaluated_at(name: str, source: FileSource, *, narrow: bool) -> FileSource:
     """Open the file at whose inputs the metric is evaluated: its embedding, or the columns named by ``--inputs``."""
     from calcheck.io.external import split_column
-    from calcheck.io.files import File
+    from calcheck.io.files import STDIN, File
     from calcheck.io.source import FileSource
 
     path, column = split_column(name)
+    if path == STDIN:
+        msg = "--at reads a file, not standard input"
+        raise OptionError(msg)
     said = source.said
-    embedding = column or (said.embedding if source.roles.x else None)
-    columns = ColumnOptions(
-        embedding=None if said.inputs else embedding,
+    if column and said.inputs:
+        msg = f"--at {name} names a column, but --inputs says that the columns {said.inputs} are compared"
+        raise OptionError(msg)
+    at = FileSource(File(path), ColumnOptions(), labelled=False, narrow=narrow)
+    names = at.table.schema.names
+    if column is None and at.file.format not in ("npy", "npz") and source.roles.x:
+        column = said.embedding
+    if column is None and "embedding" not in names and len(names) == 1:
+        column = names[0]
+    at.said = ColumnOptions(
+        embedding=None if said.inputs else column,
         inputs=said.inputs,
-        id=said.id,
+        id=said.id if said.id in names else None,
         nan_policy=said.nan_policy,
     )
-    return FileSource(File(path), columns, labelled=False, narrow=narrow)
+    return at
 
 
 def _run(given: dict[str, Any]) -> Run:

@@ -61,9 +61,9 @@ def _parameter(option: Option, panel: str) -> inspect.Parameter:
 
 def _parser(option: Option) -> Callable[[str], Any]:
     def parse(text: str) -> Any:
-        try:
-            return option.parse(text)
-        except OptionError as error:
-            raise typer.BadParameter(str(error)) from error
+        if not text:
+            msg = f"{option.flag} needs a value, got none"
+            raise OptionError(msg)
+        return option.parse(text)
 
     return parse

@@ -50,7 +50,7 @@ class OutputOptions:
     def __post_init__(self) -> None:
         for name in ("worst", "best"):
             if getattr(self, name) < 0:
-                msg = f"{name} must be >= 0, got {getattr(self, name)}"
+                msg = f"--{name} must be >= 0, got {getattr(self, name)}"
                 raise OptionError(msg)
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+LONGEST_REASON = 80  # of what torch says, in characters
 Array = Any  # an array of the backend's library: the array-API standard has no type for it yet
 Precision = Literal["float32", "float64"]
 
@@ -100,7 +101,7 @@ def backend(device: str | None, precision: Precision) -> Backend:
     try:
         torch.zeros(1, dtype=dtype, device=device)
     except (RuntimeError, AssertionError, TypeError, NotImplementedError) as error:
-        reason = str(error).splitlines()[0]
-        msg = f"torch cannot use device {device!r} in {precision} here: {reason}"
+        reason = str(error).splitlines()[0][:LONGEST_REASON]
+        msg = f"torch cannot use device {device!r} in {precision} here ({reason}). Known ones: cpu, cuda, cuda:1, mps"
         raise OptionError(msg) from error
     return Backend(xp, dtype, device)

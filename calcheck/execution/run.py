@@ -51,7 +51,7 @@ def parse_memory(text: str) -> int:
     except ValueError:
         size = 0.0
     if not 0 < size < float("inf"):
-        msg = f"memory must be an amount such as 800MB or 1.5GiB, got {text!r}"
+        msg = f"--memory must be an amount such as 800MB or 1.5GiB, got {text!r}"
         raise OptionError(msg)
     return int(size)
 
@@ -102,7 +102,7 @@ class Run:
 
     def __post_init__(self) -> None:
         if self.seed < 0:
-            msg = f"seed must be >= 0, got {self.seed}"
+            msg = f"--seed must be >= 0, got {self.seed}"
             raise OptionError(msg)
 
     def rng(self, *stream: int) -> Generator:

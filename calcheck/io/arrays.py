@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,40 +22,62 @@ class ArrayTable:
     """Named arrays as columns, rows along the first axis; two-dimensional ones as fixed-size lists."""
 
     def __init__(self, arrays: dict[str, NDArray[Any]]) -> None:
-        self._table = pa.table({name: _column(name, values) for name, values in arrays.items()})
-        self.schema = self._table.schema
+        self._arrays = {name: values for name, values in arrays.items() if values.ndim}
+        if not self._arrays:
+            msg = "there is no array with rows in it"
+            raise DataError(msg)
+        self.schema = pa.schema([(name, _column(values[:0]).type) for name, values in self._arrays.items()])
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Read some columns, in one batch."""
-        yield self._table.select(list(columns))
+        yield pa.table({name: _column(self._arrays[name]) for name in columns})
 
 
 def npy_table(file: File) -> ArrayTable:
     """Open a .npy file; its one array is the column ``embedding``."""
-    return ArrayTable({"embedding": np.load(file.stream(), allow_pickle=False)})
+    return ArrayTable({"embedding": _loaded(file)})
 
 
 def npz_table(file: File) -> ArrayTable:
-    """Open a .npz file; a single array is the column ``embedding`` whatever its name."""
-    with np.load(file.stream(), allow_pickle=False) as archive:
-        arrays = {name: archive[name] for name in archive.files}
-    if len(arrays) == 1:
-        arrays = {"embedding": next(iter(arrays.values()))}
-    return ArrayTable(arrays)
+    """Open a .npz file; its arrays are columns by their names."""
+    with zipfile.ZipFile(file.stream()) as archive:
+        members = archive.namelist()
+    if any(member.endswith(".pkl") for member in members):
+        msg = "this archive holds a pickle, unsafe to load: it can run any code. Export to Parquet"
+        raise DataError(msg)
+    if not members or not all(member.endswith(".npy") for member in members):
+        msg = "this archive holds other things than arrays"
+        raise DataError(msg)
+    with np.load(file.stream(), allow_pickle=False) as arrays:
+        return ArrayTable({name: _numeric(arrays[name]) for name in arrays.files})
 
 
-def _column(name: str, values: NDArray[Any]) -> pa.Array:
-    """Make an Arrow column of an array (n,) or (n, ...).
+def _loaded(file: File) -> NDArray[Any]:
+    """Load the array of a .npy file."""
+    values = np.load(file.stream(), allow_pickle=False)
+    if not isinstance(values, np.ndarray):
+        msg = "this is an archive of arrays. Name it .npz, or pass --input-format npz"
+        raise DataError(msg)
+    return _numeric(values)
+
+
+def _numeric(values: NDArray[Any]) -> NDArray[Any]:
+    """Return numbers in this machine's byte order.
 
     Raises
     ------
     DataError
-        The array has no rows axis, or does not hold numbers.
+        They are something else.
     """
-    if values.ndim == 0 or values.dtype.kind not in "fiub":
-        msg = f"array {name!r} has shape {values.shape} and type {values.dtype}; rows of numbers are needed"
+    if values.dtype.kind not in "fiub":
+        msg = f"an array of type {values.dtype} holds no real numbers"
         raise DataError(msg)
+    return values.astype(values.dtype.newbyteorder("="), copy=False)
+
+
+def _column(values: NDArray[Any]) -> pa.Array:
+    """Make an Arrow column of an array (n,) or (n, ...)."""
     if values.ndim == 1:
         return pa.array(values)
-    flat = np.ascontiguousarray(values).reshape(-1)
-    return pa.FixedSizeListArray.from_arrays(pa.array(flat), flat.size // max(1, len(values)))
+    width = int(np.prod(values.shape[1:]))
+    return pa.FixedSizeListArray.from_arrays(pa.array(np.ascontiguousarray(values).reshape(-1)), width)

@@ -10,7 +10,7 @@ from calcheck.errors import DataError
 from calcheck.io.columns import GaussianRole, ParametersRole, Roles, SamplesRole
 from calcheck.io.embeddings import numbers, vectors
 from calcheck.predictive import Gaussian, Independent, Samples
-from calcheck.predictive.checks import require_finite, require_positive
+from calcheck.predictive.checks import require, require_finite, require_positive
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -110,7 +110,9 @@ def _deviations(spread: NDArray[np.float64], kind: str, min_std: float | None) -
             require_positive(kind, spread, REMEDY)
         std = np.sqrt(np.maximum(spread, 0))
     else:
-        std = np.exp(spread if kind == "log_std" else spread / 2)
+        with np.errstate(over="ignore"):
+            std = np.exp(spread if kind == "log_std" else spread / 2)
+        require(kind, np.isfinite(std), "must be logs of numbers that floats can hold", "Is it a log at all?")
     if min_std is None:
         return std, 0
     return np.maximum(std, min_std), int((std < min_std).sum())

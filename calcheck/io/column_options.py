@@ -81,6 +81,9 @@ class ColumnOptions:
         if self.embedding and self.inputs:
             msg = "--embedding and --inputs both say what calibration is conditioned on: give one"
             raise OptionError(msg)
+        if self.min_std is not None and (self.dist or self.samples):
+            msg = "--min-std raises standard deviations, but --dist and --samples give none"
+            raise OptionError(msg)
         if self.param and not self.dist:
             msg = "--param needs --dist, which says what the parameters mean"
             raise OptionError(msg)

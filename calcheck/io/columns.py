@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Literal
 
 from calcheck.errors import DataError, OptionError
 from calcheck.io.column_options import MEANS, SPREADS, STDS, TARGETS, ColumnOptions
-from calcheck.io.embeddings import is_number, is_text, is_vector
+from calcheck.io.embeddings import is_number, is_scalar, is_text, is_vector
+from calcheck.options import flag_of
 from calcheck.predictive import CONVENTIONS, FAMILIES
 
 if TYPE_CHECKING:
@@ -94,8 +95,8 @@ class Roles:
             told["id"] = self.id
         return told
 
-    def explicit(self) -> list[str]:
-        """Spell the options that say the same explicitly."""
+    def explicit(self, names: list[str]) -> list[str]:
+        """Spell the options that say the same explicitly, given all names of the file."""
         said = ["--target", ",".join(self.target)] if self.target else []
         match self.predictive:
             case GaussianRole(mean, spread, kind):
@@ -105,11 +106,13 @@ class Roles:
                 for name, column in columns.items():
                     said += ["--param", f"{name}={column}"]
             case SamplesRole(columns):
-                said += ["--samples", ",".join(_pattern(group) for group in columns)]
+                patterns = [_pattern(group, names) for group in columns]
+                said += ["--samples", ",".join(filter(None, patterns))] if None not in patterns else []
             case None:
                 pass
         if self.x:
-            said += ["--embedding", _pattern(self.x)] if self.embedded else ["--inputs", ",".join(self.x)]
+            pattern = _pattern(self.x, names) or ",".join(self.x)
+            said += ["--embedding", pattern] if self.embedded else ["--inputs", ",".join(self.x)]
         if self.id:
             said += ["--id", self.id]
         return said
@@ -146,7 +149,7 @@ def find_roles(schema: pa.Schema, said: ColumnOptions, *, external: bool = False
     shown = [
         column.name
         for column in schema
-        if column.name and column.name not in wide and not is_vector(column.type) and not _holds_vectors(column, x)
+        if column.name and column.name not in wide and is_scalar(column.type) and not _holds_vectors(column, x)
     ]
     first = [name for name in (*target, *_scalars(predictive)) if name in shown]
     narrow = tuple(dict.fromkeys([*first, *shown]))
@@ -189,12 +192,17 @@ class _Finder:
             return SamplesRole(tuple(self.group("samples", part) for part in said.samples.split(",")))
         if said.mean or any(getattr(said, kind) for kind in SPREADS):
             return self.gaussian()
-        samples = self.matching_names(SAMPLE) or (["samples"] if self._is_vector("samples") else [])
+        samples = self.matching_names(SAMPLE)
+        if self._is_vector("samples"):
+            if samples:
+                msg = f"two columns may be the samples: 'samples' and {_listed(tuple(samples))!r}. Pass --samples"
+                raise DataError(msg)
+            samples = ["samples"]
         mean, std = self.one_of("mean", MEANS), self.one_of("std", STDS)
         if samples and mean and std:
             msg = (
                 f"two forms of predictions: mean {mean!r} with std {std!r}, and samples {_listed(tuple(samples))!r}."
-                f" Pass --mean {mean} --std {std}, or --samples {_pattern(tuple(samples))!r}"
+                f" Pass --mean {mean} --std {std}, or --samples {_pattern(tuple(samples), self.names)!r}"
             )
             raise DataError(msg)
         if samples:
@@ -226,7 +234,7 @@ class _Finder:
         said = dict(self._said_parameters(convention))
         columns = {}
         for parameter, known in convention.parameters.items():
-            column = said.get(parameter) or self.one_of(parameter, known)
+            column = said.get(parameter) or self.one_of(parameter, known, f"--param {parameter}=COLUMN")
             if column is None:
                 msg = (
                     f"--dist {convention.spelling} needs its parameter {parameter!r} ({convention.meaning}),"
@@ -241,7 +249,7 @@ class _Finder:
         if spelling in CONVENTIONS:
             return CONVENTIONS[spelling]
         if spelling not in FAMILIES:
-            msg = f"dist must be one of {', '.join(CONVENTIONS)}, got {spelling!r}"
+            msg = f"--dist must be one of {', '.join(CONVENTIONS)}, got {spelling!r}"
             raise OptionError(msg)
         possible = [
             convention
@@ -273,15 +281,17 @@ class _Finder:
             return (), True
         if said.embedding:
             return self.group("embedding", said.embedding), True
-        if "embedding" in self.names:
-            return ("embedding",), True
-        return tuple(self.matching_names(EMBEDDING)), True
+        wide = tuple(self.matching_names(EMBEDDING))
+        if wide and "embedding" in self.names:
+            msg = f"two columns may be the embedding: 'embedding' and {_listed(wide)!r}. Pass --embedding"
+            raise DataError(msg)
+        return ("embedding",) if "embedding" in self.names else wide, True
 
-    def one_of(self, role: str, known: tuple[str, ...]) -> str | None:
+    def one_of(self, role: str, known: tuple[str, ...], flag: str = "") -> str | None:
         """Return the one column with a known name, None if there is none."""
         found = [name for name in known if name in self.names]
         if len(found) > 1:
-            flag = "--" + role.replace("_", "-")
+            flag = flag or flag_of(role)
             msg = f"two columns may be the {role}: {found[0]!r} and {found[1]!r}. Pass {flag} with one of them"
             raise DataError(msg)
         return found[0] if found else None
@@ -297,7 +307,7 @@ class _Finder:
         """Say that a role has no column, and which columns there are."""
         if role == "std" and (unclear := unclear_spreads(self.names)):
             return _ambiguous_scale(unclear)
-        flag = "--" + role.replace("_", "-")
+        flag = flag_of(role)
         return f"no column is known to hold the {role}. Pass {flag} COLUMN (columns: {self.shown()})"
 
     def existing(self, role: str, name: str) -> str:
@@ -384,14 +394,15 @@ def _listed(columns: tuple[str, ...]) -> str:
     return f"{columns[0]} … {columns[-1]} ({len(columns)} columns)"
 
 
-def _pattern(columns: tuple[str, ...]) -> str:
-    """Spell a group of columns as an option takes it."""
+def _pattern(columns: tuple[str, ...], names: list[str]) -> str | None:
+    """Spell a group of columns by one name or pattern that matches them and no other; None if there is none."""
     if len(columns) == 1:
         return columns[0]
     stem = re.sub(r"\d+$", "", columns[0])
-    if stem and all(re.fullmatch(re.escape(stem) + r"\d+", column) for column in columns):
-        return f"{stem}*"
-    return ",".join(columns)
+    for pattern in (f"{stem}*", f"{stem}[0-9]*"):
+        if {name for name in names if fnmatchcase(name, pattern)} == set(columns):
+            return pattern
+    return None
 
 
 def _holds_vectors(column: pa.Field, x: tuple[str, ...]) -> bool:

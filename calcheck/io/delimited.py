@@ -9,6 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
+from calcheck.errors import DataError
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -27,6 +29,7 @@ class DelimitedTable:
 
     def __init__(self, file: File, delimiter: str) -> None:
         content = file.content()
+        content += b"" if content.endswith(b"\n") else b"\n"
         parse = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
         read = csv.ReadOptions(block_size=min(len(content) + 1, LARGEST_BLOCK))
 
@@ -47,10 +50,25 @@ class DelimitedTable:
                 table = table.set_column(table.schema.get_field_index(name), name, text[name])
         self._table = table
         self.schema = table.schema
+        _require_separated(self.schema.names, delimiter)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Read some columns, in one batch."""
         yield self._table.select(list(columns))
+
+
+def _require_separated(names: Sequence[str], delimiter: str) -> None:
+    """Raise if the one column there is looks like several.
+
+    Raises
+    ------
+    DataError
+        Its name has other delimiters in it.
+    """
+    for other, remedy in (("\t", "--input-format tsv"), (";", "commas"), (",", "--input-format csv")):
+        if len(names) == 1 and other != delimiter and other in names[0]:
+            msg = f"columns look separated by {other!r}, not {delimiter!r}. Use {remedy}"
+            raise DataError(msg)
 
 
 def _any(mask: pa.ChunkedArray) -> bool:

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from calcheck.errors import DataError
+from calcheck.predictive.checks import first_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,6 +21,8 @@ def is_vector(kind: pa.DataType) -> bool:
         pa.types.is_list(kind)
         or pa.types.is_large_list(kind)
         or pa.types.is_fixed_size_list(kind)
+        or pa.types.is_list_view(kind)
+        or pa.types.is_large_list_view(kind)
         or isinstance(kind, pa.BaseExtensionType)
     )
 
@@ -39,26 +43,65 @@ def is_number(kind: pa.DataType) -> bool:
     )
 
 
+def is_scalar(kind: pa.DataType) -> bool:
+    """Tell whether a column of this type holds one value a row that can be shown and written."""
+    return is_number(kind) or is_text(kind) or bool(pa.types.is_temporal(kind) or pa.types.is_dictionary(kind))
+
+
 def numbers(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
     """Return a column of numbers, (n,); nulls become NaN.
+
+    Text is read as numbers if all of it is: CSV columns with a leading zero stay text otherwise.
 
     Raises
     ------
     DataError
-        It holds something else.
+        It holds something else; the message names the first value that is no number.
     """
+    if is_text(column.type):
+        return np.asarray([_number(text, row, name) for row, text in enumerate(column.to_pylist())], dtype=np.float64)
     if not is_number(column.type):
         first = next((value for value in column.to_pylist() if value is not None), None)
         msg = f"column {name!r} holds {column.type}, not numbers (first value {str(first)[:40]!r})"
         raise DataError(msg)
-    return np.asarray(column.cast(pa.float64()).to_numpy(), dtype=np.float64)
+    return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
+
+
+def _number(text: str | None, row: int, name: str) -> float:
+    if text is None:
+        return np.nan
+    try:
+        return float(text)
+    except ValueError as error:
+        msg = f"column {name!r} must hold numbers, but row {row} (counted from 0) has {text[:40]!r}"
+        raise DataError(msg) from error
 
 
 def scalars(column: pa.ChunkedArray) -> NDArray[Any]:
-    """Return a column of one value a row as it is, (n,): whole numbers stay whole, text stays text."""
-    if is_number(column.type) and column.null_count:
-        return numbers(column, "")
+    """Return a column of one value a row as it is, (n,): whole numbers stay whole, text stays text, nulls None."""
+    if (column.null_count and not pa.types.is_temporal(column.type)) or pa.types.is_dictionary(column.type):
+        values = np.empty(len(column), dtype=object)
+        values[:] = column.to_pylist()
+        return values
     return np.asarray(column.to_numpy())
+
+
+def keys(column: pa.ChunkedArray, name: str) -> NDArray[Any]:
+    """Return a column of row keys, (n,).
+
+    Raises
+    ------
+    DataError
+        A key is absent, or the column does not hold one value a row.
+    """
+    if not is_scalar(column.type):
+        msg = f"column {name!r} holds {column.type}; a key is one number or text a row. Pass --id with another column"
+        raise DataError(msg)
+    absent = np.asarray(column.is_null(nan_is_null=True))
+    if absent.any():
+        msg = f"{int(absent.sum()):,} values of {name!r} are absent ({first_rows(absent)}): a key must be there"
+        raise DataError(msg)
+    return scalars(column)
 
 
 def vectors(column: pa.ChunkedArray, name: str) -> NDArray[np.floating[Any]]:
@@ -79,11 +122,14 @@ def vectors(column: pa.ChunkedArray, name: str) -> NDArray[np.floating[Any]]:
     present = np.asarray(array.is_valid())
     array = array.drop_null()
     count = len(array)
-    flat = _flattened(array, name)
     if not count:
         msg = f"column {name!r} has no row that is not null"
         raise DataError(msg)
+    flat = _flattened(array, name)
     width = len(flat) // count
+    if not width:
+        msg = f"column {name!r} holds empty lists"
+        raise DataError(msg)
     dense = flat.reshape(count, width)
     if present.all():
         return dense
@@ -98,17 +144,19 @@ def _flattened(array: pa.Array, name: str) -> NDArray[np.floating[Any]]:
         if isinstance(array, pa.ExtensionArray):
             array = array.storage
             continue
-        if not pa.types.is_fixed_size_list(array.type):
-            lengths = np.unique(np.diff(np.asarray(array.offsets)))
-            if len(lengths) > 1:
-                msg = f"column {name!r} is ragged: its rows have from {lengths[0]} to {lengths[-1]} values"
-                raise DataError(msg)
+        if array.null_count:
+            msg = f"column {name!r} has nulls in place of lists inside its rows"
+            raise DataError(msg)
+        lengths = np.unique(np.asarray(pc.list_value_length(array)))
+        if len(lengths) > 1:
+            msg = f"column {name!r} is ragged: its rows have from {lengths[0]} to {lengths[-1]} values"
+            raise DataError(msg)
         array = array.flatten()
     if not is_number(array.type):
         msg = f"column {name!r} holds lists of {array.type}, not of numbers"
         raise DataError(msg)
     narrow = array.type in (pa.float16(), pa.float32())
-    values = array.cast(pa.float32() if narrow else pa.float64()).to_numpy(zero_copy_only=False)
+    values = array.cast(pa.float32() if narrow else pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     return np.asarray(values)
 
 
@@ -126,8 +174,25 @@ def _parsed(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
             )
             raise DataError(msg)
         try:
-            rows.append([float(value) for value in text.strip().strip("[]()").replace(",", " ").split()])
+            rows.append(_values(text))
         except ValueError as error:
             msg = f"column {name!r}, row {number}: {text[:40]!r} is not a list of numbers"
             raise DataError(msg) from error
     return np.asarray(vectors(pa.chunked_array([pa.array(rows, pa.list_(pa.float64()))]), name))
+
+
+def _values(text: str) -> list[float]:
+    """Take a written list apart: at commas, or at spaces as numpy writes them.
+
+    Raises
+    ------
+    ValueError
+        A value is missing or no number.
+    """
+    body = text.strip()
+    if body[:1] + body[-1:] in ("[]", "()"):
+        body = body[1:-1]
+    values = body.split(",") if "," in body else body.split()
+    if "_" in body:
+        raise ValueError(text)
+    return [float(value) for value in values]

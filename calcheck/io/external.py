@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from calcheck.errors import DataError, FileError
-from calcheck.io.embeddings import scalars, vectors
+from calcheck.io.embeddings import keys, vectors
 from calcheck.io.files import SUFFIXES, File
-from calcheck.io.tables import open_table
+from calcheck.io.tables import open_table, read_batches
+from calcheck.predictive.checks import concatenated
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -40,21 +41,25 @@ class ExternalEmbedding:
         file = File(path)
         table = open_table(file)
         names = table.schema.names
-        column = column or ("embedding" if len(names) > 1 else names[0])
-        if column not in names:
+        key = id_column if id_column in names and id_column != column else None
+        others = [name for name in names if name != key]
+        column = column or (others[0] if len(others) == 1 else "embedding")
+        if column not in others:
             msg = f"{path} has no column {column!r}. Name one as {path}:COLUMN ({', '.join(names[:12])})"
             raise FileError(msg)
-        key = id_column if id_column in names and id_column != column else None
-        batches = list(table.batches([column, *([key] if key else [])]))
+        batches = [batch for batch in read_batches(file, table, [column, *([key] if key else [])]) if len(batch)]
+        if not batches:
+            msg = f"{path} has no rows"
+            raise FileError(msg)
         try:
-            values = np.concatenate([vectors(batch[column], column) for batch in batches])
-            keys = np.concatenate([scalars(batch[key]) for batch in batches]) if key else None
-            if keys is not None:
-                require_unique(keys, key or "")
+            values = concatenated([vectors(batch[column], column) for batch in batches], column)
+            found = np.concatenate([keys(batch[key], key) for batch in batches]) if key else None
+            if found is not None:
+                require_unique(found, key or "")
         except DataError as error:
             msg = f"{path}: {error}"
             raise FileError(msg) from error
-        return cls(file, values, keys)
+        return cls(file, values, found)
 
     def rows(self, keys: NDArray[Any] | None, start: int, count: int) -> NDArray[np.floating[Any]]:
         """Return the vectors of some rows: by key where both files have keys, else by place.
@@ -110,15 +115,20 @@ def split_column(name: str) -> tuple[str, str | None]:
     ('no/such/file.parquet', 'vector')
     """
     path, colon, column = name.rpartition(":")
-    if not colon or Path(name).exists():
-        return name, None
-    return path, column
+    return (path, column) if colon and not _exists(name) else (name, None)
 
 
 def names_a_file(name: str) -> bool:
     """Tell whether a value of ``--embedding`` names a file."""
     path, _ = split_column(name)
-    return Path(path).suffix.lower() in SUFFIXES or Path(path).is_file()
+    return Path(path).suffix.lower() in SUFFIXES or _exists(path)
+
+
+def _exists(path: str) -> bool:
+    try:
+        return Path(path).exists()
+    except OSError:  # a name too long to be one
+        return False
 
 
 def require_unique(keys: NDArray[Any], name: str) -> None:

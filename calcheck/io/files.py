@@ -23,26 +23,39 @@ SUFFIXES = {
     ".npy": "npy",
     ".npz": "npz",
 }
-MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow", b"FEA1": "arrow", b"\x93NUMPY": "npy", b"PK\x03\x04": "npz"}
-PICKLE_MAGIC = b"\x80"
+TEXT = ("csv", "tsv")
+MAGIC = {
+    b"PAR1": "parquet",
+    b"ARROW1": "arrow",
+    b"FEA1": "arrow",
+    b"\x93NUMPY": "npy",
+    b"PK\x03\x04": "npz",
+}
+FOREIGN_MAGIC = {
+    b"\x80": "a pickle, unsafe to load: it can run any code. Export to Parquet",
+    b"\x1f\x8b": "compressed by gzip. Decompress it first",
+    b"\xff\xfe": "text in UTF-16. Save it as UTF-8",
+    b"\xfe\xff": "text in UTF-16. Save it as UTF-8",
+}
 STDIN = "-"
+LONGEST_MAGIC = 8
 
 
 @dataclass(frozen=True)
 class File:
-    """A file, or standard input spooled to memory.
+    """A file, or what comes through a pipe, spooled to memory.
 
     Parameters
     ----------
     name : str
-        The path as given, or ``"-"``.
+        The path as given, or ``"-"`` for standard input.
     input_format : str, optional
         The format, where the name does not tell.
 
     Raises
     ------
     FileError
-        There is no such file, it is empty, or it may run code when loaded.
+        There is no such file, or it may run code when loaded.
     """
 
     name: str
@@ -52,10 +65,15 @@ class File:
         if self.name == STDIN:
             return
         path = Path(self.name)
-        if path.is_dir():
+        try:
+            folder, there = path.is_dir(), path.exists()
+        except OSError as error:
+            msg = f"{self.name} cannot be read: {error.strerror}"
+            raise FileError(msg) from error
+        if folder:
             msg = f"{self.name} is a folder. Give a file"
             raise FileError(msg)
-        if not path.exists():
+        if not there:
             msg = f"there is no file {self.name}"
             raise FileError(msg)
         if path.suffix.lower() in UNSAFE_SUFFIXES:
@@ -69,42 +87,42 @@ class File:
 
     @cached_property
     def spooled(self) -> bytes | None:
-        """The bytes of standard input; None for a file."""
-        return sys.stdin.buffer.read() if self.name == STDIN else None
+        """The bytes of a pipe, which can be read once only; None for a regular file."""
+        if self.name == STDIN:
+            if sys.stdin is None:
+                msg = "standard input is closed"
+                raise FileError(msg)
+            return sys.stdin.buffer.read()
+        return None if Path(self.name).is_file() else Path(self.name).read_bytes()
 
     def require_content(self) -> None:
-        """Raise unless there are bytes to read.
+        """Raise unless there are bytes to read, of the format that they are said to be.
 
         Raises
         ------
         FileError
-            They cannot be read, or there are none.
+            They cannot be read, there are none, or they are plainly something else.
         """
-        if not self._start(1):
+        start = self._start()
+        if not start:
             msg = f"{self.spoken} is empty"
+            raise FileError(msg)
+        for magic, what in FOREIGN_MAGIC.items():
+            if start.startswith(magic):
+                msg = f"{self.spoken} is {what}"
+                raise FileError(msg)
+        found = _by_magic(start)
+        if found and self.format in TEXT:
+            msg = f"{self.spoken} is no {self.format} file but {found}. Pass --input-format {found}"
             raise FileError(msg)
 
     def content(self) -> bytes:
         """Return all bytes."""
-        if self.spooled is not None:
-            return self.spooled
-        with Path(self.name).open("rb") as stream:
-            return stream.read()
+        return Path(self.name).read_bytes() if self.spooled is None else self.spooled
 
     def stream(self) -> str | io.BytesIO:
-        """Return what a library opens: the path, or the bytes of standard input."""
+        """Return what a library opens: the path, or the bytes of a pipe."""
         return self.name if self.spooled is None else io.BytesIO(self.spooled)
-
-    def _start(self, size: int) -> bytes:
-        """Return the first bytes."""
-        if self.spooled is not None:
-            return self.spooled[:size]
-        try:
-            with Path(self.name).open("rb") as stream:
-                return stream.read(size)
-        except OSError as error:
-            msg = f"{self.name} cannot be read: {error.strerror}"
-            raise FileError(msg) from error
 
     @property
     def format(self) -> str:
@@ -114,25 +132,21 @@ class File:
         ------
         OptionError
             None of them tells.
-        FileError
-            The bytes are a pickle.
         """
         if self.input_format:
             return self.input_format
+        suffix = Path(self.name).suffix.lower()
+        if suffix in SUFFIXES:
+            return SUFFIXES[suffix]
         if self.name == STDIN:
             formats = "|".join(dict.fromkeys(SUFFIXES.values()))
             msg = f"standard input has no name that tells its format. Pass --input-format {formats}"
             raise OptionError(msg)
-        suffix = Path(self.name).suffix.lower()
-        if suffix in SUFFIXES:
-            return SUFFIXES[suffix]
-        start = self._start(8)
-        for magic, found in MAGIC.items():
-            if start.startswith(magic):
-                return found
-        if start.startswith(PICKLE_MAGIC):
-            msg = f"{self.name} is a pickle, unsafe to load: it can run any code. Export to Parquet"
-            raise FileError(msg)
+        start = self._start()
+        if (found := _by_magic(start)) is not None:
+            return found
+        if any(start.startswith(magic) for magic in FOREIGN_MAGIC):
+            return "unknown"  # require_content says what it is
         known = ", ".join(SUFFIXES)
         msg = f"the format of {self.name} is unknown (known endings: {known}). Pass --input-format"
         raise OptionError(msg)
@@ -143,3 +157,19 @@ class File:
             return hashlib.sha256(self.spooled).hexdigest()
         with Path(self.name).open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
+
+    def _start(self) -> bytes:
+        """Return the first bytes."""
+        try:
+            if self.spooled is not None:
+                return self.spooled[:LONGEST_MAGIC]
+            with Path(self.name).open("rb") as stream:
+                return stream.read(LONGEST_MAGIC)
+        except OSError as error:
+            msg = f"{self.name} cannot be read: {error.strerror}"
+            raise FileError(msg) from error
+
+
+def _by_magic(start: bytes) -> str | None:
+    """Name the format that begins so."""
+    return next((found for magic, found in MAGIC.items() if start.startswith(magic)), None)

@@ -13,9 +13,9 @@ from calcheck.errors import DataError, FileError, ValuesError
 from calcheck.io.build import arrays_of, columns_read, predictive_of
 from calcheck.io.column_options import ColumnOptions
 from calcheck.io.columns import Roles, find_roles, missing_predictions, missing_target, unclear_spreads
-from calcheck.io.embeddings import scalars
-from calcheck.io.external import ExternalEmbedding, names_a_file, require_unique
-from calcheck.io.tables import Table, open_table
+from calcheck.io.embeddings import keys, scalars
+from calcheck.io.external import ExternalEmbedding, names_a_file, require_unique, split_column
+from calcheck.io.tables import Table, open_table, read_batches
 from calcheck.predictions import Predictions, Source
 from calcheck.report import Input, InputFile
 
@@ -82,10 +82,14 @@ class FileSource(Source):
     def batches(self) -> Iterator[Predictions]:
         self.dropped = self.raised = start = 0
         with self._named():
-            for table in self.table.batches(columns_read(self.roles, narrow=self.narrow)):
-                if len(table):
-                    yield self._batch(table, start)
+            for table in read_batches(self.file, self.table, columns_read(self.roles, narrow=self.narrow)):
+                rows = self._batch(table, start) if len(table) else None
+                if rows is not None:
+                    yield rows
                 start += len(table)
+            if start == self.dropped > 0:
+                msg = "every row lacks a number, so --nan-policy omit leaves none"
+                raise DataError(msg)
             if self._external is not None:
                 self._external.require_all_used(start)
 
@@ -107,6 +111,11 @@ class FileSource(Source):
             predictive=None if rows.predictive is None else rows.predictive.family,
             columns=columns,
         )
+
+    def reads(self) -> tuple[str, ...]:
+        """Name the files that are read."""
+        external = self._external_name
+        return (self.file.name,) if external is None else (self.file.name, split_column(external)[0])
 
     def warnings(self) -> tuple[str, ...]:
         if not self.raised:
@@ -130,40 +139,46 @@ class FileSource(Source):
     def _external(self) -> ExternalEmbedding | None:
         return ExternalEmbedding.read(self._external_name, self.roles.id) if self._external_name else None
 
-    def _batch(self, table: pa.Table, start: int) -> Predictions:
-        """Turn a batch of rows into predictions."""
+    def _batch(self, table: pa.Table, start: int) -> Predictions | None:
+        """Turn a batch of rows into predictions; None if all of them are left out."""
         roles = self.roles
         arrays = arrays_of(table, roles)
-        keys = scalars(table[roles.id]) if roles.id else None
+        id_ = keys(table[roles.id], roles.id) if roles.id else None
         places = np.arange(start, start + len(table))
         if self._external is not None:
-            arrays["x"] = self._external.rows(keys, start, len(table))
+            arrays["x"] = self._external.rows(id_, start, len(table))
         columns = {name: scalars(table[name]) for name in roles.narrow} if self.narrow else {}
         if self.said.nan_policy == "omit":
             whole = _without_gaps(arrays)
             self.dropped += int(len(whole) - whole.sum())
             arrays = {name: values[whole] for name, values in arrays.items()}
             columns = {name: values[whole] for name, values in columns.items()}
-            keys, places = None if keys is None else keys[whole], places[whole]
+            id_, places = None if id_ is None else id_[whole], places[whole]
             if not whole.any():
-                msg = "every row lacks a number, so --nan-policy omit leaves none"
-                raise DataError(msg)
-        predictive, raised = predictive_of(roles, arrays, self.said.min_std)
-        self.raised += raised
-        return Predictions(
-            y=arrays.get("y"),
-            predictive=predictive,
-            x=arrays.get("x"),
-            embedded=roles.embedded,
-            id=keys,
-            row=places,
-            columns=columns,
-        )
+                return None
+        try:
+            predictive, raised = predictive_of(roles, arrays, self.said.min_std)
+            self.raised += raised
+            return Predictions(
+                y=arrays.get("y"),
+                predictive=predictive,
+                x=arrays.get("x"),
+                embedded=roles.embedded,
+                id=id_,
+                id_name=roles.id or "id",
+                row=places,
+                columns=columns,
+            )
+        except ValuesError as error:
+            column = roles.described().get(error.name, error.name)
+            called = error.name if column == error.name else f"{error.name} (column {column})"
+            raise DataError(error.told(called, places.tolist())) from error
 
     def explicit(self) -> list[str]:
         """Spell the options that say the same as what was found."""
         said = self.said
-        told = self.roles.explicit()
+        told = self.roles.explicit(self.table.schema.names)
+        told += ["--input-format", self.file.input_format] if self.file.input_format else []
         told += ["--embedding", said.embedding or ""] if self._external is not None else []
         told += ["--min-std", f"{said.min_std:g}"] if said.min_std is not None else []
         told += ["--nan-policy", said.nan_policy] if said.nan_policy != "raise" else []
@@ -171,14 +186,9 @@ class FileSource(Source):
 
     @contextmanager
     def _named(self) -> Iterator[None]:
-        """Tell errors about the data with the name of the file, and of the column."""
+        """Tell errors about the data with the name of the file."""
         try:
             yield
-        except ValuesError as error:
-            told = self.roles.described().get(error.name, error.name)
-            column = "" if told == error.name else f" (column {told})"
-            msg = f"{self.name}: {error.name}{column} {error.problem}"
-            raise FileError(msg) from error
         except FileError:
             raise
         except DataError as error:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 from calcheck.errors import FileError
 from calcheck.io import arrays, delimited, ipc, parquet
+from calcheck.io.files import TEXT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -46,15 +48,11 @@ def open_table(file: File) -> Table:
     FileError
         It is not what its format says, or two columns share a name.
     """
-    import pyarrow as pa
-
-    name, reader = file.spoken, READERS[file.format]
+    name = file.spoken
+    reading = file.format
     file.require_content()
-    try:
-        table = reader(file)
-    except (pa.ArrowException, OSError, ValueError, EOFError) as error:
-        msg = f"{name} is not a readable {file.format} file ({_first_line(error)}). Is it cut short?"
-        raise FileError(msg) from error
+    with _readable(name, reading):
+        table = READERS[reading](file)
     twice = [column for column, count in Counter(table.schema.names).items() if count > 1]
     if twice:
         msg = f"{name} has {len(twice)} column names more than once: {', '.join(map(repr, twice[:3]))}. Rename them"
@@ -62,5 +60,35 @@ def open_table(file: File) -> Table:
     return table
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else type(error).__name__
+def read_batches(file: File, table: Table, columns: Sequence[str]) -> Iterator[pa.Table]:
+    """Read some columns of an open table, in batches of rows.
+
+    Raises
+    ------
+    FileError
+        The file is damaged.
+    """
+    batches = iter(table.batches(columns))
+    while True:
+        with _readable(file.spoken, file.format):
+            batch = next(batches, None)
+        if batch is None:
+            return
+        yield batch
+
+
+@contextmanager
+def _readable(name: str, reading: str) -> Iterator[None]:
+    """Tell what a library says of a file that it cannot read."""
+    import zipfile
+
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
+        lines = str(error).strip().splitlines()
+        told = lines[0].rstrip(".") if lines else type(error).__name__
+        doubt = "" if reading in TEXT else ". Is it cut short, or of another format?"
+        msg = f"{name} is not a readable {reading} file ({told}){doubt}"
+        raise FileError(msg) from error

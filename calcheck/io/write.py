@@ -8,10 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from calcheck.errors import DataError, OptionError
+from calcheck.errors import FileError, OptionError
+from calcheck.io.files import STDIN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -22,52 +23,82 @@ POINTWISE_SUFFIXES = (".parquet", ".csv")
 def replacing(path: str) -> Iterator[Path]:
     """Hand out a temporary file that replaces ``path`` if the block succeeds, and vanishes if it fails.
 
+    A link keeps pointing where it did; devices and pipes are written to, not replaced.
+
     Raises
     ------
-    DataError
+    FileError
         The folder is not there, or not to be written to.
     """
-    target = Path(path)
+    temporary = None
     try:
-        descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        target = Path(path).resolve()
+        special = target.exists() and not target.is_file()
+        descriptor, name = tempfile.mkstemp(dir=None if special else target.parent, prefix=f".{target.name[:40]}.")
         os.close(descriptor)
-    except OSError as error:
-        msg = f"{path} cannot be written: {error.strerror}"
-        raise DataError(msg) from error
-    temporary = Path(name)
-    try:
+        temporary = Path(name)
         yield temporary
-        temporary.chmod(target.stat().st_mode if target.exists() else 0o666 & ~_umask())
-        temporary.replace(target)
+        if special:
+            target.write_bytes(temporary.read_bytes())
+        else:
+            temporary.chmod(target.stat().st_mode if target.exists() else 0o666 & ~_umask())
+            temporary.replace(target)
     except OSError as error:
         msg = f"{path} cannot be written: {error.strerror}"
-        raise DataError(msg) from error
+        raise FileError(msg) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
 
 
 def write_text(path: str, text: str) -> None:
     """Write text, replacing what was there only on success."""
     with replacing(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
-def require_writable(path: str, *, suffixes: tuple[str, ...] = ()) -> None:
-    """Raise, before the work starts, if a result could not be written.
+def require_writable(outputs: Sequence[str], inputs: Sequence[str]) -> None:
+    """Raise, before the work starts, if a result could not be written, or would overwrite what is read or written.
+
+    Raises
+    ------
+    FileError
+        The folder is not there, or the file is an input or another output.
+    """
+    taken = {os.path.realpath(name): name for name in inputs if name != STDIN}
+    for path in outputs:
+        what = _obstacle(Path(path))
+        if what:
+            msg = f"{path} cannot be written: {what}"
+            raise FileError(msg)
+        if (other := taken.get(os.path.realpath(path))) is not None:
+            msg = f"{path} would overwrite {other}, which this command reads or writes too. Give another name"
+            raise FileError(msg)
+        taken[os.path.realpath(path)] = path
+
+
+def _obstacle(path: Path) -> str:
+    """Say what stands in the way of writing a file; nothing if nothing is seen."""
+    try:
+        if path.is_dir():
+            return "it is a folder"
+        path.exists()
+    except OSError as error:
+        return error.strerror or "its name is no name"
+    return "" if path.parent.is_dir() else "there is no such folder"
+
+
+def require_suffix(path: str) -> None:
+    """Raise unless the ending says how pointwise results are written.
 
     Raises
     ------
     OptionError
-        The ending is not one of those that say how to write.
-    DataError
-        The folder is not there.
+        It does not.
     """
-    if suffixes and Path(path).suffix.lower() not in suffixes:
-        msg = f"{path} must end in {' or '.join(suffixes)}, which says how it is written"
+    if Path(path).suffix.lower() not in POINTWISE_SUFFIXES:
+        msg = f"{path} must end in {' or '.join(POINTWISE_SUFFIXES)}, which says how it is written"
         raise OptionError(msg)
-    if Path(path).is_dir() or not Path(path).parent.is_dir():
-        msg = f"{path} cannot be written: {'it is a folder' if Path(path).is_dir() else 'there is no such folder'}"
-        raise DataError(msg)
 
 
 def write_columns(path: str, columns: Mapping[str, NDArray[Any]]) -> None:

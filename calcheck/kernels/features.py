@@ -57,6 +57,11 @@ class Blobs:
         """Select elements, in the order given."""
         return Blobs(self.centre[rows], self.width[rows], self.gamma)
 
+    def join(self, others: Blobs) -> Blobs:
+        """Append elements."""
+        centre, width = np.concatenate([self.centre, others.centre]), np.concatenate([self.width, others.width])
+        return Blobs(centre, width, self.gamma)
+
     @property
     def kernels(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Say how a point sees each: <phi(u), blob_j> = factor_j exp(-sum_c gamma_jc (u_c - centre_jc)^2).
@@ -158,7 +163,7 @@ class OutputFeatures:
 
 def output_features(
     y: NDArray[np.float64],
-    predictives: list[Predictive],
+    predictive: Predictive,
     gamma: NDArray[np.float64],
     rng: Generator,
 ) -> OutputFeatures:
@@ -172,7 +177,7 @@ def output_features(
     ----------
     y : (n, t)
         Targets.
-    predictives : list of Predictive
+    predictive : Predictive
         Distributions of targets that the features must represent; parametric, or samples.
     gamma : (t,)
         Of the kernel on targets.
@@ -185,12 +190,11 @@ def output_features(
         How much they leave out is for the caller to measure
         (:meth:`OutputFeatures.left_out_of_points`, :meth:`OutputFeatures.left_out_of_distributions`).
     """
-    whole = _grid_over_all(y, predictives, gamma) if len(gamma) == 1 else None
+    whole = _grid_over_all(y, predictive, gamma) if len(gamma) == 1 else None
     if whole is not None and (features := _pivoted_cholesky(whole, first=len(whole))).rank < MOST_FEATURES:
         return features
-    targets = _near(y, predictives, gamma, rng)
-    others = [_far(predictive, gamma, rng, len(predictives)) for predictive in predictives]
-    return _pivoted_cholesky(_together([targets, *others]), first=len(targets))
+    targets = _near(y, predictive, gamma, rng)
+    return _pivoted_cholesky(targets.join(_far(predictive, gamma, rng)), first=len(targets))
 
 
 def _pivoted_cholesky(pool: Blobs, *, first: int) -> OutputFeatures:
@@ -222,55 +226,45 @@ def _pivoted_cholesky(pool: Blobs, *, first: int) -> OutputFeatures:
     return OutputFeatures(pool.take(chosen), factor[: len(chosen), chosen].T)
 
 
-def _grid_over_all(y: NDArray[np.float64], predictives: list[Predictive], gamma: NDArray[np.float64]) -> Blobs | None:
+def _grid_over_all(y: NDArray[np.float64], predictive: Predictive, gamma: NDArray[np.float64]) -> Blobs | None:
     """Return a grid on the line over targets, draws and distributions; None if it would be too large."""
-    parts = [_spans(y.ravel(), gamma)]
-    for predictive in predictives:
-        if isinstance(predictive, Samples):
-            parts.append(_spans(predictive.draws.ravel(), gamma))
-        else:
-            parts.append(np.stack([predictive.quantile(TAILS[0]), predictive.quantile(1 - TAILS[0])], axis=1))
-    return _grid(np.concatenate(parts), gamma, lattice=any(predictive.lattice for predictive in predictives))
+    if isinstance(predictive, Samples):
+        others = _spans(predictive.draws.ravel(), gamma)
+    else:
+        others = np.stack([predictive.quantile(TAILS[0]), predictive.quantile(1 - TAILS[0])], axis=1)
+    return _grid(np.concatenate([_spans(y.ravel(), gamma), others]), gamma, lattice=predictive.lattice)
 
 
-def _near(y: NDArray[np.float64], predictives: list[Predictive], gamma: NDArray[np.float64], rng: Generator) -> Blobs:
+def _near(y: NDArray[np.float64], predictive: Predictive, gamma: NDArray[np.float64], rng: Generator) -> Blobs:
     """Return the targets, or a grid over them where they are too many."""
-    lattice = any(predictive.lattice for predictive in predictives)
     grid = None
     if len(y) > POOL_POINTS and len(gamma) == 1:
-        grid = _grid(_spans(y.ravel(), gamma), gamma, lattice=lattice)
-    return _points(y, gamma, rng, POOL_POINTS) if grid is None else grid
+        grid = _grid(_spans(y.ravel(), gamma), gamma, lattice=predictive.lattice)
+    return _points(y, gamma, rng) if grid is None else grid
 
 
-def _far(predictive: Predictive, gamma: NDArray[np.float64], rng: Generator, sharing: int) -> Blobs:
+def _far(predictive: Predictive, gamma: NDArray[np.float64], rng: Generator) -> Blobs:
     """Return elements near the distributions: draws, their embeddings, or a grid on as much as is affordable."""
-    share = max(1, POOL_POINTS // sharing)
     if isinstance(predictive, Samples):
-        return _points(predictive.draws.reshape(-1, len(gamma)), gamma, rng, share)
+        return _points(predictive.draws.reshape(-1, len(gamma)), gamma, rng)
     normal = predictive.normal()
     if normal is not None:
-        rows = rng.permutation(len(predictive))[:share]
+        rows = rng.permutation(len(predictive))[:POOL_POINTS]
         return Blobs(normal[0][rows], normal[1][rows], gamma)
     for tail in TAILS if len(gamma) == 1 else ():
         spans = np.stack([predictive.quantile(tail), predictive.quantile(1 - tail)], axis=1)
         grid = _grid(spans, gamma, lattice=predictive.lattice)
         if grid is not None:
             return grid
-    draws = predictive.sample(rng, max(1, share // len(predictive)))
-    return _points(draws.reshape(-1, len(gamma)), gamma, rng, share)
+    draws = predictive.sample(rng, max(1, POOL_POINTS // len(predictive)))
+    return _points(draws.reshape(-1, len(gamma)), gamma, rng)
 
 
-def _together(parts: list[Blobs]) -> Blobs:
-    """Append elements."""
-    centre, width = (np.concatenate([getattr(part, name) for part in parts]) for name in ("centre", "width"))
-    return Blobs(centre, width, parts[0].gamma)
-
-
-def _points(points: NDArray[np.float64], gamma: NDArray[np.float64], rng: Generator, most: int) -> Blobs:
+def _points(points: NDArray[np.float64], gamma: NDArray[np.float64], rng: Generator) -> Blobs:
     """Return different points (p, t) as elements, some of them chosen at random where they are too many."""
     points = np.unique(points, axis=0)
-    if len(points) > most:
-        points = points[rng.choice(len(points), most, replace=False)]
+    if len(points) > POOL_POINTS:
+        points = points[rng.choice(len(points), POOL_POINTS, replace=False)]
     return Blobs(points, np.zeros_like(points), gamma)
 
 

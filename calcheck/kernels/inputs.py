@@ -48,7 +48,7 @@ class Scaling:
             Columns differ from those of the fit, or a row that should get norm 1 is 0.
         """
         if x.shape[1] != len(self.shift):
-            msg = f"inputs have {x.shape[1]} columns, the fitted ones {len(self.shift)}"
+            msg = f"the inputs to evaluate at have {x.shape[1]} columns, the fitted {len(self.shift)}. Give the same"
             raise DataError(msg)
         scaled = (x - self.shift) / self.divisor
         if not self.unit_norm:
@@ -125,14 +125,14 @@ def bandwidth(choice: float | Bandwidth, x: NDArray[np.float64], kernel: KernelN
     if choice == "1/d":
         return float(1 / x.shape[1])
     if kernel == "polynomial" or (choice == "variance" and kernel == "laplace"):
-        msg = f"gamma_x {choice} does not fit the {kernel} kernel: give a number or another choice"
+        msg = f"--gamma-x {choice} does not fit the {kernel} kernel: give a number or another choice"
         raise OptionError(msg)
     if choice == "variance":
         spread = 2 * float(x.var(axis=0, ddof=1).sum()) if len(x) > 1 else 0.0
     else:
         spread = _median_distance(x, kernel, rng)
     if not spread > 0:
-        msg = f"gamma_x {choice} needs inputs that vary, but their {choice} distance is 0. Give --gamma-x a number"
+        msg = f"--gamma-x {choice} needs inputs that vary, but by that measure they do not. Give --gamma-x a number"
         raise DataError(msg)
     return 1 / spread
 

@@ -108,7 +108,7 @@ class KernelRidge:
         needed = self.n**2 * self.backend.itemsize
         if solver == "cholesky" and needed > run.memory:
             msg = (
-                f"solver cholesky needs {needed / GIB:.1f} GiB for {self.n:,} rows, and --memory allows"
+                f"--solver cholesky needs {needed / GIB:.1f} GiB for {self.n:,} rows, and --memory allows"
                 f" {run.memory / GIB:.1f} GiB. Pass --solver cg, or more memory"
             )
             raise OptionError(msg)

@@ -12,6 +12,8 @@ from calcheck.metric import Metric, Need, Rows, Sided
 from calcheck.options import option, require_positive_option
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -43,8 +45,8 @@ class CceSettings:
         k_X on normalised inputs.
     features : OutputFeatures
         psi with k_Y(u, v) = psi(u) . psi(v).
-    trials : tuple of Predictive
-        What stands for the model, once a trial: the predictive distributions, or draws from them.
+    predictive : Predictive
+        The distributions that the features represent.
     described : dict
         The choices in words and numbers, for the report.
     """
@@ -52,7 +54,7 @@ class CceSettings:
     scaling: Scaling
     kernel: Kernel
     features: OutputFeatures
-    trials: tuple[Predictive, ...]
+    predictive: Predictive
     described: dict[str, Any]
 
 
@@ -122,6 +124,7 @@ class Cce(Metric[CceSettings, "KernelRidge"]):
     needs: ClassVar[tuple[Need, ...]] = ("y", "predictive", "x")
     sided: ClassVar[Sided] = "upper"
     source: ClassVar[str] = "Young et al., Eq. 2-3 (arXiv 2405.12412)"
+    reading: ClassVar[str] = "0 is a perfect match, about 1.4 the most; a perfect model's falls to 0 with more rows."
     no_interval: ClassVar[str] = "the rows share one noisy fit, so resampling them gives no honest interval"
     engine: ClassVar[bool] = True
 
@@ -157,18 +160,18 @@ class Cce(Metric[CceSettings, "KernelRidge"]):
 
     def __post_init__(self) -> None:
         for name in ("gamma_y", "lambda_", "lambda_model"):
-            require_positive_option(name.rstrip("_"), getattr(self, name))
+            require_positive_option(name, getattr(self, name))
         if not isinstance(self.gamma_x, str):
             require_positive_option("gamma_x", self.gamma_x)
         for name in ("degree", "trials", *(("draws",) if isinstance(self.draws, int) else ())):
             if getattr(self, name) < 1:
-                msg = f"{name} must be at least 1, got {getattr(self, name)}"
+                msg = f"--{name} must be at least 1, got {getattr(self, name)}"
                 raise OptionError(msg)
         if not 0 <= self.coef0 < float("inf"):
-            msg = f"coef0 must be a number >= 0, got {self.coef0}"
+            msg = f"--coef0 must be a number >= 0, got {self.coef0}"
             raise OptionError(msg)
         if self.trials > 1 and not isinstance(self.draws, int):
-            msg = f"trials repeats draws: give the number of draws a row too (--draws 1), got trials {self.trials}"
+            msg = f"--trials repeats draws: give the number of draws a row too (--draws 1), got --trials {self.trials}"
             raise OptionError(msg)
 
     def prepare(self, source: Source, run: Run) -> CceSettings:
@@ -177,12 +180,14 @@ class Cce(Metric[CceSettings, "KernelRidge"]):
 
         rows = source.predictions()
         y, predictive, x = _needed(rows)
+        if len(y) == 1 and None in (self.gamma_x, self.gamma_y):
+            msg = "a single row has no spread to scale kernels by: cce needs at least 2 rows"
+            raise DataError(msg)
         kernel_x, normalize, gamma_choice = self._input_kernel(rows)
         scaling = fit_scaling(x, normalize, kernel_x)
         gamma_x = bandwidth(gamma_choice, scaling(x), kernel_x, run.rng(MEDIAN_STREAM))
         shape = {"degree": self.degree, "coef0": self.coef0} if kernel_x == "polynomial" else {}
         gamma_y = self._target_bandwidths(y)
-        trials = self._trials(predictive, run)
         described = {
             "inputs": {"kernel": kernel_x, "gamma": gamma_x, **shape, "normalize": normalize, "columns": x.shape[1]},
             "targets": {"kernel": "rbf", "gamma": gamma_y.tolist() if len(gamma_y) > 1 else float(gamma_y[0])},
@@ -193,8 +198,8 @@ class Cce(Metric[CceSettings, "KernelRidge"]):
             },
         }
         kernel = KERNELS[kernel_x](gamma=gamma_x, **shape)
-        features = _features(y, trials, gamma_y, run)
-        return CceSettings(scaling, kernel, features, trials, described)
+        features = _features(y, predictive, gamma_y, run)
+        return CceSettings(scaling, kernel, features, predictive, described)
 
     def fit(self, settings: CceSettings, source: Source, run: Run) -> KernelRidge:
         from calcheck.kernels.ridge import KernelRidge
@@ -221,7 +226,7 @@ class Cce(Metric[CceSettings, "KernelRidge"]):
         found = distances(
             state,
             observed,
-            map(bounds.embedded, settings.trials),
+            map(bounds.embedded, self._trials(settings.predictive, run)),
             lambda_=self.lambda_,
             lambda_model=self.lambda_model or self.lambda_,
             points=None if at is None else settings.scaling(_inputs(at.predictions())),
@@ -277,9 +282,6 @@ class Cce(Metric[CceSettings, "KernelRidge"]):
         columns = y.shape[1]
         if self.gamma_y is not None:
             return np.full(columns, self.gamma_y)
-        if len(y) == 1:
-            msg = "a single row has no variance to scale the targets by; cce needs at least 2 rows"
-            raise DataError(msg)
         constant = (y == y[0]).all(axis=0)
         if constant.any():
             msg = f"the targets are constant ({y[0, np.argmax(constant)]:.6g}): there is nothing to predict"
@@ -302,25 +304,28 @@ class Cce(Metric[CceSettings, "KernelRidge"]):
         """
         sampled = predictive.family == "samples"
         if self.draws == "exact" and sampled:
-            msg = "draws exact needs parameters, but the file has samples. Pass --draws all, or a number"
+            msg = "--draws exact needs parameters, but the file has samples. Pass --draws all, or a number"
             raise OptionError(msg)
         if self.draws == "all" and not sampled:
-            msg = "draws all needs saved samples, but the file has parameters. Pass --draws exact, or a number"
+            msg = "--draws all needs saved samples, but the file has parameters. Pass --draws exact, or a number"
             raise OptionError(msg)
         return self.draws or ("all" if sampled else "exact")
 
-    def _trials(self, predictive: Predictive, run: Run) -> tuple[Predictive, ...]:
-        """Return what stands for the model in each trial."""
+    def _trials(self, predictive: Predictive, run: Run) -> Iterator[Predictive]:
+        """Yield what stands for the model in each trial: the distributions, or draws from them."""
         from calcheck.predictive import Samples
 
         size = self._draws(predictive)
         if not isinstance(size, int):
-            return (predictive,)
-        try:
-            return tuple(Samples(predictive.sample(run.rng(DRAWS_STREAM, trial), size)) for trial in range(self.trials))
-        except (ValueError, MemoryError) as error:
-            msg = f"{self.trials:,} x {size:,} draws from {predictive.family} distributions cannot be made ({error})"
-            raise DataError(msg) from error
+            yield predictive
+            return
+        for trial in range(self.trials):
+            try:
+                draws = predictive.sample(run.rng(DRAWS_STREAM, trial), size)
+            except (ValueError, OverflowError, MemoryError) as error:
+                msg = f"{size:,} draws a row from {predictive.family} distributions cannot be made ({error})"
+                raise DataError(msg) from error
+            yield Samples(draws)
 
 
 def _inputs(rows: Predictions) -> NDArray[np.floating[Any]]:
@@ -341,17 +346,15 @@ def _needed(
     return rows.y.reshape(len(rows), -1), rows.predictive, _inputs(rows)
 
 
-def _features(
-    y: NDArray[np.float64], trials: tuple[Predictive, ...], gamma_y: NDArray[np.float64], run: Run
-) -> OutputFeatures:
+def _features(y: NDArray[np.float64], predictive: Predictive, gamma_y: NDArray[np.float64], run: Run) -> OutputFeatures:
     """Choose output features, and refuse if they cannot represent the targets."""
     from calcheck.kernels.features import output_features
 
-    features = output_features(y, list(trials), gamma_y, run.rng(POOL_STREAM))
+    features = output_features(y, predictive, gamma_y, run.rng(POOL_STREAM))
     left_out = features.left_out_of_points(y)
     if left_out > TOO_MUCH_LEFT_OUT:
         msg = (
-            f"gamma_y {gamma_y.max():.3g} is too narrow for these targets: {features.rank:,} features leave out"
+            f"--gamma-y {gamma_y.max():.3g} is too narrow for these targets: {features.rank:,} features leave out"
             f" {left_out:.1%} of a target's squared norm. Pass a smaller --gamma-y"
         )
         raise DataError(msg)

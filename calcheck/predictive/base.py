@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from calcheck.errors import DataError
+from calcheck.predictive.checks import concatenated
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,7 +70,10 @@ class Predictive(ABC):
     def join(self, others: list[Self]) -> Self:
         """Append the rows of others of the same family."""
         parts = [self, *others]
-        joined = {field.name: np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(self)}
+        joined = {
+            field.name: concatenated([getattr(part, field.name) for part in parts], field.name)
+            for field in fields(self)
+        }
         return replace(self, **joined)
 
     @abstractmethod

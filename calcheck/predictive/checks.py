@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.errors import ValuesError
+from calcheck.errors import SHOWN, DataError, ValuesError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-SHOWN = 3  # how many offending rows a message names
 
 
 def first_rows(bad: NDArray[np.bool_]) -> str:
@@ -19,6 +17,21 @@ def first_rows(bad: NDArray[np.bool_]) -> str:
     rows = np.flatnonzero(bad)
     shown = ", ".join(str(row) for row in rows[:SHOWN])
     return f"row{'s' if len(rows) > 1 else ''} {shown}{', …' if len(rows) > SHOWN else ''}"
+
+
+def concatenated(parts: list[NDArray[Any]], name: str) -> NDArray[Any]:
+    """Append batches of rows of one array.
+
+    Raises
+    ------
+    DataError
+        Rows of different batches differ in length.
+    """
+    lengths = {part.shape[1:] for part in parts}
+    if len(lengths) > 1:
+        msg = f"{name} is ragged: its rows have from {min(lengths)} to {max(lengths)} values"
+        raise DataError(msg)
+    return np.concatenate(parts)
 
 
 def require(name: str, good: NDArray[np.bool_], rule: str, remedy: str = "") -> None:
@@ -43,8 +56,7 @@ def require(name: str, good: NDArray[np.bool_], rule: str, remedy: str = "") -> 
     if good.all():
         return
     bad = np.asarray(~good.reshape(len(good), -1).all(axis=1))
-    what = f"{rule}, but {int(bad.sum()):,} of {len(bad):,} rows are not ({first_rows(bad)})"
-    raise ValuesError(name, f"{what}. {remedy}" if remedy else what)
+    raise ValuesError(name, rule, np.flatnonzero(bad).tolist(), len(bad), remedy)
 
 
 def require_finite(name: str, values: NDArray[np.floating[Any]]) -> None:

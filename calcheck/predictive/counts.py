@@ -22,7 +22,7 @@ TAIL_RATE = 45.0  # nats: a tail that is left out weighs less than e^-45 = 3e-20
 CHUNK_VALUES = 1 << 12  # of a support, in one product with a kernel
 BLOCK_VALUES = 1 << 20  # numbers in one block of masses, 8 MiB
 STIRLING_FROM = 16.0  # where five terms of the series are exact to rounding
-LARGEST_SUPPORT = 1 << 24  # values of one support: beyond it sums take minutes and say no more than a Gaussian
+LARGEST_SUPPORT = 1 << 19  # values of one support: beyond it sums take minutes and say no more than a Gaussian
 
 
 @dataclass(frozen=True, eq=False)

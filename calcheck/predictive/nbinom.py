@@ -95,11 +95,13 @@ def _scipy(n: NDArray[np.float64], p: NDArray[np.float64]) -> NegativeBinomial:
 
 
 def _mu_alpha(mu: NDArray[np.float64], alpha: NDArray[np.float64]) -> NegativeBinomial:
+    require_positive("mu", mu)
     require_positive("alpha", alpha)
     return NegativeBinomial(mu=mu, size=1 / alpha)
 
 
 def _pymc(mu: NDArray[np.float64], alpha: NDArray[np.float64]) -> NegativeBinomial:
+    require_positive("mu", mu)
     require_positive("alpha", alpha)
     return NegativeBinomial(mu=mu, size=alpha)
 

@@ -85,7 +85,7 @@ class Samples(Predictive):
         """
         saved = self.draws.shape[1]
         if size > saved:
-            msg = f"draws cannot be more than the {saved} saved samples a row, got {size}"
+            msg = f"--draws cannot be more than the {saved} saved samples a row, got {size}"
             raise OptionError(msg)
         chosen = np.argsort(rng.random(self.draws.shape[:2]), axis=1)[:, :size]
         if self.draws.ndim != PLAIN_AXES:

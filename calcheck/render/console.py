@@ -41,7 +41,7 @@ def rendered(*parts: RenderableType) -> str:
     from rich.console import Console
     from rich.text import Text
 
-    terminal = sys.stdout.isatty()
+    terminal = sys.stdout is not None and sys.stdout.isatty()
     width = min(WIDE, max(NARROW, shutil.get_terminal_size((NARROW, 24)).columns)) if terminal else NARROW
     buffer = io.StringIO()
     console = Console(
@@ -56,5 +56,5 @@ def rendered(*parts: RenderableType) -> str:
     for number, part in enumerate(parts):
         if number:
             console.print()
-        console.print(part, soft_wrap=isinstance(part, Text))  # names of files stay whole
+        console.print(part, soft_wrap=isinstance(part, Text) and bool(part.no_wrap))  # names of files stay whole
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def to_json(report: Report) -> str:
     """Render a report as one JSON object."""
-    return json.dumps(plain(asdict(report)), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps(plain(asdict(report)), indent=2, ensure_ascii=True, allow_nan=False) + "\n"
 
 
 def plain(value: Any) -> Any:

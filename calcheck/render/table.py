@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 ABSENT = "–"
 LISTS = ("worst", "best")
 COLORS = {"pass": "green", "fail": "bold red", "undecided": "yellow", "none": "dim"}
-MOST_COLUMNS = 7  # of a listed row, so that it fits a line
+LINE = 78  # what listed rows may take of a line
+WIDEST = 18  # cell of a listed row
 
 
 def to_table(report: Report) -> str:
@@ -42,6 +43,7 @@ def _parts(report: Report) -> Iterator[RenderableType]:
         yield _overview(report.results)
     if len(report.results) == 1:
         (result,) = report.results
+        yield words(result.summary)
         yield _details(result)
         for name in LISTS:
             if name in result.details:
@@ -60,7 +62,7 @@ def _read(read: Input) -> RenderableType:
     if read.predictive:
         told.append(f"predictions: {read.predictive}")
     lines = [words(name, style="bold") for name in names] + [words(" · ".join(told))]
-    return Text("\n").join(lines)
+    return Text("\n", no_wrap=True).join(lines)
 
 
 def _overview(results: tuple[Result, ...]) -> Table:
@@ -119,11 +121,23 @@ def _listed(name: str, rows: list[dict[str, Any]]) -> Table:
     from rich import box
     from rich.table import Table
 
-    columns = list(rows[0])[:MOST_COLUMNS]
+    columns, room = [], LINE
+    for column in rows[0]:
+        width = min(WIDEST, max(len(column), *(len(_cell(row[column])) for row in rows)))
+        room -= width + 3
+        if room < 0:
+            break
+        columns.append(column)
     table = Table(box=box.SIMPLE, pad_edge=False, show_edge=False, title=name, title_justify="left")
     for column in columns:
         numeric = all(isinstance(row[column], (int, float)) for row in rows)
-        table.add_column(words(column), justify="right" if numeric else "left", overflow="ellipsis", no_wrap=True)
+        table.add_column(
+            words(column),
+            justify="right" if numeric else "left",
+            overflow="ellipsis",
+            no_wrap=True,
+            max_width=WIDEST,
+        )
     for row in rows:
         table.add_row(*(words(_cell(row[column])) for column in columns))
     return table

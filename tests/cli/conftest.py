@@ -30,7 +30,7 @@ class Ended:
 @pytest.fixture
 def calcheck(monkeypatch, capfd):
     """Run the program in this process, as its entry point does."""
-    from calcheck.cli.app import main
+    from calcheck.cli import main
 
     def run(*arguments):
         monkeypatch.setattr(sys, "argv", ["calcheck", *map(str, arguments)])

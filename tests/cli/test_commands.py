@@ -208,9 +208,9 @@ def test_a_reader_that_leaves_early_is_no_error(preds):
 def test_an_interrupt_ends_with_130():
     code = (
         "import os, signal, sys; sys.argv = ['calcheck', 'metrics'];"
-        "from calcheck.cli import app, listings;"
+        "from calcheck import cli; from calcheck.cli import listings;"
         "import calcheck.render.console as c; c.rendered = lambda *a: os.kill(os.getpid(), signal.SIGINT);"
-        "app.main()"
+        "cli.main()"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert ended.returncode == 128 + signal.SIGINT
@@ -246,3 +246,178 @@ def test_colour_is_for_terminals_that_want_it(monkeypatch):
     assert "\x1b[31m" in rendered(Text("x", style="red"))
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\x1b[31m" not in rendered(Text("x", style="red"))
+
+
+def test_outputs_never_overwrite_what_the_command_reads_or_writes(calcheck, preds, tmp_path):
+    before = Path(preds).read_bytes()
+    vectors = tmp_path / "emb.npy"
+    np.save(vectors, columns(n=40)["embedding"])
+    (tmp_path / "link.parquet").symlink_to(preds)
+    out = tmp_path / "out.csv"
+    for arguments in (
+        ["-o", preds],
+        ["--pointwise", preds],
+        ["-o", tmp_path / "link.parquet"],
+        ["--embedding", vectors, "-o", vectors],
+        ["--at", vectors, "-o", vectors],
+        ["-o", out, "--pointwise", out],
+    ):
+        assert "would overwrite" in calcheck("cce", preds, *arguments).refused()
+    assert Path(preds).read_bytes() == before
+    assert not out.exists()
+
+
+def test_links_and_devices_are_written_through(calcheck, preds, tmp_path):
+    (tmp_path / "real.txt").write_text("old")
+    (tmp_path / "link.txt").symlink_to(tmp_path / "real.txt")
+    assert calcheck("cce", preds, "-o", tmp_path / "link.txt").code == 0
+    assert (tmp_path / "link.txt").is_symlink()
+    assert "cce" in (tmp_path / "real.txt").read_text()
+    assert calcheck("cce", preds, "-o", "/dev/null").code == 0
+    assert Path("/dev/null").is_char_device()
+    assert "cce" in calcheck("cce", preds, "-o", "-").out
+
+
+def test_pointwise_output_keeps_every_column(calcheck, tmp_path):
+    """Columns named as the key, the metric, or what a clash would make of them all come through."""
+    parts = columns() | {"key": np.arange(12) * 2, "cce": np.ones(12), "cce_given": np.zeros(12)}
+    path = write(tmp_path / "preds.parquet", parts)
+    out = tmp_path / "rows.parquet"
+    assert calcheck("cce", path, "--id", "key", "--pointwise", out).code == 0
+    rows = pq.read_table(out)
+    assert rows.column_names[:2] == ["key", "cce"]
+    assert rows["id"].to_pylist() == parts["id"].tolist()
+    assert rows["cce_given_given"].to_pylist() == [1.0] * 12
+    assert rows["cce_given"].to_pylist() == [0.0] * 12
+
+
+def test_cells_keep_their_values(calcheck, tmp_path):
+    """Times, whole numbers with gaps and categories are shown and written as they are."""
+    import pyarrow as pa
+
+    made = pa.table(
+        {
+            "y": np.arange(4.0),
+            "mean": np.zeros(4),
+            "std": np.ones(4),
+            "emb_0": np.arange(4.0) ** 2,
+            "when": pa.array([0, 1, None, 3], pa.timestamp("ns")),
+            "count": pa.array([1, None, 3, 4]),
+            "kind": pa.array(["a", "b", None, "a"]).dictionary_encode(),
+            "nested": pa.array([{"a": 1}] * 4),
+        }
+    )
+    out = tmp_path / "rows.csv"
+    found = calcheck("cce", write(tmp_path / "p.parquet", made), "--worst", 4, "--pointwise", out, "--format", "json")
+    rows = sorted(json.loads(found.out)["results"][0]["details"]["worst"], key=lambda row: row["row"])
+    assert [row["count"] for row in rows] == [1, None, 3, 4]
+    assert rows[0]["when"].startswith("1970-01-01")
+    assert [row["kind"] for row in rows] == ["a", "b", None, "a"]
+    assert "nested" not in out.read_text()
+
+
+def test_row_numbers_are_those_of_the_file(calcheck, tmp_path):
+    y, std = np.where(np.arange(12) == 0, np.nan, 1.0), np.where(np.arange(12) == 5, 0.0, 1.0)
+    path = write(tmp_path / "preds.parquet", columns() | {"y": y, "std": std})
+    assert "(row 5, counted from 0)" in calcheck("cce", path, "--nan-policy", "omit").refused()
+
+
+def test_rows_left_out_of_the_other_file_are_counted_too(calcheck, preds, tmp_path):
+    parts = columns(9)
+    parts["embedding"][[2, 4]] = np.nan
+    at = write(tmp_path / "at.parquet", {name: parts[name] for name in ("id", "embedding")})
+    report = json.loads(calcheck("cce", preds, "--at", at, "--nan-policy", "omit", "--format", "json").out)
+    assert report["input"]["dropped"] == 2
+    assert report["results"][0]["details"]["rows"] == 7
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--target", ""], "--target needs a value, got none"),
+        (["--inputs", "mean", "--at", "PREDS:embedding"], "names a column, but --inputs says"),
+        (["--at", "-"], "--at reads a file, not standard input"),
+        (["--samples", "mean", "--min-std", "1"], "--min-std raises standard deviations"),
+        (["--id", "embedding"], "a key is one number or text a row"),
+        (["--draws", "1000000000000"], "draws a row from gaussian distributions cannot be made"),
+        (["--degree", "100000"], "Pass a larger --lambda"),
+        (["-o", "x" * 300], "cannot be written"),
+        (["--embedding", "x" * 5000 + ".npy"], "cannot be read"),
+    ],
+)
+def test_more_mistakes_get_one_line_too(calcheck, preds, arguments, message):
+    assert message in calcheck("cce", preds, *(part.replace("PREDS", preds) for part in arguments)).refused()
+
+
+def test_damaged_and_foreign_files_get_one_line(calcheck, tmp_path):
+    import gzip
+    import io
+    import zipfile
+
+    whole = Path(write(tmp_path / "whole.parquet", columns())).read_bytes()
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as made:
+        made.writestr("model/data.pkl", b"\x80\x02.")
+    objects = io.BytesIO()
+    np.save(objects, np.array([{}], dtype=object), allow_pickle=True)
+    for name, content, message in (
+        ("pages.parquet", whole[:10] + b"\xff" * 50 + whole[60:], "not a readable parquet file"),
+        ("cut.npz", archive.getvalue()[:-30], "not a readable npz file"),
+        ("torch", archive.getvalue(), "holds a pickle, unsafe to load"),
+        ("book.xlsx", archive.getvalue(), "holds a pickle"),
+        ("objects.npy", objects.getvalue(), "not a readable npy file"),
+        ("wide.csv", "y,mean,std\n1,2,3\n".encode("utf-16"), "text in UTF-16"),
+        ("preds.csv", gzip.compress(b"y,mean,std\n"), "compressed by gzip"),
+        ("wrong.csv", whole, "is no csv file but parquet"),
+        ("semi.csv", b"y;mean;std\n1;2;3\n", "separated by ';'"),
+        ("tabs.csv", b"y\tmean\tstd\n1\t2\t3\n", "--input-format tsv"),
+        ("nothing.csv", b"y,mean,std,emb_0", "there are no rows"),
+        ("latin.csv", "y,mean,std,emb_0,né\n1,2,3,4,é\n2,2,2,2,2\n".encode("latin-1"), ""),
+    ):
+        (tmp_path / name).write_bytes(content)
+        ended = calcheck("cce", tmp_path / name)
+        if message:
+            assert message in ended.refused()
+        else:
+            assert ended.code in (0, 2)
+            assert "Traceback" not in ended.err
+
+
+def test_files_through_a_pipe_are_read(preds):
+    command = f"{sys.executable} -m calcheck cce <(cat {preds}) --format json"
+    ended = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
+    assert json.loads(ended.stdout)["input"]["n"] == 40
+
+
+def test_closed_and_full_outputs_are_told(preds):
+    run = f"{sys.executable} -m calcheck cce {preds}"
+    full = subprocess.run(["bash", "-c", f"{run} > /dev/full"], capture_output=True, text=True, check=False)
+    assert full.returncode == 2
+    assert full.stderr == "calcheck: standard output cannot be written: No space left on device\n"
+    closed = subprocess.run(
+        ["bash", "-c", f"{sys.executable} -m calcheck cce - --input-format csv <&-"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert closed.returncode == 2
+    assert closed.stderr == "calcheck: standard input is closed\n"
+
+
+def test_a_terminal_without_unicode_still_gets_its_table(process, preds):
+    import os
+
+    ended = process("cce", preds, env=os.environ | {"PYTHONIOENCODING": "ascii"})
+    assert ended.returncode == 0
+    assert "?" in ended.stdout
+    assert ended.stderr == ""
+
+
+def test_the_program_without_arguments_is_help(calcheck):
+    found = calcheck()
+    assert "Usage" in found.out
+    assert found.err == ""
+
+
+def test_unknown_commands_are_told_which_there_are(calcheck):
+    assert "There are: cce, inspect" in calcheck("evaluate").refused()

@@ -28,7 +28,7 @@ from tests.files import wide, write
 
 finite = st.floats(-1e6, 1e6, allow_subnormal=False)
 positive = st.floats(1e-3, 1e3)
-quick = settings(max_examples=40, deadline=None, derandomize=True)
+quick = settings(max_examples=25, deadline=None, derandomize=True)
 
 
 @st.composite
@@ -72,7 +72,7 @@ def test_writing_and_reading_back_is_the_identity(parts, ending, piped):
 def test_features_reproduce_the_kernel(y, gamma, std):
     gamma = np.array([gamma / max(1.0, np.ptp(y)) ** 2])
     predictive = Gaussian(y[::-1].copy(), np.full(len(y), std))
-    features = output_features(y[:, None], [predictive], gamma, np.random.default_rng(0))
+    features = output_features(y[:, None], predictive, gamma, np.random.default_rng(0))
     psi, embedded = features.of_points(y[:, None]), features.of_distributions(predictive)
     bound = features.left_out_of_points(y[:, None]) + features.left_out_of_distributions(predictive, embedded)
     assert bound < 1e-10

@@ -73,15 +73,15 @@ def test_all_saved_draws_repeated_are_the_same_model():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"lambda_": 0.0}, "lambda must be a positive number, got 0.0"),
-        ({"lambda_model": -1.0}, "lambda_model must be a positive number, got -1.0"),
-        ({"gamma_x": float("nan")}, "gamma_x must be a positive number, got nan"),
-        ({"gamma_y": float("inf")}, "gamma_y must be a positive number, got inf"),
+        ({"lambda_": 0.0}, "--lambda must be a positive number, got 0.0"),
+        ({"lambda_model": -1.0}, "--lambda-model must be a positive number, got -1.0"),
+        ({"gamma_x": float("nan")}, "--gamma-x must be a positive number, got nan"),
+        ({"gamma_y": float("inf")}, "--gamma-y must be a positive number, got inf"),
         ({"degree": 0}, "degree must be at least 1, got 0"),
         ({"coef0": -0.5}, "coef0 must be a number >= 0, got -0.5"),
         ({"draws": 0}, "draws must be at least 1, got 0"),
         ({"draws": 1, "trials": 0}, "trials must be at least 1, got 0"),
-        ({"trials": 3}, "trials repeats draws: .*got trials 3"),
+        ({"trials": 3}, "--trials repeats draws: .*got --trials 3"),
     ],
 )
 def test_options_are_checked(options, message):
@@ -104,7 +104,7 @@ def test_kernels_on_targets_that_no_features_can_follow_are_refused(monkeypatch)
     from calcheck.kernels import features
 
     monkeypatch.setattr(features, "MOST_FEATURES", 50)
-    with pytest.raises(DataError, match=r"gamma_y 1e\+09 is too narrow for these targets"):
+    with pytest.raises(DataError, match=r"--gamma-y 1e\+09 is too narrow for these targets"):
         cce(X, Y, RIGHT, gamma_y=1e9)
     monkeypatch.setattr(features, "MOST_FEATURES", 70)
     with pytest.raises(DataError, match=r"predictions spread too far .* Are they in the unit of the targets"):

@@ -130,7 +130,7 @@ def test_a_matrix_that_is_not_positive_definite_is_told_with_the_remedy():
 def test_features_reproduce_the_kernel_on_targets(gamma):
     rng = np.random.default_rng(6)
     y = np.concatenate([rng.normal(size=200), [40.0, -900.0]])[:, None]
-    features = output_features(y, [Gaussian(y[:, 0] + 1, np.full(202, 0.7))], np.array([gamma]), rng)
+    features = output_features(y, Gaussian(y[:, 0] + 1, np.full(202, 0.7)), np.array([gamma]), rng)
     psi = features.of_points(y)
     assert_allclose(psi @ psi.T, np.exp(-gamma * (y - y.T) ** 2), atol=1e-11)
     assert features.left_out_of_points(y) <= 1e-12
@@ -142,7 +142,7 @@ def test_features_cover_distributions_far_from_the_targets():
     y = rng.normal(size=(100, 1))
     for shift, std in ((0.0, 0.1), (50.0, 1.0), (0.0, 300.0), (1e4, 1e5), (-1e7, 1.0)):
         predictive = Gaussian(y[:, 0] + shift, np.full(100, std))
-        features = output_features(y, [predictive], np.array([0.5]), rng)
+        features = output_features(y, predictive, np.array([0.5]), rng)
         embedded = features.of_distributions(predictive)
         assert features.left_out_of_distributions(predictive, embedded) <= 1e-12
         expected = predictive.kernel_mean(y, np.array([0.5])).T  # <phi(y_j), E phi(Y_i)>
@@ -152,7 +152,7 @@ def test_features_cover_distributions_far_from_the_targets():
 def test_features_of_vectors_report_what_they_leave_out():
     rng = np.random.default_rng(8)
     y = rng.normal(size=(300, 2))
-    features = output_features(y, [Samples(y[:, None, :] + 0.1)], np.array([0.25, 0.25]), rng)
+    features = output_features(y, Samples(y[:, None, :] + 0.1), np.array([0.25, 0.25]), rng)
     psi = features.of_points(y)
     left_out = 1 - np.sum(psi**2, axis=1)
     assert_allclose(features.left_out_of_points(y), left_out.max(), atol=1e-12)
@@ -175,7 +175,7 @@ def test_embeddings_without_direction_are_refused():
     x = np.array([[0.0, 0.0], [0.0, 2.0]])
     with pytest.raises(DataError, match=r"1 embeddings are all zeros \(row 0\).*--normalize"):
         fit_scaling(x, "l2", "polynomial")(x)
-    with pytest.raises(DataError, match="inputs have 3 columns, the fitted ones 2"):
+    with pytest.raises(DataError, match="inputs to evaluate at have 3 columns, the fitted 2"):
         fit_scaling(x, "none", "rbf")(np.zeros((1, 3)))
 
 

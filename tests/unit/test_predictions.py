@@ -16,7 +16,11 @@ from calcheck.predictive.poisson import Poisson
         ({}, DataError, "nothing in these predictions"),
         ({"y": np.zeros(0)}, DataError, "there are no rows"),
         ({"y": np.zeros(3), "x": np.zeros((2, 1))}, DataError, "row counts differ: y has 3, x has 2"),
-        ({"y": np.array([0.0, np.nan])}, ValuesError, r"y must be finite numbers, but 1 of 2 .*\(row 1\)"),
+        (
+            {"y": np.array([0.0, np.nan])},
+            ValuesError,
+            r"y must be finite numbers, but 1 of 2 .*\(row 1, counted from 0\)",
+        ),
         ({"x": np.zeros(3)}, DataError, "x must be two-dimensional"),
         ({"x": np.array([[np.inf]])}, ValuesError, "x must be finite"),
         ({"y": np.array([0.5]), "predictive": Poisson(np.ones(1))}, ValuesError, "whole numbers >= 0 .*poisson"),

@@ -100,13 +100,15 @@ def test_wide_columns_come_in_the_order_of_their_numbers(tmp_path):
     ("column", "message"),
     [
         (pa.array([[1.0, 2.0]] * (N - 1) + [[1.0]]), "column 'embedding' is ragged: its rows have from 1 to 2"),
-        (pa.array([[1.0, 2.0]] * (N - 1) + [None]), r"x \(column embedding\) must be finite.*\(row 11\)"),
-        (pa.array([[1.0, None]] * N), r"must be finite numbers, but 12 of 12 rows are not \(rows 0, 1, 2, …\)"),
+        (pa.array([[1.0, 2.0]] * (N - 1) + [None]), r"x \(column embedding\) must be finite.*\(row 11, counted"),
+        (pa.array([[1.0, None]] * N), r"must be finite numbers, but 12 of 12 rows are not \(rows 0, 1, 2, …, counted"),
         (pa.array([["a"]] * N), "lists of string, not of numbers"),
         (pa.array([None] * N, pa.list_(pa.float64())), "has no row that is not null"),
         (pa.array(["[1.0 2.0 ... 3.0]"] * N), "'...' stands for values that were lost"),
         (pa.array(["one two"] * N), "row 0: 'one two' is not a list of numbers"),
-        (pa.array([[]] * N, pa.list_(pa.float64())), "x must be two-dimensional"),
+        (pa.array([[]] * N, pa.list_(pa.float64())), "column 'embedding' holds empty lists"),
+        (pa.array([[[1.0, 2.0], None]] * N), "has nulls in place of lists inside its rows"),
+        (pa.array(["[1,,3]", "[1,2,]"] * (N // 2)), "row 0: .* is not a list of numbers"),
     ],
 )
 def test_embeddings_that_lost_something_are_refused(tmp_path, column, message):
@@ -141,8 +143,13 @@ def test_embeddings_from_another_file_are_joined_by_id(tmp_path):
     assert_same(read(path, embedding=f"{vectors}:vector").predictions())
     as_text = write(tmp_path / "text.parquet", other | {"id": other["id"].astype(str)})
     assert_same(read(path, embedding=f"{as_text}:vector").predictions())
-    with pytest.raises(DataError, match=r"emb\.parquet has no column 'embedding'. Name one as"):
-        read(path, embedding=vectors).predictions()
+    assert_same(read(path, embedding=vectors).predictions())  # the one column that is no key
+    both = write(tmp_path / "both.parquet", other | {"score": other["vector"][:, 0]})
+    with pytest.raises(DataError, match=r"both\.parquet has no column 'embedding'. Name one as"):
+        read(path, embedding=both).predictions()
+    keys_only = write(tmp_path / "keys.parquet", {"id": other["id"]})
+    with pytest.raises(DataError, match=r"keys\.parquet has no column 'embedding'"):
+        read(path, embedding=keys_only).predictions()
     fewer = write(tmp_path / "few.parquet", {"id": PARTS["id"][2:], "embedding": PARTS["embedding"][2:]})
     with pytest.raises(DataError, match=r"2 of 12 ids are not in .*few\.parquet, as 100"):
         read(path, embedding=fewer).predictions()
@@ -242,8 +249,12 @@ def test_inputs_take_the_place_of_an_embedding(tmp_path):
         ({"std": None, "uq": PARTS["std"]}, {}, "'uq' may be a variance or a standard deviation: pass --var uq"),
         ({"std": None, "y_unc": PARTS["std"]}, {}, "'y_unc' may be a variance"),
         ({"mean": None, "std": None, "loc": PARTS["mean"], "scale": PARTS["std"]}, {}, "'loc' and 'scale'.*--dist"),
-        ({"y": np.array(["a"] * N)}, {}, "column 'y' holds string, not numbers .first value 'a'."),
-        ({"y": np.where(np.arange(N) == 3, np.nan, 1.0)}, {}, r"y must be finite numbers, .*\(row 3\).*--nan-policy"),
+        ({"y": np.array(["a"] * N)}, {}, "column 'y' must hold numbers, but row 0 .* has 'a'"),
+        (
+            {"y": np.where(np.arange(N) == 3, np.nan, 1.0)},
+            {},
+            r"y must be finite numbers, .*\(row 3, counted.*--nan-policy",
+        ),
         ({"std": np.zeros(N)}, {}, r"std must be positive, but 12 of 12 rows.*--min-std"),
         ({"u": -PARTS["std"]}, {"var": "u"}, r"var \(column u\) must be positive"),
         ({"id": np.full(N, 7)}, {}, "1 values of 'id' come more than once, as '7' in rows 0 and 1"),
@@ -277,7 +288,7 @@ def test_a_scale_that_is_unclear_is_told_with_what_either_reading_gives(tmp_path
         ({"dist": "poisson", "samples": "s*"}, "--dist and --samples describe the predictions twice"),
         ({"embedding": "e", "inputs": "x"}, "--embedding and --inputs"),
         ({"param": ("rate=x",)}, "--param needs --dist"),
-        ({"min_std": -1.0}, "min_std must be a positive number, got -1.0"),
+        ({"min_std": -1.0}, "--min-std must be a positive number, got -1.0"),
     ],
 )
 def test_options_that_contradict_each_other_are_refused(tmp_path, said, message):
