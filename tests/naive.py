@@ -32,6 +32,11 @@ def weights(k_x, x, at, ridge):
     return inverse @ k_x(x, at)
 
 
+def form(a, matrix, b):
+    """a_m^T M b_m for every column m."""
+    return np.sum(a * (matrix @ b), axis=0)
+
+
 def cce_squared(x, y, draws, *, k_x, gamma_y, ridge=0.1, ridge_model=None, at=None):
     """MCMD^2 at each point of at between (x, y) and the model's draws (n, l, t) at the same inputs.
 
@@ -43,11 +48,7 @@ def cce_squared(x, y, draws, *, k_x, gamma_y, ridge=0.1, ridge_model=None, at=No
     model_x, model_y = np.repeat(x, size, axis=0), draws.reshape(n * size, t)
     a = weights(k_x, x, at, ridge)
     b = weights(k_x, model_x, at, ridge if ridge_model is None else ridge_model)
-    return (
-        np.einsum("im,ij,jm->m", a, k_y(y, y), a)
-        - 2 * np.einsum("im,ij,jm->m", a, k_y(y, model_y), b)
-        + np.einsum("im,ij,jm->m", b, k_y(model_y, model_y), b)
-    )
+    return form(a, k_y(y, y), a) - 2 * form(a, k_y(y, model_y), b) + form(b, k_y(model_y, model_y), b)
 
 
 def cce_squared_gaussian(
@@ -75,11 +76,7 @@ def cce_squared_gaussian(
     w = 1 + 2 * gamma_y * (std[:, None] ** 2 + std**2)
     model = np.exp(-gamma_y * (mean[:, None] - mean) ** 2 / w) / np.sqrt(w)
     data = np.exp(-gamma_y * (y[:, None] - y) ** 2)
-    return (
-        np.einsum("im,ij,jm->m", a, data, a)
-        - 2 * np.einsum("im,ij,jm->m", a, cross, b)
-        + np.einsum("im,ij,jm->m", b, model, b)
-    )
+    return form(a, data, a) - 2 * form(a, cross, b) + form(b, model, b)
 
 
 def quantile_ece(pit, levels=99):

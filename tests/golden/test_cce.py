@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from calcheck.execution.run import Run
 from calcheck.predictive import Gaussian, Independent, Samples
 from tests.computing import cce, drawn, gaussian_case
-from tests.naive import cce_squared, cce_squared_gaussian, input_kernel, quantile_ece, weights
+from tests.naive import cce_squared, cce_squared_gaussian, form, input_kernel, quantile_ece, weights
 
 KERNELS = {
     "rbf": {"gamma": 0.3},
@@ -228,6 +228,6 @@ def test_independent_gaussians_equal_the_naive_closed_form(columns, factor):
     data = product(y[:, None], y, np.zeros((1, n, columns)))
     cross = product(y[:, None], mean, std[None] ** 2)
     model = product(mean[:, None], mean, std[:, None] ** 2 + std**2)
-    squared = np.einsum("im,ij,jm->m", a, data - cross - cross.T + model, a)
+    squared = form(a, data - cross - cross.T + model, a)
     predictive = Independent(tuple(Gaussian(mean[:, t], std[:, t]) for t in range(columns)))
     assert_equal_cce(cce(x, y, predictive, kernel_x="rbf", gamma_x=0.3, normalize="none"), squared)
