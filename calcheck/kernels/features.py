@@ -123,11 +123,6 @@ class OutputFeatures:
             features[rows] = self._project(predictive.take(rows).kernel_mean(self.pivots.centre, gamma) * factor)
         return features
 
-    def left_out_of_points(self, points: NDArray[np.float64]) -> float:
-        """Return max 1 - |psi(u)|^2 over (p, t) points: the most that the features leave out of one."""
-        kept = [np.min(np.sum(self.of_points(points[rows]) ** 2, axis=1)) for rows in self._blocks(len(points))]
-        return max(ROUNDING, 1 - float(min(kept)))
-
     def left_out_of_draws(self, draws: NDArray[np.float64]) -> tuple[float, float]:
         """Say what the features leave out of draws (n, m) or (n, m, t).
 
@@ -161,6 +156,11 @@ class OutputFeatures:
         return np.asarray(projected.T)
 
 
+def left_out(features: NDArray[np.float64]) -> float:
+    """Return max 1 - |psi(u)|^2 over the features (p, r) of points: the most that is left out of one."""
+    return max(ROUNDING, 1 - float(np.min(np.einsum("ij,ij->i", features, features))))
+
+
 def output_features(
     y: NDArray[np.float64],
     predictive: Predictive,
@@ -188,7 +188,7 @@ def output_features(
     -------
     OutputFeatures
         How much they leave out is for the caller to measure
-        (:meth:`OutputFeatures.left_out_of_points`, :meth:`OutputFeatures.left_out_of_distributions`).
+        (:func:`left_out`, :meth:`OutputFeatures.left_out_of_distributions`).
     """
     whole = _grid_over_all(y, predictive, gamma) if len(gamma) == 1 else None
     if whole is not None and (features := _pivoted_cholesky(whole, first=len(whole))).rank < MOST_FEATURES:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from calcheck.execution.run import Progress
     from calcheck.kernels.kernels import Kernel
 
-STRIP_BYTES = 1 << 25  # 32 MiB: hundreds of rows a product, and small beside any memory budget
+STRIP_BYTES = 1 << 24  # 16 MiB: hundreds of rows a product, and small beside any memory budget
 
 
 class Gram:

@@ -50,10 +50,15 @@ class Scaling:
         if x.shape[1] != len(self.shift):
             msg = f"the inputs to evaluate at have {x.shape[1]} columns, the fitted {len(self.shift)}. Give the same"
             raise DataError(msg)
-        scaled = (x - self.shift) / self.divisor
+        scaled = np.array(x, dtype=np.float64)  # the one copy: all else is in place, for inputs may be large
+        if self.shift.any():
+            scaled -= self.shift
+        if (self.divisor != 1).any():
+            scaled /= self.divisor
         if not self.unit_norm:
             return scaled
-        peak = np.abs(scaled).max(axis=1, keepdims=True)  # first, so that squares neither overflow nor vanish
+        # the largest first, so that squares neither overflow nor vanish
+        peak = np.maximum(scaled.max(axis=1), -scaled.min(axis=1))[:, None]
         if not peak.all():
             zeros = (peak == 0)[:, 0]
             msg = (
@@ -62,7 +67,7 @@ class Scaling:
             )
             raise DataError(msg)
         scaled /= peak
-        scaled /= np.linalg.norm(scaled, axis=1, keepdims=True)
+        scaled /= np.sqrt(np.einsum("ij,ij->i", scaled, scaled))[:, None]
         return scaled
 
 
@@ -93,7 +98,13 @@ def fit_scaling(x: NDArray[np.floating[Any]], normalize: Normalization, kernel: 
     return Scaling(shift, divisor, unit_norm=normalize == "l2")
 
 
-def bandwidth(choice: float | Bandwidth, x: NDArray[np.float64], kernel: KernelName, rng: Generator) -> float:
+def bandwidth(
+    choice: float | Bandwidth,
+    x: NDArray[np.floating[Any]],
+    scaling: Scaling,
+    kernel: KernelName,
+    rng: Generator,
+) -> float:
     """Turn a choice of gamma into a number.
 
     Parameters
@@ -102,7 +113,9 @@ def bandwidth(choice: float | Bandwidth, x: NDArray[np.float64], kernel: KernelN
         A number; ``"1/d"``; ``"variance"``: 1 / (2 s^2), s^2 the columns' variances (n - 1) added up (RBF only);
         ``"median"``: 1 / median of |x - x'|^2 (RBF) or of |x - x'|_1 (Laplace) over pairs of rows.
     x : (n, d)
-        Inputs, already normalised.
+        Inputs.
+    scaling : Scaling
+        Their normalisation.
     kernel : str
         The kernel that gamma is for.
     rng : Generator
@@ -127,6 +140,7 @@ def bandwidth(choice: float | Bandwidth, x: NDArray[np.float64], kernel: KernelN
     if kernel == "polynomial" or (choice == "variance" and kernel == "laplace"):
         msg = f"--gamma-x {choice} does not fit the {kernel} kernel: give a number or another choice"
         raise OptionError(msg)
+    x = scaling(x)
     if choice == "variance":
         spread = 2 * float(x.var(axis=0, ddof=1).sum()) if len(x) > 1 else 0.0
     else:

@@ -45,6 +45,8 @@ class CceSettings:
         k_X on normalised inputs.
     features : OutputFeatures
         psi with k_Y(u, v) = psi(u) . psi(v).
+    observed : (n, r)
+        psi of the targets.
     predictive : Predictive
         The distributions that the features represent.
     described : dict
@@ -54,6 +56,7 @@ class CceSettings:
     scaling: Scaling
     kernel: Kernel
     features: OutputFeatures
+    observed: NDArray[np.float64]
     predictive: Predictive
     described: dict[str, Any]
 
@@ -185,7 +188,7 @@ class Cce(Metric[CceSettings, "KernelRidge"]):
             raise DataError(msg)
         kernel_x, normalize, gamma_choice = self._input_kernel(rows)
         scaling = fit_scaling(x, normalize, kernel_x)
-        gamma_x = bandwidth(gamma_choice, scaling(x), kernel_x, run.rng(MEDIAN_STREAM))
+        gamma_x = bandwidth(gamma_choice, x, scaling, kernel_x, run.rng(MEDIAN_STREAM))
         shape = {"degree": self.degree, "coef0": self.coef0} if kernel_x == "polynomial" else {}
         gamma_y = self._target_bandwidths(y)
         described = {
@@ -198,8 +201,8 @@ class Cce(Metric[CceSettings, "KernelRidge"]):
             },
         }
         kernel = KERNELS[kernel_x](gamma=gamma_x, **shape)
-        features = _features(y, predictive, gamma_y, run)
-        return CceSettings(scaling, kernel, features, predictive, described)
+        features, observed = _features(y, predictive, gamma_y, run)
+        return CceSettings(scaling, kernel, features, observed, predictive, described)
 
     def fit(self, settings: CceSettings, source: Source, run: Run) -> KernelRidge:
         from calcheck.kernels.ridge import KernelRidge
@@ -211,7 +214,7 @@ class Cce(Metric[CceSettings, "KernelRidge"]):
         self,
         settings: CceSettings,
         state: KernelRidge,
-        source: Source,
+        source: Source,  # noqa: ARG002 - the settings hold what is needed of it
         at: Source | None,
         run: Run,
     ) -> Rows:
@@ -219,13 +222,11 @@ class Cce(Metric[CceSettings, "KernelRidge"]):
 
         from calcheck.kernels.embedding import distances
 
-        y, _, _ = _needed(source.predictions())
         features = settings.features
-        observed = features.of_points(y)
-        bounds = _Bounds(features, y)
+        bounds = _Bounds(features, settings.observed)
         found = distances(
             state,
-            observed,
+            settings.observed,
             map(bounds.embedded, self._trials(settings.predictive, run)),
             lambda_=self.lambda_,
             lambda_model=self.lambda_model or self.lambda_,
@@ -346,19 +347,28 @@ def _needed(
     return rows.y.reshape(len(rows), -1), rows.predictive, _inputs(rows)
 
 
-def _features(y: NDArray[np.float64], predictive: Predictive, gamma_y: NDArray[np.float64], run: Run) -> OutputFeatures:
-    """Choose output features, and refuse if they cannot represent the targets."""
-    from calcheck.kernels.features import output_features
+def _features(
+    y: NDArray[np.float64], predictive: Predictive, gamma_y: NDArray[np.float64], run: Run
+) -> tuple[OutputFeatures, NDArray[np.float64]]:
+    """Choose output features, and return them with those of the targets, (n, r).
+
+    Raises
+    ------
+    DataError
+        They cannot represent the targets.
+    """
+    from calcheck.kernels.features import left_out, output_features
 
     features = output_features(y, predictive, gamma_y, run.rng(POOL_STREAM))
-    left_out = features.left_out_of_points(y)
-    if left_out > TOO_MUCH_LEFT_OUT:
+    observed = features.of_points(y)
+    missed = left_out(observed)
+    if missed > TOO_MUCH_LEFT_OUT:
         msg = (
             f"--gamma-y {gamma_y.max():.3g} is too narrow for these targets: {features.rank:,} features leave out"
-            f" {left_out:.1%} of a target's squared norm. Pass a smaller --gamma-y"
+            f" {missed:.1%} of a target's squared norm. Pass a smaller --gamma-y"
         )
         raise DataError(msg)
-    return features
+    return features, observed
 
 
 class _Bounds:
@@ -372,9 +382,11 @@ class _Bounds:
         Of the squared norm of a predictive distribution.
     """
 
-    def __init__(self, features: OutputFeatures, y: NDArray[np.float64]) -> None:
+    def __init__(self, features: OutputFeatures, observed: NDArray[np.float64]) -> None:
+        from calcheck.kernels.features import left_out
+
         self._features = features
-        self.points = features.left_out_of_points(y)
+        self.points = left_out(observed)
         self.rows = 0.0
 
     def embedded(self, predictive: Predictive) -> NDArray[np.float64]:

@@ -21,7 +21,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from calcheck import read
 from calcheck.execution.run import Run, parse_memory
-from calcheck.kernels.features import output_features
+from calcheck.kernels.features import left_out, output_features
 from calcheck.predictive import Gaussian, Samples
 from tests.computing import cce
 from tests.files import wide, write
@@ -74,7 +74,7 @@ def test_features_reproduce_the_kernel(y, gamma, std):
     predictive = Gaussian(y[::-1].copy(), np.full(len(y), std))
     features = output_features(y[:, None], predictive, gamma, np.random.default_rng(0))
     psi, embedded = features.of_points(y[:, None]), features.of_distributions(predictive)
-    bound = features.left_out_of_points(y[:, None]) + features.left_out_of_distributions(predictive, embedded)
+    bound = left_out(psi) + features.left_out_of_distributions(predictive, embedded)
     assert bound < 1e-10
     assert_allclose(psi @ psi.T, np.exp(-gamma * (y[:, None] - y) ** 2), atol=1e-10)
     assert_allclose(psi @ embedded.T, predictive.kernel_mean(y[:, None], gamma).T, atol=1e-10)

@@ -1,0 +1,21 @@
+"""Seeded predictions for benchmarks: `python -m tests.benchmarks.data ROWS COLUMNS PATH`."""
+
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+
+def write(n, d, path):
+    """Write n predictions with embeddings of d numbers in 20 strong directions, and one saved draw each."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(n, 20)) @ rng.normal(size=(20, d)) + 0.5 * rng.normal(size=(n, d))
+    mean = x @ rng.normal(size=d) / np.sqrt(20 * d)
+    y, draw = mean + rng.normal(size=(2, n))
+    embedding = pa.FixedSizeListArray.from_arrays(pa.array(x.astype(np.float32).ravel()), d)
+    pq.write_table(pa.table({"y": y, "sample_0": draw, "embedding": embedding}), path)
+
+
+if __name__ == "__main__":
+    write(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])
