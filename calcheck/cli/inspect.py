@@ -12,24 +12,40 @@ from calcheck.cli.settings import InputOptions
 from calcheck.io.column_options import ColumnOptions
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from calcheck.io.source import FileSource
 
 
 def _inspect(file: str, **given: Any) -> None:
     """Show what was found in a file, and the options that say the same explicitly."""
-    from rich.table import Table
-
     from calcheck.io.files import File
     from calcheck.io.source import FileSource
-    from calcheck.render.console import rendered, visible, words
+    from calcheck.render.console import rendered, visible
 
     options = build(InputOptions, given)
-    source = FileSource(File(file, options.input_format), build(ColumnOptions, given))
-    grid = Table.grid(padding=(0, 2))
-    for name, value in _found(source).items():
-        grid.add_row(words(name), words(value))
+    source = FileSource(File(file, options.input_format), build(ColumnOptions, given), labelled=False)
+    parts = [_grid(_found(source))]
+    if problems := source.missing():
+        parts += [_grid(dict.fromkeys(["missing"], problem)) for problem in problems]
+        parts.append(_grid({field.name: str(field.type) for field in source.table.schema}))
     explicit = visible(shlex.join(source.explicit()))
-    sys.stdout.write(rendered(grid) + f"\nThe same, said explicitly:\n  {explicit}\n")
+    said = f"\nThe same, said explicitly:\n  {explicit}\n" if explicit else ""
+    sys.stdout.write(rendered(*parts) + said)
+
+
+def _grid(topics: dict[str, str]) -> Table:
+    """Lay out topics, one a line."""
+    from rich.table import Table
+
+    from calcheck.render.console import words
+
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True)
+    grid.add_column()
+    for name, value in topics.items():
+        grid.add_row(words(name), words(value))
+    return grid
 
 
 def _found(source: FileSource) -> dict[str, str]:
@@ -40,7 +56,7 @@ def _found(source: FileSource) -> dict[str, str]:
         "file": source.name,
         "format": source.file.format,
         "rows": f"{read.n:,}" + (f" ({read.dropped:,} left out)" if read.dropped else ""),
-        "predictions": read.predictive or "none",
+        "predictions": read.predictive or "none found",
     }
     found |= read.columns
     if rows.x is not None:

@@ -251,16 +251,21 @@ class _Finder:
         if spelling not in FAMILIES:
             msg = f"--dist must be one of {', '.join(CONVENTIONS)}, got {spelling!r}"
             raise OptionError(msg)
-        possible = [
-            convention
-            for convention in FAMILIES[spelling]
-            if all(set(known) & set(self.names) for known in convention.parameters.values())
-        ]
+        possible = [other for other in self.possible_conventions() if CONVENTIONS[other].family == spelling]
         if len(possible) == 1:
-            return possible[0]
+            return CONVENTIONS[possible[0]]
         told = "; ".join(f"{convention.spelling} ({convention.meaning})" for convention in FAMILIES[spelling])
         msg = f"--dist {spelling} has several conventions, and the columns do not tell which. Pass one of {told}"
         raise OptionError(msg)
+
+    def possible_conventions(self) -> list[str]:
+        """List the conventions all of whose parameters have a column by a known name."""
+        names = set(self.names)
+        return [
+            spelling
+            for spelling, convention in CONVENTIONS.items()
+            if all(names.intersection(known) for known in convention.parameters.values())
+        ]
 
     def _said_parameters(self, convention: Convention) -> list[tuple[str, str]]:
         pairs = []
@@ -361,6 +366,8 @@ def missing_predictions(schema: pa.Schema, said: ColumnOptions) -> str:
         return "columns 'loc' and 'scale' mean something else in every family. Pass --dist (--dist gaussian, …)"
     if finder.one_of("std", STDS):
         return finder.missing("mean")
+    if possible := finder.possible_conventions():
+        return f"the columns may be parameters of distributions. Pass --dist with one of {', '.join(possible)}"
     return (
         "no columns are known to hold predictions. Pass --mean and --std, --samples, or --dist"
         f" (columns: {finder.shown()})"

@@ -73,11 +73,20 @@ class FileSource(Source):
         with self._named():
             schema = self.table.schema
             roles = find_roles(schema, self.said, external=self._external_name is not None)
-            if self.labelled and roles.predictive is None:
-                raise DataError(missing_predictions(schema, self.said) + self._scale_hint(roles))
-            if self.labelled and not roles.target:
-                raise DataError(missing_target(schema))
+            for problem in self._missing(roles) if self.labelled else ():
+                raise DataError(problem)
             return roles
+
+    def missing(self) -> list[str]:
+        """Say what the file lacks for metrics that compare predictions with targets, and what to do about it."""
+        return list(self._missing(self.roles))
+
+    def _missing(self, roles: Roles) -> Iterator[str]:
+        schema = self.table.schema
+        if roles.predictive is None:
+            yield missing_predictions(schema, self.said) + self._scale_hint(roles)
+        if not roles.target:
+            yield missing_target(schema)
 
     def batches(self) -> Iterator[Predictions]:
         self.dropped = self.raised = start = 0

@@ -30,6 +30,8 @@ MUCH_LEFT_OUT = 1e-8  # of a squared norm: the value's own error is then below 1
 TOO_MUCH_LEFT_OUT = 1e-3
 ACCURATE = {"float64": 1e-7, "float32": 1e-4}  # share of the value that rounding may move without a warning
 
+ROUNDING = 1e-14  # a residual below it is rounding of the check itself, and differs between processors
+
 DRAWS_STREAM, POOL_STREAM, MEDIAN_STREAM = 2, 3, 4  # of random numbers, see Run.rng
 
 
@@ -248,7 +250,7 @@ class Cce(Metric[CceSettings, "KernelRidge"]):
                 "name": state.solver,
                 "storage": state.storage,
                 "iterations": found.iterations,
-                "residual": found.residual,
+                "residual": max(found.residual, ROUNDING),
                 "precision": run.precision,
                 "device": run.device or "numpy",
             },

@@ -168,6 +168,16 @@ def test_inspect_prints_roles_and_the_options_that_say_the_same(calcheck, preds)
     assert calcheck("cce", preds, *said).out == calcheck("cce", preds).out
 
 
+def test_inspect_says_what_is_missing_and_what_there_is(calcheck, tmp_path):
+    parts = {"y": np.arange(5), "total_count": np.ones(5), "probs": np.full(5, 0.5)}
+    found = calcheck("inspect", write(tmp_path / "counts.csv", parts))
+    assert found.code == 0
+    assert "Pass --dist with one of nbinom:torch" in " ".join(found.out.split())
+    assert "total_count  int64" in found.out
+    np.save(tmp_path / "emb.npy", np.ones((4, 3)))
+    assert "3 numbers a row" in calcheck("inspect", tmp_path / "emb.npy").out
+
+
 def test_metrics_are_listed(calcheck):
     found = calcheck("metrics")
     for name in METRICS:
