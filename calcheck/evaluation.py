@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from calcheck.errors import OptionError
-from calcheck.execution.run import Run
+from calcheck.execution.run import Run, Stream
 from calcheck.metric import missing_needs
 from calcheck.predictions import InMemory
 from calcheck.report import Report, Result, Skipped
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from calcheck.predictions import Predictions, Source
 
     Sink = Callable[[Metric[Any, Any], Predictions, Rows], None]
-
-SUBSAMPLE_STREAM = 5  # of random numbers, see Run.rng
 
 
 def evaluate(
@@ -94,10 +92,19 @@ def evaluate(
             "device": run.device,
             "precision": run.precision,
             "memory": run.memory,
+            "versions": _versions(run),
         },
         results=tuple(results),
         skipped=tuple(skipped),
     )
+
+
+def _versions(run: Run) -> dict[str, str]:
+    """Name the versions of what computes."""
+    from importlib.metadata import version
+
+    libraries = ["numpy", "scipy", "pyarrow", *([] if run.device is None else ["torch"])]
+    return {library: version(library) for library in libraries}
 
 
 def _subsample(rows: Predictions, size: int, run: Run) -> Predictions:
@@ -105,7 +112,7 @@ def _subsample(rows: Predictions, size: int, run: Run) -> Predictions:
     if not 1 <= size <= len(rows):
         msg = f"--subsample must be between 1 and the {len(rows):,} rows there are, got {size}"
         raise OptionError(msg)
-    chosen = run.rng(SUBSAMPLE_STREAM).choice(len(rows), size, replace=False)
+    chosen = run.rng(Stream.SUBSAMPLE).choice(len(rows), size, replace=False)
     chosen.sort()
     return rows.take(chosen)
 
@@ -122,7 +129,7 @@ def _lacking(missing: list[str]) -> str:
 def _rows(metric: Metric[Any, Any], source: Source, at: Source | None, run: Run) -> Rows:
     import numpy as np
 
-    with np.errstate(all="ignore"):  # metrics refuse numbers that are not finite, in words
+    with source.named(), np.errstate(all="ignore"):  # metrics refuse numbers that are not finite, in words
         settings = metric.prepare(source, run)
         state = metric.fit(settings, source, run)
         return metric.rows(settings, state, source, at, run)

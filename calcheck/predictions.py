@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from calcheck.errors import DataError
+from calcheck.errors import DataError, ValuesError
 from calcheck.predictive.checks import concatenated, require_finite
 from calcheck.report import Input
 
@@ -85,7 +86,10 @@ class Predictions:
         if self.y is not None and self.predictive is not None:
             targets = self.y.shape[1] if self.y.ndim > 1 else 1
             if targets != self.predictive.targets:
-                msg = f"y has {targets} target columns, the predictions have {self.predictive.targets}"
+                msg = (
+                    f"y has {targets} target columns, the predictions have {self.predictive.targets}."
+                    " Give --mean and --std, or --samples, for each"
+                )
                 raise DataError(msg)
             self.predictive.require_possible(self.y)
 
@@ -157,6 +161,14 @@ class Source(ABC):
             raise DataError(msg)
         return join(batches)
 
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """Tell problems with the rows by their places in the file they came from."""
+        try:
+            yield
+        except ValuesError as error:
+            raise DataError(error.told(error.name, self.predictions().places().tolist())) from error
+
     @abstractmethod
     def described(self) -> Input:
         """Say what was read."""
@@ -176,5 +188,5 @@ class InMemory(Source):
         yield self.rows
 
     def described(self) -> Input:
-        family = None if self.rows.predictive is None else self.rows.predictive.family
+        family = None if self.rows.predictive is None else self.rows.predictive.called
         return Input(files=(), n=len(self.rows), dropped=0, predictive=family, columns={})

@@ -68,8 +68,9 @@ class Result:
 
 @dataclass(frozen=True, kw_only=True)
 class InputFile:
-    """A file that was read."""
+    """A file that was read, and for what."""
 
+    role: Literal["predictions", "embedding", "at"]
     path: str
     sha256: str
     rows: int
@@ -91,6 +92,8 @@ class Input:
         The family of the predictive distributions.
     columns : dict
         The column behind each role.
+    options : tuple of str
+        The options that say explicitly how the predictions were read.
     """
 
     files: tuple[InputFile, ...]
@@ -98,6 +101,7 @@ class Input:
     dropped: int
     predictive: str | None
     columns: dict[str, str]
+    options: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,10 +116,10 @@ class Skipped:
 class Report:
     """Everything that one run found."""
 
+    schema_version: int = SCHEMA_VERSION
     calcheck: str
     input: Input
     settings: dict[str, Any]
     results: tuple[Result, ...]
     skipped: tuple[Skipped, ...] = ()
     gates: tuple[Any, ...] = ()
-    schema_version: int = SCHEMA_VERSION

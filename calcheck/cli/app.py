@@ -65,7 +65,7 @@ def run() -> int:
     if hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a reader that leaves early ends us silently, as it ends others
     try:
-        code = app(standalone_mode=False)
+        code = app(prog_name="calcheck", standalone_mode=False)
         if sys.stdout is not None:
             sys.stdout.flush()
     except typer.TyperException as error:

@@ -24,11 +24,11 @@ def _inspect(file: str, **given: Any) -> None:
     from calcheck.render.console import rendered, visible
 
     options = build(InputOptions, given)
-    source = FileSource(File(file, options.input_format), build(ColumnOptions, given), labelled=False)
+    source = FileSource(File(file, options.input_format), build(ColumnOptions, given), wanted="any")
     parts = [_grid(_found(source))]
     if problems := source.missing():
-        parts += [_grid(dict.fromkeys(["missing"], problem)) for problem in problems]
-        parts.append(_grid({field.name: str(field.type) for field in source.table.schema}))
+        parts += [_grid({"missing": problem}) for problem in problems]
+        parts.append(_grid({field.name or "(no name)": str(field.type) for field in source.table.schema}))
     explicit = visible(shlex.join(source.explicit()))
     said = f"\nThe same, said explicitly:\n  {explicit}\n" if explicit else ""
     sys.stdout.write(rendered(*parts) + said)

@@ -12,7 +12,7 @@ from calcheck.cli.output import deliver, require_deliverable, write_pointwise
 from calcheck.cli.parameters import build, parameters, with_signature
 from calcheck.cli.progress import progress_bar
 from calcheck.cli.settings import EngineOptions, InputOptions, OutputOptions, RowOptions, SeedOptions
-from calcheck.errors import DataError, FileError, OptionError
+from calcheck.errors import FileError, OptionError
 from calcheck.io.column_options import ColumnOptions
 
 if TYPE_CHECKING:
@@ -63,29 +63,23 @@ def run_metric(metric: Metric[Any, Any], file: str, given: dict[str, Any]) -> No
     at = _evaluated_at(where.at, source, narrow=narrow) if where.at else None
     require_deliverable(output, [name for read in (source, at) if read for name in read.reads()])
     handed: list[tuple[Predictions, Rows]] = []
-    try:
-        with progress_bar() as progress:
-            report = evaluate(
-                source,
-                [metric],
-                at=at,
-                subsample=where.subsample,
-                run=replace(_run(given), progress=progress),
-                worst=output.worst,
-                best=output.best,
-                sink=lambda _, shown, rows: handed.append((shown, rows)),
-            )
-    except FileError:
-        raise
-    except DataError as error:
-        msg = f"{source.name}: {error}"
-        raise FileError(msg) from error
+    with progress_bar() as progress, source.named():
+        report = evaluate(
+            source,
+            [metric],
+            at=at,
+            subsample=where.subsample,
+            run=replace(_run(metric, given), progress=progress),
+            worst=output.worst,
+            best=output.best,
+            sink=lambda _, shown, rows: handed.append((shown, rows)),
+        )
     for skipped in report.skipped:
         msg = f"{source.name}: {skipped.metric} {skipped.reason}"
         raise FileError(msg)
-    deliver(report, output)
     for shown, rows in handed if output.pointwise else ():
         write_pointwise(output.pointwise, shown, rows)
+    deliver(report, output)
 
 
 def _source(file: str, given: dict[str, Any], *, narrow: bool) -> FileSource:
@@ -110,7 +104,7 @@ def _evaluated_at(name: str, source: FileSource, *, narrow: bool) -> FileSource:
     if column and said.inputs:
         msg = f"--at {name} names a column, but --inputs says that the columns {said.inputs} are compared"
         raise OptionError(msg)
-    at = FileSource(File(path), ColumnOptions(), labelled=False, narrow=narrow)
+    at = FileSource(File(path), ColumnOptions(), wanted="inputs", narrow=narrow)
     names = at.table.schema.names
     if column is None and at.file.format not in ("npy", "npz") and source.roles.x:
         column = said.embedding
@@ -125,12 +119,12 @@ def _evaluated_at(name: str, source: FileSource, *, narrow: bool) -> FileSource:
     return at
 
 
-def _run(given: dict[str, Any]) -> Run:
-    from calcheck.execution.run import Run, default_memory, parse_memory
+def _run(metric: Metric[Any, Any], given: dict[str, Any]) -> Run:
+    from calcheck.execution.run import Run, parse_memory
 
-    seed = build(SeedOptions, given).seed
-    if "device" not in given:
-        return Run(seed=seed)
+    run = Run(seed=build(SeedOptions, given).seed)
+    if not metric.engine:
+        return run
     engine = build(EngineOptions, given)
-    memory = parse_memory(engine.memory) if engine.memory else default_memory()
-    return Run(seed=seed, device=engine.device, precision=engine.precision, memory=memory)
+    memory = parse_memory(engine.memory) if engine.memory else run.memory
+    return replace(run, device=engine.device, precision=engine.precision, memory=memory)

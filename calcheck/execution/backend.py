@@ -71,11 +71,6 @@ class Backend:
         """Bytes of one number."""
         return int(self.xp.finfo(self.dtype).bits) // 8
 
-    @property
-    def epsilon(self) -> float:
-        """Spacing of the numbers near 1."""
-        return float(self.xp.finfo(self.dtype).eps)
-
 
 def backend(device: str | None, precision: Precision) -> Backend:
     """Choose numpy, or torch where a device is named.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from calcheck.errors import OptionError
@@ -17,6 +18,19 @@ if TYPE_CHECKING:
     Progress = Callable[[str, float], None]
 
 GIB = 1 << 30
+
+
+class Stream(IntEnum):
+    """The uses of random numbers; each has a generator of its own (:meth:`Run.rng`)."""
+
+    DOF = 1
+    DRAWS = 2
+    FEATURES = 3
+    MEDIAN = 4
+    SUBSAMPLE = 5
+    RESIDUAL = 6
+
+
 SUFFIXES = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": GIB}
 
 
@@ -97,7 +111,7 @@ class Run:
     seed: int = 0
     device: str | None = None
     precision: Precision = "float64"
-    memory: int = 4 * GIB
+    memory: int = field(default_factory=default_memory)
     progress: Progress = silent
 
     def __post_init__(self) -> None:
@@ -105,17 +119,19 @@ class Run:
             msg = f"--seed must be >= 0, got {self.seed}"
             raise OptionError(msg)
 
-    def rng(self, *stream: int) -> Generator:
+    def rng(self, stream: Stream, number: int = 0) -> Generator:
         """Return the generator of one use of randomness, independent of all others.
 
         Parameters
         ----------
-        *stream : int
-            Numbers that name the use.
+        stream : Stream
+            The use.
+        number : int
+            Which of several of the kind: the trial, for draws.
         """
         import numpy as np
 
-        return np.random.default_rng([self.seed, *stream])
+        return np.random.default_rng([self.seed, stream, number])
 
     def backend(self) -> Backend:
         """Return the array library that this run computes with.

@@ -103,11 +103,11 @@ def predictive_of(roles: Roles, arrays: Arrays, min_std: float | None) -> tuple[
 def _deviations(spread: NDArray[np.float64], kind: str, min_std: float | None) -> tuple[NDArray[np.float64], int]:
     """Turn spreads of some kind into standard deviations, none below the least one allowed."""
     require_finite(kind, spread)
+    if min_std is None and kind in ("std", "var"):
+        require_positive(kind, spread, REMEDY)
     if kind == "std":
         std = spread
     elif kind == "var":
-        if min_std is None:
-            require_positive(kind, spread, REMEDY)
         std = np.sqrt(np.maximum(spread, 0))
     else:
         with np.errstate(over="ignore"):

@@ -146,11 +146,7 @@ def find_roles(schema: pa.Schema, said: ColumnOptions, *, external: bool = False
         wide |= {column for group in predictive.columns for column in group}
     elif not said.samples:
         wide |= set(finder.matching_names(SAMPLE))
-    shown = [
-        column.name
-        for column in schema
-        if column.name and column.name not in wide and is_scalar(column.type) and not _holds_vectors(column, x)
-    ]
+    shown = _shown(schema, x, wide)
     first = [name for name in (*target, *_scalars(predictive)) if name in shown]
     narrow = tuple(dict.fromkeys([*first, *shown]))
     return Roles(target, predictive, x, embedded, finder.id(), narrow)
@@ -165,6 +161,28 @@ def _scalars(predictive: GaussianRole | ParametersRole | SamplesRole | None) -> 
             return tuple(columns.values())
         case _:
             return ()
+
+
+def find_input_roles(schema: pa.Schema, said: ColumnOptions, *, external: bool = False) -> Roles:
+    """Find inputs and keys only; other columns need not be sound.
+
+    Raises
+    ------
+    DataError
+        A named column is absent, or the inputs have two candidates.
+    """
+    finder = _Finder(schema, said)
+    x, embedded = finder.inputs(external=external)
+    return Roles((), None, x, embedded, finder.id(), _shown(schema, x, set(x) if embedded and len(x) > 1 else set()))
+
+
+def _shown(schema: pa.Schema, x: tuple[str, ...], wide: set[str]) -> tuple[str, ...]:
+    """List the columns of one value a row that are worth showing."""
+    return tuple(
+        column.name
+        for column in schema
+        if column.name and column.name not in wide and is_scalar(column.type) and not _holds_vectors(column, x)
+    )
 
 
 class _Finder:

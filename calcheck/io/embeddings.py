@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from calcheck.errors import DataError
-from calcheck.predictive.checks import first_rows
+from calcheck.errors import DataError, ValuesError
+from calcheck.predictive.checks import require
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -59,7 +59,7 @@ def numbers(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
         It holds something else; the message names the first value that is no number.
     """
     if is_text(column.type):
-        return np.asarray([_number(text, row, name) for row, text in enumerate(column.to_pylist())], dtype=np.float64)
+        return _numbers_of_text(column, name)
     if not is_number(column.type):
         first = next((value for value in column.to_pylist() if value is not None), None)
         msg = f"column {name!r} holds {column.type}, not numbers (first value {str(first)[:40]!r})"
@@ -67,14 +67,19 @@ def numbers(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
     return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
 
 
-def _number(text: str | None, row: int, name: str) -> float:
-    if text is None:
-        return np.nan
-    try:
-        return float(text)
-    except ValueError as error:
-        msg = f"column {name!r} must hold numbers, but row {row} (counted from 0) has {text[:40]!r}"
-        raise DataError(msg) from error
+def _numbers_of_text(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
+    values, wrong = np.full(len(column), np.nan), {}
+    for row, text in enumerate(column.to_pylist()):
+        try:
+            values[row] = np.nan if text is None else float(text)
+        except ValueError:
+            wrong[row] = text
+    if wrong:
+        first = next(iter(wrong.values()))
+        raise ValuesError(
+            f"column {name!r}", "must hold numbers", list(wrong), len(column), f"The first is {first[:40]!r}"
+        )
+    return values
 
 
 def scalars(column: pa.ChunkedArray) -> NDArray[Any]:
@@ -97,10 +102,7 @@ def keys(column: pa.ChunkedArray, name: str) -> NDArray[Any]:
     if not is_scalar(column.type):
         msg = f"column {name!r} holds {column.type}; a key is one number or text a row. Pass --id with another column"
         raise DataError(msg)
-    absent = np.asarray(column.is_null(nan_is_null=True))
-    if absent.any():
-        msg = f"{int(absent.sum()):,} values of {name!r} are absent ({first_rows(absent)}): a key must be there"
-        raise DataError(msg)
+    require(f"key {name!r}", ~np.asarray(column.is_null(nan_is_null=True)), "must be there")
     return scalars(column)
 
 
@@ -168,16 +170,15 @@ def _parsed(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
             rows.append(None)
             continue
         if "..." in text:
-            msg = (
-                f"column {name!r}, row {number}: '...' stands for values that were lost when it was written."
-                " Write Parquet instead"
-            )
-            raise DataError(msg)
+            remedy = "'...' stands for values that were lost when it was written; write Parquet instead."
+            raise ValuesError(f"column {name!r}", "must hold whole lists", [number], len(column), remedy)
         try:
             rows.append(_values(text))
         except ValueError as error:
-            msg = f"column {name!r}, row {number}: {text[:40]!r} is not a list of numbers"
-            raise DataError(msg) from error
+            remedy = f"It reads {text[:40]!r}"
+            raise ValuesError(
+                f"column {name!r}", "must hold lists of numbers", [number], len(column), remedy
+            ) from error
     return np.asarray(vectors(pa.chunked_array([pa.array(rows, pa.list_(pa.float64()))]), name))
 
 

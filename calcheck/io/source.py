@@ -5,14 +5,21 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from calcheck.errors import DataError, FileError, ValuesError
 from calcheck.io.build import arrays_of, columns_read, predictive_of
 from calcheck.io.column_options import ColumnOptions
-from calcheck.io.columns import Roles, find_roles, missing_predictions, missing_target, unclear_spreads
+from calcheck.io.columns import (
+    Roles,
+    find_input_roles,
+    find_roles,
+    missing_predictions,
+    missing_target,
+    unclear_spreads,
+)
 from calcheck.io.embeddings import keys, scalars
 from calcheck.io.external import ExternalEmbedding, names_a_file, require_unique, split_column
 from calcheck.io.tables import Table, open_table, read_batches
@@ -28,6 +35,8 @@ if TYPE_CHECKING:
     from calcheck.io.build import Arrays
     from calcheck.io.files import File
 
+Wanted = Literal["all", "any", "inputs"]
+
 
 @dataclass
 class FileSource(Source):
@@ -39,8 +48,9 @@ class FileSource(Source):
         Where they are.
     said : ColumnOptions
         What the user says about the columns.
-    labelled : bool
-        Whether targets and predictions are needed; inputs alone will do otherwise.
+    wanted : str
+        ``"all"``: targets and predictions must be there; ``"any"``: whatever is there; ``"inputs"``: inputs and keys,
+        nothing else is looked at.
     narrow : bool
         Whether the row's other columns of one value are read too, to be shown beside results.
 
@@ -52,7 +62,7 @@ class FileSource(Source):
 
     file: File
     said: ColumnOptions = field(default_factory=ColumnOptions)
-    labelled: bool = True
+    wanted: Wanted = "all"
     narrow: bool = False
     dropped: int = field(default=0, init=False)
     raised: int = field(default=0, init=False)
@@ -72,8 +82,12 @@ class FileSource(Source):
         """The roles of its columns."""
         with self._named():
             schema = self.table.schema
-            roles = find_roles(schema, self.said, external=self._external_name is not None)
-            for problem in self._missing(roles) if self.labelled else ():
+            external = self._external_name is not None
+            if self.wanted == "inputs":
+                return find_input_roles(schema, self.said, external=external)
+            roles = find_roles(schema, self.said, external=external)
+            problem = next(self._missing(roles), None) if self.wanted == "all" else None
+            if problem:
                 raise DataError(problem)
             return roles
 
@@ -107,19 +121,24 @@ class FileSource(Source):
 
     def described(self) -> Input:
         rows = self.predictions()
-        files = [InputFile(path=self.file.name, sha256=self.file.sha256(), rows=len(rows) + self.dropped)]
+        role: Literal["predictions", "at"] = "at" if self.wanted == "inputs" else "predictions"
+        files = [self._file(role, self.file, len(rows) + self.dropped)]
         columns = self.roles.described()
         if self._external is not None:
-            file = self._external.file
-            files.append(InputFile(path=file.name, sha256=file.sha256(), rows=len(self._external.values)))
+            files.append(self._file("embedding", self._external.file, len(self._external.values)))
             columns["x"] = str(self._external_name)
         return Input(
             files=tuple(files),
             n=len(rows),
             dropped=self.dropped,
-            predictive=None if rows.predictive is None else rows.predictive.family,
+            predictive=None if rows.predictive is None else rows.predictive.called,
             columns=columns,
+            options=tuple(self.explicit()),
         )
+
+    @staticmethod
+    def _file(role: Literal["predictions", "embedding", "at"], file: File, rows: int) -> InputFile:
+        return InputFile(role=role, path=file.name, sha256=file.sha256(), rows=rows)
 
     def reads(self) -> tuple[str, ...]:
         """Name the files that are read."""
@@ -136,7 +155,7 @@ class FileSource(Source):
         with self._named():
             rows = super().predictions()
             if rows.id is not None:
-                require_unique(rows.id, self.roles.id or "id")
+                require_unique(rows.id, rows.id_name, rows.places())
             return rows
 
     @property
@@ -151,9 +170,12 @@ class FileSource(Source):
     def _batch(self, table: pa.Table, start: int) -> Predictions | None:
         """Turn a batch of rows into predictions; None if all of them are left out."""
         roles = self.roles
-        arrays = arrays_of(table, roles)
-        id_ = keys(table[roles.id], roles.id) if roles.id else None
         places = np.arange(start, start + len(table))
+        try:
+            arrays = arrays_of(table, roles)
+            id_ = keys(table[roles.id], roles.id) if roles.id else None
+        except ValuesError as error:
+            raise DataError(error.told(error.name, places.tolist())) from error
         if self._external is not None:
             arrays["x"] = self._external.rows(id_, start, len(table))
         columns = {name: scalars(table[name]) for name in roles.narrow} if self.narrow else {}
@@ -179,9 +201,7 @@ class FileSource(Source):
                 columns=columns,
             )
         except ValuesError as error:
-            column = roles.described().get(error.name, error.name)
-            called = error.name if column == error.name else f"{error.name} (column {column})"
-            raise DataError(error.told(called, places.tolist())) from error
+            raise DataError(error.told(self._called(error.name), places.tolist())) from error
 
     def explicit(self) -> list[str]:
         """Spell the options that say the same as what was found."""
@@ -192,6 +212,20 @@ class FileSource(Source):
         told += ["--min-std", f"{said.min_std:g}"] if said.min_std is not None else []
         told += ["--nan-policy", said.nan_policy] if said.nan_policy != "raise" else []
         return told
+
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        with self._named():
+            try:
+                yield
+            except ValuesError as error:
+                places = self.predictions().places().tolist()
+                raise DataError(error.told(self._called(error.name), places)) from error
+
+    def _called(self, role: str) -> str:
+        """Name a role with its column."""
+        column = self.roles.described().get(role, role)
+        return role if column == role else f"{role} (column {column})"
 
     @contextmanager
     def _named(self) -> Iterator[None]:

@@ -72,11 +72,11 @@ def distances(
     done: list[Regression] = []
     values, sizes = [], []
 
-    def regressed(outputs: NDArray[np.float64], penalty: float) -> Iterator[NDArray[np.float64]]:
+    def regressed(outputs: NDArray[np.float64], penalty: float, trials: int = 1) -> Iterator[NDArray[np.float64]]:
         """Yield the regression of outputs (n, c) at the points, (b, c), block by block."""
         regression = ridge.solve(outputs, penalty, measure_dof=not done)
         done.append(regression)
-        sizes.append(float(np.sqrt(np.mean(np.sum(outputs**2, axis=1)))))
+        sizes.append(float(np.sqrt(np.sum(outputs**2) / (len(outputs) * trials))))
         if points is None:
             return iter([ridge.fitted(outputs, regression.coefficients, penalty)])
         return ridge.predict(points, regression.coefficients)
@@ -86,7 +86,7 @@ def distances(
     for group in _groups(predicted, max(1, MOST_COLUMNS // observed.shape[1])):
         outputs = np.concatenate(group if apart else [observed - trial for trial in group], axis=1)
         blocks, start = [], 0
-        for block in regressed(outputs, lambda_model):
+        for block in regressed(outputs, lambda_model, len(group)):
             trials = block.reshape(len(block), len(group), -1)  # (b, trials, r)
             if base is not None:
                 trials = base[start : start + len(block), None] - trials

@@ -27,8 +27,6 @@ class Gram:
         k.
     x : (n, d)
         Inputs.
-    itemsize : int
-        Bytes of one number.
     memory : int
         Bytes that the strips may take; if they do not fit they are made again at every use.
     strip_rows : int, optional
@@ -42,7 +40,6 @@ class Gram:
         kernel: Kernel,
         x: Array,
         *,
-        itemsize: int,
         memory: int,
         progress: Progress,
         strip_rows: int | None = None,
@@ -50,9 +47,10 @@ class Gram:
         self.kernel = kernel
         self.x = x
         self.n = len(x)
-        self.strip_rows = min(self.n, strip_rows or max(32, STRIP_BYTES // (self.n * itemsize)))
-        self.kept = self.n * (self.n + self.strip_rows) // 2 * itemsize <= memory
+        self.strip_rows = min(self.n, strip_rows or max(32, STRIP_BYTES // (self.n * x.itemsize)))
+        self.kept = self.n * (self.n + self.strip_rows) // 2 * x.itemsize <= memory
         self._progress = progress
+        self._passed = False
         self._strips: list[Array] = []
 
     def strips(self) -> Iterator[tuple[slice, Array]]:
@@ -65,8 +63,10 @@ class Gram:
             strip = self.kernel.gram(self.x[rows], self.x[start:])
             if self.kept:
                 self._strips.append(strip)
+            if not self._passed:
                 self._progress("kernel", 1 - (1 - rows.stop / self.n) ** 2)
             yield rows, strip
+        self._passed = True
 
     def __matmul__(self, b: Array) -> Array:
         """Return K b for (n, c) columns, (n, c)."""

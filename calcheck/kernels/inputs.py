@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from calcheck.errors import DataError, OptionError
-from calcheck.predictive.checks import first_rows
+from calcheck.predictive.checks import require
 
 if TYPE_CHECKING:
     from numpy.random import Generator
     from numpy.typing import NDArray
 
-Normalization = Literal["none", "l2", "standardize"]
-Bandwidth = Literal["1/d", "median", "variance"]
-KernelName = Literal["rbf", "laplace", "polynomial"]
+    from calcheck.kernels.choices import Bandwidth, KernelName, Normalization
 
 MEDIAN_ROWS = 2000  # rows whose pairwise distances the median is taken over: two million pairs
 
@@ -60,12 +58,8 @@ class Scaling:
         # the largest first, so that squares neither overflow nor vanish
         peak = np.maximum(scaled.max(axis=1), -scaled.min(axis=1))[:, None]
         if not peak.all():
-            zeros = (peak == 0)[:, 0]
-            msg = (
-                f"{int(zeros.sum()):,} embeddings are all zeros ({first_rows(zeros)}) and have no direction."
-                " Pass --normalize none or standardize"
-            )
-            raise DataError(msg)
+            remedy = "All zeros have none. Pass --normalize none or standardize."
+            require("x", peak[:, 0] != 0, "must have a direction", remedy)
         scaled /= peak
         scaled /= np.sqrt(np.einsum("ij,ij->i", scaled, scaled))[:, None]
         return scaled

@@ -32,10 +32,6 @@ class Kernel(ABC):
     def gram(self, a: Array, b: Array) -> Array:
         """Return k(a_i, b_j) for (p, d) and (q, d) inputs, (p, q)."""
 
-    @abstractmethod
-    def largest(self, x: Array) -> float:
-        """Return max k(x_i, x_i)."""
-
 
 @dataclass(frozen=True)
 class Rbf(Kernel):
@@ -55,9 +51,6 @@ class Rbf(Kernel):
             part += squares_b
         return _exponential(block, -self.gamma)
 
-    def largest(self, x: Array) -> float:  # noqa: ARG002 - the same at every x
-        return 1.0
-
 
 @dataclass(frozen=True)
 class Laplace(Kernel):
@@ -67,9 +60,6 @@ class Laplace(Kernel):
 
     def gram(self, a: Array, b: Array) -> Array:
         return _exponential(_summed_differences(a, b, squared=False), -self.gamma)
-
-    def largest(self, x: Array) -> float:  # noqa: ARG002 - the same at every x
-        return 1.0
 
 
 @dataclass(frozen=True)
@@ -88,11 +78,6 @@ class Polynomial(Kernel):
             part += self.coef0
             _raise(part, self.degree)
         return block
-
-    def largest(self, x: Array) -> float:
-        xp = namespace(x)
-        base = self.gamma * float(xp.max(xp.sum(x * x, axis=1))) + self.coef0
-        return float(base**self.degree)
 
 
 KERNELS: dict[str, Callable[..., Kernel]] = {"rbf": Rbf, "laplace": Laplace, "polynomial": Polynomial}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from calcheck.errors import NumericalError, OptionError
-from calcheck.execution.run import GIB
+from calcheck.execution.run import GIB, Stream
 from calcheck.kernels.gram import Gram
 from calcheck.kernels.solvers import Cholesky, Solution, conjugate_gradients
 
@@ -20,17 +20,14 @@ if TYPE_CHECKING:
 
     from calcheck.execution.backend import Array
     from calcheck.execution.run import Run
+    from calcheck.kernels.choices import Solver
     from calcheck.kernels.kernels import Kernel
-
-Solver = Literal["auto", "cholesky", "cg"]
 
 CHECKED_ROWS = 256  # rows on which the residual is measured
 USELESS = 1e-2  # residual above which there is no solution to speak of
 CHOLESKY_ROWS = 2048  # up to which a factorisation takes under half a second, and dof is exact
 TOLERANCES = {"float64": 1e-11, "float32": 1e-6}
-PROBE_SHARE = 0.01
-CHECK_STREAM = (6,)  # of random numbers, see Run.rng
-DOF_STREAM = (1,)  # of random numbers, see Run.rng
+PROBE_SHARE = 0.01  # size of dof's directions beside the outputs, in the same system
 PROBES = 12  # pairs of random directions for dof: its standard error is a few per cent at most
 
 
@@ -120,7 +117,6 @@ class KernelRidge:
         self.gram = Gram(
             kernel,
             self.x,
-            itemsize=self.backend.itemsize,
             memory=run.memory if solver == "cg" else 0,  # the factor is the one n x n matrix
             progress=run.progress,
             strip_rows=strip_rows,
@@ -179,7 +175,7 @@ class KernelRidge:
         """Factorise K + s I, or take the factor from the last time."""
         if self._last is None or self._last[0] != shift:
             self._last = None  # before the next one is made: one n x n matrix at a time
-            self._last = (shift, Cholesky(self.gram, shift))
+            self._last = (shift, Cholesky(self.gram, shift, self.run.progress))
         return self._last[1]
 
     def _iterate(self, rhs: Array, ridge: float) -> Solution:
@@ -195,7 +191,7 @@ class KernelRidge:
         """Measure |R - (K + n lambda I) B| / |R| on some rows chosen at random: all of them where they are few."""
         chosen = np.arange(self.n)
         if self.n > CHECKED_ROWS:
-            chosen = np.sort(self.run.rng(*CHECK_STREAM).choice(self.n, CHECKED_ROWS, replace=False))
+            chosen = np.sort(self.run.rng(Stream.RESIDUAL).choice(self.n, CHECKED_ROWS, replace=False))
         rows = self.backend.indices(chosen)
         found = self.kernel.gram(self.x[rows], self.x) @ coefficients + self.n * ridge * coefficients[rows]
         norm = self.backend.xp.linalg.matrix_norm
@@ -209,7 +205,7 @@ class KernelRidge:
         their complement (Hutch++: Meyer, Musco, Musco, Woodruff 2021).
         """
         xp = self.backend.xp
-        rng = self.run.rng(*DOF_STREAM)
+        rng = self.run.rng(Stream.DOF)
         signs = rng.choice([-1.0, 1.0], (self.n, 2 * min(PROBES, self.n)))
         sketch, probes = (self.backend.asarray(half) for half in np.split(signs, 2, axis=1))
         main, _ = xp.linalg.qr(self.gram @ sketch)  # (n, p)
@@ -234,5 +230,6 @@ class KernelRidge:
         """Yield F at other normalised inputs, (b, c), block by block in order."""
         points = self.backend.asarray(x)
         for start in range(0, len(points), self.gram.strip_rows):
+            self.run.progress("evaluate", start / len(points))
             values = self.kernel.gram(points[start : start + self.gram.strip_rows], self.x)
             yield self.backend.to_numpy(values @ coefficients)

@@ -45,6 +45,8 @@ class Cholesky:
         K; its full matrix becomes the factor, so there is one n x n matrix at a time.
     shift : float
         s > 0.
+    progress : callable
+        Is told when the factorisation begins and ends.
 
     Raises
     ------
@@ -52,8 +54,9 @@ class Cholesky:
         K + s I is not positive definite in this precision.
     """
 
-    def __init__(self, gram: Gram, shift: float) -> None:
+    def __init__(self, gram: Gram, shift: float, progress: Progress) -> None:
         matrix = gram.dense()
+        progress("factorise", 0.0)
         diagonal = namespace(matrix).arange(gram.n)
         matrix[diagonal, diagonal] += shift
         try:
@@ -64,6 +67,7 @@ class Cholesky:
                 " Pass a larger --lambda, --normalize l2, or --precision float64"
             )
             raise NumericalError(msg) from error
+        progress("factorise", 1.0)
 
     def solve(self, rhs: Array) -> Solution:
         """Solve for (n, c) right-hand sides."""

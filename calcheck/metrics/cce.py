@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from calcheck.errors import DataError, NumericalError, OptionError
+from calcheck.execution.run import Stream
+from calcheck.kernels.choices import Bandwidth, KernelName, Normalization, Solver  # noqa: TC001 - types of fields
 from calcheck.metric import Metric, Need, Rows, Sided
 from calcheck.options import option, require_positive_option
 
@@ -32,8 +34,6 @@ ACCURATE = {"float64": 1e-7, "float32": 1e-4}  # share of the value that roundin
 
 ROUNDING = 1e-14  # a residual below it is rounding of the check itself, and differs between processors
 
-DRAWS_STREAM, POOL_STREAM, MEDIAN_STREAM = 2, 3, 4  # of random numbers, see Run.rng
-
 
 @dataclass(frozen=True, eq=False)
 class CceSettings:
@@ -47,8 +47,6 @@ class CceSettings:
         k_X on normalised inputs.
     features : OutputFeatures
         psi with k_Y(u, v) = psi(u) . psi(v).
-    observed : (n, r)
-        psi of the targets.
     predictive : Predictive
         The distributions that the features represent.
     described : dict
@@ -58,7 +56,6 @@ class CceSettings:
     scaling: Scaling
     kernel: Kernel
     features: OutputFeatures
-    observed: NDArray[np.float64]
     predictive: Predictive
     described: dict[str, Any]
 
@@ -95,8 +92,8 @@ class Cce(Metric[CceSettings, "KernelRidge"]):
 
     Value
     -----
-    Dimensionless, >= 0, smaller is better: 0 to about sqrt(2). Positive for a perfect model
-    too, by the noise of n rows.
+    Dimensionless, >= 0, smaller is better; distributions that share nothing are about sqrt(2) apart, and at inputs far
+    from all others the polynomial kernel may overshoot that. Positive for a perfect model too, by the noise of n rows.
     Squared, it is a V-statistic: biased upwards by the rows' own noise and downwards by the regulariser.
 
     Raises
@@ -129,27 +126,27 @@ class Cce(Metric[CceSettings, "KernelRidge"]):
     needs: ClassVar[tuple[Need, ...]] = ("y", "predictive", "x")
     sided: ClassVar[Sided] = "upper"
     source: ClassVar[str] = "Young et al., Eq. 2-3 (arXiv 2405.12412)"
-    reading: ClassVar[str] = "0 is a perfect match, about 1.4 the most; a perfect model's falls to 0 with more rows."
+    reading: ClassVar[str] = "0 is a perfect match; distributions that share nothing are about 1.4 apart."
     no_interval: ClassVar[str] = "the rows share one noisy fit, so resampling them gives no honest interval"
     engine: ClassVar[bool] = True
 
-    kernel_x: Literal["rbf", "laplace", "polynomial"] | None = option(
+    kernel_x: KernelName | None = option(
         None, "Kernel on inputs. Default: polynomial, or rbf where inputs are one number."
     )
-    gamma_x: float | Literal["1/d", "median", "variance"] | None = option(
+    gamma_x: float | Bandwidth | None = option(
         None,
         "Scale of that kernel: a number, 1/d, or from the inputs 1/median distance or 1/(2 variance). "
         "Default: 1 for embeddings, 1/d for standardised inputs, median for rbf and laplace, variance for one number.",
     )
     degree: int = option(3, "Degree of the polynomial kernel (gamma x.x' + coef0)^degree.")
     coef0: float = option(1.0, "Constant of the polynomial kernel.")
-    normalize: Literal["none", "l2", "standardize"] | None = option(
+    normalize: Normalization | None = option(
         None,
         "Rows to norm 1 (l2), or columns to mean 0 and variance 1 (standardize). "
-        "Default: l2 for embeddings, standardize for --inputs, none for one number.",
+        "Default: l2 for embeddings, standardize for --inputs; none for one number and a kernel of differences.",
     )
     gamma_y: float | None = option(
-        None, "Scale of the kernel exp(-gamma (y - y')^2) on targets. Default: 1/(2 variance of y)."
+        None, "Scale of the kernel exp(-gamma (y - y')^2) on targets. Default: 1/(2 t variance), t target columns."
     )
     lambda_: float = option(0.1, "Regulariser of the data's embedding: K + n lambda I.")
     lambda_model: float | None = option(None, "Regulariser of the model's embedding. Default: lambda.")
@@ -159,7 +156,7 @@ class Cce(Metric[CceSettings, "KernelRidge"]):
         "Default: exact for parameters, all for samples.",
     )
     trials: int = option(1, "Repeat with fresh draws, and report mean and standard deviation.")
-    solver: Literal["auto", "cholesky", "cg"] = option(
+    solver: Solver = option(
         "auto", "Cholesky, or block conjugate gradients; auto takes Cholesky for at most 2,048 rows."
     )
 
@@ -180,6 +177,7 @@ class Cce(Metric[CceSettings, "KernelRidge"]):
             raise OptionError(msg)
 
     def prepare(self, source: Source, run: Run) -> CceSettings:
+        from calcheck.kernels.features import output_features
         from calcheck.kernels.inputs import bandwidth, fit_scaling
         from calcheck.kernels.kernels import KERNELS
 
@@ -190,7 +188,7 @@ class Cce(Metric[CceSettings, "KernelRidge"]):
             raise DataError(msg)
         kernel_x, normalize, gamma_choice = self._input_kernel(rows)
         scaling = fit_scaling(x, normalize, kernel_x)
-        gamma_x = bandwidth(gamma_choice, x, scaling, kernel_x, run.rng(MEDIAN_STREAM))
+        gamma_x = bandwidth(gamma_choice, x, scaling, kernel_x, run.rng(Stream.MEDIAN))
         shape = {"degree": self.degree, "coef0": self.coef0} if kernel_x == "polynomial" else {}
         gamma_y = self._target_bandwidths(y)
         described = {
@@ -203,8 +201,8 @@ class Cce(Metric[CceSettings, "KernelRidge"]):
             },
         }
         kernel = KERNELS[kernel_x](gamma=gamma_x, **shape)
-        features, observed = _features(y, predictive, gamma_y, run)
-        return CceSettings(scaling, kernel, features, observed, predictive, described)
+        features = output_features(y, predictive, gamma_y, run.rng(Stream.FEATURES))
+        return CceSettings(scaling, kernel, features, predictive, described)
 
     def fit(self, settings: CceSettings, source: Source, run: Run) -> KernelRidge:
         from calcheck.kernels.ridge import KernelRidge
@@ -216,7 +214,7 @@ class Cce(Metric[CceSettings, "KernelRidge"]):
         self,
         settings: CceSettings,
         state: KernelRidge,
-        source: Source,  # noqa: ARG002 - the settings hold what is needed of it
+        source: Source,
         at: Source | None,
         run: Run,
     ) -> Rows:
@@ -224,15 +222,17 @@ class Cce(Metric[CceSettings, "KernelRidge"]):
 
         from calcheck.kernels.embedding import distances
 
+        y, _, _ = _needed(source.predictions())
         features = settings.features
-        bounds = _Bounds(features, settings.observed)
+        observed = features.of_points(y)
+        bounds = _Bounds(features, observed)
         found = distances(
             state,
-            settings.observed,
+            observed,
             map(bounds.embedded, self._trials(settings.predictive, run)),
             lambda_=self.lambda_,
             lambda_model=self.lambda_model or self.lambda_,
-            points=None if at is None else settings.scaling(_inputs(at.predictions())),
+            points=None if at is None else _points(at, settings.scaling),
         )
         cce = found.values.mean(axis=0)
         if not np.isfinite(cce).all():
@@ -261,17 +261,13 @@ class Cce(Metric[CceSettings, "KernelRidge"]):
     def value(self, means: dict[str, float], n: int) -> float:  # noqa: ARG002 - a plain mean
         return means["cce"]
 
-    def _input_kernel(
-        self, rows: Predictions
-    ) -> tuple[
-        Literal["rbf", "laplace", "polynomial"],
-        Literal["none", "l2", "standardize"],
-        float | Literal["1/d", "median", "variance"],
-    ]:
+    def _input_kernel(self, rows: Predictions) -> tuple[KernelName, Normalization, float | Bandwidth]:
         """Fill in the choices that were left open: kernel, normalisation, gamma."""
         single = _inputs(rows).shape[1] == 1
         kernel = self.kernel_x or ("rbf" if single else "polynomial")
-        normalize = self.normalize or ("none" if single else "l2" if rows.embedded else "standardize")
+        of_several: Normalization = "l2" if rows.embedded else "standardize"
+        of_one: Normalization = "standardize" if kernel == "polynomial" else "none"  # others are scaled by their gamma
+        normalize = self.normalize or (of_one if single else of_several)
         if self.gamma_x is not None:
             return kernel, normalize, self.gamma_x
         if kernel == "polynomial":
@@ -324,7 +320,7 @@ class Cce(Metric[CceSettings, "KernelRidge"]):
             return
         for trial in range(self.trials):
             try:
-                draws = predictive.sample(run.rng(DRAWS_STREAM, trial), size)
+                draws = predictive.sample(run.rng(Stream.DRAWS, trial), size)
             except (ValueError, OverflowError, MemoryError) as error:
                 msg = f"{size:,} draws a row from {predictive.family} distributions cannot be made ({error})"
                 raise DataError(msg) from error
@@ -349,28 +345,10 @@ def _needed(
     return rows.y.reshape(len(rows), -1), rows.predictive, _inputs(rows)
 
 
-def _features(
-    y: NDArray[np.float64], predictive: Predictive, gamma_y: NDArray[np.float64], run: Run
-) -> tuple[OutputFeatures, NDArray[np.float64]]:
-    """Choose output features, and return them with those of the targets, (n, r).
-
-    Raises
-    ------
-    DataError
-        They cannot represent the targets.
-    """
-    from calcheck.kernels.features import left_out, output_features
-
-    features = output_features(y, predictive, gamma_y, run.rng(POOL_STREAM))
-    observed = features.of_points(y)
-    missed = left_out(observed)
-    if missed > TOO_MUCH_LEFT_OUT:
-        msg = (
-            f"--gamma-y {gamma_y.max():.3g} is too narrow for these targets: {features.rank:,} features leave out"
-            f" {missed:.1%} of a target's squared norm. Pass a smaller --gamma-y"
-        )
-        raise DataError(msg)
-    return features, observed
+def _points(at: Source, scaling: Scaling) -> NDArray[np.float64]:
+    """Return the normalised inputs of another source, (m, d); a problem with them is told with its name."""
+    with at.named():
+        return scaling(_inputs(at.predictions()))
 
 
 class _Bounds:
@@ -385,10 +363,23 @@ class _Bounds:
     """
 
     def __init__(self, features: OutputFeatures, observed: NDArray[np.float64]) -> None:
+        """Measure what the features (n, r) of the targets leave out.
+
+        Raises
+        ------
+        DataError
+            They cannot represent the targets.
+        """
         from calcheck.kernels.features import left_out
 
         self._features = features
         self.points = left_out(observed)
+        if self.points > TOO_MUCH_LEFT_OUT:
+            msg = (
+                f"--gamma-y {features.pivots.gamma.max():.3g} is too narrow for these targets: {features.rank:,}"
+                f" features leave out {self.points:.1%} of a target's squared norm. Pass a smaller --gamma-y"
+            )
+            raise DataError(msg)
         self.rows = 0.0
 
     def embedded(self, predictive: Predictive) -> NDArray[np.float64]:

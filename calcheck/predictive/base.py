@@ -62,6 +62,11 @@ class Predictive(ABC):
         """How many target columns one distribution is about."""
         return 1
 
+    @property
+    def called(self) -> str:
+        """What reports call the family."""
+        return self.family
+
     def take(self, rows: NDArray[np.intp] | slice) -> Self:
         """Select rows, in the order given."""
         taken = {field.name: getattr(self, field.name)[rows] for field in fields(self)}

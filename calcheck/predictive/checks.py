@@ -6,17 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.errors import SHOWN, DataError, ValuesError
+from calcheck.errors import DataError, ValuesError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-
-def first_rows(bad: NDArray[np.bool_]) -> str:
-    """Name the first offending rows: ``"rows 3, 8, 9, …"`` (counted from 0)."""
-    rows = np.flatnonzero(bad)
-    shown = ", ".join(str(row) for row in rows[:SHOWN])
-    return f"row{'s' if len(rows) > 1 else ''} {shown}{', …' if len(rows) > SHOWN else ''}"
 
 
 def concatenated(parts: list[NDArray[Any]], name: str) -> NDArray[Any]:

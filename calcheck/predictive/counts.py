@@ -63,9 +63,8 @@ class Counts(Predictive):
         while (short := self.rate(centre + step) < TAIL_RATE).any():
             step[short] *= 2
             if step.max() > LARGEST_SUPPORT:
-                row = int(np.argmax(step))
                 msg = (
-                    f"the {self.family} distribution of row {row} (mean {centre[row]:.4g}) spreads over more than"
+                    f"a {self.family} distribution with mean {centre[np.argmax(step)]:.4g} spreads over more than"
                     f" {LARGEST_SUPPORT:,} values. Describe it as a Gaussian (--mean, --std) instead"
                 )
                 raise DataError(msg)

@@ -39,7 +39,7 @@ class Gaussian(Predictive):
     def __post_init__(self) -> None:
         self.require_equal_lengths()
         require_finite("mean", self.loc)
-        require_positive("std", self.scale, "Pass --min-std X to raise them to X.")
+        require_positive("std", self.scale)
 
     def mean(self) -> NDArray[np.float64]:
         return self.loc

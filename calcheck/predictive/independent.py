@@ -41,6 +41,10 @@ class Independent(Predictive):
     def targets(self) -> int:
         return len(self.marginals)
 
+    @property
+    def called(self) -> str:
+        return ", ".join(dict.fromkeys(marginal.called for marginal in self.marginals))
+
     def take(self, rows: NDArray[np.intp] | slice) -> Self:
         return replace(self, marginals=tuple(marginal.take(rows) for marginal in self.marginals))
 

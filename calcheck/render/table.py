@@ -18,7 +18,8 @@ ABSENT = "–"
 LISTS = ("worst", "best")
 COLORS = {"pass": "green", "fail": "bold red", "undecided": "yellow", "none": "dim"}
 LINE = 78  # what listed rows may take of a line
-WIDEST = 18  # cell of a listed row
+NEGLIGIBLE = 1e-4  # share of a value below which its error is not worth a place
+WIDEST = 20  # cell of a listed row
 
 
 def to_table(report: Report) -> str:
@@ -99,7 +100,8 @@ def _details(result: Result) -> Table:
         if name in LISTS or name.endswith("_error"):
             continue
         told = _told(value)
-        if error := result.details.get(f"{name}_error"):
+        error = result.details.get(f"{name}_error")
+        if error and error > NEGLIGIBLE * abs(value):
             told += f" ± {number(error)}"
         grid.add_row(name, words(told))
     return grid

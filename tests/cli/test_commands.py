@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from numpy.testing import assert_allclose
 
-from calcheck import __version__
+from calcheck import __version__, evaluate, read
 from calcheck.metrics import METRICS
 from calcheck.options import options_of
 from calcheck.render.schema import report_schema
@@ -25,7 +25,7 @@ def test_a_table_is_printed(calcheck, preds):
     assert found.err == ""
     assert found.out.startswith(f"{preds}\n40 rows · predictions: gaussian\n\n")
     assert "\x1b" not in found.out
-    assert max(map(len, found.out.splitlines())) <= 80
+    assert max(map(len, found.out.splitlines()[1:])) <= 80  # the first line is the path
     for topic in ("quantiles", "dof", "inputs", "targets", "model", "solver"):
         assert f"\n{topic} " in found.out
 
@@ -74,6 +74,10 @@ def test_pointwise_output_has_id_value_and_narrow_columns(calcheck, preds, tmp_p
     assert rows["id"].to_pylist() == list(range(100, 140))
     assert rows["topic"].to_pylist()[:2] == ["news", "prose"]
     assert_allclose(np.mean(rows["cce"].to_numpy()), report["results"][0]["value"])
+    source = read(preds)
+    found = {}
+    evaluate(source, [METRICS["cce"]()], sink=lambda *handed: found.update(handed[-1].columns))
+    assert_allclose(rows["cce"].to_numpy(), found["cce"], rtol=1e-12)
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
@@ -83,7 +87,10 @@ def test_inputs_of_another_file_need_no_targets(calcheck, preds, tmp_path):
     report = json.loads(calcheck("cce", preds, "--at", at, "--pointwise", out, "--format", "json").out)
     assert report["results"][0]["details"]["rows"] == 9
     assert [file["rows"] for file in report["input"]["files"]] == [40, 9]
-    assert pq.read_table(out).column_names == ["id", "cce"]
+    rows = pq.read_table(out)
+    assert rows.column_names == ["id", "cce"]
+    assert rows["id"].to_pylist() == list(range(100, 109))
+    assert [file["role"] for file in report["input"]["files"]] == ["predictions", "at"]
     np.save(tmp_path / "at.npy", columns(9, seed=5)["embedding"])
     again = json.loads(calcheck("cce", preds, "--at", tmp_path / "at.npy", "--format", "json").out)
     assert_allclose(again["results"][0]["value"], report["results"][0]["value"])
@@ -102,12 +109,13 @@ def test_worst_rows_are_shown_with_their_columns(calcheck, preds):
 def test_a_report_is_written_only_when_all_went_well(calcheck, preds, tmp_path):
     out = tmp_path / "report.json"
     out.write_text("yesterday's")
+    mode = out.stat().st_mode
     refused = calcheck("cce", preds, "--format", "json", "-o", out, "--gamma-x", "median").refused()
     assert "does not fit the polynomial kernel" in refused
     assert out.read_text() == "yesterday's"
     assert calcheck("cce", preds, "--format", "json", "-o", out).out == ""
     assert json.loads(out.read_text())["results"][0]["metric"] == "cce"
-    assert oct(out.stat().st_mode)[-3:] == "644"
+    assert out.stat().st_mode == mode
 
 
 @pytest.mark.parametrize(
@@ -199,8 +207,13 @@ def test_the_version_is_printed(process):
 
 def test_help_loads_no_heavy_module():
     heavy = ("numpy", "scipy", "array_api_compat", "pandas", "pyarrow", "torch", "dask")
-    code = f"import sys; from calcheck.cli import app; print([m for m in {heavy} if m in sys.modules])"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+    for command in (["--help"], ["--version"], ["cce", "--help"]):
+        code = (
+            f"import sys; sys.argv = ['calcheck', *{command}]; from calcheck.cli.app import run; run();"
+            f"print([module for module in {heavy} if module in sys.modules])"
+        )
+        ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert ended.stdout.endswith("[]\n")
 
 
 def test_standard_input_is_read(process, preds):
@@ -382,15 +395,9 @@ def test_damaged_and_foreign_files_get_one_line(calcheck, tmp_path):
         ("semi.csv", b"y;mean;std\n1;2;3\n", "separated by ';'"),
         ("tabs.csv", b"y\tmean\tstd\n1\t2\t3\n", "--input-format tsv"),
         ("nothing.csv", b"y,mean,std,emb_0", "there are no rows"),
-        ("latin.csv", "y,mean,std,emb_0,né\n1,2,3,4,é\n2,2,2,2,2\n".encode("latin-1"), ""),
     ):
         (tmp_path / name).write_bytes(content)
-        ended = calcheck("cce", tmp_path / name)
-        if message:
-            assert message in ended.refused()
-        else:
-            assert ended.code in (0, 2)
-            assert "Traceback" not in ended.err
+        assert message in calcheck("cce", tmp_path / name).refused()
 
 
 def test_files_through_a_pipe_are_read(preds):
@@ -431,3 +438,81 @@ def test_the_program_without_arguments_is_help(calcheck):
 
 def test_unknown_commands_are_told_which_there_are(calcheck):
     assert "There are: cce, inspect" in calcheck("evaluate").refused()
+
+
+def test_options_reach_the_computation(calcheck, preds):
+    def said(*arguments):
+        return json.loads(calcheck("cce", preds, "--format", "json", *arguments).out)
+
+    report = said("--precision", "float32", "--memory", "1MB", "--device", "cpu", "--solver", "cg", "--subsample", 30)
+    settings, solver = report["settings"], report["results"][0]["details"]["solver"]
+    assert (settings["precision"], settings["memory"], settings["device"]) == ("float32", 1_000_000, "cpu")
+    assert (settings["subsample"], report["input"]["n"]) == (30, 30)
+    assert (solver["name"], solver["precision"], solver["device"]) == ("cg", "float32", "cpu")
+    assert {"numpy", "scipy", "pyarrow", "torch"} == set(settings["versions"])
+    details = said("--kernel-x", "laplace", "--normalize", "standardize", "--gamma-y", 0.5, "--best", 2)["results"][0][
+        "details"
+    ]
+    assert (details["inputs"]["kernel"], details["inputs"]["normalize"]) == ("laplace", "standardize")
+    assert details["targets"]["gamma"] == 0.5
+    assert details["best"][0]["cce"] == details["quantiles"]["min"]
+
+
+def test_the_report_says_how_the_file_was_read(calcheck, tmp_path):
+    parts = {"y": np.arange(6), "total_count": np.full(6, 3.0), "probs": np.full(6, 0.5), "x": np.arange(6.0)}
+    path = write(tmp_path / "counts.csv", parts)
+    read_as = json.loads(calcheck("cce", path, "--dist", "nbinom", "--inputs", "x", "--format", "json").out)["input"]
+    assert "nbinom:torch" in read_as["options"]
+    assert read_as["options"][-2:] == ["--inputs", "x"]
+
+
+def test_problems_at_other_inputs_are_told_with_their_file(calcheck, preds, tmp_path):
+    zeros = write(tmp_path / "zeros.parquet", {"embedding": np.zeros((4, 3), np.float32)})
+    assert calcheck("cce", preds, "--at", zeros).refused().startswith(f"calcheck: {zeros}: x (column embedding)")
+    other = write(tmp_path / "other.parquet", {"embedding": np.ones((4, 2), np.float32)})
+    assert calcheck("cce", preds, "--at", other).refused().startswith(f"calcheck: {other}: the inputs to evaluate at")
+    constant = write(tmp_path / "constant.parquet", columns() | {"y": np.ones(12)})
+    assert calcheck("cce", constant).refused().startswith(f"calcheck: {constant}: the targets are constant")
+
+
+def test_a_report_is_not_written_if_its_pointwise_rows_cannot_be(calcheck, preds, tmp_path):
+    out = tmp_path / "report.txt"
+    assert "cannot be written" in calcheck("cce", preds, "-o", out, "--pointwise", "/proc/rows.csv").refused()
+    assert not out.exists()
+
+
+def test_several_targets_are_called_by_their_family(calcheck, tmp_path):
+    parts = columns(20)
+    two = {f"{name}{k}": parts[name] * k for k in (1, 2) for name in ("y", "mean", "std")}
+    path = write(tmp_path / "two.parquet", two | {"embedding": parts["embedding"]})
+    found = calcheck("cce", path, "--target", "y1,y2", "--mean", "mean1,mean2", "--std", "std1,std2")
+    assert "predictions: gaussian" in found.out
+
+
+def test_the_names_of_formats_are_those_there_are():
+    from typing import get_args
+
+    from calcheck.cli.settings import FORMAT_NAMES, INPUT_FORMATS
+    from calcheck.io.tables import READERS
+    from calcheck.render import FORMATS
+
+    assert get_args(FORMAT_NAMES) == tuple(FORMATS)
+    assert get_args(INPUT_FORMATS) == tuple(READERS)
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--solver", "cholesky"], ["--solver", "cg"], ["--solver", "cg", "--memory", "1kB"]]
+)
+def test_long_work_reports_its_progress(preds, arguments):
+    """Every stage tells: the kernel matrix, its factor or the iterations, and the evaluation elsewhere."""
+    from calcheck.execution.run import Run
+    from calcheck.metrics.cce import Cce
+
+    told = []
+    run = Run(progress=lambda stage, share: told.append((stage, share)), memory=1000 if "1kB" in arguments else 1 << 30)
+    source = read(preds)
+    evaluate(source, [Cce(solver=arguments[1])], at=source, run=run)
+    assert {"kernel", "evaluate", "factorise" if arguments[1] == "cholesky" else "solve"} == {
+        stage for stage, _ in told
+    }
+    assert all(0 <= share <= 1 for _, share in told)

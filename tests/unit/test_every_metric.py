@@ -66,7 +66,11 @@ def test_the_units_of_the_inputs_change_nothing(metric):
         embedded = [Predictions(y=rows.y, predictive=rows.predictive, x=x) for x in (rows.x, rows.x * factor)]
         assert_allclose(value(metric(), embedded[1]), value(metric(), embedded[0]), rtol=1e-8)
         single = [Predictions(y=rows.y, predictive=rows.predictive, x=x[:, :1]) for x in (rows.x, rows.x * factor)]
-        assert_allclose(value(metric(), single[1]), value(metric(), single[0]), rtol=1e-8)
+        kernels = [{}, *({"kernel_x": kernel} for kernel in ("rbf", "laplace", "polynomial") if metric.engine)]
+        for options in kernels:
+            for pair in (embedded, single):
+                first, second = (value(metric(**options), rows) for rows in pair)
+                assert_allclose(second, first, rtol=1e-8)
 
 
 @every_metric

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from numpy.testing import assert_allclose
 
 from calcheck.errors import DataError, NumericalError, OptionError
@@ -26,7 +27,8 @@ KERNELS = {
     "quintic": (Polynomial(5, 0.1, 0.7), {"gamma": 0.1, "degree": 5, "coef0": 0.7}),
     "linear": (Polynomial(1, 2.0, 0.0), {"gamma": 2.0, "degree": 1, "coef0": 0.0}),
 }
-DEVICES = [None, "cpu"]
+CUDA = pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU"))
+DEVICES = [None, "cpu", CUDA]
 AS_IT_IS = Scaling(np.zeros(1), np.ones(1), unit_norm=False)
 
 
@@ -41,7 +43,6 @@ def test_kernels_are_their_formulas(name, d, device):
     engine = backend(device, "float64")
     found = engine.to_numpy(kernel.gram(engine.asarray(a), engine.asarray(b)))
     assert_allclose(found, expected, rtol=1e-10, atol=1e-13)
-    assert_allclose(kernel.largest(engine.asarray(a)), kernel.gram(a, a).diagonal().max(), rtol=1e-12)
 
 
 @pytest.mark.parametrize("rows", [1, 7, 64, 1000])
@@ -49,7 +50,7 @@ def test_kernels_are_their_formulas(name, d, device):
 def test_products_do_not_depend_on_strips_or_storage(rows, memory):
     rng = np.random.default_rng(0)
     x, b = rng.normal(size=(150, 6)), rng.normal(size=(150, 3))
-    gram = Gram(Rbf(0.3), x, itemsize=8, memory=memory, progress=silent, strip_rows=rows)
+    gram = Gram(Rbf(0.3), x, memory=memory, progress=silent, strip_rows=rows)
     full = input_kernel("rbf", 0.3)(x, x)
     for _ in range(2):  # the second pass uses what was kept
         assert_allclose(gram @ b, full @ b, rtol=1e-12)
@@ -62,8 +63,8 @@ def test_solvers_agree(device):
     rng = np.random.default_rng(1)
     engine = backend(device, "float64")
     x, rhs = engine.asarray(rng.normal(size=(200, 5))), engine.asarray(rng.normal(size=(200, 4)))
-    gram = Gram(Rbf(0.1), x, itemsize=8, memory=1 << 30, progress=silent)
-    direct = Cholesky(gram, 2.0)
+    gram = Gram(Rbf(0.1), x, memory=1 << 30, progress=silent)
+    direct = Cholesky(gram, 2.0, silent)
     iterative = conjugate_gradients(gram, 2.0, rhs, tolerance=1e-13, progress=silent)
     exact = np.linalg.solve(engine.to_numpy(gram.dense()) + 2 * np.eye(200), engine.to_numpy(rhs))
     assert_allclose(engine.to_numpy(direct.solve(rhs).coefficients), exact, rtol=0, atol=1e-12)
@@ -75,7 +76,7 @@ def test_solvers_agree(device):
 def test_conjugate_gradients_survive_dependent_right_hand_sides():
     rng = np.random.default_rng(2)
     x, column = rng.normal(size=(100, 3)), rng.normal(size=(100, 1))
-    gram = Gram(Rbf(0.5), x, itemsize=8, memory=1 << 30, progress=silent)
+    gram = Gram(Rbf(0.5), x, memory=1 << 30, progress=silent)
     rhs = column @ np.array([[1.0, -2.0, 0.0, 1e-14]])
     found = conjugate_gradients(gram, 1.0, rhs, tolerance=1e-12, progress=silent)
     assert_allclose(found.coefficients, np.linalg.solve(gram.dense() + np.eye(100), rhs), atol=1e-11)
@@ -122,9 +123,9 @@ def test_small_systems_are_factorised_and_large_ones_iterated():
 
 def test_a_matrix_that_is_not_positive_definite_is_told_with_the_remedy():
     x = np.random.default_rng(5).normal(size=(50, 1)) * 1e3
-    gram = Gram(Polynomial(3, 1.0, 1.0), x, itemsize=8, memory=1 << 30, progress=silent)
+    gram = Gram(Polynomial(3, 1.0, 1.0), x, memory=1 << 30, progress=silent)
     with pytest.raises(NumericalError, match="--lambda"):
-        Cholesky(gram, 1e-9)
+        Cholesky(gram, 1e-9, silent)
 
 
 @pytest.mark.parametrize("gamma", [1e-3, 0.5, 30.0])
@@ -174,7 +175,7 @@ def test_normalisation_is_fixed_on_the_fitted_rows():
 
 def test_embeddings_without_direction_are_refused():
     x = np.array([[0.0, 0.0], [0.0, 2.0]])
-    with pytest.raises(DataError, match=r"1 embeddings are all zeros \(row 0\).*--normalize"):
+    with pytest.raises(DataError, match=r"x must have a direction, but 1 of 2 rows are not \(row 0.*--normalize"):
         fit_scaling(x, "l2", "polynomial")(x)
     with pytest.raises(DataError, match="inputs to evaluate at have 3 columns, the fitted 2"):
         fit_scaling(x, "none", "rbf")(np.zeros((1, 3)))
@@ -205,16 +206,16 @@ def test_the_median_of_many_rows_is_taken_over_some():
 
 @pytest.mark.parametrize("scale", [1.0, 100.0])
 @pytest.mark.parametrize("lambda_", [0.1, 1e-3])
-def test_float32_agrees_with_float64(scale, lambda_):
+@pytest.mark.parametrize("device", DEVICES)
+def test_float32_agrees_with_float64(scale, lambda_, device):
     """Also for raw embeddings with kernel values of 10^6, where explicit inverses in float32 give NaN."""
     rng = np.random.default_rng(10)
     x, y, predictive = gaussian_case(rng, 500, 40)
     options = {"normalize": "none", "gamma_x": 1 / 40, "lambda_": lambda_}
     double = cce(scale * x, y, predictive, **options)
-    for device in DEVICES:
-        single = cce(scale * x, y, predictive, run=Run(precision="float32", device=device), **options)
-        assert np.isfinite(single).all()
-        assert_allclose(single.mean(), double.mean(), rtol=1e-4)
+    single = cce(scale * x, y, predictive, run=Run(precision="float32", device=device), **options)
+    assert np.isfinite(single).all()
+    assert_allclose(single.mean(), double.mean(), rtol=1e-4)
 
 
 def test_devices_that_are_not_there_are_refused():
