@@ -64,7 +64,7 @@ EMBEDDINGS = {
     "list": pa.array(VECTORS, pa.list_(pa.float64())),
     "large list": pa.array(VECTORS, pa.large_list(pa.float32())),
     "fixed-size list": vector_column(PARTS["embedding"]),
-    "half precision": pa.array(np.asarray(VECTORS, np.float16).tolist(), pa.list_(pa.float16())),
+    "half precision": pa.array([list(row) for row in np.asarray(VECTORS, np.float16)], pa.list_(pa.float16())),
     "whole numbers": pa.array([[1, 2, 3]] * N, pa.list_(pa.int32())),
     "list of list": pa.array([[[v] for v in row] for row in VECTORS], pa.list_(pa.list_(pa.float32()))),
     "tensor": pa.ExtensionArray.from_storage(
