@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from calcheck.checks import concatenated, require_finite
 from calcheck.errors import DataError, ValuesError
-from calcheck.predictive.checks import concatenated, require_finite
 from calcheck.report import Input
 
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calcheck.checks import require, require_finite, require_positive
 from calcheck.errors import DataError
-from calcheck.io.columns import GaussianRole, ParametersRole, Roles, SamplesRole
-from calcheck.io.embeddings import numbers, vectors
+from calcheck.io.roles import GaussianRole, ParametersRole, Roles, SamplesRole
+from calcheck.io.values import numbers, vectors
 from calcheck.predictive import Gaussian, Independent, Samples
-from calcheck.predictive.checks import require, require_finite, require_positive
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from calcheck.errors import DataError, OptionError
 from calcheck.io.column_options import MEANS, SPREADS, STDS, TARGETS, ColumnOptions
-from calcheck.io.embeddings import is_number, is_scalar, is_text, is_vector
+from calcheck.io.roles import GaussianRole, ParametersRole, Roles, SamplesRole, listed, pattern_of
+from calcheck.io.values import is_number, is_scalar, is_text, is_vector
 from calcheck.options import flag_of
 from calcheck.predictive import CONVENTIONS, FAMILIES
 
@@ -21,101 +21,6 @@ if TYPE_CHECKING:
 SAMPLE = r"sample_\d+"
 EMBEDDING = r"emb_\d+"
 NEVER_GUESSED = re.compile(r".*_unc(_.*)?|uq|uncertainty.*|var|variance|.*_var|0|1")
-
-Spread = Literal["std", "var", "log_std", "log_var"]
-
-
-@dataclass(frozen=True)
-class GaussianRole:
-    """Means and spreads, one column each for each target."""
-
-    mean: tuple[str, ...]
-    spread: tuple[str, ...]
-    kind: Spread
-
-
-@dataclass(frozen=True)
-class ParametersRole:
-    """Parameters of a family: a column for each parameter."""
-
-    convention: Convention
-    columns: dict[str, str]
-
-
-@dataclass(frozen=True)
-class SamplesRole:
-    """Draws: for each target a column of lists, or a column a draw."""
-
-    columns: tuple[tuple[str, ...], ...]
-
-
-@dataclass(frozen=True)
-class Roles:
-    """The columns of one file and what they are.
-
-    Parameters
-    ----------
-    target : tuple of str
-        Columns of targets; empty if there are none.
-    predictive : GaussianRole, ParametersRole, SamplesRole or None
-        The predictive distributions.
-    x : tuple of str
-        The embedding (one column of vectors, or several of numbers) or the inputs; empty if there are none.
-    embedded : bool
-        Whether ``x`` is an embedding.
-    id : str or None
-        Row keys.
-    narrow : tuple of str
-        All columns of one value a row that are worth showing beside a result: targets and predictions first, then the
-        others as they stand in the file.
-    """
-
-    target: tuple[str, ...] = ()
-    predictive: GaussianRole | ParametersRole | SamplesRole | None = None
-    x: tuple[str, ...] = ()
-    embedded: bool = True
-    id: str | None = None
-    narrow: tuple[str, ...] = field(default=())
-
-    def described(self) -> dict[str, str]:
-        """Name the column or columns behind each role."""
-        told = {"y": _listed(self.target)} if self.target else {}
-        match self.predictive:
-            case GaussianRole(mean, spread, kind):
-                told |= {"mean": _listed(mean), kind: _listed(spread)}
-            case ParametersRole(_, columns):
-                told |= columns
-            case SamplesRole(columns):
-                told["samples"] = "; ".join(_listed(group) for group in columns)
-            case None:
-                pass
-        if self.x:
-            told["x"] = _listed(self.x)
-        if self.id:
-            told["id"] = self.id
-        return told
-
-    def explicit(self, names: list[str]) -> list[str]:
-        """Spell the options that say the same explicitly, given all names of the file."""
-        said = ["--target", ",".join(self.target)] if self.target else []
-        match self.predictive:
-            case GaussianRole(mean, spread, kind):
-                said += ["--mean", ",".join(mean), f"--{kind.replace('_', '-')}", ",".join(spread)]
-            case ParametersRole(convention, columns):
-                said += ["--dist", convention.spelling]
-                for name, column in columns.items():
-                    said += ["--param", f"{name}={column}"]
-            case SamplesRole(columns):
-                patterns = [_pattern(group, names) for group in columns]
-                said += ["--samples", ",".join(filter(None, patterns))] if None not in patterns else []
-            case None:
-                pass
-        if self.x:
-            pattern = _pattern(self.x, names) or ",".join(self.x)
-            said += ["--embedding", pattern] if self.embedded else ["--inputs", ",".join(self.x)]
-        if self.id:
-            said += ["--id", self.id]
-        return said
 
 
 def find_roles(schema: pa.Schema, said: ColumnOptions, *, external: bool = False) -> Roles:
@@ -213,14 +118,14 @@ class _Finder:
         samples = self.matching_names(SAMPLE)
         if self._is_vector("samples"):
             if samples:
-                msg = f"two columns may be the samples: 'samples' and {_listed(tuple(samples))!r}. Pass --samples"
+                msg = f"two columns may be the samples: 'samples' and {listed(tuple(samples))!r}. Pass --samples"
                 raise DataError(msg)
             samples = ["samples"]
         mean, std = self.one_of("mean", MEANS), self.one_of("std", STDS)
         if samples and mean and std:
             msg = (
-                f"two forms of predictions: mean {mean!r} with std {std!r}, and samples {_listed(tuple(samples))!r}."
-                f" Pass --mean {mean} --std {std}, or --samples {_pattern(tuple(samples), self.names)!r}"
+                f"two forms of predictions: mean {mean!r} with std {std!r}, and samples {listed(tuple(samples))!r}."
+                f" Pass --mean {mean} --std {std}, or --samples {pattern_of(tuple(samples), self.names)!r}"
             )
             raise DataError(msg)
         if samples:
@@ -306,7 +211,7 @@ class _Finder:
             return self.group("embedding", said.embedding), True
         wide = tuple(self.matching_names(EMBEDDING))
         if wide and "embedding" in self.names:
-            msg = f"two columns may be the embedding: 'embedding' and {_listed(wide)!r}. Pass --embedding"
+            msg = f"two columns may be the embedding: 'embedding' and {listed(wide)!r}. Pass --embedding"
             raise DataError(msg)
         return ("embedding",) if "embedding" in self.names else wide, True
 
@@ -409,25 +314,6 @@ def _numbered(name: str) -> list[tuple[int, int, str]]:
     """Order names by the numbers in them: s2 before s10."""
     parts = re.split(r"(\d+)", name)
     return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts]
-
-
-def _listed(columns: tuple[str, ...]) -> str:
-    """Name columns; the first and the last where they are many."""
-    few = 4
-    if len(columns) <= few:
-        return ", ".join(columns)
-    return f"{columns[0]} … {columns[-1]} ({len(columns)} columns)"
-
-
-def _pattern(columns: tuple[str, ...], names: list[str]) -> str | None:
-    """Spell a group of columns by one name or pattern that matches them and no other; None if there is none."""
-    if len(columns) == 1:
-        return columns[0]
-    stem = re.sub(r"\d+$", "", columns[0])
-    for pattern in (f"{stem}*", f"{stem}[0-9]*"):
-        if {name for name in names if fnmatchcase(name, pattern)} == set(columns):
-            return pattern
-    return None
 
 
 def _holds_vectors(column: pa.Field, x: tuple[str, ...]) -> bool:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from calcheck.checks import concatenated
 from calcheck.errors import DataError, FileError
-from calcheck.io.embeddings import keys, vectors
 from calcheck.io.files import SUFFIXES, File
 from calcheck.io.tables import open_table, read_batches
-from calcheck.predictive.checks import concatenated
+from calcheck.io.values import keys, vectors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

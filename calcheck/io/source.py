@@ -13,16 +13,15 @@ from calcheck.errors import DataError, FileError, ValuesError
 from calcheck.io.build import arrays_of, columns_read, predictive_of
 from calcheck.io.column_options import ColumnOptions
 from calcheck.io.columns import (
-    Roles,
     find_input_roles,
     find_roles,
     missing_predictions,
     missing_target,
     unclear_spreads,
 )
-from calcheck.io.embeddings import keys, scalars
 from calcheck.io.external import ExternalEmbedding, names_a_file, require_unique, split_column
 from calcheck.io.tables import Table, open_table, read_batches
+from calcheck.io.values import keys, scalars
 from calcheck.predictions import Predictions, Source
 from calcheck.report import Input, InputFile
 
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
 
     from calcheck.io.build import Arrays
     from calcheck.io.files import File
+    from calcheck.io.roles import Roles
 
 Wanted = Literal["all", "any", "inputs"]
 

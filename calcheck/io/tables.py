@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 from calcheck.errors import FileError
-from calcheck.io import arrays, delimited, ipc, parquet
+from calcheck.io import delimited, ipc, numpy_files, parquet
 from calcheck.io.files import TEXT
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ READERS: dict[str, Callable[[File], Table]] = {
     "csv": delimited.csv_table,
     "tsv": delimited.tsv_table,
     "arrow": ipc.ArrowTable,
-    "npy": arrays.npy_table,
-    "npz": arrays.npz_table,
+    "npy": numpy_files.npy_table,
+    "npz": numpy_files.npz_table,
 }
 """How each format is opened, by its name in ``--input-format``."""
 

@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calcheck.predictive.samples import Samples, rbf
+from calcheck.errors import DataError
+from calcheck.kernels.pool import Blobs, grid_over_all, near_distributions, near_targets
+from calcheck.predictive.kernel import rbf
+from calcheck.predictive.samples import Samples
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,65 +27,9 @@ if TYPE_CHECKING:
 TOLERANCE = 1e-13  # of a point's squared norm, which is 1: far above rounding, far below what moves CCE
 FIRST_TOLERANCE = 1e-6  # for the targets alone; with a smaller one the factor's order would cost digits
 ROUNDING = 1e-12  # a bound below it would promise more than float64 can keep
-TAILS = (1e-9, 1e-6, 1e-3, 0.05, 0.3)  # mass of a distribution outside the pool, on each side: the first affordable
-SPACING = 0.2  # of the pool's grid, in length scales; at 0.4 a grid already spans the kernel to 1e-13
-MARGIN = 1.0  # how far the pool reaches beyond what it must cover, in length scales
-POOL_POINTS = 4000  # 800 length scales of grid, or so many points
+TOO_MUCH = 1e-3  # of a squared norm: what leaves out more does not represent
 MOST_FEATURES = 1500  # targets that are thousands of length scales apart have no low rank
 BLOCK_VALUES = 1 << 21  # numbers in one block of kernel values, 16 MiB
-
-
-@dataclass(frozen=True, eq=False)
-class Blobs:
-    """Elements of the feature space: mean embeddings of narrow normal distributions; points where the width is 0.
-
-    Parameters
-    ----------
-    centre : (p, t)
-        Means.
-    width : (p, t)
-        Standard deviations, >= 0.
-    gamma : (t,)
-        Of the kernel k_Y(u, v) = exp(-sum_c gamma_c (u_c - v_c)^2), in 1 / unit^2.
-    """
-
-    centre: NDArray[np.float64]
-    width: NDArray[np.float64]
-    gamma: NDArray[np.float64]
-
-    def __len__(self) -> int:
-        return len(self.centre)
-
-    def take(self, rows: NDArray[np.intp]) -> Blobs:
-        """Select elements, in the order given."""
-        return Blobs(self.centre[rows], self.width[rows], self.gamma)
-
-    def join(self, others: Blobs) -> Blobs:
-        """Append elements."""
-        centre, width = np.concatenate([self.centre, others.centre]), np.concatenate([self.width, others.width])
-        return Blobs(centre, width, self.gamma)
-
-    @property
-    def kernels(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Say how a point sees each: <phi(u), blob_j> = factor_j exp(-sum_c gamma_jc (u_c - centre_jc)^2).
-
-        Returns
-        -------
-        gamma : (p, t)
-        factor : (p,)
-        """
-        flattened = 1 / (1 + 2 * self.gamma * self.width**2)
-        return self.gamma * flattened, np.sqrt(np.prod(flattened, axis=1))
-
-    def products(self, one: int) -> NDArray[np.float64]:
-        """Return the inner products of one element with all, (p,)."""
-        both = Blobs(self.centre, np.sqrt(self.width**2 + self.width[one] ** 2), self.gamma)
-        gamma, factor = both.kernels
-        return np.asarray(rbf(self.centre[one, None], self.centre, gamma)[0] * factor)
-
-    def norms(self) -> NDArray[np.float64]:
-        """Return the squared norms, (p,)."""
-        return np.asarray(np.prod(1 + 4 * self.gamma * self.width**2, axis=1) ** -0.5)
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,11 +137,11 @@ def output_features(
         How much they leave out is for the caller to measure
         (:func:`left_out`, :meth:`OutputFeatures.left_out_of_distributions`).
     """
-    whole = _grid_over_all(y, predictive, gamma) if len(gamma) == 1 else None
+    whole = grid_over_all(y, predictive, gamma) if len(gamma) == 1 else None
     if whole is not None and (features := _pivoted_cholesky(whole, first=len(whole))).rank < MOST_FEATURES:
         return features
-    targets = _near(y, predictive, gamma, rng)
-    return _pivoted_cholesky(targets.join(_far(predictive, gamma, rng)), first=len(targets))
+    targets = near_targets(y, predictive, gamma, rng)
+    return _pivoted_cholesky(targets.join(near_distributions(predictive, gamma, rng)), first=len(targets))
 
 
 def _pivoted_cholesky(pool: Blobs, *, first: int) -> OutputFeatures:
@@ -226,88 +173,54 @@ def _pivoted_cholesky(pool: Blobs, *, first: int) -> OutputFeatures:
     return OutputFeatures(pool.take(chosen), factor[: len(chosen), chosen].T)
 
 
-def _grid_over_all(y: NDArray[np.float64], predictive: Predictive, gamma: NDArray[np.float64]) -> Blobs | None:
-    """Return a grid on the line over targets, draws and distributions; None if it would be too large."""
-    if isinstance(predictive, Samples):
-        others = _spans(predictive.draws.ravel(), gamma)
-    else:
-        others = np.stack([predictive.quantile(TAILS[0]), predictive.quantile(1 - TAILS[0])], axis=1)
-    return _grid(np.concatenate([_spans(y.ravel(), gamma), others]), gamma, lattice=predictive.lattice)
+class LeftOut:
+    """The most that the features leave out, measured on the way.
 
-
-def _near(y: NDArray[np.float64], predictive: Predictive, gamma: NDArray[np.float64], rng: Generator) -> Blobs:
-    """Return the targets, or a grid over them where they are too many."""
-    grid = None
-    if len(y) > POOL_POINTS and len(gamma) == 1:
-        grid = _grid(_spans(y.ravel(), gamma), gamma, lattice=predictive.lattice)
-    return _points(y, gamma, rng) if grid is None else grid
-
-
-def _far(predictive: Predictive, gamma: NDArray[np.float64], rng: Generator) -> Blobs:
-    """Return elements near the distributions: draws, their embeddings, or a grid on as much as is affordable."""
-    if isinstance(predictive, Samples):
-        return _points(predictive.draws.reshape(-1, len(gamma)), gamma, rng)
-    normal = predictive.normal()
-    if normal is not None:
-        rows = rng.permutation(len(predictive))[:POOL_POINTS]
-        return Blobs(normal[0][rows], normal[1][rows], gamma)
-    for tail in TAILS if len(gamma) == 1 else ():
-        spans = np.stack([predictive.quantile(tail), predictive.quantile(1 - tail)], axis=1)
-        grid = _grid(spans, gamma, lattice=predictive.lattice)
-        if grid is not None:
-            return grid
-    draws = predictive.sample(rng, max(1, POOL_POINTS // len(predictive)))
-    return _points(draws.reshape(-1, len(gamma)), gamma, rng)
-
-
-def _points(points: NDArray[np.float64], gamma: NDArray[np.float64], rng: Generator) -> Blobs:
-    """Return different points (p, t) as elements, some of them chosen at random where they are too many."""
-    points = np.unique(points, axis=0)
-    if len(points) > POOL_POINTS:
-        points = points[rng.choice(len(points), POOL_POINTS, replace=False)]
-    return Blobs(points, np.zeros_like(points), gamma)
-
-
-def _grid(intervals: NDArray[np.float64], gamma: NDArray[np.float64], *, lattice: bool) -> Blobs | None:
-    """Return a grid over the union of intervals (i, 2) and a margin; None if it has too many points.
-
-    On a lattice the grid is of whole numbers: of all of them where the kernel tells neighbours apart.
+    Attributes
+    ----------
+    points : float
+        Of the squared norm of a target or a draw, which is 1.
+    rows : float
+        Of the squared norm of a predictive distribution.
     """
-    length = float(1 / np.sqrt(2 * gamma[0]))
-    spacing = SPACING * length
-    margin = MARGIN * length
-    if lattice:
-        spacing = max(1.0, np.floor(spacing))
-        margin = spacing * np.floor(margin / spacing)
-        intervals = spacing * np.stack(
-            [np.floor(intervals[:, 0] / spacing), np.ceil(intervals[:, 1] / spacing)], axis=1
-        )
-    stretches = _merged(intervals + margin * np.array([-1, 1]))
-    steps = np.ceil((stretches[:, 1] - stretches[:, 0]) / spacing)
-    if not steps.sum() + len(steps) <= POOL_POINTS:
-        return None
-    pieces = [np.linspace(low, high, int(count) + 1) for (low, high), count in zip(stretches, steps, strict=True)]
-    centre = np.concatenate(pieces)[:, None]
-    return Blobs(centre, np.zeros_like(centre), gamma)
 
+    def __init__(self, features: OutputFeatures, observed: NDArray[np.float64]) -> None:
+        """Measure what the features (n, r) of the targets leave out.
 
-def _spans(points: NDArray[np.float64], gamma: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Group points (p,) less than a length scale apart into intervals, (i, 2): outliers then cost little."""
-    return _as_intervals(np.unique(points), float(1 / np.sqrt(2 * gamma[0])))
+        Raises
+        ------
+        DataError
+            They cannot represent the targets.
+        """
+        self._features = features
+        self.points = left_out(observed)
+        if self.points > TOO_MUCH:
+            msg = (
+                f"--gamma-y {features.pivots.gamma.max():.3g} is too narrow for these targets: {features.rank:,}"
+                f" features leave out {self.points:.1%} of a target's squared norm. Pass a smaller --gamma-y"
+            )
+            raise DataError(msg)
+        self.rows = 0.0
 
+    def embedded(self, predictive: Predictive) -> NDArray[np.float64]:
+        """Return E psi(Y_i), (n, r).
 
-def _as_intervals(points: NDArray[np.float64], gap: float) -> NDArray[np.float64]:
-    """Group sorted points that are closer than the gap into intervals, (i, 2)."""
-    breaks = np.flatnonzero(np.diff(points) > gap)
-    starts = points[np.concatenate([[0], breaks + 1])]
-    ends = points[np.concatenate([breaks, [len(points) - 1]])]
-    return np.stack([starts, ends], axis=1)
-
-
-def _merged(intervals: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Merge intervals (i, 2) that overlap."""
-    intervals = intervals[np.argsort(intervals[:, 0])]
-    reach = np.maximum.accumulate(intervals[:, 1])
-    first = np.concatenate([[True], intervals[1:, 0] > reach[:-1]])
-    last = np.concatenate([first[1:], [True]])
-    return np.stack([intervals[first, 0], reach[last]], axis=1)
+        Raises
+        ------
+        DataError
+            The features cannot represent the predictions.
+        """
+        embedded = self._features.of_distributions(predictive)
+        if isinstance(predictive, Samples):
+            points, rows = self._features.left_out_of_draws(predictive.draws)
+            self.points = max(self.points, points)
+        else:
+            rows = self._features.left_out_of_distributions(predictive, embedded)
+        self.rows = max(self.rows, rows)
+        if rows > TOO_MUCH:
+            msg = (
+                f"the predictions spread too far for the kernel on targets: {self._features.rank:,} features leave out"
+                f" up to {rows:.1%} of one. Are they in the unit of the targets? Otherwise pass a smaller --gamma-y"
+            )
+            raise DataError(msg)
+        return embedded

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calcheck.checks import require
 from calcheck.errors import DataError, OptionError
-from calcheck.predictive.checks import require
 
 if TYPE_CHECKING:
     from numpy.random import Generator

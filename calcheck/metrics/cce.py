@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 FEW_DOF = 2.0  # below it the kernel tells hardly any inputs apart
 MUCH_LEFT_OUT = 1e-8  # of a squared norm: the value's own error is then below 1e-6 where CCE is 0.01
-TOO_MUCH_LEFT_OUT = 1e-3
 ACCURATE = {"float64": 1e-7, "float32": 1e-4}  # share of the value that rounding may move without a warning
 
 ROUNDING = 1e-14  # a residual below it is rounding of the check itself, and differs between processors
@@ -221,11 +220,12 @@ class Cce(Metric[CceSettings, "KernelRidge"]):
         import numpy as np
 
         from calcheck.kernels.embedding import distances
+        from calcheck.kernels.features import LeftOut
 
         y, _, _ = _needed(source.predictions())
         features = settings.features
         observed = features.of_points(y)
-        bounds = _Bounds(features, observed)
+        bounds = LeftOut(features, observed)
         found = distances(
             state,
             observed,
@@ -349,63 +349,6 @@ def _points(at: Source, scaling: Scaling) -> NDArray[np.float64]:
     """Return the normalised inputs of another source, (m, d); a problem with them is told with its name."""
     with at.named():
         return scaling(_inputs(at.predictions()))
-
-
-class _Bounds:
-    """The most that the features leave out, measured on the way.
-
-    Attributes
-    ----------
-    points : float
-        Of the squared norm of a target or a draw, which is 1.
-    rows : float
-        Of the squared norm of a predictive distribution.
-    """
-
-    def __init__(self, features: OutputFeatures, observed: NDArray[np.float64]) -> None:
-        """Measure what the features (n, r) of the targets leave out.
-
-        Raises
-        ------
-        DataError
-            They cannot represent the targets.
-        """
-        from calcheck.kernels.features import left_out
-
-        self._features = features
-        self.points = left_out(observed)
-        if self.points > TOO_MUCH_LEFT_OUT:
-            msg = (
-                f"--gamma-y {features.pivots.gamma.max():.3g} is too narrow for these targets: {features.rank:,}"
-                f" features leave out {self.points:.1%} of a target's squared norm. Pass a smaller --gamma-y"
-            )
-            raise DataError(msg)
-        self.rows = 0.0
-
-    def embedded(self, predictive: Predictive) -> NDArray[np.float64]:
-        """Return E psi(Y_i), (n, r).
-
-        Raises
-        ------
-        DataError
-            The features cannot represent the predictions.
-        """
-        from calcheck.predictive import Samples
-
-        embedded = self._features.of_distributions(predictive)
-        if isinstance(predictive, Samples):
-            points, rows = self._features.left_out_of_draws(predictive.draws)
-            self.points = max(self.points, points)
-        else:
-            rows = self._features.left_out_of_distributions(predictive, embedded)
-        self.rows = max(self.rows, rows)
-        if rows > TOO_MUCH_LEFT_OUT:
-            msg = (
-                f"the predictions spread too far for the kernel on targets: {self._features.rank:,} features leave out"
-                f" up to {rows:.1%} of one. Are they in the unit of the targets? Otherwise pass a smaller --gamma-y"
-            )
-            raise DataError(msg)
-        return embedded
 
 
 def _quantiles(cce: NDArray[np.float64]) -> dict[str, float]:

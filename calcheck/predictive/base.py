@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from calcheck.checks import concatenated
 from calcheck.errors import DataError
-from calcheck.predictive.checks import concatenated
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from calcheck.checks import require_counts
 from calcheck.errors import DataError
 from calcheck.predictive.base import Predictive
-from calcheck.predictive.checks import require_counts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from calcheck.checks import require_finite, require_positive
 from calcheck.predictive.base import Convention, Predictive
-from calcheck.predictive.checks import require_finite, require_positive
 
 if TYPE_CHECKING:
     from numpy.random import Generator

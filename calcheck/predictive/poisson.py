@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from calcheck.checks import require_positive
 from calcheck.predictive.base import Convention
-from calcheck.predictive.checks import require_positive
 from calcheck.predictive.counts import Counts, divergence, stirling_error
 
 if TYPE_CHECKING:

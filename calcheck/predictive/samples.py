@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from calcheck.checks import require_finite
 from calcheck.errors import DataError, OptionError
 from calcheck.predictive.base import Predictive
-from calcheck.predictive.checks import require_finite
+from calcheck.predictive.kernel import rbf
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -110,15 +111,3 @@ class Samples(Predictive):
         """Yield the m draws as vectors, (n, t) each."""
         for draw in range(self.draws.shape[1]):
             yield self.draws[:, draw].reshape(len(self), self.targets)
-
-
-def rbf(values: NDArray[np.float64], points: NDArray[np.float64], gamma: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return exp(-sum_c gamma_c (u_c - v_c)^2) between (p, t) values and (r, t) points, (p, r).
-
-    ``gamma`` is (t,), or (r, t) with one for each point.
-    """
-    exponent = np.zeros((len(values), len(points)))
-    for column in range(points.shape[1]):
-        exponent -= gamma[..., column] * (values[:, column, None] - points[:, column]) ** 2
-    kernel: NDArray[np.float64] = np.exp(exponent, out=exponent)
-    return kernel

@@ -231,3 +231,15 @@ def test_independent_gaussians_equal_the_naive_closed_form(columns, factor):
     squared = form(a, data - cross - cross.T + model, a)
     predictive = Independent(tuple(Gaussian(mean[:, t], std[:, t]) for t in range(columns)))
     assert_equal_cce(cce(x, y, predictive, kernel_x="rbf", gamma_x=0.3, normalize="none"), squared)
+
+
+@pytest.mark.slow
+def test_thousands_of_rows_are_the_same_by_every_route():
+    """n = 6,000: a factorisation, iterations with the Gram matrix kept and recomputed, and float32."""
+    rng = np.random.default_rng(21)
+    x, y, predictive = gaussian_case(rng, 6000, 64)
+    expected = cce(x, y, predictive, solver="cholesky")
+    for run in (Run(), Run(memory=1 << 20), Run(device="cpu")):
+        assert_allclose(cce(x, y, predictive, solver="cg", run=run), expected, rtol=0, atol=1e-9)
+    single = cce(x, y, predictive, run=Run(precision="float32"))
+    assert_allclose(single.mean(), expected.mean(), rtol=1e-4)

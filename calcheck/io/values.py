@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from calcheck.checks import require
 from calcheck.errors import DataError, ValuesError
-from calcheck.predictive.checks import require
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -1,0 +1,125 @@
+"""The roles that columns play, and how to say them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from calcheck.predictive import Convention
+
+Spread = Literal["std", "var", "log_std", "log_var"]
+
+
+@dataclass(frozen=True)
+class GaussianRole:
+    """Means and spreads, one column each for each target."""
+
+    mean: tuple[str, ...]
+    spread: tuple[str, ...]
+    kind: Spread
+
+
+@dataclass(frozen=True)
+class ParametersRole:
+    """Parameters of a family: a column for each parameter."""
+
+    convention: Convention
+    columns: dict[str, str]
+
+
+@dataclass(frozen=True)
+class SamplesRole:
+    """Draws: for each target a column of lists, or a column a draw."""
+
+    columns: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The columns of one file and what they are.
+
+    Parameters
+    ----------
+    target : tuple of str
+        Columns of targets; empty if there are none.
+    predictive : GaussianRole, ParametersRole, SamplesRole or None
+        The predictive distributions.
+    x : tuple of str
+        The embedding (one column of vectors, or several of numbers) or the inputs; empty if there are none.
+    embedded : bool
+        Whether ``x`` is an embedding.
+    id : str or None
+        Row keys.
+    narrow : tuple of str
+        All columns of one value a row that are worth showing beside a result: targets and predictions first, then the
+        others as they stand in the file.
+    """
+
+    target: tuple[str, ...] = ()
+    predictive: GaussianRole | ParametersRole | SamplesRole | None = None
+    x: tuple[str, ...] = ()
+    embedded: bool = True
+    id: str | None = None
+    narrow: tuple[str, ...] = field(default=())
+
+    def described(self) -> dict[str, str]:
+        """Name the column or columns behind each role."""
+        told = {"y": listed(self.target)} if self.target else {}
+        match self.predictive:
+            case GaussianRole(mean, spread, kind):
+                told |= {"mean": listed(mean), kind: listed(spread)}
+            case ParametersRole(_, columns):
+                told |= columns
+            case SamplesRole(columns):
+                told["samples"] = "; ".join(listed(group) for group in columns)
+            case None:
+                pass
+        if self.x:
+            told["x"] = listed(self.x)
+        if self.id:
+            told["id"] = self.id
+        return told
+
+    def explicit(self, names: list[str]) -> list[str]:
+        """Spell the options that say the same explicitly, given all names of the file."""
+        said = ["--target", ",".join(self.target)] if self.target else []
+        match self.predictive:
+            case GaussianRole(mean, spread, kind):
+                said += ["--mean", ",".join(mean), f"--{kind.replace('_', '-')}", ",".join(spread)]
+            case ParametersRole(convention, columns):
+                said += ["--dist", convention.spelling]
+                for name, column in columns.items():
+                    said += ["--param", f"{name}={column}"]
+            case SamplesRole(columns):
+                patterns = [pattern_of(group, names) for group in columns]
+                said += ["--samples", ",".join(filter(None, patterns))] if None not in patterns else []
+            case None:
+                pass
+        if self.x:
+            pattern = pattern_of(self.x, names) or ",".join(self.x)
+            said += ["--embedding", pattern] if self.embedded else ["--inputs", ",".join(self.x)]
+        if self.id:
+            said += ["--id", self.id]
+        return said
+
+
+def listed(columns: tuple[str, ...]) -> str:
+    """Name columns; the first and the last where they are many."""
+    few = 4
+    if len(columns) <= few:
+        return ", ".join(columns)
+    return f"{columns[0]} … {columns[-1]} ({len(columns)} columns)"
+
+
+def pattern_of(columns: tuple[str, ...], names: list[str]) -> str | None:
+    """Spell a group of columns by one name or pattern that matches them and no other; None if there is none."""
+    if len(columns) == 1:
+        return columns[0]
+    stem = re.sub(r"\d+$", "", columns[0])
+    for pattern in (f"{stem}*", f"{stem}[0-9]*"):
+        if {name for name in names if fnmatchcase(name, pattern)} == set(columns):
+            return pattern
+    return None
