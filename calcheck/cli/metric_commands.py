@@ -12,7 +12,7 @@ from calcheck.cli.output import deliver, require_deliverable, write_pointwise
 from calcheck.cli.parameters import build, parameters, with_signature
 from calcheck.cli.progress import progress_bar
 from calcheck.cli.settings import EngineOptions, InputOptions, OutputOptions, RowOptions, SeedOptions
-from calcheck.errors import FileError, OptionError
+from calcheck.errors import FileError
 from calcheck.io.column_options import ColumnOptions
 
 if TYPE_CHECKING:
@@ -56,11 +56,12 @@ def metric_command(metric: type[Metric[Any, Any]]) -> Callable[..., None]:
 def run_metric(metric: Metric[Any, Any], file: str, given: dict[str, Any]) -> None:
     """Compute one metric of a file and deliver what was asked for."""
     from calcheck.evaluation import evaluate
+    from calcheck.io.source import inputs_elsewhere
 
     output, where = build(OutputOptions, given), build(RowOptions, given)
     narrow = bool(output.pointwise or output.worst or output.best)
     source = _source(file, given, narrow=narrow and where.at is None)
-    at = _evaluated_at(where.at, source, narrow=narrow) if where.at else None
+    at = inputs_elsewhere(where.at, source, narrow=narrow) if where.at else None
     require_deliverable(output, [name for read in (source, at) if read for name in read.reads()])
     handed: list[tuple[Predictions, Rows]] = []
     with progress_bar() as progress, source.named():
@@ -88,35 +89,6 @@ def _source(file: str, given: dict[str, Any], *, narrow: bool) -> FileSource:
 
     options = build(InputOptions, given)
     return FileSource(File(file, options.input_format), build(ColumnOptions, given), narrow=narrow)
-
-
-def _evaluated_at(name: str, source: FileSource, *, narrow: bool) -> FileSource:
-    """Open the file at whose inputs the metric is evaluated: its embedding, or the columns named by ``--inputs``."""
-    from calcheck.io.external import split_column
-    from calcheck.io.files import STDIN, File
-    from calcheck.io.source import FileSource
-
-    path, column = split_column(name)
-    if path == STDIN:
-        msg = "--at reads a file, not standard input"
-        raise OptionError(msg)
-    said = source.said
-    if column and said.inputs:
-        msg = f"--at {name} names a column, but --inputs says that the columns {said.inputs} are compared"
-        raise OptionError(msg)
-    at = FileSource(File(path), ColumnOptions(), wanted="inputs", narrow=narrow)
-    names = at.table.schema.names
-    if column is None and at.file.format not in ("npy", "npz") and source.roles.x:
-        column = said.embedding
-    if column is None and "embedding" not in names and len(names) == 1:
-        column = names[0]
-    at.said = ColumnOptions(
-        embedding=None if said.inputs else column,
-        inputs=said.inputs,
-        id=said.id if said.id in names else None,
-        nan_policy=said.nan_policy,
-    )
-    return at
 
 
 def _run(metric: Metric[Any, Any], given: dict[str, Any]) -> Run:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from calcheck.errors import DataError, FileError, ValuesError
+from calcheck.errors import DataError, FileError, OptionError, ValuesError
 from calcheck.io.build import arrays_of, columns_read, predictive_of
 from calcheck.io.column_options import ColumnOptions
 from calcheck.io.columns import (
@@ -20,6 +20,7 @@ from calcheck.io.columns import (
     unclear_spreads,
 )
 from calcheck.io.external import ExternalEmbedding, names_a_file, require_unique, split_column
+from calcheck.io.files import STDIN, File
 from calcheck.io.tables import Table, open_table, read_batches
 from calcheck.io.values import keys, scalars
 from calcheck.predictions import Predictions, Source
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.io.build import Arrays
-    from calcheck.io.files import File
     from calcheck.io.roles import Roles
 
 Wanted = Literal["all", "any", "inputs"]
@@ -252,6 +252,46 @@ class FileSource(Source):
             as_variance, as_std = (float(np.mean((error / spread) ** 2)) for spread in (std, std**2))
             hints.append(f"{column}: {as_variance:.3g} as a variance, {as_std:.3g} as a std")
         return f". Mean z², about 1 if right: {'; '.join(hints)}" if hints else ""
+
+
+def inputs_elsewhere(name: str, source: FileSource, *, narrow: bool) -> FileSource:
+    """Open the inputs of another file, to be compared with those of a source.
+
+    Parameters
+    ----------
+    name : str
+        ``FILE`` or ``FILE:COLUMN``.
+    source : FileSource
+        What was said of its inputs and keys holds here too.
+    narrow : bool
+        Whether the rows' other columns are read too.
+
+    Raises
+    ------
+    FileError, OptionError
+        There is no such file, or what was said contradicts it.
+    """
+    path, column = split_column(name)
+    said = source.said
+    if path == STDIN:
+        msg = "--at reads a file, not standard input"
+        raise OptionError(msg)
+    if column and said.inputs:
+        msg = f"--at {name} names a column, but --inputs says that the columns {said.inputs} are compared"
+        raise OptionError(msg)
+    file = File(path)
+    names = open_table(file).schema.names
+    if column is None and len(names) == 1:
+        column = names[0]  # as in a .npy file
+    elif column is None and source.roles.x:
+        column = said.embedding
+    columns = ColumnOptions(
+        embedding=None if said.inputs else column,
+        inputs=said.inputs,
+        id=said.id if said.id in names else None,
+        nan_policy=said.nan_policy,
+    )
+    return FileSource(file, columns, wanted="inputs", narrow=narrow)
 
 
 def _without_gaps(arrays: Arrays) -> NDArray[np.bool_]:
