@@ -1,4 +1,7 @@
-"""Metrics on predictions: prepare, fit, rows, value, and the report of it."""
+"""Metrics on predictions: prepare, fit, rows, value, and the report of it.
+
+The module is not called ``evaluate``: the package exports a function of that name.
+"""
 
 from __future__ import annotations
 
