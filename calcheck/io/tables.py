@@ -53,7 +53,8 @@ def open_table(file: File) -> Table:
     file.require_content()
     with _readable(name, reading):
         table = READERS[reading](file)
-    twice = [column for column, count in Counter(table.schema.names).items() if count > 1]
+        names = table.schema.names
+    twice = [column for column, count in Counter(names).items() if count > 1]
     if twice:
         msg = f"{name} has {len(twice)} column names more than once: {', '.join(map(repr, twice[:3]))}. Rename them"
         raise FileError(msg)
@@ -72,6 +73,8 @@ def read_batches(file: File, table: Table, columns: Sequence[str]) -> Iterator[p
     while True:
         with _readable(file.spoken, file.format):
             batch = next(batches, None)
+            if batch is not None:
+                batch.validate(full=True)  # damaged offsets would be read as they are
         if batch is None:
             return
         yield batch
@@ -79,14 +82,17 @@ def read_batches(file: File, table: Table, columns: Sequence[str]) -> Iterator[p
 
 @contextmanager
 def _readable(name: str, reading: str) -> Iterator[None]:
-    """Tell what a library says of a file that it cannot read."""
+    """Tell what a library says of a file that it cannot read; they have many ways of saying so."""
+    import tokenize
     import zipfile
+    import zlib
 
     import pyarrow as pa
 
+    libraries = (pa.ArrowException, zipfile.BadZipFile, zlib.error, tokenize.TokenError)
     try:
         yield
-    except (pa.ArrowException, OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
+    except (*libraries, OSError, EOFError, ValueError, TypeError, LookupError, SyntaxError, MemoryError) as error:
         lines = str(error).strip().splitlines()
         told = lines[0].rstrip(".") if lines else type(error).__name__
         doubt = "" if reading in TEXT else ". Is it cut short, or of another format?"

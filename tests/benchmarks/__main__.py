@@ -54,10 +54,10 @@ def process(*command):
     return Used(time.perf_counter() - started, usage.ru_maxrss / 1024)
 
 
-def saved(folder, n, d):
+def saved(folder, n, d, draws=1):
     """Write predictions for a benchmark, in a process of its own."""
-    path = folder / f"{n}.parquet"
-    process(sys.executable, "-m", "tests.benchmarks.data", n, d, path)
+    path = folder / f"{n}-{draws}.parquet"
+    process(sys.executable, "-m", "tests.benchmarks.data", n, d, draws, path)
     return path
 
 
@@ -95,6 +95,17 @@ def large(report, folder):
         report(f"cce 12,000 x 512, {name}", f"{used.seconds:.1f} s", "", "", f"{used.megabytes:.0f} MB")
 
 
+def many_draws(report, folder):
+    """Fifty draws a row instead of one, in turn: the cost grows by their features only."""
+    one, many = (saved(folder, 4000, 512, draws) for draws in (1, 50))
+    command = (sys.executable, "-m", "calcheck", "cce")
+    pairs = [(process(*command, many).seconds, process(*command, one).seconds) for _ in range(3)]
+    mine, other = (statistics.median(column) for column in zip(*pairs, strict=True))
+    report(
+        "cce 4,000 x 512, 50 draws a row", f"{mine:.2f} s", f"{other:.2f} s", f"1/{mine / other:.1f} x", "against one"
+    )
+
+
 def start(report, folder):
     """Help against that of a bare Typer program, in turn."""
     bare = folder / "bare.py"
@@ -114,7 +125,7 @@ def main():
         "benchmark", "calcheck", "other", "ratio", "", title=f"{os.cpu_count()} cores, numpy {version('numpy')}"
     )
     with tempfile.TemporaryDirectory() as temporary:
-        for benchmark in (start, against_the_closed_form, large):
+        for benchmark in (start, against_the_closed_form, many_draws, large):
             benchmark(table.add_row, Path(temporary))
     Console(width=120).print(table)
 

@@ -1,4 +1,4 @@
-"""Seeded predictions for benchmarks: `python -m tests.benchmarks.data ROWS COLUMNS PATH`."""
+"""Seeded predictions for benchmarks: `python -m tests.benchmarks.data ROWS COLUMNS DRAWS PATH`."""
 
 import sys
 
@@ -7,15 +7,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 
-def write(n, d, path):
-    """Write n predictions with embeddings of d numbers in 20 strong directions, and one saved draw each."""
+def write(n, d, draws, path):
+    """Write n predictions with embeddings of d numbers in 20 strong directions, and saved draws."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(n, 20)) @ rng.normal(size=(20, d)) + 0.5 * rng.normal(size=(n, d))
     mean = x @ rng.normal(size=d) / np.sqrt(20 * d)
-    y, draw = mean + rng.normal(size=(2, n))
+    y, *drawn = mean + rng.normal(size=(1 + draws, n))
+    samples = {f"sample_{number}": draw for number, draw in enumerate(drawn)}
     embedding = pa.FixedSizeListArray.from_arrays(pa.array(x.astype(np.float32).ravel()), d)
-    pq.write_table(pa.table({"y": y, "sample_0": draw, "embedding": embedding}), path)
+    pq.write_table(pa.table({"y": y, **samples, "embedding": embedding}), path)
 
 
 if __name__ == "__main__":
-    write(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])
+    write(int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4])
