@@ -1,6 +1,7 @@
 """The program keeps its contract: what it prints where, what it writes, how it ends."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -290,14 +291,17 @@ def test_outputs_never_overwrite_what_the_command_reads_or_writes(calcheck, pred
     assert not out.exists()
 
 
-def test_links_and_devices_are_written_through(calcheck, preds, tmp_path):
+def test_links_and_pipes_are_written_through(calcheck, preds, tmp_path):
     (tmp_path / "real.txt").write_text("old")
     (tmp_path / "link.txt").symlink_to(tmp_path / "real.txt")
     assert calcheck("cce", preds, "-o", tmp_path / "link.txt").code == 0
     assert (tmp_path / "link.txt").is_symlink()
     assert "cce" in (tmp_path / "real.txt").read_text()
-    assert calcheck("cce", preds, "-o", "/dev/null").code == 0
-    assert Path("/dev/null").is_char_device()
+    os.mkfifo(tmp_path / "pipe")
+    with subprocess.Popen(["cat", tmp_path / "pipe"], stdout=subprocess.PIPE, text=True) as reader:
+        assert calcheck("cce", preds, "-o", tmp_path / "pipe").code == 0
+        assert "cce" in reader.communicate(timeout=30)[0]
+    assert (tmp_path / "pipe").is_fifo()
     assert "cce" in calcheck("cce", preds, "-o", "-").out
 
 
@@ -422,8 +426,6 @@ def test_closed_and_full_outputs_are_told(preds):
 
 
 def test_a_terminal_without_unicode_still_gets_its_table(process, preds):
-    import os
-
     ended = process("cce", preds, env=os.environ | {"PYTHONIOENCODING": "ascii"})
     assert ended.returncode == 0
     assert "?" in ended.stdout
