@@ -428,3 +428,15 @@ def test_a_file_of_several_batches_is_one(tmp_path, monkeypatch):
     )
     with pytest.raises(DataError, match="ragged"):
         read(write(tmp_path / "ragged.parquet", ragged)).predictions()
+
+
+def test_the_pattern_that_is_printed_matches_what_was_found_and_nothing_else(tmp_path):
+    """emb_* would take emb_norm along, and sample_* sample_id; where no pattern is exact the columns are listed."""
+    parts = {"y": np.ones(3), "sample_0": np.ones(3), "sample_1": np.ones(3), "sample_id": np.arange(3)}
+    parts |= {"emb_0": np.arange(3.0), "emb_1": np.ones(3), "emb_norm": np.full(3, 9.0)}
+    source = read(write(tmp_path / "preds.parquet", parts))
+    assert source.explicit()[2:] == ["--samples", "sample_[0-9]*", "--embedding", "emb_[0-9]*"]
+    assert source.predictions().x.shape == (3, 2)
+    path = write(tmp_path / "odd.parquet", parts | {"emb_0_old": np.ones(3)})
+    assert read(path).explicit()[-2:] == ["--embedding", "emb_0,emb_1"]
+    assert read(path, embedding="emb_0,emb_1").predictions().x.shape == (3, 2)
