@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from calcheck.execution.run import Progress
     from calcheck.kernels.gram import Gram
 
+INVERSE_COLUMNS = 256  # of the inverse factor at a time
 MOST_ITERATIONS = 1000
 PATIENCE = 40  # iterations without a better residual: it may rise for a while, but then rounding has taken over
 
@@ -75,13 +76,23 @@ class Cholesky:
         return Solution(_solve_triangular(self.factor, half, transposed=True), 0)
 
     def trace_of_inverse(self) -> float:
-        """Return tr (K + s I)^-1 = |L^-1|_F^2, in blocks of columns."""
+        """Return tr (K + s I)^-1 = |L^-1|_F^2, a block of columns of L^-1 at a time.
+
+        By forward substitution in blocks: only views of L are used, for a copy of its corner would be a second matrix.
+        """
         xp = namespace(self.factor)
         n, total = len(self.factor), 0.0
-        for start in range(0, n, width := 256):
-            corner = self.factor[start:, start:]
-            columns = xp.eye(n - start, min(width, n - start), dtype=corner.dtype, device=corner.device)
-            total += float(xp.sum(_solve_triangular(corner, columns, transposed=False) ** 2))
+        for start in range(0, n, INVERSE_COLUMNS):
+            stop = min(start + INVERSE_COLUMNS, n)
+            like = {"dtype": self.factor.dtype, "device": self.factor.device}
+            columns = xp.zeros((n - start, stop - start), **like)
+            for low in range(start, n, INVERSE_COLUMNS):
+                rows = slice(low, min(low + INVERSE_COLUMNS, n))
+                known = self.factor[rows, start:low] @ columns[: low - start]
+                rhs = xp.eye(stop - start, **like) if low == start else -known
+                found = _solve_triangular(self.factor[rows, rows], rhs, transposed=False)
+                columns[low - start : rows.stop - start] = found
+            total += float(xp.sum(columns * columns))
         return total
 
 
@@ -94,7 +105,7 @@ def _factorise(matrix: Array) -> Array:
         return cholesky(matrix.T, lower=True, overwrite_a=True, check_finite=False)
     import torch
 
-    return torch.linalg.cholesky(matrix, out=matrix)
+    return torch.linalg.cholesky(matrix.mT, out=matrix.mT)
 
 
 def _solve_triangular(factor: Array, rhs: Array, *, transposed: bool) -> Array:

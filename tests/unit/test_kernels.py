@@ -1,5 +1,7 @@
 """The kernel engine: kernels, features, Gram strips, solvers, dof; one answer whatever the route."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import torch
@@ -308,3 +310,27 @@ def test_inputs_of_any_size_are_normalised(normalize):
     expected = fit_scaling(x, normalize, "polynomial")(x)
     for factor in (1e-170, 1e160):
         assert_allclose(fit_scaling(factor * x, normalize, "polynomial")(factor * x), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("solver", "memory", "share"), [("cholesky", 1 << 30, 1.0), ("cg", 1 << 30, 0.55), ("cg", 1, 0.0)]
+)
+def test_there_is_no_square_matrix_but_the_gram_matrix(solver, memory, share):
+    """n = 1,500 in strips of 100 rows: one matrix factorised in place, half of one kept, or none at all.
+
+    Beside it: 2 strips, and 2 blocks of 256 columns of the inverse or 16 arrays of n x 44 (outputs, dof's directions).
+    """
+    n, rng = 1500, np.random.default_rng(20)
+    x, outputs = rng.normal(size=(n, 8)), rng.normal(size=(n, 20))
+    small = KernelRidge(Rbf(0.1), x[:50], Run(memory=1 << 30), solver=solver)
+    small.solve(outputs[:50], 0.1)  # what imports take is not counted
+    tracemalloc.start()
+    try:
+        ridge = KernelRidge(Rbf(0.1), x, Run(memory=memory), solver=solver, strip_rows=100)
+        for penalty in (0.1, 0.05):  # lambda and lambda': one matrix after the other
+            ridge.solve(outputs, penalty)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    beside = 2 * 100 + (2 * 256 if solver == "cholesky" else 16 * 44)
+    assert peak / (8 * n) < share * n + beside
