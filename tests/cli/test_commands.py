@@ -230,10 +230,10 @@ def test_a_reader_that_leaves_early_is_no_error(preds):
 
 
 def test_an_interrupt_ends_with_130():
+    """Also where the tests themselves run in the background of a shell, which has them ignore interrupts."""
     code = (
-        # a shell that starts tests in the background has them ignore interrupts
-        "import os, signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); sys.argv = ['calcheck', 'metrics'];"
-        "from calcheck import cli; from calcheck.cli import listings;"
+        "import os, signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler);"
+        "sys.argv = ['calcheck', 'metrics']; from calcheck import cli; from calcheck.cli import listings;"
         "import calcheck.render.console as c; c.rendered = lambda *a: os.kill(os.getpid(), signal.SIGINT);"
         "cli.main()"
     )
@@ -245,12 +245,13 @@ def test_an_interrupt_ends_with_130():
 def test_progress_appears_on_a_terminal_after_a_while(monkeypatch, capsys):
     from calcheck.cli import progress
 
-    clock = iter([0.0, 1.0, 3.0, 4.0])
-    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+    monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(progress, "PATIENCE_SECONDS", 1e9)
     with progress.progress_bar() as report:
         report("kernel", 0.1)
         assert capsys.readouterr().err == ""
+        monkeypatch.setattr(progress, "PATIENCE_SECONDS", -1.0)  # the time has come
         report("kernel", 0.5)
         report("solve", 0.1)
     assert "kernel" in capsys.readouterr().err
@@ -519,3 +520,10 @@ def test_long_work_reports_its_progress(preds, arguments):
         stage for stage, _ in told
     }
     assert all(0 <= share <= 1 for _, share in told)
+
+
+def test_what_was_changed_on_reading_is_in_the_report(calcheck, tmp_path):
+    path = write(tmp_path / "preds.parquet", columns() | {"std": np.arange(12) / 10})
+    report = json.loads(calcheck("cce", path, "--min-std", "0.25", "--format", "json").out)
+    assert "3 standard deviations were raised to 0.25 (--min-std)" in report["results"][0]["warnings"]
+    assert "raised to 0.25" in calcheck("cce", path, "--min-std", "0.25").out
