@@ -54,6 +54,7 @@ def test_trials_report_mean_and_deviation():
     found = details(draws=1, trials=4)["trials"]
     assert len(found["values"]) == 4
     assert_allclose(found["std"], np.std(found["values"], ddof=1))
+    assert len(set(found["values"])) == 4  # fresh draws each time
     single = [details(draws=1), details(draws=1)]
     assert single[0] == single[1]
     assert "trials" not in single[0]
