@@ -527,3 +527,10 @@ def test_what_was_changed_on_reading_is_in_the_report(calcheck, tmp_path):
     report = json.loads(calcheck("cce", path, "--min-std", "0.25", "--format", "json").out)
     assert "3 standard deviations were raised to 0.25 (--min-std)" in report["results"][0]["warnings"]
     assert "raised to 0.25" in calcheck("cce", path, "--min-std", "0.25").out
+
+
+def test_other_inputs_need_no_keys(calcheck, tmp_path):
+    path = write(tmp_path / "preds.parquet", columns() | {"key": np.arange(12)})
+    at = write(tmp_path / "at.parquet", {"embedding": columns(5)["embedding"]})
+    report = json.loads(calcheck("cce", path, "--id", "key", "--at", at, "--format", "json").out)
+    assert report["results"][0]["details"]["rows"] == 5
