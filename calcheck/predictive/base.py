@@ -63,6 +63,16 @@ class Predictive(ABC):
         return 1
 
     @property
+    def draws_a_row(self) -> int | None:
+        """How many draws stand for each distribution; None if parameters do."""
+        return None
+
+    @property
+    def tied(self) -> bool:
+        """Whether some draws of a row are equal."""
+        return False
+
+    @property
     def called(self) -> str:
         """What reports call the family."""
         return self.family
@@ -96,6 +106,29 @@ class Predictive(ABC):
     @abstractmethod
     def cdf_left(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return P(Y_i < y_i), (n,), in [0, 1]; less than :meth:`cdf` where Y_i has a mass at y_i."""
+
+    def jump(self, y: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return :meth:`cdf_left` and :meth:`cdf`, (n,) each; the same array twice where the family has no jumps."""
+        return self.cdf_left(y), self.cdf(y)
+
+    def interval_mass(self, low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return P(low_i <= Y_i <= high_i) between two quantiles, (n,), in [0, 1]."""
+        return self.cdf(high) - self.cdf_left(low)
+
+    def log_prob(self, y: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: ARG002 - those who have one look at y
+        """Return log densities, or log masses for counts, (n,); -inf where y_i is impossible.
+
+        Raises
+        ------
+        DataError
+            The family has neither.
+        """
+        msg = f"{self.family} have no density at a target"
+        raise DataError(msg)
+
+    @abstractmethod
+    def crps(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the continuous ranked probability scores, integral (F_i(u) - 1{u >= y_i})^2 du, (n,), >= 0."""
 
     @abstractmethod
     def quantile(self, p: float) -> NDArray[np.float64]:

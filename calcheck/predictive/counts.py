@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -40,7 +40,7 @@ class Counts(Predictive):
 
     @abstractmethod
     def log_weight(self, k: NDArray[np.float64], rows: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Return log P(Y_i = k_j) up to a constant of the row i, (len(rows), len(k))."""
+        """Return log P(Y_i = k_j) up to a constant of the row i, (b, w), for k (w,) or (b, w) and b rows."""
 
     @abstractmethod
     def rate(self, k: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -92,6 +92,11 @@ class Counts(Predictive):
         mass : (b, w)
             P(Y_i = k_j).
         """
+        for rows, k, mass, _ in self._blocks():
+            yield rows, k, mass
+
+    def _blocks(self) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64], NDArray[Any]]]:
+        """Yield what :meth:`masses` does, and the log of each row's sum of weights, (b,)."""
         low, high = self.support()
         order = np.lexsort((high, low))
         start = 0
@@ -102,10 +107,12 @@ class Counts(Predictive):
             rows = order[start:stop]
             k = np.arange(low[rows].min(), high[rows].max() + 1)
             mass = self.log_weight(k, rows)
-            mass -= mass.max(axis=1, keepdims=True)
+            largest = mass.max(axis=1, keepdims=True)
+            mass -= largest
             np.exp(mass, out=mass)
-            mass /= mass.sum(axis=1, keepdims=True)
-            yield rows, k, mass
+            total = mass.sum(axis=1, keepdims=True)
+            mass /= total
+            yield rows, k, mass, (largest + np.log(total))[:, 0]
             start = stop
 
     def mean(self) -> NDArray[np.float64]:
@@ -132,6 +139,28 @@ class Counts(Predictive):
         for rows, k, mass in self.masses():
             below[rows] = np.sum(mass, axis=1, where=k <= last[rows, None])
         return np.minimum(below, 1.0)
+
+    def jump(self, y: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        left, right = np.empty(len(self)), np.empty(len(self))
+        for rows, k, mass in self.masses():
+            at = y[rows, None]
+            left[rows] = np.sum(mass, axis=1, where=k < at)
+            right[rows] = left[rows] + np.sum(mass, axis=1, where=k == at)
+        return np.minimum(left, 1.0), np.minimum(right, 1.0)
+
+    def log_prob(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        log_mass = np.empty(len(self))
+        for rows, _, _, log_total in self._blocks():
+            log_mass[rows] = self.log_weight(y[rows, None], rows)[:, 0] - log_total
+        return log_mass
+
+    def crps(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return E|Y - y| - E|Y - Y'|/2, summed over the support: closed forms overflow from means of 200 on."""
+        score = np.empty(len(self))
+        for rows, k, mass in self.masses():
+            below = np.cumsum(mass, axis=1)
+            score[rows] = np.sum(mass * np.abs(k - y[rows, None]), axis=1) - np.sum(below * (1 - below), axis=1)
+        return score
 
     def quantile(self, p: float) -> NDArray[np.float64]:
         found = np.empty(len(self))

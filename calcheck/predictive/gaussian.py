@@ -54,6 +54,18 @@ class Gaussian(Predictive):
 
     cdf_left = cdf
 
+    def jump(self, y: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        below = self.cdf(y)
+        return below, below
+
+    def log_prob(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(-0.5 * ((y - self.loc) / self.scale) ** 2 - np.log(self.scale) - 0.5 * np.log(2 * np.pi))
+
+    def crps(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        from scoringrules import crps_normal
+
+        return np.asarray(crps_normal(y, self.loc, self.scale, backend="numpy"))
+
     def quantile(self, p: float) -> NDArray[np.float64]:
         from scipy.special import ndtri
 

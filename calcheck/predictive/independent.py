@@ -66,6 +66,14 @@ class Independent(Predictive):
         columns = zip(self.marginals, y.T, strict=True)
         return np.stack([marginal.cdf_left(column) for marginal, column in columns], axis=1)
 
+    def log_prob(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        columns = zip(self.marginals, y.T, strict=True)
+        return np.stack([marginal.log_prob(column) for marginal, column in columns], axis=1)
+
+    def crps(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        columns = zip(self.marginals, y.T, strict=True)
+        return np.stack([marginal.crps(column) for marginal, column in columns], axis=1)
+
     def quantile(self, p: float) -> NDArray[np.float64]:
         return np.stack([marginal.quantile(p) for marginal in self.marginals], axis=1)
 

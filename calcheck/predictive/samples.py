@@ -49,6 +49,14 @@ class Samples(Predictive):
     def targets(self) -> int:
         return 1 if self.draws.ndim == PLAIN_AXES else self.draws.shape[2]
 
+    @property
+    def draws_a_row(self) -> int:
+        return int(self.draws.shape[1])
+
+    @property
+    def tied(self) -> bool:
+        return bool((np.diff(np.sort(self.draws, axis=1), axis=1) == 0).any())
+
     def mean(self) -> NDArray[np.float64]:
         return np.asarray(self.draws.mean(axis=1))
 
@@ -72,6 +80,37 @@ class Samples(Predictive):
     def cdf_left(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return r / (m + 1), r the draws below y_i."""
         return np.asarray(np.sum(self.draws < y[:, None], axis=1) / (self.draws.shape[1] + 1))
+
+    def interval_mass(self, low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the chance that one more draw falls between two of the draws, (n,).
+
+        Of the m + 1 gaps that m draws leave, those between the two count. (:meth:`cdf` and :meth:`cdf_left`, which
+        bound where a target tied with a draw may rank, would count a gap too much at either end.)
+        """
+        within = np.sum((self.draws >= low[:, None]) & (self.draws <= high[:, None]), axis=1)
+        return np.asarray((within - 1) / (self.draws.shape[1] + 1))
+
+    def crps(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the scores of the distributions with mass 1/m at each draw."""
+        return self._crps(y, "qd")
+
+    def fair_crps(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the scores whose mean is that of the distributions that the draws are from, (n,); may be negative.
+
+        Raises
+        ------
+        DataError
+            There is one draw a row.
+        """
+        if self.draws.shape[1] == 1:
+            msg = "one sample a row has no fair CRPS"
+            raise DataError(msg)
+        return self._crps(y, "pwm")
+
+    def _crps(self, y: NDArray[np.float64], estimator: str) -> NDArray[np.float64]:
+        from scoringrules import crps_ensemble
+
+        return np.asarray(crps_ensemble(y, self.draws, estimator=estimator, backend="numpy"))
 
     def quantile(self, p: float) -> NDArray[np.float64]:
         return np.asarray(np.quantile(self.draws, p, axis=1, method="inverted_cdf"))
