@@ -8,11 +8,13 @@ import numpy as np
 
 from calcheck.checks import require, require_finite, require_positive
 from calcheck.errors import DataError
-from calcheck.io.roles import GaussianRole, ParametersRole, Roles, SamplesRole
+from calcheck.io.roles import GaussianRole, ParametersRole, ResidualRole, Roles, SamplesRole
 from calcheck.io.values import numbers, vectors
 from calcheck.predictive import Gaussian, Independent, Samples
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import pyarrow as pa
     from numpy.typing import NDArray
 
@@ -23,20 +25,22 @@ if TYPE_CHECKING:
 REMEDY = "Pass --min-std X to raise them to X."
 
 
-def columns_read(roles: Roles, *, narrow: bool) -> list[str]:
+def columns_read(roles: Roles, also: Iterable[str] = ()) -> list[str]:
     """List the columns that a pass needs, each once.
 
     Parameters
     ----------
     roles : Roles
         What the columns are.
-    narrow : bool
-        Whether the narrow columns without a role are needed too.
+    also : iterable of str
+        Columns without a role that are needed too.
     """
     wanted = [*roles.target, *roles.x]
     match roles.predictive:
         case GaussianRole(mean, spread, _):
             wanted += [*mean, *spread]
+        case ResidualRole(_, spread, _):
+            wanted.append(spread)
         case ParametersRole(_, columns):
             wanted += columns.values()
         case SamplesRole(groups):
@@ -44,7 +48,7 @@ def columns_read(roles: Roles, *, narrow: bool) -> list[str]:
         case None:
             pass
     wanted += [roles.id] if roles.id else []
-    wanted += roles.narrow if narrow else ()
+    wanted += also
     return list(dict.fromkeys(wanted))
 
 
@@ -62,6 +66,8 @@ def arrays_of(table: pa.Table, roles: Roles) -> Arrays:
     match roles.predictive:
         case GaussianRole(mean, spread, kind):
             arrays |= {"mean": _columns(table, mean), kind: _columns(table, spread)}
+        case ResidualRole(_, spread, kind):
+            arrays[kind] = numbers(table[spread], spread)
         case ParametersRole(_, columns):
             arrays |= {name: numbers(table[column], column) for name, column in columns.items()}
         case SamplesRole(groups):
@@ -90,6 +96,9 @@ def predictive_of(roles: Roles, arrays: Arrays, min_std: float | None) -> tuple[
         case GaussianRole(_, _, kind):
             std, raised = _deviations(arrays[kind], kind, min_std)
             return _gaussian(arrays["mean"], std), raised
+        case ResidualRole(_, _, kind):
+            std, raised = _deviations(arrays[kind], kind, min_std)
+            return Gaussian(np.zeros_like(std), std), raised
         case ParametersRole(convention, columns):
             for name in columns:
                 require_finite(name, arrays[name])

@@ -11,6 +11,7 @@ from calcheck.options import option, require_positive_option
 TARGETS = ("y", "y_true", "target", "observed", "observation", "oracle_value")
 MEANS = ("mean", "y_pred", "y_preds", "pred", "prediction")
 STDS = ("std", "sigma", "y_std", "pred_uct", "uE")
+ERROR = "error"
 SPREADS = ("std", "var", "log_std", "log_var")
 DISTS = (  # as in calcheck.predictive.CONVENTIONS, which takes numpy to import; a test compares them
     "gaussian",
@@ -29,6 +30,11 @@ class ColumnOptions:
 
     target: str | None = option(
         None, f"Column of targets, or several: y1,y2. Default: {', '.join(TARGETS)}.", metavar="COLUMN"
+    )
+    error: str | None = option(
+        None,
+        "Column of errors y - mean, in place of targets and means. Default: error, where there are none.",
+        metavar="COLUMN",
     )
     mean: str | None = option(None, f"Column of predictive means. Default: {', '.join(MEANS)}.", metavar="COLUMN")
     std: str | None = option(None, f"Column of standard deviations. Default: {', '.join(STDS)}.", metavar="COLUMN")
@@ -69,10 +75,13 @@ class ColumnOptions:
         if len(spreads) > 1:
             msg = f"give one of {', '.join('--' + name.replace('_', '-') for name in spreads)}"
             raise OptionError(msg)
+        if self.error and (self.target or self.mean):
+            msg = "--error replaces --target and --mean: give the errors, or these two"
+            raise OptionError(msg)
         forms = {
             "--dist": self.dist,
             "--samples": self.samples,
-            "--mean and --std": self.mean or bool(spreads) or None,
+            "--error and --std" if self.error else "--mean and --std": self.error or self.mean or bool(spreads) or None,
         }
         given = [name for name, value in forms.items() if value]
         if len(given) > 1:

@@ -7,8 +7,16 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from calcheck.errors import DataError, OptionError
-from calcheck.io.column_options import MEANS, SPREADS, STDS, TARGETS, ColumnOptions
-from calcheck.io.roles import GaussianRole, ParametersRole, Roles, SamplesRole, listed, pattern_of
+from calcheck.io.column_options import ERROR, MEANS, SPREADS, STDS, TARGETS, ColumnOptions
+from calcheck.io.roles import (
+    GaussianRole,
+    ParametersRole,
+    ResidualRole,
+    Roles,
+    SamplesRole,
+    listed,
+    pattern_of,
+)
 from calcheck.io.values import is_number, is_scalar, is_text, is_vector
 from calcheck.options import flag_of
 from calcheck.predictive import CONVENTIONS, FAMILIES
@@ -16,6 +24,7 @@ from calcheck.predictive import CONVENTIONS, FAMILIES
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from calcheck.io.roles import Distributions, Spread
     from calcheck.predictive import Convention
 
 SAMPLE = r"sample_\d+"
@@ -45,7 +54,7 @@ def find_roles(schema: pa.Schema, said: ColumnOptions, *, external: bool = False
     finder = _Finder(schema, said)
     predictive = finder.predictive()
     x, embedded = finder.inputs(external=external)
-    target = finder.target()
+    target = (predictive.error,) if isinstance(predictive, ResidualRole) else finder.target()
     wide = set(x) if embedded and len(x) > 1 else set()
     if isinstance(predictive, SamplesRole):
         wide |= {column for group in predictive.columns for column in group}
@@ -57,11 +66,13 @@ def find_roles(schema: pa.Schema, said: ColumnOptions, *, external: bool = False
     return Roles(target, predictive, x, embedded, finder.id(), narrow)
 
 
-def _scalars(predictive: GaussianRole | ParametersRole | SamplesRole | None) -> tuple[str, ...]:
+def _scalars(predictive: Distributions | None) -> tuple[str, ...]:
     """List the columns that describe a distribution by a few numbers."""
     match predictive:
         case GaussianRole(mean, spread, _):
             return (*mean, *spread)
+        case ResidualRole(error, spread, _):
+            return (error, spread)
         case ParametersRole(_, columns):
             return tuple(columns.values())
         case _:
@@ -107,12 +118,19 @@ class _Finder:
             return self.existing("id", self.said.id)
         return "id" if "id" in self.names else None
 
-    def predictive(self) -> GaussianRole | ParametersRole | SamplesRole | None:
+    def predictive(self) -> Distributions | None:
         said = self.said
         if said.dist:
             return self.parameters(said.dist)
         if said.samples:
             return SamplesRole(tuple(self.group("samples", part) for part in said.samples.split(",")))
+        if said.error or self._has_errors_only():
+            return self.residuals()
+        return self._gaussian_or_samples()
+
+    def _gaussian_or_samples(self) -> GaussianRole | SamplesRole | None:
+        """Find means with spreads, or draws."""
+        said = self.said
         if said.mean or any(getattr(said, kind) for kind in SPREADS):
             return self.gaussian()
         samples = self.matching_names(SAMPLE)
@@ -134,22 +152,42 @@ class _Finder:
             return GaussianRole((mean,), (std,), "std")
         return None
 
+    def _has_errors_only(self) -> bool:
+        """Tell whether there is a column of errors, and neither targets nor predictions."""
+        said = self.said
+        if said.target or said.mean or ERROR not in self.names:
+            return False
+        found = [*TARGETS, *MEANS, "samples", *self.matching_names(SAMPLE)]
+        spread = any(getattr(said, kind) for kind in SPREADS) or self.one_of("std", STDS)
+        return bool(spread) and not set(found) & set(self.names)
+
+    def residuals(self) -> ResidualRole:
+        """Complete what was said of errors and spreads."""
+        kind, spread = self.spread()
+        if len(spread) > 1:
+            msg = f"--error names one column and --{kind.replace('_', '-')} {len(spread)}: give one each"
+            raise OptionError(msg)
+        return ResidualRole(self.existing("error", self.said.error or ERROR), spread[0], kind)
+
+    def spread(self) -> tuple[Spread, tuple[str, ...]]:
+        """Find the columns of standard deviations, or of what was said to be there in their place."""
+        kinds: tuple[Spread, ...] = ("std", "var", "log_std", "log_var")
+        for kind in kinds:
+            if named := getattr(self.said, kind):
+                return kind, self.listed(kind, named)
+        return "std", self.found("std", STDS)
+
     def gaussian(self) -> GaussianRole:
         """Complete what was said of means and spreads."""
         said = self.said
         mean = self.listed("mean", said.mean) if said.mean else self.found("mean", MEANS)
-        for kind in SPREADS:
-            if named := getattr(said, kind):
-                spread = self.listed(kind, named)
-                break
-        else:
-            kind, spread = "std", self.found("std", STDS)
+        kind, spread = self.spread()
         if len(mean) != len(spread):
             msg = (
                 f"--mean names {len(mean)} columns and --{kind.replace('_', '-')} {len(spread)}: give one a target each"
             )
             raise OptionError(msg)
-        return GaussianRole(mean, spread, kind)  # type: ignore[arg-type]
+        return GaussianRole(mean, spread, kind)
 
     def parameters(self, spelling: str) -> ParametersRole:
         """Find the columns of a family's parameters."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from calcheck.predictive import Convention
@@ -19,6 +19,15 @@ class GaussianRole:
 
     mean: tuple[str, ...]
     spread: tuple[str, ...]
+    kind: Spread
+
+
+@dataclass(frozen=True)
+class ResidualRole:
+    """Errors y - mean, and spreads: the predictions are known up to their means."""
+
+    error: str
+    spread: str
     kind: Spread
 
 
@@ -37,6 +46,9 @@ class SamplesRole:
     columns: tuple[tuple[str, ...], ...]
 
 
+Distributions: TypeAlias = GaussianRole | ResidualRole | ParametersRole | SamplesRole
+
+
 @dataclass(frozen=True)
 class Roles:
     """The columns of one file and what they are.
@@ -44,8 +56,8 @@ class Roles:
     Parameters
     ----------
     target : tuple of str
-        Columns of targets; empty if there are none.
-    predictive : GaussianRole, ParametersRole, SamplesRole or None
+        Columns of targets, or of errors in their place; empty if there are none.
+    predictive : GaussianRole, ResidualRole, ParametersRole, SamplesRole or None
         The predictive distributions.
     x : tuple of str
         The embedding (one column of vectors, or several of numbers) or the inputs; empty if there are none.
@@ -59,7 +71,7 @@ class Roles:
     """
 
     target: tuple[str, ...] = ()
-    predictive: GaussianRole | ParametersRole | SamplesRole | None = None
+    predictive: Distributions | None = None
     x: tuple[str, ...] = ()
     embedded: bool = True
     id: str | None = None
@@ -71,6 +83,8 @@ class Roles:
         match self.predictive:
             case GaussianRole(mean, spread, kind):
                 told |= {"mean": listed(mean), kind: listed(spread)}
+            case ResidualRole(error, spread, kind):
+                told = {"y - mean": error, kind: spread}
             case ParametersRole(_, columns):
                 told |= columns
             case SamplesRole(columns):
@@ -87,6 +101,8 @@ class Roles:
         """Spell the options that say the same explicitly, given all names of the file."""
         said = ["--target", ",".join(self.target)] if self.target else []
         match self.predictive:
+            case ResidualRole(error, spread, kind):
+                said = ["--error", error, f"--{kind.replace('_', '-')}", spread]
             case GaussianRole(mean, spread, kind):
                 said += ["--mean", ",".join(mean), f"--{kind.replace('_', '-')}", ",".join(spread)]
             case ParametersRole(convention, columns):

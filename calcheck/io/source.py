@@ -21,8 +21,9 @@ from calcheck.io.columns import (
 )
 from calcheck.io.external import ExternalEmbedding, names_a_file, require_unique, split_column
 from calcheck.io.files import STDIN, File
+from calcheck.io.roles import ResidualRole, listed
 from calcheck.io.tables import Table, open_table, read_batches
-from calcheck.io.values import keys, scalars
+from calcheck.io.values import is_scalar, keys, scalars
 from calcheck.predictions import Predictions, Source
 from calcheck.report import Input, InputFile
 
@@ -53,6 +54,10 @@ class FileSource(Source):
         nothing else is looked at.
     narrow : bool
         Whether the row's other columns of one value are read too, to be shown beside results.
+    also : tuple of str
+        Columns without a role that are read too.
+    inputs : bool
+        Whether inputs and embeddings are read.
 
     Raises
     ------
@@ -64,6 +69,8 @@ class FileSource(Source):
     said: ColumnOptions = field(default_factory=ColumnOptions)
     wanted: Wanted = "all"
     narrow: bool = False
+    also: tuple[str, ...] = ()
+    inputs: bool = True
     dropped: int = field(default=0, init=False)
     raised: int = field(default=0, init=False)
 
@@ -89,7 +96,7 @@ class FileSource(Source):
             problem = next(self._missing(roles), None) if self.wanted == "all" else None
             if problem:
                 raise DataError(problem)
-            return roles
+            return roles if self.inputs else replace(roles, x=())
 
     def missing(self) -> list[str]:
         """Say what the file lacks for metrics that compare predictions with targets, and what to do about it."""
@@ -105,7 +112,7 @@ class FileSource(Source):
     def batches(self) -> Iterator[Predictions]:
         self.dropped = self.raised = start = 0
         with self._named():
-            for table in read_batches(self.file, self.table, columns_read(self.roles, narrow=self.narrow)):
+            for table in read_batches(self.file, self.table, columns_read(self.roles, self._beside())):
                 rows = self._batch(table, start) if len(table) else None
                 if rows is not None:
                     yield rows
@@ -115,6 +122,24 @@ class FileSource(Source):
                 raise DataError(msg)
             if self._external is not None:
                 self._external.require_all_used(start)
+
+    def _beside(self) -> list[str]:
+        """List the columns that are read beside those with a role.
+
+        Raises
+        ------
+        DataError
+            One is not there, or does not have one value a row.
+        """
+        names = self.table.schema.names
+        for name in self.also:
+            if name not in names:
+                msg = f"there is no column {name!r} to order rows by (columns: {listed(tuple(names))})"
+                raise DataError(msg)
+            if not is_scalar(self.table.schema.field(name).type):
+                msg = f"column {name!r} does not have one value a row to order rows by"
+                raise DataError(msg)
+        return list(dict.fromkeys([*self.also, *(self.roles.narrow if self.narrow else ())]))
 
     def predictions(self) -> Predictions:
         return self._all
@@ -131,10 +156,15 @@ class FileSource(Source):
             files=tuple(files),
             n=len(rows),
             dropped=self.dropped,
-            predictive=None if rows.predictive is None else rows.predictive.called,
+            predictive=self._family(rows),
             columns=columns,
             options=tuple(self.explicit()),
         )
+
+    def _family(self, rows: Predictions) -> str | None:
+        if isinstance(self.roles.predictive, ResidualRole):
+            return "residuals, taken as normal"
+        return None if rows.predictive is None else rows.predictive.called
 
     @staticmethod
     def _file(role: Literal["predictions", "embedding", "at"], file: File, rows: int) -> InputFile:
@@ -160,7 +190,7 @@ class FileSource(Source):
 
     @property
     def _external_name(self) -> str | None:
-        said = self.said.embedding
+        said = self.said.embedding if self.inputs else None
         return said if said and said not in self.table.schema.names and names_a_file(said) else None
 
     @cached_property
@@ -178,7 +208,7 @@ class FileSource(Source):
             raise DataError(error.told(error.name, places.tolist())) from error
         if self._external is not None:
             arrays["x"] = self._external.rows(id_, start, len(table))
-        columns = {name: scalars(table[name]) for name in roles.narrow} if self.narrow else {}
+        columns = {name: scalars(table[name]) for name in self._beside()}
         if self.said.nan_policy == "omit":
             whole = _without_gaps(arrays)
             self.dropped += int(len(whole) - whole.sum())
@@ -201,7 +231,7 @@ class FileSource(Source):
                 columns=columns,
             )
         except ValuesError as error:
-            raise DataError(error.told(self._called(error.name), places.tolist())) from error
+            raise DataError(error.told(self.called(error.name), places.tolist())) from error
 
     def explicit(self) -> list[str]:
         """Spell the options that say the same as what was found."""
@@ -215,14 +245,10 @@ class FileSource(Source):
 
     @contextmanager
     def named(self) -> Iterator[None]:
-        with self._named():
-            try:
-                yield
-            except ValuesError as error:
-                places = self.predictions().places().tolist()
-                raise DataError(error.told(self._called(error.name), places)) from error
+        with self._named(), self.placed():
+            yield
 
-    def _called(self, role: str) -> str:
+    def called(self, role: str) -> str:
         """Name a role with its column."""
         column = self.roles.described().get(role, role)
         return role if column == role else f"{role} (column {column})"
