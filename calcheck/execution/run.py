@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     Progress = Callable[[str, float], None]
 
 GIB = 1 << 30
+LEAST_RESAMPLES = 100  # fewer have no tails to speak of
 
 
 class Stream(IntEnum):
@@ -29,6 +30,7 @@ class Stream(IntEnum):
     MEDIAN = 4
     SUBSAMPLE = 5
     RESIDUAL = 6
+    RESAMPLES = 7
 
 
 SUFFIXES = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": GIB}
@@ -101,11 +103,16 @@ class Run:
         Bytes that large arrays may take together.
     progress : callable
         Is told the name of a stage and the share of it that is done, in [0, 1].
+    confidence : float
+        Of intervals and verdicts, in (0, 1).
+    resamples : int or None
+        Of the bootstrap; 0 for no bootstrap. By default 10,000 where they cost one column a metric, and 1,000 for
+        metrics of many columns.
 
     Raises
     ------
     OptionError
-        The seed is negative.
+        A setting is out of its range.
     """
 
     seed: int = 0
@@ -113,11 +120,23 @@ class Run:
     precision: Precision = "float64"
     memory: int = field(default_factory=default_memory)
     progress: Progress = silent
+    confidence: float = 0.95
+    resamples: int | None = None
 
     def __post_init__(self) -> None:
+        if not 0 < self.confidence < 1:
+            msg = f"--confidence must lie strictly between 0 and 1, got {self.confidence}"
+            raise OptionError(msg)
+        if self.resamples is not None and self.resamples != 0 and self.resamples < LEAST_RESAMPLES:
+            msg = f"--resamples must be at least {LEAST_RESAMPLES}, got {self.resamples}. To do without, --no-bootstrap"
+            raise OptionError(msg)
         if self.seed < 0:
             msg = f"--seed must be >= 0, got {self.seed}"
             raise OptionError(msg)
+
+    def silenced(self) -> Run:
+        """Return the same run without progress."""
+        return replace(self, progress=silent)
 
     def rng(self, stream: Stream, number: int = 0) -> Generator:
         """Return the generator of one use of randomness, independent of all others.

@@ -1,0 +1,1 @@
+"""How far a value can be trusted: the bootstrap, intervals, and distances from a reference."""

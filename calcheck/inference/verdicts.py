@@ -1,0 +1,169 @@
+"""From what metrics say of rows to intervals, distances from references, and verdicts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from calcheck.inference.bootstrap import Replicates, Statistic
+from calcheck.inference.intervals import acceleration, bca, percentile, zeta, zeta_error
+from calcheck.metric import Inference
+from calcheck.statistics.groups import Averages, Term
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from calcheck.execution.run import Run
+    from calcheck.metric import Metric, Rows
+    from calcheck.report import Verdict
+
+    Found = tuple[Metric[Any, Any], Rows]
+
+RESAMPLES, MOST_RESAMPLES = 10_000, 100_000
+RESAMPLES_OF_MANY_COLUMNS = 1_000  # their intervals decide no verdict
+HANGS = 3.0  # standard errors of zeta within which its verdict may be chance
+NO_BOOTSTRAP = "no interval: resampling was switched off (--no-bootstrap)"
+BIASED = "resampling adds noise, so the interval lies beside the value: it shows spread, and decides nothing"
+NOT_SIMULATED = "no verdict: what a perfect model scores is not simulated"
+NO_INTERVAL = "no verdict: it is the distance from the reference in units of the interval"
+NO_EVIDENCE = "no verdict: it depends on the predictions alone"
+
+
+def statistic_of(metric: Metric[Any, Any], rows: Rows) -> Statistic:
+    """Return a metric's value as a function of means of its rows."""
+    terms = rows.terms or {name: Term(column) for name, column in rows.columns.items()}
+    return Statistic(Averages(terms, len(next(iter(rows.columns.values())))), metric.value, rows.fixed)
+
+
+def infer(found: Sequence[Found], run: Run) -> list[Inference]:
+    """Say of each metric how far its value can be trusted.
+
+    Metrics that are functions of means of columns share their resamples.
+
+    Parameters
+    ----------
+    found : sequence of (Metric, Rows)
+        What the metrics say of the same n rows.
+    run : Run
+        Seed, confidence, number of resamples, progress.
+    """
+    inferred: list[Inference | None] = [_without_bootstrap(metric, rows, run) for metric, rows in found]
+    statistics = {place: statistic_of(*found[place]) for place, known in enumerate(inferred) if known is None}
+    shared = [place for place, statistic in statistics.items() if found[place][0].interval == "bca"]
+    replicates = Replicates([statistics[place] for place in shared], run) if shared else None
+    if replicates is not None:
+        replicates.grow(run.resamples or RESAMPLES)
+    for place, statistic in statistics.items():
+        if replicates is not None and place in shared:
+            inferred[place] = _by_bca(*found[place], statistic, replicates.values[shared.index(place)], run)
+        else:
+            inferred[place] = _by_percentiles(*found[place], statistic, run)
+    return [each for each in inferred if each is not None]
+
+
+def _without_bootstrap(metric: Metric[Any, Any], rows: Rows, run: Run) -> Inference | None:
+    """Say what needs no bootstrap of means; None where one is to be made."""
+    n = len(next(iter(rows.columns.values())))
+    if rows.inference is not None:
+        return rows.inference
+    if metric.interval == "none":
+        return Inference(warnings=(f"no interval: {metric.no_interval}", *_no_verdict(metric, rows)))
+    if run.resamples == 0:
+        return Inference(warnings=(NO_BOOTSTRAP, *_no_verdict(metric, rows)))
+    if n == 1:
+        return Inference(warnings=("no interval: a single row cannot be resampled", *_no_verdict(metric, rows)))
+    if not np.isfinite(statistic_of(metric, rows).estimate()):
+        return Inference(warnings=("no interval: there is no finite value", *_no_verdict(metric, rows)))
+    return None
+
+
+def _no_verdict(metric: Metric[Any, Any], rows: Rows) -> tuple[str, ...]:
+    if rows.reference is not None:
+        return (NO_INTERVAL,)
+    return (NO_EVIDENCE if metric.sided == "none" else NOT_SIMULATED,)
+
+
+def _by_percentiles(metric: Metric[Any, Any], rows: Rows, statistic: Statistic, run: Run) -> Inference:
+    replicates = Replicates([statistic], run, stage=metric.name)
+    replicates.grow(run.resamples or RESAMPLES_OF_MANY_COLUMNS)
+    values, details, reason = _usable(replicates.values[0], statistic.estimate())
+    if reason:
+        return Inference(details=details, warnings=(reason, *_no_verdict(metric, rows)))
+    low, high = percentile(values, run.confidence)
+    outside = () if low <= statistic.estimate() <= high else (BIASED,)
+    warnings = (*outside, *_no_verdict(metric, rows))
+    return Inference(low=low, high=high, interval="percentile", details=details, warnings=warnings)
+
+
+def _by_bca(
+    metric: Metric[Any, Any], rows: Rows, statistic: Statistic, replicates: NDArray[np.float64], run: Run
+) -> Inference:
+    estimate = statistic.estimate()
+    values, details, reason = _usable(replicates, estimate)
+    if reason:
+        return Inference(details=details, warnings=(reason, *_no_verdict(metric, rows)))
+    bent = acceleration(statistic.leave_one_out())
+    limits = bca(values, estimate, bent, run.confidence)
+    if not np.isfinite([limits.low, limits.high]).all():
+        told = f"z0 {limits.correction:.3g}, acceleration {bent:.3g}"
+        reason = f"no interval: the BCa interval is not defined ({told}); rows are too few or too skewed"
+        return Inference(details=details, warnings=(reason, *_no_verdict(metric, rows)))
+    details["bootstrap"] |= {"z0": limits.correction, "acceleration": bent}
+    if rows.reference is None:
+        return Inference(
+            low=limits.low, high=limits.high, interval="bca", details=details, warnings=_no_verdict(metric, rows)
+        )
+    return _judged(statistic, values, rows.reference, bent, details, run)
+
+
+def _judged(
+    statistic: Statistic,
+    replicates: NDArray[np.float64],
+    reference: float,
+    bent: float,
+    details: dict[str, Any],
+    run: Run,
+) -> Inference:
+    """Compare with a known reference; resample further while the verdict may be chance."""
+    estimate, more, resampled = statistic.estimate(), None, len(replicates)
+    while True:
+        limits = bca(replicates, estimate, bent, run.confidence)
+        distance = zeta(estimate, reference, limits.low, limits.high)
+        error = zeta_error(replicates, estimate, reference, bent, run.confidence)
+        hangs = not abs(abs(distance) - 1) >= HANGS * error
+        if not hangs or resampled >= MOST_RESAMPLES:
+            break
+        more = more or Replicates([statistic], run, number=1, stage="resampling more")
+        resampled = min(MOST_RESAMPLES, 2 * resampled)
+        more.grow(resampled)
+        replicates, details, _ = _usable(more.values[0], estimate)
+    details["bootstrap"] |= {"z0": limits.correction, "acceleration": bent}
+    verdict: Verdict = "undecided" if hangs else ("pass" if abs(distance) <= 1 else "fail")
+    told = f"undecided: zeta is {distance:.3f} ± {error:.3f} by chance of resampling, and the verdict turns at 1"
+    return Inference(
+        low=limits.low,
+        high=limits.high,
+        interval="bca",
+        zeta=distance if np.isfinite(distance) else None,
+        zeta_mc_error=error if np.isfinite(error) else None,
+        verdict=verdict,
+        details=details,
+        warnings=(told,) if hangs else (),
+    )
+
+
+def _usable(replicates: NDArray[np.float64], estimate: float) -> tuple[NDArray[np.float64], dict[str, Any], str]:
+    """Return the finite replicates, what to tell of them, and why they give no interval, if they do not."""
+    finite = replicates[np.isfinite(replicates)]
+    told: dict[str, Any] = {"resamples": len(replicates), "bias": None}
+    if undefined := len(replicates) - len(finite):
+        told["undefined"] = undefined
+    if undefined > len(replicates) / 2:
+        return finite, {"bootstrap": told}, "no interval: most resamples have no finite value; rows are too few"
+    told["bias"] = float(finite.mean() - estimate)
+    if (finite == finite[0]).all():
+        return finite, {"bootstrap": told}, "no interval: all resamples have the same value"
+    return finite, {"bootstrap": told}, ""

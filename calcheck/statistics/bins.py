@@ -1,0 +1,134 @@
+"""Bins of equal counts, and what is predicted and observed in them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from calcheck.checks import require_finite
+from calcheck.errors import DataError
+from calcheck.statistics.groups import Groups, Term
+from calcheck.statistics.moments import errors, uncertainties
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from calcheck.predictions import Predictions
+
+FEW_CUTS = 255  # that fit a byte
+FEW_ROWS = 30  # a bin, below which its root mean square is mostly noise
+
+
+@dataclass(frozen=True, eq=False)
+class Bins(Groups):
+    """Groups of rows that follow each other in some order.
+
+    Parameters
+    ----------
+    low, high : (k,)
+        The smallest and the largest value in each bin of what orders the rows.
+    """
+
+    low: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    high: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+
+    def number(self) -> NDArray[np.intp]:
+        """Return the bin that holds the largest share of each row, (n,), counted from 0."""
+        classes = np.zeros(self.classes, np.intp) if self.shares is None else self.shares.argmax(axis=1)
+        return np.asarray(classes[self.label])
+
+
+def bins_of(rows: Predictions, bins: int, by: str | None) -> Bins:
+    """Divide rows into bins of equal counts, by their uncertainties or by a column.
+
+    Raises
+    ------
+    DataError
+        There are fewer rows than bins, or the column is absent or not of numbers.
+    """
+    if by is None:
+        return equal_count_bins(uncertainties(rows), bins)
+    if by not in rows.columns:
+        msg = f"there is no column {by!r} to order rows by (--by; columns: {', '.join(map(repr, rows.columns))})"
+        raise DataError(msg)
+    values = rows.columns[by]
+    if values.dtype.kind not in "iufb":
+        msg = f"column {by!r} must hold numbers to order rows by (--by), got {values.dtype}"
+        raise DataError(msg)
+    values = values.astype(np.float64)
+    require_finite(by, values)
+    return equal_count_bins(values, bins)
+
+
+def spread_by_bin(rows: Predictions, bins: Bins) -> dict[str, Term]:
+    """Return what is averaged to compare predicted and observed spread: rows, variances, squared errors, (k,) each."""
+    return {
+        "rows": Term(groups=bins),
+        "variance": Term(uncertainties(rows) ** 2, bins),
+        "squared_error": Term(errors(rows) ** 2, bins),
+    }
+
+
+def reliability(terms: dict[str, Term], bins: Bins) -> dict[str, Any]:
+    """Describe each bin: its range, how many rows, root mean predicted variance and root mean squared error."""
+    sums = {name: bins.sums(term.values) for name, term in terms.items()}
+    rmv, rmse = (np.sqrt(sums[name] / sums["rows"]) for name in ("variance", "squared_error"))
+    columns = {"from": bins.low, "to": bins.high, "rows": sums["rows"], "rmv": rmv, "rmse": rmse}
+    lines = zip(*(values.tolist() for values in columns.values()), strict=True)
+    return {"bins": [dict(zip(columns, line, strict=True)) for line in lines]}
+
+
+def few_rows(bins: Bins) -> tuple[str, ...]:
+    """Warn if bins hold few rows."""
+    least = float(bins.sums(None).min())
+    if least >= FEW_ROWS:
+        return ()
+    return (f"{least:.4g} rows a bin are few, {FEW_ROWS} or more are better: pass a smaller --bins",)
+
+
+def equal_count_bins(values: NDArray[np.float64], bins: int) -> Bins:
+    """Divide rows into bins of equal counts, in the order of some value.
+
+    Edges are at round-half-even(linspace(0, n, bins + 1)) of the sorted rows. Rows tied across an edge are split
+    between the bins, each with the same shares, so the order of the rows never matters.
+
+    Parameters
+    ----------
+    values : (n,)
+        What the rows are ordered by.
+    bins : int
+        How many bins.
+
+    Raises
+    ------
+    DataError
+        There are fewer rows than bins.
+    """
+    n = len(values)
+    if bins > n:
+        msg = f"{bins} bins need as many rows, and there are {n:,}. Pass a smaller --bins"
+        raise DataError(msg)
+    edges = np.round(np.linspace(0, n, bins + 1)).astype(np.intp)
+    ordered = np.sort(values)
+    after = ordered[edges[1:-1]]
+    tied = after[ordered[edges[1:-1] - 1] == after]
+    cuts = np.concatenate([after, np.nextafter(tied, np.inf)])  # values tied across an edge are a class of their own
+    starts, first = np.unique(np.append(np.searchsorted(ordered, cuts), [0, n]), return_index=True)
+    starts, cuts = starts[:-1], cuts[first[1:-1]]
+    stops = np.append(starts[1:], n)
+    overlap = np.minimum(stops[:, None], edges[1:]) - np.maximum(starts[:, None], edges[:-1])
+    shares = np.maximum(overlap, 0) / (stops - starts)[:, None]
+    label = _cuts_at_or_below(values, cuts)
+    return Bins(label, len(starts), shares, low=ordered[edges[:-1]], high=ordered[edges[1:] - 1])
+
+
+def _cuts_at_or_below(values: NDArray[np.float64], cuts: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Count the cuts that lie at or below each value, (n,)."""
+    if len(cuts) > FEW_CUTS:
+        return np.searchsorted(cuts, values, side="right")
+    label = np.zeros(len(values), np.uint8)  # five times faster than a search in unordered values
+    for cut in cuts:
+        label += values >= cut
+    return label.astype(np.intp)

@@ -1,0 +1,206 @@
+"""Means over groups of rows: bins, histograms, ranks; rows may belong to several groups by shares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.random import Generator
+    from numpy.typing import NDArray
+
+    Means = dict[str, NDArray[np.float64]]
+
+CROWDED = 16  # rows a class from which drawing the counts of classes is faster than drawing rows
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Groups of n rows.
+
+    Parameters
+    ----------
+    label : (n,) intp, optional
+        The class of each row, 0 to c - 1; absent if each row is a class of its own.
+    classes : int
+        How many classes there are, c.
+    shares : (c, k), optional
+        How much of a row of each class belongs to each of k groups; absent if classes are groups.
+    """
+
+    label: NDArray[np.intp] | None
+    classes: int
+    shares: NDArray[np.float64] | None = None
+
+    def sums(self, values: NDArray[np.float64] | None) -> NDArray[np.float64]:
+        """Sum values, (n,), or count rows, by group, (k,)."""
+        if self.label is not None:
+            sums = np.bincount(self.label, weights=values, minlength=self.classes).astype(np.float64)
+        else:
+            sums = np.ones(self.classes) if values is None else values
+        return np.asarray(sums if self.shares is None else sums @ self.shares)
+
+    def weighted_sums(self, weighted: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Sum weighted values of the rows in the order of :attr:`order`, (b, n), by group, (b, k)."""
+        if self.label is not None:
+            starts, present = self._runs
+            if len(present) < weighted.shape[1]:  # else each row is a class of its own
+                weighted = np.add.reduceat(weighted, starts, axis=1)
+            if len(present) < self.classes:
+                sums = np.zeros((len(weighted), self.classes))
+                sums[:, present] = weighted
+                weighted = sums
+        return np.asarray(weighted if self.shares is None else weighted @ self.shares)
+
+    @cached_property
+    def order(self) -> NDArray[np.intp] | slice:
+        """The rows class by class."""
+        return slice(None) if self.label is None else np.argsort(self.label, kind="stable")
+
+    @cached_property
+    def _runs(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Where each class that has rows starts in :attr:`order`, and which class that is."""
+        counts = np.bincount(self.label if self.label is not None else [], minlength=self.classes)
+        present = np.flatnonzero(counts)
+        return (np.cumsum(counts) - counts)[present], present
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """Something that is averaged over rows.
+
+    Parameters
+    ----------
+    values : (n,), optional
+        One value a row; absent for 1.
+    groups : Groups, optional
+        Groups over which the mean is taken one by one: the sum over a group's rows over the number of all rows.
+    """
+
+    values: NDArray[np.float64] | None = None
+    groups: Groups | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Averages:
+    """What is averaged over n rows, under equal weights or any others.
+
+    Parameters
+    ----------
+    terms : mapping
+        What is averaged, by name.
+    n : int
+        How many rows there are.
+    """
+
+    terms: Mapping[str, Term]
+    n: int
+
+    @property
+    def plain(self) -> bool:
+        """Whether every term is the mean of a column over all rows."""
+        return all(term.groups is None for term in self.terms.values())
+
+    @cached_property
+    def columns(self) -> NDArray[np.float64]:
+        """The columns of the terms without groups, (n, c)."""
+        return np.stack([self._values(term) for term in self.terms.values() if term.groups is None], axis=1)
+
+    def _values(self, term: Term) -> NDArray[np.float64]:
+        return np.ones(self.n) if term.values is None else term.values
+
+    def means(self) -> Means:
+        """Average all rows alike: () for each term, or (k,) for one with k groups."""
+        return {
+            name: np.asarray(self._values(term).mean())
+            if term.groups is None
+            else term.groups.sums(term.values) / self.n
+            for name, term in self.terms.items()
+        }
+
+    def under(self, weights: NDArray[np.float64]) -> Means:
+        """Average with weights, which are relative.
+
+        Parameters
+        ----------
+        weights : (b, n)
+            One set of weights a line, >= 0.
+
+        Returns
+        -------
+        dict
+            (b,) for each term, or (b, k).
+        """
+        total = weights.sum(axis=1)
+        grouped = {name: (term, term.groups) for name, term in self.terms.items() if term.groups is not None}
+        plain = [name for name in self.terms if name not in grouped]
+        found: Means = dict(zip(plain, (weights @ self.columns).T / total, strict=True)) if plain else {}
+        ordered = {groups: weights[:, groups.order] for groups in {groups for _, groups in grouped.values()}}
+        for name, (term, groups) in grouped.items():
+            weighted = ordered[groups] if term.values is None else ordered[groups] * term.values[groups.order]
+            found[name] = groups.weighted_sums(weighted) / total[:, None]
+        return found
+
+    def leave_one_out(self) -> Means:
+        """Average all rows but one, each left out in turn, (n,) for each term; without groups only."""
+        means = self.columns.mean(axis=0)
+        left = (self.n * means - self.columns) / (self.n - 1)
+        return dict(zip(self.terms, left.T, strict=True))
+
+    def resampled(self, resamples: int, rng: Generator) -> Means:
+        """Average rows drawn with replacement, as many as there are: (b,) for each term, or (b, k).
+
+        Where rows differ in nothing but their class, the counts of classes are drawn.
+        """
+        if (groups := self._classes_only()) is not None:
+            label = groups.label
+            counts = np.bincount(label if label is not None else [], minlength=groups.classes)
+            drawn = rng.multinomial(self.n, counts / self.n, resamples) / self.n
+            shared = drawn if groups.shares is None else drawn @ groups.shares
+            return dict.fromkeys(self.terms, shared)
+        weights = np.empty((resamples, self.n))
+        for line in weights:
+            line[:] = np.bincount(rng.integers(0, self.n, self.n), minlength=self.n)
+        return self.under(weights)
+
+    def _classes_only(self) -> Groups | None:
+        """Return the groups of all terms if they are the same and each row counts 1."""
+        kinds = {(term.groups, term.values is None) for term in self.terms.values()}
+        groups, counted = next(iter(kinds))
+        if len(kinds) > 1 or not counted or groups is None or groups.label is None:
+            return None
+        return groups if CROWDED * groups.classes <= self.n else None
+
+
+def ranks(values: NDArray[np.float64]) -> Groups:
+    """Group rows by equal values, (n,), in ascending order."""
+    distinct, label = np.unique(values, return_inverse=True)
+    return Groups(label, len(distinct))
+
+
+def cumulated_at(
+    shares: NDArray[np.float64], rows: NDArray[np.float64], values: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Sum values over the first rows, up to some shares of all rows; a group that is cut counts in part.
+
+    Parameters
+    ----------
+    shares : (s,)
+        In [0, 1].
+    rows, values : (..., k)
+        Means of rows and of values by group, in order.
+
+    Returns
+    -------
+    (..., s)
+    """
+    found = np.empty((*rows.shape[:-1], len(shares)))
+    for line in np.ndindex(rows.shape[:-1]):
+        counted, summed = np.cumsum(rows[line]), np.cumsum(values[line])
+        found[line] = np.interp(shares, np.append(0.0, counted), np.append(0.0, summed))
+    return found

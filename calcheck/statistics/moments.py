@@ -1,0 +1,136 @@
+"""Targets, predictions, errors and uncertainties, by row."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from calcheck.checks import require, require_finite
+from calcheck.errors import DataError
+from calcheck.statistics.shared import once
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from calcheck.predictions import Predictions
+    from calcheck.predictive import Predictive
+
+
+def targets(rows: Predictions) -> NDArray[np.float64]:
+    """Return the targets, (n,), unit of y.
+
+    Raises
+    ------
+    DataError
+        There are none.
+    """
+    if rows.y is None:
+        msg = "there are no targets"
+        raise DataError(msg)
+    return rows.y.reshape(len(rows))
+
+
+def distributions(rows: Predictions) -> Predictive:
+    """Return the predictive distributions.
+
+    Raises
+    ------
+    DataError
+        There are none.
+    """
+    if rows.predictive is None:
+        msg = "there are no predictive distributions"
+        raise DataError(msg)
+    return rows.predictive
+
+
+@once
+def errors(rows: Predictions) -> NDArray[np.float64]:
+    """Return y - mean, (n,), unit of y."""
+    error = targets(rows) - distributions(rows).mean()
+    require_finite("y - mean", error)
+    return error
+
+
+@once
+def uncertainties(rows: Predictions) -> NDArray[np.float64]:
+    """Return the predicted standard deviations, (n,), unit of y.
+
+    Raises
+    ------
+    ValuesError
+        Some are 0: all draws of the row are equal.
+    """
+    std = distributions(rows).std()
+    require("std", std > 0, "must be positive", "A distribution without spread has no z-score.")
+    return std
+
+
+@once
+def z_scores(rows: Predictions) -> NDArray[np.float64]:
+    """Return (y - mean) / std, (n,), dimensionless."""
+    return errors(rows) / uncertainties(rows)
+
+
+def reference_rce(rows: Predictions) -> float:
+    """Return the relative calibration error of a perfect model: 0, or 1 - sqrt(1 + 1/m) for m draws a row.
+
+    The mean of m draws misses y by a variance of (1 + 1/m) times that of the distribution, which is what the draws'
+    variance (m - 1) is on average.
+    """
+    draws = distributions(rows).draws_a_row
+    return 0.0 if draws is None else 1 - float(np.sqrt(1 + 1 / draws))
+
+
+def why_no_reference_zms(rows: Predictions) -> str:
+    """Say why a perfect model's mean squared z-score is not known to be 1; nothing if it is."""
+    draws = distributions(rows).draws_a_row
+    if draws is None:
+        return ""
+    return (
+        f"z-scores by the spread of {draws} draws are larger than by the true one: a perfect normal ensemble of m draws"
+        " scores (1 + 1/m) (m - 1)/(m - 3) on average, others something else"
+    )
+
+
+def skewness(values: NDArray[np.float64]) -> float:
+    r"""Return how far a distribution leans to large values, robustly, in [-1, 1].
+
+    .. math:: \beta_{GM} = \frac{\bar x - \tilde x}{\mathrm{mean} |x - \tilde x|}
+
+    with the mean and the median (Groeneveld and Meeden 1984); 0 where all values are equal.
+    """
+    away = values - np.median(values)
+    width = float(np.abs(away).mean())
+    return float(away.mean()) / width if width > 0 else 0.0
+
+
+def central_interval(rows: Predictions, level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the quantiles between which the middle ``level`` of each distribution lies, (n,) each, unit of y."""
+    predictive = distributions(rows)
+    return predictive.quantile((1 - level) / 2), predictive.quantile((1 + level) / 2)
+
+
+def heavy_tails(columns: dict[str, tuple[NDArray[np.float64], float]]) -> dict[str, Any]:
+    """Say how heavy the tails of columns are, and warn where the mean and its interval rest on few rows.
+
+    Parameters
+    ----------
+    columns : dict
+        Values (n,), and the skewness above which they are heavy, by name. The thresholds are those of the later code of
+        Pernot, not of the paper.
+
+    Returns
+    -------
+    dict
+        ``details`` and ``warnings`` of :class:`calcheck.metric.Rows`.
+    """
+    found = {name: skewness(values) for name, (values, _) in columns.items()}
+    warnings = tuple(
+        f"heavy tail: the skewness of {name} is above {threshold}, so few rows decide the value,"
+        " and its interval may be too narrow"
+        for name, (_, threshold) in columns.items()
+        if found[name] > threshold
+    )
+    return {"details": {"skewness": found}, "warnings": warnings}

@@ -1,0 +1,121 @@
+"""The probability integral transform: where in its predictive distribution each target fell."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from calcheck.statistics.groups import Groups, Term
+from calcheck.statistics.moments import distributions, targets
+from calcheck.statistics.shared import once
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from calcheck.predictions import Predictions
+
+    Values = NDArray[np.float64]
+
+
+@once
+def pit(rows: Predictions) -> tuple[Values, Values]:
+    """Return F_i strictly below y_i and F_i at y_i, (n,) each, in [0, 1]: the same array where no F_i has jumps."""
+    return distributions(rows).jump(targets(rows))
+
+
+def levels_of(count: int) -> Values:
+    """Return the levels j / (count + 1), (count,)."""
+    return np.arange(1, count + 1) / (count + 1)
+
+
+def share_below(left: Values, right: Values, count: int) -> Term:
+    """Return what is averaged to give the share of PIT values up to each of ``count`` levels, (count,).
+
+    A row whose distribution jumps at its target has a PIT that is uniform between ``left`` and ``right``, and
+    counts by the part of it that lies below a level (Czado, Gneiting, Held 2009); no random number is drawn.
+
+    Parameters
+    ----------
+    left, right : (n,)
+        As :func:`pit` returns them; pass ``right`` twice for the plain indicator of F_i(y_i) <= p.
+    count : int
+        How many levels.
+    """
+    if left is right:
+        return Term(groups=Groups(_cell(right, count), count + 1, np.tri(count + 1, count + 1).T[:, :-1]))
+    shares = levels_of(count) - left[:, None]  # (n, count)
+    jump = (right - left)[:, None]
+    flat = jump[:, 0] <= 0
+    np.divide(shares, jump, out=shares, where=jump > 0)
+    np.clip(shares, 0, 1, out=shares)
+    shares[flat] = right[flat, None] <= levels_of(count)
+    return Term(groups=Groups(None, len(left), shares))
+
+
+def _cell(values: Values, count: int) -> NDArray[np.intp]:
+    """Count the levels that lie strictly below each value, (n,)."""
+    edges = np.concatenate([[-np.inf], levels_of(count), [np.inf, np.inf]])
+    cell = (values * (count + 1)).astype(np.intp)  # may be off by one, through rounding
+    cell -= values <= edges[cell]
+    cell += values > edges[cell + 1]
+    return cell
+
+
+NARROW = 2.0**-20  # a jump below it is a point: spread over such jumps, sums would lose their digits
+
+
+def distribution(left: Values, right: Values) -> tuple[dict[str, Term], Values]:
+    """Return what is averaged to give the distribution function of the PIT, and where it bends.
+
+    The function steps up at rows without a jump, and rises at a steady slope between ``left`` and ``right`` of the
+    others.
+
+    Parameters
+    ----------
+    left, right : (n,)
+        As :func:`pit` returns them.
+
+    Returns
+    -------
+    terms : dict
+        ``steps``, and the slopes that begin (``rises``) and that end (``falls``) at each place, (k,) each.
+    places : (k,)
+        In ascending order.
+    """
+    jump = right - left
+    wide = jump > NARROW
+    middle = (left + right) / 2
+    if not wide.any():
+        places, label = np.unique(middle, return_inverse=True)
+        return {"steps": Term(groups=Groups(label, len(places)))}, places
+    ends = np.concatenate([np.where(wide, left, middle), np.where(wide, right, middle)])
+    places, label = np.unique(ends, return_inverse=True)
+    slopes = np.divide(1.0, jump, out=np.zeros_like(jump), where=wide)
+    at_start, at_stop = (Groups(part, len(places)) for part in np.split(label, 2))
+    terms = {"steps": Term((~wide).astype(np.float64), at_start)}
+    return terms | {"rises": Term(slopes, at_start), "falls": Term(slopes, at_stop)}, places
+
+
+def distance_from_uniform(means: Mapping[str, Values], places: Values) -> Values:
+    """Return the integral of (F(u) - u)^2 over [0, 1] for a function as :func:`distribution` describes it, (...).
+
+    Parameters
+    ----------
+    means : mapping
+        Of the terms, (..., k).
+    places : (k,)
+        Where F bends.
+    """
+    widths = np.diff(places)
+    above = means["steps"].cumsum(axis=-1)
+    slopes: Values | float = 0.0
+    if "rises" in means:
+        slopes = np.cumsum(means["rises"] - means["falls"], axis=-1)[..., :-1]
+        above[..., 1:] += np.cumsum(slopes * widths, axis=-1)
+    above -= places  # F - u at each place, after its step
+    first, last = above[..., :-1], above[..., :-1] + (slopes - 1) * widths  # of each piece between two places
+    inner = (first**2 + first * last + last**2) @ widths
+    return np.asarray((inner + places[0] ** 3 + (1 - places[-1]) ** 3) / 3)

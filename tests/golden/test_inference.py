@@ -1,0 +1,117 @@
+"""Intervals: against hand arithmetic, scipy's bootstrap, and the truth of many simulated data sets."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import stats
+
+from calcheck.execution.run import Run
+from calcheck.inference.bootstrap import Replicates, Statistic
+from calcheck.inference.intervals import acceleration, bca, percentile, zeta, zeta_error
+from calcheck.statistics.groups import Groups, Term
+from tests.benchmarks.figure3 import VALID, share_of_valid
+
+
+def mean_of(values):
+    return Statistic.of({"x": Term(values)}, len(values), lambda means, n: means["x"])  # noqa: ARG005
+
+
+def test_limits_without_correction_or_acceleration_are_percentiles():
+    """Replicates -50, ..., 50 around 0: half below with the tie, so z0 = 0; limits at 2.5 and 97.5 %: ±47.5."""
+    replicates = np.arange(-50.0, 51.0)
+    found = bca(replicates, 0.0, 0.0, 0.95)
+    assert_allclose([found.low, found.high, found.correction], [-47.5, 47.5, 0.0], atol=1e-12)
+    assert_allclose(percentile(replicates, 0.95), [-47.5, 47.5], atol=1e-12)
+
+
+def test_limits_by_hand():
+    """The same replicates around 10: 60 below and a tie, z0 = Phi^-1(60.5/101). With a = 0.1 and z = 1.959964
+
+    the limits are at Phi(z0 + (z0 ± z)/(1 - a (z0 ± z))), as quantiles of -50, ..., 50: 100 p - 50.
+    """
+    z0, z, a = stats.norm.ppf(60.5 / 101), stats.norm.ppf(0.975), 0.1
+    levels = [stats.norm.cdf(z0 + (z0 + s * z) / (1 - a * (z0 + s * z))) for s in (-1, 1)]
+    found = bca(np.arange(-50.0, 51.0), 10.0, a, 0.95)
+    assert_allclose([found.low, found.high], 100 * np.array(levels) - 50, rtol=1e-12)
+
+
+def test_acceleration_by_hand():
+    """The mean of 0, 0, 3 without each: 1.5, 1.5, 0. Deviations from their mean 1: -0.5, -0.5, 1 (signs reversed).
+
+    Sum of cubes 0.75, of squares 1.5: a = 0.75 / (6 * 1.5^1.5).
+    """
+    assert_allclose(mean_of(np.array([0.0, 0.0, 3.0])).leave_one_out(), [1.5, 1.5, 0.0])
+    assert_allclose(acceleration(np.array([1.5, 1.5, 0.0])), 0.75 / (6 * 1.5**1.5), rtol=1e-14)
+
+
+@pytest.mark.parametrize(("estimate", "expected"), [(1.4, 0.4 / 0.2), (0.7, -0.3 / 0.5), (1.0, 0.0)])
+def test_zeta_is_the_distance_in_units_of_the_interval_on_that_side(estimate, expected):
+    """Reference 1; an estimate above it reaches down by 0.2, one below it reaches up by 0.5 [ZMS Eq. 14]."""
+    assert_allclose(zeta(estimate, 1.0, estimate - 0.2, estimate + 0.5), expected, rtol=1e-12)
+
+
+def test_intervals_agree_with_scipys():
+    """BCa of the mean of 60 exponential values, 99,999 resamples each: limits agree within Monte Carlo error (1 %)."""
+    values = np.random.default_rng(0).exponential(size=60)
+    statistic = mean_of(values)
+    replicates = Replicates([statistic], Run())
+    replicates.grow(99_999)
+    found = bca(replicates.values[0], statistic.estimate(), acceleration(statistic.leave_one_out()), 0.95)
+    other = stats.bootstrap(
+        (values,), np.mean, n_resamples=99_999, method="BCa", rng=np.random.default_rng(1), batch=1000, vectorized=True
+    ).confidence_interval
+    assert_allclose([found.low, found.high], [other.low, other.high], rtol=0.01)
+
+
+def test_counts_of_classes_are_drawn_as_rows_are():
+    """Drawing rows, or counts of their classes: the share of class 0 has mean p and variance p (1 - p)/n both ways."""
+    label = np.repeat([0, 1], [300, 700])
+    ones = Term(groups=Groups(label, 2))
+    rows = Term(np.ones(1000), Groups(label, 2))
+    for term in (ones, rows):
+        statistic = Statistic.of({"share": term}, 1000, lambda means, n: means["share"][..., 0])  # noqa: ARG005
+        replicates = Replicates([statistic], Run())
+        replicates.grow(4000)
+        assert_allclose(replicates.values.mean(), 0.3, atol=4 * np.sqrt(0.21 / 1000 / 4000))
+        assert_allclose(replicates.values.var(), 0.21 / 1000, rtol=0.1)
+
+
+def test_more_resamples_continue_the_same_ones():
+    values = np.random.default_rng(0).normal(size=5000)
+    both = [Replicates([mean_of(values)], Run()) for _ in range(2)]
+    both[0].grow(1000)
+    both[1].grow(838)  # two whole blocks
+    both[1].grow(1000)
+    assert_allclose(both[1].values[:, :838], both[0].values[:, :838])
+    assert both[1].values.shape == (1, 1000)
+    assert len(np.unique(both[0].values)) > 990
+
+
+def test_metrics_that_share_resamples_have_the_same_as_alone():
+    rng = np.random.default_rng(0)
+    first, second = mean_of(rng.normal(size=100)), mean_of(rng.normal(size=100))
+    together, alone = Replicates([first, second], Run()), Replicates([second], Run())
+    together.grow(200)
+    alone.grow(200)
+    assert_allclose(together.values[1], alone.values[0], rtol=1e-12)
+
+
+def test_the_monte_carlo_error_of_zeta_is_its_spread_over_seeds():
+    """Over 40 seeds the standard deviation of zeta is what one run says, within a factor of 1.5 (chi-square: 1.3)."""
+    values = np.random.default_rng(0).exponential(size=200)
+    statistic = mean_of(values)
+    bent, found, told = acceleration(statistic.leave_one_out()), [], []
+    for seed in range(40):
+        replicates = Replicates([statistic], Run(seed=seed))
+        replicates.grow(2000)
+        limits = bca(replicates.values[0], statistic.estimate(), bent, 0.95)
+        found.append(zeta(statistic.estimate(), 1.1, limits.low, limits.high))
+        told.append(zeta_error(replicates.values[0], statistic.estimate(), 1.1, bent, 0.95))
+    assert 1 / 1.5 < np.std(found, ddof=1) / np.mean(told) < 1.5
+
+
+def test_intervals_hold_the_truth_as_often_as_they_say():
+    """Figure 3 of the ZMS paper in small: |zeta| <= 1 for ZMS in 0.922 to 0.978 of the sets; 90 % intervals do not."""
+    low, high = VALID
+    assert low <= share_of_valid(nu=4, sets=1000, rows=500, resamples=500)[0] <= high
+    assert share_of_valid(nu=4, sets=1000, rows=500, resamples=500, confidence=0.9)[0] < low
