@@ -5,12 +5,14 @@ The module is not called ``evaluate``: the package exports a function of that na
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from calcheck.errors import OptionError
+from calcheck.errors import DataError, FileError, NumericalError, OptionError
 from calcheck.execution.run import Run, Stream
-from calcheck.metric import missing_needs
+from calcheck.inference.verdicts import infer, statistic_of
+from calcheck.metric import why_not
 from calcheck.predictions import InMemory
 from calcheck.report import Report, Result, Skipped
 
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from calcheck.metric import Metric, Rows
+    from calcheck.metric import Inference, Metric, Rows
     from calcheck.predictions import Predictions, Source
 
     Sink = Callable[[Metric[Any, Any], Predictions, Rows], None]
@@ -58,12 +60,12 @@ def evaluate(
     Returns
     -------
     Report
-        One result a metric; a metric that needs what the predictions lack is listed as skipped, with the reason.
+        One result a metric; a metric that these predictions do not allow is listed as skipped, with the reason.
 
     Raises
     ------
-    DataError, OptionError, NumericalError
-        The data or options do not allow the computation.
+    FileError, OptionError
+        A file or the options do not allow the computation.
     """
     from calcheck import __version__
 
@@ -75,17 +77,28 @@ def evaluate(
     if at is not None:
         other = at.described()
         told = replace(told, files=(*told.files, *other.files), dropped=told.dropped + other.dropped)
-    results, skipped = [], []
-    for metric in metrics:
-        if missing := missing_needs(type(metric), source.predictions()):
-            skipped.append(Skipped(metric=metric.name, reason=_lacking(missing)))
+    shown = (at or source).predictions()
+    found, skipped = [], []
+    for done, metric in enumerate(metrics):
+        if done:
+            run.progress("metrics", done / len(metrics))
+        if reason := why_not(type(metric), source.predictions()):
+            skipped.append(Skipped(metric=metric.name, reason=reason))
             continue
-        rows = _rows(metric, source, at, run)
-        shown = (at or source).predictions()
-        extremes = {"worst": _ranked(rows, shown, -worst), "best": _ranked(rows, shown, best)}
-        results.append(_result(metric, rows, extremes, warnings))
+        try:
+            rows = _rows(metric, source, at, run)
+        except FileError:
+            raise
+        except (DataError, NumericalError) as error:
+            skipped.append(Skipped(metric=metric.name, reason=str(error)))
+            continue
+        found.append((metric, rows))
         if sink is not None:
             sink(metric, shown, rows)
+    results = []
+    for (metric, rows), inferred in zip(found, infer(found, run), strict=True):
+        extremes = {"worst": _ranked(rows, shown, -worst), "best": _ranked(rows, shown, best)}
+        results.append(_result(metric, rows, inferred, extremes, warnings))
     return Report(
         calcheck=__version__,
         input=told,
@@ -95,6 +108,8 @@ def evaluate(
             "device": run.device,
             "precision": run.precision,
             "memory": run.memory,
+            "confidence": run.confidence,
+            "resamples": run.resamples,
             "versions": _versions(run),
         },
         results=tuple(results),
@@ -120,19 +135,10 @@ def _subsample(rows: Predictions, size: int, run: Run) -> Predictions:
     return rows.take(chosen)
 
 
-def _lacking(missing: list[str]) -> str:
-    remedies = {
-        "y": "targets (--target)",
-        "predictive": "predictive distributions (--mean and --std, --samples, or --dist)",
-        "x": "inputs to condition on (--embedding or --inputs)",
-    }
-    return "needs " + " and ".join(remedies[need] for need in missing)
-
-
 def _rows(metric: Metric[Any, Any], source: Source, at: Source | None, run: Run) -> Rows:
     import numpy as np
 
-    with source.named(), np.errstate(all="ignore"):  # metrics refuse numbers that are not finite, in words
+    with source.placed(), np.errstate(all="ignore"):  # metrics refuse numbers that are not finite, in words
         settings = metric.prepare(source, run)
         state = metric.fit(settings, source, run)
         return metric.rows(settings, state, source, at, run)
@@ -163,18 +169,27 @@ def _plain(value: Any) -> Any:
 def _result(
     metric: Metric[Any, Any],
     rows: Rows,
+    inferred: Inference,
     extremes: dict[str, list[dict[str, Any]]],
     warnings: tuple[str, ...],
 ) -> Result:
-    count = len(next(iter(rows.columns.values())))
-    means = {name: float(column.mean()) for name, column in rows.columns.items()}
-    absent = [f"no interval: {metric.no_interval}"] if metric.no_interval else []
+    value = statistic_of(metric, rows).estimate()
+    missing = () if math.isfinite(value) else (f"no value: it is {value}",)
     return Result(
         metric=metric.name,
         summary=f"{metric.summary()} {metric.reading}",
         options=metric.options(),
         unit=metric.unit,
-        value=metric.value(means, count),
-        details={**rows.details, **{name: found for name, found in extremes.items() if found}},
-        warnings=(*warnings, *rows.warnings, *absent, "no verdict: what a perfect model scores is not simulated"),
+        value=value if math.isfinite(value) else None,
+        low=inferred.low,
+        high=inferred.high,
+        interval=inferred.interval,
+        reference=rows.reference,
+        reference_kind=None if rows.reference is None else "exact",
+        zeta=inferred.zeta,
+        zeta_mc_error=inferred.zeta_mc_error,
+        p_value=inferred.p_value,
+        verdict=inferred.verdict,
+        details={**rows.details, **inferred.details, **{name: found for name, found in extremes.items() if found}},
+        warnings=(*warnings, *rows.warnings, *missing, *inferred.warnings),
     )

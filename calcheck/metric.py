@@ -6,20 +6,43 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
-from calcheck.options import options_of
+from calcheck.options import option, options_of, require_count_option
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import numpy as np
     from numpy.typing import NDArray
 
     from calcheck.execution.run import Run
     from calcheck.predictions import Predictions, Source
+    from calcheck.report import Verdict
+    from calcheck.statistics.bins import Bins
+    from calcheck.statistics.groups import Term
+
+    Means = Mapping[str, NDArray[np.float64]]
 
 Need = Literal["y", "predictive", "x"]
-Sided = Literal["upper", "both", "none"]
+Sided = Literal["upper", "lower", "both", "none"]
+Interval = Literal["bca", "percentile", "own", "none"]
 
 SettingsT = TypeVar("SettingsT")
 StateT = TypeVar("StateT")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inference:
+    """How far a value can be trusted: fields as in :class:`calcheck.report.Result`."""
+
+    low: float | None = None
+    high: float | None = None
+    interval: str | None = None
+    zeta: float | None = None
+    zeta_mc_error: float | None = None
+    p_value: float | None = None
+    verdict: Verdict = "none"
+    details: dict[str, Any] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,16 +52,28 @@ class Rows:
     Parameters
     ----------
     columns : dict
-        The columns whose means make the value, (n,) each, by name; pointwise output writes them.
+        What is said, (n,) each, by name: pointwise output writes it, and its means make the value.
+    terms : dict
+        What is averaged where that is more than the means of the columns: means over groups of rows, by name.
+    fixed : dict
+        What the value is a function of besides means: arrays that no weight of a row touches, by name.
     details : dict
         What was chosen and measured on the way.
     warnings : tuple of str
         What a reader should know before trusting the value.
+    reference : float, optional
+        What a perfect model scores on average, where that is known whatever the distributions' shape.
+    inference : Inference, optional
+        What a metric finds by inference of its own, in place of the bootstrap of its means.
     """
 
-    columns: dict[str, NDArray[np.float64]]
+    columns: dict[str, NDArray[Any]]
+    terms: dict[str, Term] = field(default_factory=dict)
+    fixed: dict[str, NDArray[np.float64]] = field(default_factory=dict)
     details: dict[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    reference: float | None = None
+    inference: Inference | None = None
 
 
 @dataclass(frozen=True)
@@ -56,10 +91,19 @@ class Metric(ABC, Generic[SettingsT, StateT]):
     source: ClassVar[str]
     reading: ClassVar[str]
     """How to read a value: its range, and which end is good."""
+    interval: ClassVar[Interval] = "bca"
+    """How it comes to its interval: by the bootstrap (percentiles where resampling is biased), on its own, or not."""
     no_interval: ClassVar[str] = ""
-    """Why the bootstrap gives no honest interval; empty if it does."""
+    """Why there is no interval, where there is none."""
     engine: ClassVar[bool] = False
     """Whether it computes with kernels, on a device, in a precision and within a memory budget."""
+    conditional: ClassVar[bool] = False
+    """Whether it has a value at any input, also at those of another file."""
+    several_targets: ClassVar[bool] = False
+    """Whether it takes targets of several columns."""
+
+    unlawful: ClassVar[dict[str, str]] = {}
+    """The laws of all metrics (tests/unit/test_every_metric.py) that are not meant to hold for it, with the reasons."""
 
     @classmethod
     def summary(cls) -> str:
@@ -75,6 +119,10 @@ class Metric(ABC, Generic[SettingsT, StateT]):
         """Rebuild a metric from :meth:`options`."""
         return cls(**{option.field: options[option.name] for option in options_of(cls)})
 
+    def columns(self) -> tuple[str, ...]:
+        """Name the columns that it reads besides targets, predictions and inputs."""
+        return ()
+
     @abstractmethod
     def prepare(self, source: Source, run: Run) -> SettingsT:
         """Make the choices that depend on the data: bandwidths, bin edges, output features."""
@@ -88,10 +136,74 @@ class Metric(ABC, Generic[SettingsT, StateT]):
         """Say something of each row of ``at``, or of ``source`` itself."""
 
     @abstractmethod
-    def value(self, means: dict[str, float], n: int) -> float:
-        """Return the metric, a function of the means of n rows' columns."""
+    def value(self, means: Means, n: int) -> NDArray[np.float64]:
+        """Return the metric, a function of the means of n rows.
+
+        Parameters
+        ----------
+        means : mapping
+            The mean of each column, (...); of each term, (..., k) where it has k groups; and what is fixed. Leading
+            axes count resamples.
+        n : int
+            How many rows they are means of.
+        """
 
 
-def missing_needs(metric: type[Metric[Any, Any]], rows: Predictions) -> list[str]:
-    """Name what a metric needs and the rows do not have."""
-    return [need for need in metric.needs if getattr(rows, need) is None]
+@dataclass(frozen=True)
+class RowMetric(Metric[None, None]):
+    """A metric that says of each row what follows from that row alone: no choices, nothing to fit."""
+
+    def prepare(self, source: Source, run: Run) -> None:
+        """Choose nothing."""
+
+    def fit(self, settings: None, source: Source, run: Run) -> None:
+        """Fit nothing."""
+
+    def rows(self, settings: None, state: None, source: Source, at: Source | None, run: Run) -> Rows:  # noqa: ARG002
+        return self.of(source.predictions())
+
+    @abstractmethod
+    def of(self, rows: Predictions) -> Rows:
+        """Say something of each row."""
+
+
+@dataclass(frozen=True)
+class BinnedMetric(Metric["Bins", None]):
+    """A metric of bins of rows that hold equal counts, in the order of the predicted uncertainty or of a column."""
+
+    bins: int = option(10, "Number of bins of equal counts.")
+    by: str | None = option(
+        None, "Column that orders the rows into bins. Default: the predicted standard deviation.", metavar="COLUMN"
+    )
+
+    def __post_init__(self) -> None:
+        require_count_option("bins", self.bins)
+
+    def columns(self) -> tuple[str, ...]:
+        return () if self.by is None else (self.by,)
+
+    def prepare(self, source: Source, run: Run) -> Bins:  # noqa: ARG002 - nothing is drawn
+        from calcheck.statistics.bins import bins_of
+
+        return bins_of(source.predictions(), self.bins, self.by)
+
+    def fit(self, settings: Bins, source: Source, run: Run) -> None:
+        """Fit nothing."""
+
+
+def why_not(metric: type[Metric[Any, Any]], rows: Predictions) -> str:
+    """Say why a metric does not apply to some rows; nothing if it does."""
+    lacking = [REMEDIES[need] for need in metric.needs if getattr(rows, need) is None]
+    if lacking:
+        return "needs " + " and ".join(lacking)
+    targets = 1 if rows.predictive is None else rows.predictive.targets
+    if targets > 1 and not metric.several_targets:
+        return f"needs a single target column, and there are {targets}"
+    return ""
+
+
+REMEDIES: dict[Need, str] = {
+    "y": "targets (--target)",
+    "predictive": "predictive distributions (--mean and --std, --samples, or --dist)",
+    "x": "inputs to condition on (--embedding or --inputs)",
+}

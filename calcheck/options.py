@@ -131,6 +131,32 @@ def require_positive_option(name: str, value: float | None) -> None:
         raise OptionError(msg)
 
 
+def require_share_option(name: str, value: float) -> None:
+    """Raise unless an option is a number strictly between 0 and 1.
+
+    Raises
+    ------
+    OptionError
+        It is something else.
+    """
+    if not 0 < value < 1:
+        msg = f"{flag_of(name)} must lie strictly between 0 and 1, got {value}"
+        raise OptionError(msg)
+
+
+def require_count_option(name: str, value: int) -> None:
+    """Raise unless an option is a whole number of at least 1.
+
+    Raises
+    ------
+    OptionError
+        It is something else.
+    """
+    if value < 1:
+        msg = f"{flag_of(name)} must be at least 1, got {value}"
+        raise OptionError(msg)
+
+
 def choices_of(hint: Any) -> tuple[str, ...]:
     """List the words that a type admits."""
     return tuple(word for kind in _kinds(hint) if get_origin(kind) is Literal for word in get_args(kind))

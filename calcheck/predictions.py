@@ -162,12 +162,22 @@ class Source(ABC):
         return join(batches)
 
     @contextmanager
-    def named(self) -> Iterator[None]:
-        """Tell problems with the rows by their places in the file they came from."""
+    def placed(self) -> Iterator[None]:
+        """Tell problems with the rows by their places in the file they came from, and by the names of its columns."""
         try:
             yield
         except ValuesError as error:
-            raise DataError(error.told(error.name, self.predictions().places().tolist())) from error
+            raise DataError(error.told(self.called(error.name), self.predictions().places().tolist())) from error
+
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """Tell problems as :meth:`placed`, and in which file they are."""
+        with self.placed():
+            yield
+
+    def called(self, role: str) -> str:
+        """Name a role as users know it."""
+        return role
 
     @abstractmethod
     def described(self) -> Input:

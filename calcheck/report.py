@@ -24,6 +24,8 @@ class Result:
         What it says, and how to read it, in a sentence or two.
     options : dict
         The metric's options as given; they rebuild the same metric.
+    subset : dict
+        Which rows it is of, where it is not all: ``{"removed": "3 %", "rows": 1145}``.
     unit : str
         Unit of the value: ``"1"``, ``"y"``, ``"y^2"`` …
     value : float or None
@@ -49,6 +51,7 @@ class Result:
     metric: str
     summary: str
     options: dict[str, Any]
+    subset: dict[str, Any] = field(default_factory=dict)
     unit: str
     value: float | None
     low: float | None = None

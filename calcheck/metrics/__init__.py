@@ -3,9 +3,38 @@
 from typing import Any
 
 from calcheck.metric import Metric
+from calcheck.metrics.bias import Bias
 from calcheck.metrics.cce import Cce
+from calcheck.metrics.confidence_curve import ConfidenceCurve
+from calcheck.metrics.coverage import Coverage
+from calcheck.metrics.crps import Crps
+from calcheck.metrics.cv import Cv
+from calcheck.metrics.ece import Ece
+from calcheck.metrics.ence import Ence
+from calcheck.metrics.interval_score import IntervalScore
+from calcheck.metrics.lrce import Lrce
+from calcheck.metrics.lzms import Lzms
+from calcheck.metrics.mae import Mae
+from calcheck.metrics.nll import Nll
+from calcheck.metrics.pit import Pit
+from calcheck.metrics.rce import Rce
+from calcheck.metrics.rmse import Rmse
+from calcheck.metrics.sharpness import Sharpness
+from calcheck.metrics.uce import Uce
+from calcheck.metrics.width import Width
+from calcheck.metrics.zms import Zms
 
 __all__ = ["METRICS"]
 
-METRICS: dict[str, type[Metric[Any, Any]]] = {metric.name: metric for metric in (Cce,)}
-"""Every metric by its name."""
+METRICS: dict[str, type[Metric[Any, Any]]] = {
+    metric.name: metric
+    for metric in (
+        *(Zms, Rce, Lzms, Lrce),  # is the spread right? on average, and along it
+        *(Ece, Pit, Coverage, Ence, Uce),  # are the distributions?
+        Cce,  # are they at each input?
+        *(Nll, Crps, IntervalScore),  # how good are the predictions altogether?
+        *(Mae, Rmse, Bias, ConfidenceCurve),
+        *(Sharpness, Width, Cv),  # what they are like
+    )
+}
+"""Every metric by its name, in the order in which reports list them."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from calcheck.errors import DataError, NumericalError, OptionError
 from calcheck.execution.run import Stream
 from calcheck.kernels.choices import Bandwidth, KernelName, Normalization, Solver  # noqa: TC001 - types of fields
-from calcheck.metric import Metric, Need, Rows, Sided
+from calcheck.metric import Interval, Metric, Need, Rows, Sided
 from calcheck.options import option, require_positive_option
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from calcheck.kernels.inputs import Scaling
     from calcheck.kernels.kernels import Kernel
     from calcheck.kernels.ridge import KernelRidge
+    from calcheck.metric import Means
     from calcheck.predictions import Predictions, Source
     from calcheck.predictive import Predictive
 
@@ -127,7 +128,10 @@ class Cce(Metric[CceSettings, "KernelRidge"]):
     source: ClassVar[str] = "Young et al., Eq. 2-3 (arXiv 2405.12412)"
     reading: ClassVar[str] = "0 is a perfect match; distributions that share nothing are about 1.4 apart."
     no_interval: ClassVar[str] = "the rows share one noisy fit, so resampling them gives no honest interval"
+    interval: ClassVar[Interval] = "none"
     engine: ClassVar[bool] = True
+    conditional: ClassVar[bool] = True
+    several_targets: ClassVar[bool] = True
 
     kernel_x: KernelName | None = option(
         None, "Kernel on inputs. Default: polynomial, or rbf where inputs are one number."
@@ -256,9 +260,9 @@ class Cce(Metric[CceSettings, "KernelRidge"]):
             },
         }
         moved = found.residual * found.size / max(float(cce.mean()), np.finfo(float).tiny)
-        return Rows({"cce": cce}, details, _warnings(details, moved))
+        return Rows({"cce": cce}, details=details, warnings=_warnings(details, moved))
 
-    def value(self, means: dict[str, float], n: int) -> float:  # noqa: ARG002 - a plain mean
+    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - a plain mean
         return means["cce"]
 
     def _input_kernel(self, rows: Predictions) -> tuple[KernelName, Normalization, float | Bandwidth]:

@@ -1,0 +1,116 @@
+"""Area between the confidence curve and its oracle."""
+
+# Numerics are imported where they are used: `calcheck --help` reads this file and must start at once.
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from calcheck.metric import Interval, Need, RowMetric, Rows, Sided
+from calcheck.options import option
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from calcheck.metric import Means
+    from calcheck.predictions import Predictions
+
+LEVELS = 100  # percent
+SHOWN = range(0, LEVELS, 10)
+
+
+@dataclass(frozen=True)
+class ConfidenceCurve(RowMetric):
+    r"""Whether large uncertainties point at large errors: area from the confidence curve to its oracle.
+
+    .. math:: \int_0^{0.99} (c(s) - o(s)) \, ds
+
+    where c(s) is the error of the rows that are kept after removing the share s with the largest standard deviations,
+    and o(s) the same after removing the largest errors; by the trapezoidal rule over 0, 1, ..., 99 %.
+
+    Parameters
+    ----------
+    score
+        The error of the rows that are kept: mean absolute, or root mean squared.
+
+    Needs
+    -----
+    y : (n,), unit of y
+    predictive : n distributions
+
+    Value
+    -----
+    Unit of y, >= 0, smaller is better; 0 only if the order of the uncertainties is that of the errors, which no
+    probabilistic model can reach.
+
+    Raises
+    ------
+    DataError
+        Targets or predictions are absent.
+
+    Notes
+    -----
+    Sees the order of the uncertainties, not their size. Rows with equal uncertainties are removed in equal parts, so
+    the order of the file never matters. Its interval is of percentiles. O(n log n).
+
+    References
+    ----------
+    Pernot (2022), "Confidence curves for UQ validation: probabilistic reference vs. oracle", arXiv 2206.15272.
+    """
+
+    name: ClassVar[str] = "confidence-curve"
+    unit: ClassVar[str] = "y"
+    needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
+    sided: ClassVar[Sided] = "both"
+    source: ClassVar[str] = "Pernot 2022 (arXiv 2206.15272)"
+    reading: ClassVar[str] = "Smaller is better; a perfect model is above 0, as errors are partly chance."
+    unlawful: ClassVar[dict[str, str]] = {"spread": "looks at the order of the uncertainties only"}
+    interval: ClassVar[Interval] = "percentile"
+
+    score: Literal["mae", "rmse"] = option(
+        "mae", "Error of the rows that are kept: mean absolute, or root mean squared."
+    )
+
+    def of(self, rows: Predictions) -> Rows:
+        import numpy as np
+
+        from calcheck.statistics.groups import Averages, Term, ranks
+        from calcheck.statistics.moments import errors, uncertainties
+
+        error, std = np.abs(errors(rows)), uncertainties(rows)
+        lost = error if self.score == "mae" else error**2
+        by_std, by_error = ranks(std), ranks(error)
+        terms = {
+            "rows_by_std": Term(groups=by_std),
+            "error_by_std": Term(lost, by_std),
+            "rows_by_error": Term(groups=by_error),
+            "error_by_error": Term(lost, by_error),
+        }
+        curve, oracle = self._curves(Averages(terms, len(rows)).means())
+        lines = [
+            {"removed": percent / LEVELS, "error": float(curve[percent]), "oracle": float(oracle[percent])}
+            for percent in SHOWN
+        ]
+        return Rows({"absolute_error": error, "std": std}, terms, details={"curve": lines})
+
+    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - a function of means
+        import numpy as np
+
+        curve, oracle = self._curves(means)
+        return np.asarray(np.trapezoid(curve - oracle, dx=1 / LEVELS, axis=-1))
+
+    def _curves(self, means: Means) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the error of the rows kept after removing 0, 1, ..., 99 %, by uncertainty and by error, (..., 100)."""
+        import numpy as np
+
+        from calcheck.statistics.groups import cumulated_at
+
+        kept = 1 - np.arange(LEVELS) / LEVELS
+        curves = (
+            cumulated_at(kept, means[f"rows_by_{order}"], means[f"error_by_{order}"]) / kept
+            for order in ("std", "error")
+        )
+        curve, oracle = (each if self.score == "mae" else np.sqrt(each) for each in curves)
+        return curve, oracle

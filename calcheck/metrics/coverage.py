@@ -1,0 +1,102 @@
+"""Coverage of central intervals."""
+
+# Numerics are imported where they are used: `calcheck --help` reads this file and must start at once.
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from calcheck.metric import Need, RowMetric, Rows, Sided
+from calcheck.options import option, require_share_option
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from calcheck.metric import Means
+    from calcheck.predictions import Predictions
+
+OTHER_LEVELS = (0.5, 0.8, 0.9, 0.95)
+
+
+@dataclass(frozen=True)
+class Coverage(RowMetric):
+    r"""Coverage: the share of targets inside their central prediction intervals.
+
+    .. math:: \mathrm{coverage} = \frac1n \sum_i 1\{l_i \le y_i \le u_i\}, \qquad
+              l_i = F_i^{-1}(\tfrac{1-p}2), \; u_i = F_i^{-1}(\tfrac{1+p}2)
+
+    Parameters
+    ----------
+    level
+        What share of targets the central interval is meant to hold.
+
+    Needs
+    -----
+    y : (n,), unit of y
+    predictive : n distributions
+
+    Value
+    -----
+    Dimensionless, in [0, 1]. The reference is the mean of F_i(u_i) - F_i(l_i-): p for continuous families, more for
+    counts, whose quantiles jump, and the share of gaps between the limits for m draws.
+
+    Raises
+    ------
+    OptionError
+        The level is not strictly between 0 and 1.
+
+    Notes
+    -----
+    A mean over rows: unbiased, O(n) and two quantiles a level.
+
+    References
+    ----------
+    Gneiting, Balabdaoui, Raftery (2007), "Probabilistic forecasts, calibration and sharpness".
+    """
+
+    name: ClassVar[str] = "coverage"
+    unit: ClassVar[str] = "1"
+    needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
+    sided: ClassVar[Sided] = "both"
+    source: ClassVar[str] = "Gneiting et al. 2007"
+    reading: ClassVar[str] = "The reference is what intervals of this level hold if the model is right."
+
+    level: float = option(0.9, "Share of targets that the central interval is meant to hold.")
+
+    def __post_init__(self) -> None:
+        require_share_option("level", self.level)
+
+    def of(self, rows: Predictions) -> Rows:
+        from calcheck.statistics.moments import distributions
+
+        covered, expected = self._at(rows, self.level)
+        others = {level: self._at(rows, level) for level in OTHER_LEVELS if level != self.level}
+        details = {
+            "at_other_levels": [
+                {"level": level, "coverage": float(inside.mean()), "expected": float(mass.mean())}
+                for level, (inside, mass) in others.items()
+            ]
+        }
+        columns = {"covered": covered, "expected": expected}
+        if distributions(rows).tied:
+            told = (
+                "no reference: draws of a row that are equal leave open how often a perfect ensemble's intervals hold y"
+            )
+            return Rows(columns, details=details, warnings=(told,))
+        return Rows(columns, details=details, reference=float(expected.mean()))
+
+    @staticmethod
+    def _at(rows: Predictions, level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Tell whether each target is inside its interval, and how likely that was, (n,) each."""
+        import numpy as np
+
+        from calcheck.statistics.moments import central_interval, distributions, targets
+
+        low, high = central_interval(rows, level)
+        y = targets(rows)
+        return ((low <= y) & (y <= high)).astype(np.float64), distributions(rows).interval_mass(low, high)
+
+    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - a plain mean
+        return means["covered"]

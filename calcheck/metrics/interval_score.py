@@ -1,0 +1,79 @@
+"""Interval (Winkler) score of central intervals."""
+
+# Numerics are imported where they are used: `calcheck --help` reads this file and must start at once.
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from calcheck.metric import Need, RowMetric, Rows, Sided
+from calcheck.options import option, require_share_option
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from calcheck.metric import Means
+    from calcheck.predictions import Predictions
+
+
+@dataclass(frozen=True)
+class IntervalScore(RowMetric):
+    r"""Interval score: width of the central intervals plus a penalty for targets outside.
+
+    .. math:: \frac1n \sum_i (u_i - l_i) + \frac2\alpha (l_i - y_i)_+ + \frac2\alpha (y_i - u_i)_+, \qquad
+              \alpha = 1 - p
+
+    Parameters
+    ----------
+    level
+        What share of targets the central interval is meant to hold.
+
+    Needs
+    -----
+    y : (n,), unit of y
+    predictive : n distributions
+
+    Value
+    -----
+    Unit of y, >= 0, smaller is better; minimal in expectation for the right interval.
+
+    Raises
+    ------
+    OptionError
+        The level is not strictly between 0 and 1.
+
+    Notes
+    -----
+    A mean over rows: unbiased, O(n).
+
+    References
+    ----------
+    Gneiting, Raftery (2007), doi:10.1198/016214506000001437.
+    """
+
+    name: ClassVar[str] = "interval-score"
+    unit: ClassVar[str] = "y"
+    needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
+    sided: ClassVar[Sided] = "both"
+    source: ClassVar[str] = "Gneiting, Raftery 2007"
+    reading: ClassVar[str] = "Smaller is better."
+
+    level: float = option(0.9, "Share of targets that the central interval is meant to hold.")
+
+    def __post_init__(self) -> None:
+        require_share_option("level", self.level)
+
+    def of(self, rows: Predictions) -> Rows:
+        import numpy as np
+        from scoringrules import interval_score
+
+        from calcheck.statistics.moments import central_interval, targets
+
+        low, high = central_interval(rows, self.level)
+        score = interval_score(targets(rows), low, high, 1 - self.level, backend="numpy")
+        return Rows({"interval_score": np.reshape(score, -1)})
+
+    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - a plain mean
+        return means["interval_score"]

@@ -1,0 +1,90 @@
+"""Mean squared z-score in bins."""
+
+# Numerics are imported where they are used: `calcheck --help` reads this file and must start at once.
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from calcheck.metric import BinnedMetric, Interval, Need, Rows, Sided
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from calcheck.execution.run import Run
+    from calcheck.metric import Means
+    from calcheck.predictions import Source
+    from calcheck.statistics.bins import Bins
+
+
+@dataclass(frozen=True)
+class Lzms(BinnedMetric):
+    r"""Share of bins whose mean squared z-score agrees with 1: calibration along the uncertainty.
+
+    .. math:: f_v = \frac1N \sum_{j=1}^N 1\{1 \in I(\mathrm{ZMS}_j)\}
+
+    where ZMS is over the rows of bin j and its interval the BCa interval by resampling them.
+
+    Parameters
+    ----------
+    bins
+        Number of bins N.
+    by
+        What orders the rows into bins: the predicted spread (consistency), or a column (adaptivity).
+
+    Needs
+    -----
+    y : (n,), unit of y
+    predictive : n distributions
+
+    Value
+    -----
+    Dimensionless, in [0, 1], larger is better; a calibrated model scores the confidence of the intervals, 0.95.
+    ``details`` hold the value and the interval of each bin.
+
+    Raises
+    ------
+    DataError
+        There are fewer rows than bins, the column is absent, or resampling is switched off.
+
+    Notes
+    -----
+    The verdict is the exact binomial test of f_v against the confidence: fail if so few bins are valid with a
+    probability of at most 1 - confidence. Sees misfit that ZMS averages away. With few rows a bin or heavy tails
+    intervals hold the truth less often than they say, and so does f_v. O(n) a resample.
+
+    References
+    ----------
+    Pernot (2024), arXiv 2402.10043, Section IV; f_v as in Pernot's ErrViewLib.
+    """
+
+    name: ClassVar[str] = "lzms"
+    unit: ClassVar[str] = "1"
+    needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
+    sided: ClassVar[Sided] = "lower"
+    source: ClassVar[str] = "Pernot, Sec. IV (arXiv 2402.10043)"
+    reading: ClassVar[str] = "The confidence, 0.95, is right; below it some bins are miscalibrated."
+    interval: ClassVar[Interval] = "own"
+
+    def rows(self, settings: Bins, state: None, source: Source, at: Source | None, run: Run) -> Rows:  # noqa: ARG002
+        from calcheck.errors import DataError
+        from calcheck.inference.in_bins import share_of_valid_bins
+        from calcheck.statistics.moments import why_no_reference_zms, z_scores
+
+        rows = source.predictions()
+        if unknown := why_no_reference_zms(rows):
+            raise DataError(unknown)
+        return share_of_valid_bins(settings, {"z2": z_scores(rows) ** 2}, self._in_bin, 1.0, run, stage=self.name)
+
+    @staticmethod
+    def _in_bin(means: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
+        return means["z2"]
+
+    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - bins count alike
+        import numpy as np
+
+        return np.asarray(means["valid"].mean(axis=-1))

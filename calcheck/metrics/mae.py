@@ -1,0 +1,65 @@
+"""Mean absolute error of the predictive median."""
+
+# Numerics are imported where they are used: `calcheck --help` reads this file and must start at once.
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from calcheck.metric import Need, RowMetric, Rows, Sided
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from calcheck.metric import Means
+    from calcheck.predictions import Predictions
+
+
+@dataclass(frozen=True)
+class Mae(RowMetric):
+    r"""Mean absolute error of the predictive median.
+
+    .. math:: \mathrm{MAE} = \frac1n \sum_i |y_i - \tilde y_i|, \qquad \tilde y_i = \min \{u : F_i(u) \ge 1/2\}
+
+    Needs
+    -----
+    y : (n,), unit of y
+    predictive : n distributions
+
+    Value
+    -----
+    Unit of y, >= 0, smaller is better.
+
+    Raises
+    ------
+    DataError
+        Targets or predictions are absent, or there are several target columns.
+
+    Notes
+    -----
+    A mean over rows: unbiased, O(n). The median minimises the expected absolute error, the mean does not.
+
+    References
+    ----------
+    Gneiting (2011), "Making and evaluating point forecasts".
+    """
+
+    name: ClassVar[str] = "mae"
+    unit: ClassVar[str] = "y"
+    needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
+    sided: ClassVar[Sided] = "both"
+    source: ClassVar[str] = "Gneiting 2011"
+    reading: ClassVar[str] = "Smaller is better."
+    unlawful: ClassVar[dict[str, str]] = {"spread": "looks at the median only"}
+
+    def of(self, rows: Predictions) -> Rows:
+        import numpy as np
+
+        from calcheck.statistics.moments import distributions, targets
+
+        return Rows({"absolute_error": np.abs(targets(rows) - distributions(rows).quantile(0.5))})
+
+    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - a plain mean
+        return means["absolute_error"]

@@ -1,0 +1,70 @@
+"""Relative calibration error."""
+
+# Numerics are imported where they are used: `calcheck --help` reads this file and must start at once.
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from calcheck.metric import Need, RowMetric, Rows, Sided
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from calcheck.metric import Means
+    from calcheck.predictions import Predictions
+
+
+@dataclass(frozen=True)
+class Rce(RowMetric):
+    r"""Relative calibration error: how far predicted and observed spread differ on average.
+
+    .. math:: \mathrm{RCE} = \frac{\mathrm{RMV} - \mathrm{RMSE}}{\mathrm{RMV}}, \qquad
+              \mathrm{RMV} = \sqrt{\frac1n \sum_i \sigma_i^2}, \quad
+              \mathrm{RMSE} = \sqrt{\frac1n \sum_i (y_i - \mu_i)^2}
+
+    Needs
+    -----
+    y : (n,), unit of y
+    predictive : n distributions
+
+    Value
+    -----
+    Dimensionless, at most 1; 0 is right whatever the shape of the distributions, below 0 the uncertainties are too
+    small.
+
+    Raises
+    ------
+    ValuesError
+        A standard deviation is 0.
+
+    Notes
+    -----
+    Biased by O(1/n), much where uncertainties have a heavy tail: then few rows decide, its interval holds the truth too
+    rarely (Pernot, Fig. 3), and it warns. ZMS does not depend on that. O(n).
+
+    References
+    ----------
+    Pernot (2024), Eq. 7, arXiv 2402.10043.
+    """
+
+    name: ClassVar[str] = "rce"
+    unit: ClassVar[str] = "1"
+    needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
+    sided: ClassVar[Sided] = "both"
+    source: ClassVar[str] = "Pernot, Eq. 7 (arXiv 2402.10043)"
+    reading: ClassVar[str] = "0 is right; below 0 the uncertainties are too small."
+
+    def of(self, rows: Predictions) -> Rows:
+        from calcheck.statistics.moments import errors, heavy_tails, reference_rce, uncertainties
+
+        variance, squared = uncertainties(rows) ** 2, errors(rows) ** 2
+        tails = heavy_tails({"variance": (variance, 0.6), "squared_error": (squared, 0.8)})
+        return Rows({"variance": variance, "squared_error": squared}, reference=reference_rce(rows), **tails)
+
+    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - a function of means
+        import numpy as np
+
+        return np.asarray(1 - np.sqrt(means["squared_error"] / means["variance"]))

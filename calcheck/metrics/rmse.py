@@ -1,0 +1,65 @@
+"""Root mean squared error of the predictive mean."""
+
+# Numerics are imported where they are used: `calcheck --help` reads this file and must start at once.
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from calcheck.metric import Need, RowMetric, Rows, Sided
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from calcheck.metric import Means
+    from calcheck.predictions import Predictions
+
+
+@dataclass(frozen=True)
+class Rmse(RowMetric):
+    r"""Root mean squared error of the predictive mean.
+
+    .. math:: \mathrm{RMSE} = \sqrt{\frac1n \sum_i (y_i - \mu_i)^2}
+
+    Needs
+    -----
+    y : (n,), unit of y
+    predictive : n distributions
+
+    Value
+    -----
+    Unit of y, >= 0, smaller is better.
+
+    Raises
+    ------
+    DataError
+        Targets or predictions are absent, or there are several target columns.
+
+    Notes
+    -----
+    The root makes it slightly too small on average, by O(1/n). O(n).
+
+    References
+    ----------
+    Pernot (2024), Eq. 7, arXiv 2402.10043.
+    """
+
+    name: ClassVar[str] = "rmse"
+    unit: ClassVar[str] = "y"
+    needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
+    sided: ClassVar[Sided] = "both"
+    source: ClassVar[str] = "Pernot, Eq. 7 (arXiv 2402.10043)"
+    reading: ClassVar[str] = "Smaller is better."
+    unlawful: ClassVar[dict[str, str]] = {"spread": "looks at the mean only"}
+
+    def of(self, rows: Predictions) -> Rows:
+        from calcheck.statistics.moments import errors
+
+        return Rows({"squared_error": errors(rows) ** 2})
+
+    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - the root of a mean
+        import numpy as np
+
+        return np.sqrt(means["squared_error"])

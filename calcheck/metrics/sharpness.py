@@ -1,0 +1,64 @@
+"""Root mean predicted variance."""
+
+# Numerics are imported where they are used: `calcheck --help` reads this file and must start at once.
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from calcheck.metric import Need, RowMetric, Rows, Sided
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from calcheck.metric import Means
+    from calcheck.predictions import Predictions
+
+
+@dataclass(frozen=True)
+class Sharpness(RowMetric):
+    r"""Root mean predicted variance: how narrow the predictions are.
+
+    .. math:: \mathrm{sharpness} = \sqrt{\frac1n \sum_i \sigma_i^2}
+
+    Needs
+    -----
+    predictive : n distributions
+
+    Value
+    -----
+    Unit of y, > 0; smaller is sharper, which is good among calibrated models only.
+
+    Raises
+    ------
+    DataError
+        Targets or predictions are absent, or there are several target columns.
+
+    Notes
+    -----
+    Called RMV by Levi et al. O(n).
+
+    References
+    ----------
+    Levi et al. (2022), Eq. 6, doi:10.3390/s22155540.
+    """
+
+    name: ClassVar[str] = "sharpness"
+    unit: ClassVar[str] = "y"
+    needs: ClassVar[tuple[Need, ...]] = ("predictive",)
+    sided: ClassVar[Sided] = "none"
+    source: ClassVar[str] = "Levi et al., Eq. 6"
+    reading: ClassVar[str] = "Smaller is sharper: good only if the model is calibrated."
+    unlawful: ClassVar[dict[str, str]] = {"spread": "says how narrow predictions are, not whether they are right"}
+
+    def of(self, rows: Predictions) -> Rows:
+        from calcheck.statistics.moments import uncertainties
+
+        return Rows({"variance": uncertainties(rows) ** 2})
+
+    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - the root of a mean
+        import numpy as np
+
+        return np.sqrt(means["variance"])

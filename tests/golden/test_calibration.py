@@ -1,0 +1,287 @@
+"""Average and binned calibration: values derived by hand, in the docstring of each test."""
+
+import math
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from calcheck.evaluation import evaluate
+from calcheck.execution.run import Run
+from calcheck.metrics import METRICS
+from calcheck.predictions import InMemory, Predictions
+from calcheck.predictive import Gaussian, Samples
+from calcheck.predictive.poisson import Poisson
+
+PLAIN = Run(resamples=0)
+
+
+def result(name, y, predictive, *, run=PLAIN, columns=None, **options):
+    rows = Predictions(y=np.asarray(y, dtype=float), predictive=predictive, columns=columns or {})
+    (found,) = evaluate(InMemory(rows), [METRICS[name](**options)], run=run).results
+    return found
+
+
+def value(name, y, predictive, **options):
+    return result(name, y, predictive, **options).value
+
+
+def normal(mean, std):
+    return Gaussian(np.asarray(mean, dtype=float), np.asarray(std, dtype=float))
+
+
+def with_pit(values):
+    """Return targets and standard normals whose PIT has these values."""
+    from scipy.special import ndtri
+
+    return ndtri(values), normal(np.zeros(len(values)), np.ones(len(values)))
+
+
+def test_moments_by_hand():
+    """Errors 1, -2, 3, 0 with std 1, 1, 2, 2.
+
+    z^2 = 1, 4, 9/4, 0: ZMS = 7.25/4. RMV^2 = 10/4, RMSE^2 = 14/4: RCE = 1 - sqrt(1.4). Bias = 2/4. std has mean 1.5 and
+    deviations of 0.5: C_v = sqrt(4 * 0.25 / 3) / 1.5.
+    """
+    y, predictive = [11.0, 8.0, 13.0, 10.0], normal([10.0] * 4, [1.0, 1.0, 2.0, 2.0])
+    assert_allclose(value("zms", y, predictive), 7.25 / 4, rtol=1e-15)
+    assert_allclose(value("rce", y, predictive), 1 - math.sqrt(1.4), rtol=1e-14)
+    assert_allclose(value("rmse", y, predictive), math.sqrt(3.5), rtol=1e-15)
+    assert_allclose(value("bias", y, predictive), 0.5, rtol=1e-15)
+    assert_allclose(value("mae", y, predictive), 1.5, rtol=1e-15)
+    assert_allclose(value("sharpness", y, predictive), math.sqrt(2.5), rtol=1e-15)
+    assert_allclose(value("cv", y, predictive), math.sqrt(1 / 3) / 1.5, rtol=1e-14)
+
+
+def test_bins_by_hand():
+    """The same rows in two bins: std 1, 1 with E^2 = 1, 4 (RMSE^2 = 2.5), and std 2, 2 with E^2 = 9, 0 (4.5).
+
+    ENCE = (|1 - sqrt(2.5)| / 1 + |2 - sqrt(4.5)| / 2) / 2. UCE = (|1 - 2.5| + |4 - 4.5|) / 2 = 1.
+    """
+    y, predictive = [11.0, 8.0, 13.0, 10.0], normal([10.0] * 4, [1.0, 1.0, 2.0, 2.0])
+    ence = ((math.sqrt(2.5) - 1) + (math.sqrt(4.5) - 2) / 2) / 2
+    assert_allclose(value("ence", y, predictive, bins=2), ence, rtol=1e-14)
+    assert_allclose(value("uce", y, predictive, bins=2), 1.0, rtol=1e-14)
+
+
+def test_bins_of_unequal_counts_weigh_alike_or_by_count():
+    """Five rows in two bins: edges at round-half-even(0, 2.5, 5) = 0, 2, 5. std 1; E^2 = 0, 0 and 4, 4, 4.
+
+    The gaps |MV - MSE| are 1 and 3: UCE = 2 if bins count alike, (2 * 1 + 3 * 3) / 5 if rows do.
+    """
+    std = [1.0, 1.0 + 1e-9, 1.0 + 2e-9, 1.0 + 3e-9, 1.0 + 4e-9]
+    predictive = normal([0.0] * 5, std)
+    y = [0.0, 0.0, 2.0, 2.0, 2.0]
+    assert_allclose(value("uce", y, predictive, bins=2), 2.0, rtol=1e-7)
+    assert_allclose(value("uce", y, predictive, bins=2, weights="count"), 11 / 5, rtol=1e-7)
+
+
+def test_rows_tied_across_an_edge_are_split():
+    """All four std are equal: each row is half in either of two bins, which have the same RMSE, whatever the order.
+
+    RMSE^2 = (1 + 9 + 1 + 1) / 4 = 3 in both: ENCE = sqrt(3) - 1. In file order it would be (sqrt(5) - 1 + 0) / 2.
+    """
+    predictive = normal([0.0] * 4, [1.0] * 4)
+    for y in ([1.0, 3.0, 1.0, 1.0], [1.0, 1.0, 1.0, 3.0]):
+        assert_allclose(value("ence", y, predictive, bins=2), math.sqrt(3) - 1, rtol=1e-14)
+
+
+def test_bins_by_a_column():
+    """By the column, rows 0 and 2 are a bin (E^2 = 1, 9), rows 1 and 3 another (4, 4); std is 1: UCE = (4 + 3) / 2."""
+    columns = {"group": np.array([1, 5, 1, 5])}
+    y, predictive = [1.0, 2.0, 3.0, -2.0], normal([0.0] * 4, [1.0] * 4)
+    assert_allclose(value("uce", y, predictive, bins=2, by="group", columns=columns), 3.5, rtol=1e-14)
+
+
+def test_ece_by_hand():
+    """PIT 0.1, 0.2, 0.3, 0.9 at levels 1/4, 1/2, 3/4: shares 2/4, 3/4, 3/4, gaps 1/4, 1/4, 0.
+
+    alpha 1: 1/6; alpha 2: (1/16 + 1/16)/3; frequency weights 2/8, 3/8, 3/8: 5/32.
+    """
+    y, predictive = with_pit([0.1, 0.2, 0.3, 0.9])
+    assert_allclose(value("ece", y, predictive, levels=3), 1 / 6, rtol=1e-14)
+    assert_allclose(value("ece", y, predictive, levels=3, alpha=2), 1 / 24, rtol=1e-14)
+    assert_allclose(value("ece", y, predictive, levels=3, weights="frequency"), 5 / 32, rtol=1e-14)
+
+
+def test_a_pit_on_a_level_counts_as_below_it():
+    """F(y) <= p: a PIT of exactly 1/2 at the only level 1/2 gives a share of 1: ECE 1/2; just above it 0: ECE 1/2 too.
+
+    With two rows at 1/2 and above, the share is 1/2: ECE 0.
+    """
+    y = [0.0, 1.0]
+    assert value("ece", y, normal([0.0, 0.0], [1.0, 1.0]), levels=1) == 0
+
+
+def test_ece_of_counts_by_hand():
+    """Poisson with rate log 2: P(0) = 1/2. y = 0 has F- = 0, F = 1/2: at levels 1/4, 1/2, 3/4 it counts 1/2, 1, 1.
+
+    Gaps 1/4, 1/2, 1/4: ECE = 1/3. Plain: F = 1/2 <= p gives 0, 1, 1: gaps 1/4, 1/2, 1/4 as well; with y = 1,
+    F- = 1/2 and F = (1 + log 2)/2 = 0.847: 0, 0, 0.25/0.347 against plain 0, 0, 0.
+    """
+    rate = Poisson(np.array([math.log(2)]))
+    assert_allclose(value("ece", [0.0], rate, levels=3), 1 / 3, rtol=1e-12)
+    assert_allclose(value("ece", [0.0], rate, levels=3, pit="plain"), 1 / 3, rtol=1e-12)
+    share = 0.25 / (math.log(2) / 2)
+    assert_allclose(value("ece", [1.0], rate, levels=3), (1 / 4 + 1 / 2 + abs(3 / 4 - share)) / 3, rtol=1e-12)
+    assert_allclose(value("ece", [1.0], rate, levels=3, pit="plain"), (1 / 4 + 1 / 2 + 3 / 4) / 3, rtol=1e-12)
+
+
+def test_pit_by_hand():
+    """One PIT value u: the integral of (1{u <= t} - t)^2 is (u^3 + (1 - u)^3) / 3. 0.3 counts in bin 6 of 20."""
+    y, predictive = with_pit([0.3])
+    found = result("pit", y, predictive)
+    assert_allclose(found.value, (0.3**3 + 0.7**3) / 3, rtol=1e-12)
+    assert found.details["histogram"] == [0.0] * 5 + [1.0] + [0.0] * 14
+
+
+def test_pit_of_counts_by_hand():
+    """Poisson with rate log 2 and y = 0: F(t) = 2t up to 1/2, then 1; (F - t)^2 is t^2 up to 1/2, then (1 - t)^2.
+
+    Its integral is 1/24 + 1/24 = 1/12. Its histogram with four bins is 1/2, 1/2, 0, 0.
+    """
+    found = result("pit", [0.0], Poisson(np.array([math.log(2)])), bins=4)
+    assert_allclose(found.value, 1 / 12, rtol=1e-12)
+    assert_allclose(found.details["histogram"], [0.5, 0.5, 0, 0], atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_pit_of_counts_is_the_integral(seed):
+    """The exact integral against a sum over 400,000 points."""
+    from calcheck.statistics.groups import Averages
+    from calcheck.statistics.pit import distance_from_uniform, distribution
+
+    rng = np.random.default_rng(seed)
+    left = rng.random(30)
+    right = np.minimum(left + rng.choice([0.0, 1e-9, 0.01, 0.4], 30), 1)
+    terms, places = distribution(left, right)
+    u = (np.arange(400_000) + 0.5) / 400_000
+    wide = np.maximum(right - left, 1e-12)
+    f = np.mean([np.clip((u - low) / width, 0, 1) for low, width in zip(left, wide, strict=True)], axis=0)
+    assert_allclose(distance_from_uniform(Averages(terms, 30).means(), places), np.mean((f - u) ** 2), rtol=1e-5)
+
+
+def test_nll_by_hand():
+    """-log N(1; 0, 2^2) = 1/8 + log 2 + log(2 pi)/2; -log Poisson(3; 2) = 2 - 3 log 2 + log 6."""
+    assert_allclose(value("nll", [1.0], normal([0.0], [2.0])), 1 / 8 + math.log(2) + math.log(2 * math.pi) / 2)
+    assert_allclose(value("nll", [3.0], Poisson(np.array([2.0]))), 2 - 3 * math.log(2) + math.log(6), rtol=1e-13)
+
+
+def test_the_parts_of_a_gaussian_nll_add_up():
+    """NLL = (ZMS + mean log std^2 + log 2 pi) / 2 [ZMS Eq. 12]."""
+    rng = np.random.default_rng(0)
+    found = result("nll", rng.normal(size=50), normal(rng.normal(size=50), rng.uniform(0.5, 2, 50)))
+    parts = found.details["zms"] + found.details["mean_log_variance"] + math.log(2 * math.pi)
+    assert_allclose(found.value, parts / 2, rtol=1e-13)
+
+
+def test_an_impossible_target_has_no_nll_and_is_counted():
+    found = result("nll", [0.0, 1e200], normal([0.0, 0.0], [1.0, 1.0]))
+    assert found.value is None
+    assert any("1 targets are impossible" in warning for warning in found.warnings)
+
+
+def test_crps_by_hand():
+    """Standard normal at 0: (sqrt 2 - 1)/sqrt pi. Draws 0 and 2 at 1: E|Y - y| = 1 less half of E|Y - Y'|.
+
+    E|Y - Y'| is 1 over the four pairs (biased: 1/2), 2 over the two different ones (fair: 0).
+    Poisson with rate log 2 at 0: the sum of (1 - F(k))^2 over k = 0, 1, ..., by hand to 1e-15.
+    """
+    assert_allclose(value("crps", [0.0], normal([0.0], [1.0])), (math.sqrt(2) - 1) / math.sqrt(math.pi), rtol=1e-14)
+    draws = Samples(np.array([[0.0, 2.0]]))
+    assert_allclose(value("crps", [1.0], draws, estimator="biased"), 0.5, rtol=1e-14)
+    assert_allclose(value("crps", [1.0], draws), 0.0, atol=1e-15)
+    rate = math.log(2)
+    masses = [0.5 * rate**k / math.factorial(k) for k in range(40)]
+    expected = sum((1 - sum(masses[: k + 1])) ** 2 for k in range(40))
+    assert_allclose(value("crps", [0.0], Poisson(np.array([rate]))), expected, rtol=1e-13)
+
+
+def test_one_draw_has_a_biased_crps_and_says_so():
+    found = result("crps", [1.0], Samples(np.array([[3.0]])))
+    assert found.value == 2.0
+    assert found.details["estimator"] == "biased"
+    assert any("fair" in warning for warning in found.warnings)
+
+
+def test_intervals_by_hand():
+    """N(0, 1) and N(0, 2^2), level 1/2: quartiles at 0.6744897501960817 std. y = 0 is inside, y = 3 above u = 1.349.
+
+    Coverage 1/2, width 0.6745 * 2 * 1.5, interval score 0.6745 * 3 + (2 / 0.5) (3 - 1.349) / 2.
+    """
+    quartile = 0.6744897501960817
+    y, predictive = [0.0, 3.0], normal([0.0, 0.0], [1.0, 2.0])
+    assert value("coverage", y, predictive, level=0.5) == 0.5
+    assert_allclose(result("coverage", y, predictive, level=0.5).reference, 0.5, rtol=1e-14)
+    assert_allclose(value("width", y, predictive, level=0.5), 3 * quartile, rtol=1e-14)
+    expected = 3 * quartile + 4 * (3 - 2 * quartile) / 2
+    assert_allclose(value("interval-score", y, predictive, level=0.5), expected, rtol=1e-14)
+
+
+def test_the_reference_of_a_counts_coverage_is_what_its_interval_holds():
+    """Poisson with rate log 2: masses 0.5, 0.347, 0.120, … The 5 % quantile is 0, the 95 % one 2: 0.966 inside."""
+    rate = math.log(2)
+    expected = 0.5 * (1 + rate + rate**2 / 2)
+    assert_allclose(result("coverage", [0.0], Poisson(np.array([rate]))).reference, expected, rtol=1e-13)
+
+
+def test_the_reference_of_an_ensembles_coverage_is_the_share_of_gaps():
+    """Of 12 gaps around 11 draws, 10 lie between the smallest and the largest, which are the 5 and 95 % quantiles."""
+    draws = Samples(np.arange(11.0)[None, :])
+    assert_allclose(result("coverage", [3.5], draws).reference, 10 / 12, rtol=1e-14)
+
+
+def test_draws_that_tie_have_no_reference_for_coverage():
+    found = result("coverage", [3.5], Samples(np.array([[1.0, 3.0, 3.0, 4.0]])))
+    assert found.reference is None
+    assert any("no reference" in warning for warning in found.warnings)
+
+
+def test_the_confidence_curve_by_hand():
+    """Errors 3 and 1 with std 1 and 2: the order is the worst. With t the share that is kept, c - o is 2 up to t = 1/2.
+
+    Above it is (1 + t)/t - (3t - 1)/t = 2/t - 2. By the trapezoidal rule over 0, 1, ..., 99 %.
+    Errors 1 and 3 have their oracle's order: 0.
+    """
+    predictive = normal([0.0, 0.0], [1.0, 2.0])
+    kept = 1 - np.arange(100) / 100
+    gaps = np.where(kept > 0.5, 2 / kept - 2, 2.0)
+    area = (gaps[0] / 2 + gaps[1:-1].sum() + gaps[-1] / 2) / 100
+    assert_allclose(value("confidence-curve", [3.0, 1.0], predictive), area, rtol=1e-12)
+    assert_allclose(value("confidence-curve", [1.0, 3.0], predictive), 0.0, atol=1e-14)
+    above = np.maximum(kept - 0.5, 0)
+    squares = np.sqrt((9 * np.minimum(kept, 0.5) + above) / kept)
+    squares -= np.sqrt((np.minimum(kept, 0.5) + 9 * above) / kept)
+    area = (squares[0] / 2 + squares[1:-1].sum() + squares[-1] / 2) / 100
+    assert_allclose(value("confidence-curve", [3.0, 1.0], predictive, score="rmse"), area, rtol=1e-12)
+
+
+def test_a_perfect_ensemble_is_not_expected_at_rce_0_nor_zms_1():
+    """The mean of m draws misses y by a variance of 1 + 1/m: RCE is 1 - sqrt(1 + 1/m), ZMS (1 + 1/m)(m - 1)/(m - 3)."""
+    rng = np.random.default_rng(0)
+    m = 5
+    values = rng.normal(size=(40_000, m + 1))
+    y, draws = values[:, 0], Samples(values[:, 1:])
+    rce, zms = result("rce", y, draws), result("zms", y, draws)
+    assert_allclose(rce.reference, 1 - math.sqrt(1.2), rtol=1e-14)
+    assert abs(rce.value - rce.reference) < 0.02
+    assert zms.reference is None
+    assert abs(zms.value - 1.2 * 4 / 2) < 0.1  # heavy tails: s^2 of five draws may be near 0
+
+
+def test_the_share_of_valid_bins_is_tested_against_the_confidence():
+    """Ten bins, well calibrated but for the last three, whose errors are four times too large: 7 valid.
+
+    P(Bin(10, 0.95) <= 7) = 1 - 0.95^10 (1 + 10/19 + 45/361) = 0.01150; Clopper and Pearson's limits of 7 in 10.
+    """
+    rng = np.random.default_rng(3)
+    std = np.linspace(1, 2, 2000)
+    y = std * rng.choice([-1.0, 1.0], 2000) * np.sqrt(rng.choice([0.5, 1.5], 2000))  # z^2 has mean 1, and light tails
+    y[1400:] *= 4
+    found = result("lzms", y, normal(np.zeros(2000), std), run=Run(resamples=500))
+    assert [line["valid"] for line in found.details["bins"]][7:] == [False] * 3
+    assert found.value == 0.7
+    expected = 1 - 0.95**10 * (1 + 10 / 19 + 45 / 361)
+    assert_allclose(found.p_value, expected, rtol=1e-12)
+    assert found.verdict == "fail"
+    assert_allclose([found.low, found.high], [0.3475471, 0.9332605], rtol=1e-6)  # published tables: 0.348, 0.933
