@@ -14,10 +14,12 @@ from calcheck import __version__
 from calcheck.cli.inspect import inspect_command
 from calcheck.cli.listings import list_metrics, print_schema
 from calcheck.cli.metric_commands import metric_command
+from calcheck.cli.reports import evaluate_command, prune_command
 from calcheck.errors import CalcheckError
 from calcheck.metrics import METRICS
 from calcheck.render.console import visible
 
+COMMANDS = ("evaluate", "prune", *METRICS, "inspect", "metrics", "schema")
 EXIT_MISTAKE, EXIT_INTERRUPTED = 2, 130
 
 HELP = """Tell whether the uncertainties of a regression model can be trusted, from a file of saved predictions."""
@@ -49,8 +51,13 @@ def root(
     """Tell whether the uncertainties of a regression model can be trusted, from a file of saved predictions."""
 
 
+app.command("evaluate", rich_help_panel="Reports", epilog="Example: calcheck evaluate preds.parquet")(evaluate_command)
+app.command("prune", rich_help_panel="Reports", epilog="Example: calcheck prune preds.parquet --metrics zms,rce")(
+    prune_command
+)
 for _name, _metric in METRICS.items():
-    _epilog = f"Example: calcheck {_name} preds.parquet --embedding embedding --worst 5"
+    _conditional = " --embedding embedding" if _metric.conditional else ""
+    _epilog = f"Example: calcheck {_name} preds.parquet{_conditional} --worst 5"
     app.command(_name, rich_help_panel="Metrics", epilog=_epilog)(metric_command(_metric))
 app.command("inspect", rich_help_panel="Help with files")(inspect_command)
 app.command("metrics", rich_help_panel="Reference")(list_metrics)
@@ -86,6 +93,6 @@ def _complain(message: str, code: int) -> int:
     """Say in one line what is wrong; hand the exit code on."""
     if message:
         if message.startswith("No such command"):
-            message += f" There are: {', '.join([*METRICS, 'inspect', 'metrics', 'schema'])}."
+            message += f" There are: {', '.join(COMMANDS)}."
         sys.stderr.write(f"calcheck: {visible(' '.join(message.split()))}\n")
     return code

@@ -6,8 +6,8 @@ import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
-from calcheck.cli.metric_commands import FILE
-from calcheck.cli.parameters import build, parameters, with_signature
+from calcheck.cli.computing import COLUMNS
+from calcheck.cli.parameters import build, with_signature
 from calcheck.cli.settings import InputOptions
 from calcheck.io.column_options import ColumnOptions
 
@@ -65,6 +65,4 @@ def _found(source: FileSource) -> dict[str, str]:
     return found
 
 
-inspect_command = with_signature(
-    _inspect, [FILE, *parameters(ColumnOptions, "Columns"), *parameters(InputOptions, "Columns")]
-)
+inspect_command = with_signature(_inspect, COLUMNS)

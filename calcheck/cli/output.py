@@ -3,29 +3,74 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from calcheck.cli.settings import OutputOptions
-    from calcheck.metric import Rows
+    from numpy.typing import NDArray
+
+    from calcheck.cli.settings import ReportOptions
+    from calcheck.metric import Metric, Rows
     from calcheck.predictions import Predictions
     from calcheck.report import Report
 
 STDOUT = "-"
 
 
-def require_deliverable(output: OutputOptions, inputs: Sequence[str]) -> None:
+class Pointwise:
+    """What metrics say of each row, gathered to be written beside the rows' other columns.
+
+    Parameters
+    ----------
+    path : str or None
+        Where it goes, as .parquet or .csv; nowhere for None.
+    """
+
+    def __init__(self, path: str | None) -> None:
+        self.path = path
+        self._shown: Predictions | None = None
+        self._columns: dict[str, NDArray[Any]] = {}
+
+    def take(self, metric: Metric[Any, Any], shown: Predictions, rows: Rows) -> None:
+        """Take what one metric says; a name that another metric uses for something else goes with the metric's."""
+        if self.path is None:
+            return
+        self._shown = shown
+        for name, values in rows.columns.items():
+            known = self._columns.get(name)
+            same = known is None or bool((known == values).all())
+            self._columns[name if same else f"{metric.name.replace('-', '_')}_{name}"] = values
+
+    def write(self) -> None:
+        """Write all that was taken, in the rows' order; a column of the rows with a name that is taken gets another."""
+        from calcheck.io.write import write_columns
+
+        if self.path is None or self._shown is None:
+            return
+        shown = self._shown
+        keys = {} if shown.id is None else {shown.id_name: shown.id}
+        written = {**keys, **self._columns}
+        for name, values in shown.columns.items():
+            if name in keys:
+                continue
+            free = name
+            while free in written or (free != name and free in shown.columns):
+                free += "_given"
+            written[free] = values
+        write_columns(self.path, written)
+
+
+def require_deliverable(report: ReportOptions, pointwise: Pointwise, inputs: Sequence[str]) -> None:
     """Raise, before the work starts, if a file that was asked for could not be written, or is one that is read."""
     from calcheck.io.write import require_suffix, require_writable
 
-    if output.pointwise:
-        require_suffix(output.pointwise)
-    require_writable([path for path in (output.output, output.pointwise) if path and path != STDOUT], inputs)
+    if pointwise.path:
+        require_suffix(pointwise.path)
+    require_writable([path for path in (report.output, pointwise.path) if path and path != STDOUT], inputs)
 
 
-def deliver(report: Report, output: OutputOptions) -> None:
+def deliver(report: Report, output: ReportOptions) -> None:
     """Print the report, or write it to its file."""
     from calcheck.io.write import write_text
     from calcheck.render import FORMATS
@@ -35,19 +80,3 @@ def deliver(report: Report, output: OutputOptions) -> None:
         write_text(output.output, text)
     else:
         sys.stdout.write(text)
-
-
-def write_pointwise(path: str, shown: Predictions, rows: Rows) -> None:
-    """Write a metric's columns beside the narrow columns of the rows, in the rows' order."""
-    from calcheck.io.write import write_columns
-
-    keys = {} if shown.id is None else {shown.id_name: shown.id}
-    written = {**keys, **rows.columns}
-    for name, values in shown.columns.items():
-        if name in keys:
-            continue
-        free = name
-        while free in written or (free != name and free in shown.columns):
-            free += "_given"
-        written[free] = values
-    write_columns(path, written)

@@ -30,8 +30,8 @@ def parameters(owner: type[Any], panel: str) -> list[inspect.Parameter]:
 
 
 def build(owner: type[Any], given: dict[str, Any]) -> Any:
-    """Make the dataclass from what a command was given; what was not given keeps its default."""
-    named = {option.field: given[option.field] for option in options_of(owner)}
+    """Make the dataclass from what a command was given; what was not given, or not asked for, keeps its default."""
+    named = {option.field: given.get(option.field) for option in options_of(owner)}
     return owner(**{name: value for name, value in named.items() if value not in (None, [])})
 
 
@@ -43,6 +43,11 @@ def with_signature(function: Callable[..., None], declared: Sequence[inspect.Par
 
 
 def _parameter(option: Option, panel: str) -> inspect.Parameter:
+    if option.hint is bool:
+        flag = typer.Option(*option.flags, help=option.help, show_default=False, rich_help_panel=panel)
+        return inspect.Parameter(
+            option.field, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Annotated[bool, flag]
+        )
     repeated = isinstance(option.default, tuple)
     default = "" if option.default in (None, ()) else f" Default: {option.default}."
     declared = typer.Option(

@@ -8,7 +8,7 @@ from typing import Literal
 from calcheck.errors import OptionError
 from calcheck.options import option
 
-FORMAT_NAMES = Literal["table", "json"]
+FORMAT_NAMES = Literal["table", "json", "jsonl", "csv", "markdown"]
 INPUT_FORMATS = Literal["parquet", "csv", "tsv", "arrow", "npy", "npz"]
 
 
@@ -23,9 +23,15 @@ class InputOptions:
 
 @dataclass(frozen=True)
 class RowOptions:
-    """Which rows a metric uses, and where."""
+    """Which rows a metric uses."""
 
     subsample: int | None = option(None, "Use so many rows of FILE, chosen at random.")
+
+
+@dataclass(frozen=True)
+class PlaceOptions:
+    """Where a metric is evaluated that has a value at each input."""
+
     at: str | None = option(
         None,
         "Evaluate at the inputs of another file, no targets needed: FILE[:COLUMN], .npy or .npz.",
@@ -34,16 +40,28 @@ class RowOptions:
 
 
 @dataclass(frozen=True)
-class OutputOptions:
-    """What is shown and written."""
+class ReportOptions:
+    """How the report is shown, and where."""
 
     format: FORMAT_NAMES = option("table", "Format of the report.")
     output: str | None = option(
         None, "Write the report to a file in place of standard output.", metavar="PATH", short="-o"
     )
+
+
+@dataclass(frozen=True)
+class PointwiseOptions:
+    """What is written of each row."""
+
     pointwise: str | None = option(
-        None, "Write the value at each row with the row's other columns, as .parquet or .csv.", metavar="PATH"
+        None, "Write what is said of each row, with the row's other columns, as .parquet or .csv.", metavar="PATH"
     )
+
+
+@dataclass(frozen=True)
+class ExtremeOptions:
+    """Which rows are listed."""
+
     worst: int = option(0, "List so many rows with the largest values.")
     best: int = option(0, "List so many rows with the smallest values.")
 
@@ -52,6 +70,42 @@ class OutputOptions:
             if getattr(self, name) < 0:
                 msg = f"--{name} must be >= 0, got {getattr(self, name)}"
                 raise OptionError(msg)
+
+
+@dataclass(frozen=True)
+class InferenceOptions:
+    """How intervals are made."""
+
+    resamples: int | None = option(
+        None,
+        "Resamples of the bootstrap. Default: 10000, or 1000 for metrics of many columns; more while a verdict hangs.",
+    )
+    confidence: float = option(0.95, "Confidence of intervals and verdicts.")
+    no_bootstrap: bool = option(default=False, text="No intervals, hence no verdicts.")
+
+
+@dataclass(frozen=True)
+class ChosenOptions:
+    """Which metrics are computed."""
+
+    metrics: str | None = option(None, "Metrics to compute, as in zms,rce. Default: all that apply.", metavar="NAMES")
+
+
+@dataclass(frozen=True)
+class PruneOptions:
+    """What is removed."""
+
+    metrics: str = option("zms,rce", "Metrics to compute.", metavar="NAMES")
+    up_to: float = option(10.0, "Largest share of the rows to remove, in percent.")
+    step: float = option(1.0, "Steps from 0 to there, in percent.")
+
+    def __post_init__(self) -> None:
+        if not 0 < self.up_to < 100:  # noqa: PLR2004 - percent
+            msg = f"--up-to must be a share in percent, above 0 and below 100, got {self.up_to:g}"
+            raise OptionError(msg)
+        if not 0 < self.step <= self.up_to:
+            msg = f"--step must be above 0 and at most --up-to ({self.up_to:g}), got {self.step:g}"
+            raise OptionError(msg)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from calcheck.render.flat import to_csv, to_jsonl
 from calcheck.render.json import to_json
+from calcheck.render.markdown import to_markdown
 from calcheck.render.table import to_table
 
 if TYPE_CHECKING:
@@ -14,5 +16,11 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMATS"]
 
-FORMATS: dict[str, Callable[[Report], str]] = {"table": to_table, "json": to_json}
+FORMATS: dict[str, Callable[[Report], str]] = {
+    "table": to_table,
+    "json": to_json,
+    "jsonl": to_jsonl,
+    "csv": to_csv,
+    "markdown": to_markdown,
+}
 """How a report becomes text, by its name in ``--format``."""

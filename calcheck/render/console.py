@@ -36,13 +36,13 @@ def words(text: str, style: str = "") -> Text:
 def rendered(*parts: RenderableType) -> str:
     """Lay parts out below each other, an empty line between them.
 
-    Colour is for terminals, without ``NO_COLOR``; lines are as wide as the terminal, 80 to 100 columns.
+    Colour is for terminals, without ``NO_COLOR``; lines are as wide as the terminal, 80 to 100 columns; 100 in a pipe.
     """
     from rich.console import Console
     from rich.text import Text
 
     terminal = sys.stdout is not None and sys.stdout.isatty()
-    width = min(WIDE, max(NARROW, shutil.get_terminal_size((NARROW, 24)).columns)) if terminal else NARROW
+    width = min(WIDE, max(NARROW, shutil.get_terminal_size((NARROW, 24)).columns)) if terminal else WIDE
     buffer = io.StringIO()
     console = Console(
         file=buffer,

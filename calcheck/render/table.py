@@ -5,17 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from calcheck.render.console import rendered, words
+from calcheck.render.summary import COLUMNS, cells, notes, number, read_in_words, subset_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from rich.console import RenderableType
     from rich.table import Table
 
     from calcheck.report import Input, Report, Result
 
-ABSENT = "–"
-LISTS = ("worst", "best")
 COLORS = {"pass": "green", "fail": "bold red", "undecided": "yellow", "none": "dim"}
 LINE = 78  # what listed rows may take of a line
 NEGLIGIBLE = 1e-4  # share of a value below which its error is not worth a place
@@ -27,17 +26,6 @@ def to_table(report: Report) -> str:
     return rendered(*_parts(report))
 
 
-def number(value: float | None) -> str:
-    """Write a number to four digits.
-
-    Examples
-    --------
-    >>> number(0.0612345), number(1181.0), number(None)
-    ('0.06123', '1181', '–')
-    """
-    return ABSENT if value is None else f"{value:.4g}"
-
-
 def _parts(report: Report) -> Iterator[RenderableType]:
     yield _read(report.input)
     if report.results:
@@ -45,48 +33,53 @@ def _parts(report: Report) -> Iterator[RenderableType]:
     if len(report.results) == 1:
         (result,) = report.results
         yield words(result.summary)
-        yield _details(result)
-        for name in LISTS:
-            if name in result.details:
-                yield _listed(name, result.details[name])
-    yield _notes(report)
+        if not all(map(_is_listed, result.details.values())):
+            yield _details(result)
+        for name, value in result.details.items():
+            if _is_listed(value):
+                yield _listed(name, value)
+    if noted := notes(report):
+        yield _notes(noted)
 
 
 def _read(read: Input) -> RenderableType:
     """Say what was read: files, then rows."""
     from rich.text import Text
 
-    names = [file.path if file.path != "-" else "standard input" for file in read.files]
-    told = [f"{read.n:,} rows"]
-    if read.dropped:
-        told.append(f"{read.dropped:,} left out")
-    if read.predictive:
-        told.append(f"predictions: {read.predictive}")
-    lines = [words(name, style="bold") for name in names] + [words(" · ".join(told))]
-    return Text("\n", no_wrap=True).join(lines)
+    names, told = read_in_words(read)
+    return Text("\n", no_wrap=True).join([words(name, style="bold") for name in names] + [words(told)])
 
 
-def _overview(results: tuple[Result, ...]) -> Table:
-    """Give each metric a line."""
+def _overview(results: Sequence[Result]) -> Table:
+    """Give each result a line."""
     from rich import box
     from rich.table import Table
 
-    table = Table(box=box.SIMPLE, pad_edge=False, show_edge=False)
+    table = Table(box=box.SIMPLE, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
+    subset = subset_columns(results)
     table.add_column("metric")
-    for name in ("value", "interval", "reference", "ζ"):
+    for name in (*subset, *COLUMNS[:-1]):
         table.add_column(name, justify="right")
-    table.add_column("verdict")
+    table.add_column(COLUMNS[-1])
+    previous = results[0].metric
     for result in results:
-        interval = ABSENT if result.low is None else f"[{number(result.low)}, {number(result.high)}]"
+        if subset and result.metric != previous:
+            table.add_section()
+        previous = result.metric
+        value, *others, verdict = cells(result)
         table.add_row(
             result.metric,
-            words(number(result.value), style="bold"),
-            words(interval),
-            number(result.reference),
-            number(result.zeta),
-            words(result.verdict, style=COLORS[result.verdict]),
+            *(words(str(result.subset.get(name, ""))) for name in subset),
+            words(value, style="bold"),
+            *(words(other) for other in others),
+            words(verdict, style=COLORS[result.verdict]),
         )
     return table
+
+
+def _is_listed(value: Any) -> bool:
+    """Tell whether a detail is a list of rows, which has a table of its own."""
+    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
 
 
 def _details(result: Result) -> Table:
@@ -97,7 +90,7 @@ def _details(result: Result) -> Table:
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column()
     for name, value in result.details.items():
-        if name in LISTS or name.endswith("_error"):
+        if _is_listed(value) or name.endswith("_error"):
             continue
         told = _told(value)
         error = result.details.get(f"{name}_error")
@@ -119,7 +112,7 @@ def _told(value: Any) -> str:
 
 
 def _listed(name: str, rows: list[dict[str, Any]]) -> Table:
-    """List the rows with the largest or smallest values."""
+    """Lay out rows of details, as many columns as fit a line."""
     from rich import box
     from rich.table import Table
 
@@ -147,18 +140,16 @@ def _listed(name: str, rows: list[dict[str, Any]]) -> Table:
 
 def _cell(value: Any) -> str:
     """Write a cell: numbers to four digits, keys and other whole numbers in full."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     return number(value) if isinstance(value, float) else str(value)
 
 
-def _notes(report: Report) -> RenderableType:
+def _notes(noted: Sequence[tuple[str, str]]) -> RenderableType:
     """Say what a reader should know before trusting the numbers."""
     from rich.table import Table
 
     grid = Table.grid(padding=(0, 1))
-    several = len(report.results) > 1
-    for result in report.results:
-        for warning in result.warnings:
-            grid.add_row("note", words(f"{result.metric}: {warning}" if several else warning))
-    for skipped in report.skipped:
-        grid.add_row("skipped", words(f"{skipped.metric}: {skipped.reason}"))
+    for metrics, note in noted:
+        grid.add_row("note", words(f"{metrics}: {note}" if metrics else note))
     return grid

@@ -26,7 +26,7 @@ def test_a_table_is_printed(calcheck, preds):
     assert found.err == ""
     assert found.out.startswith(f"{preds}\n40 rows · predictions: gaussian\n\n")
     assert "\x1b" not in found.out
-    assert max(map(len, found.out.splitlines()[1:])) <= 80  # the first line is the path
+    assert max(map(len, found.out.splitlines()[1:])) <= 100  # the first line is the path
     for topic in ("quantiles", "dof", "inputs", "targets", "model", "solver"):
         assert f"\n{topic} " in found.out
 
@@ -130,7 +130,7 @@ def test_a_report_is_written_only_when_all_went_well(calcheck, preds, tmp_path):
         (["preds", "--kernel-x", "cubic"], "--kernel-x takes one of rbf, laplace, polynomial, got 'cubic'"),
         (["preds", "--gamma-x", "mode"], "--gamma-x takes a number or one of 1/d, median, variance, got 'mode'"),
         (["preds", "--draws", "1.5"], "--draws takes a whole number or one of exact, all, got '1.5'"),
-        (["preds", "--format", "xml"], "--format takes one of table, json, got 'xml'"),
+        (["preds", "--format", "xml"], "--format takes one of table, json, jsonl, csv, markdown, got 'xml'"),
         (["preds", "--memory", "much"], "memory must be an amount such as 800MB or 1.5GiB, got 'much'"),
         (["preds", "--device", "abacus"], "torch cannot use device 'abacus'"),
         (["preds", "--seed", "-1"], "seed must be >= 0, got -1"),
@@ -197,9 +197,8 @@ def test_metrics_are_listed(calcheck):
 def test_every_command_has_help(calcheck, command):
     found = calcheck(command, "--help")
     assert found.code == 0
-    for metric in METRICS.values() if command in METRICS else ():
-        for option in options_of(metric):
-            assert f" {option.flag} " in found.out
+    for option in options_of(METRICS[command]) if command in METRICS else ():
+        assert f" {option.flag} " in found.out
 
 
 def test_the_version_is_printed(process):
@@ -441,7 +440,7 @@ def test_the_program_without_arguments_is_help(calcheck):
 
 
 def test_unknown_commands_are_told_which_there_are(calcheck):
-    assert "There are: cce, inspect" in calcheck("evaluate").refused()
+    assert "There are: evaluate, prune, zms" in calcheck("evaluates").refused()
 
 
 def test_options_reach_the_computation(calcheck, preds):

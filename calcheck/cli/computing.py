@@ -1,0 +1,125 @@
+"""What commands that compute share: from a file and options to a report, delivered."""
+
+from __future__ import annotations
+
+import inspect
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from calcheck.cli.output import Pointwise, require_deliverable
+from calcheck.cli.parameters import build, parameters
+from calcheck.cli.progress import progress_bar
+from calcheck.cli.settings import (
+    EngineOptions,
+    InferenceOptions,
+    InputOptions,
+    ReportOptions,
+    SeedOptions,
+)
+from calcheck.errors import FileError, OptionError
+from calcheck.io.column_options import ColumnOptions
+from calcheck.metrics import METRICS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from calcheck.execution.run import Run
+    from calcheck.io.source import FileSource
+    from calcheck.metric import Metric
+    from calcheck.report import Report
+
+FILE = inspect.Parameter(
+    "file",
+    inspect.Parameter.POSITIONAL_OR_KEYWORD,
+    annotation=Annotated[
+        str, typer.Argument(metavar="FILE", help="Saved predictions; - reads standard input.", show_default=False)
+    ],
+)
+INPUTS = ("embedding", "inputs")
+COLUMNS = [FILE, *parameters(ColumnOptions, "Columns"), *parameters(InputOptions, "Columns")]
+REPORT = [*parameters(ReportOptions, "Output")]
+INFERENCE = [*parameters(InferenceOptions, "Inference")]
+SEED = [*parameters(SeedOptions, "Computation")]
+ENGINE = [*parameters(EngineOptions, "Computation")]
+
+
+def chosen(names: str | None) -> list[Metric[Any, Any]]:
+    """Make metrics, with their defaults, from a list of names; all of them for None.
+
+    Raises
+    ------
+    OptionError
+        There is no such metric.
+    """
+    named = list(METRICS) if names is None else [name.strip() for name in names.split(",")]
+    for name in named:
+        if name not in METRICS:
+            msg = f"--metrics takes names among {', '.join(METRICS)}, got {name!r}"
+            raise OptionError(msg)
+    return [METRICS[name]() for name in dict.fromkeys(named)]
+
+
+def opened(file: str, given: dict[str, Any], metrics: Sequence[Metric[Any, Any]], *, narrow: bool) -> FileSource:
+    """Open the predictions that some metrics need."""
+    from calcheck.io.files import File
+    from calcheck.io.source import FileSource
+
+    options = build(InputOptions, given)
+    return FileSource(
+        File(file, options.input_format),
+        build(ColumnOptions, given),
+        wanted="all" if any("y" in metric.needs for metric in metrics) else "any",
+        narrow=narrow,
+        inputs=any("x" in metric.needs for metric in metrics),
+        also=tuple(dict.fromkeys(name for metric in metrics for name in metric.columns())),
+    )
+
+
+@contextmanager
+def running(given: dict[str, Any], source: FileSource) -> Iterator[Run]:
+    """Make the run's settings; draw its progress, and tell problems with the name of the file."""
+    run = run_of(given)
+    with progress_bar() as progress, source.named():
+        yield replace(run, progress=progress)
+
+
+def run_of(given: dict[str, Any]) -> Run:
+    """Make the run's settings from what a command was given."""
+    from calcheck.execution.run import Run, default_memory, parse_memory
+
+    engine, inference = build(EngineOptions, given), build(InferenceOptions, given)
+    if inference.no_bootstrap and inference.resamples is not None:
+        msg = "--resamples and --no-bootstrap contradict each other: give one"
+        raise OptionError(msg)
+    return Run(
+        seed=build(SeedOptions, given).seed,
+        device=engine.device,
+        precision=engine.precision,
+        memory=parse_memory(engine.memory) if engine.memory else default_memory(),
+        confidence=inference.confidence,
+        resamples=0 if inference.no_bootstrap else inference.resamples,
+    )
+
+
+def require_outputs(given: dict[str, Any], sources: Sequence[FileSource]) -> tuple[ReportOptions, Pointwise]:
+    """Return where results go; raise, before the work starts, if they could not be written there."""
+    report, pointwise = build(ReportOptions, given), Pointwise(given.get("pointwise"))
+    require_deliverable(report, pointwise, [name for source in sources for name in source.reads()])
+    return report, pointwise
+
+
+def require_nothing_skipped(report: Report, source: FileSource) -> None:
+    """Raise if a metric that was asked for by name does not apply.
+
+    Raises
+    ------
+    FileError
+        It does not; the message says why.
+    """
+    for skipped in report.skipped:
+        reason = f"{skipped.metric} {skipped.reason}" if skipped.reason.startswith("needs ") else skipped.reason
+        msg = f"{source.name}: {reason}"
+        raise FileError(msg)

@@ -1,0 +1,72 @@
+"""`calcheck evaluate` and `calcheck prune`: several metrics of one file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from calcheck.cli.computing import (
+    COLUMNS,
+    ENGINE,
+    INFERENCE,
+    REPORT,
+    SEED,
+    chosen,
+    opened,
+    require_nothing_skipped,
+    require_outputs,
+    running,
+)
+from calcheck.cli.output import deliver
+from calcheck.cli.parameters import build, parameters, with_signature
+from calcheck.cli.settings import ChosenOptions, PointwiseOptions, PruneOptions, RowOptions
+from calcheck.errors import FileError
+
+
+def _evaluate(file: str, **given: Any) -> None:
+    """Compute every metric that applies to a file, in one table."""
+    from calcheck.evaluation import evaluate
+
+    metrics = chosen(build(ChosenOptions, given).metrics)
+    source = opened(file, given, metrics, narrow=bool(given["pointwise"]))
+    report_to, pointwise = require_outputs(given, [source])
+    with running(given, source) as run:
+        subsample = build(RowOptions, given).subsample
+        report = evaluate(source, metrics, subsample=subsample, run=run, sink=pointwise.take)
+    if not report.results:
+        told = "; ".join(f"{skipped.metric}: {skipped.reason}" for skipped in report.skipped)
+        msg = f"{source.name}: no metric applies. {told}"
+        raise FileError(msg)
+    pointwise.write()
+    deliver(report, report_to)
+
+
+def _prune(file: str, **given: Any) -> None:
+    """Show how metrics move as the rows with the largest uncertainties are removed."""
+    from calcheck.studies.prune import prune
+
+    options = build(PruneOptions, given)
+    metrics = chosen(options.metrics)
+    source = opened(file, given, metrics, narrow=False)
+    report_to, _ = require_outputs(given, [source])
+    with running(given, source) as run:
+        report = prune(source, metrics, up_to=options.up_to, step=options.step, run=run)
+    require_nothing_skipped(report, source)
+    deliver(report, report_to)
+
+
+evaluate_command = with_signature(
+    _evaluate,
+    [
+        *COLUMNS,
+        *parameters(ChosenOptions, "Metrics"),
+        *parameters(RowOptions, "Rows"),
+        *INFERENCE,
+        *REPORT,
+        *parameters(PointwiseOptions, "Output"),
+        *SEED,
+        *ENGINE,
+    ],
+)
+prune_command = with_signature(
+    _prune, [*COLUMNS, *parameters(PruneOptions, "What is removed"), *INFERENCE, *REPORT, *SEED, *ENGINE]
+)

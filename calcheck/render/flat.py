@@ -1,0 +1,73 @@
+"""Reports as lines of cells: one result a line, nothing nested."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from calcheck.render.json import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from calcheck.report import Report
+
+NUMBERS = ("value", "low", "high", "reference", "zeta", "zeta_mc_error", "p_value")
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a cell of text that starts so would be computed by a spreadsheet
+
+
+def to_csv(report: Report) -> str:
+    """Render a report as CSV: a line for each result, and one for each metric that was skipped."""
+    rows = list(_lines(report))
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, list(dict.fromkeys(name for row in rows for name in row)), lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        writer.writerow({name: _cell(value) for name, value in row.items()})
+    return buffer.getvalue()
+
+
+def to_jsonl(report: Report) -> str:
+    """Render a report as JSON lines: an object for each result, and one for each metric that was skipped."""
+    shared = _shared(report)
+    lines = [{**shared, **plain(asdict(result))} for result in report.results]
+    lines += [{**shared, "metric": skipped.metric, "skipped": skipped.reason} for skipped in report.skipped]
+    return "".join(json.dumps(line, allow_nan=False) + "\n" for line in lines)
+
+
+def _lines(report: Report) -> Iterator[dict[str, Any]]:
+    subset = dict.fromkeys(name for result in report.results for name in result.subset)
+    for result in report.results:
+        numbers = {name: getattr(result, name) for name in NUMBERS}
+        yield {
+            **_shared(report),
+            "metric": result.metric,
+            **{name: result.subset.get(name) for name in subset},
+            "unit": result.unit,
+            **numbers,
+            "interval": result.interval,
+            "verdict": result.verdict,
+            "notes": "; ".join(result.warnings),
+        }
+    for skipped in report.skipped:
+        yield {**_shared(report), "metric": skipped.metric, "verdict": "skipped", "notes": skipped.reason}
+
+
+def _shared(report: Report) -> dict[str, Any]:
+    """Say what the results are of."""
+    return {
+        "file": " ".join(file.path for file in report.input.files),
+        "n": report.input.n,
+        "calcheck": report.calcheck,
+    }
+
+
+def _cell(value: Any) -> Any:
+    """Make a cell that no spreadsheet computes; an absent number is empty."""
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return ""
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value

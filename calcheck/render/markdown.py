@@ -1,0 +1,51 @@
+"""Reports as Markdown, for pull requests and summaries of CI."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from calcheck.render.console import visible
+from calcheck.render.summary import COLUMNS, cells, notes, read_in_words, subset_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from calcheck.report import Report
+
+SPECIAL = re.compile(r"([\\`*_{}\[\]#!|~])")
+
+
+def to_markdown(report: Report) -> str:
+    """Render a report as a table with notes below it."""
+    subset = subset_columns(report.results)
+    files, told = read_in_words(report.input)
+    lines = [f"**{escaped(', '.join(files))}**: {escaped(told)}", ""]
+    lines += [
+        _line(["metric", *subset, *COLUMNS]),
+        _line(["---", *(["---:"] * (len(subset) + len(COLUMNS) - 1)), "---"]),
+    ]
+    for result in report.results:
+        lines.append(
+            _line([result.metric, *(escaped(str(result.subset.get(name, ""))) for name in subset), *cells(result)])
+        )
+    told_notes = [f"- {escaped(f'{metrics}: {note}' if metrics else note)}" for metrics, note in notes(report)]
+    return "\n".join([*lines, *([""] if told_notes else []), *told_notes]) + "\n"
+
+
+def escaped(text: str) -> str:
+    r"""Write text so that nothing in it is markup, HTML, the end of a cell, or a mention of somebody.
+
+    Examples
+    --------
+    >>> print(escaped("a|b <script> *c*"))
+    a\|b &lt;script&gt; \*c\*
+    """
+    shown = visible(text)
+    for character, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("@", "&#64;")):
+        shown = shown.replace(character, entity)
+    return SPECIAL.sub(r"\\\1", shown)
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"

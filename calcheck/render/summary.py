@@ -1,0 +1,63 @@
+"""What tables of every kind say of a report, in words and cells."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from calcheck.report import Input, Report, Result
+
+ABSENT = "–"
+COLUMNS = ("value", "interval", "reference", "ζ", "verdict")
+
+
+def number(value: float | None) -> str:
+    """Write a number to four digits.
+
+    Examples
+    --------
+    >>> number(0.0612345), number(1181.0), number(None)
+    ('0.06123', '1181', '–')
+    """
+    return ABSENT if value is None else f"{value:.4g}"
+
+
+def cells(result: Result) -> tuple[str, str, str, str, str]:
+    """Write value, interval, reference, zeta (or the p-value where that decides) and verdict."""
+    interval = ABSENT if result.low is None else f"[{number(result.low)}, {number(result.high)}]"
+    distance = f"{result.zeta:.2f}" if result.zeta is not None else ABSENT
+    if result.zeta is None and result.p_value is not None:
+        distance = f"p {result.p_value:.2g}"
+    return number(result.value), interval, number(result.reference), distance, result.verdict
+
+
+def subset_columns(results: Sequence[Result]) -> list[str]:
+    """List what tells results of the same metric apart."""
+    return list(dict.fromkeys(name for result in results for name in result.subset))
+
+
+def read_in_words(read: Input) -> tuple[list[str], str]:
+    """Name the files, and say what was read in them."""
+    names = [file.path if file.path != "-" else "standard input" for file in read.files]
+    told = [f"{read.n:,} rows"]
+    if read.dropped:
+        told.append(f"{read.dropped:,} left out")
+    if read.predictive:
+        told.append(f"predictions: {read.predictive}")
+    return names, " · ".join(told)
+
+
+def notes(report: Report) -> list[tuple[str, str]]:
+    """Gather what a reader should know: each note once, with the metrics it belongs to, if that is not all of them."""
+    belongs: dict[str, dict[str, None]] = {}
+    for result in report.results:
+        for warning in result.warnings:
+            belongs.setdefault(warning, {})[result.metric] = None
+    metrics = {result.metric for result in report.results}
+    told = [("" if set(names) == metrics else ", ".join(names), note) for note, names in belongs.items()]
+    reasons: dict[str, list[str]] = {}
+    for skipped in report.skipped:
+        reasons.setdefault(skipped.reason, []).append(skipped.metric)
+    return told + [(f"skipped {', '.join(names)}", reason) for reason, names in reasons.items()]

@@ -1,0 +1,1 @@
+"""The papers' studies: how metrics move as something else does."""
