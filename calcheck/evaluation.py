@@ -146,6 +146,8 @@ def _rows(metric: Metric[Any, Any], source: Source, at: Source | None, run: Run)
 
 def _ranked(rows: Rows, shown: Predictions, count: int) -> list[dict[str, Any]]:
     """Describe the rows with the smallest values of the first column, or with the largest if count < 0."""
+    if not count:
+        return []
     name, values = next(iter(rows.columns.items()))
     order = values.argsort(kind="stable")
     chosen = order[::-1][:-count] if count < 0 else order[:count]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from calcheck.execution.ahead import one_blas_thread
 from calcheck.execution.run import Stream
 from calcheck.statistics.groups import Averages
 
@@ -98,10 +99,11 @@ class Replicates:
         draws = BLOCK_DRAWS if self._averages.plain else BLOCK_DRAWS_IN_GROUPS
         size = max(1, draws // self._n)
         parts, have, first = [self.values], self.values.shape[1], self.values.shape[1]
-        while have < resamples:
-            parts.append(self._block(min(size, resamples - have)))
-            have += parts[-1].shape[1]
-            self._run.progress(self._stage, (have - first) / (resamples - first))
+        with one_blas_thread():
+            while have < resamples:
+                parts.append(self._block(min(size, resamples - have)))
+                have += parts[-1].shape[1]
+                self._run.progress(self._stage, (have - first) / (resamples - first))
         self.values = np.concatenate(parts, axis=1)
 
     def _block(self, size: int) -> NDArray[np.float64]:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from calcheck.execution.ahead import ahead
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
     Means = dict[str, NDArray[np.float64]]
 
+DRAWS_AHEAD = 1 << 17  # of rows at a time while the last ones are counted
 CROWDED = 16  # rows a class from which drawing the counts of classes is faster than drawing rows
 
 
@@ -163,10 +166,7 @@ class Averages:
             drawn = rng.multinomial(self.n, counts / self.n, resamples) / self.n
             shared = drawn if groups.shares is None else drawn @ groups.shares
             return dict.fromkeys(self.terms, shared)
-        weights = np.empty((resamples, self.n))
-        for line in weights:
-            line[:] = np.bincount(rng.integers(0, self.n, self.n), minlength=self.n)
-        return self.under(weights)
+        return self.under(resampled_weights(self.n, resamples, rng))
 
     def _classes_only(self) -> Groups | None:
         """Return the groups of all terms if they are the same and each row counts 1."""
@@ -175,6 +175,18 @@ class Averages:
         if len(kinds) > 1 or not counted or groups is None or groups.label is None:
             return None
         return groups if CROWDED * groups.classes <= self.n else None
+
+
+def resampled_weights(n: int, resamples: int, rng: Generator) -> NDArray[np.float64]:
+    """Return how often each of n rows is drawn in n draws with replacement, (resamples, n)."""
+    weights = np.empty((resamples, n))
+    step = max(1, DRAWS_AHEAD // n)
+    sizes = [min(step, resamples - start) for start in range(0, resamples, step)]
+    drawn = ahead(lambda size: rng.integers(0, n, (size, n)), sizes)
+    lines = (line for block in drawn for line in block)
+    for counts, line in zip(weights, lines, strict=True):
+        counts[:] = np.bincount(line, minlength=n)
+    return weights
 
 
 def ranks(values: NDArray[np.float64]) -> Groups:

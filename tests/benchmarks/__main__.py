@@ -106,6 +106,30 @@ def many_draws(report, folder):
     )
 
 
+def calibration(report, folder):  # noqa: ARG001 - makes its own data
+    """Average and binned calibration against the least that anybody would do."""
+    measured = json.loads(subprocess.check_output([sys.executable, "-m", "tests.benchmarks.calibration"], text=True))
+    told = {
+        "bca": ("zms + rce, 10,000 resamples of 13,885 rows", "scipy's BCa, batch 50"),
+        "ece": ("ece, 99 levels, 1,000,000 rows", "one ndtr, one histogram"),
+        "ence": ("ence, 1,000,000 rows", "one argsort"),
+    }
+    for name, (what, other) in told.items():
+        times = measured[name]
+        ratio = f"{times['ratio']:.1f} x" if times["ratio"] > 1 else f"1/{1 / times['ratio']:.1f} x"
+        report(what, f"{times['mine']:.3f} s", f"{times['other']:.3f} s", ratio, f"against {other}")
+
+
+def everything(report, folder):
+    """All metrics of 100,000 rows, and the bootstrap of 13,885, as processes."""
+    for rows, arguments in ((100_000, ["evaluate"]), (13_885, ["evaluate", "--metrics", "zms,rce"])):
+        path = folder / f"{rows}.parquet"
+        process(sys.executable, "-m", "tests.benchmarks.data", rows, path)
+        used = process(sys.executable, "-m", "calcheck", arguments[0], path, *arguments[1:])
+        name = " ".join(arguments)
+        report(f"{name}, {rows:,} rows", f"{used.seconds:.1f} s", "", "", f"{used.megabytes:.0f} MB")
+
+
 def start(report, folder):
     """Help against that of a bare Typer program, in turn."""
     bare = folder / "bare.py"
@@ -125,7 +149,7 @@ def main():
         "benchmark", "calcheck", "other", "ratio", "", title=f"{os.cpu_count()} cores, numpy {version('numpy')}"
     )
     with tempfile.TemporaryDirectory() as temporary:
-        for benchmark in (start, against_the_closed_form, many_draws, large):
+        for benchmark in (start, calibration, everything, against_the_closed_form, many_draws, large):
             benchmark(table.add_row, Path(temporary))
     Console(width=120).print(table)
 

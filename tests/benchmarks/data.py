@@ -1,4 +1,4 @@
-"""Seeded predictions for benchmarks: `python -m tests.benchmarks.data ROWS COLUMNS DRAWS PATH`."""
+"""Seeded predictions for benchmarks: `python -m tests.benchmarks.data ROWS [COLUMNS DRAWS] PATH`."""
 
 import sys
 
@@ -18,5 +18,13 @@ def write(n, d, draws, path):
     pq.write_table(pa.table({"y": y, **samples, "embedding": embedding}), path)
 
 
+def write_gaussian(n, path):
+    """Write n calibrated Gaussian predictions."""
+    rng = np.random.default_rng(0)
+    mean, std = rng.normal(size=n), np.exp(0.4 * rng.normal(size=n))
+    pq.write_table(pa.table({"y": mean + std * rng.normal(size=n), "mean": mean, "std": std}), path)
+
+
 if __name__ == "__main__":
-    write(int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4])
+    *numbers, written = sys.argv[1:]
+    (write_gaussian if len(numbers) == 1 else write)(*map(int, numbers), written)
