@@ -93,6 +93,8 @@ class Metric(ABC, Generic[SettingsT, StateT]):
     """How to read a value: its range, and which end is good."""
     interval: ClassVar[Interval] = "bca"
     """How it comes to its interval: by the bootstrap (percentiles where resampling is biased), on its own, or not."""
+    held_fixed: ClassVar[str] = ""
+    """Which choices that depend on the data are not made again for each resample."""
     no_interval: ClassVar[str] = ""
     """Why there is no interval, where there is none."""
     engine: ClassVar[bool] = False
@@ -170,6 +172,8 @@ class RowMetric(Metric[None, None]):
 @dataclass(frozen=True)
 class BinnedMetric(Metric["Bins", None]):
     """A metric of bins of rows that hold equal counts, in the order of the predicted uncertainty or of a column."""
+
+    held_fixed: ClassVar[str] = "edges of bins"
 
     bins: int = option(10, "Number of bins of equal counts.")
     by: str | None = option(

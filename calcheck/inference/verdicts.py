@@ -90,6 +90,8 @@ def _by_percentiles(metric: Metric[Any, Any], rows: Rows, statistic: Statistic, 
     replicates = Replicates([statistic], run, stage=metric.name)
     replicates.grow(run.resamples or RESAMPLES_OF_MANY_COLUMNS)
     values, details, reason = _usable(replicates.values[0], statistic.estimate())
+    if metric.held_fixed:
+        details["bootstrap"]["held_fixed"] = metric.held_fixed
     if reason:
         return Inference(details=details, warnings=(reason, *_no_verdict(metric, rows)))
     low, high = percentile(values, run.confidence)

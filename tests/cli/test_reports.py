@@ -1,0 +1,289 @@
+"""`calcheck evaluate`, `calcheck prune`, and reports in every format."""
+
+import csv
+import io
+import json
+
+import jsonschema
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from numpy.testing import assert_allclose
+
+from calcheck.cli.app import COMMANDS
+from calcheck.cli.settings import FORMAT_NAMES
+from calcheck.metrics import METRICS
+from calcheck.options import choices_of
+from calcheck.render import FORMATS
+from calcheck.render.flat import to_csv
+from calcheck.render.markdown import escaped
+from calcheck.render.schema import report_schema
+from calcheck.report import Input, InputFile, Report, Skipped
+from tests.files import columns, write
+
+FEW = ("--resamples", 100)
+
+
+@pytest.fixture
+def calibrated(tmp_path):
+    """Return the path of calibrated predictions with a narrow column, and no inputs."""
+    rng = np.random.default_rng(0)
+    std = np.exp(0.3 * rng.normal(size=400))
+    mean = rng.normal(size=400)
+    parts = {"id": np.arange(400), "y": mean + std * rng.normal(size=400), "mean": mean, "std": std}
+    return write(tmp_path / "calibrated.parquet", parts | {"age": rng.integers(20, 80, 400)})
+
+
+def test_evaluate_gives_every_metric_a_line_and_every_skipped_one_its_reason(calcheck, calibrated):
+    found = calcheck("evaluate", calibrated, *FEW)
+    assert found.code == 0
+    assert found.err == ""
+    assert max(map(len, found.out.splitlines()[1:])) <= 100
+    lines = found.out.splitlines()
+    for name in METRICS:
+        if name != "cce":
+            assert sum(line.startswith(f"{name} ") for line in lines) == 1
+    assert "note skipped cce: needs inputs to condition on" in found.out
+
+
+def test_evaluate_obeys_the_schema_and_says_what_single_commands_say(calcheck, calibrated):
+    report = json.loads(calcheck("evaluate", calibrated, *FEW, "--format", "json").out)
+    jsonschema.validate(report, report_schema())
+    assert [result["metric"] for result in report["results"]] == [name for name in METRICS if name != "cce"]
+    assert [skipped["metric"] for skipped in report["skipped"]] == ["cce"]
+    for result in report["results"]:
+        alone = json.loads(calcheck(result["metric"], calibrated, *FEW, "--format", "json").out)
+        (single,) = alone["results"]
+        for name in ("value", "low", "high", "zeta"):
+            if result[name] is None:
+                assert single[name] is None
+            else:
+                assert_allclose(single[name], result[name], rtol=1e-9)
+        assert single["verdict"] == result["verdict"]
+
+
+def test_absent_numbers_have_a_reason(calcheck, calibrated):
+    """An absent interval or verdict is told of in the warnings."""
+    for arguments in (FEW, ("--no-bootstrap",)):
+        report = json.loads(calcheck("evaluate", calibrated, *arguments, "--format", "json").out)
+        for result in report["results"]:
+            told = " ".join(result["warnings"])
+            assert result["low"] is not None or "no interval" in told, result
+            assert result["verdict"] != "none" or "no verdict" in told, result
+
+
+def test_metrics_can_be_chosen(calcheck, calibrated):
+    report = json.loads(calcheck("evaluate", calibrated, "--metrics", "rce, zms", *FEW, "--format", "json").out)
+    assert [result["metric"] for result in report["results"]] == ["rce", "zms"]
+    assert "got 'zmss'" in calcheck("evaluate", calibrated, "--metrics", "zmss").refused()
+    assert "no metric applies" in calcheck("evaluate", calibrated, "--metrics", "cce").refused()
+
+
+def test_evaluate_is_the_same_bytes_each_time(process, calibrated):
+    command = ("evaluate", calibrated, *FEW, "--format", "json")
+    first, second = (process(*command).stdout for _ in range(2))
+    assert first == second
+    other = json.loads(process(*command, "--seed", 1).stdout)["results"][0]
+    assert other["low"] != json.loads(first)["results"][0]["low"]
+    assert other["value"] == json.loads(first)["results"][0]["value"]
+
+
+def test_settings_of_the_bootstrap_reach_it(calcheck, calibrated):
+    def interval(*arguments):
+        report = json.loads(calcheck("zms", calibrated, "--format", "json", *arguments).out)
+        return report["settings"], report["results"][0]
+
+    settings, wide = interval("--confidence", 0.99, "--resamples", 1000)
+    assert (settings["confidence"], settings["resamples"]) == (0.99, 1000)
+    _, narrow = interval("--confidence", 0.8, "--resamples", 1000)
+    assert wide["low"] < narrow["low"] < narrow["high"] < wide["high"]
+    assert narrow["details"]["bootstrap"]["resamples"] == 1000
+    assert "contradict" in calcheck("zms", calibrated, "--no-bootstrap", "--resamples", 200).refused()
+    assert "--resamples must be at least 100" in calcheck("zms", calibrated, "--resamples", 3).refused()
+    assert "--confidence must lie" in calcheck("zms", calibrated, "--confidence", 1).refused()
+
+
+def test_pointwise_output_of_all_metrics(calcheck, calibrated, tmp_path):
+    out = tmp_path / "rows.parquet"
+    calcheck("evaluate", calibrated, *FEW, "--pointwise", out)
+    rows = pq.read_table(out)
+    given = pq.read_table(calibrated)
+    assert rows.num_rows == 400
+    assert rows["id"].to_pylist() == list(range(400))
+    assert rows["age"].equals(given["age"])
+    z = (given["y"].to_numpy() - given["mean"].to_numpy()) / given["std"].to_numpy()
+    assert_allclose(rows["z2"].to_numpy(), z**2, rtol=1e-12)
+    for name in ("nll", "crps", "error", "squared_error", "covered", "width", "pit_low", "bin", "interval_score"):
+        assert name in rows.column_names
+    assert "std_given" not in rows.column_names or rows["std_given"].equals(given["std"])
+
+
+def test_bins_follow_a_column(calcheck, calibrated, tmp_path):
+    out = tmp_path / "rows.parquet"
+    calcheck("ence", calibrated, "--by", "age", "--bins", 4, "--no-bootstrap", "--pointwise", out)
+    rows = pq.read_table(out)
+    ages, bins = rows["age"].to_numpy(), rows["bin"].to_numpy()
+    assert [ages[bins == number].max() <= ages[bins == number + 1].min() for number in range(3)] == [True] * 3
+    assert "there is no column 'agee'" in calcheck("ence", calibrated, "--by", "agee").refused()
+    assert "--bins must be at least 1" in calcheck("ence", calibrated, "--bins", 0).refused()
+    assert "500 bins need as many rows" in calcheck("ence", calibrated, "--bins", 500).refused()
+
+
+def test_bins_need_numbers(calcheck, tmp_path):
+    words = write(tmp_path / "words.parquet", columns(n=40) | {"topic": np.array(["news", "prose"] * 20)})
+    assert "must hold numbers" in calcheck("ence", words, "--by", "topic").refused()
+
+
+def test_prune_shows_each_metric_without_the_largest_uncertainties(calcheck, calibrated):
+    report = json.loads(calcheck("prune", calibrated, "--up-to", 4, "--step", 2, *FEW, "--format", "json").out)
+    jsonschema.validate(report, report_schema())
+    assert [(r["metric"], r["subset"]) for r in report["results"]] == [
+        (name, {"removed": f"{share} %", "rows": 400 - 4 * share}) for name in ("zms", "rce") for share in (0, 2, 4)
+    ]
+    given = pq.read_table(calibrated)
+    z2 = ((given["y"].to_numpy() - given["mean"].to_numpy()) / given["std"].to_numpy()) ** 2
+    kept = np.argsort(given["std"].to_numpy())[:384]
+    assert_allclose(report["results"][2]["value"], z2[kept].mean(), rtol=1e-12)
+    table = calcheck("prune", calibrated, "--up-to", 4, "--step", 2, *FEW).out
+    assert max(map(len, table.splitlines()[1:])) <= 100
+    assert "removed" in table
+
+
+def test_prune_says_where_a_metric_leaves_its_interval(calcheck, tmp_path):
+    """Of 200 rows two with a large std have errors that are larger still: RCE hangs on them."""
+    rng = np.random.default_rng(0)
+    std = np.append(np.ones(198), [10.0, 11.0])
+    error = np.append(rng.normal(size=198), [60.0, 60.0])
+    path = write(tmp_path / "tail.parquet", {"error": error, "std": std})
+    found = calcheck("prune", path, "--metrics", "rce", "--up-to", 2).out
+    assert "leaves the interval of all rows" in found
+
+
+def test_rows_with_equal_uncertainties_go_together_or_stay(calcheck, tmp_path):
+    path = write(tmp_path / "tied.parquet", columns(n=40) | {"std": np.repeat([1.0, 2.0], [37, 3])})
+    report = json.loads(calcheck("prune", path, "--up-to", 8, "--step", 4, "--no-bootstrap", "--format", "json").out)
+    assert [result["subset"]["rows"] for result in report["results"]][:3] == [40, 40, 37]
+
+
+@pytest.mark.parametrize("arguments", [("--up-to", 0), ("--up-to", 100), ("--step", 0), ("--step", 11)])
+def test_prune_takes_sensible_shares(calcheck, calibrated, arguments):
+    assert arguments[0] in calcheck("prune", calibrated, *arguments).refused()
+
+
+def test_every_format_has_a_renderer():
+    assert set(choices_of(FORMAT_NAMES)) == set(FORMATS)
+
+
+def test_json_lines_are_one_object_a_result(calcheck, calibrated):
+    lines = [json.loads(line) for line in calcheck("evaluate", calibrated, *FEW, "--format", "jsonl").out.splitlines()]
+    assert [line["metric"] for line in lines] == [*(name for name in METRICS if name != "cce"), "cce"]
+    assert all(line["file"] == calibrated and line["n"] == 400 for line in lines)
+    assert "skipped" in lines[-1]
+    whole = json.loads(calcheck("evaluate", calibrated, *FEW, "--format", "json").out)
+    assert lines[0]["low"] == whole["results"][0]["low"]
+
+
+def test_csv_has_a_line_a_result_in_full_precision(calcheck, calibrated):
+    lines = list(csv.DictReader(io.StringIO(calcheck("evaluate", calibrated, *FEW, "--format", "csv").out)))
+    whole = json.loads(calcheck("evaluate", calibrated, *FEW, "--format", "json").out)
+    for line, result in zip(lines, whole["results"], strict=False):
+        assert line["metric"] == result["metric"]
+        assert float(line["value"]) == result["value"]
+        assert line["low"] == ("" if result["low"] is None else repr(result["low"]))
+        assert line["verdict"] == result["verdict"]
+    assert lines[-1]["verdict"] == "skipped"
+    pruned = calcheck("prune", calibrated, "--up-to", 1, *FEW, "--format", "csv").out
+    assert [line["removed"] for line in csv.DictReader(io.StringIO(pruned))] == ["0 %", "1 %"] * 2
+
+
+def test_markdown_is_a_table_with_notes(calcheck, calibrated):
+    lines = calcheck("evaluate", calibrated, *FEW, "--format", "markdown").out.splitlines()
+    assert lines[2] == "| metric | value | interval | reference | ζ | verdict |"
+    table = [line for line in lines if line.startswith("| ")]
+    assert all(line.count(" | ") == 5 for line in table)
+    assert len(table) == 2 + len(METRICS) - 1
+    assert any(line.startswith("- skipped cce: ") for line in lines)
+
+
+def test_hostile_names_come_out_harmless(calcheck, tmp_path):
+    name = "=cmd() | <script>alert(1)</script> @octocat *x* [a](b).parquet".replace("/", "")
+    path = write(tmp_path / name, columns(n=40))
+    folder = str(tmp_path)
+    markdown = calcheck("zms", path, *FEW, "--format", "markdown").out.replace(folder, "")
+    for part in ("<script>", "@octocat", " | <", "*x*", "[a]"):
+        assert part not in markdown
+    assert escaped("a\nb\x1b[2J") == r"a\\nb\\x1b\[2J"
+
+
+def test_no_cell_of_csv_is_computed_by_a_spreadsheet():
+    """Text that starts like a formula is quoted; numbers stay numbers."""
+    file = InputFile(role="predictions", path="=cmd()", sha256="", rows=1)
+    read = Input(files=(file,), n=1, dropped=0, predictive=None, columns={})
+    skipped = Skipped(metric="zms", reason="-1")
+    report = Report(calcheck="0", input=read, settings={}, results=(), skipped=(skipped,))
+    (line,) = csv.DictReader(io.StringIO(to_csv(report)))
+    assert line["file"] == "'=cmd()"
+    assert line["notes"] == "'-1"
+
+
+@pytest.mark.parametrize("name", [name for name in METRICS if name != "cce"])
+def test_every_metric_has_a_command_that_prints_a_table(calcheck, calibrated, name):
+    extra = FEW if METRICS[name].interval != "none" else ()
+    found = calcheck(name, calibrated, "--worst", 2, *extra)
+    assert found.code == 0
+    assert found.err == ""
+    assert max(map(len, found.out.splitlines()[1:])) <= 100
+    assert "worst" in found.out
+
+
+def test_metrics_of_predictions_alone_need_no_targets(calcheck, tmp_path):
+    parts = columns(n=40)
+    del parts["y"]
+    path = write(tmp_path / "predictions.parquet", parts)
+    assert calcheck("sharpness", path, *FEW).code == 0
+    assert "--target" in calcheck("rmse", path).refused()
+    assert "--target" in calcheck("evaluate", path).refused()
+
+
+def test_errors_stand_for_targets_and_means(calcheck, tmp_path):
+    parts = columns(n=40)
+    error = parts["y"] - parts["mean"]
+    residuals = write(tmp_path / "residuals.parquet", {"error": error, "std": parts["std"]})
+    both = write(tmp_path / "both.parquet", {"y": parts["y"], "mean": parts["mean"], "std": parts["std"], "E": error})
+    found = [
+        json.loads(calcheck("zms", path, *arguments, *FEW, "--format", "json").out)
+        for path, arguments in ((residuals, ()), (both, ("--error", "E")), (both, ()))
+    ]
+    assert len({report["results"][0]["low"] for report in found[:2]}) == 1
+    assert_allclose(found[0]["results"][0]["value"], found[2]["results"][0]["value"], rtol=1e-12)
+    assert found[0]["input"]["predictive"] == "residuals, taken as normal"
+    assert found[0]["input"]["columns"] == {"y - mean": "error", "std": "std"}
+    assert found[1]["input"]["options"] == ["--error", "E", "--std", "std"]
+    assert found[2]["input"]["predictive"] == "gaussian"
+    for arguments in (("--target", "y"), ("--mean", "mean"), ("--dist", "gaussian"), ("--samples", "s*")):
+        assert "--error" in calcheck("zms", both, "--error", "E", *arguments).refused()
+    assert "there is no column 'e'" in calcheck("zms", both, "--error", "e").refused()
+    assert "--std" in calcheck("zms", write(tmp_path / "alone.parquet", {"e": error}), "--error", "e").refused()
+
+
+def test_several_targets_are_told_apart_from_one(calcheck, tmp_path):
+    parts = columns(n=40)
+    two = {"y1": parts["y"], "y2": parts["y"], "m1": parts["mean"], "m2": parts["mean"], "s1": parts["std"]}
+    path = write(tmp_path / "two.parquet", two | {"s2": parts["std"], "embedding": parts["embedding"]})
+    said = ("--target", "y1,y2", "--mean", "m1,m2", "--std", "s1,s2")
+    assert "needs a single target column, and there are 2" in calcheck("zms", path, *said).refused()
+    report = json.loads(calcheck("evaluate", path, *said, "--format", "json").out)
+    assert [result["metric"] for result in report["results"]] == ["cce"]
+
+
+def test_inputs_are_not_read_for_metrics_that_do_not_look_at_them(calcheck, tmp_path):
+    broken = columns(n=40) | {"embedding": np.full((40, 3), np.nan, np.float32)}
+    path = write(tmp_path / "broken.parquet", broken)
+    assert calcheck("zms", path, *FEW).code == 0
+    assert calcheck("cce", path).code == 2
+    assert "--embedding" not in calcheck("zms", "--help").out
+
+
+def test_commands_are_what_the_program_has(calcheck):
+    out = calcheck("--help").out
+    assert all(f" {name} " in out for name in COMMANDS)
