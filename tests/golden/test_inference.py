@@ -5,9 +5,13 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
+from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.inference.bootstrap import Replicates, Statistic
 from calcheck.inference.intervals import acceleration, bca, percentile, zeta, zeta_error
+from calcheck.metrics import METRICS
+from calcheck.predictions import InMemory, Predictions
+from calcheck.predictive import Gaussian
 from calcheck.statistics.groups import Groups, Term
 from tests.benchmarks.figure3 import VALID, share_of_valid
 
@@ -115,3 +119,37 @@ def test_intervals_hold_the_truth_as_often_as_they_say():
     low, high = VALID
     assert low <= share_of_valid(nu=4, sets=1000, rows=500, resamples=500)[0] <= high
     assert share_of_valid(nu=4, sets=1000, rows=500, resamples=500, confidence=0.9)[0] < low
+
+
+def hanging(distance):
+    """Return predictions whose ZMS has a zeta near ``distance`` (above 0) at 100,000 resamples."""
+    z2 = np.random.default_rng(0).exponential(size=300)
+    statistic = mean_of(z2)
+    replicates = Replicates([statistic], Run())
+    replicates.grow(100_000)
+    low = bca(replicates.values[0], z2.mean(), acceleration(statistic.leave_one_out()), 0.95).low
+    scale = 1 / (z2.mean() - distance * (z2.mean() - low))  # (estimate - 1) / (estimate - low) = distance after scaling
+    return InMemory(Predictions(y=np.sqrt(scale * z2), predictive=Gaussian(np.zeros(300), np.ones(300))))
+
+
+@pytest.mark.parametrize(("distance", "verdict"), [(1.0, "undecided"), (0.8, "pass"), (1.3, "fail")])
+def test_a_verdict_that_may_be_chance_is_not_given(distance, verdict):
+    (result,) = evaluate(hanging(distance), [METRICS["zms"]()]).results
+    assert result.verdict == verdict
+    assert_allclose(result.zeta, distance, atol=0.05)
+    resamples = result.details["bootstrap"]["resamples"]
+    if verdict == "undecided":
+        assert resamples == 100_000
+        assert any(warning.startswith("undecided: zeta is") for warning in result.warnings)
+    else:
+        assert resamples == 10_000
+
+
+def test_a_verdict_that_hangs_is_settled_by_more_resamples():
+    """zeta is about 0.96 ± 0.014: three errors reach 1 at 10,000 resamples, not at 40,000."""
+    (result,) = evaluate(hanging(0.96), [METRICS["zms"]()]).results
+    assert result.verdict == "pass"
+    assert 10_000 < result.details["bootstrap"]["resamples"] <= 100_000
+    (few,) = evaluate(hanging(0.8), [METRICS["zms"]()], run=Run(resamples=200)).results
+    assert few.details["bootstrap"]["resamples"] > 200
+    assert few.verdict == "pass"

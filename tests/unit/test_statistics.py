@@ -1,0 +1,184 @@
+"""Bins, groups and row quantities, against their definitions written out row by row."""
+
+import gc
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+from calcheck.errors import DataError
+from calcheck.execution.ahead import ahead
+from calcheck.predictions import Predictions
+from calcheck.predictive import Gaussian, Samples
+from calcheck.predictive.poisson import Poisson
+from calcheck.statistics.bins import bins_of, equal_count_bins
+from calcheck.statistics.groups import Averages, Groups, Term, cumulated_at, ranks
+from calcheck.statistics.moments import errors, heavy_tails, skewness, uncertainties
+from calcheck.statistics.pit import levels_of, pit, share_below
+from calcheck.statistics.shared import once
+
+
+def shares_by_definition(values, bins):
+    """Return the share of each row in each bin, (n, bins): rows that tie share the places that they take together."""
+    n = len(values)
+    edges = np.round(np.linspace(0, n, bins + 1)).astype(int)
+    place_of_bin = np.repeat(np.arange(bins), np.diff(edges))
+    order = np.argsort(values, kind="stable")
+    shares = np.zeros((n, bins))
+    for value in np.unique(values):
+        tied = np.flatnonzero(values == value)
+        places = np.flatnonzero(np.isin(order, tied))
+        counts = np.bincount(place_of_bin[places], minlength=bins)
+        shares[tied] = counts / len(tied)
+    return shares
+
+
+@given(
+    values=st.lists(st.sampled_from([0.0, 1.0, 1.5, 2.0, 3.0, -1.0, 1e300, -0.0]), min_size=1, max_size=30),
+    bins=st.integers(1, 12),
+)
+@settings(max_examples=200, deadline=None)
+def test_bins_are_by_definition(values, bins):
+    values = np.array(values)
+    if bins > len(values):
+        with pytest.raises(DataError, match="bins need as many rows"):
+            equal_count_bins(values, bins)
+        return
+    found = equal_count_bins(values, bins)
+    expected = shares_by_definition(values, bins)
+    assert_allclose(found.shares[found.label], expected, atol=1e-12)
+    assert_allclose(found.sums(None), expected.sum(axis=0), atol=1e-12)
+    numbers = np.arange(len(values)) + 0.5
+    assert_allclose(found.sums(numbers), numbers @ expected, atol=1e-10)
+    assert_allclose(found.sums(None), np.diff(np.round(np.linspace(0, len(values), bins + 1))), atol=1e-10)
+
+
+def test_many_bins_are_by_definition():
+    """More than 255 edges take another route to labels."""
+    values = np.random.default_rng(0).integers(0, 400, 3000).astype(float)
+    found = equal_count_bins(values, 600)
+    assert_allclose(found.shares[found.label], shares_by_definition(values, 600), atol=1e-12)
+
+
+@pytest.mark.parametrize("count", [1, 2, 9, 99, 1000])
+def test_shares_below_levels_are_counts(count):
+    """Also for PIT values on a level, at 0 and at 1."""
+    rng = np.random.default_rng(0)
+    values = np.concatenate([rng.random(500), levels_of(count), [0.0, 1.0, np.nextafter(0.5, 1), np.nextafter(0.5, 0)]])
+    expected = [np.mean(values <= level) for level in levels_of(count)]
+    found = share_below(values, values, count).groups.sums(None) / len(values)
+    assert_allclose(found, expected, atol=1e-12)
+
+
+def test_shares_of_jumps_are_ramps():
+    rng = np.random.default_rng(0)
+    left = rng.random(200)
+    right = np.minimum(left + rng.choice([0.0, 0.1, 0.5], 200), 1)
+    expected = [
+        np.mean([float(high <= p) if high == low else min(max((p - low) / (high - low), 0), 1)
+                 for low, high in zip(left, right, strict=True)])
+        for p in levels_of(9)
+    ]  # fmt: skip
+    assert_allclose(share_below(left, right, 9).groups.sums(None) / 200, expected, atol=1e-12)
+
+
+@given(seed=st.integers(0, 1000), label=st.booleans(), shared=st.booleans())
+@settings(max_examples=40, deadline=None)
+def test_weighted_sums_of_groups_are_by_definition(seed, label, shared):
+    rng = np.random.default_rng(seed)
+    n, classes, bins = 20, 20, 3
+    labels = rng.integers(0, classes, n) if label else np.arange(n)
+    shares = rng.random((classes, bins)) if shared else None
+    groups = Groups(labels if label else None, classes, shares)
+    values, weights = rng.normal(size=n), rng.integers(0, 4, (5, n)).astype(float) + 0.5
+    found = Averages({"x": Term(values, groups), "one": Term(groups=groups)}, n).under(weights)
+    member = np.eye(classes)[labels] if shares is None else shares[labels]
+    total = weights.sum(axis=1, keepdims=True)
+    assert_allclose(found["x"], (weights * values) @ member / total, atol=1e-12)
+    assert_allclose(found["one"], weights @ member / total, atol=1e-12)
+    assert_allclose(Averages({"x": Term(values, groups)}, n).means()["x"], values @ member / n, atol=1e-12)
+
+
+def test_sums_over_first_rows_cut_a_group_in_proportion():
+    """Two groups of one row and three rows: up to half of the rows come the first and a third of the second."""
+    found = cumulated_at(np.array([0.0, 0.25, 0.5, 1.0]), np.array([0.25, 0.75]), np.array([10.0, 6.0]))
+    assert_allclose(found, [0.0, 10.0, 12.0, 16.0])
+
+
+def test_ranks_follow_values_and_join_equal_ones():
+    assert ranks(np.array([3.0, 1.0, 3.0, 2.0])).label.tolist() == [2, 0, 2, 1]
+
+
+def test_skewness_by_hand():
+    """0, 0, 3: mean 1, median 0, mean distance from the median 1; a symmetric set has none, and one value neither."""
+    assert_allclose(skewness(np.array([0.0, 0.0, 3.0])), 1.0)
+    assert skewness(np.array([1.0, 2.0, 3.0])) == 0
+    assert skewness(np.array([2.0, 2.0])) == 0
+
+
+@pytest.mark.parametrize(("threshold", "count"), [(0.5, 1), (1.5, 0)])
+def test_heavy_tails_warn_above_their_threshold(threshold, count):
+    found = heavy_tails({"z2": (np.array([0.0, 0.0, 3.0]), threshold)})
+    assert len(found["warnings"]) == count
+    assert found["details"] == {"skewness": {"z2": 1.0}}
+
+
+def test_row_quantities_by_hand():
+    rows = Predictions(y=np.array([1.0, 5.0]), predictive=Gaussian(np.array([0.0, 6.0]), np.array([2.0, 0.5])))
+    assert errors(rows).tolist() == [1.0, -1.0]
+    assert uncertainties(rows).tolist() == [2.0, 0.5]
+    left, right = pit(rows)
+    assert left is right
+    counts = Predictions(y=np.array([0.0]), predictive=Poisson(np.array([1.0])))
+    assert_allclose(np.concatenate(pit(counts)), [0.0, np.exp(-1)])
+
+
+def test_spreads_of_nothing_are_refused():
+    rows = Predictions(y=np.zeros(2), predictive=Samples(np.array([[1.0, 1.0], [1.0, 2.0]])))
+    with pytest.raises(DataError, match="std must be positive, but 1 of 2 rows are not"):
+        uncertainties(rows)
+
+
+def test_bins_of_other_columns():
+    rows = Predictions(
+        y=np.zeros(3),
+        predictive=Gaussian(np.zeros(3), np.ones(3)),
+        columns={"age": np.array([3, 1, 2]), "kind": np.array(["a", "b", "c"]), "gap": np.array([1.0, np.nan, 2.0])},
+    )
+    assert bins_of(rows, 3, "age").number().tolist() == [2, 0, 1]
+    with pytest.raises(DataError, match="must hold numbers"):
+        bins_of(rows, 2, "kind")
+    with pytest.raises(DataError, match="gap must be finite"):
+        bins_of(rows, 2, "gap")
+    with pytest.raises(DataError, match="no column 'agee'"):
+        bins_of(rows, 2, "agee")
+
+
+def test_what_is_remembered_of_rows_is_forgotten_with_them():
+    calls = []
+
+    @once
+    def length(rows):
+        calls.append(len(rows))
+        return len(rows)
+
+    rows = Predictions(y=np.zeros(3))
+    assert (length(rows), length(rows), calls) == (3, 3, [3])
+    known = length.__closure__
+    del rows
+    gc.collect()
+    assert all(not len(cell.cell_contents) for cell in known if hasattr(cell.cell_contents, "keys"))
+
+
+def test_work_ahead_keeps_the_order_and_raises_what_went_wrong():
+    def work(number):
+        if number == 3:
+            raise ValueError(number)
+        return number
+
+    found = ahead(work, [1, 2, 3, 4])
+    assert [next(found), next(found)] == [1, 2]
+    with pytest.raises(ValueError, match="3"):
+        next(found)
