@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from calcheck.metric import Means
     from calcheck.predictions import Predictions
 
+UNCLEAR = 1e-3  # of the reference, beyond which there is none
 OTHER_LEVELS = (0.5, 0.8, 0.9, 0.95)
 
 
@@ -69,7 +70,7 @@ class Coverage(RowMetric):
         require_share_option("level", self.level)
 
     def of(self, rows: Predictions) -> Rows:
-        from calcheck.statistics.moments import distributions
+        from calcheck.statistics.moments import central_interval, distributions
 
         covered, expected = self._at(rows, self.level)
         others = {level: self._at(rows, level) for level in OTHER_LEVELS if level != self.level}
@@ -80,10 +81,9 @@ class Coverage(RowMetric):
             ]
         }
         columns = {"covered": covered, "expected": expected}
-        if distributions(rows).tied:
-            told = (
-                "no reference: draws of a row that are equal leave open how often a perfect ensemble's intervals hold y"
-            )
+        unclear = float(distributions(rows).interval_mass_error(*central_interval(rows, self.level)).mean())
+        if unclear > UNCLEAR:
+            told = f"no reference: draws that tie at the ends of intervals leave it open by {unclear:.2g}"
             return Rows(columns, details=details, warnings=(told,))
         return Rows(columns, details=details, reference=float(expected.mean()))
 

@@ -68,11 +68,6 @@ class Predictive(ABC):
         return None
 
     @property
-    def tied(self) -> bool:
-        """Whether some draws of a row are equal."""
-        return False
-
-    @property
     def called(self) -> str:
         """What reports call the family."""
         return self.family
@@ -114,6 +109,10 @@ class Predictive(ABC):
     def interval_mass(self, low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return P(low_i <= Y_i <= high_i) between two quantiles, (n,), in [0, 1]."""
         return self.cdf(high) - self.cdf_left(low)
+
+    def interval_mass_error(self, low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: ARG002
+        """Return how much larger :meth:`interval_mass` may be, (n,): 0 unless draws leave it open."""
+        return np.zeros(len(self))
 
     def log_prob(self, y: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: ARG002 - those who have one look at y
         """Return log densities, or log masses for counts, (n,); -inf where y_i is impossible.

@@ -53,10 +53,6 @@ class Samples(Predictive):
     def draws_a_row(self) -> int:
         return int(self.draws.shape[1])
 
-    @property
-    def tied(self) -> bool:
-        return bool((np.diff(np.sort(self.draws, axis=1), axis=1) == 0).any())
-
     def mean(self) -> NDArray[np.float64]:
         return np.asarray(self.draws.mean(axis=1))
 
@@ -89,6 +85,11 @@ class Samples(Predictive):
         """
         within = np.sum((self.draws >= low[:, None]) & (self.draws <= high[:, None]), axis=1)
         return np.asarray((within - 1) / (self.draws.shape[1] + 1))
+
+    def interval_mass_error(self, low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return a gap for each end that several draws share: one more draw that ties with them may rank inside."""
+        shared = [np.sum(self.draws == end[:, None], axis=1) > 1 for end in (low, high)]
+        return np.asarray(np.sum(shared, axis=0) / (self.draws.shape[1] + 1))
 
     def crps(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the scores of the distributions with mass 1/m at each draw."""
