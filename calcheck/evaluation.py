@@ -80,8 +80,8 @@ def evaluate(
     shown = (at or source).predictions()
     found, skipped = [], []
     for done, metric in enumerate(metrics):
-        if done:
-            run.progress("metrics", done / len(metrics))
+        if len(metrics) > 1:
+            run.progress("metrics", (done + 1) / len(metrics))
         if reason := why_not(type(metric), source.predictions()):
             skipped.append(Skipped(metric=metric.name, reason=reason))
             continue
