@@ -67,6 +67,8 @@ def evaluate(
     FileError, OptionError
         A file or the options do not allow the computation.
     """
+    import numpy as np
+
     from calcheck import __version__
 
     run = run or Run()
@@ -96,9 +98,10 @@ def evaluate(
         if sink is not None:
             sink(metric, shown, rows)
     results = []
-    for (metric, rows), inferred in zip(found, infer(found, run), strict=True):
-        extremes = {"worst": _ranked(rows, shown, -worst), "best": _ranked(rows, shown, best)}
-        results.append(_result(metric, rows, inferred, extremes, warnings))
+    with np.errstate(all="ignore"):  # what is not finite is told in words
+        for (metric, rows), inferred in zip(found, infer(found, run), strict=True):
+            extremes = {"worst": _ranked(rows, shown, -worst), "best": _ranked(rows, shown, best)}
+            results.append(_result(metric, rows, inferred, extremes, warnings))
     return Report(
         calcheck=__version__,
         input=told,

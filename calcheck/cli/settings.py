@@ -99,14 +99,6 @@ class PruneOptions:
     up_to: float = option(10.0, "Largest share of the rows to remove, in percent.")
     step: float = option(1.0, "Steps from 0 to there, in percent.")
 
-    def __post_init__(self) -> None:
-        if not 0 < self.up_to < 100:  # noqa: PLR2004 - percent
-            msg = f"--up-to must be a share in percent, above 0 and below 100, got {self.up_to:g}"
-            raise OptionError(msg)
-        if not 0 < self.step <= self.up_to:
-            msg = f"--step must be above 0 and at most --up-to ({self.up_to:g}), got {self.step:g}"
-            raise OptionError(msg)
-
 
 @dataclass(frozen=True)
 class SeedOptions:

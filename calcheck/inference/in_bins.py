@@ -9,9 +9,9 @@ import numpy as np
 from calcheck.errors import DataError
 from calcheck.inference.bootstrap import Replicates, Statistic
 from calcheck.inference.intervals import acceleration, bca
-from calcheck.inference.verdicts import RESAMPLES
+from calcheck.inference.verdicts import RESAMPLES, usable
 from calcheck.metric import Inference, Rows
-from calcheck.statistics.bins import few_rows
+from calcheck.statistics.bins import FEW_ROWS
 from calcheck.statistics.groups import Term
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from calcheck.execution.run import Run
     from calcheck.statistics.bins import Bins
 
+LARGEST_SPLIT = 0.5  # of a bin, that rows may fill which it shares with others
 FIRST_STREAM = 2  # 0 and 1 resample all rows
 
 
@@ -58,12 +59,13 @@ def share_of_valid_bins(
     Returns
     -------
     Rows
-        The columns with the bin of each row; each bin under ``details``; f_v as ``fixed["valid"]``, (k,) of 0 and 1.
+        The columns with the bin of each row; each bin under ``details``; f_v is the mean of ``fixed["valid"]``, 0 or 1
+        for each bin that has an interval.
 
     Raises
     ------
     DataError
-        Resampling is switched off.
+        Resampling is switched off, or no bin has an interval.
     """
     if run.resamples == 0:
         msg = "needs the bootstrap, which is switched off (--no-bootstrap)"
@@ -74,18 +76,37 @@ def share_of_valid_bins(
         share = shares[bins.label, place]
         inside = np.flatnonzero(share)
         told = _bin(share[inside], {name: column[inside] for name, column in columns.items()}, function, run, place)
-        valid = told["low"] is not None and told["low"] <= reference <= told["high"]
+        valid = None if told["low"] is None else told["low"] <= reference <= told["high"]
         found.append({"from": low, "to": high, "rows": float(share.sum()), **told, "valid": valid})
         run.progress(stage, (place + 1) / len(bins.low))
-    valid = np.array([each["valid"] for each in found], dtype=np.float64)
+    judged = np.array([each["valid"] for each in found if each["valid"] is not None], dtype=np.float64)
+    if not len(judged):
+        msg = "no bin has an interval: its rows are too few, too equal or too large"
+        raise DataError(msg)
     return Rows(
         {**columns, "bin": bins.number()},
-        fixed={"valid": valid},
+        fixed={"valid": judged},
         details={"bins": found},
         reference=run.confidence,
-        warnings=(*few_rows(bins), *_without_interval(found)),
-        inference=_against_the_confidence(int(valid.sum()), len(valid), run.confidence),
+        inference=_against_the_confidence(judged, run.confidence, _why_no_verdict(bins, found)),
     )
+
+
+def _why_no_verdict(bins: Bins, found: list[dict[str, Any]]) -> str:
+    """Say why the binomial test of valid bins would not be honest; nothing if it is."""
+    without = sum(each["valid"] is None for each in found)
+    if without:
+        return f"{without} of {len(found)} bins have no interval, as their rows are too few, too equal or too large"
+    least = min(each["rows"] for each in found)
+    if least < FEW_ROWS:
+        return f"intervals of {least:.4g} rows a bin hold the truth less often than they say. Pass a smaller --bins"
+    if bins.shares is None:
+        return ""
+    split = np.where((bins.shares > 0) & (bins.shares < 1), bins.shares, 0.0)
+    sizes = np.bincount(bins.label if bins.label is not None else [], minlength=bins.classes)
+    if ((sizes @ split) > LARGEST_SPLIT * (sizes @ bins.shares)).any():
+        return "rows that tie are shared by several bins, which are not independent then. Pass a smaller --bins"
+    return ""
 
 
 def _bin(
@@ -108,25 +129,20 @@ def _bin(
         return told
     replicates = Replicates([statistic], run.silenced(), number=FIRST_STREAM + place)
     replicates.grow(run.resamples or RESAMPLES)
-    values = replicates.values[0]
-    values = values[np.isfinite(values)]
-    if not len(values):
+    values, _, reason = usable(replicates.values[0], estimate)
+    if reason:
         return told
     limits = bca(values, estimate, acceleration(statistic.leave_one_out()), run.confidence)
     return told | {"low": limits.low, "high": limits.high} if np.isfinite([limits.low, limits.high]).all() else told
 
 
-def _without_interval(found: list[dict[str, Any]]) -> tuple[str, ...]:
-    count = sum(each["low"] is None for each in found)
-    return (
-        (f"{count} bins have no interval, their rows are too few or too equal: counted as not valid",) if count else ()
-    )
-
-
-def _against_the_confidence(valid: int, bins: int, confidence: float) -> Inference:
-    """Compare the share of valid bins with the confidence, exactly."""
+def _against_the_confidence(judged: NDArray[np.float64], confidence: float, unfit: str) -> Inference:
+    """Compare the share of valid bins with the confidence, exactly; not if that is unfit for some reason."""
     from scipy.special import bdtr, betaincinv
 
+    if unfit:
+        return Inference(warnings=(f"no interval and no verdict: {unfit}",))
+    valid, bins = int(judged.sum()), len(judged)
     tail = (1 - confidence) / 2
     low = float(betaincinv(valid, bins - valid + 1, tail)) if valid else 0.0
     high = float(betaincinv(valid + 1, bins - valid, 1 - tail)) if valid < bins else 1.0

@@ -71,10 +71,12 @@ def bca(replicates: Values, estimate: float, acceleration: float, confidence: fl
 
     below = np.mean(replicates < estimate) + np.mean(replicates == estimate) / 2
     correction = float(ndtri(below))
+    if not np.isfinite(correction):
+        return Bca(np.nan, np.nan, correction, acceleration)
     z = float(ndtri((1 + confidence) / 2))
     shifted = correction + np.array([-z, z])
     shrunk = 1 - acceleration * shifted
-    if not (np.isfinite(correction) and np.all(shrunk > 0)):
+    if not np.all(shrunk > 0):
         return Bca(np.nan, np.nan, correction, acceleration)
     low, high = np.quantile(replicates, ndtr(correction + shifted / shrunk))
     return Bca(float(low), float(high), correction, acceleration)
@@ -105,4 +107,5 @@ def zeta_error(replicates: Values, estimate: float, reference: float, accelerati
     for batch in replicates[: size * BATCHES].reshape(BATCHES, size):
         limits = bca(batch, estimate, acceleration, confidence)
         found.append(zeta(estimate, reference, limits.low, limits.high))
-    return float(np.std(found, ddof=1) / np.sqrt(BATCHES))
+    known = np.array(found)[np.isfinite(found)]  # a small batch may lie on one side of the estimate
+    return float(np.std(known, ddof=1) / np.sqrt(BATCHES)) if len(known) > BATCHES / 2 else float("nan")

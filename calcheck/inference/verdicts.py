@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 RESAMPLES, MOST_RESAMPLES = 10_000, 100_000
 RESAMPLES_OF_MANY_COLUMNS = 1_000  # their intervals decide no verdict
+EQUAL = 1e-12  # of their size, within which replicates differ by rounding only
+FEW_ROWS, FEW_IN_A_TAIL = 30, 5  # rows, and resamples beyond a limit, from which on intervals are what they say
 HANGS = 3.0  # standard errors of zeta within which its verdict may be chance
 NO_BOOTSTRAP = "no interval: resampling was switched off (--no-bootstrap)"
 BIASED = "resampling adds noise, so the interval lies beside the value: it shows spread, and decides nothing"
@@ -61,7 +64,20 @@ def infer(found: Sequence[Found], run: Run) -> list[Inference]:
             inferred[place] = _by_bca(*found[place], statistic, replicates.values[shared.index(place)], run)
         else:
             inferred[place] = _by_percentiles(*found[place], statistic, run)
-    return [each for each in inferred if each is not None]
+    return [_cautioned(each, rows, run) for each, (_, rows) in zip(inferred, found, strict=True) if each is not None]
+
+
+def _cautioned(inferred: Inference, rows: Rows, run: Run) -> Inference:
+    """Warn where intervals by resampling hold the truth less often than they say."""
+    if inferred.interval not in ("bca", "percentile"):
+        return inferred
+    warnings = inferred.warnings
+    n, resamples = len(next(iter(rows.columns.values()))), inferred.details["bootstrap"]["resamples"]
+    if n < FEW_ROWS:
+        warnings += (f"{n} rows are few: intervals by resampling are too narrow, and verdicts too hard",)
+    if resamples * (1 - run.confidence) / 2 < FEW_IN_A_TAIL:
+        warnings += (f"{resamples:,} resamples are too few for limits at a confidence of {run.confidence:g}",)
+    return replace(inferred, warnings=warnings)
 
 
 def _without_bootstrap(metric: Metric[Any, Any], rows: Rows, run: Run) -> Inference | None:
@@ -89,7 +105,7 @@ def _no_verdict(metric: Metric[Any, Any], rows: Rows) -> tuple[str, ...]:
 def _by_percentiles(metric: Metric[Any, Any], rows: Rows, statistic: Statistic, run: Run) -> Inference:
     replicates = Replicates([statistic], run, stage=metric.name)
     replicates.grow(run.resamples or RESAMPLES_OF_MANY_COLUMNS)
-    values, details, reason = _usable(replicates.values[0], statistic.estimate())
+    values, details, reason = usable(replicates.values[0], statistic.estimate())
     if metric.held_fixed:
         details["bootstrap"]["held_fixed"] = metric.held_fixed
     if reason:
@@ -104,7 +120,7 @@ def _by_bca(
     metric: Metric[Any, Any], rows: Rows, statistic: Statistic, replicates: NDArray[np.float64], run: Run
 ) -> Inference:
     estimate = statistic.estimate()
-    values, details, reason = _usable(replicates, estimate)
+    values, details, reason = usable(replicates, estimate)
     if reason:
         return Inference(details=details, warnings=(reason, *_no_verdict(metric, rows)))
     bent = acceleration(statistic.leave_one_out())
@@ -135,21 +151,26 @@ def _judged(
         limits = bca(replicates, estimate, bent, run.confidence)
         distance = zeta(estimate, reference, limits.low, limits.high)
         error = zeta_error(replicates, estimate, reference, bent, run.confidence)
-        hangs = not abs(abs(distance) - 1) >= HANGS * error
+        hangs = abs(abs(distance) - 1) < HANGS * error
         if not hangs or resampled >= MOST_RESAMPLES:
             break
         more = more or Replicates([statistic], run, number=1, stage="resampling more")
         resampled = min(MOST_RESAMPLES, 2 * resampled)
         more.grow(resampled)
-        replicates, details, _ = _usable(more.values[0], estimate)
+        replicates, details, _ = usable(more.values[0], estimate)
     details["bootstrap"] |= {"z0": limits.correction, "acceleration": bent}
+    if not np.isfinite(distance):
+        told = (
+            "no verdict: the interval does not hold its own value, so there is no zeta; rows are too few or too skewed"
+        )
+        return Inference(low=limits.low, high=limits.high, interval="bca", details=details, warnings=(told,))
     verdict: Verdict = "undecided" if hangs else ("pass" if abs(distance) <= 1 else "fail")
     told = f"undecided: zeta is {distance:.3f} ± {error:.3f} by chance of resampling, and the verdict turns at 1"
     return Inference(
         low=limits.low,
         high=limits.high,
         interval="bca",
-        zeta=distance if np.isfinite(distance) else None,
+        zeta=distance,
         zeta_mc_error=error if np.isfinite(error) else None,
         verdict=verdict,
         details=details,
@@ -157,7 +178,7 @@ def _judged(
     )
 
 
-def _usable(replicates: NDArray[np.float64], estimate: float) -> tuple[NDArray[np.float64], dict[str, Any], str]:
+def usable(replicates: NDArray[np.float64], estimate: float) -> tuple[NDArray[np.float64], dict[str, Any], str]:
     """Return the finite replicates, what to tell of them, and why they give no interval, if they do not."""
     finite = replicates[np.isfinite(replicates)]
     told: dict[str, Any] = {"resamples": len(replicates), "bias": None}
@@ -166,6 +187,6 @@ def _usable(replicates: NDArray[np.float64], estimate: float) -> tuple[NDArray[n
     if undefined > len(replicates) / 2:
         return finite, {"bootstrap": told}, "no interval: most resamples have no finite value; rows are too few"
     told["bias"] = float(finite.mean() - estimate)
-    if (finite == finite[0]).all():
+    if np.ptp(finite) <= EQUAL * max(np.abs(finite).max(), abs(estimate)):
         return finite, {"bootstrap": told}, "no interval: all resamples have the same value"
     return finite, {"bootstrap": told}, ""

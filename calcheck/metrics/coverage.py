@@ -4,18 +4,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from calcheck.metric import Need, RowMetric, Rows, Sided
+from calcheck.metric import Inference, Need, RowMetric, Rows, Sided
 from calcheck.options import option, require_share_option
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from calcheck.execution.run import Run
     from calcheck.metric import Means
-    from calcheck.predictions import Predictions
+    from calcheck.predictions import Predictions, Source
 
 UNCLEAR = 1e-3  # of the reference, beyond which there is none
 OTHER_LEVELS = (0.5, 0.8, 0.9, 0.95)
@@ -70,7 +71,7 @@ class Coverage(RowMetric):
         require_share_option("level", self.level)
 
     def of(self, rows: Predictions) -> Rows:
-        from calcheck.statistics.moments import central_interval, distributions
+        from calcheck.statistics.moments import central_interval, distributions, targets
 
         covered, expected = self._at(rows, self.level)
         others = {level: self._at(rows, level) for level in OTHER_LEVELS if level != self.level}
@@ -81,11 +82,31 @@ class Coverage(RowMetric):
             ]
         }
         columns = {"covered": covered, "expected": expected}
-        unclear = float(distributions(rows).interval_mass_error(*central_interval(rows, self.level)).mean())
+        limits = central_interval(rows, self.level)
+        unclear = float(distributions(rows).interval_mass_error(targets(rows), *limits).mean())
         if unclear > UNCLEAR:
-            told = f"no reference: draws that tie at the ends of intervals leave it open by {unclear:.2g}"
+            told = f"no reference: draws that tie leave it open by {unclear:.2g}"
             return Rows(columns, details=details, warnings=(told,))
         return Rows(columns, details=details, reference=float(expected.mean()))
+
+    def rows(self, settings: None, state: None, source: Source, at: Source | None, run: Run) -> Rows:
+        found = super().rows(settings, state, source, at, run)
+        covered = found.columns["covered"]
+        if found.reference is None or covered.min() < covered.max():
+            return found
+        return replace(found, inference=self._of_equal_rows(covered, found.columns["expected"], run))
+
+    @staticmethod
+    def _of_equal_rows(covered: NDArray[np.float64], expected: NDArray[np.float64], run: Run) -> Inference:
+        """Judge by the chance that all rows are inside, or all outside: resampling would only repeat them."""
+        import numpy as np
+
+        p_value = min(1.0, 2 * float(np.prod(expected if covered[0] else 1 - expected)))
+        return Inference(
+            p_value=p_value,
+            verdict="fail" if p_value <= 1 - run.confidence else "pass",
+            warnings=("no interval: all rows agree; the verdict is by how likely that is",),
+        )
 
     @staticmethod
     def _at(rows: Predictions, level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

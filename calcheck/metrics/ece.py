@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from calcheck.errors import OptionError
+from calcheck.errors import DataError, OptionError
 from calcheck.metric import Interval, Need, RowMetric, Rows, Sided
 from calcheck.options import option, require_count_option
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from calcheck.metric import Means
     from calcheck.predictions import Predictions
+    from calcheck.statistics.groups import Groups
 
 SHOWN = 9  # levels of the curve in details
 
@@ -93,17 +94,22 @@ class Ece(RowMetric):
             raise OptionError(msg)
 
     def of(self, rows: Predictions) -> Rows:
+        from calcheck.statistics.groups import Term
         from calcheck.statistics.pit import pit, share_below
 
         left, right = pit(rows)
         below = share_below(right if self.pit == "plain" else left, right, self.levels)
-        return Rows({"pit_low": left, "pit_high": right}, {"below": below}, details=self._curve(below, len(rows)))
+        details = self._curve(below, len(rows))
+        if self.weights == "frequency" and not below.sums(None).any():
+            msg = "no target lies below any level, so weights by frequency (--weights) are not defined"
+            raise DataError(msg)
+        return Rows({"pit_low": left, "pit_high": right}, {"below": Term(groups=below)}, details=details)
 
-    def _curve(self, below: Any, n: int) -> dict[str, Any]:
+    def _curve(self, below: Groups, n: int) -> dict[str, Any]:
         """Describe the reliability diagram at some of its levels."""
         from calcheck.statistics.pit import levels_of
 
-        observed, levels = below.groups.sums(None) / n, levels_of(self.levels)
+        observed, levels = below.sums(None) / n, levels_of(self.levels)
         chosen = (
             range(self.levels)
             if self.levels <= SHOWN

@@ -43,7 +43,7 @@ class Lrce(BinnedMetric):
 
     Value
     -----
-    Dimensionless, in [0, 1], larger is better; a calibrated model scores the confidence of the intervals, 0.95.
+    Dimensionless, in [0, 1], larger is better; a calibrated model scores the confidence of the intervals.
     ``details`` hold the value and the interval of each bin.
 
     Raises
@@ -67,14 +67,18 @@ class Lrce(BinnedMetric):
     needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
     sided: ClassVar[Sided] = "lower"
     source: ClassVar[str] = "Pernot, Sec. IV (arXiv 2402.10043)"
-    reading: ClassVar[str] = "The confidence, 0.95, is right; below it some bins are miscalibrated."
+    reading: ClassVar[str] = "The confidence of the intervals is right; below it some bins are miscalibrated."
     interval: ClassVar[Interval] = "own"
 
     def rows(self, settings: Bins, state: None, source: Source, at: Source | None, run: Run) -> Rows:  # noqa: ARG002
+        from calcheck.errors import DataError
         from calcheck.inference.in_bins import share_of_valid_bins
-        from calcheck.statistics.moments import errors, reference_rce, uncertainties
+        from calcheck.statistics.moments import distributions, errors, reference_rce, uncertainties
 
         rows = source.predictions()
+        if self.by is None and distributions(rows).draws_a_row is not None:
+            msg = "bins by the spread of draws sort its errors too: a perfect ensemble would fail. Pass --by COLUMN"
+            raise DataError(msg)
         columns = {"variance": uncertainties(rows) ** 2, "squared_error": errors(rows) ** 2}
         return share_of_valid_bins(settings, columns, self._in_bin, reference_rce(rows), run, stage=self.name)
 

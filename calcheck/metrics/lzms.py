@@ -43,7 +43,7 @@ class Lzms(BinnedMetric):
 
     Value
     -----
-    Dimensionless, in [0, 1], larger is better; a calibrated model scores the confidence of the intervals, 0.95.
+    Dimensionless, in [0, 1], larger is better; a calibrated model scores the confidence of the intervals.
     ``details`` hold the value and the interval of each bin.
 
     Raises
@@ -67,7 +67,7 @@ class Lzms(BinnedMetric):
     needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
     sided: ClassVar[Sided] = "lower"
     source: ClassVar[str] = "Pernot, Sec. IV (arXiv 2402.10043)"
-    reading: ClassVar[str] = "The confidence, 0.95, is right; below it some bins are miscalibrated."
+    reading: ClassVar[str] = "The confidence of the intervals is right; below it some bins are miscalibrated."
     interval: ClassVar[Interval] = "own"
 
     def rows(self, settings: Bins, state: None, source: Source, at: Source | None, run: Run) -> Rows:  # noqa: ARG002

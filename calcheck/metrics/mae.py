@@ -59,7 +59,7 @@ class Mae(RowMetric):
 
         from calcheck.statistics.moments import distributions, targets
 
-        return Rows({"absolute_error": np.abs(targets(rows) - distributions(rows).quantile(0.5))})
+        return Rows({"absolute_error": np.abs(targets(rows) - distributions(rows).median())})
 
     def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - a plain mean
         return means["absolute_error"]

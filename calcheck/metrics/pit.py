@@ -91,9 +91,8 @@ class Pit(RowMetric):
 
         if self.bins == 1:
             return [float(len(left))]
-        below = share_below(left, right, self.bins - 1).groups
-        sums = np.empty(0) if below is None else below.sums(None)
-        return [float(count) for count in np.diff(sums, prepend=0, append=len(left))]
+        below = share_below(left, right, self.bins - 1).sums(None)
+        return [float(count) for count in np.diff(below, prepend=0, append=len(left))]
 
     def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - a function of means
         from calcheck.statistics.pit import distance_from_uniform

@@ -110,9 +110,22 @@ class Predictive(ABC):
         """Return P(low_i <= Y_i <= high_i) between two quantiles, (n,), in [0, 1]."""
         return self.cdf(high) - self.cdf_left(low)
 
-    def interval_mass_error(self, low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: ARG002
-        """Return how much larger :meth:`interval_mass` may be, (n,): 0 unless draws leave it open."""
+    def interval_mass_error(
+        self,
+        y: NDArray[np.float64],  # noqa: ARG002 - nor do limits matter, where distributions are known
+        low: NDArray[np.float64],  # noqa: ARG002
+        high: NDArray[np.float64],  # noqa: ARG002
+    ) -> NDArray[np.float64]:
+        """Return how much larger :meth:`interval_mass` may be, (n,): 0 unless draws that tie leave it open."""
         return np.zeros(len(self))
+
+    def median(self) -> NDArray[np.float64]:
+        """Return the medians, (n,)."""
+        return self.quantile(0.5)
+
+    def central_interval(self, level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the quantiles between which the middle ``level`` of each distribution lies, (n,) each."""
+        return self.quantile((1 - level) / 2), self.quantile((1 + level) / 2)
 
     def log_prob(self, y: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: ARG002 - those who have one look at y
         """Return log densities, or log masses for counts, (n,); -inf where y_i is impossible.

@@ -34,6 +34,8 @@ class Counts(Predictive):
     """
 
     lattice: ClassVar[bool] = True
+    normalised: ClassVar[bool] = False
+    """Whether :meth:`log_weight` is the log mass itself."""
 
     def require_possible(self, y: NDArray[np.float64]) -> None:
         require_counts("y", y, self.family)
@@ -149,6 +151,8 @@ class Counts(Predictive):
         return np.minimum(left, 1.0), np.minimum(right, 1.0)
 
     def log_prob(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        if self.normalised:
+            return self.log_weight(y[:, None], np.arange(len(self)))[:, 0]
         log_mass = np.empty(len(self))
         for rows, _, _, log_total in self._blocks():
             log_mass[rows] = self.log_weight(y[rows, None], rows)[:, 0] - log_total

@@ -34,6 +34,7 @@ class NegativeBinomial(Counts):
     """
 
     family: ClassVar[str] = "nbinom"
+    normalised: ClassVar[bool] = True
     mu: NDArray[np.float64]
     size: NDArray[np.float64]
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.random import Generator
     from numpy.typing import NDArray
 
+ROUNDING = 1e-9  # of a number of draws
 PLAIN_AXES = 2  # rows and draws; a third counts target columns
 
 
@@ -67,7 +68,21 @@ class Samples(Predictive):
         if self.draws.shape[1] == 1:
             msg = "one sample a row has no standard deviation"
             raise DataError(msg)
-        return np.asarray(self.draws.std(axis=1, ddof=1))
+        away = self.draws - self.draws[:, :1]  # equal draws have a spread of 0, not of rounding
+        return np.asarray(away.std(axis=1, ddof=1))
+
+    def median(self) -> NDArray[np.float64]:
+        return np.asarray(np.median(self.draws, axis=1))
+
+    def central_interval(self, level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the closest pair of draws of opposite ranks between which one more falls with a chance of ``level``.
+
+        Those are the smallest and the largest draw where even these are not that far apart.
+        """
+        draws = self.draws.shape[1]
+        outside = max(1, int((1 - level) / 2 * (draws + 1) + ROUNDING))
+        ordered = np.sort(self.draws, axis=1)
+        return ordered[:, outside - 1], ordered[:, draws - outside]
 
     def cdf(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return (r + 1) / (m + 1), r the draws at or below y_i: rank-uniform for a perfect ensemble."""
@@ -86,9 +101,12 @@ class Samples(Predictive):
         within = np.sum((self.draws >= low[:, None]) & (self.draws <= high[:, None]), axis=1)
         return np.asarray((within - 1) / (self.draws.shape[1] + 1))
 
-    def interval_mass_error(self, low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return a gap for each end that several draws share: one more draw that ties with them may rank inside."""
-        shared = [np.sum(self.draws == end[:, None], axis=1) > 1 for end in (low, high)]
+    def interval_mass_error(
+        self, y: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return a gap for each end that several draws share or, with y among the draws, that y may share."""
+        tied = (self.draws == y[:, None]).any(axis=1)
+        shared = [tied | (np.sum(self.draws == end[:, None], axis=1) > 1) for end in (low, high)]
         return np.asarray(np.sum(shared, axis=0) / (self.draws.shape[1] + 1))
 
     def crps(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -111,7 +129,9 @@ class Samples(Predictive):
     def _crps(self, y: NDArray[np.float64], estimator: str) -> NDArray[np.float64]:
         from scoringrules import crps_ensemble
 
-        return np.asarray(crps_ensemble(y, self.draws, estimator=estimator, backend="numpy"))
+        return np.asarray(
+            crps_ensemble(np.zeros(len(y)), self.draws - y[:, None], estimator=estimator, backend="numpy")
+        )
 
     def quantile(self, p: float) -> NDArray[np.float64]:
         return np.asarray(np.quantile(self.draws, p, axis=1, method="inverted_cdf"))

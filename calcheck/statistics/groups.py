@@ -34,11 +34,14 @@ class Groups:
         How many classes there are, c.
     shares : (c, k), optional
         How much of a row of each class belongs to each of k groups; absent if classes are groups.
+    cumulative : bool
+        Whether a group holds the rows of all classes up to its own, in place of ``shares``; the last class has none.
     """
 
     label: NDArray[np.intp] | None
     classes: int
     shares: NDArray[np.float64] | None = None
+    cumulative: bool = False
 
     def sums(self, values: NDArray[np.float64] | None) -> NDArray[np.float64]:
         """Sum values, (n,), or count rows, by group, (k,)."""
@@ -46,7 +49,13 @@ class Groups:
             sums = np.bincount(self.label, weights=values, minlength=self.classes).astype(np.float64)
         else:
             sums = np.ones(self.classes) if values is None else values
-        return np.asarray(sums if self.shares is None else sums @ self.shares)
+        return self.of_classes(sums)
+
+    def of_classes(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Turn sums by class, (..., c), into sums by group, (..., k)."""
+        if self.cumulative:
+            return np.cumsum(sums, axis=-1)[..., :-1]
+        return sums if self.shares is None else sums @ self.shares
 
     def weighted_sums(self, weighted: NDArray[np.float64]) -> NDArray[np.float64]:
         """Sum weighted values of the rows in the order of :attr:`order`, (b, n), by group, (b, k)."""
@@ -58,7 +67,7 @@ class Groups:
                 sums = np.zeros((len(weighted), self.classes))
                 sums[:, present] = weighted
                 weighted = sums
-        return np.asarray(weighted if self.shares is None else weighted @ self.shares)
+        return self.of_classes(weighted)
 
     @cached_property
     def order(self) -> NDArray[np.intp] | slice:
@@ -164,8 +173,7 @@ class Averages:
             label = groups.label
             counts = np.bincount(label if label is not None else [], minlength=groups.classes)
             drawn = rng.multinomial(self.n, counts / self.n, resamples) / self.n
-            shared = drawn if groups.shares is None else drawn @ groups.shares
-            return dict.fromkeys(self.terms, shared)
+            return dict.fromkeys(self.terms, groups.of_classes(drawn))
         return self.under(resampled_weights(self.n, resamples, rng))
 
     def _classes_only(self) -> Groups | None:

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from calcheck.predictions import Predictions
     from calcheck.predictive import Predictive
 
+MEAN_FROM = 3  # draws, up to which squared z-scores have no mean
+LEAST, LARGEST = 1e-150, 1e150  # numbers whose squares neither vanish nor overflow
+
 
 def targets(rows: Predictions) -> NDArray[np.float64]:
     """Return the targets, (n,), unit of y.
@@ -64,6 +67,8 @@ def uncertainties(rows: Predictions) -> NDArray[np.float64]:
     """
     std = distributions(rows).std()
     require("std", std > 0, "must be positive", "A distribution without spread has no z-score.")
+    square = (std > LEAST) & (std < LARGEST)
+    require("std", square, f"must lie between {LEAST:.0e} and {LARGEST:.0e} to be squared", "Give y another unit.")
     return std
 
 
@@ -88,10 +93,8 @@ def why_no_reference_zms(rows: Predictions) -> str:
     draws = distributions(rows).draws_a_row
     if draws is None:
         return ""
-    return (
-        f"z-scores by the spread of {draws} draws are larger than by the true one: a perfect normal ensemble of m draws"
-        " scores (1 + 1/m) (m - 1)/(m - 3) on average, others something else"
-    )
+    score = f"{(1 + 1 / draws) * (draws - 1) / (draws - 3):.3g} on average" if draws > MEAN_FROM else "without a mean"
+    return f"z-scores by the spread of {draws} draws are too large: ZMS is {score} for a perfect normal ensemble"
 
 
 def skewness(values: NDArray[np.float64]) -> float:
@@ -108,8 +111,7 @@ def skewness(values: NDArray[np.float64]) -> float:
 
 def central_interval(rows: Predictions, level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the quantiles between which the middle ``level`` of each distribution lies, (n,) each, unit of y."""
-    predictive = distributions(rows)
-    return predictive.quantile((1 - level) / 2), predictive.quantile((1 + level) / 2)
+    return distributions(rows).central_interval(level)
 
 
 def heavy_tails(columns: dict[str, tuple[NDArray[np.float64], float]]) -> dict[str, Any]:

@@ -31,8 +31,8 @@ def levels_of(count: int) -> Values:
     return np.arange(1, count + 1) / (count + 1)
 
 
-def share_below(left: Values, right: Values, count: int) -> Term:
-    """Return what is averaged to give the share of PIT values up to each of ``count`` levels, (count,).
+def share_below(left: Values, right: Values, count: int) -> Groups:
+    """Return groups whose means of rows are the shares of PIT values up to each of ``count`` levels, (count,).
 
     A row whose distribution jumps at its target has a PIT that is uniform between ``left`` and ``right``, and
     counts by the part of it that lies below a level (Czado, Gneiting, Held 2009); no random number is drawn.
@@ -45,14 +45,14 @@ def share_below(left: Values, right: Values, count: int) -> Term:
         How many levels.
     """
     if left is right:
-        return Term(groups=Groups(_cell(right, count), count + 1, np.tri(count + 1, count + 1).T[:, :-1]))
+        return Groups(_cell(right, count), count + 1, cumulative=True)
     shares = levels_of(count) - left[:, None]  # (n, count)
     jump = (right - left)[:, None]
     flat = jump[:, 0] <= 0
     np.divide(shares, jump, out=shares, where=jump > 0)
     np.clip(shares, 0, 1, out=shares)
     shares[flat] = right[flat, None] <= levels_of(count)
-    return Term(groups=Groups(None, len(left), shares))
+    return Groups(None, len(left), shares)
 
 
 def _cell(values: Values, count: int) -> NDArray[np.intp]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calcheck.errors import OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.predictions import InMemory
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from calcheck.metric import Metric
     from calcheck.predictions import Source
     from calcheck.report import Report, Result
+
+PERCENT = 100
 
 
 def prune(
@@ -48,6 +51,12 @@ def prune(
         A result for each metric and step; its ``subset`` says the share in percent and the rows that are left. A
         warning at step 0 says where a metric leaves the interval it has there.
     """
+    if not 0 < up_to < PERCENT:
+        msg = f"--up-to must be a share in percent, above 0 and below 100, got {up_to:g}"
+        raise OptionError(msg)
+    if not 0 < step <= up_to:
+        msg = f"--step must be above 0 and at most --up-to ({up_to:g}), got {step:g}"
+        raise OptionError(msg)
     run = run or Run()
     rows = source.predictions()
     shares = np.arange(0.0, up_to * (1 + 1e-9), step)
@@ -62,13 +71,15 @@ def prune(
         left = InMemory(rows.take(kept)) if len(kept) < len(rows) else InMemory(rows)
         reports.append(evaluate(left, metrics, run=run.silenced()))
     run.progress("removing", 1.0)
-    results = [
-        replace(result, subset={"removed": f"{share:g} %", "rows": report.input.n})
+    steps = [
+        [replace(result, subset={"removed": f"{share:g} %", "rows": report.input.n}) for result in report.results]
         for share, report in zip(shares.tolist(), reports, strict=True)
-        for result in report.results
     ]
     whole = reports[0]
-    grouped = [_noted([result for result in results if result.metric == each.metric]) for each in whole.results]
+    grouped = [
+        _noted([result for results in steps for result in results if (result.metric, result.options) == key])
+        for key in ((each.metric, each.options) for each in whole.results)
+    ]
     return replace(
         whole,
         input=source.described(),
@@ -82,7 +93,7 @@ def _noted(results: list[Result]) -> list[Result]:
     """Say at the first result which of the others lie outside its interval."""
     first, *others = results
     low, high = first.low, first.high
-    if low is None or high is None:
+    if low is None or high is None or first.value is None or not low <= first.value <= high:
         return results
     outside = [
         other.subset["removed"] for other in others if other.value is not None and not low <= other.value <= high

@@ -285,3 +285,226 @@ def test_the_share_of_valid_bins_is_tested_against_the_confidence():
     assert_allclose(found.p_value, expected, rtol=1e-12)
     assert found.verdict == "fail"
     assert_allclose([found.low, found.high], [0.3475471, 0.9332605], rtol=1e-6)  # published tables: 0.348, 0.933
+
+
+def test_rows_partly_tied_across_an_edge():
+    """std 1, 2, 2, 3 in two bins: the two in the middle are half in either. E^2 = 1, 4, 8, 9.
+
+    MV = (1 + 2 + 2)/2, (2 + 2 + 9)/2; MSE = (1 + 2 + 4)/2, (2 + 4 + 9)/2: both gaps are 1.
+    z^2 = 1, 1, 2, 1: the bins of lzms have means (1 + 1/2 + 1)/2 and (1/2 + 1 + 1)/2.
+    """
+    y, predictive = [1.0, 2.0, -math.sqrt(8), 3.0], normal([0.0] * 4, [1.0, 2.0, 2.0, 3.0])
+    assert_allclose(value("uce", y, predictive, bins=2), 1.0, rtol=1e-14)
+    expected = (
+        (math.sqrt(3.5) - math.sqrt(2.5)) / math.sqrt(2.5) + (math.sqrt(7.5) - math.sqrt(6.5)) / math.sqrt(6.5)
+    ) / 2
+    assert_allclose(value("ence", y, predictive, bins=2), expected, rtol=1e-13)
+    found = result("lzms", y, predictive, bins=2, run=Run(resamples=200))
+    assert_allclose([line["value"] for line in found.details["bins"]], [1.25, 1.25], rtol=1e-14)
+    assert [line["rows"] for line in found.details["bins"]] == [2.0, 2.0]
+    assert found.verdict == "none"
+
+
+def test_edges_are_rounded_half_to_even():
+    """Seven rows in four bins: 1.75, 3.5 and 5.25 become 2, 4 and 5."""
+    found = result("ence", [1.0] * 7, normal([0.0] * 7, np.arange(1.0, 8.0)), bins=4)
+    assert [line["rows"] for line in found.details["bins"]] == [2, 2, 1, 2]
+    assert [(line["from"], line["to"]) for line in found.details["bins"]] == [(1, 2), (3, 4), (5, 5), (6, 7)]
+    assert any(warning.startswith("1 rows a bin are few") for warning in found.warnings)
+
+
+def test_uncertainties_that_are_too_large_fail_too():
+    """zeta is negative for ZMS and positive for RCE; twice the right spread is far from both references."""
+    rng = np.random.default_rng(0)
+    y, predictive = rng.normal(size=400), normal(np.zeros(400), np.full(400, 2.0))
+    zms, rce = (result(name, y, predictive, run=Run(resamples=500)) for name in ("zms", "rce"))
+    assert zms.zeta < -1
+    assert rce.zeta > 1
+    assert zms.verdict == rce.verdict == "fail"
+
+
+def scattered(rows):
+    """Return errors in units of their std whose squares are 1/2 and 3/2 in turn: mean 1, light tails."""
+    return np.sqrt(np.resize([0.5, 1.5], rows))
+
+
+def test_the_confidence_of_bins_is_the_one_asked_for():
+    """At 80 % confidence: 6 of 10 valid has P(Bin(10, 0.8) <= 6) = 0.1209, which is at most 0.2."""
+    std = np.linspace(1, 2, 2000)
+    z = scattered(2000)
+    for bad in (1, 3, 5, 7):
+        z[bad * 200 : (bad + 1) * 200] *= 3
+    found = result("lzms", std * z, normal(np.zeros(2000), std), run=Run(resamples=2000, confidence=0.8))
+    assert found.reference == 0.8
+    assert found.value == 0.6
+    assert_allclose(found.p_value, 0.1208739, rtol=1e-6)
+    assert found.verdict == "fail"
+
+
+def test_all_bins_valid_have_an_upper_limit_of_one():
+    """Clopper and Pearson: 0.025^(1/10) = 0.6915 to 1; P(Bin <= 10) = 1."""
+    rng = np.random.default_rng(0)
+    found = result(
+        "lzms", scattered(1000, rng), normal(np.zeros(1000), 1 + np.arange(1000) * 1e-9), run=Run(resamples=300)
+    )
+    assert (found.value, found.high, found.p_value, found.verdict) == (1.0, 1.0, 1.0, "pass")
+    assert_allclose(found.low, 0.025**0.1, rtol=1e-12)
+
+
+def test_bins_are_resampled_independently():
+    """Two bins with the same z-scores have limits that differ by chance."""
+    z = scattered(100)
+    std = np.repeat([1.0, 2.0], 100)
+    found = result("lzms", std * np.tile(z, 2), normal(np.zeros(200), std), bins=2, run=Run(resamples=300))
+    first, second = found.details["bins"]
+    assert first["value"] == pytest.approx(second["value"])
+    assert first["low"] != second["low"]
+
+
+@pytest.mark.parametrize(("rows", "bins", "reason"), [(10, 10, "no bin has an interval"), (40, 10, "4 rows a bin")])
+def test_few_rows_are_no_reason_to_fail(rows, bins, reason):
+    rng = np.random.default_rng(0)
+    predictive = normal(np.zeros(rows), rng.uniform(1, 2, rows))
+    rows_ = Predictions(y=rng.normal(size=rows), predictive=predictive)
+    report = evaluate(InMemory(rows_), [METRICS["lzms"](bins=bins)], run=Run(resamples=200))
+    told = [skipped.reason for skipped in report.skipped] + [w for r in report.results for w in r.warnings]
+    assert any(reason in each or "bins have no interval" in each for each in told)
+    assert all(found.verdict == "none" for found in report.results)
+
+
+def test_bins_that_share_their_rows_are_not_tested_as_independent():
+    """Two uncertainties in ten bins: the bins repeat each other."""
+    rng = np.random.default_rng(0)
+    found = result(
+        "lzms", rng.normal(size=600), normal(np.zeros(600), np.repeat([1.0, 1.001], 300)), run=Run(resamples=200)
+    )
+    assert found.verdict == "none"
+    assert any("not independent" in warning for warning in found.warnings)
+
+
+def test_bins_by_the_spread_of_draws_are_not_judged():
+    """A perfect ensemble's bins disagree: where the draws happen to lie close, its mean errs by more than they say."""
+    values = np.random.default_rng(0).normal(size=(600, 12))
+    rows = Predictions(y=values[:, 0], predictive=Samples(values[:, 1:]), columns={"x": np.arange(600)})
+    report = evaluate(
+        InMemory(rows), [METRICS["lrce"](), METRICS["lzms"](), METRICS["lrce"](by="x")], run=Run(resamples=300)
+    )
+    assert [skipped.metric for skipped in report.skipped] == ["lrce", "lzms"]
+    assert report.results[0].verdict == "pass"
+
+
+def test_heavy_tails_are_told_by_the_column():
+    """Squares of normal numbers have a skewness of 0.63: too much for variances (0.6), not for squared errors (0.8)."""
+    rng = np.random.default_rng(0)
+    y, std = rng.normal(size=3000), np.abs(rng.normal(size=3000))
+    found = result("rce", y, normal(np.zeros(3000), std))
+    assert_allclose(list(found.details["skewness"].values()), 0.63, atol=0.02)
+    (told,) = (warning for warning in found.warnings if "heavy tail" in warning)
+    assert told.startswith("heavy tail: the skewness of variance is above 0.6")
+    light = result("zms", y, normal(np.zeros(3000), np.ones(3000)))
+    heavy = result("zms", y**3, normal(np.zeros(3000), np.ones(3000)))
+    assert not any("heavy tail" in warning for warning in light.warnings)
+    assert any("heavy tail: the skewness of z2" in warning for warning in heavy.warnings)
+
+
+def test_mae_is_of_medians():
+    """Poisson with rate log 2: the median is 0, the mean 0.69. Draws 1, 2, 4, 8: the median is 3, by either sign."""
+    assert value("mae", [0.0], Poisson(np.array([math.log(2)]))) == 0.0
+    draws = np.array([[1.0, 2.0, 4.0, 8.0]])
+    assert value("mae", [3.5], Samples(draws)) == 0.5
+    assert value("mae", [-3.5], Samples(-draws)) == 0.5
+
+
+def test_central_intervals_of_draws_are_symmetric():
+    """Of 20 draws the first and the last hold 19 of 21 gaps, at least 0.9; the 2nd and 19th would hold 17."""
+    draws = np.arange(20.0)[None, :]
+    found = result("coverage", [0.5], Samples(draws))
+    assert_allclose(found.reference, 19 / 21)
+    assert value("width", [0.5], Samples(draws)) == 19.0
+    assert (
+        value("width", [0.5], Samples(draws), level=0.5) == 9.0
+    )  # draws 5 and 16 of 21 gaps: outside are int(5.25) = 5
+    assert value("interval-score", [0.5], Samples(draws)) == value("interval-score", [-0.5], Samples(-draws))
+
+
+def test_targets_among_their_draws_have_no_reference_for_coverage():
+    found = result("coverage", [3.0, 2.0], Samples(np.array([[3.0], [4.0]])))
+    assert found.reference is None
+
+
+def test_equal_draws_have_no_spread():
+    """Seven times 0.1: by rounding alone their standard deviation would be 1e-17, and z enormous."""
+    assert Samples(np.full((1, 7), 0.1)).std().tolist() == [0.0]
+    rows = Predictions(y=np.zeros(2), predictive=Samples(np.stack([np.full(7, 0.1), np.arange(7.0)])))
+    report = evaluate(InMemory(rows), [METRICS["zms"]()])
+    assert "std must be positive, but 1 of 2 rows are not (row 0" in report.skipped[0].reason
+
+
+def test_coverage_of_all_or_nothing_is_judged_by_its_chance():
+    """All of 60 rows inside their 90 % intervals: 2 * 0.9^60 = 0.0036; all of 10: 2 * 0.9^10 = 0.70; none of 2: 0.02."""
+    for rows, y, p_value, verdict in (
+        (60, 0.0, 0.0035941, "fail"),
+        (10, 0.0, 0.6973569, "pass"),
+        (2, 9.0, 0.02, "fail"),
+    ):
+        found = result("coverage", np.full(rows, y), normal(np.zeros(rows), np.ones(rows)))
+        assert_allclose(found.p_value, p_value, rtol=1e-4)
+        assert found.verdict == verdict
+        assert found.low is None
+
+
+def test_rounding_is_no_spread():
+    """Equal rows have no interval, though their sums differ in the last digit."""
+    same = normal([0.0] * 30, [0.3] * 30)
+    for name in ("zms", "rce", "rmse", "sharpness", "width", "mae"):
+        found = result(name, [0.7] * 30, same, run=Run(resamples=200))
+        assert found.low is None, name
+        assert found.verdict == "none"
+        assert any("all resamples have the same value" in warning for warning in found.warnings), name
+
+
+def test_spreads_that_cannot_be_squared_are_refused():
+    for scale in (1e160, 1e-160):
+        rows = Predictions(y=np.ones(3) * scale, predictive=normal(np.zeros(3), np.ones(3) * scale))
+        report = evaluate(InMemory(rows), [METRICS["zms"](), METRICS["sharpness"]()], run=PLAIN)
+        assert ["to be squared" in skipped.reason for skipped in report.skipped] == [True, True]
+
+
+def test_frequency_weights_of_nothing_are_refused():
+    rows = Predictions(y=np.full(3, 9.0), predictive=normal(np.zeros(3), np.ones(3)))
+    report = evaluate(InMemory(rows), [METRICS["ece"](weights="frequency")], run=PLAIN)
+    assert "no target lies below any level" in report.skipped[0].reason
+
+
+def test_the_bias_of_resampling_is_told():
+    """Resampling adds noise: the ECE of resamples is larger than that of the rows. Bins that run empty have none."""
+    rng = np.random.default_rng(0)
+    perfect = normal(np.zeros(2000), np.exp(0.1 * rng.normal(size=2000)))
+    y = perfect.sample(rng, 1)[:, 0]
+    found = result("ece", y, perfect, run=Run(resamples=500))
+    assert found.details["bootstrap"]["bias"] > 0
+    ence = result("ence", y, perfect, bins=100, run=Run(resamples=500))
+    assert ence.low > ence.value
+    assert any(warning.startswith("resampling adds noise") for warning in ence.warnings)
+    assert ence.details["bootstrap"]["held_fixed"] == "edges of bins"
+    few = result("ence", y[:10], normal(np.zeros(10), np.arange(1.0, 11.0)), run=Run(resamples=500))
+    assert few.low is None
+    assert any("most resamples have no finite value" in warning for warning in few.warnings)
+
+
+def test_few_rows_and_few_resamples_are_cautioned():
+    rng = np.random.default_rng(0)
+    few = result("zms", rng.normal(size=20), normal(np.zeros(20), np.ones(20)), run=Run(resamples=300))
+    assert any("20 rows are few" in warning for warning in few.warnings)
+    sure = result(
+        "rmse", rng.normal(size=90), normal(np.zeros(90), np.ones(90)), run=Run(resamples=300, confidence=0.999)
+    )
+    assert any("300 resamples are too few" in warning for warning in sure.warnings)
+    assert not any("rows are few" in warning for warning in sure.warnings)
+
+
+def test_a_scores_digits_survive_a_large_offset():
+    rng = np.random.default_rng(0)
+    draws = rng.integers(-1000, 1000, (50, 10)) / 64
+    y = rng.integers(-1000, 1000, 50) / 64
+    assert value("crps", y + 2.0**33, Samples(draws + 2.0**33)) == value("crps", y, Samples(draws))

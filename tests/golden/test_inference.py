@@ -41,6 +41,13 @@ def test_limits_by_hand():
     assert_allclose([found.low, found.high], 100 * np.array(levels) - 50, rtol=1e-12)
 
 
+def test_there_is_no_interval_where_the_correction_runs_away():
+    """a (z0 + z) >= 1, or an estimate beyond all replicates."""
+    replicates = np.arange(-50.0, 51.0)
+    assert np.isnan(bca(replicates, 0.0, 0.6, 0.95).high)
+    assert np.isnan(bca(replicates, 60.0, 0.0, 0.95).low)
+
+
 def test_acceleration_by_hand():
     """The mean of 0, 0, 3 without each: 1.5, 1.5, 0. Deviations from their mean 1: -0.5, -0.5, 1 (signs reversed).
 

@@ -294,9 +294,10 @@ def test_one_more_draw_falls_between_two_draws_as_often_as_said():
     low, high = draws.quantile(2 / 7), draws.quantile(6 / 7)
     assert_allclose(draws.interval_mass(low, high), 0.5)
     assert abs(np.mean((low <= values[:, 0]) & (values[:, 0] <= high)) - 0.5) < 4 * 0.5 / 200
-    assert not draws.interval_mass_error(low, high).any()
-    tied = Samples(np.array([[1.0, 2.0, 4.0], [3.0, 3.0, 5.0]]))
-    assert_allclose(tied.interval_mass_error(np.array([1.0, 3.0]), np.array([4.0, 5.0])), [0, 1 / 4])
+    assert not draws.interval_mass_error(values[:, 0], low, high).any()
+    tied = Samples(np.array([[1.0, 2.0, 4.0], [3.0, 3.0, 5.0], [1.0, 2.0, 4.0]]))
+    ends = np.array([1.0, 3.0, 1.0]), np.array([4.0, 5.0, 4.0])
+    assert_allclose(tied.interval_mass_error(np.array([0.0, 0.0, 2.0]), *ends), [0, 1 / 4, 2 / 4])
 
 
 def test_independent_targets_have_scores_of_their_own():

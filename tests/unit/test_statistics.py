@@ -68,7 +68,7 @@ def test_shares_below_levels_are_counts(count):
     rng = np.random.default_rng(0)
     values = np.concatenate([rng.random(500), levels_of(count), [0.0, 1.0, np.nextafter(0.5, 1), np.nextafter(0.5, 0)]])
     expected = [np.mean(values <= level) for level in levels_of(count)]
-    found = share_below(values, values, count).groups.sums(None) / len(values)
+    found = share_below(values, values, count).sums(None) / len(values)
     assert_allclose(found, expected, atol=1e-12)
 
 
@@ -81,7 +81,7 @@ def test_shares_of_jumps_are_ramps():
                  for low, high in zip(left, right, strict=True)])
         for p in levels_of(9)
     ]  # fmt: skip
-    assert_allclose(share_below(left, right, 9).groups.sums(None) / 200, expected, atol=1e-12)
+    assert_allclose(share_below(left, right, 9).sums(None) / 200, expected, atol=1e-12)
 
 
 @given(seed=st.integers(0, 1000), label=st.booleans(), shared=st.booleans())
