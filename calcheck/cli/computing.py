@@ -54,7 +54,7 @@ def chosen(names: str | None) -> list[Metric[Any, Any]]:
     OptionError
         There is no such metric.
     """
-    named = list(METRICS) if names is None else [name.strip() for name in names.split(",")]
+    named = list(METRICS) if names is None else [name.strip() for name in names.split(",") if name.strip()]
     for name in named:
         if name not in METRICS:
             msg = f"--metrics takes names among {', '.join(METRICS)}, got {name!r}"

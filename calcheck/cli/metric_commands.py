@@ -19,6 +19,7 @@ from calcheck.cli.computing import (
 from calcheck.cli.output import deliver
 from calcheck.cli.parameters import build, parameters, with_signature
 from calcheck.cli.settings import ExtremeOptions, PlaceOptions, PointwiseOptions, RowOptions
+from calcheck.errors import OptionError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,6 +55,9 @@ def run_metric(metric: Metric[Any, Any], file: str, given: dict[str, Any]) -> No
     from calcheck.io.source import inputs_elsewhere
 
     extremes, elsewhere = build(ExtremeOptions, given), build(PlaceOptions, given).at
+    if given["format"] == "csv" and (extremes.worst or extremes.best):
+        msg = "--format csv has no place for --worst and --best: take another format, or --pointwise"
+        raise OptionError(msg)
     narrow = bool(given["pointwise"] or extremes.worst or extremes.best)
     source = opened(file, given, [metric], narrow=narrow and elsewhere is None)
     at = inputs_elsewhere(elsewhere, source, narrow=narrow) if elsewhere else None

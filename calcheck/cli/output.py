@@ -44,6 +44,8 @@ class Pointwise:
 
     def write(self) -> None:
         """Write all that was taken, in the rows' order; a column of the rows with a name that is taken gets another."""
+        import numpy as np
+
         from calcheck.io.write import write_columns
 
         if self.path is None or self._shown is None:
@@ -52,7 +54,7 @@ class Pointwise:
         keys = {} if shown.id is None else {shown.id_name: shown.id}
         written = {**keys, **self._columns}
         for name, values in shown.columns.items():
-            if name in keys:
+            if name in keys or (name in written and np.array_equal(written[name], values)):
                 continue
             free = name
             while free in written or (free != name and free in shown.columns):

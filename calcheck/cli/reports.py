@@ -20,6 +20,7 @@ from calcheck.cli.output import deliver
 from calcheck.cli.parameters import build, parameters, with_signature
 from calcheck.cli.settings import ChosenOptions, PointwiseOptions, PruneOptions, RowOptions
 from calcheck.errors import FileError
+from calcheck.render.summary import reasons
 
 
 def _evaluate(file: str, **given: Any) -> None:
@@ -33,7 +34,7 @@ def _evaluate(file: str, **given: Any) -> None:
         subsample = build(RowOptions, given).subsample
         report = evaluate(source, metrics, subsample=subsample, run=run, sink=pointwise.take)
     if not report.results:
-        told = "; ".join(f"{skipped.metric}: {skipped.reason}" for skipped in report.skipped)
+        told = "; ".join(f"{metrics}: {reason}" for metrics, reason in reasons(report.skipped))
         msg = f"{source.name}: no metric applies. {told}"
         raise FileError(msg)
     pointwise.write()

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from calcheck.execution.run import Run
     from calcheck.statistics.bins import Bins
 
-LARGEST_SPLIT = 0.5  # of a bin, that rows may fill which it shares with others
 FIRST_STREAM = 2  # 0 and 1 resample all rows
 
 
@@ -99,13 +98,9 @@ def _why_no_verdict(bins: Bins, found: list[dict[str, Any]]) -> str:
         return f"{without} of {len(found)} bins have no interval, as their rows are too few, too equal or too large"
     least = min(each["rows"] for each in found)
     if least < FEW_ROWS:
-        return f"intervals of {least:.4g} rows a bin hold the truth less often than they say. Pass a smaller --bins"
-    if bins.shares is None:
-        return ""
-    split = np.where((bins.shares > 0) & (bins.shares < 1), bins.shares, 0.0)
-    sizes = np.bincount(bins.label if bins.label is not None else [], minlength=bins.classes)
-    if ((sizes @ split) > LARGEST_SPLIT * (sizes @ bins.shares)).any():
-        return "rows that tie are shared by several bins, which are not independent then. Pass a smaller --bins"
+        return f"intervals of {least:.4g} rows a bin hold the truth less often than they say: take fewer --bins"
+    if bins.shared():
+        return "rows that tie are shared by several bins, which are not independent then: take fewer --bins"
     return ""
 
 

@@ -26,12 +26,13 @@ if TYPE_CHECKING:
 RESAMPLES, MOST_RESAMPLES = 10_000, 100_000
 RESAMPLES_OF_MANY_COLUMNS = 1_000  # their intervals decide no verdict
 EQUAL = 1e-12  # of their size, within which replicates differ by rounding only
+FEWEST_ROWS = 10  # that allow a verdict: with fewer, one calibrated set in four fails
 FEW_ROWS, FEW_IN_A_TAIL = 30, 5  # rows, and resamples beyond a limit, from which on intervals are what they say
 HANGS = 3.0  # standard errors of zeta within which its verdict may be chance
 NO_BOOTSTRAP = "no interval: resampling was switched off (--no-bootstrap)"
 BIASED = "resampling adds noise, so the interval lies beside the value: it shows spread, and decides nothing"
 NOT_SIMULATED = "no verdict: what a perfect model scores is not simulated"
-NO_INTERVAL = "no verdict: it is the distance from the reference in units of the interval"
+NO_INTERVAL = "no verdict without an interval"
 NO_EVIDENCE = "no verdict: it depends on the predictions alone"
 
 
@@ -77,6 +78,9 @@ def _cautioned(inferred: Inference, rows: Rows, run: Run) -> Inference:
         warnings += (f"{n} rows are few: intervals by resampling are too narrow, and verdicts too hard",)
     if resamples * (1 - run.confidence) / 2 < FEW_IN_A_TAIL:
         warnings += (f"{resamples:,} resamples are too few for limits at a confidence of {run.confidence:g}",)
+    if n < FEWEST_ROWS and inferred.verdict != "none":
+        inferred = replace(inferred, verdict="none")
+        warnings += (f"no verdict: it takes {FEWEST_ROWS} rows",)
     return replace(inferred, warnings=warnings)
 
 

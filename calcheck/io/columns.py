@@ -306,10 +306,14 @@ class _Finder:
         return name in self.names and (is_vector(self.schema.field(name).type) or is_text(self.schema.field(name).type))
 
     def shown(self) -> str:
-        """List the columns, not more than a line of them."""
-        most = 12
-        shown = ", ".join(map(repr, self.names[:most]))
-        return f"{shown}, … {len(self.names)} in all" if len(self.names) > most else shown
+        return shown(self.names)
+
+
+def shown(names: list[str]) -> str:
+    """List columns, not more than a line of them."""
+    most = 12
+    listed_names = ", ".join(map(repr, names[:most]))
+    return f"{listed_names}, … {len(names)} in all" if len(names) > most else listed_names
 
 
 def missing_target(schema: pa.Schema) -> str:

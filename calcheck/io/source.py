@@ -17,23 +17,23 @@ from calcheck.io.columns import (
     find_roles,
     missing_predictions,
     missing_target,
+    shown,
     unclear_spreads,
 )
 from calcheck.io.external import ExternalEmbedding, names_a_file, require_unique, split_column
 from calcheck.io.files import STDIN, File
-from calcheck.io.roles import ResidualRole, listed
+from calcheck.io.roles import ResidualRole
 from calcheck.io.tables import Table, open_table, read_batches
-from calcheck.io.values import is_scalar, keys, scalars
+from calcheck.io.values import is_scalar, keys, ordering, scalars
 from calcheck.predictions import Predictions, Source
 from calcheck.report import Input, InputFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from calcheck.io.build import Arrays
     from calcheck.io.roles import Roles
 
 Wanted = Literal["all", "any", "inputs"]
@@ -134,7 +134,7 @@ class FileSource(Source):
         names = self.table.schema.names
         for name in self.also:
             if name not in names:
-                msg = f"there is no column {name!r} to order rows by (columns: {listed(tuple(names))})"
+                msg = f"there is no column {name!r} to order rows by (columns: {shown(names)})"
                 raise DataError(msg)
             if not is_scalar(self.table.schema.field(name).type):
                 msg = f"column {name!r} does not have one value a row to order rows by"
@@ -209,8 +209,9 @@ class FileSource(Source):
         if self._external is not None:
             arrays["x"] = self._external.rows(id_, start, len(table))
         columns = {name: scalars(table[name]) for name in self._beside()}
+        columns |= {name: ordering(table[name], name) for name in self.also}
         if self.said.nan_policy == "omit":
-            whole = _without_gaps(arrays)
+            whole = _without_gaps([*arrays.values(), *(columns[name] for name in self.also)])
             self.dropped += int(len(whole) - whole.sum())
             arrays = {name: values[whole] for name, values in arrays.items()}
             columns = {name: values[whole] for name, values in columns.items()}
@@ -320,8 +321,8 @@ def inputs_elsewhere(name: str, source: FileSource, *, narrow: bool) -> FileSour
     return FileSource(file, columns, wanted="inputs", narrow=narrow)
 
 
-def _without_gaps(arrays: Arrays) -> NDArray[np.bool_]:
+def _without_gaps(parts: Sequence[NDArray[Any]]) -> NDArray[np.bool_]:
     """Tell which rows have every number, (n,)."""
-    rows = [np.isfinite(values).reshape(len(values), -1).all(axis=1) for values in arrays.values()]
+    rows = [np.isfinite(values).reshape(len(values), -1).all(axis=1) for values in parts]
     whole: NDArray[Any] = np.logical_and.reduce(rows)
     return whole

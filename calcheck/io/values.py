@@ -91,6 +91,21 @@ def scalars(column: pa.ChunkedArray) -> NDArray[Any]:
     return np.asarray(column.to_numpy())
 
 
+def ordering(column: pa.ChunkedArray, name: str) -> NDArray[Any]:
+    """Return a column that rows can be ordered by, (n,): numbers, or times; what is absent is NaN or NaT.
+
+    Raises
+    ------
+    DataError
+        It holds something else.
+    """
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.int8())
+    if pa.types.is_temporal(column.type) or (pa.types.is_integer(column.type) and not column.null_count):
+        return scalars(column)
+    return numbers(column, name)
+
+
 def keys(column: pa.ChunkedArray, name: str) -> NDArray[Any]:
     """Return a column of row keys, (n,).
 

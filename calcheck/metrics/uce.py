@@ -72,12 +72,12 @@ class Uce(BinnedMetric):
     weights: Literal["uniform", "count"] = option("uniform", "Bins count alike, or by their rows.")
 
     def rows(self, settings: Bins, state: None, source: Source, at: Source | None, run: Run) -> Rows:  # noqa: ARG002
-        from calcheck.statistics.bins import few_rows, reliability, spread_by_bin
+        from calcheck.statistics.bins import cautions, reliability, spread_by_bin
 
         terms = spread_by_bin(source.predictions(), settings)
         columns = {name: term.values for name, term in terms.items() if term.values is not None}
         details = reliability(terms, settings)
-        return Rows({**columns, "bin": settings.number()}, terms, details=details, warnings=few_rows(settings))
+        return Rows({**columns, "bin": settings.number()}, terms, details=details, warnings=cautions(settings))
 
     def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - bins hold their own counts
         import numpy as np

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from calcheck.render.console import visible
-from calcheck.render.summary import COLUMNS, cells, notes, read_in_words, subset_columns
+from calcheck.render.summary import COLUMNS, cell, cells, is_listed, notes, read_in_words, subset_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +29,10 @@ def to_markdown(report: Report) -> str:
         lines.append(
             _line([result.metric, *(escaped(str(result.subset.get(name, ""))) for name in subset), *cells(result)])
         )
+    for name, rows in report.results[0].details.items() if len(report.results) == 1 else ():
+        if is_listed(rows):
+            lines += ["", f"{name}:", "", _line([escaped(column) for column in rows[0]]), _line(["---"] * len(rows[0]))]
+            lines += [_line([escaped(cell(value)) for value in row.values()]) for row in rows]
     told_notes = [f"- {escaped(f'{metrics}: {note}' if metrics else note)}" for metrics, note in notes(report)]
     return "\n".join([*lines, *([""] if told_notes else []), *told_notes]) + "\n"
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from calcheck.report import Input, Report, Result
+    from calcheck.report import Input, Report, Result, Skipped
 
 ABSENT = "–"
 COLUMNS = ("value", "interval", "reference", "ζ", "verdict")
@@ -41,7 +41,7 @@ def subset_columns(results: Sequence[Result]) -> list[str]:
 def read_in_words(read: Input) -> tuple[list[str], str]:
     """Name the files, and say what was read in them."""
     names = [file.path if file.path != "-" else "standard input" for file in read.files]
-    told = [f"{read.n:,} rows"]
+    told = [f"{read.n:,} row" + ("s" if read.n != 1 else "")]
     if read.dropped:
         told.append(f"{read.dropped:,} left out")
     if read.predictive:
@@ -57,7 +57,24 @@ def notes(report: Report) -> list[tuple[str, str]]:
             belongs.setdefault(warning, {})[result.metric] = None
     metrics = {result.metric for result in report.results}
     told = [("" if set(names) == metrics else ", ".join(names), note) for note, names in belongs.items()]
-    reasons: dict[str, list[str]] = {}
-    for skipped in report.skipped:
-        reasons.setdefault(skipped.reason, []).append(skipped.metric)
-    return told + [(f"skipped {', '.join(names)}", reason) for reason, names in reasons.items()]
+    return told + [(f"skipped {names}", reason) for names, reason in reasons(report.skipped)]
+
+
+def reasons(skipped: Sequence[Skipped]) -> list[tuple[str, str]]:
+    """Gather why metrics were skipped: the metrics, and the reason, each once."""
+    found: dict[str, list[str]] = {}
+    for each in skipped:
+        found.setdefault(each.reason, []).append(each.metric)
+    return [(", ".join(names), reason) for reason, names in found.items()]
+
+
+def is_listed(value: Any) -> bool:
+    """Tell whether a detail is a list of rows, which has a table of its own."""
+    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
+
+
+def cell(value: Any) -> str:
+    """Write a cell of such a table: numbers to four digits, keys and other whole numbers in full."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return number(value) if isinstance(value, float) or value is None else str(value)

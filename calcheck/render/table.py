@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from calcheck.render.console import rendered, words
-from calcheck.render.summary import COLUMNS, cells, notes, number, read_in_words, subset_columns
+from calcheck.render.summary import COLUMNS, cell, cells, is_listed, notes, number, read_in_words, subset_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,10 +33,10 @@ def _parts(report: Report) -> Iterator[RenderableType]:
     if len(report.results) == 1:
         (result,) = report.results
         yield words(result.summary)
-        if not all(map(_is_listed, result.details.values())):
+        if not all(map(is_listed, result.details.values())):
             yield _details(result)
         for name, value in result.details.items():
-            if _is_listed(value):
+            if is_listed(value):
                 yield _listed(name, value)
     if noted := notes(report):
         yield _notes(noted)
@@ -77,11 +77,6 @@ def _overview(results: Sequence[Result]) -> Table:
     return table
 
 
-def _is_listed(value: Any) -> bool:
-    """Tell whether a detail is a list of rows, which has a table of its own."""
-    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
-
-
 def _details(result: Result) -> Table:
     """Show everything behind a number, one topic a line."""
     from rich.table import Table
@@ -90,7 +85,7 @@ def _details(result: Result) -> Table:
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column()
     for name, value in result.details.items():
-        if _is_listed(value) or name.endswith("_error"):
+        if is_listed(value) or name.endswith("_error"):
             continue
         told = _told(value)
         error = result.details.get(f"{name}_error")
@@ -118,7 +113,7 @@ def _listed(name: str, rows: list[dict[str, Any]]) -> Table:
 
     columns, room = [], LINE
     for column in rows[0]:
-        width = min(WIDEST, max(len(column), *(len(_cell(row[column])) for row in rows)))
+        width = min(WIDEST, max(len(column), *(len(cell(row[column])) for row in rows)))
         room -= width + 3
         if room < 0:
             break
@@ -134,15 +129,8 @@ def _listed(name: str, rows: list[dict[str, Any]]) -> Table:
             max_width=WIDEST,
         )
     for row in rows:
-        table.add_row(*(words(_cell(row[column])) for column in columns))
+        table.add_row(*(words(cell(row[column])) for column in columns))
     return table
-
-
-def _cell(value: Any) -> str:
-    """Write a cell: numbers to four digits, keys and other whole numbers in full."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return number(value) if isinstance(value, float) else str(value)
 
 
 def _notes(noted: Sequence[tuple[str, str]]) -> RenderableType:

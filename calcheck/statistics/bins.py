@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,8 +31,16 @@ class Bins(Groups):
         The smallest and the largest value in each bin of what orders the rows.
     """
 
-    low: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
-    high: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    low: NDArray[Any] = field(default_factory=lambda: np.empty(0))
+    high: NDArray[Any] = field(default_factory=lambda: np.empty(0))
+
+    def shared(self) -> bool:
+        """Tell whether rows that tie, and belong to several bins by shares, fill more than half of some bin."""
+        if self.shares is None:
+            return False
+        sizes = np.bincount(self.label if self.label is not None else [], minlength=self.classes)
+        split = np.where((self.shares > 0) & (self.shares < 1), self.shares, 0.0)
+        return bool(((sizes @ split) > (sizes @ self.shares) / 2).any())
 
     def number(self) -> NDArray[np.intp]:
         """Return the bin that holds the largest share of each row, (n,), counted from 0."""
@@ -54,12 +62,17 @@ def bins_of(rows: Predictions, bins: int, by: str | None) -> Bins:
         msg = f"there is no column {by!r} to order rows by (--by; columns: {', '.join(map(repr, rows.columns))})"
         raise DataError(msg)
     values = rows.columns[by]
-    if values.dtype.kind not in "iufb":
-        msg = f"column {by!r} must hold numbers to order rows by (--by), got {values.dtype}"
+    if values.dtype.kind not in "iufbM":
+        msg = f"column {by!r} must hold numbers or dates to order rows by (--by), got {values.dtype}"
         raise DataError(msg)
-    values = values.astype(np.float64)
-    require_finite(by, values)
-    return equal_count_bins(values, bins)
+    if values.dtype.kind != "M":
+        values = values.astype(np.float64)
+        require_finite(by, values)
+        return equal_count_bins(values, bins)
+    require_finite(by, np.where(np.isnat(values), np.nan, 0.0))
+    found = equal_count_bins(values.astype("datetime64[us]").astype(np.float64), bins)
+    low, high = (np.datetime_as_string(ends.astype("datetime64[us]"), unit="s") for ends in (found.low, found.high))
+    return replace(found, low=low, high=high)
 
 
 def spread_by_bin(rows: Predictions, bins: Bins) -> dict[str, Term]:
@@ -80,12 +93,12 @@ def reliability(terms: dict[str, Term], bins: Bins) -> dict[str, Any]:
     return {"bins": [dict(zip(columns, line, strict=True)) for line in lines]}
 
 
-def few_rows(bins: Bins) -> tuple[str, ...]:
-    """Warn if bins hold few rows."""
+def cautions(bins: Bins) -> tuple[str, ...]:
+    """Warn if bins hold few rows, or the same ones."""
     least = float(bins.sums(None).min())
-    if least >= FEW_ROWS:
-        return ()
-    return (f"{least:.4g} rows a bin are few, {FEW_ROWS} or more are better: pass a smaller --bins",)
+    few = (f"{least:.4g} rows a bin are few, {FEW_ROWS} or more are better: take fewer --bins",)
+    tied = ("rows that tie are shared by several bins, which repeat each other: take fewer --bins",)
+    return (few if least < FEW_ROWS else ()) + (tied if bins.shared() else ())
 
 
 def equal_count_bins(values: NDArray[np.float64], bins: int) -> Bins:
@@ -108,7 +121,7 @@ def equal_count_bins(values: NDArray[np.float64], bins: int) -> Bins:
     """
     n = len(values)
     if bins > n:
-        msg = f"{bins} bins need as many rows, and there are {n:,}. Pass a smaller --bins"
+        msg = f"{bins} bins need as many rows, and there are {n:,}: take fewer --bins"
         raise DataError(msg)
     edges = np.round(np.linspace(0, n, bins + 1)).astype(np.intp)
     ordered = np.sort(values)

@@ -7,20 +7,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.errors import OptionError
+from calcheck.errors import DataError, OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.predictions import InMemory
 from calcheck.statistics.moments import uncertainties
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
 
     from calcheck.metric import Metric
     from calcheck.predictions import Source
     from calcheck.report import Report, Result
 
-PERCENT = 100
+PERCENT, ROUNDING = 100, 1e-9
+MOST_STEPS = 1000
+TIED = "rows that tie go or stay together: steps that remove no further row are left out"
 
 
 def prune(
@@ -41,15 +45,22 @@ def prune(
         What to compute.
     up_to, step : float
         The largest share to remove, and the steps to there, in percent. Rows with equal uncertainties go or stay
-        together, so that at most the share is removed.
+        together, so that at most the share is removed, and steps that remove no further row are left out.
     run : Run, optional
         Seed, confidence, resamples and progress.
 
     Returns
     -------
     Report
-        A result for each metric and step; its ``subset`` says the share in percent and the rows that are left. A
+        A result for each metric and step; its ``subset`` says what share was removed and how many rows are left. A
         warning at step 0 says where a metric leaves the interval it has there.
+
+    Raises
+    ------
+    OptionError
+        The shares are not between 0 and 100 %, or the steps too many.
+    DataError
+        No row can be removed.
     """
     if not 0 < up_to < PERCENT:
         msg = f"--up-to must be a share in percent, above 0 and below 100, got {up_to:g}"
@@ -57,48 +68,73 @@ def prune(
     if not 0 < step <= up_to:
         msg = f"--step must be above 0 and at most --up-to ({up_to:g}), got {step:g}"
         raise OptionError(msg)
+    shares = np.append(np.arange(0.0, up_to * (1 - ROUNDING), step), up_to)
+    if len(shares) > MOST_STEPS:
+        msg = f"--step {step:g} makes {len(shares):,} steps: at most {MOST_STEPS:,}, with a larger --step"
+        raise OptionError(msg)
     run = run or Run()
     rows = source.predictions()
-    shares = np.arange(0.0, up_to * (1 + 1e-9), step)
-    reports: list[Report] = []
     with source.placed():
-        std = uncertainties(rows)
-    largest = np.sort(std)[::-1]
-    for done, share in enumerate(shares):
-        run.progress("removing", done / len(shares))
-        removable = int(np.floor(len(rows) * share / 100 * (1 + 1e-12)))
-        kept = np.flatnonzero(std <= largest[removable])
-        left = InMemory(rows.take(kept)) if len(kept) < len(rows) else InMemory(rows)
-        reports.append(evaluate(left, metrics, run=run.silenced()))
+        kept = list(_kept(uncertainties(rows), shares))
+    reports = []
+    for done, left in enumerate(kept):
+        run.progress("removing", done / len(kept))
+        reports.append(evaluate(InMemory(rows.take(left)), metrics, run=run.silenced()))
     run.progress("removing", 1.0)
-    steps = [
-        [replace(result, subset={"removed": f"{share:g} %", "rows": report.input.n}) for result in report.results]
-        for share, report in zip(shares.tolist(), reports, strict=True)
-    ]
     whole = reports[0]
-    grouped = [
-        _noted([result for results in steps for result in results if (result.metric, result.options) == key])
-        for key in ((each.metric, each.options) for each in whole.results)
-    ]
+    grouped = [_noted(each, reports) for each in whole.results]
+    if len(kept) < len(shares):
+        grouped = [[_told(first, TIED), *others] for first, *others in grouped]
     return replace(
         whole,
         input=source.described(),
         results=tuple(result for group in grouped for result in group),
-        skipped=tuple(dict.fromkeys(skipped for report in reports for skipped in report.skipped)),
         settings={**whole.settings, "up_to": up_to, "step": step},
     )
 
 
-def _noted(results: list[Result]) -> list[Result]:
-    """Say at the first result which of the others lie outside its interval."""
-    first, *others = results
-    low, high = first.low, first.high
-    if low is None or high is None or first.value is None or not low <= first.value <= high:
-        return results
-    outside = [
-        other.subset["removed"] for other in others if other.value is not None and not low <= other.value <= high
-    ]
-    if not outside:
-        return results
-    told = f"leaves the interval of all rows, [{low:.4g}, {high:.4g}], when {outside[0]} are removed"
-    return [replace(first, warnings=(*first.warnings, told)), *others]
+def _kept(std: NDArray[np.float64], shares: NDArray[np.float64]) -> Iterator[NDArray[np.intp]]:
+    """Yield the rows that are kept at each step that removes further ones.
+
+    Raises
+    ------
+    DataError
+        No step removes a row: all that could go tie.
+    """
+    largest, before = np.sort(std)[::-1], 0
+    for share in shares:
+        removable = int(np.floor(len(std) * share / PERCENT * (1 + ROUNDING)))
+        left = np.flatnonzero(std <= largest[removable])
+        if len(left) != before:
+            yield left
+        before = len(left)
+    if before == len(std):
+        msg = f"rows that tie go or stay together, so {shares[-1]:g} % are too few to remove any. Pass a larger --up-to"
+        raise DataError(msg)
+
+
+def _noted(first: Result, reports: Sequence[Report]) -> list[Result]:
+    """Gather one metric's results over the steps; say where they leave the interval of all rows, and where they end."""
+    n, found, told = reports[0].input.n, [], []
+    for report in reports:
+        removed = f"{PERCENT * (1 - report.input.n / n):.3g} %"
+        same = [result for result in report.results if (result.metric, result.options) == (first.metric, first.options)]
+        reasons = [skipped.reason for skipped in report.skipped if skipped.metric == first.metric]
+        found += [replace(result, subset={"removed": removed, "rows": report.input.n}) for result in same[:1]]
+        told += [f"ends when {removed} are removed: {reason}" for reason in reasons if not same]
+    outside = [each.subset["removed"] for each in found if _outside(each.value, first)]
+    if outside and not _outside(first.value, first):
+        limits = f"[{first.low:.4g}, {first.high:.4g}]"
+        told.insert(0, f"leaves the interval of all rows, {limits}, when {outside[0]} are removed")
+    return [_told(found[0], *told[:2]), *found[1:]]
+
+
+def _outside(value: float | None, whole: Result) -> bool:
+    """Tell whether a value lies outside the interval of all rows, if there is one."""
+    if value is None or whole.low is None or whole.high is None:
+        return False
+    return not whole.low <= value <= whole.high
+
+
+def _told(result: Result, *notes: str) -> Result:
+    return replace(result, warnings=(*result.warnings, *notes))

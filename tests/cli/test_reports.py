@@ -6,6 +6,7 @@ import json
 
 import jsonschema
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from numpy.testing import assert_allclose
@@ -19,7 +20,7 @@ from calcheck.render.flat import to_csv
 from calcheck.render.markdown import escaped
 from calcheck.render.schema import report_schema
 from calcheck.report import Input, InputFile, Report, Skipped
-from tests.files import columns, write
+from tests.files import columns, table, write
 
 FEW = ("--resamples", 100)
 
@@ -75,6 +76,7 @@ def test_absent_numbers_have_a_reason(calcheck, calibrated):
 def test_metrics_can_be_chosen(calcheck, calibrated):
     report = json.loads(calcheck("evaluate", calibrated, "--metrics", "rce, zms", *FEW, "--format", "json").out)
     assert [result["metric"] for result in report["results"]] == ["rce", "zms"]
+    assert calcheck("evaluate", calibrated, "--metrics", "zms,", *FEW).code == 0
     assert "got 'zmss'" in calcheck("evaluate", calibrated, "--metrics", "zmss").refused()
     assert "no metric applies" in calcheck("evaluate", calibrated, "--metrics", "cce").refused()
 
@@ -115,7 +117,8 @@ def test_pointwise_output_of_all_metrics(calcheck, calibrated, tmp_path):
     assert_allclose(rows["z2"].to_numpy(), z**2, rtol=1e-12)
     for name in ("nll", "crps", "error", "squared_error", "covered", "width", "pit_low", "bin", "interval_score"):
         assert name in rows.column_names
-    assert "std_given" not in rows.column_names or rows["std_given"].equals(given["std"])
+    assert rows["std"].equals(given["std"])
+    assert "std_given" not in rows.column_names  # it is what the metrics say too
 
 
 def test_bins_follow_a_column(calcheck, calibrated, tmp_path):
@@ -129,9 +132,36 @@ def test_bins_follow_a_column(calcheck, calibrated, tmp_path):
     assert "500 bins need as many rows" in calcheck("ence", calibrated, "--bins", 500).refused()
 
 
-def test_bins_need_numbers(calcheck, tmp_path):
-    words = write(tmp_path / "words.parquet", columns(n=40) | {"topic": np.array(["news", "prose"] * 20)})
-    assert "must hold numbers" in calcheck("ence", words, "--by", "topic").refused()
+def test_bins_need_numbers_or_dates(calcheck, tmp_path):
+    days = np.datetime64("2026-01-01") + np.arange(40)
+    gaps = pa.array([None if row % 10 == 0 else row / 2 for row in range(40)])
+    parts = columns(n=40) | {"topic": np.array(["news", "prose"] * 20), "day": days, "sure": np.arange(40) % 2 == 0}
+    path = write(tmp_path / "mixed.parquet", table(parts).append_column("gaps", gaps))
+    assert "must hold numbers" in calcheck("ence", path, "--by", "topic").refused()
+    dated = json.loads(calcheck("ence", path, "--by", "day", "--bins", 4, *FEW, "--format", "json").out)
+    assert dated["results"][0]["details"]["bins"][1]["from"] == "2026-01-11T00:00:00"
+    assert calcheck("ence", path, "--by", "sure", "--bins", 2, *FEW).code == 0
+    assert (
+        "gaps must be finite numbers, but 4 of 40 rows are not (rows 0, 10, 20, …"
+        in calcheck("ence", path, "--by", "gaps", "--bins", 2).refused()
+    )
+    kept = json.loads(
+        calcheck("ence", path, "--by", "gaps", "--bins", 2, "--nan-policy", "omit", *FEW, "--format", "json").out
+    )
+    assert (kept["input"]["n"], kept["input"]["dropped"]) == (36, 4)
+
+
+def test_bins_that_repeat_each_other_are_told(calcheck, calibrated, tmp_path):
+    path = write(tmp_path / "constant.parquet", columns(n=400) | {"std": np.ones(400)})
+    assert "repeat each other" in " ".join(calcheck("ence", path, *FEW).out.split())
+    assert "repeat each other" not in calcheck("ence", calibrated, *FEW).out
+
+
+def test_few_rows_have_no_verdict(calcheck, tmp_path):
+    path = write(tmp_path / "few.parquet", columns(n=9))
+    report = json.loads(calcheck("zms", path, "--format", "json").out)
+    assert report["results"][0]["verdict"] == "none"
+    assert any("it takes 10 rows" in warning for warning in report["results"][0]["warnings"])
 
 
 def test_prune_shows_each_metric_without_the_largest_uncertainties(calcheck, calibrated):
@@ -144,9 +174,9 @@ def test_prune_shows_each_metric_without_the_largest_uncertainties(calcheck, cal
     z2 = ((given["y"].to_numpy() - given["mean"].to_numpy()) / given["std"].to_numpy()) ** 2
     kept = np.argsort(given["std"].to_numpy())[:384]
     assert_allclose(report["results"][2]["value"], z2[kept].mean(), rtol=1e-12)
-    table = calcheck("prune", calibrated, "--up-to", 4, "--step", 2, *FEW).out
-    assert max(map(len, table.splitlines()[1:])) <= 100
-    assert "removed" in table
+    shown = calcheck("prune", calibrated, "--up-to", 4, "--step", 2, *FEW).out
+    assert max(map(len, shown.splitlines()[1:])) <= 100
+    assert "removed" in shown
 
 
 def test_prune_says_where_a_metric_leaves_its_interval(calcheck, tmp_path):
@@ -160,9 +190,31 @@ def test_prune_says_where_a_metric_leaves_its_interval(calcheck, tmp_path):
 
 
 def test_rows_with_equal_uncertainties_go_together_or_stay(calcheck, tmp_path):
+    """Of 40 rows 3 share the largest: 4 % would be one of them, 8 % are all three."""
     path = write(tmp_path / "tied.parquet", columns(n=40) | {"std": np.repeat([1.0, 2.0], [37, 3])})
     report = json.loads(calcheck("prune", path, "--up-to", 8, "--step", 4, "--no-bootstrap", "--format", "json").out)
-    assert [result["subset"]["rows"] for result in report["results"]][:3] == [40, 40, 37]
+    assert [result["subset"] for result in report["results"][:2]] == [
+        {"removed": "0 %", "rows": 40},
+        {"removed": "7.5 %", "rows": 37},
+    ]
+    assert any("rows that tie" in warning for warning in report["results"][0]["warnings"])
+    constant = write(tmp_path / "constant.parquet", columns(n=40) | {"std": np.ones(40)})
+    assert "rows that tie" in calcheck("prune", constant).refused()
+
+
+def test_prune_includes_its_last_step_and_bounds_their_number(calcheck, calibrated):
+    report = json.loads(
+        calcheck("prune", calibrated, "--up-to", 2, "--step", 1.5, "--no-bootstrap", "--format", "json").out
+    )
+    assert [result["subset"]["rows"] for result in report["results"][:3]] == [400, 394, 392]
+    assert "at most 1,000" in calcheck("prune", calibrated, "--step", 0.001).refused()
+
+
+def test_prune_ends_a_metric_where_it_does_not_apply(calcheck, calibrated):
+    """Ten bins need ten rows; other steps are not lost."""
+    found = calcheck("prune", calibrated, "--metrics", "ence,zms", "--up-to", 98, "--step", 49, *FEW)
+    assert found.code == 0
+    assert "ends when 98 % are removed: 10 bins need as many rows" in " ".join(found.out.split())
 
 
 @pytest.mark.parametrize("arguments", [("--up-to", 0), ("--up-to", 100), ("--step", 0), ("--step", 11)])
@@ -199,10 +251,20 @@ def test_csv_has_a_line_a_result_in_full_precision(calcheck, calibrated):
 def test_markdown_is_a_table_with_notes(calcheck, calibrated):
     lines = calcheck("evaluate", calibrated, *FEW, "--format", "markdown").out.splitlines()
     assert lines[2] == "| metric | value | interval | reference | ζ | verdict |"
-    table = [line for line in lines if line.startswith("| ")]
-    assert all(line.count(" | ") == 5 for line in table)
-    assert len(table) == 2 + len(METRICS) - 1
+    cells = [line for line in lines if line.startswith("| ")]
+    assert all(line.count(" | ") == 5 for line in cells)
+    assert len(cells) == 2 + len(METRICS) - 1
     assert any(line.startswith("- skipped cce: ") for line in lines)
+
+
+def test_rows_that_were_asked_for_are_shown_or_refused(calcheck, calibrated):
+    lines = calcheck("zms", calibrated, "--worst", 2, *FEW, "--format", "markdown").out.splitlines()
+    assert lines[lines.index("worst:") + 2].startswith("| row | id | z2 | y |")
+    assert len(lines[lines.index("worst:") + 4 :]) == 2
+    assert any(
+        line.startswith("bins:") for line in calcheck("lzms", calibrated, *FEW, "--format", "markdown").out.splitlines()
+    )
+    assert "--format csv has no place" in calcheck("zms", calibrated, "--best", 1, "--format", "csv").refused()
 
 
 def test_hostile_names_come_out_harmless(calcheck, tmp_path):
@@ -272,6 +334,7 @@ def test_several_targets_are_told_apart_from_one(calcheck, tmp_path):
     path = write(tmp_path / "two.parquet", two | {"s2": parts["std"], "embedding": parts["embedding"]})
     said = ("--target", "y1,y2", "--mean", "m1,m2", "--std", "s1,s2")
     assert "needs a single target column, and there are 2" in calcheck("zms", path, *said).refused()
+    assert calcheck("evaluate", path, *said, "--metrics", "zms,rce").refused().count("single target column") == 1
     report = json.loads(calcheck("evaluate", path, *said, "--format", "json").out)
     assert [result["metric"] for result in report["results"]] == ["cce"]
 
