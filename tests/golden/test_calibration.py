@@ -212,10 +212,16 @@ def test_intervals_by_hand():
     quartile = 0.6744897501960817
     y, predictive = [0.0, 3.0], normal([0.0, 0.0], [1.0, 2.0])
     assert value("coverage", y, predictive, level=0.5) == 0.5
+    others = result("coverage", y, predictive, level=0.5).details["at_other_levels"]
+    assert [line["level"] for line in others] == [0.8, 0.9, 0.95]
+    assert_allclose([line["expected"] for line in others], [0.8, 0.9, 0.95])
     assert_allclose(result("coverage", y, predictive, level=0.5).reference, 0.5, rtol=1e-14)
     assert_allclose(value("width", y, predictive, level=0.5), 3 * quartile, rtol=1e-14)
     expected = 3 * quartile + 4 * (3 - 2 * quartile) / 2
     assert_allclose(value("interval-score", y, predictive, level=0.5), expected, rtol=1e-14)
+    ninth = 1.6448536269514722
+    outside = 2 / 0.1 * (4 - 2 * ninth)
+    assert_allclose(value("interval-score", [4.0], normal([0.0], [2.0])), 4 * ninth + outside, rtol=1e-13)
 
 
 def test_the_reference_of_a_counts_coverage_is_what_its_interval_holds():
@@ -482,9 +488,10 @@ def test_the_bias_of_resampling_is_told():
     assert ence.low > ence.value
     assert any(warning.startswith("resampling adds noise") for warning in ence.warnings)
     assert ence.details["bootstrap"]["held_fixed"] == "edges of bins"
-    few = result("ence", y[:10], normal(np.zeros(10), np.arange(1.0, 11.0)), run=Run(resamples=500))
-    assert few.low is None
-    assert any("most resamples have no finite value" in warning for warning in few.warnings)
+    for bins in (7, 10):  # one resample in twenty has rows in all of 7 bins, none in all of 10
+        few = result("ence", y[:10], normal(np.zeros(10), np.arange(1.0, 11.0)), bins=bins, run=Run(resamples=500))
+        assert few.low is None
+        assert any("most resamples have no finite value" in warning for warning in few.warnings)
 
 
 def test_few_rows_and_few_resamples_are_cautioned():

@@ -16,7 +16,7 @@ from calcheck.predictive.poisson import Poisson
 from calcheck.statistics.bins import bins_of, equal_count_bins
 from calcheck.statistics.groups import Averages, Groups, Term, cumulated_at, ranks
 from calcheck.statistics.moments import errors, heavy_tails, skewness, uncertainties
-from calcheck.statistics.pit import levels_of, pit, share_below
+from calcheck.statistics.pit import distance_from_uniform, distribution, levels_of, pit, share_below
 from calcheck.statistics.shared import once
 
 
@@ -84,6 +84,22 @@ def test_shares_of_jumps_are_ramps():
     assert_allclose(share_below(left, right, 9).sums(None) / 200, expected, atol=1e-12)
 
 
+def test_a_row_without_a_jump_counts_at_its_level():
+    """PIT 1/2 exactly, beside a row that jumps from 0.1 to 0.3: both lie up to the level 1/2."""
+    assert share_below(np.array([0.5, 0.1]), np.array([0.5, 0.3]), 1).sums(None).tolist() == [2.0]
+
+
+def test_jumps_of_rounding_size_are_points():
+    """1,000 jumps of 1e-15 have the distance of 1,000 points."""
+    left = np.random.default_rng(0).random(1000) * 0.9
+    for right in (left, left + 1e-15):
+        terms, places = distribution(left, right)
+        found = distance_from_uniform(Averages(terms, 1000).means(), places)
+        ordered = np.sort(left)
+        expected = 1 / 12e6 + np.mean(((np.arange(1000) + 0.5) / 1000 - ordered) ** 2)
+        assert_allclose(found, expected, rtol=1e-9)
+
+
 @given(seed=st.integers(0, 1000), label=st.booleans(), shared=st.booleans())
 @settings(max_examples=40, deadline=None)
 def test_weighted_sums_of_groups_are_by_definition(seed, label, shared):
@@ -114,6 +130,7 @@ def test_ranks_follow_values_and_join_equal_ones():
 def test_skewness_by_hand():
     """0, 0, 3: mean 1, median 0, mean distance from the median 1; a symmetric set has none, and one value neither."""
     assert_allclose(skewness(np.array([0.0, 0.0, 3.0])), 1.0)
+    assert_allclose(skewness(np.array([0.0, 3.0, 3.0])), -1.0)
     assert skewness(np.array([1.0, 2.0, 3.0])) == 0
     assert skewness(np.array([2.0, 2.0])) == 0
 
