@@ -163,6 +163,16 @@ def test_the_units_of_the_inputs_change_nothing(metric):
                 assert_allclose(second, first, rtol=1e-8)
 
 
+@every_metric
+def test_leaving_one_row_out_is_evaluating_the_others(metric):
+    if metric.interval != "bca":
+        pytest.skip("its interval needs no acceleration")
+    rows = calibrated("gaussian", n=12)
+    others = [rows.take(np.delete(np.arange(12), row)) for row in range(12)]
+    expected = [statistic(metric(), other).estimate() for other in others]
+    assert_allclose(statistic(metric(), rows).leave_one_out(), expected, rtol=1e-9)
+
+
 def misfit(metric, rows):
     """Return how bad a model is: larger is worse."""
     found = result(metric, rows)

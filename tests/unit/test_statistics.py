@@ -14,7 +14,7 @@ from calcheck.predictions import Predictions
 from calcheck.predictive import Gaussian, Samples
 from calcheck.predictive.poisson import Poisson
 from calcheck.statistics.bins import bins_of, equal_count_bins
-from calcheck.statistics.groups import Averages, Groups, Term, cumulated_at, ranks
+from calcheck.statistics.groups import Averages, Groups, Term, cumulated_at, ranks, resampled_weights
 from calcheck.statistics.moments import errors, heavy_tails, skewness, uncertainties
 from calcheck.statistics.pit import distance_from_uniform, distribution, levels_of, pit, share_below
 from calcheck.statistics.shared import once
@@ -115,6 +115,14 @@ def test_weighted_sums_of_groups_are_by_definition(seed, label, shared):
     assert_allclose(found["x"], (weights * values) @ member / total, atol=1e-12)
     assert_allclose(found["one"], weights @ member / total, atol=1e-12)
     assert_allclose(Averages({"x": Term(values, groups)}, n).means()["x"], values @ member / n, atol=1e-12)
+
+
+def test_every_row_is_drawn_as_often_as_any_other():
+    """n draws a resample; over 4,000 resamples each row comes once on average, within five standard errors."""
+    weights = resampled_weights(7, 4000, np.random.default_rng(0))
+    assert (weights.sum(axis=1) == 7).all()
+    assert_allclose(weights.mean(axis=0), 1.0, atol=5 * np.sqrt(6 / 7 / 4000))
+    assert_allclose(weights.var(axis=0), 6 / 7, rtol=0.15)
 
 
 def test_sums_over_first_rows_cut_a_group_in_proportion():
