@@ -90,7 +90,7 @@ def test_a_row_without_a_jump_counts_at_its_level():
 
 
 def test_jumps_of_rounding_size_are_points():
-    """Beside wide jumps, 500 of 1e-15 have the distance of 500 points: their slopes do not swallow the others' digits."""
+    """Beside wide jumps, 500 of 1e-15 have the distance of 500 points: their slopes leave the others their digits."""
     rng = np.random.default_rng(0)
     left = rng.random(1000) * 0.9
     found = []
