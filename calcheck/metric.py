@@ -194,6 +194,15 @@ class BinnedMetric(Metric["Bins", None]):
     def fit(self, settings: Bins, source: Source, run: Run) -> None:
         """Fit nothing."""
 
+    def rows(self, settings: Bins, state: None, source: Source, at: Source | None, run: Run) -> Rows:  # noqa: ARG002
+        """Say of each row what compares predicted and observed spread, to be averaged bin by bin."""
+        from calcheck.statistics.bins import cautions, reliability, spread_by_bin
+
+        terms = spread_by_bin(source.predictions(), settings)
+        columns = {name: term.values for name, term in terms.items() if term.values is not None}
+        details = reliability(terms, settings)
+        return Rows({**columns, "bin": settings.number()}, terms, details=details, warnings=cautions(settings))
+
 
 def why_not(metric: type[Metric[Any, Any]], rows: Predictions) -> str:
     """Say why a metric does not apply to some rows; nothing if it does."""

@@ -7,16 +7,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from calcheck.metric import BinnedMetric, Interval, Need, Rows, Sided
+from calcheck.metric import BinnedMetric, Interval, Need, Sided
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from calcheck.execution.run import Run
     from calcheck.metric import Means
-    from calcheck.predictions import Source
-    from calcheck.statistics.bins import Bins
 
 
 @dataclass(frozen=True)
@@ -67,14 +64,6 @@ class Ence(BinnedMetric):
     source: ClassVar[str] = "Levi et al., Eq. 6-8 (doi:10.3390/s22155540)"
     reading: ClassVar[str] = "Smaller is better; the noise of each bin keeps a perfect model above 0."
     interval: ClassVar[Interval] = "percentile"
-
-    def rows(self, settings: Bins, state: None, source: Source, at: Source | None, run: Run) -> Rows:  # noqa: ARG002
-        from calcheck.statistics.bins import cautions, reliability, spread_by_bin
-
-        terms = spread_by_bin(source.predictions(), settings)
-        columns = {name: term.values for name, term in terms.items() if term.values is not None}
-        details = reliability(terms, settings)
-        return Rows({**columns, "bin": settings.number()}, terms, details=details, warnings=cautions(settings))
 
     def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - bins hold their own counts
         import numpy as np

@@ -7,17 +7,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from calcheck.metric import BinnedMetric, Interval, Need, Rows, Sided
+from calcheck.metric import BinnedMetric, Interval, Need, Sided
 from calcheck.options import option
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from calcheck.execution.run import Run
     from calcheck.metric import Means
-    from calcheck.predictions import Source
-    from calcheck.statistics.bins import Bins
 
 
 @dataclass(frozen=True)
@@ -70,14 +67,6 @@ class Uce(BinnedMetric):
     interval: ClassVar[Interval] = "percentile"
 
     weights: Literal["uniform", "count"] = option("uniform", "Bins count alike, or by their rows.")
-
-    def rows(self, settings: Bins, state: None, source: Source, at: Source | None, run: Run) -> Rows:  # noqa: ARG002
-        from calcheck.statistics.bins import cautions, reliability, spread_by_bin
-
-        terms = spread_by_bin(source.predictions(), settings)
-        columns = {name: term.values for name, term in terms.items() if term.values is not None}
-        details = reliability(terms, settings)
-        return Rows({**columns, "bin": settings.number()}, terms, details=details, warnings=cautions(settings))
 
     def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - bins hold their own counts
         import numpy as np
