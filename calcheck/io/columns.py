@@ -330,7 +330,7 @@ def missing_predictions(schema: pa.Schema, said: ColumnOptions) -> str:
     if {"loc", "scale"} <= set(names):
         return "columns 'loc' and 'scale' mean something else in every family. Pass --dist (--dist gaussian, …)"
     if finder.one_of("std", STDS):
-        return finder.missing("mean")
+        return f"{finder.missing('mean')}; errors y - mean will do: --error COLUMN"
     if possible := finder.possible_conventions():
         return f"the columns may be parameters of distributions. Pass --dist with one of {', '.join(possible)}"
     return (

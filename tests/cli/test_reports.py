@@ -324,6 +324,8 @@ def test_errors_stand_for_targets_and_means(calcheck, tmp_path):
     assert found[2]["input"]["predictive"] == "gaussian"
     for arguments in (("--target", "y"), ("--mean", "mean"), ("--dist", "gaussian"), ("--samples", "s*")):
         assert "--error" in calcheck("zms", both, "--error", "E", *arguments).refused()
+    lone = write(tmp_path / "lone.parquet", {"E": error, "std": parts["std"]})
+    assert "errors y - mean will do: --error COLUMN" in calcheck("evaluate", lone).refused()
     assert "there is no column 'e'" in calcheck("zms", both, "--error", "e").refused()
     assert "--std" in calcheck("zms", write(tmp_path / "alone.parquet", {"e": error}), "--error", "e").refused()
 

@@ -35,3 +35,12 @@ def test_the_sine_example_separates_families_that_can_have_the_variance_from_tho
     assert table.num_rows == 2000
     y, x = table["y"].to_numpy(), table["x"].to_numpy()
     assert_allclose(np.mean(y - (20 - 10 * np.sin(x))), 0.4, atol=0.1)  # the conflation's mean is rate - 0.4
+
+
+def test_the_table_of_the_zms_paper_is_printed_from_files_of_its_shape():
+    """Of the sets that it makes itself, the calibrated ones pass and the others fail, by ZMS and by RCE."""
+    command = [sys.executable, EXAMPLES / "zms_table2.py"]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[1:]
+    verdicts = [(line[:24].strip(), line.split()[-1]) for line in lines]
+    assert len(verdicts) == 8
+    assert all(verdict == ("pass" if name.endswith("right") else "fail") for name, verdict in verdicts)
