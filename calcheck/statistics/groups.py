@@ -135,20 +135,22 @@ class Averages:
             for name, term in self.terms.items()
         }
 
-    def under(self, weights: NDArray[np.float64]) -> Means:
+    def under(self, weights: NDArray[np.float64], *, sums: NDArray[np.float64] | None = None) -> Means:
         """Average with weights, which are relative.
 
         Parameters
         ----------
         weights : (b, n)
             One set of weights a line, >= 0.
+        sums : (b,), optional
+            Their sums, if they are known.
 
         Returns
         -------
         dict
             (b,) for each term, or (b, k).
         """
-        total = weights.sum(axis=1)
+        total = weights.sum(axis=1) if sums is None else sums
         grouped = {name: (term, term.groups) for name, term in self.terms.items() if term.groups is not None}
         plain = [name for name in self.terms if name not in grouped]
         found: Means = dict(zip(plain, (weights @ self.columns).T / total, strict=True)) if plain else {}
@@ -174,7 +176,8 @@ class Averages:
             counts = np.bincount(label if label is not None else [], minlength=groups.classes)
             drawn = rng.multinomial(self.n, counts / self.n, resamples) / self.n
             return dict.fromkeys(self.terms, groups.of_classes(drawn))
-        return self.under(resampled_weights(self.n, resamples, rng))
+        sums = np.full(resamples, float(self.n))
+        return self.under(resampled_weights(self.n, resamples, rng), sums=sums)
 
     def _classes_only(self) -> Groups | None:
         """Return the groups of all terms if they are the same and each row counts 1."""
