@@ -124,7 +124,7 @@ def _versions(run: Run) -> dict[str, str]:
     """Name the versions of what computes."""
     from importlib.metadata import version
 
-    libraries = ["numpy", "scipy", "pyarrow", *([] if run.device is None else ["torch"])]
+    libraries = ["numpy", "scipy", "pyarrow", "scoringrules", *([] if run.device is None else ["torch"])]
     return {library: version(library) for library in libraries}
 
 

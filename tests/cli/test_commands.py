@@ -206,7 +206,17 @@ def test_the_version_is_printed(process):
 
 
 def test_help_loads_no_heavy_module():
-    heavy = ("numpy", "scipy", "array_api_compat", "pandas", "pyarrow", "torch", "dask")
+    heavy = (
+        "numpy",
+        "scipy",
+        "scoringrules",
+        "threadpoolctl",
+        "array_api_compat",
+        "pandas",
+        "pyarrow",
+        "torch",
+        "dask",
+    )
     for command in (["--help"], ["--version"], ["cce", "--help"]):
         code = (
             f"import sys; sys.argv = ['calcheck', *{command}]; from calcheck.cli.app import run; run();"
@@ -452,7 +462,7 @@ def test_options_reach_the_computation(calcheck, preds):
     assert (settings["precision"], settings["memory"], settings["device"]) == ("float32", 1_000_000, "cpu")
     assert (settings["subsample"], report["input"]["n"]) == (30, 30)
     assert (solver["name"], solver["precision"], solver["device"]) == ("cg", "float32", "cpu")
-    assert {"numpy", "scipy", "pyarrow", "torch"} == set(settings["versions"])
+    assert {"numpy", "scipy", "pyarrow", "scoringrules", "torch"} == set(settings["versions"])
     details = said("--kernel-x", "laplace", "--normalize", "standardize", "--gamma-y", 0.5, "--best", 2)["results"][0][
         "details"
     ]
