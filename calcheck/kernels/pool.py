@@ -80,7 +80,7 @@ def grid_over_all(y: NDArray[np.float64], predictive: Predictive, gamma: NDArray
     if isinstance(predictive, Samples):
         others = _spans(predictive.draws.ravel(), gamma)
     else:
-        others = np.stack([predictive.quantile(TAILS[0]), predictive.quantile(1 - TAILS[0])], axis=1)
+        others = np.stack(predictive.support_interval(TAILS[0]), axis=1)
     return _grid(np.concatenate([_spans(y.ravel(), gamma), others]), gamma, lattice=predictive.lattice)
 
 
@@ -101,7 +101,7 @@ def near_distributions(predictive: Predictive, gamma: NDArray[np.float64], rng: 
         rows = rng.permutation(len(predictive))[:POOL_POINTS]
         return Blobs(normal[0][rows], normal[1][rows], gamma)
     for tail in TAILS if len(gamma) == 1 else ():
-        spans = np.stack([predictive.quantile(tail), predictive.quantile(1 - tail)], axis=1)
+        spans = np.stack(predictive.support_interval(tail), axis=1)
         grid = _grid(spans, gamma, lattice=predictive.lattice)
         if grid is not None:
             return grid

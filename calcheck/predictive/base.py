@@ -68,9 +68,18 @@ class Predictive(ABC):
         return None
 
     @property
+    def kernel_error(self) -> float:
+        """How far :meth:`kernel_mean` and :meth:`kernel_norm` may be off; 0 where they are exact to rounding."""
+        return 0.0
+
+    @property
     def called(self) -> str:
         """What reports call the family."""
         return self.family
+
+    @abstractmethod
+    def in_words(self) -> list[str]:
+        """Describe each distribution by its parameters, to three digits, n texts."""
 
     def take(self, rows: NDArray[np.intp] | slice) -> Self:
         """Select rows, in the order given."""
@@ -126,6 +135,10 @@ class Predictive(ABC):
     def central_interval(self, level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the quantiles between which the middle ``level`` of each distribution lies, (n,) each."""
         return self.quantile((1 - level) / 2), self.quantile((1 + level) / 2)
+
+    def support_interval(self, tail: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return between what values, (n,) each, all but a ``tail`` on either side lies."""
+        return self.quantile(tail), self.quantile(1 - tail)
 
     def log_prob(self, y: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: ARG002 - those who have one look at y
         """Return log densities, or log masses for counts, (n,); -inf where y_i is impossible.
@@ -193,6 +206,10 @@ class Convention:
         Makes the distributions from arrays, one keyword per parameter.
     meaning : str
         The convention in words, for help and messages.
+    location : str, optional
+        The parameter that shifts the distributions along, in files that hold errors y - location.
+    grouped : bool
+        Whether every parameter is a group of columns: arrays (n, k).
     """
 
     family: str
@@ -200,6 +217,8 @@ class Convention:
     parameters: dict[str, tuple[str, ...]]
     build: Callable[..., Predictive]
     meaning: str
+    location: str | None = None
+    grouped: bool = False
 
     @property
     def spelling(self) -> str:

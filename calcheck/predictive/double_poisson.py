@@ -10,6 +10,7 @@ import numpy as np
 from calcheck.checks import require_positive
 from calcheck.predictive.base import Convention
 from calcheck.predictive.counts import Counts, divergence, stirling_error
+from calcheck.predictive.words import each
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -54,6 +55,9 @@ class DoublePoisson(Counts):
         positive = np.maximum(k, 1)
         stirling = stirling_error(positive) + 0.5 * np.log(2 * np.pi * positive)  # e^-k k^k / k! is e^-stirling
         return -self.phi[rows, None] * divergence(k, self.mu[rows, None]) - np.where(k > 0, stirling, 0.0)
+
+    def in_words(self) -> list[str]:
+        return each("DoublePoisson(mu {}, phi {})", self.mu, self.phi)
 
 
 CONVENTIONS = (

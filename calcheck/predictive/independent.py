@@ -45,6 +45,13 @@ class Independent(Predictive):
     def called(self) -> str:
         return ", ".join(dict.fromkeys(marginal.called for marginal in self.marginals))
 
+    @property
+    def kernel_error(self) -> float:
+        return sum(marginal.kernel_error for marginal in self.marginals)
+
+    def in_words(self) -> list[str]:
+        return ["; ".join(row) for row in zip(*(marginal.in_words() for marginal in self.marginals), strict=True)]
+
     def take(self, rows: NDArray[np.intp] | slice) -> Self:
         return replace(self, marginals=tuple(marginal.take(rows) for marginal in self.marginals))
 
@@ -76,6 +83,10 @@ class Independent(Predictive):
 
     def quantile(self, p: float) -> NDArray[np.float64]:
         return np.stack([marginal.quantile(p) for marginal in self.marginals], axis=1)
+
+    def support_interval(self, tail: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        low, high = zip(*(marginal.support_interval(tail) for marginal in self.marginals), strict=True)
+        return np.stack(low, axis=1), np.stack(high, axis=1)
 
     def sample(self, rng: Generator, size: int) -> NDArray[np.float64]:
         """Draw vectors, (n, size, t)."""

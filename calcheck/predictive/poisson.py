@@ -10,6 +10,7 @@ import numpy as np
 from calcheck.checks import require_positive
 from calcheck.predictive.base import Convention
 from calcheck.predictive.counts import Counts, divergence, stirling_error
+from calcheck.predictive.words import each
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -59,6 +60,9 @@ class Poisson(Counts):
     def sample(self, rng: Generator, size: int) -> NDArray[np.float64]:
         return rng.poisson(self.rate_[:, None], (len(self), size)).astype(np.float64)
 
+    def in_words(self) -> list[str]:
+        return each("Poisson({})", self.rate_)
+
 
 def _poisson(rate: NDArray[np.float64]) -> Poisson:
     return Poisson(rate)
@@ -68,7 +72,7 @@ CONVENTIONS = (
     Convention(
         family="poisson",
         name="",
-        parameters={"rate": ("rate", "mu", "lambda")},
+        parameters={"rate": ("rate", "mu", "lambda", "lamb", "loc")},
         build=_poisson,
         meaning="mean rate",
     ),

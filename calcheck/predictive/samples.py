@@ -11,6 +11,7 @@ from calcheck.checks import require_finite
 from calcheck.errors import DataError, OptionError
 from calcheck.predictive.base import Predictive
 from calcheck.predictive.kernel import rbf
+from calcheck.predictive.words import each
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -166,6 +167,12 @@ class Samples(Predictive):
             for second in draws:
                 total += np.exp(-np.sum((first - second) ** 2, axis=1))
         return total / len(draws) ** 2
+
+    def in_words(self) -> list[str]:
+        columns = self.draws.reshape(*self.draws.shape[:2], -1)
+        low, high = columns.min(axis=1), columns.max(axis=1)  # (n, t)
+        ranges = ["; ".join(each("from {} to {}", *ends)) for ends in zip(low, high, strict=True)]
+        return [f"{columns.shape[1]} draws {told}" for told in ranges]
 
     def _vectors(self) -> Iterator[NDArray[np.float64]]:
         """Yield the m draws as vectors, (n, t) each."""
