@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from calcheck.checks import require_finite, require_positive
-from calcheck.predictive.base import Convention, Predictive
+from calcheck.predictive.base import Convention
+from calcheck.predictive.continuous import LocationScale
+from calcheck.predictive.kernel import normal_kernel_mean
+from calcheck.predictive.words import each
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Gaussian(Predictive):
+class Gaussian(LocationScale):
     """Normal distributions.
 
     Parameters
@@ -33,66 +35,52 @@ class Gaussian(Predictive):
     """
 
     family: ClassVar[str] = "gaussian"
-    loc: NDArray[np.float64]
-    scale: NDArray[np.float64]
-
-    def __post_init__(self) -> None:
-        self.require_equal_lengths()
-        require_finite("mean", self.loc)
-        require_positive("std", self.scale)
-
-    def mean(self) -> NDArray[np.float64]:
-        return self.loc
+    names: ClassVar[tuple[str, str]] = ("mean", "std")
 
     def std(self) -> NDArray[np.float64]:
         return self.scale
 
-    def cdf(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+    def standard_cdf(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         from scipy.special import ndtr
 
-        return np.asarray(ndtr((y - self.loc) / self.scale))
+        return np.asarray(ndtr(z))
 
-    cdf_left = cdf
+    def standard_log_density(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(-0.5 * z**2 - 0.5 * np.log(2 * np.pi))
 
-    def jump(self, y: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        below = self.cdf(y)
-        return below, below
+    def standard_quantile(self, p: float) -> float:
+        from scipy.special import ndtri
 
-    def log_prob(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.asarray(-0.5 * ((y - self.loc) / self.scale) ** 2 - np.log(self.scale) - 0.5 * np.log(2 * np.pi))
+        return float(ndtri(p))
+
+    def standard_draws(self, rng: Generator, size: int) -> NDArray[np.float64]:
+        return rng.standard_normal((len(self), size))
 
     def crps(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         from scoringrules import crps_normal
 
         return np.asarray(crps_normal(y, self.loc, self.scale, backend="numpy"))
 
-    def quantile(self, p: float) -> NDArray[np.float64]:
-        from scipy.special import ndtri
-
-        return np.asarray(self.loc + self.scale * float(ndtri(p)))
-
-    def sample(self, rng: Generator, size: int) -> NDArray[np.float64]:
-        return rng.normal(self.loc[:, None], self.scale[:, None], (len(self), size))
-
     def normal(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         return self.loc[:, None], self.scale[:, None]
 
     def kernel_mean(self, points: NDArray[np.float64], gamma: NDArray[np.float64]) -> NDArray[np.float64]:
-        gamma = gamma[..., 0]  # () or (r,)
-        spread = 1 + 2 * gamma * self.scale[:, None] ** 2  # (n, 1) or (n, r)
-        away = points[:, 0] - self.loc[:, None]  # (n, r)
-        return np.asarray(np.exp(-gamma * away**2 / spread) / np.sqrt(spread))
+        return normal_kernel_mean(points[:, 0] - self.loc[:, None], self.scale[:, None], gamma[..., 0])
 
     def kernel_norm(self, gamma: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray((1 + 4 * gamma[0] * self.scale**2) ** -0.5)
+
+    def in_words(self) -> list[str]:
+        return each("N({}, {}²)", self.loc, self.scale)
 
 
 CONVENTIONS = (
     Convention(
         family="gaussian",
         name="",
-        parameters={"loc": ("loc", "mean"), "scale": ("scale", "std")},
+        parameters={"loc": ("loc", "mean", "mu"), "scale": ("scale", "std", "sigma")},
         build=Gaussian,
         meaning="mean loc, standard deviation scale",
+        location="loc",
     ),
 )

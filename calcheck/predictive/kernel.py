@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+STEEPEST = 1e100  # of exponential distributions: as good as a point
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -20,3 +22,31 @@ def rbf(values: NDArray[np.float64], points: NDArray[np.float64], gamma: NDArray
         exponent -= gamma[..., column] * (values[:, column, None] - points[:, column]) ** 2
     kernel: NDArray[np.float64] = np.exp(exponent, out=exponent)
     return kernel
+
+
+def normal_kernel_mean(
+    distance: NDArray[np.float64], scale: NDArray[np.float64], gamma: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return E exp(-gamma (d - E)^2) for E ~ N(0, scale^2); all are broadcast."""
+    spread = 1 + 2 * gamma * scale**2
+    return np.asarray(np.exp(-gamma * distance**2 / spread) / np.sqrt(spread))
+
+
+def exponential_kernel_mean(
+    distance: NDArray[np.float64], scale: NDArray[np.float64], gamma: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return E exp(-gamma (d - E)^2) for E exponential with a mean of ``scale`` >= 0; any d, broadcast against it.
+
+    With A = 1 / (2 scale sqrt(gamma)) and D = d sqrt(gamma) it is sqrt(pi) A exp(A^2 - 2 A D) erfc(A - D), in one of
+    two forms, of which one never overflows.
+    """
+    from scipy.special import erfc, erfcx
+
+    root = np.sqrt(gamma)
+    with np.errstate(divide="ignore"):
+        steep = np.minimum(1 / (2 * scale * root), STEEPEST)  # A
+    near = np.broadcast_to(distance * root, np.broadcast_shapes(distance.shape, steep.shape, root.shape))  # D
+    ahead = steep - near  # A - D
+    before = np.exp(-(near**2)) * erfcx(np.maximum(ahead, 0))
+    beyond = np.exp(np.minimum(steep * (ahead - near), 0)) * erfc(np.minimum(ahead, 0))
+    return np.asarray(np.sqrt(np.pi) * steep * np.where(ahead >= 0, before, beyond))

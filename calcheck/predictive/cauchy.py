@@ -1,0 +1,84 @@
+"""Cauchy predictive distributions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, NoReturn
+
+import numpy as np
+
+from calcheck.errors import DataError
+from calcheck.predictive.base import Convention
+from calcheck.predictive.continuous import LocationScale
+from calcheck.predictive.words import each
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Cauchy(LocationScale):
+    """Cauchy distributions, which have neither means nor standard deviations.
+
+    Parameters
+    ----------
+    loc : (n,)
+        Medians, in the unit of the targets.
+    scale : (n,)
+        Half widths at half maximum, > 0.
+    """
+
+    family: ClassVar[str] = "cauchy"
+
+    def mean(self) -> NDArray[np.float64]:
+        self._refuse("mean")
+
+    def std(self) -> NDArray[np.float64]:
+        self._refuse("standard deviation")
+
+    def crps(self, y: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: ARG002 - whatever the target
+        self._refuse("mean, and so no CRPS of its mean distances")
+
+    def _refuse(self, what: str) -> NoReturn:
+        msg = f"a cauchy distribution has no {what}"
+        raise DataError(msg)
+
+    def standard_cdf(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(np.arctan2(1, -z) / np.pi)  # keeps the digits of a small one
+
+    def standard_log_density(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(-2 * np.log(np.hypot(1, z)) - np.log(np.pi))
+
+    def standard_quantile(self, p: float) -> float:
+        return float(-1 / np.tan(np.pi * p) if p < 1 / 2 else 1 / np.tan(np.pi * (1 - p)))
+
+    def standard_draws(self, rng: Generator, size: int) -> NDArray[np.float64]:
+        return rng.standard_cauchy((len(self), size))
+
+    def kernel_mean(self, points: NDArray[np.float64], gamma: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return Re w((d + i scale) sqrt(gamma)), w Faddeeva's function: a Voigt profile."""
+        from scipy.special import wofz
+
+        away = points[:, 0] - self.loc[:, None]
+        return np.asarray(wofz((away + 1j * self.scale[:, None]) * np.sqrt(gamma[..., 0])).real)
+
+    def kernel_norm(self, gamma: NDArray[np.float64]) -> NDArray[np.float64]:
+        from scipy.special import erfcx
+
+        return np.asarray(erfcx(2 * self.scale * np.sqrt(gamma[0])))  # a difference has twice the scale
+
+    def in_words(self) -> list[str]:
+        return each("Cauchy({}, {})", self.loc, self.scale)
+
+
+CONVENTIONS = (
+    Convention(
+        family="cauchy",
+        name="",
+        parameters={"loc": ("loc", "xzero"), "scale": ("scale", "gamma")},
+        build=Cauchy,
+        meaning="median loc, half width at half maximum scale",
+        location="loc",
+    ),
+)

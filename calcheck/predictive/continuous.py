@@ -1,0 +1,93 @@
+"""What continuous families share: no jumps; and the location-scale families among them."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from calcheck.checks import require_finite, require_positive
+from calcheck.predictive.base import Predictive
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Continuous(Predictive):
+    """Distributions without atoms."""
+
+    def cdf_left(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self.cdf(y)
+
+    def jump(self, y: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        below = self.cdf(y)
+        return below, below
+
+
+@dataclass(frozen=True, eq=False)
+class LocationScale(Continuous):
+    """Distributions of loc + scale Z, with Z of a standard form that the family states.
+
+    Parameters
+    ----------
+    loc : (n,)
+        Locations, in the unit of the targets.
+    scale : (n,)
+        Scales, > 0, in the unit of the targets.
+
+    Raises
+    ------
+    ValuesError
+        A value is not finite, or a scale is not positive.
+    """
+
+    names: ClassVar[tuple[str, str]] = ("loc", "scale")
+    """What messages call the location and the scale."""
+    loc: NDArray[np.float64]
+    scale: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        self.require_equal_lengths()
+        require_finite(self.names[0], self.loc)
+        require_positive(self.names[1], self.scale)
+
+    @abstractmethod
+    def standard_cdf(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return P(Z_i <= z_i), (n,)."""
+
+    @abstractmethod
+    def standard_log_density(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the log density of Z_i at z_i, (n,)."""
+
+    @abstractmethod
+    def standard_quantile(self, p: float) -> NDArray[np.float64] | float:
+        """Return the quantile of Z_i, (n,), or one for all."""
+
+    @abstractmethod
+    def standard_draws(self, rng: Generator, size: int) -> NDArray[np.float64]:
+        """Draw ``size`` values of each Z_i, (n, size)."""
+
+    def _standard(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        return (y - self.loc) / self.scale
+
+    def mean(self) -> NDArray[np.float64]:
+        return self.loc
+
+    def median(self) -> NDArray[np.float64]:
+        return self.loc
+
+    def cdf(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self.standard_cdf(self._standard(y))
+
+    def log_prob(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self.standard_log_density(self._standard(y)) - np.log(self.scale)
+
+    def quantile(self, p: float) -> NDArray[np.float64]:
+        return np.asarray(self.loc + self.scale * self.standard_quantile(p))
+
+    def sample(self, rng: Generator, size: int) -> NDArray[np.float64]:
+        return self.loc[:, None] + self.scale[:, None] * self.standard_draws(rng, size)

@@ -1,0 +1,83 @@
+"""Laplace predictive distributions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from calcheck.predictive.base import Convention
+from calcheck.predictive.continuous import LocationScale
+from calcheck.predictive.kernel import exponential_kernel_mean
+from calcheck.predictive.words import each
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+    from numpy.typing import NDArray
+
+SERIES_FROM = 50.0  # where five terms of the series are exact to 1e-15, and the closed form still to 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Laplace(LocationScale):
+    """Laplace distributions, of density exp(-|y - loc| / scale) / (2 scale).
+
+    Parameters
+    ----------
+    loc : (n,)
+        Means and medians, in the unit of the targets.
+    scale : (n,)
+        Mean absolute deviations b, > 0; the standard deviations are sqrt(2) b.
+    """
+
+    family: ClassVar[str] = "laplace"
+
+    def std(self) -> NDArray[np.float64]:
+        return np.asarray(np.sqrt(2) * self.scale)
+
+    def standard_cdf(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        tail = np.exp(-np.abs(z)) / 2
+        return np.asarray(np.where(z < 0, tail, 1 - tail))
+
+    def standard_log_density(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(-np.abs(z) - np.log(2))
+
+    def standard_quantile(self, p: float) -> float:
+        return float(np.log(2 * p) if p < 1 / 2 else -np.log(2 * (1 - p)))
+
+    def standard_draws(self, rng: Generator, size: int) -> NDArray[np.float64]:
+        return rng.laplace(size=(len(self), size))
+
+    def in_words(self) -> list[str]:
+        return each("Laplace({}, {})", self.loc, self.scale)
+
+    def crps(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        z = np.abs(self._standard(y))
+        return np.asarray(self.scale * (z + np.exp(-z) - 3 / 4))
+
+    def kernel_mean(self, points: NDArray[np.float64], gamma: NDArray[np.float64]) -> NDArray[np.float64]:
+        away, scale, gamma = points[:, 0] - self.loc[:, None], self.scale[:, None], gamma[..., 0]
+        sides = [exponential_kernel_mean(sign * away, scale, gamma) for sign in (1, -1)]
+        return (sides[0] + sides[1]) / 2
+
+    def kernel_norm(self, gamma: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return E exp(-gamma u^2) under the density (1 + |u| / b) exp(-|u| / b) / (4 b) of a difference u."""
+        one_sided = exponential_kernel_mean(np.zeros(1), self.scale, gamma[0])  # E
+        steep = 1 / (2 * self.scale * np.sqrt(gamma[0]))  # A
+        x = 1 / (2 * np.maximum(steep, SERIES_FROM) ** 2)
+        series = 1 - x * (3 - x * (15 - x * (105 - x * 945)))
+        closed = 2 * np.minimum(steep, SERIES_FROM) ** 2 * (1 - one_sided)
+        return np.asarray(one_sided + np.where(steep >= SERIES_FROM, series, closed)) / 2
+
+
+CONVENTIONS = (
+    Convention(
+        family="laplace",
+        name="",
+        parameters={"loc": ("loc", "mu"), "scale": ("scale", "b")},
+        build=Laplace,
+        meaning="mean loc, standard deviation scale sqrt(2)",
+        location="loc",
+    ),
+)

@@ -1,0 +1,235 @@
+"""Student-t predictive distributions, and those of evidential regression."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from calcheck.checks import require_finite, require_positive
+from calcheck.errors import DataError
+from calcheck.predictive.base import Convention
+from calcheck.predictive.continuous import LocationScale
+from calcheck.predictive.counts import stirling_error
+from calcheck.predictive.words import filled
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.random import Generator
+    from numpy.typing import NDArray
+
+NEGLIGIBLE = 1e-11  # mass of the mixing distribution that is left out on either side
+STRIP = 1.4  # half width, in log s, of the strip on which the trapezoidal rule's error is bounded; below pi / 2
+DIGITS = 25.0  # nats: the rule's own error is below 2 e^-25 = 3e-11
+BLOCK_VALUES = 1 << 16  # numbers of one block of kernel values: it stays in the cache
+MOST_WORDED = 1000  # whole degrees of freedom that are written as an index
+INDICES = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+
+
+@dataclass(frozen=True, eq=False)
+class StudentT(LocationScale):
+    """Student-t distributions.
+
+    Parameters
+    ----------
+    loc : (n,)
+        Medians, in the unit of the targets.
+    scale : (n,)
+        Scales, > 0; not the standard deviations, which are scale sqrt(df / (df - 2)).
+    df : (n,)
+        Degrees of freedom, > 0.
+
+    Raises
+    ------
+    ValuesError
+        A value is not finite, or a scale or a df is not positive.
+
+    Notes
+    -----
+    Y = loc + scale Z / sqrt(s) with s ~ Gamma(df / 2, df / 2): kernel means and norms are those of normal
+    distributions, averaged over s by the trapezoidal rule in log s. In the strip |Im log s| <= 1.4 the integrand is at
+    most cos(Im)^(-df / 2) times the density, which bounds the error of any step; the step is chosen by it.
+    """
+
+    family: ClassVar[str] = "student-t"
+    df_words: ClassVar[str] = "df"
+    """What messages call the degrees of freedom."""
+    df: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_positive("df", self.df)
+
+    @property
+    def kernel_error(self) -> float:
+        return 1e-9
+
+    def _require_df_above(self, least: int, without: str) -> None:
+        """Raise unless df > least everywhere."""
+        if lacking := int(np.sum(self.df <= least)):
+            msg = (
+                f"{lacking:,} of {len(self):,} {self.family} distributions have no {without}"
+                f" ({self.df_words} <= {least})"
+            )
+            raise DataError(msg)
+
+    def mean(self) -> NDArray[np.float64]:
+        self._require_df_above(1, "mean")
+        return self.loc
+
+    def std(self) -> NDArray[np.float64]:
+        self._require_df_above(2, "finite standard deviation")
+        return np.asarray(self.scale * np.sqrt(self.df / (self.df - 2)))
+
+    def standard_cdf(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        from scipy.special import stdtr
+
+        return np.asarray(stdtr(self.df, z))
+
+    def standard_log_density(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        from scipy.special import betaln
+
+        log_power = np.log1p(z**2 / self.df)
+        return np.asarray(-(self.df + 1) / 2 * log_power - np.log(self.df) / 2 - betaln(0.5, self.df / 2))
+
+    def standard_quantile(self, p: float) -> NDArray[np.float64]:
+        from scipy.special import stdtrit
+
+        return np.asarray(stdtrit(self.df, p))
+
+    def standard_draws(self, rng: Generator, size: int) -> NDArray[np.float64]:
+        return rng.standard_t(self.df[:, None], (len(self), size))
+
+    def crps(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the closed form of Jordan, Krueger and Lerch (2019).
+
+        Raises
+        ------
+        DataError
+            Some distributions have no mean.
+        """
+        from scipy.special import betaln
+
+        self._require_df_above(1, "mean, and so no CRPS")
+        z, df = self._standard(y), self.df
+        density = np.exp(self.standard_log_density(z))
+        pairs = 2 * np.sqrt(df) / (df - 1) * np.exp(betaln(0.5, df - 0.5) - 2 * betaln(0.5, df / 2))
+        return np.asarray(
+            self.scale * (z * (2 * self.standard_cdf(z) - 1) + 2 * density * (df + z**2) / (df - 1) - pairs)
+        )
+
+    def kernel_mean(self, points: NDArray[np.float64], gamma: NDArray[np.float64]) -> NDArray[np.float64]:
+        gamma = np.broadcast_to(gamma[..., 0], len(points))  # (r,)
+        mean = np.empty((len(self), len(points)))
+        for rows, mixing, weight in self._mixtures(float(gamma.min()), max(1, BLOCK_VALUES // len(points))):
+            away = gamma * (points[:, 0] - self.loc[rows, None]) ** 2  # (b, r)
+            width = 2 * gamma * self.scale[rows, None] ** 2
+            total = np.zeros_like(away)
+            for node in range(mixing.shape[1]):
+                flattened = 1 / (1 + width / mixing[:, node, None])
+                total += weight[:, node, None] * np.sqrt(flattened) * np.exp(-away * flattened)
+            mean[rows] = total
+        return mean
+
+    def kernel_norm(self, gamma: NDArray[np.float64]) -> NDArray[np.float64]:
+        norm = np.empty(len(self))
+        for rows, mixing, weight in self._mixtures(float(gamma[0]), BLOCK_VALUES // 64):
+            width = 2 * gamma[0] * self.scale[rows, None] ** 2 / mixing
+            total = np.zeros(len(rows))
+            for node in range(mixing.shape[1]):
+                pairs = 1 / np.sqrt(1 + width + width[:, node, None])
+                total += weight[:, node] * np.sum(weight * pairs, axis=1)
+            norm[rows] = total
+        return norm
+
+    def _mixtures(
+        self, gamma: float, size: int
+    ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]]:
+        """Yield blocks of up to ``size`` rows with nodes and weights of E over s of a kernel with at least this gamma.
+
+        Yields
+        ------
+        rows : (b,)
+            Over all blocks every row comes once.
+        mixing, weight : (b, w)
+            Values of s, and the weights that they have.
+        """
+        low, high, step = self._mixing_range(gamma)
+        order = np.argsort((high - low) / step)
+        for start in range(0, len(order), size):
+            rows = order[start : start + size]
+            nodes = int(np.ceil(np.max((high[rows] - low[rows]) / step[rows]))) + 1
+            spacing = (high[rows] - low[rows]) / (nodes - 1)
+            t = low[rows, None] + spacing[:, None] * np.arange(nodes)
+            shape = self.df[rows, None] / 2
+            log_density = shape * (t - np.expm1(t)) + np.log(shape / (2 * np.pi)) / 2 - stirling_error(shape)
+            yield rows, np.exp(t), spacing[:, None] * np.exp(log_density)
+
+    def _mixing_range(self, gamma: float) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Return from where to where in log s, and by what step, the trapezoidal rule runs, (n,) each.
+
+        Below, it may leave out where there is little mass, or where the normal distributions are so wide that the
+        kernel, at most sqrt(s / (2 gamma scale^2)), sees little of it.
+        """
+        from scipy.special import gammainccinv, gammaincinv, gammaln
+
+        shape = self.df / 2
+        power = gammaln(shape + 1) - shape * np.log(shape)  # P(s < x) <= x^shape e^-power
+        with np.errstate(divide="ignore"):  # the quantile underflows where the bound is good
+            lows = (
+                np.log(gammaincinv(shape, NEGLIGIBLE) / shape),
+                (np.log(NEGLIGIBLE) + power) / shape,
+                (np.log(NEGLIGIBLE) + power + np.log(2 * gamma * self.scale**2) / 2) / (shape + 0.5),
+            )
+        low = np.max(lows, axis=0)
+        high = np.maximum(np.log(gammainccinv(shape, NEGLIGIBLE) / shape), low + 1e-3)
+        strip = np.minimum(STRIP, 2 * np.sqrt(DIGITS / self.df))
+        return low, high, 2 * np.pi * strip / (DIGITS - shape * np.log(np.cos(strip)))
+
+    def in_words(self) -> list[str]:
+        described = []
+        for df, *others in zip(self.df, self.loc, self.scale, strict=True):
+            if df == int(df) and df < MOST_WORDED:
+                described.append(filled(f"t{int(df)}".translate(INDICES) + "({}, {})", others))
+            else:
+                described.append(filled("t(df {}, {}, {})", (df, *others)))
+        return described
+
+
+@dataclass(frozen=True, eq=False)
+class NormalInverseGamma(StudentT):
+    """What deep evidential regression predicts: a Student-t distribution (A. Amini et al., NeurIPS 2020)."""
+
+    family: ClassVar[str] = "nig"
+    df_words: ClassVar[str] = "2 alpha"
+
+
+def _evidential(
+    gamma: NDArray[np.float64], v: NDArray[np.float64], alpha: NDArray[np.float64], beta: NDArray[np.float64]
+) -> NormalInverseGamma:
+    require_finite("gamma", gamma)
+    for name, values in (("v", v), ("alpha", alpha), ("beta", beta)):
+        require_positive(name, values)
+    return NormalInverseGamma(loc=gamma, scale=np.sqrt(beta * (1 + v) / (v * alpha)), df=2 * alpha)
+
+
+CONVENTIONS = (
+    Convention(
+        family="student-t",
+        name="",
+        parameters={"df": ("df", "nu"), "loc": ("loc", "mu"), "scale": ("scale", "sigma")},
+        build=StudentT,
+        meaning="median loc, standard deviation scale sqrt(df / (df - 2))",
+        location="loc",
+    ),
+    Convention(
+        family="nig",
+        name="",
+        parameters={"gamma": ("gamma",), "v": ("v", "nu", "lambda"), "alpha": ("alpha",), "beta": ("beta",)},
+        build=_evidential,
+        meaning="evidential regression: mean gamma, variance beta (1 + v) / (v (alpha - 1))",
+        location="gamma",
+    ),
+)
