@@ -1,0 +1,182 @@
+"""Mixtures of Gaussian predictive distributions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from calcheck.checks import require, require_finite, require_positive
+from calcheck.errors import DataError
+from calcheck.predictive.base import Convention
+from calcheck.predictive.continuous import Continuous
+from calcheck.predictive.kernel import normal_kernel_mean
+from calcheck.predictive.words import filled
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+    from numpy.typing import NDArray
+
+WEIGHT_ERROR = 1e-6  # how far a row's weights may sum from 1: they are often written in single precision
+SHOWN = 3  # components that words tell
+GROUP_AXES = 2  # rows and components
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture(Continuous):
+    """Mixtures of k normal distributions a row.
+
+    Parameters
+    ----------
+    loc : (n, k)
+        Means of the components, in the unit of the targets.
+    scale : (n, k)
+        Their standard deviations, > 0.
+    weight : (n, k)
+        Their weights, >= 0; they sum to 1 within 1e-6, and are then scaled to do so.
+
+    Raises
+    ------
+    ValuesError
+        A value is not what it must be, or the weights of a row do not sum to 1.
+    """
+
+    family: ClassVar[str] = "mixture"
+    loc: NDArray[np.float64]
+    scale: NDArray[np.float64]
+    weight: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        self.require_equal_lengths()
+        if self.loc.ndim != GROUP_AXES or not self.loc.shape[1]:
+            msg = f"the parameters of a mixture must be rows by components, got shape {self.loc.shape}"
+            raise DataError(msg)
+        require_finite("loc", self.loc)
+        require_positive("scale", self.scale)
+        require_finite("weight", self.weight)
+        require("weight", self.weight >= 0, "must not be negative")
+        total = self.weight.sum(axis=1, keepdims=True)
+        remedy = "If they are logits, pass --dist mixture:logits."
+        require("weight", np.abs(total - 1) <= WEIGHT_ERROR, "must sum to 1 in every row", remedy)
+        object.__setattr__(self, "weight", self.weight / total)
+
+    def mean(self) -> NDArray[np.float64]:
+        return np.asarray(np.sum(self.weight * self.loc, axis=1))
+
+    def std(self) -> NDArray[np.float64]:
+        away = self.loc - self.mean()[:, None]
+        return np.asarray(np.sqrt(np.sum(self.weight * (self.scale**2 + away**2), axis=1)))
+
+    def _standard(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        return (y[:, None] - self.loc) / self.scale
+
+    def cdf(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.minimum(self._below(y, 1), 1.0)
+
+    def _below(self, y: NDArray[np.float64], sign: int) -> NDArray[np.float64]:
+        """Return P(Y_i < y_i) for a sign of 1, P(Y_i > y_i) for -1, each with all digits where it is small."""
+        from scipy.special import ndtr
+
+        return np.asarray(np.sum(self.weight * ndtr(sign * self._standard(y)), axis=1))
+
+    def log_prob(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        from scipy.special import logsumexp
+
+        log_density = -0.5 * self._standard(y) ** 2 - np.log(self.scale) - 0.5 * np.log(2 * np.pi)
+        return np.asarray(logsumexp(log_density, axis=1, b=self.weight))
+
+    def crps(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return E|Y - y| - E|Y - Y'|/2, differences being normal (E. P. Grimit et al., 2006)."""
+        score = np.sum(self.weight * _mean_distance(y[:, None] - self.loc, self.scale), axis=1)
+        for one in range(self.loc.shape[1]):
+            away, width = self._differences(one)
+            score -= self.weight[:, one] * np.sum(self.weight * _mean_distance(away, width), axis=1) / 2
+        return np.asarray(score)
+
+    def _differences(self, one: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return means and standard deviations of the differences from one component, (n, k) each."""
+        return self.loc - self.loc[:, one, None], np.hypot(self.scale, self.scale[:, one, None])
+
+    def quantile(self, p: float) -> NDArray[np.float64]:
+        """Bisect between the components' quantiles, to rounding."""
+        from scipy.special import ndtri
+
+        ends = self.loc + self.scale * float(ndtri(p))
+        low, high = ends.min(axis=1), ends.max(axis=1)
+        sign = 1 if p <= 1 / 2 else -1
+        fine = 4 * np.finfo(np.float64).eps * np.maximum(np.abs(ends).max(axis=1), self.scale.min(axis=1))
+        while (high - low > fine).any():
+            middle = (low + high) / 2
+            reached = self._below(middle, 1) >= p if sign == 1 else self._below(middle, -1) <= 1 - p
+            low, high = np.where(reached, low, middle), np.where(reached, middle, high)
+        return np.asarray(high)
+
+    def sample(self, rng: Generator, size: int) -> NDArray[np.float64]:
+        uniform = rng.random((len(self), size))
+        component = np.zeros(uniform.shape, dtype=np.intp)
+        for reached in np.cumsum(self.weight[:, :-1], axis=1).T:
+            component += uniform >= reached[:, None]
+        loc, scale = (np.take_along_axis(values, component, axis=1) for values in (self.loc, self.scale))
+        return loc + scale * rng.standard_normal(uniform.shape)
+
+    def kernel_mean(self, points: NDArray[np.float64], gamma: NDArray[np.float64]) -> NDArray[np.float64]:
+        mean = np.zeros((len(self), len(points)))
+        for one in range(self.loc.shape[1]):
+            loc, scale, weight = (values[:, one, None] for values in (self.loc, self.scale, self.weight))
+            mean += weight * normal_kernel_mean(points[:, 0] - loc, scale, gamma[..., 0])
+        return mean
+
+    def kernel_norm(self, gamma: NDArray[np.float64]) -> NDArray[np.float64]:
+        norm = np.zeros(len(self))
+        for one in range(self.loc.shape[1]):
+            pairs = normal_kernel_mean(*self._differences(one), gamma[0])
+            norm += self.weight[:, one] * np.sum(self.weight * pairs, axis=1)
+        return norm
+
+    def in_words(self) -> list[str]:
+        described = []
+        for row in range(len(self)):
+            parts = zip(self.weight[row], self.loc[row], self.scale[row], strict=True)
+            told = [filled("{} N({}, {}²)", part) for part in parts]
+            described.append(" + ".join(told[:SHOWN] + ["…"] * (len(told) > SHOWN)))
+        return described
+
+
+def _mean_distance(away: NDArray[np.float64], scale: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return E|X| for X ~ N(away, scale^2)."""
+    from scipy.special import erf
+
+    z = away / (np.sqrt(2) * scale)
+    return np.asarray(scale * np.sqrt(2 / np.pi) * np.exp(-(z**2)) + away * erf(z))
+
+
+def _normal_mixture_logits(
+    loc: NDArray[np.float64], scale: NDArray[np.float64], logits: NDArray[np.float64]
+) -> Mixture:
+    from scipy.special import softmax
+
+    require_finite("logits", logits)
+    return Mixture(loc, scale, softmax(logits, axis=-1))
+
+
+NAMES = {"loc": ("loc", "mu", "mean"), "scale": ("scale", "std", "sigma")}
+
+CONVENTIONS = (
+    Convention(
+        family="mixture",
+        name="",
+        parameters={**NAMES, "weight": ("weight", "weights", "pi")},
+        build=Mixture,
+        meaning="normal components with means loc, standard deviations scale, and weights that sum to 1",
+        grouped=True,
+    ),
+    Convention(
+        family="mixture",
+        name="logits",
+        parameters={**NAMES, "logits": ("logits",)},
+        build=_normal_mixture_logits,
+        meaning="normal components with means loc, standard deviations scale, and weights softmax(logits)",
+        grouped=True,
+    ),
+)
