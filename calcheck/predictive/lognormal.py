@@ -1,0 +1,117 @@
+"""Log-normal predictive distributions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from calcheck.checks import require_finite, require_positive
+from calcheck.predictive.base import Convention
+from calcheck.predictive.quadrature import Positive
+from calcheck.predictive.words import each
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class LogNormal(Positive):
+    """Distributions of exp(Z), Z ~ N(mu, sigma^2), on y > 0.
+
+    Parameters
+    ----------
+    mu : (n,)
+        Means of the log, in log of the unit of the targets.
+    sigma : (n,)
+        Standard deviations of the log, > 0.
+
+    Raises
+    ------
+    ValuesError
+        A value is not finite, or a sigma is not positive.
+    """
+
+    family: ClassVar[str] = "lognormal"
+    mu: NDArray[np.float64]
+    sigma: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        self.require_equal_lengths()
+        require_finite("mu", self.mu)
+        require_positive("sigma", self.sigma)
+
+    def mean(self) -> NDArray[np.float64]:
+        return np.exp(self.mu + self.sigma**2 / 2)
+
+    def std(self) -> NDArray[np.float64]:
+        return np.asarray(self.mean() * np.sqrt(np.expm1(self.sigma**2)))
+
+    def median(self) -> NDArray[np.float64]:
+        return np.exp(self.mu)
+
+    def _score(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the normal scores of targets, (n,); -inf for y <= 0."""
+        log_y = np.log(y, out=np.full(len(y), -np.inf), where=y > 0)
+        return (log_y - self.mu) / self.sigma
+
+    def cdf(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        from scipy.special import ndtr
+
+        return np.asarray(ndtr(self._score(y)))
+
+    def log_density(self, y: NDArray[np.float64], rows: NDArray[np.intp]) -> NDArray[np.float64]:
+        sigma, log_y = self.sigma[rows, None], np.log(y)
+        score = (log_y - self.mu[rows, None]) / sigma
+        return np.asarray(-0.5 * score**2 - np.log(sigma) - 0.5 * np.log(2 * np.pi) - log_y)
+
+    def crps(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the closed form of S. Baran and S. Lerch (2015)."""
+        from scipy.special import ndtr
+
+        score = self._score(y)
+        beyond = ndtr(score - self.sigma) - ndtr(-self.sigma / np.sqrt(2))
+        return np.asarray(y * (2 * ndtr(score) - 1) - 2 * self.mean() * beyond)
+
+    def quantile(self, p: float) -> NDArray[np.float64]:
+        from scipy.special import ndtri
+
+        return np.asarray(np.exp(self.mu + self.sigma * float(ndtri(p))))
+
+    def sample(self, rng: Generator, size: int) -> NDArray[np.float64]:
+        return rng.lognormal(self.mu[:, None], self.sigma[:, None], (len(self), size))
+
+    def in_words(self) -> list[str]:
+        return each("LogNormal(mu {}, sigma {})", self.mu, self.sigma)
+
+
+def _scipy(s: NDArray[np.float64], scale: NDArray[np.float64]) -> LogNormal:
+    require_positive("s", s)
+    require_positive("scale", scale)
+    return LogNormal(mu=np.log(scale), sigma=s)
+
+
+def _torch(loc: NDArray[np.float64], scale: NDArray[np.float64]) -> LogNormal:
+    require_finite("loc", loc)
+    require_positive("scale", scale)
+    return LogNormal(mu=loc, sigma=scale)
+
+
+CONVENTIONS = (
+    Convention(
+        "lognormal",
+        "scipy",
+        {"s": ("s",), "scale": ("scale",)},
+        _scipy,
+        "median scale, standard deviation s of the log, as scipy.stats",
+    ),
+    Convention(
+        "lognormal",
+        "torch",
+        {"loc": ("loc", "mu"), "scale": ("scale", "sigma")},
+        _torch,
+        "mean loc and standard deviation scale of the log, as torch.distributions",
+    ),
+)
