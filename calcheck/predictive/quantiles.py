@@ -1,0 +1,320 @@
+"""Predictive distributions known by some of their quantiles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Self
+
+import numpy as np
+
+from calcheck.checks import concatenated, require, require_finite
+from calcheck.errors import DataError
+from calcheck.predictive.base import Predictive
+from calcheck.predictive.kernel import exponential_kernel_mean
+from calcheck.predictive.words import filled
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.random import Generator
+    from numpy.typing import NDArray
+
+FEWEST = 2  # levels: two say where, and how wide
+LEVEL_ERROR = 1e-9  # levels closer than that are the same
+OUTERMOST = 0.05  # tails no heavier than that do not decide means and standard deviations
+SHOWN = 5  # quantiles that words tell
+NARROW = 3e-3  # width of a piece, in 1 / sqrt(gamma), below which a difference of erf would cost digits
+FLAT = 10.0  # length scales: kernel means no longer change so far from the ends of a piece
+PANEL_LENGTH = 2.0  # of a panel of a piece, in length scales
+APART = 1e-5  # relative: scales of two tails that are closer than that count as so far apart
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(8)
+BLOCK_VALUES = 1 << 18  # numbers of one block of kernel values, 2 MiB
+
+
+@dataclass(frozen=True, eq=False)
+class Quantiles(Predictive):
+    """Distributions whose quantile function is linear between the levels that are known.
+
+    Equal neighbouring quantiles are a mass at their value. Beyond the outermost quantiles the tails are exponential and
+    continue the density of the outermost interval; where that interval is empty so are they, and their mass sits at its
+    end.
+
+    Parameters
+    ----------
+    levels : (q,)
+        Levels, increasing, in (0, 1); the same for all rows. At least two.
+    values : (n, q)
+        Quantiles, not decreasing along a row, in the unit of the targets.
+
+    Raises
+    ------
+    DataError
+        The levels are not what they must be, or do not match the values.
+    ValuesError
+        A quantile is not finite, or quantiles cross.
+    """
+
+    family: ClassVar[str] = "quantiles"
+    levels: NDArray[np.float64]
+    values: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        told = ", ".join(f"{level:g}" for level in self.levels)
+        if len(self.levels) < FEWEST:
+            msg = f"quantiles need at least two levels, got {told or 'none'}"
+            raise DataError(msg)
+        inside = (self.levels > 0) & (self.levels < 1)
+        if not inside.all() or not (np.diff(self.levels) > 0).all():
+            msg = f"levels of quantiles must increase and lie strictly between 0 and 1, got {told}"
+            raise DataError(msg)
+        if self.values.shape[1:] != self.levels.shape:
+            msg = f"quantiles must be rows by {len(self.levels)} levels, got shape {self.values.shape}"
+            raise DataError(msg)
+        require_finite("quantiles", self.values)
+        require("quantiles", np.diff(self.values, axis=1) >= 0, "must not cross")
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def kernel_error(self) -> float:
+        return 1e-10
+
+    def take(self, rows: NDArray[np.intp] | slice) -> Self:
+        return replace(self, values=self.values[rows])
+
+    def join(self, others: list[Self]) -> Self:
+        """Append the rows of others.
+
+        Raises
+        ------
+        DataError
+            Their levels differ.
+        """
+        for other in others:
+            if not np.array_equal(other.levels, self.levels):
+                told = [", ".join(f"{level:g}" for level in part.levels) for part in (self, other)]
+                msg = f"quantiles at different levels cannot be joined: {told[0]}, and {told[1]}"
+                raise DataError(msg)
+        parts = [part.values for part in (self, *others)]
+        return replace(self, values=concatenated(parts, "quantiles"))
+
+    @property
+    def _tails(self) -> tuple[float, NDArray[np.float64], float, NDArray[np.float64]]:
+        """Masses of the tails and the mean distances (n,) from the outermost quantiles: left, right."""
+        below, above = float(self.levels[0]), float(1 - self.levels[-1])
+        gaps = np.diff(self.levels)
+        left = below * (self.values[:, 1] - self.values[:, 0]) / gaps[0]
+        right = above * (self.values[:, -1] - self.values[:, -2]) / gaps[-1]
+        return below, left, above, right
+
+    def _require_tails(self, what: str) -> None:
+        """Raise unless the tails weigh little."""
+        if self.levels[0] > OUTERMOST + LEVEL_ERROR or self.levels[-1] < 1 - OUTERMOST - LEVEL_ERROR:
+            msg = (
+                f"the {what} depends on the tails, and nothing is known beyond the quantiles"
+                f" {self.levels[0]:g} … {self.levels[-1]:g}: it needs levels of {OUTERMOST:g} or less and of"
+                f" {1 - OUTERMOST:g} or more"
+            )
+            raise DataError(msg)
+
+    def mean(self) -> NDArray[np.float64]:
+        """Return the means.
+
+        Raises
+        ------
+        DataError
+            The tails would decide them.
+        """
+        self._require_tails("mean")
+        below, left, above, right = self._tails
+        middles = (self.values[:, :-1] + self.values[:, 1:]) / 2
+        tails = below * (self.values[:, 0] - left) + above * (self.values[:, -1] + right)
+        return np.asarray(middles @ np.diff(self.levels) + tails)
+
+    def std(self) -> NDArray[np.float64]:
+        """Return the standard deviations.
+
+        Raises
+        ------
+        DataError
+            The tails would decide them.
+        """
+        self._require_tails("standard deviation")
+        below, left, above, right = self._tails
+        away = self.values - self.mean()[:, None]
+        squares = ((away[:, :-1] + away[:, 1:]) / 2) ** 2 + np.diff(away, axis=1) ** 2 / 12
+        tails = below * ((away[:, 0] - left) ** 2 + left**2) + above * ((away[:, -1] + right) ** 2 + right**2)
+        return np.asarray(np.sqrt(squares @ np.diff(self.levels) + tails))
+
+    def cdf(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self._below(y, np.sum(self.values <= y[:, None], axis=1))
+
+    def cdf_left(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self._below(y, np.sum(self.values < y[:, None], axis=1))
+
+    def _below(self, y: NDArray[np.float64], passed: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Return the mass below y_i, (n,), given how many quantiles are."""
+        below, left, above, right = self._tails
+        last = len(self.levels) - 1
+        piece = np.clip(passed - 1, 0, last - 1)
+        low, high = (self.values[np.arange(len(y)), piece + side] for side in (0, 1))
+        share = _ratio(y - low, high - low, 0.0)
+        inside = self.levels[piece] + share * np.diff(self.levels)[piece]
+        before = below * np.exp(-_ratio(self.values[:, 0] - y, left, np.inf).clip(0))
+        beyond = 1 - above * np.exp(-_ratio(y - self.values[:, -1], right, np.inf).clip(0))
+        return np.where(passed == 0, before, np.where(passed > last, beyond, inside))
+
+    def crps(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        below, left, above, right = self._tails
+        low, high = self.values[:, :-1], self.values[:, 1:]
+        at = np.clip(y[:, None], low, high)
+        before, beyond = self.levels[:-1], self.levels[1:]
+        middle = before + _ratio(at - low, high - low, 0.0) * (beyond - before)
+        score = np.sum(_squares(at - low, before, middle) + _squares(high - at, 1 - middle, 1 - beyond), axis=1)
+        return np.asarray(
+            score + _tail_crps(self.values[:, 0] - y, below, left) + _tail_crps(y - self.values[:, -1], above, right)
+        )
+
+    def quantile(self, p: float) -> NDArray[np.float64]:
+        """Return the quantiles, at a given level exactly those that were given.
+
+        Raises
+        ------
+        DataError
+            p is beyond the outermost levels.
+        """
+        nearest = int(np.argmin(np.abs(self.levels - p)))
+        if abs(self.levels[nearest] - p) <= LEVEL_ERROR:
+            return self.values[:, nearest]
+        if not self.levels[0] < p < self.levels[-1]:
+            msg = f"nothing is known beyond the quantiles {self.levels[0]:g} … {self.levels[-1]:g}, asked for {p:.4g}"
+            raise DataError(msg)
+        return self._inverse(np.full((len(self), 1), p))[:, 0]
+
+    def support_interval(self, tail: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        low, high = self._inverse(np.tile([tail, 1 - tail], (len(self), 1))).T
+        return low, high
+
+    def sample(self, rng: Generator, size: int) -> NDArray[np.float64]:
+        return self._inverse(1 - rng.random((len(self), size)))  # never 0
+
+    def _inverse(self, p: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return quantiles, (n, s), those of the tails too."""
+        below, left, above, right = self._tails
+        piece = np.clip(np.searchsorted(self.levels, p) - 1, 0, len(self.levels) - 2)
+        low, high = (np.take_along_axis(self.values, piece + side, axis=1) for side in (0, 1))
+        share = (p - self.levels[piece]) / np.diff(self.levels)[piece]
+        inside = low + share * (high - low)
+        before = self.values[:, :1] + left[:, None] * np.log(np.minimum(p / below, 1))
+        tiny = np.finfo(np.float64).tiny
+        beyond = self.values[:, -1:] - right[:, None] * np.log(np.clip((1 - p) / above, tiny, 1))
+        return np.where(p < self.levels[0], before, np.where(p > self.levels[-1], beyond, inside))
+
+    def kernel_mean(self, points: NDArray[np.float64], gamma: NDArray[np.float64]) -> NDArray[np.float64]:
+        mean = np.empty((len(self), len(points)))
+        size = max(1, BLOCK_VALUES // len(points))
+        for start in range(0, len(self), size):
+            part = self.take(slice(start, start + size))
+            at = points[None, :, 0]
+            mean[start : start + size] = part.pieces_at(at, gamma[..., 0]) + part.tails_at(at, gamma[..., 0])
+        return mean
+
+    def pieces_at(self, points: NDArray[np.float64], gamma: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return what lies between the outermost quantiles of E k(p_ij, Y_i), (n, r), at points (n, r) or (1, r)."""
+        mean = np.zeros(np.broadcast_shapes((len(self), 1), points.shape))
+        root = np.sqrt(gamma)
+        for mass, low, high in zip(np.diff(self.levels), self.values.T[:-1], self.values.T[1:], strict=True):
+            centre = np.abs(points - (low + (high - low) / 2)[:, None]) * root
+            mean += mass * _mean_bell(centre, (high - low)[:, None] * root)
+        return mean
+
+    def tails_at(self, points: NDArray[np.float64], gamma: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return what lies beyond the outermost quantiles of E k(p_ij, Y_i), (n, r), at points (n, r) or (1, r)."""
+        below, left, above, right = self._tails
+        before = exponential_kernel_mean(self.values[:, :1] - points, left[:, None], gamma)
+        beyond = exponential_kernel_mean(points - self.values[:, -1:], right[:, None], gamma)
+        return below * before + above * beyond
+
+    def kernel_norm(self, gamma: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the squared norms: the tails' with each other in closed form, the others by Gauss-Legendre sums."""
+        below, left, above, right = self._tails
+        gap = self.values[:, 0] - self.values[:, -1]
+        norm = 2 * below * above * _sum_kernel_mean(gap, left, right, gamma[0])
+        for mass, scale in ((below, left), (above, right)):
+            norm += mass**2 * exponential_kernel_mean(np.zeros(1), scale, gamma[0])
+        for piece, mass in enumerate(np.diff(self.levels)):
+            for rows, y, weight in self._nodes(piece, 1 / np.sqrt(2 * gamma[0])):
+                part = self.take(rows)
+                means = part.pieces_at(y, gamma[0]) + 2 * part.tails_at(y, gamma[0])
+                norm[rows] += mass * np.sum(weight * means, axis=1)
+        return norm
+
+    def _nodes(
+        self, piece: int, length: float
+    ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]]:
+        """Yield blocks of rows with nodes (b, w) in one of their pieces and weights that sum to 1.
+
+        Kernel means are smooth over a length scale, and change near the ends of a piece only.
+        """
+        low, high = self.values[:, piece], self.values[:, piece + 1]
+        ends = np.minimum((high - low) / 2, FLAT * length)
+        narrow = high - low <= PANEL_LENGTH * length
+        count = int(np.ceil(FLAT / PANEL_LENGTH))
+        steps = np.arange(count + 1) / count
+        for chosen in (narrow, ~narrow):
+            rows = np.flatnonzero(chosen)
+            from_low = steps[:1] if chosen is narrow else steps
+            size = max(1, BLOCK_VALUES // (2 * len(from_low) * len(NODES)))
+            for start in range(0, len(rows), size):
+                some = rows[start : start + size]
+                offsets = ends[some, None] * from_low
+                edges = np.concatenate([low[some, None] + offsets, high[some, None] - offsets[:, ::-1]], axis=1)
+                widths = np.diff(edges, axis=1)[:, :, None]
+                y = (edges[:, :-1, None] + widths * (1 + NODES) / 2).reshape(len(some), -1)
+                share = _ratio(widths, (high - low)[some, None, None], 1.0)  # of an atom: all of it
+                yield some, y, (share * WEIGHTS / 2).reshape(len(some), -1)
+
+    def in_words(self) -> list[str]:
+        shown = np.unique(np.linspace(0, len(self.levels) - 1, SHOWN).astype(np.intp))
+        template = "quantiles " + ", ".join(f"{self.levels[place]:g}: {{}}" for place in shown)
+        return [filled(template, row) for row in self.values[:, shown]]
+
+
+def _ratio(part: NDArray[np.float64], whole: NDArray[np.float64], without: float) -> NDArray[np.float64]:
+    """Return part / whole, and a value of its own where the whole is 0."""
+    full = np.full(np.broadcast_shapes(part.shape, whole.shape), without)
+    return np.asarray(np.divide(part, whole, out=full, where=whole > 0))
+
+
+def _squares(width: NDArray[np.float64], start: NDArray[np.float64], end: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the integral of the square of what goes linearly from start to end."""
+    return width * (start**2 + start * end + end**2) / 3
+
+
+def _tail_crps(beyond: NDArray[np.float64], mass: float, scale: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return a tail's share of the CRPS of a target that lies so far beyond the outermost quantile."""
+    passed = np.maximum(beyond, 0)
+    return mass**2 * scale / 2 + passed + 2 * mass * scale * np.expm1(-_ratio(passed, scale, 0.0))
+
+
+def _mean_bell(centre: NDArray[np.float64], width: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the mean of exp(-x^2) over an interval around a centre >= 0; at the centre where the width is 0."""
+    from scipy.special import erfc
+
+    narrow = np.exp(-(centre**2)) * (1 + width**2 * (2 * centre**2 - 1) / 12)
+    half = np.maximum(width, NARROW) / 2
+    wide = np.sqrt(np.pi) / 4 / half * (erfc(centre - half) - erfc(centre + half))
+    return np.where(width < NARROW, narrow, wide)
+
+
+def _sum_kernel_mean(
+    distance: NDArray[np.float64], first: NDArray[np.float64], second: NDArray[np.float64], gamma: np.float64
+) -> NDArray[np.float64]:
+    """Return E exp(-gamma (d - E - E')^2), (n,), for independent exponential variables with these means."""
+    middle, half = (first + second) / 2, np.abs(first - second) / 2
+    half = np.maximum(half, APART * middle)
+    parts = [
+        scale * exponential_kernel_mean(distance, scale, np.asarray(gamma)) for scale in (middle + half, middle - half)
+    ]
+    return np.where(middle > 0, _ratio(parts[0] - parts[1], 2 * half, 0.0), np.exp(-gamma * distance**2))
