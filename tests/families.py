@@ -3,10 +3,18 @@
 import numpy as np
 
 from calcheck.predictions import Predictions
-from calcheck.predictive import Gaussian, Samples
+from calcheck.predictive import CONVENTIONS, Gaussian, Quantiles, Samples
+from calcheck.predictive.cauchy import Cauchy
 from calcheck.predictive.double_poisson import DoublePoisson
+from calcheck.predictive.gamma import Gamma
+from calcheck.predictive.laplace import Laplace
+from calcheck.predictive.lognormal import LogNormal
+from calcheck.predictive.mixture import Mixture
 from calcheck.predictive.nbinom import NegativeBinomial
 from calcheck.predictive.poisson import Poisson
+from calcheck.predictive.student_t import StudentT
+
+LEVELS = np.array([0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.975, 0.99])
 
 
 def gaussian(rng, n):
@@ -34,8 +42,58 @@ def double_poisson(rng, n):
     return DoublePoisson(mu=rng.gamma(6, 2, n), phi=rng.uniform(1.5, 3, n))
 
 
+def laplace(rng, n):
+    """Laplace distributions with means and spreads of their own."""
+    return Laplace(rng.normal(size=n), np.exp(0.3 * rng.normal(size=n)))
+
+
+def student_t(rng, n):
+    """Student-t distributions with four moments and more."""
+    return StudentT(loc=rng.normal(size=n), scale=np.exp(0.3 * rng.normal(size=n)), df=rng.uniform(5, 9, n))
+
+
+def cauchy(rng, n):
+    """Cauchy distributions with medians and widths of their own."""
+    return Cauchy(rng.normal(size=n), np.exp(0.3 * rng.normal(size=n)))
+
+
+def lognormal(rng, n):
+    """Positive, skewed to the right by half."""
+    return LogNormal(mu=rng.normal(size=n), sigma=rng.uniform(0.2, 0.6, n))
+
+
+def gamma(rng, n):
+    """Positive, with relative spreads of a half."""
+    return Gamma(shape=rng.uniform(2, 8, n), scale=np.exp(0.3 * rng.normal(size=n)))
+
+
+def mixture(rng, n):
+    """Two or three humps."""
+    return Mixture(rng.normal(0, 2, (n, 3)), np.exp(0.3 * rng.normal(size=(n, 3))), rng.dirichlet([2, 2, 2], n))
+
+
+def nig(rng, n):
+    """Evidential regression: Student-t distributions with df 6 to 10."""
+    parameters = {"v": rng.uniform(1, 3, n), "alpha": rng.uniform(3, 5, n), "beta": rng.uniform(1, 3, n)}
+    return CONVENTIONS["nig"](gamma=rng.normal(size=n), **parameters)
+
+
+def quantiles(rng, n):
+    """Some quantiles of normal distributions; what lies between them is linear."""
+    normal = gaussian(rng, n)
+    return Quantiles(LEVELS, np.stack([normal.quantile(level) for level in LEVELS], axis=1))
+
+
 FAMILIES = {
     "gaussian": gaussian,
+    "laplace": laplace,
+    "student-t": student_t,
+    "nig": nig,
+    "cauchy": cauchy,
+    "lognormal": lognormal,
+    "gamma": gamma,
+    "mixture": mixture,
+    "quantiles": quantiles,
     "samples": samples,
     "poisson": poisson,
     "nbinom": nbinom,

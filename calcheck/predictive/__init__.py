@@ -1,16 +1,28 @@
 """Predictive distributions: one family a file, and the conventions in which the field writes them."""
 
-from calcheck.predictive import double_poisson, gaussian, nbinom, poisson
+from calcheck.predictive import (
+    cauchy,
+    double_poisson,
+    gamma,
+    gaussian,
+    laplace,
+    lognormal,
+    mixture,
+    nbinom,
+    poisson,
+    student_t,
+)
 from calcheck.predictive.base import Convention, Predictive
 from calcheck.predictive.gaussian import Gaussian
 from calcheck.predictive.independent import Independent
+from calcheck.predictive.quantiles import Quantiles
 from calcheck.predictive.samples import Samples
 
-__all__ = ["CONVENTIONS", "FAMILIES", "Convention", "Gaussian", "Independent", "Predictive", "Samples"]
+__all__ = ["CONVENTIONS", "FAMILIES", "Convention", "Gaussian", "Independent", "Predictive", "Quantiles", "Samples"]
 
 CONVENTIONS: dict[str, Convention] = {
     convention.spelling: convention
-    for module in (gaussian, poisson, nbinom, double_poisson)
+    for module in (gaussian, laplace, student_t, cauchy, lognormal, gamma, mixture, poisson, nbinom, double_poisson)
     for convention in module.CONVENTIONS
 }
 """Every way to describe distributions by parameters, by its spelling in ``--dist``."""

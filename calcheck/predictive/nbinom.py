@@ -1,4 +1,4 @@
-"""Negative binomial predictive distributions and their four parametrisations."""
+"""Negative binomial predictive distributions and their parametrisations."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from calcheck.checks import require, require_finite, require_positive
 from calcheck.predictive.base import Convention
 from calcheck.predictive.counts import Counts, excess, stirling_error
+from calcheck.predictive.words import each
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -76,6 +77,9 @@ class NegativeBinomial(Counts):
         probability = (self.size / (self.size + self.mu))[:, None]
         return rng.negative_binomial(self.size[:, None], probability, (len(self), size)).astype(np.float64)
 
+    def in_words(self) -> list[str]:
+        return each("NB(mean {}, std {})", self.mu, self.std())
+
 
 def _from_probability(
     size: NDArray[np.float64], success: NDArray[np.float64], names: tuple[str, str]
@@ -89,6 +93,15 @@ def _from_probability(
 
 def _torch(total_count: NDArray[np.float64], probs: NDArray[np.float64]) -> NegativeBinomial:
     return _from_probability(total_count, 1 - probs, ("total_count", "probs"))
+
+
+def _logits(total_count: NDArray[np.float64], logits: NDArray[np.float64]) -> NegativeBinomial:
+    require_positive("total_count", total_count)
+    require_finite("logits", logits)
+    with np.errstate(over="ignore"):
+        mu = total_count * np.exp(logits)
+    require("logits", np.isfinite(mu) & (mu > 0), "must be log odds of a probability strictly between 0 and 1")
+    return NegativeBinomial(mu=mu, size=total_count)
 
 
 def _scipy(n: NDArray[np.float64], p: NDArray[np.float64]) -> NegativeBinomial:
@@ -111,9 +124,16 @@ CONVENTIONS = (
     Convention(
         "nbinom",
         "torch",
-        {"total_count": ("total_count",), "probs": ("probs",)},
+        {"total_count": ("total_count", "r"), "probs": ("probs", "p")},
         _torch,
         "mean total_count probs / (1 - probs), as torch.distributions",
+    ),
+    Convention(
+        "nbinom",
+        "logits",
+        {"total_count": ("total_count", "r"), "logits": ("logits",)},
+        _logits,
+        "mean total_count exp(logits), as torch.distributions with the log odds of probs",
     ),
     Convention("nbinom", "scipy", {"n": ("n",), "p": ("p",)}, _scipy, "mean n (1 - p) / p, as scipy.stats"),
     Convention(

@@ -33,7 +33,25 @@ from tests.computing import rows_of
 from tests.families import FAMILIES, calibrated
 
 UNITS = {"1": 0, "y": 1, "y^2": 2}
-INAPPLICABLE = {("nll", "samples"), ("lzms", "samples"), ("lrce", "samples")}
+OF_MOMENTS = {
+    "zms",
+    "rce",
+    "lzms",
+    "lrce",
+    "ence",
+    "uce",
+    "rmse",
+    "bias",
+    "confidence-curve",
+    "sharpness",
+    "cv",
+    "crps",
+}
+INAPPLICABLE = {
+    *{("nll", "samples"), ("lzms", "samples"), ("lrce", "samples")},
+    ("nll", "quantiles"),  # nothing says what the density is between them
+    *{(metric, "cauchy") for metric in OF_MOMENTS},  # it has no mean
+}
 FEW = Run(resamples=100)  # values do not depend on how many, but for the bins of lzms and lrce
 every_metric = pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
 every_family = pytest.mark.parametrize("family", FAMILIES)
