@@ -72,7 +72,7 @@ def evaluate(
     from calcheck import __version__
 
     run = run or Run()
-    told, warnings = source.described(), source.warnings()
+    told, warnings = source.described(), _warnings(source)
     if subsample is not None:
         source = InMemory(_subsample(source.predictions(), subsample, run))
         told = replace(told, n=subsample)
@@ -118,6 +118,12 @@ def evaluate(
         results=tuple(results),
         skipped=tuple(skipped),
     )
+
+
+def _warnings(source: Source) -> tuple[str, ...]:
+    """Say what was changed on the way, and what is not known of the distributions."""
+    predictive = source.predictions().predictive
+    return (*source.warnings(), *([predictive.caution] if predictive is not None and predictive.caution else []))
 
 
 def _versions(run: Run) -> dict[str, str]:

@@ -305,7 +305,7 @@ class Cce(Metric[CceSettings, "KernelRidge"]):
         OptionError
             The choice does not fit the file.
         """
-        sampled = predictive.family == "samples"
+        sampled = predictive.draws_a_row is not None
         if self.draws == "exact" and sampled:
             msg = "--draws exact needs parameters, but the file has samples. Pass --draws all, or a number"
             raise OptionError(msg)
@@ -346,7 +346,7 @@ def _needed(
     if rows.y is None or rows.predictive is None:
         msg = "cce needs targets and predictive distributions"
         raise DataError(msg)
-    return rows.y.reshape(len(rows), -1), rows.predictive, _inputs(rows)
+    return rows.y.reshape(len(rows), -1), rows.predictive.held(), _inputs(rows)
 
 
 def _points(at: Source, scaling: Scaling) -> NDArray[np.float64]:

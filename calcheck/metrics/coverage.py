@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from calcheck.predictions import Predictions, Source
 
 UNCLEAR = 1e-3  # of the reference, beyond which there is none
+ROUNDING = 1e-9
 OTHER_LEVELS = (0.5, 0.8, 0.9, 0.95)
 
 
@@ -74,7 +75,7 @@ class Coverage(RowMetric):
         from calcheck.statistics.moments import central_interval, distributions, targets
 
         covered, expected = self._at(rows, self.level)
-        others = {level: self._at(rows, level) for level in OTHER_LEVELS if level != self.level}
+        others = {level: self._at(rows, level) for level in self._other_levels(rows)}
         details = {
             "at_other_levels": [
                 {"level": level, "coverage": float(inside.mean()), "expected": float(mass.mean())}
@@ -85,9 +86,19 @@ class Coverage(RowMetric):
         limits = central_interval(rows, self.level)
         unclear = float(distributions(rows).interval_mass_error(targets(rows), *limits).mean())
         if unclear > UNCLEAR:
-            told = f"no reference: draws that tie leave it open by {unclear:.2g}"
+            told = f"no reference: ties, or levels that are not known, leave it open by {unclear:.2g}"
             return Rows(columns, details=details, warnings=(told,))
         return Rows(columns, details=details, reference=float(expected.mean()))
+
+    def _other_levels(self, rows: Predictions) -> list[float]:
+        """List the other levels that are told of: those whose intervals the file knows."""
+        from calcheck.statistics.moments import distributions
+
+        known = distributions(rows).known_levels
+        others = [level for level in OTHER_LEVELS if level != self.level]
+        if known is None:
+            return others
+        return [level for level in others if abs(known - (1 - level) / 2).min() < ROUNDING]
 
     def rows(self, settings: None, state: None, source: Source, at: Source | None, run: Run) -> Rows:
         found = super().rows(settings, state, source, at, run)

@@ -66,15 +66,14 @@ class Crps(RowMetric):
     )
 
     def of(self, rows: Predictions) -> Rows:
-        from calcheck.predictive import Samples
         from calcheck.statistics.moments import distributions, targets
 
         predictive, y = distributions(rows), targets(rows)
-        if not isinstance(predictive, Samples):
+        if predictive.draws_a_row is None:
             return Rows({"crps": predictive.crps(y)})
         if self.estimator == "biased":
             return Rows({"crps": predictive.crps(y)}, details={"estimator": "biased"})
-        if predictive.draws.shape[1] == 1:
+        if predictive.draws_a_row == 1:
             told = "one sample a row has no fair CRPS: this is the biased one, the mean absolute error"
             return Rows({"crps": predictive.crps(y)}, details={"estimator": "biased"}, warnings=(told,))
         return Rows({"crps": predictive.fair_crps(y)}, details={"estimator": "fair"})

@@ -77,7 +77,7 @@ class Ece(RowMetric):
     reading: ClassVar[str] = "Smaller is better; the noise of n rows keeps a perfect model above 0."
     interval: ClassVar[Interval] = "percentile"
 
-    levels: int = option(99, "Number of quantile levels q, at j/(q + 1).")
+    levels: int = option(99, "Number of quantile levels q, at j/(q + 1); files of quantiles have their own.")
     alpha: int = option(1, "Power of the distance at each level: 1 or 2.")
     weights: Literal["uniform", "frequency"] = option(
         "uniform", "Levels count alike, or by the share of targets below them, as in the authors' code."
@@ -95,35 +95,37 @@ class Ece(RowMetric):
 
     def of(self, rows: Predictions) -> Rows:
         from calcheck.statistics.groups import Term
-        from calcheck.statistics.pit import pit, share_below
+        from calcheck.statistics.moments import distributions
+        from calcheck.statistics.pit import levels_of, pit, share_below
 
         left, right = pit(rows)
-        below = share_below(right if self.pit == "plain" else left, right, self.levels)
-        details = self._curve(below, len(rows))
+        known = distributions(rows).known_levels
+        levels = levels_of(self.levels) if known is None else known
+        below = share_below(right if self.pit == "plain" else left, right, levels)
+        details = self._curve(below, levels, len(rows))
         if self.weights == "frequency" and not below.sums(None).any():
             msg = "no target lies below any level, so weights by frequency (--weights) are not defined"
             raise DataError(msg)
-        return Rows({"pit_low": left, "pit_high": right}, {"below": Term(groups=below)}, details=details)
-
-    def _curve(self, below: Groups, n: int) -> dict[str, Any]:
-        """Describe the reliability diagram at some of its levels."""
-        from calcheck.statistics.pit import levels_of
-
-        observed, levels = below.sums(None) / n, levels_of(self.levels)
-        chosen = (
-            range(self.levels)
-            if self.levels <= SHOWN
-            else range((self.levels + 1) // 10 - 1, self.levels, max(1, (self.levels + 1) // 10))
+        return Rows(
+            {"pit_low": left, "pit_high": right},
+            {"below": Term(groups=below)},
+            fixed={"levels": levels},
+            details=details,
         )
+
+    @staticmethod
+    def _curve(below: Groups, levels: NDArray[np.float64], n: int) -> dict[str, Any]:
+        """Describe the reliability diagram at some of its levels."""
+        observed, count = below.sums(None) / n, len(levels)
+        step = max(1, (count + 1) // 10)
+        chosen = range(count) if count <= SHOWN else range(step - 1, count, step)
         return {"curve": [{"level": float(levels[j]), "observed": float(observed[j])} for j in chosen]}
 
     def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - a function of means
         import numpy as np
 
-        from calcheck.statistics.pit import levels_of
-
         observed = means["below"]  # (..., q)
-        gaps = np.abs(levels_of(self.levels) - observed) ** self.alpha
+        gaps = np.abs(means["levels"] - observed) ** self.alpha
         if self.weights == "uniform":
             return np.asarray(gaps.mean(axis=-1))
         return np.asarray((gaps * observed).sum(axis=-1) / observed.sum(axis=-1))

@@ -73,12 +73,14 @@ class Lrce(BinnedMetric):
     def rows(self, settings: Bins, state: None, source: Source, at: Source | None, run: Run) -> Rows:  # noqa: ARG002
         from calcheck.errors import DataError
         from calcheck.inference.in_bins import share_of_valid_bins
-        from calcheck.statistics.moments import distributions, errors, reference_rce, uncertainties
+        from calcheck.statistics.moments import distributions, errors, reference_rce, uncertainties, why_no_moments
 
         rows = source.predictions()
         if self.by is None and distributions(rows).draws_a_row is not None:
             msg = "bins by the spread of draws sort its errors too: a perfect ensemble would fail. Pass --by COLUMN"
             raise DataError(msg)
+        if unknown := why_no_moments(rows):
+            raise DataError(unknown)
         columns = {"variance": uncertainties(rows) ** 2, "squared_error": errors(rows) ** 2}
         return share_of_valid_bins(settings, columns, self._in_bin, reference_rce(rows), run, stage=self.name)
 

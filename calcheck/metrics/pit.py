@@ -87,11 +87,11 @@ class Pit(RowMetric):
         """Count PIT values by bins; a row whose PIT covers several bins counts in each by its part."""
         import numpy as np
 
-        from calcheck.statistics.pit import share_below
+        from calcheck.statistics.pit import levels_of, share_below
 
         if self.bins == 1:
             return [float(len(left))]
-        below = share_below(left, right, self.bins - 1).sums(None)
+        below = share_below(left, right, levels_of(self.bins - 1)).sums(None)
         return [float(count) for count in np.diff(below, prepend=0, append=len(left))]
 
     def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - a function of means

@@ -58,11 +58,14 @@ class Rce(RowMetric):
     reading: ClassVar[str] = "0 is right; below 0 the uncertainties are too small."
 
     def of(self, rows: Predictions) -> Rows:
-        from calcheck.statistics.moments import errors, heavy_tails, reference_rce, uncertainties
+        from calcheck.statistics.moments import errors, heavy_tails, reference_rce, uncertainties, why_no_moments
 
         variance, squared = uncertainties(rows) ** 2, errors(rows) ** 2
         tails = heavy_tails({"variance": (variance, 0.6), "squared_error": (squared, 0.8)})
-        return Rows({"variance": variance, "squared_error": squared}, reference=reference_rce(rows), **tails)
+        if unknown := why_no_moments(rows):
+            tails["warnings"] += (f"no reference: {unknown}",)
+        reference = None if unknown else reference_rce(rows)
+        return Rows({"variance": variance, "squared_error": squared}, reference=reference, **tails)
 
     def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - a function of means
         import numpy as np

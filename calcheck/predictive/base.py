@@ -68,6 +68,16 @@ class Predictive(ABC):
         return None
 
     @property
+    def known_levels(self) -> NDArray[np.float64] | None:
+        """The levels, (q,), at which quantiles are known, where nothing else is; None if all of a distribution is."""
+        return None
+
+    @property
+    def caution(self) -> str:
+        """What a reader should know of distributions that are not known as a whole; empty if they are."""
+        return ""
+
+    @property
     def kernel_error(self) -> float:
         """How far :meth:`kernel_mean` and :meth:`kernel_norm` may be off; 0 where they are exact to rounding."""
         return 0.0
@@ -80,6 +90,15 @@ class Predictive(ABC):
     @abstractmethod
     def in_words(self) -> list[str]:
         """Describe each distribution by its parameters, to three digits, n texts."""
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory the parameters take."""
+        return sum(getattr(self, field.name).nbytes for field in fields(self))
+
+    def held(self) -> Predictive:
+        """Return the same distributions with all parameters in memory."""
+        return self
 
     def take(self, rows: NDArray[np.intp] | slice) -> Self:
         """Select rows, in the order given."""
@@ -154,6 +173,10 @@ class Predictive(ABC):
     @abstractmethod
     def crps(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the continuous ranked probability scores, integral (F_i(u) - 1{u >= y_i})^2 du, (n,), >= 0."""
+
+    def fair_crps(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return scores whose mean is that of the distributions, (n,): :meth:`crps`, unless only draws are known."""
+        return self.crps(y)
 
     @abstractmethod
     def quantile(self, p: float) -> NDArray[np.float64]:

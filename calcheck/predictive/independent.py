@@ -52,6 +52,10 @@ class Independent(Predictive):
     def in_words(self) -> list[str]:
         return ["; ".join(row) for row in zip(*(marginal.in_words() for marginal in self.marginals), strict=True)]
 
+    @property
+    def nbytes(self) -> int:
+        return sum(marginal.nbytes for marginal in self.marginals)
+
     def take(self, rows: NDArray[np.intp] | slice) -> Self:
         return replace(self, marginals=tuple(marginal.take(rows) for marginal in self.marginals))
 

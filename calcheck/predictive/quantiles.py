@@ -77,6 +77,17 @@ class Quantiles(Predictive):
         return len(self.values)
 
     @property
+    def known_levels(self) -> NDArray[np.float64]:
+        return self.levels
+
+    @property
+    def caution(self) -> str:
+        return (
+            f"distributions are known by {len(self.levels)} quantiles, from {self.levels[0]:g} to {self.levels[-1]:g}:"
+            " taken as linear between them, with exponential tails beyond"
+        )
+
+    @property
     def kernel_error(self) -> float:
         return 1e-10
 
@@ -191,6 +202,27 @@ class Quantiles(Predictive):
             msg = f"nothing is known beyond the quantiles {self.levels[0]:g} … {self.levels[-1]:g}, asked for {p:.4g}"
             raise DataError(msg)
         return self._inverse(np.full((len(self), 1), p))[:, 0]
+
+    def interval_mass_error(
+        self, y: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return, for each end, the mass between the quantiles next to it, unless the end is a quantile itself.
+
+        If all of these are whole numbers they are counts, perhaps: a quantile then has a mass of its own, which is not
+        known. It is taken to be that of a unit's width around it.
+        """
+        whole = all((values == np.floor(values)).all() for values in (y, self.values))
+        error = np.zeros(len(self))
+        for end in (low, high):
+            known = (self.values == end[:, None]).any(axis=1)
+            around = [self._below(at, np.sum(self.values <= at[:, None], axis=1)) for at in (end - 0.5, end + 0.5)]
+            between = [
+                np.sum(compared, axis=1) for compared in (self.values < end[:, None], self.values <= end[:, None])
+            ]
+            padded = np.concatenate([[0.0], self.levels, [1.0]])
+            gap = padded[np.minimum(between[1] + 1, len(padded) - 1)] - padded[between[0]]
+            error += np.where(known, around[1] - around[0] if whole else 0.0, gap)
+        return error
 
     def support_interval(self, tail: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         low, high = self._inverse(np.tile([tail, 1 - tail], (len(self), 1))).T

@@ -88,8 +88,16 @@ def reference_rce(rows: Predictions) -> float:
     return 0.0 if draws is None else 1 - float(np.sqrt(1 + 1 / draws))
 
 
+def why_no_moments(rows: Predictions) -> str:
+    """Say why means and standard deviations are not those of the model; nothing if they are."""
+    caution = distributions(rows).caution
+    return "means and standard deviations are interpolated, not the model's" if caution else ""
+
+
 def why_no_reference_zms(rows: Predictions) -> str:
     """Say why a perfect model's mean squared z-score is not known to be 1; nothing if it is."""
+    if moments := why_no_moments(rows):
+        return moments
     draws = distributions(rows).draws_a_row
     if draws is None:
         return ""

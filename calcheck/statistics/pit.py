@@ -26,13 +26,16 @@ def pit(rows: Predictions) -> tuple[Values, Values]:
     return distributions(rows).jump(targets(rows))
 
 
+FEW = 16  # rows a different jump, from which grouping them pays
+
+
 def levels_of(count: int) -> Values:
     """Return the levels j / (count + 1), (count,)."""
     return np.arange(1, count + 1) / (count + 1)
 
 
-def share_below(left: Values, right: Values, count: int) -> Groups:
-    """Return groups whose means of rows are the shares of PIT values up to each of ``count`` levels, (count,).
+def share_below(left: Values, right: Values, levels: Values) -> Groups:
+    """Return groups whose means of rows are the shares of PIT values up to each of some levels, (q,).
 
     A row whose distribution jumps at its target has a PIT that is uniform between ``left`` and ``right``, and
     counts by the part of it that lies below a level (Czado, Gneiting, Held 2009); no random number is drawn.
@@ -41,27 +44,44 @@ def share_below(left: Values, right: Values, count: int) -> Groups:
     ----------
     left, right : (n,)
         As :func:`pit` returns them; pass ``right`` twice for the plain indicator of F_i(y_i) <= p.
-    count : int
-        How many levels.
+    levels : (q,)
+        Increasing, strictly between 0 and 1.
     """
     if left is right:
-        return Groups(_cell(right, count), count + 1, cumulative=True)
-    shares = levels_of(count) - left[:, None]  # (n, count)
+        return Groups(_cell(right, levels), len(levels) + 1, cumulative=True)
+    label, left, right = _different(left, right)
+    shares = levels - left[:, None]  # (c, q)
     jump = (right - left)[:, None]
     flat = jump[:, 0] <= 0
     np.divide(shares, jump, out=shares, where=jump > 0)
     np.clip(shares, 0, 1, out=shares)
-    shares[flat] = right[flat, None] <= levels_of(count)
-    return Groups(None, len(left), shares)
+    shares[flat] = right[flat, None] <= levels
+    return Groups(label, len(left), shares)
 
 
-def _cell(values: Values, count: int) -> NDArray[np.intp]:
+def _cell(values: Values, levels: Values) -> NDArray[np.intp]:
     """Count the levels that lie strictly below each value, (n,)."""
-    edges = np.concatenate([[-np.inf], levels_of(count), [np.inf, np.inf]])
+    count = len(levels)
+    if not np.array_equal(levels, levels_of(count)):
+        return np.searchsorted(levels, values)
+    edges = np.concatenate([[-np.inf], levels, [np.inf, np.inf]])
     cell = (values * (count + 1)).astype(np.intp)  # may be off by one, through rounding
     cell -= values <= edges[cell]
     cell += values > edges[cell + 1]
     return cell
+
+
+def _different(left: Values, right: Values) -> tuple[NDArray[np.intp] | None, Values, Values]:
+    """Return which different jump each row has, and the jumps; m draws a row without ties have m + 1 of them.
+
+    Where jumps hardly repeat, each row keeps its own.
+    """
+    ends = [np.unique(values, return_inverse=True) for values in (left, right)]
+    if len(ends[0][0]) * FEW > len(left):
+        return None, left, right
+    (low, from_), (high, to) = ends
+    pairs, label = np.unique(from_ * len(high) + to, return_inverse=True)
+    return label, low[pairs // len(high)], high[pairs % len(high)]
 
 
 NARROW = 2.0**-20  # a jump below it is a point: spread over such jumps, sums would lose their digits

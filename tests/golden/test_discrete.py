@@ -32,7 +32,7 @@ FAMILIES = {
 def shares(predictive, y):
     """Return the share of PIT values up to each level, non-randomised and plain, (2, 99)."""
     left, right = predictive.jump(y)
-    return np.array([share_below(low, right, LEVELS).sums(None) for low in (left, right)]) / len(y)
+    return np.array([share_below(low, right, levels_of(LEVELS)).sums(None) for low in (left, right)]) / len(y)
 
 
 def ece(share):

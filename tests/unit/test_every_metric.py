@@ -49,7 +49,7 @@ OF_MOMENTS = {
 }
 INAPPLICABLE = {
     *{("nll", "samples"), ("lzms", "samples"), ("lrce", "samples")},
-    ("nll", "quantiles"),  # nothing says what the density is between them
+    *{("nll", "quantiles"), ("lzms", "quantiles"), ("lrce", "quantiles")},  # neither density nor moments are known
     *{(metric, "cauchy") for metric in OF_MOMENTS},  # it has no mean
 }
 FEW = Run(resamples=100)  # values do not depend on how many, but for the bins of lzms and lrce

@@ -68,7 +68,7 @@ def test_shares_below_levels_are_counts(count):
     rng = np.random.default_rng(0)
     values = np.concatenate([rng.random(500), levels_of(count), [0.0, 1.0, np.nextafter(0.5, 1), np.nextafter(0.5, 0)]])
     expected = [np.mean(values <= level) for level in levels_of(count)]
-    found = share_below(values, values, count).sums(None) / len(values)
+    found = share_below(values, values, levels_of(count)).sums(None) / len(values)
     assert_allclose(found, expected, atol=1e-12)
 
 
@@ -81,12 +81,12 @@ def test_shares_of_jumps_are_ramps():
                  for low, high in zip(left, right, strict=True)])
         for p in levels_of(9)
     ]  # fmt: skip
-    assert_allclose(share_below(left, right, 9).sums(None) / 200, expected, atol=1e-12)
+    assert_allclose(share_below(left, right, levels_of(9)).sums(None) / 200, expected, atol=1e-12)
 
 
 def test_a_row_without_a_jump_counts_at_its_level():
     """PIT 1/2 exactly, beside a row that jumps from 0.1 to 0.3: both lie up to the level 1/2."""
-    assert share_below(np.array([0.5, 0.1]), np.array([0.5, 0.3]), 1).sums(None).tolist() == [2.0]
+    assert share_below(np.array([0.5, 0.1]), np.array([0.5, 0.3]), levels_of(1)).sums(None).tolist() == [2.0]
 
 
 def test_jumps_of_rounding_size_are_points():
