@@ -9,7 +9,7 @@ from calcheck.errors import OptionError
 from calcheck.options import option
 
 FORMAT_NAMES = Literal["table", "json", "jsonl", "csv", "markdown"]
-INPUT_FORMATS = Literal["parquet", "csv", "tsv", "arrow", "npy", "npz"]
+INPUT_FORMATS = Literal["parquet", "csv", "tsv", "arrow", "jsonl", "npy", "npz", "safetensors", "netcdf"]
 
 
 @dataclass(frozen=True)

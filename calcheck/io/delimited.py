@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv as standard_csv
+import io
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -10,52 +13,87 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from calcheck.errors import DataError
+from calcheck.io.held import Held
+from calcheck.io.values import is_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from calcheck.io.files import File
 
 LARGEST_BLOCK = (1 << 31) - 1
 LEADING_ZERO = r"^[+-]?0[0-9]"
+HEADER_ROWS = 3  # at most, of a table whose columns have names in several levels
+BEGINNING = 1 << 20  # bytes that hold them
 
 
-class DelimitedTable:
-    """A text file with one line of column names.
+def delimited_table(file: File, delimiter: str) -> Held:
+    """Open a text file with a line of column names, or, as pandas writes them, with several lines of name parts.
 
     Types are found over the whole file, not over its beginning. Numbers with a leading zero ("01") are keys and stay
-    text.
+    text. Names in several parts are spelled as pandas spells them elsewhere: ``('y', '0.05')``.
+
+    Raises
+    ------
+    DataError
+        The columns are separated by something else, or the line of names comes again among the rows.
     """
+    content = file.content()
+    content += b"" if content.endswith(b"\n") else b"\n"
+    headers = _header_rows(content[:BEGINNING], delimiter)
+    names = None if len(headers) == 1 else [_name_of(parts) for parts in zip(*headers, strict=True)]
+    parse = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
+    # one thread: pyarrow's others may abort a process that ends soon after (2 % of runs with 26.0)
+    read = csv.ReadOptions(
+        use_threads=False,
+        block_size=min(len(content) + 1, LARGEST_BLOCK),
+        column_names=names,
+        skip_rows=0 if names is None else len(headers),
+    )
 
-    def __init__(self, file: File, delimiter: str) -> None:
-        content = file.content()
-        content += b"" if content.endswith(b"\n") else b"\n"
-        parse = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
-        # one thread: pyarrow's others may abort a process that ends soon after (2 % of runs with 26.0)
-        read = csv.ReadOptions(use_threads=False, block_size=min(len(content) + 1, LARGEST_BLOCK))
+    def parsed(text_columns: Sequence[str]) -> pa.Table:
+        kept = csv.ConvertOptions(column_types=dict.fromkeys(text_columns, pa.string()))
+        return csv.read_csv(pa.BufferReader(content), read, parse, kept)
 
-        def parsed(text_columns: Sequence[str]) -> pa.Table:
-            kept = csv.ConvertOptions(column_types=dict.fromkeys(text_columns, pa.string()))
-            return csv.read_csv(pa.BufferReader(content), read, parse, kept)
+    table = parsed([])
+    _require_separated(table.schema.names, delimiter)
+    if len(set(table.schema.names)) == len(table.schema.names):
+        table = _with_keys_as_text(table, parsed)
+        _require_one_header(table)
+    return Held(table)
 
-        table = parsed([])
-        whole = (
-            [name for name in table.schema.names if pa.types.is_integer(table.schema.field(name).type)]
-            if (len(set(table.schema.names)) == len(table.schema.names))
-            else []
-        )
-        if whole:
-            text = parsed(whole)
-            keys = [name for name in whole if _any(pc.match_substring_regex(text[name], LEADING_ZERO))]
-            for name in keys:
-                table = table.set_column(table.schema.get_field_index(name), name, text[name])
-        self._table = table
-        self.schema = table.schema
-        _require_separated(self.schema.names, delimiter)
 
-    def batches(self, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Read some columns, in one batch."""
-        yield self._table.select(list(columns))
+def _with_keys_as_text(table: pa.Table, parsed: Callable[[Sequence[str]], pa.Table]) -> pa.Table:
+    """Return the table with whole numbers as text where some have a leading zero."""
+    whole = [name for name in table.schema.names if pa.types.is_integer(table.schema.field(name).type)]
+    text = parsed(whole) if whole else table
+    for name in whole:
+        if _any(pc.match_substring_regex(text[name], LEADING_ZERO)):
+            table = table.set_column(table.schema.get_field_index(name), name, text[name])
+    return table
+
+
+def _header_rows(beginning: bytes, delimiter: str) -> list[list[str]]:
+    """Return the lines of column names: one, or several if the first column's name is empty in each of them.
+
+    pandas writes several levels of names so. Lines that hold the index's own name below them are counted with them.
+    """
+    text = io.StringIO(beginning.decode("utf-8", errors="replace"))
+    try:
+        lines = list(islice(standard_csv.reader(text, delimiter=delimiter), HEADER_ROWS + 1))
+    except standard_csv.Error:
+        return [[]]
+    many = []
+    for line in lines[:HEADER_ROWS]:
+        if not line or line[0] or len(line) != len(lines[0]) or not all(line[1:]):
+            break
+        many.append(line)
+    return many if len(many) > 1 else lines[:1]
+
+
+def _name_of(parts: tuple[str, ...]) -> str:
+    """Spell a name in several parts; one without any is empty."""
+    return str(parts) if any(parts) else ""
 
 
 def _require_separated(names: Sequence[str], delimiter: str) -> None:
@@ -72,9 +110,28 @@ def _require_separated(names: Sequence[str], delimiter: str) -> None:
             raise DataError(msg)
 
 
+def _require_one_header(table: pa.Table) -> None:
+    """Raise if the column names come again as a row: every column is text then.
+
+    Raises
+    ------
+    DataError
+        They do.
+    """
+    if not all(is_text(column.type) for column in table.schema):
+        return
+    same = [pc.fill_null(pc.equal(table[name], name), fill_value=False) for name in table.schema.names]
+    for row in range(1, len(same)):
+        same[0] = pc.and_(same[0], same[row])
+    place = pc.index(same[0], value=True).as_py() if same else -1
+    if place >= 0:
+        msg = f"the column names come again in row {place}, counted from 0: were two files appended? Leave one of them"
+        raise DataError(msg)
+
+
 def _any(mask: pa.ChunkedArray) -> bool:
     return bool(pc.any(mask).as_py())
 
 
-csv_table = partial(DelimitedTable, delimiter=",")
-tsv_table = partial(DelimitedTable, delimiter="\t")
+csv_table = partial(delimited_table, delimiter=",")
+tsv_table = partial(delimited_table, delimiter="\t")

@@ -22,14 +22,19 @@ SUFFIXES = {
     ".ipc": "arrow",
     ".npy": "npy",
     ".npz": "npz",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".safetensors": "safetensors",
+    ".nc": "netcdf",
 }
-TEXT = ("csv", "tsv")
+TEXT = ("csv", "tsv", "jsonl")
 MAGIC = {
     b"PAR1": "parquet",
     b"ARROW1": "arrow",
     b"FEA1": "arrow",
     b"\x93NUMPY": "npy",
     b"PK\x03\x04": "npz",
+    b"\x89HDF\r\n\x1a\n": "netcdf",
 }
 FOREIGN_MAGIC = {
     b"\x80": "a pickle, unsafe to load: it can run any code. Export to Parquet",

@@ -7,22 +7,15 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyarrow import feather
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+from calcheck.io.held import Held
 
+if TYPE_CHECKING:
     from calcheck.io.files import File
 
 
-class ArrowTable:
-    """A Feather file, or an Arrow IPC file or stream."""
-
-    def __init__(self, file: File) -> None:
-        try:
-            self._table = feather.read_table(file.stream())
-        except pa.ArrowInvalid:  # not a file with a footer: perhaps a stream
-            self._table = pa.ipc.open_stream(pa.py_buffer(file.content())).read_all()
-        self.schema = self._table.schema
-
-    def batches(self, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Read some columns, in one batch."""
-        yield self._table.select(list(columns))
+def arrow_table(file: File) -> Held:
+    """Open a Feather file, or an Arrow IPC file or stream."""
+    try:
+        return Held(feather.read_table(file.stream()))
+    except pa.ArrowInvalid:  # not a file with a footer: perhaps a stream
+        return Held(pa.ipc.open_stream(pa.py_buffer(file.content())).read_all())

@@ -1,4 +1,4 @@
-"""NumPy files: arrays of embeddings."""
+"""Arrays as columns, and NumPy files of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ArrayTable:
     """Named arrays as columns, rows along the first axis; two-dimensional ones as fixed-size lists."""
 
     def __init__(self, arrays: dict[str, NDArray[Any]]) -> None:
-        self._arrays = {name: values for name, values in arrays.items() if values.ndim}
+        self._arrays = {name: _numeric(values) for name, values in arrays.items() if values.ndim}
         if not self._arrays:
             msg = "there is no array with rows in it"
             raise DataError(msg)
@@ -49,7 +49,7 @@ def npz_table(file: File) -> ArrayTable:
         msg = "this archive holds other things than arrays"
         raise DataError(msg)
     with np.load(file.stream(), allow_pickle=False) as arrays:
-        return ArrayTable({name: _numeric(arrays[name]) for name in arrays.files})
+        return ArrayTable({name: arrays[name] for name in arrays.files})
 
 
 def _loaded(file: File) -> NDArray[Any]:
@@ -58,7 +58,7 @@ def _loaded(file: File) -> NDArray[Any]:
     if not isinstance(values, np.ndarray):
         msg = "this is an archive of arrays. Name it .npz, or pass --input-format npz"
         raise DataError(msg)
-    return _numeric(values)
+    return values
 
 
 def _numeric(values: NDArray[Any]) -> NDArray[Any]:

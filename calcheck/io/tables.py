@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 from calcheck.errors import FileError
-from calcheck.io import delimited, ipc, numpy_files, parquet
+from calcheck.io import delimited, ipc, json_lines, netcdf, numpy_files, parquet, safetensors
 from calcheck.io.files import TEXT
 
 if TYPE_CHECKING:
@@ -33,9 +33,12 @@ READERS: dict[str, Callable[[File], Table]] = {
     "parquet": parquet.ParquetTable,
     "csv": delimited.csv_table,
     "tsv": delimited.tsv_table,
-    "arrow": ipc.ArrowTable,
+    "arrow": ipc.arrow_table,
+    "jsonl": json_lines.json_lines_table,
     "npy": numpy_files.npy_table,
     "npz": numpy_files.npz_table,
+    "safetensors": safetensors.safetensors_table,
+    "netcdf": netcdf.netcdf_table,
 }
 """How each format is opened, by its name in ``--input-format``."""
 

@@ -1,0 +1,66 @@
+"""Safetensors files: named arrays behind a JSON header. Nothing in them is ever run."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from calcheck.errors import DataError
+from calcheck.io.numpy_files import ArrayTable
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from calcheck.io.files import File
+
+LENGTH_BYTES = 8  # of the header's length, little-endian
+TYPES = {
+    "F64": "<f8",
+    "F32": "<f4",
+    "F16": "<f2",
+    "BF16": "<u2",  # the upper half of a float32
+    "I64": "<i8",
+    "I32": "<i4",
+    "I16": "<i2",
+    "I8": "<i1",
+    "U64": "<u8",
+    "U32": "<u4",
+    "U16": "<u2",
+    "U8": "<u1",
+    "BOOL": "?",
+}
+
+
+def safetensors_table(file: File) -> ArrayTable:
+    """Open a file of tensors; they are columns by their names, rows along the first axis. One alone is an embedding.
+
+    Raises
+    ------
+    DataError
+        The header does not describe the bytes behind it.
+    """
+    content = file.content()
+    length = int.from_bytes(content[:LENGTH_BYTES], "little")
+    body = content[LENGTH_BYTES + length :]
+    header = json.loads(content[LENGTH_BYTES : LENGTH_BYTES + length])
+    if not isinstance(header, dict):
+        msg = "its header is no JSON object"
+        raise DataError(msg)
+    header.pop("__metadata__", None)
+    tensors = {name: _tensor(name, told, body) for name, told in header.items()}
+    return ArrayTable({"embedding": next(iter(tensors.values()))} if len(tensors) == 1 else tensors)
+
+
+def _tensor(name: str, told: Any, body: bytes) -> NDArray[Any]:
+    """Return one array of the body."""
+    try:
+        kind, shape, (start, stop) = told["dtype"], [int(size) for size in told["shape"]], told["data_offsets"]
+        values = np.frombuffer(body[start:stop], dtype=TYPES[kind]).reshape(shape)
+    except (KeyError, TypeError, ValueError) as error:
+        msg = f"tensor {name!r} is not as its header says ({error})"
+        raise DataError(msg) from error
+    if kind == "BF16":
+        return (values.astype(np.uint32) << 16).view(np.float32)
+    return values
