@@ -73,7 +73,7 @@ class Result:
 class InputFile:
     """A file that was read, and for what."""
 
-    role: Literal["predictions", "embedding", "at"]
+    role: Literal["predictions", "embedding", "truth", "at"]
     path: str
     sha256: str
     rows: int
@@ -97,6 +97,9 @@ class Input:
         The column behind each role.
     options : tuple of str
         The options that say explicitly how the predictions were read.
+    layout : str or None
+        How the file is laid out, by the tools that write such files, and what it holds; None if a row is a unit, and
+        columns have no tool's names.
     """
 
     files: tuple[InputFile, ...]
@@ -105,6 +108,7 @@ class Input:
     predictive: str | None
     columns: dict[str, str]
     options: tuple[str, ...] = ()
+    layout: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.computing import COLUMNS
+from calcheck.cli.first_rows import first_rows
 from calcheck.cli.parameters import build, with_signature
 from calcheck.cli.settings import InputOptions
 from calcheck.io.column_options import ColumnOptions
@@ -15,10 +16,11 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from calcheck.io.source import FileSource
+    from calcheck.report import Input
 
 
 def _inspect(file: str, **given: Any) -> None:
-    """Show what was found in a file, and the options that say the same explicitly."""
+    """Show what was found in a file, its first rows in words, and the options that say the same explicitly."""
     from calcheck.io.files import File
     from calcheck.io.source import FileSource
     from calcheck.render.console import rendered, visible
@@ -29,6 +31,7 @@ def _inspect(file: str, **given: Any) -> None:
     if problems := source.missing():
         parts += [_grid({"missing": problem}) for problem in problems]
         parts.append(_grid({field.name or "(no name)": str(field.type) for field in source.table.schema}))
+    parts += [_grid(first)] if (first := first_rows(source.predictions())) else []
     explicit = visible(shlex.join(source.explicit()))
     said = f"\nThe same, said explicitly:\n  {explicit}\n" if explicit else ""
     sys.stdout.write(rendered(*parts) + said)
@@ -54,8 +57,8 @@ def _found(source: FileSource) -> dict[str, str]:
     read = source.described()
     found = {
         "file": source.name,
-        "format": source.file.format,
-        "rows": f"{read.n:,}" + (f" ({read.dropped:,} left out)" if read.dropped else ""),
+        "format": ", ".join(filter(None, [source.file.format, read.layout])),
+        "rows": _counted(read),
         "predictions": read.predictive or "none found",
     }
     found |= read.columns
@@ -63,6 +66,14 @@ def _found(source: FileSource) -> dict[str, str]:
         kind = "embedding" if rows.embedded else "inputs"
         found["x"] += f" ({kind}, {rows.x.shape[1]:,} numbers a row, {rows.x.dtype})"
     return found
+
+
+def _counted(read: Input) -> str:
+    """Count the rows that are used, and say what became of the others."""
+    there = read.files[0].rows
+    told = [f"{there:,} in the file"] if there != read.n + read.dropped else []
+    told += [f"{read.dropped:,} left out"] if read.dropped else []
+    return f"{read.n:,}" + (f" ({', '.join(told)})" if told else "")
 
 
 inspect_command = with_signature(_inspect, COLUMNS)

@@ -8,9 +8,17 @@ import numpy as np
 
 from calcheck.checks import require, require_finite, require_positive
 from calcheck.errors import DataError
-from calcheck.io.roles import GaussianRole, ParametersRole, ResidualRole, Roles, SamplesRole
+from calcheck.io.roles import (
+    GaussianRole,
+    ParametersRole,
+    QuantilesRole,
+    ResidualRole,
+    Roles,
+    SamplesRole,
+    columns_of,
+)
 from calcheck.io.values import numbers, vectors
-from calcheck.predictive import Gaussian, Independent, Samples
+from calcheck.predictive import Gaussian, Independent, Quantiles, Samples
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -35,18 +43,7 @@ def columns_read(roles: Roles, also: Iterable[str] = ()) -> list[str]:
     also : iterable of str
         Columns without a role that are needed too.
     """
-    wanted = [*roles.target, *roles.x]
-    match roles.predictive:
-        case GaussianRole(mean, spread, _):
-            wanted += [*mean, *spread]
-        case ResidualRole(_, spread, _):
-            wanted.append(spread)
-        case ParametersRole(_, columns):
-            wanted += columns.values()
-        case SamplesRole(groups):
-            wanted += [column for group in groups for column in group]
-        case None:
-            pass
+    wanted = [*roles.target, *roles.x, *columns_of(roles.predictive)]
     wanted += [roles.id] if roles.id else []
     wanted += also
     return list(dict.fromkeys(wanted))
@@ -68,15 +65,15 @@ def arrays_of(table: pa.Table, roles: Roles) -> Arrays:
             arrays |= {"mean": _columns(table, mean), kind: _columns(table, spread)}
         case ResidualRole(_, spread, kind):
             arrays[kind] = numbers(table[spread], spread)
-        case ParametersRole(_, columns):
-            arrays |= {name: numbers(table[column], column) for name, column in columns.items()}
+        case ParametersRole(convention, columns, error):
+            reader = _matrix if convention.grouped else _columns
+            arrays |= {name: reader(table, group) for name, group in columns.items()}
+            if error and convention.location:
+                arrays[convention.location] = np.zeros(len(table))
+        case QuantilesRole(columns, _):
+            arrays["quantiles"] = _matrix(table, columns)
         case SamplesRole(groups):
-            draws = [_matrix(table, group) for group in groups]
-            counts = [values.shape[1] for values in draws]
-            if len(set(counts)) > 1:
-                msg = f"targets have different numbers of samples: {', '.join(map(str, counts))}"
-                raise DataError(msg)
-            arrays["samples"] = draws[0] if len(draws) == 1 else np.stack(draws, axis=2)
+            arrays["samples"] = _draws([_matrix(table, group) for group in groups])
         case None:
             pass
     if roles.x:
@@ -99,10 +96,12 @@ def predictive_of(roles: Roles, arrays: Arrays, min_std: float | None) -> tuple[
         case ResidualRole(_, _, kind):
             std, raised = _deviations(arrays[kind], kind, min_std)
             return Gaussian(np.zeros_like(std), std), raised
-        case ParametersRole(convention, columns):
+        case ParametersRole(convention, columns, _):
             for name in columns:
                 require_finite(name, arrays[name])
-            return convention(**{name: arrays[name] for name in columns}), 0
+            return convention(**{name: arrays[name] for name in convention.parameters}), 0
+        case QuantilesRole(_, levels):
+            return Quantiles(np.array(levels), np.asarray(arrays["quantiles"], dtype=np.float64)), 0
         case SamplesRole():
             return Samples(np.asarray(arrays["samples"], dtype=np.float64)), 0
         case None:
@@ -111,9 +110,10 @@ def predictive_of(roles: Roles, arrays: Arrays, min_std: float | None) -> tuple[
 
 def _deviations(spread: NDArray[np.float64], kind: str, min_std: float | None) -> tuple[NDArray[np.float64], int]:
     """Turn spreads of some kind into standard deviations, none below the least one allowed."""
-    require_finite(kind, spread)
     if min_std is None and kind in ("std", "var"):
         require_positive(kind, spread, REMEDY)
+    else:
+        require_finite(kind, spread)
     if kind == "std":
         std = spread
     elif kind == "var":
@@ -131,6 +131,15 @@ def _gaussian(mean: NDArray[np.float64], std: NDArray[np.float64]) -> Predictive
     if mean.ndim == 1:
         return Gaussian(mean, std)
     return Independent(tuple(Gaussian(mean[:, t], std[:, t]) for t in range(mean.shape[1])))
+
+
+def _draws(targets: list[NDArray[np.floating[Any]]]) -> NDArray[np.floating[Any]]:
+    """Put the draws of each target together: (n, m), or (n, m, t) for several targets."""
+    counts = [values.shape[1] for values in targets]
+    if len(set(counts)) > 1:
+        msg = f"targets have different numbers of samples: {', '.join(map(str, counts))}"
+        raise DataError(msg)
+    return targets[0] if len(targets) == 1 else np.stack(targets, axis=2)
 
 
 def _columns(table: pa.Table, names: tuple[str, ...]) -> NDArray[np.float64]:

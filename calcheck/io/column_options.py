@@ -65,6 +65,11 @@ class ColumnOptions:
         "Columns of samples by a pattern ('s*'), or a column of lists. Default: sample_0, sample_1, …, or samples.",
         metavar="COLUMNS",
     )
+    quantiles: str | None = option(
+        None,
+        "Columns of quantiles by a pattern ('q_*'); their names tell the levels. Default: q_0.05, …, or 0.05, ….",
+        metavar="COLUMNS",
+    )
     embedding: str | None = option(
         None,
         "Embedding of the inputs: a column of lists, columns by a pattern ('emb_*'), or another file (FILE[:COLUMN], "
@@ -75,6 +80,25 @@ class ColumnOptions:
         None, "Columns of low-dimensional inputs, in place of an embedding: x1,x2.", metavar="COLUMNS"
     )
     id: str | None = option(None, "Column of row keys. Default: id.", metavar="COLUMN")
+    truth: str | None = option(
+        None,
+        "Targets in another file, joined by --join-on, else row by row; FILE:COLUMN says which column they are.",
+        metavar="FILE[:COLUMN]",
+    )
+    join_on: str | None = option(
+        None,
+        "Key columns of both files, as a,b; a=b where FILE calls a what --truth calls b. Default: the key columns that"
+        " both have, and the date of the observation.",
+        metavar="COLUMNS",
+    )
+    model: str | None = option(
+        None,
+        "Which model, where the file has several: by its column of models, or its columns' prefix.",
+        metavar="NAME",
+    )
+    filter: tuple[str, ...] = option(
+        (), "Use the rows whose column has a value, as in horizon=1; may be repeated.", metavar="COLUMN=VALUE"
+    )
     min_std: float | None = option(None, "Raise smaller standard deviations to this value.")
     nan_policy: Literal["raise", "omit"] = option(
         "raise", "Refuse rows that lack a number, or leave them out and say how many."
@@ -89,21 +113,46 @@ class ColumnOptions:
         if self.error and (self.target or self.mean):
             msg = "--error replaces --target and --mean: give the errors, or these two"
             raise OptionError(msg)
-        forms = {
-            "--dist": self.dist,
-            "--samples": self.samples,
-            "--error and --std" if self.error else "--mean and --std": self.error or self.mean or bool(spreads) or None,
-        }
-        given = [name for name, value in forms.items() if value]
+        given = self._forms()
         if len(given) > 1:
             msg = f"{' and '.join(given)} describe the predictions twice: give one"
             raise OptionError(msg)
+        self._check_joins()
         if self.embedding and self.inputs:
             msg = "--embedding and --inputs both say what calibration is conditioned on: give one"
             raise OptionError(msg)
-        if self.min_std is not None and (self.dist or self.samples):
-            msg = "--min-std raises standard deviations, but --dist and --samples give none"
+        if self.min_std is not None and (self.dist or self.samples or self.quantiles):
+            msg = "--min-std raises standard deviations, but --dist, --samples and --quantiles give none"
             raise OptionError(msg)
         if self.param and not self.dist:
             msg = "--param needs --dist, which says what the parameters mean"
+            raise OptionError(msg)
+
+    def _forms(self) -> list[str]:
+        """List the options that say what form the predictions have; --error alone, and --dist with it, are one."""
+        spread = any(getattr(self, name) for name in SPREADS)
+        gaussian = self.mean or spread or (self.error and not self.dist)
+        forms = {
+            "--dist": self.dist,
+            "--samples": self.samples,
+            "--quantiles": self.quantiles,
+            "--error and --std" if self.error else "--mean and --std": gaussian,
+        }
+        return [name for name, value in forms.items() if value]
+
+    @property
+    def says_form(self) -> bool:
+        """Whether an option says what form the predictions have, so that none is looked for."""
+        return bool(self._forms())
+
+    def _check_joins(self) -> None:
+        for text in self.filter:
+            if not text.partition("=")[0] or "=" not in text:
+                msg = f"--filter takes COLUMN=VALUE, got {text!r}"
+                raise OptionError(msg)
+        if self.truth and (self.target or self.error):
+            msg = f"--truth replaces --{'target' if self.target else 'error'}: the targets are in the other file"
+            raise OptionError(msg)
+        if self.join_on and not self.truth:
+            msg = "--join-on says how the rows of --truth are found: give that too"
             raise OptionError(msg)

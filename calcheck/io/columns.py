@@ -2,42 +2,42 @@
 
 from __future__ import annotations
 
-import re
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from calcheck.errors import DataError, OptionError
 from calcheck.io.column_options import ERROR, MEANS, SPREADS, STDS, TARGETS, ColumnOptions
+from calcheck.io.filters import require_one
+from calcheck.io.forms import Form, forms_of, level_of, quantiles_role
+from calcheck.io.parameters import find_parameters, possible_conventions
 from calcheck.io.roles import (
     GaussianRole,
-    ParametersRole,
+    QuantilesRole,
     ResidualRole,
     Roles,
     SamplesRole,
+    columns_of,
+    is_wide,
     listed,
     pattern_of,
 )
-from calcheck.io.values import is_number, is_scalar, is_text, is_vector
-from calcheck.options import flag_of
-from calcheck.predictive import CONVENTIONS, FAMILIES
+from calcheck.io.values import is_number, is_scalar, is_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from calcheck.io.named import Columns
     from calcheck.io.roles import Distributions, Spread
-    from calcheck.predictive import Convention
 
-SAMPLE = r"sample_\d+"
 EMBEDDING = r"emb_\d+"
-NEVER_GUESSED = re.compile(r".*_unc(_.*)?|uq|uncertainty.*|var|variance|.*_var|0|1")
+KEYS = {"Nixtla": ("unique_id", "ds", "cutoff")}  # by which a tool tells rows apart
 
 
-def find_roles(schema: pa.Schema, said: ColumnOptions, *, external: bool = False) -> Roles:
+def find_roles(columns: Columns, said: ColumnOptions, *, external: bool = False) -> Roles:
     """Find the roles of a table's columns.
 
     Parameters
     ----------
-    schema : pyarrow.Schema
+    columns : Columns
         Names and types.
     said : ColumnOptions
         What the user says; it switches off the detection of what it replaces.
@@ -51,35 +51,22 @@ def find_roles(schema: pa.Schema, said: ColumnOptions, *, external: bool = False
     OptionError
         Options do not fit each other or the file.
     """
-    finder = _Finder(schema, said)
-    predictive = finder.predictive()
+    finder = _Finder(columns, said)
+    predictive, tool = finder.predictive()
     x, embedded = finder.inputs(external=external)
-    target = (predictive.error,) if isinstance(predictive, ResidualRole) else finder.target()
+    error = getattr(predictive, "error", None)
+    target = (error,) if error else finder.target()
     wide = set(x) if embedded and len(x) > 1 else set()
-    if isinstance(predictive, SamplesRole):
-        wide |= {column for group in predictive.columns for column in group}
-    elif not said.samples:
-        wide |= set(finder.matching_names(SAMPLE))
-    shown = _shown(schema, x, wide)
-    first = [name for name in (*target, *_scalars(predictive)) if name in shown]
-    narrow = tuple(dict.fromkeys([*first, *shown]))
-    return Roles(target, predictive, x, embedded, finder.id(), narrow)
+    wide |= {name for form in finder.forms for name in columns_of(form.role)}
+    wide |= set(columns_of(predictive)) if is_wide(predictive) else set()
+    narrow = _shown(columns.schema, x, wide)
+    first = [name for name in (*target, *columns_of(predictive)) if name in narrow]
+    narrow = tuple(dict.fromkeys([*first, *narrow]))
+    keys = tuple(name for name in KEYS.get(tool, ()) if name in columns.names)
+    return Roles(target, predictive, x, embedded, finder.id(), narrow, tool, keys)
 
 
-def _scalars(predictive: Distributions | None) -> tuple[str, ...]:
-    """List the columns that describe a distribution by a few numbers."""
-    match predictive:
-        case GaussianRole(mean, spread, _):
-            return (*mean, *spread)
-        case ResidualRole(error, spread, _):
-            return (error, spread)
-        case ParametersRole(_, columns):
-            return tuple(columns.values())
-        case _:
-            return ()
-
-
-def find_input_roles(schema: pa.Schema, said: ColumnOptions, *, external: bool = False) -> Roles:
+def find_input_roles(columns: Columns, said: ColumnOptions, *, external: bool = False) -> Roles:
     """Find inputs and keys only; other columns need not be sound.
 
     Raises
@@ -87,9 +74,10 @@ def find_input_roles(schema: pa.Schema, said: ColumnOptions, *, external: bool =
     DataError
         A named column is absent, or the inputs have two candidates.
     """
-    finder = _Finder(schema, said)
+    finder = _Finder(columns, said)
     x, embedded = finder.inputs(external=external)
-    return Roles((), None, x, embedded, finder.id(), _shown(schema, x, set(x) if embedded and len(x) > 1 else set()))
+    narrow = _shown(columns.schema, x, set(x) if embedded and len(x) > 1 else set())
+    return Roles((), None, x, embedded, finder.id(), narrow)
 
 
 def _shown(schema: pa.Schema, x: tuple[str, ...], wide: set[str]) -> tuple[str, ...]:
@@ -102,64 +90,96 @@ def _shown(schema: pa.Schema, x: tuple[str, ...], wide: set[str]) -> tuple[str, 
 
 
 class _Finder:
-    def __init__(self, schema: pa.Schema, said: ColumnOptions) -> None:
-        self.schema = schema
+    def __init__(self, columns: Columns, said: ColumnOptions) -> None:
+        self.columns = columns
         self.said = said
-        self.names = list(schema.names)
+        self.forms = forms_of(columns.free)
 
     def target(self) -> tuple[str, ...]:
+        if self.said.truth:
+            return ()
         if self.said.target:
-            return self.listed("target", self.said.target)
-        found = self.one_of("target", TARGETS)
+            return self.columns.listed("target", self.said.target)
+        found = self.columns.one_of("target", TARGETS)
         return (found,) if found else ()
 
     def id(self) -> str | None:
         if self.said.id:
-            return self.existing("id", self.said.id)
-        return "id" if "id" in self.names else None
+            return self.columns.existing("id", self.said.id)
+        return "id" if "id" in self.columns.names else None
 
-    def predictive(self) -> Distributions | None:
-        said = self.said
+    def predictive(self) -> tuple[Distributions | None, str]:
+        """Return the predictive distributions, and who names columns so."""
+        said, columns = self.said, self.columns
         if said.dist:
-            return self.parameters(said.dist)
+            return find_parameters(columns, said), ""
         if said.samples:
-            return SamplesRole(tuple(self.group("samples", part) for part in said.samples.split(",")))
+            return SamplesRole(tuple(columns.group("samples", part) for part in said.samples.split(","))), ""
+        if said.quantiles:
+            return self.quantiles(columns.group("quantiles", said.quantiles)), ""
         if said.error or self._has_errors_only():
-            return self.residuals()
-        return self._gaussian_or_samples()
-
-    def _gaussian_or_samples(self) -> GaussianRole | SamplesRole | None:
-        """Find means with spreads, or draws."""
-        said = self.said
+            return self.residuals(), ""
         if said.mean or any(getattr(said, kind) for kind in SPREADS):
-            return self.gaussian()
-        samples = self.matching_names(SAMPLE)
-        if self._is_vector("samples"):
-            if samples:
-                msg = f"two columns may be the samples: 'samples' and {listed(tuple(samples))!r}. Pass --samples"
-                raise DataError(msg)
-            samples = ["samples"]
-        mean, std = self.one_of("mean", MEANS), self.one_of("std", STDS)
-        if samples and mean and std:
-            msg = (
-                f"two forms of predictions: mean {mean!r} with std {std!r}, and samples {listed(tuple(samples))!r}."
-                f" Pass --mean {mean} --std {std}, or --samples {pattern_of(tuple(samples), self.names)!r}"
-            )
+            return self.gaussian(), ""
+        return self.by_names()
+
+    def by_names(self) -> tuple[Distributions | None, str]:
+        """Find the one form of predictions that column names tell."""
+        found = [*self._chosen_forms()]
+        if self.columns.is_vector("samples"):
+            found.append(Form("", "", SamplesRole((("samples",),))))
+        mean, std = self.columns.one_of("mean", MEANS), self.columns.one_of("std", STDS)
+        gaussian = GaussianRole((mean,), (std,), "std") if mean and std else None
+        options = [(f"mean {mean!r} with std {std!r}", f"--mean {mean} --std {std}")] if gaussian else []
+        options += [self._option(form) for form in found]
+        if len(options) > 1:
+            (first, one), (second, other) = options[:2]
+            msg = f"two forms of predictions: {first}, and {second}. Pass {one}, or {other}"
             raise DataError(msg)
-        if samples:
-            return SamplesRole((tuple(samples),))
-        if mean and std:
-            return GaussianRole((mean,), (std,), "std")
-        return None
+        if gaussian or not found:
+            return gaussian, ""
+        return found[0].role, found[0].tool
+
+    def _chosen_forms(self) -> list[Form]:
+        """List what column names tell of one model: the one that was named, or the only one there is."""
+        forms, model = self.forms, self.said.model
+        whose = list(dict.fromkeys(form.of for form in forms))
+        if model is None:
+            require_one(whose, "models or targets", "--model {!r}")
+            return forms
+        chosen = [form for form in forms if form.of == model]
+        if not chosen:
+            known = ", ".join(map(repr, filter(None, whose))) or "no column of models, and no columns named after one"
+            msg = f"--model: there is no model {model!r}, but {known}"
+            raise DataError(msg)
+        return chosen
+
+    def _option(self, form: Form) -> tuple[str, str]:
+        """Name a form, and the option that chooses it."""
+        what = "samples" if isinstance(form.role, SamplesRole) else "quantiles"
+        names = columns_of(form.role)
+        return f"{what} {listed(names)!r}", f"--{what} {pattern_of(names, self.columns.names) or ','.join(names)!r}"
+
+    def quantiles(self, columns: tuple[str, ...]) -> QuantilesRole:
+        """Read the levels of columns in their names."""
+        levels = {level_of(name): name for name in columns}
+        known = {level: name for level, name in levels.items() if level is not None}
+        if len(known) < len(columns):
+            odd = next((name for name in columns if level_of(name) is None), columns[0])
+            msg = (
+                f"--quantiles: the name of column {odd!r} does not tell its level, or two tell the same (q_0.05, 0.05)"
+            )
+            raise OptionError(msg)
+        return quantiles_role(known)
 
     def _has_errors_only(self) -> bool:
         """Tell whether there is a column of errors, and neither targets nor predictions."""
         said = self.said
-        if said.target or said.mean or ERROR not in self.names:
+        if said.target or said.truth or said.mean or ERROR not in self.columns.free:
             return False
-        found = [*TARGETS, *MEANS, "samples", *self.matching_names(SAMPLE)]
-        spread = any(getattr(said, kind) for kind in SPREADS) or self.one_of("std", STDS)
-        return bool(spread) and not set(found) & set(self.names)
+        found = {*TARGETS, *MEANS, "samples"} & set(self.columns.free)
+        spread = any(getattr(said, kind) for kind in SPREADS) or self.columns.one_of("std", STDS)
+        return bool(spread) and not found and not self.forms
 
     def residuals(self) -> ResidualRole:
         """Complete what was said of errors and spreads."""
@@ -167,20 +187,20 @@ class _Finder:
         if len(spread) > 1:
             msg = f"--error names one column and --{kind.replace('_', '-')} {len(spread)}: give one each"
             raise OptionError(msg)
-        return ResidualRole(self.existing("error", self.said.error or ERROR), spread[0], kind)
+        return ResidualRole(self.columns.existing("error", self.said.error or ERROR), spread[0], kind)
 
     def spread(self) -> tuple[Spread, tuple[str, ...]]:
         """Find the columns of standard deviations, or of what was said to be there in their place."""
         kinds: tuple[Spread, ...] = ("std", "var", "log_std", "log_var")
         for kind in kinds:
             if named := getattr(self.said, kind):
-                return kind, self.listed(kind, named)
-        return "std", self.found("std", STDS)
+                return kind, self.columns.listed(kind, named)
+        return "std", self.columns.found("std", STDS)
 
     def gaussian(self) -> GaussianRole:
         """Complete what was said of means and spreads."""
-        said = self.said
-        mean = self.listed("mean", said.mean) if said.mean else self.found("mean", MEANS)
+        said, columns = self.said, self.columns
+        mean = columns.listed("mean", said.mean) if said.mean else columns.found("mean", MEANS)
         kind, spread = self.spread()
         if len(mean) != len(spread):
             msg = (
@@ -189,173 +209,44 @@ class _Finder:
             raise OptionError(msg)
         return GaussianRole(mean, spread, kind)
 
-    def parameters(self, spelling: str) -> ParametersRole:
-        """Find the columns of a family's parameters."""
-        convention = self.convention(spelling)
-        said = dict(self._said_parameters(convention))
-        columns = {}
-        for parameter, known in convention.parameters.items():
-            column = said.get(parameter) or self.one_of(parameter, known, f"--param {parameter}=COLUMN")
-            if column is None:
-                msg = (
-                    f"--dist {convention.spelling} needs its parameter {parameter!r} ({convention.meaning}),"
-                    f" and no column has that name. Pass --param {parameter}=COLUMN (columns: {self.shown()})"
-                )
-                raise DataError(msg)
-            columns[parameter] = self.existing(parameter, column)
-        return ParametersRole(convention, columns)
-
-    def convention(self, spelling: str) -> Convention:
-        """Look a convention up; a family alone will do if the column names leave one of its conventions."""
-        if spelling in CONVENTIONS:
-            return CONVENTIONS[spelling]
-        if spelling not in FAMILIES:
-            msg = f"--dist must be one of {', '.join(CONVENTIONS)}, got {spelling!r}"
-            raise OptionError(msg)
-        possible = [other for other in self.possible_conventions() if CONVENTIONS[other].family == spelling]
-        if len(possible) == 1:
-            return CONVENTIONS[possible[0]]
-        told = "; ".join(f"{convention.spelling} ({convention.meaning})" for convention in FAMILIES[spelling])
-        msg = f"--dist {spelling} has several conventions, and the columns do not tell which. Pass one of {told}"
-        raise OptionError(msg)
-
-    def possible_conventions(self) -> list[str]:
-        """List the conventions all of whose parameters have a column by a known name."""
-        names = set(self.names)
-        return [
-            spelling
-            for spelling, convention in CONVENTIONS.items()
-            if all(names.intersection(known) for known in convention.parameters.values())
-        ]
-
-    def _said_parameters(self, convention: Convention) -> list[tuple[str, str]]:
-        pairs = []
-        for text in self.said.param:
-            name, equals, column = text.partition("=")
-            if not equals or name not in convention.parameters:
-                msg = f"--param takes NAME=COLUMN with a name among {', '.join(convention.parameters)}, got {text!r}"
-                raise OptionError(msg)
-            pairs.append((name, column))
-        return pairs
-
     def inputs(self, *, external: bool) -> tuple[tuple[str, ...], bool]:
         """Find the embedding or inputs, and say which of them they are."""
-        said = self.said
+        said, columns = self.said, self.columns
         if said.inputs:
-            return self.listed("inputs", said.inputs), False
+            return columns.listed("inputs", said.inputs), False
         if external:
             return (), True
         if said.embedding:
-            return self.group("embedding", said.embedding), True
-        wide = tuple(self.matching_names(EMBEDDING))
-        if wide and "embedding" in self.names:
+            return columns.group("embedding", said.embedding), True
+        wide = tuple(columns.matching(EMBEDDING))
+        if wide and "embedding" in columns.names:
             msg = f"two columns may be the embedding: 'embedding' and {listed(wide)!r}. Pass --embedding"
             raise DataError(msg)
-        return ("embedding",) if "embedding" in self.names else wide, True
-
-    def one_of(self, role: str, known: tuple[str, ...], flag: str = "") -> str | None:
-        """Return the one column with a known name, None if there is none."""
-        found = [name for name in known if name in self.names]
-        if len(found) > 1:
-            flag = flag or flag_of(role)
-            msg = f"two columns may be the {role}: {found[0]!r} and {found[1]!r}. Pass {flag} with one of them"
-            raise DataError(msg)
-        return found[0] if found else None
-
-    def found(self, role: str, known: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the one column with a known name."""
-        name = self.one_of(role, known)
-        if name is None:
-            raise DataError(self.missing(role))
-        return (name,)
-
-    def missing(self, role: str) -> str:
-        """Say that a role has no column, and which columns there are."""
-        if role == "std" and (unclear := unclear_spreads(self.names)):
-            return _ambiguous_scale(unclear)
-        flag = flag_of(role)
-        return f"no column is known to hold the {role}. Pass {flag} COLUMN (columns: {self.shown()})"
-
-    def existing(self, role: str, name: str) -> str:
-        if name not in self.names:
-            msg = f"there is no column {name!r} for the {role} (columns: {self.shown()})"
-            raise DataError(msg)
-        return name
-
-    def listed(self, role: str, names: str) -> tuple[str, ...]:
-        """Take names apart at commas, unless one column has just that name."""
-        parts = [names] if names in self.names else [part.strip() for part in names.split(",")]
-        return tuple(self.existing(role, part) for part in parts)
-
-    def group(self, role: str, pattern: str) -> tuple[str, ...]:
-        """Return one column by name, or several by a pattern, in the order of their numbers."""
-        if pattern in self.names:
-            return (pattern,)
-        if role == "embedding" and "," in pattern:
-            return self.listed(role, pattern)
-        matches = sorted((name for name in self.names if fnmatchcase(name, pattern)), key=_numbered)
-        if not matches:
-            msg = f"no column matches {pattern!r} for the {role} (columns: {self.shown()})"
-            raise DataError(msg)
-        return tuple(matches)
-
-    def matching_names(self, expression: str) -> list[str]:
-        return sorted((name for name in self.names if re.fullmatch(expression, name)), key=_numbered)
-
-    def _is_vector(self, name: str) -> bool:
-        return name in self.names and (is_vector(self.schema.field(name).type) or is_text(self.schema.field(name).type))
-
-    def shown(self) -> str:
-        return shown(self.names)
+        return ("embedding",) if "embedding" in columns.names else wide, True
 
 
-def shown(names: list[str]) -> str:
-    """List columns, not more than a line of them."""
-    most = 12
-    listed_names = ", ".join(map(repr, names[:most]))
-    return f"{listed_names}, … {len(names)} in all" if len(names) > most else listed_names
-
-
-def missing_target(schema: pa.Schema) -> str:
+def missing_target(columns: Columns) -> str:
     """Say that no column holds targets."""
-    return _Finder(schema, ColumnOptions()).missing("target")
+    return (
+        "no column is known to hold the target. Pass --target COLUMN, or --truth FILE if another file has them"
+        f" (columns: {columns.shown()})"
+    )
 
 
-def missing_predictions(schema: pa.Schema, said: ColumnOptions) -> str:
+def missing_predictions(columns: Columns, said: ColumnOptions) -> str:
     """Say that no column holds predictive distributions, and what to do about it."""
-    names = list(schema.names)
-    finder = _Finder(schema, said)
-    if finder.one_of("mean", MEANS) is not None:
-        return finder.missing("std")
-    if {"loc", "scale"} <= set(names):
+    if columns.one_of("mean", MEANS) is not None:
+        return columns.missing("std")
+    if {"loc", "scale"} <= set(columns.names):
         return "columns 'loc' and 'scale' mean something else in every family. Pass --dist (--dist gaussian, …)"
-    if finder.one_of("std", STDS):
-        return f"{finder.missing('mean')}; errors y - mean will do: --error COLUMN"
-    if possible := finder.possible_conventions():
+    if columns.one_of("std", STDS):
+        return f"{columns.missing('mean')}; errors y - mean will do: --error COLUMN"
+    if not said.says_form and (possible := possible_conventions(columns)):
         return f"the columns may be parameters of distributions. Pass --dist with one of {', '.join(possible)}"
     return (
-        "no columns are known to hold predictions. Pass --mean and --std, --samples, or --dist"
-        f" (columns: {finder.shown()})"
+        "no columns are known to hold predictions. Pass --mean and --std, --samples, --quantiles, or --dist"
+        f" (columns: {columns.shown()})"
     )
-
-
-def unclear_spreads(names: list[str]) -> list[str]:
-    """List columns that may hold standard deviations or variances: their names do not tell."""
-    return [name for name in names if NEVER_GUESSED.fullmatch(name)]
-
-
-def _ambiguous_scale(unclear: list[str]) -> str:
-    name = unclear[0] if len(unclear) == 1 else "COLUMN"
-    told = " or ".join(repr(column) for column in unclear)
-    return (
-        f"{told} may be a variance or a standard deviation: pass --var {name} or --std {name} (or --log-var, --log-std)"
-    )
-
-
-def _numbered(name: str) -> list[tuple[int, int, str]]:
-    """Order names by the numbers in them: s2 before s10."""
-    parts = re.split(r"(\d+)", name)
-    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts]
 
 
 def _holds_vectors(column: pa.Field, x: tuple[str, ...]) -> bool:

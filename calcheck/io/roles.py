@@ -33,10 +33,14 @@ class ResidualRole:
 
 @dataclass(frozen=True)
 class ParametersRole:
-    """Parameters of a family: a column for each parameter."""
+    """Parameters of a family: a column for each parameter, or several where each component has its own.
+
+    With ``error`` the location is left out: the file holds y - location in its place.
+    """
 
     convention: Convention
-    columns: dict[str, str]
+    columns: dict[str, tuple[str, ...]]
+    error: str | None = None
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,37 @@ class SamplesRole:
     columns: tuple[tuple[str, ...], ...]
 
 
-Distributions: TypeAlias = GaussianRole | ResidualRole | ParametersRole | SamplesRole
+@dataclass(frozen=True)
+class QuantilesRole:
+    """Quantiles: a column a level, levels increasing."""
+
+    columns: tuple[str, ...]
+    levels: tuple[float, ...]
+
+
+Distributions: TypeAlias = GaussianRole | ResidualRole | ParametersRole | SamplesRole | QuantilesRole
+
+
+def columns_of(role: Distributions | None) -> tuple[str, ...]:
+    """List the columns that describe the distributions."""
+    match role:
+        case GaussianRole(mean, spread, _):
+            return (*mean, *spread)
+        case ResidualRole(error, spread, _):
+            return (error, spread)
+        case ParametersRole(_, columns, error):
+            return (*([error] if error else []), *(name for group in columns.values() for name in group))
+        case SamplesRole(groups):
+            return tuple(name for group in groups for name in group)
+        case QuantilesRole(columns, _):
+            return columns
+        case None:
+            return ()
+
+
+def is_wide(role: Distributions | None) -> bool:
+    """Tell whether a row has many numbers that describe one distribution, none of them worth showing by itself."""
+    return isinstance(role, (SamplesRole, QuantilesRole))
 
 
 @dataclass(frozen=True)
@@ -57,7 +91,7 @@ class Roles:
     ----------
     target : tuple of str
         Columns of targets, or of errors in their place; empty if there are none.
-    predictive : GaussianRole, ResidualRole, ParametersRole, SamplesRole or None
+    predictive : GaussianRole, ResidualRole, ParametersRole, SamplesRole, QuantilesRole or None
         The predictive distributions.
     x : tuple of str
         The embedding (one column of vectors, or several of numbers) or the inputs; empty if there are none.
@@ -68,6 +102,10 @@ class Roles:
     narrow : tuple of str
         All columns of one value a row that are worth showing beside a result: targets and predictions first, then the
         others as they stand in the file.
+    tool : str
+        Who names columns so; empty if anybody may.
+    keys : tuple of str
+        Columns by which that tool tells rows apart.
     """
 
     target: tuple[str, ...] = ()
@@ -76,6 +114,8 @@ class Roles:
     embedded: bool = True
     id: str | None = None
     narrow: tuple[str, ...] = field(default=())
+    tool: str = ""
+    keys: tuple[str, ...] = ()
 
     def described(self) -> dict[str, str]:
         """Name the column or columns behind each role."""
@@ -85,10 +125,13 @@ class Roles:
                 told |= {"mean": listed(mean), kind: listed(spread)}
             case ResidualRole(error, spread, kind):
                 told = {"y - mean": error, kind: spread}
-            case ParametersRole(_, columns):
-                told |= columns
+            case ParametersRole(convention, columns, error):
+                told = {f"y - {convention.location}": error} if error else told
+                told |= {name: listed(group) for name, group in columns.items()}
             case SamplesRole(columns):
                 told["samples"] = "; ".join(listed(group) for group in columns)
+            case QuantilesRole(columns, _):
+                told["quantiles"] = listed(columns)
             case None:
                 pass
         if self.x:
@@ -105,10 +148,13 @@ class Roles:
                 said = ["--error", error, f"--{kind.replace('_', '-')}", spread]
             case GaussianRole(mean, spread, kind):
                 said += ["--mean", ",".join(mean), f"--{kind.replace('_', '-')}", ",".join(spread)]
-            case ParametersRole(convention, columns):
+            case ParametersRole(convention, columns, error):
+                said = ["--error", error] if error else said
                 said += ["--dist", convention.spelling]
-                for name, column in columns.items():
-                    said += ["--param", f"{name}={column}"]
+                for name, group in columns.items():
+                    said += ["--param", f"{name}={pattern_of(group, names) or ','.join(group)}"]
+            case QuantilesRole(columns, _):
+                said += ["--quantiles", pattern_of(columns, names) or ",".join(columns)]
             case SamplesRole(columns):
                 patterns = [pattern_of(group, names) for group in columns]
                 said += ["--samples", ",".join(filter(None, patterns))] if None not in patterns else []
@@ -135,7 +181,13 @@ def pattern_of(columns: tuple[str, ...], names: list[str]) -> str | None:
     if len(columns) == 1:
         return columns[0]
     stem = re.sub(r"\d+$", "", columns[0])
-    for pattern in (f"{stem}*", f"{stem}[0-9]*"):
+    for pattern in (f"{stem}*", f"{stem}[0-9]*", f"{_common_start(columns)}*"):
         if {name for name in names if fnmatchcase(name, pattern)} == set(columns):
             return pattern
     return None
+
+
+def _common_start(names: tuple[str, ...]) -> str:
+    """Return what all names start with."""
+    first, last = min(names), max(names)
+    return first[: next((place for place, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))]

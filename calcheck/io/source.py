@@ -8,35 +8,37 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import pyarrow as pa
 
 from calcheck.errors import DataError, FileError, OptionError, ValuesError
+from calcheck.io.beside import Beside, names_a_file, read_embedding, read_truth, split_column
 from calcheck.io.build import arrays_of, columns_read, predictive_of
 from calcheck.io.column_options import ColumnOptions
-from calcheck.io.columns import (
-    find_input_roles,
-    find_roles,
-    missing_predictions,
-    missing_target,
-    shown,
-    unclear_spreads,
-)
-from calcheck.io.external import ExternalEmbedding, names_a_file, require_unique, split_column
+from calcheck.io.columns import find_input_roles, find_roles, missing_predictions, missing_target
 from calcheck.io.files import STDIN, File
-from calcheck.io.roles import ResidualRole
-from calcheck.io.tables import Table, open_table, read_batches
-from calcheck.io.values import is_scalar, keys, ordering, scalars
-from calcheck.predictions import Predictions, Source
+from calcheck.io.filters import Filters, require_one
+from calcheck.io.joins import Keyed
+from calcheck.io.layouts import Laid, laid_out
+from calcheck.io.named import Columns, shown, unclear_spreads
+from calcheck.io.roles import ParametersRole, ResidualRole, columns_of
+from calcheck.io.tables import open_table, read_batches
+from calcheck.io.values import is_scalar, is_text, key_text, keys, ordering, require_unique, scalars
+from calcheck.predictions import Predictions, Source, join
+from calcheck.predictive.deferred import Deferred
 from calcheck.report import Input, InputFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from calcheck.io.roles import Roles
+    from calcheck.io.tables import Table
+    from calcheck.predictive import Predictive
 
 Wanted = Literal["all", "any", "inputs"]
+FAMILY = "dist"  # the column of our own files that names the family
+HELD_BYTES = 1 << 26  # of distributions in memory; more of them are read again whenever they are needed
 
 
 @dataclass
@@ -71,6 +73,7 @@ class FileSource(Source):
     narrow: bool = False
     also: tuple[str, ...] = ()
     inputs: bool = True
+    read: int = field(default=0, init=False)
     dropped: int = field(default=0, init=False)
     raised: int = field(default=0, init=False)
 
@@ -80,48 +83,102 @@ class FileSource(Source):
         return self.file.spoken
 
     @cached_property
+    def laid(self) -> Laid:
+        """The file, opened, with a row a unit."""
+        table = open_table(self.file)
+        with self._named():
+            if self.wanted == "inputs":
+                return Laid(table)
+            return laid_out(self.file, table, self.said, Filters.of(self.said, table.schema))
+
+    @property
     def table(self) -> Table:
-        """The file, opened."""
-        return open_table(self.file)
+        """The rows, a unit each."""
+        return self.laid.table
+
+    @cached_property
+    def columns(self) -> Columns:
+        """The columns, by name."""
+        return Columns(self.table.schema, self.laid.keys)
 
     @cached_property
     def roles(self) -> Roles:
         """The roles of its columns."""
         with self._named():
-            schema = self.table.schema
             external = self._external_name is not None
             if self.wanted == "inputs":
-                return find_input_roles(schema, self.said, external=external)
-            roles = find_roles(schema, self.said, external=external)
+                return find_input_roles(self.columns, self.said, external=external)
+            roles = find_roles(self.columns, self._completed(), external=external)
             problem = next(self._missing(roles), None) if self.wanted == "all" else None
             if problem:
                 raise DataError(problem)
             return roles if self.inputs else replace(roles, x=())
+
+    def _completed(self) -> ColumnOptions:
+        """Return what is said, with the family that the file names itself, and without a model that filters chose."""
+        said, names = self.said, self.columns.free
+        if self.laid.filters.model is not None:
+            said = replace(said, model=None)
+        if FAMILY not in names or said.says_form or not is_text(self.table.schema.field(FAMILY).type):
+            return said
+        families = [value for value in pa.chunked_array(self._values_of(FAMILY)).unique().to_pylist() if value]
+        require_one(families, "families of distributions", f"--filter {FAMILY}={{}}")
+        return replace(said, dist=families[0]) if families else said
+
+    def _values_of(self, column: str) -> list[pa.Array]:
+        """Read one column, in text."""
+        batches = read_batches(self.file, self.table, [column])
+        return [chunk for batch in batches for chunk in key_text(batch[column]).chunks]
 
     def missing(self) -> list[str]:
         """Say what the file lacks for metrics that compare predictions with targets, and what to do about it."""
         return list(self._missing(self.roles))
 
     def _missing(self, roles: Roles) -> Iterator[str]:
-        schema = self.table.schema
         if roles.predictive is None:
-            yield missing_predictions(schema, self.said) + self._scale_hint(roles)
-        if not roles.target:
-            yield missing_target(schema)
+            yield missing_predictions(self.columns, self.said) + self._scale_hint(roles)
+        if not roles.target and not self.said.truth:
+            yield missing_target(self.columns)
 
     def batches(self) -> Iterator[Predictions]:
-        self.dropped = self.raised = start = 0
+        self.dropped = self.raised = 0
+        kept, keyed = 0, []
         with self._named():
-            for table in read_batches(self.file, self.table, columns_read(self.roles, self._beside())):
-                rows = self._batch(table, start) if len(table) else None
+            for table, units in self._pieces():
+                kept += len(table)
+                keyed.append(table.select(list(self.roles.keys)))
+                rows = self._batch(table, units) if len(table) else None
                 if rows is not None:
                     yield rows
-                start += len(table)
-            if start == self.dropped > 0:
+            if kept == self.dropped > 0:
                 msg = "every row lacks a number, so --nan-policy omit leaves none"
                 raise DataError(msg)
-            if self._external is not None:
-                self._external.require_all_used(start)
+            if self.read and not kept:
+                msg = f"no row has {self.laid.filters.told()}"
+                raise DataError(msg)
+            for beside in (self._external, self._truth):
+                if beside is not None:
+                    beside.require_all_used(self.read)
+            if self.roles.keys:
+                pairs = tuple((name, name) for name in self.roles.keys)
+                Keyed.of("this file", pairs, pa.concat_tables(keyed), "Were files appended? Leave one of each")
+
+    def _pieces(self) -> Iterator[tuple[pa.Table, NDArray[np.intp]]]:
+        """Read the columns that are needed, of rows that filters keep, and where these rows are in the table."""
+        filters, models = self.laid.filters, dict[str, None]()
+        wanted = [*columns_read(self.roles, self._beside()), *self.roles.keys, *filters.columns]
+        wanted += [key for beside in (self._external, self._truth) if beside for key in beside.keys]
+        self.read = 0
+        wanted = list(dict.fromkeys(wanted)) or self.table.schema.names[:1]  # rows of no columns could not be counted
+        for table in read_batches(self.file, self.table, wanted):
+            mask = filters.mask(table)
+            units = self.read + (np.arange(len(table)) if mask is None else np.flatnonzero(mask))
+            self.read += len(table)
+            table = table if mask is None else table.filter(pa.array(mask))
+            if filters.model and not self.said.model:
+                models |= dict.fromkeys(filter(None, key_text(table[filters.model]).unique().to_pylist()))
+                require_one(list(models), "models", "--model {!r}")
+            yield table, units
 
     def _beside(self) -> list[str]:
         """List the columns that are read beside those with a role.
@@ -144,14 +201,47 @@ class FileSource(Source):
     def predictions(self) -> Predictions:
         return self._all
 
+    @cached_property
+    def _all(self) -> Predictions:
+        with self._named():
+            rows = self._joined()
+            if rows.id is not None:
+                require_unique(rows.id, rows.id_name, rows.places())
+            return rows
+
+    def _joined(self) -> Predictions:
+        """Read all rows into one batch; distributions that would fill the memory are left in the file."""
+        batches: list[Predictions] = []
+        size, first = 0, None
+        for batch in self.batches():
+            size += 0 if batch.predictive is None else batch.predictive.nbytes
+            if size > HELD_BYTES and first is None and batch.predictive is not None:
+                first = batch.predictive.take(slice(0, 1))
+                batches = [replace(each, predictive=None) for each in batches]
+            batches.append(batch if first is None else replace(batch, predictive=None))
+        if not batches:
+            msg = "there are no rows"
+            raise DataError(msg)
+        rows = join(batches)
+        return rows if first is None else replace(rows, predictive=Deferred(self._distributions, first, len(rows)))
+
+    def _distributions(self) -> Iterator[Predictive]:
+        """Read the distributions again, batch by batch."""
+        alone = self.said.nan_policy == "raise"  # else what is left out depends on the other columns too
+        again = replace(self, narrow=False, also=(), inputs=False) if alone else replace(self)
+        return (batch.predictive for batch in again.batches() if batch.predictive is not None)
+
     def described(self) -> Input:
         rows = self.predictions()
         role: Literal["predictions", "at"] = "at" if self.wanted == "inputs" else "predictions"
-        files = [self._file(role, self.file, len(rows) + self.dropped)]
+        files = [self._file(role, self.file, self.laid.read or self.read)]
         columns = self.roles.described()
         if self._external is not None:
             files.append(self._file("embedding", self._external.file, len(self._external.values)))
             columns["x"] = str(self._external_name)
+        if self._truth is not None:
+            files.append(self._file("truth", self._truth.file, len(self._truth.values)))
+            columns = {"y": self._truth.told, **columns}
         return Input(
             files=tuple(files),
             n=len(rows),
@@ -159,34 +249,30 @@ class FileSource(Source):
             predictive=self._family(rows),
             columns=columns,
             options=tuple(self.explicit()),
+            layout=self.laid.layout or self.roles.tool or None,
         )
 
     def _family(self, rows: Predictions) -> str | None:
-        if isinstance(self.roles.predictive, ResidualRole):
+        role = self.roles.predictive
+        if isinstance(role, ResidualRole):
             return "residuals, taken as normal"
-        return None if rows.predictive is None else rows.predictive.called
+        if rows.predictive is None:
+            return None
+        is_error = isinstance(role, ParametersRole) and role.error
+        return f"residuals, {rows.predictive.called}" if is_error else rows.predictive.called
 
     @staticmethod
-    def _file(role: Literal["predictions", "embedding", "at"], file: File, rows: int) -> InputFile:
+    def _file(role: Literal["predictions", "embedding", "truth", "at"], file: File, rows: int) -> InputFile:
         return InputFile(role=role, path=file.name, sha256=file.sha256(), rows=rows)
 
     def reads(self) -> tuple[str, ...]:
         """Name the files that are read."""
-        external = self._external_name
-        return (self.file.name,) if external is None else (self.file.name, split_column(external)[0])
+        others = [name for name in (self._external_name, self.said.truth) if name is not None]
+        return (self.file.name, *(split_column(name)[0] for name in others))
 
     def warnings(self) -> tuple[str, ...]:
-        if not self.raised:
-            return ()
-        return (f"{self.raised:,} standard deviations were raised to {self.said.min_std} (--min-std)",)
-
-    @cached_property
-    def _all(self) -> Predictions:
-        with self._named():
-            rows = super().predictions()
-            if rows.id is not None:
-                require_unique(rows.id, rows.id_name, rows.places())
-            return rows
+        raised = (f"{self.raised:,} standard deviations were raised to {self.said.min_std} (--min-std)",)
+        return (*self.laid.notes, *(raised if self.raised else ()))
 
     @property
     def _external_name(self) -> str | None:
@@ -194,23 +280,35 @@ class FileSource(Source):
         return said if said and said not in self.table.schema.names and names_a_file(said) else None
 
     @cached_property
-    def _external(self) -> ExternalEmbedding | None:
-        return ExternalEmbedding.read(self._external_name, self.roles.id) if self._external_name else None
+    def _external(self) -> Beside | None:
+        return read_embedding(self._external_name, self.roles.id) if self._external_name else None
 
-    def _batch(self, table: pa.Table, start: int) -> Predictions | None:
+    @cached_property
+    def _truth(self) -> Beside | None:
+        if self.said.truth is None or self.wanted == "inputs":
+            return None
+        if self.file.name == split_column(self.said.truth)[0] == STDIN:
+            msg = "standard input is one file: give --truth or the predictions by name"
+            raise OptionError(msg)
+        used = (*columns_of(self.roles.predictive), *self.roles.x)
+        return read_truth(self.said, self.laid, self.roles, used, lambda name: pa.chunked_array(self._values_of(name)))
+
+    def _batch(self, table: pa.Table, units: NDArray[np.intp]) -> Predictions | None:
         """Turn a batch of rows into predictions; None if all of them are left out."""
-        roles = self.roles
-        places = np.arange(start, start + len(table))
+        roles, lenient = self.roles, self.said.nan_policy == "omit"
+        places = self.laid.placed(units)
         try:
             arrays = arrays_of(table, roles)
             id_ = keys(table[roles.id], roles.id) if roles.id else None
         except ValuesError as error:
             raise DataError(error.told(error.name, places.tolist())) from error
         if self._external is not None:
-            arrays["x"] = self._external.rows(id_, start, len(table))
+            arrays["x"] = self._external.rows(table, units, lenient=lenient)
+        if self._truth is not None:
+            arrays["y"] = np.asarray(self._truth.rows(table, units, lenient=lenient), dtype=np.float64)
         columns = {name: scalars(table[name]) for name in self._beside()}
         columns |= {name: ordering(table[name], name) for name in self.also}
-        if self.said.nan_policy == "omit":
+        if lenient:
             whole = _without_gaps([*arrays.values(), *(columns[name] for name in self.also)])
             self.dropped += int(len(whole) - whole.sum())
             arrays = {name: values[whole] for name, values in arrays.items()}
@@ -237,9 +335,14 @@ class FileSource(Source):
     def explicit(self) -> list[str]:
         """Spell the options that say the same as what was found."""
         said = self.said
-        told = self.roles.explicit(self.table.schema.names)
+        told = [] if self.laid.layout else self.roles.explicit(self.table.schema.names)
         told += ["--input-format", self.file.input_format] if self.file.input_format else []
         told += ["--embedding", said.embedding or ""] if self._external is not None else []
+        if self._truth is not None:
+            told += ["--truth", self._truth.told]
+            told += ["--join-on", pairs] if self._truth.keyed and (pairs := self._truth.keyed.told()) else []
+        told += ["--model", said.model] if said.model is not None else []
+        told += [word for text in said.filter for word in ("--filter", text)]
         told += ["--min-std", f"{said.min_std:g}"] if said.min_std is not None else []
         told += ["--nan-policy", said.nan_policy] if said.nan_policy != "raise" else []
         return told
@@ -268,10 +371,10 @@ class FileSource(Source):
     def _scale_hint(self, roles: Roles) -> str:
         """Say what columns of unclear scale make of the data, read as variances and as standard deviations."""
         hints = []
-        for column in unclear_spreads(self.table.schema.names) if roles.target else ():
+        for column in unclear_spreads(self.columns.free) if roles.target or self.said.truth else ():
             try:
                 read = FileSource(self.file, replace(self.said, var=column)).predictions()
-            except DataError:
+            except (DataError, OptionError):
                 continue
             if read.y is None or read.predictive is None:
                 continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -121,6 +122,33 @@ def keys(column: pa.ChunkedArray, name: str) -> NDArray[Any]:
     return scalars(column)
 
 
+def natural(name: str) -> list[tuple[int, int, str]]:
+    """Order names by the numbers in them: s2 before s10."""
+    parts = re.split(r"([0-9]{1,18})", name)
+    return [(0, int(part), "") if place % 2 else (1, 0, part) for place, part in enumerate(parts)]
+
+
+def key_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Write a column of keys as text, (n,): 1.0 as 1, a time at midnight as its date; nulls stay null.
+
+    Keys of two files can then be compared whatever types they were stored in.
+    """
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if is_text(column.type):
+        return column.cast(pa.string())
+    if pa.types.is_timestamp(column.type):
+        column = column.cast(pa.timestamp("us"), safe=False)
+        text = pc.strftime(column, format="%Y-%m-%dT%H:%M:%S")
+        return pc.replace_substring_regex(text, r"T00:00:00(\.0+)?$", "")
+    if pa.types.is_floating(column.type):
+        whole = pc.fill_null(pc.less(pc.abs(column), 2.0**53), fill_value=False)
+        whole = pc.and_(whole, pc.equal(column, pc.floor(column)))
+        as_whole = pc.if_else(whole, column, None).cast(pa.int64()).cast(pa.string())
+        return pc.coalesce(as_whole, column.cast(pa.string()))
+    return column.cast(pa.string())
+
+
 def vectors(column: pa.ChunkedArray, name: str) -> NDArray[np.floating[Any]]:
     """Return a column of vectors, (n, d), float32 where it is stored so; null rows become NaN.
 
@@ -212,3 +240,24 @@ def _values(text: str) -> list[float]:
     if "_" in body:
         raise ValueError(text)
     return [float(value) for value in values]
+
+
+def require_unique(keys: NDArray[Any], name: str, places: NDArray[np.intp] | None = None) -> None:
+    """Raise unless every key (n,) is there once; the rows are told by their places (n,), if given.
+
+    Raises
+    ------
+    DataError
+        A key comes again.
+    """
+    text = keys.astype(str)
+    values, counts = np.unique(text, return_counts=True)
+    if len(values) == len(keys):
+        return
+    repeated = values[np.argmax(counts)]
+    first, second = (np.arange(len(keys)) if places is None else places)[text == repeated][:2]
+    msg = (
+        f"{int((counts > 1).sum()):,} values of {name!r} come more than once, as {str(repeated)!r} in rows {first} and"
+        f" {second}. Were rows appended on a rerun? Leave one of each, or name another key with --id"
+    )
+    raise DataError(msg)

@@ -42,6 +42,8 @@ def read_in_words(read: Input) -> tuple[list[str], str]:
     """Name the files, and say what was read in them."""
     names = [file.path if file.path != "-" else "standard input" for file in read.files]
     told = [f"{read.n:,} row" + ("s" if read.n != 1 else "")]
+    if read.layout:
+        told.append(read.layout)
     if read.dropped:
         told.append(f"{read.dropped:,} left out")
     if read.predictive:

@@ -322,7 +322,7 @@ def test_errors_stand_for_targets_and_means(calcheck, tmp_path):
     assert found[0]["input"]["columns"] == {"y - mean": "error", "std": "std"}
     assert found[1]["input"]["options"] == ["--error", "E", "--std", "std"]
     assert found[2]["input"]["predictive"] == "gaussian"
-    for arguments in (("--target", "y"), ("--mean", "mean"), ("--dist", "gaussian"), ("--samples", "s*")):
+    for arguments in (("--target", "y"), ("--mean", "mean"), ("--dist", "gamma:scipy"), ("--samples", "s*")):
         assert "--error" in calcheck("zms", both, "--error", "E", *arguments).refused()
     lone = write(tmp_path / "lone.parquet", {"E": error, "std": parts["std"]})
     assert "errors y - mean will do: --error COLUMN" in calcheck("evaluate", lone).refused()

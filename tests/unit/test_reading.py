@@ -129,7 +129,7 @@ def test_embeddings_from_numpy_files_are_joined_by_place(tmp_path, ending):
     with pytest.raises(DataError, match=r"more rows than the 11 of .*short\.npy. Give both the same rows"):
         read(path, embedding=str(tmp_path / "short.npy")).predictions()
     np.save(tmp_path / "long.npy", np.concatenate([PARTS["embedding"]] * 2))
-    with pytest.raises(DataError, match=r"12 rows, but 24 in .*long\.npy"):
+    with pytest.raises(DataError, match=r"12 rows, not the 24 of .*long\.npy"):
         read(path, embedding=str(tmp_path / "long.npy")).predictions()
 
 
@@ -150,10 +150,10 @@ def test_embeddings_from_another_file_are_joined_by_id(tmp_path):
     with pytest.raises(DataError, match=r"keys\.parquet has no column 'embedding'"):
         read(path, embedding=keys_only).predictions()
     fewer = write(tmp_path / "few.parquet", {"id": PARTS["id"][2:], "embedding": PARTS["embedding"][2:]})
-    with pytest.raises(DataError, match=r"2 of 12 ids are not in .*few\.parquet, as 100"):
+    with pytest.raises(DataError, match=r"2 of 12 rows are not in .*few\.parquet, as id='100' "):
         read(path, embedding=fewer).predictions()
     twice = write(tmp_path / "twice.parquet", {"id": np.full(N, 100), "embedding": PARTS["embedding"]})
-    with pytest.raises(DataError, match=r"twice\.parquet: 1 values of 'id' come more than once"):
+    with pytest.raises(DataError, match=r"twice\.parquet: 1 keys come more than once"):
         read(path, embedding=twice).predictions()
 
 
@@ -415,7 +415,8 @@ def test_a_file_of_several_batches_is_one(tmp_path, monkeypatch):
     """Batches of five rows: the same predictions, and problems told by their places in the file."""
     from calcheck.io import parquet
 
-    monkeypatch.setattr(parquet, "BATCH_ROWS", 5)
+    monkeypatch.setattr(parquet, "BATCH_BYTES", 1)
+    monkeypatch.setattr(parquet, "LEAST_ROWS", 5)
     path = write(tmp_path / "preds.parquet", PARTS)
     assert len(list(read(path).batches())) == 3
     assert_same(read(path).predictions())

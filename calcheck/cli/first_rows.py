@@ -1,0 +1,46 @@
+"""The first rows of a file in plain words: what was predicted, what was observed, and how far apart they are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from calcheck.errors import DataError
+
+if TYPE_CHECKING:
+    from calcheck.predictions import Predictions
+    from calcheck.predictive import Predictive
+
+SHOWN = 3
+
+
+def first_rows(rows: Predictions) -> dict[str, str]:
+    """Describe the first rows, by their places in the file; nothing if there are no predictions."""
+    if rows.predictive is None:
+        return {}
+    first = rows.take(slice(0, SHOWN))
+    if first.predictive is None:
+        return {}
+    told = [f"predicts {words}" for words in first.predictive.in_words()]
+    if first.y is not None:
+        ends = _compared(first.predictive, first)
+        told = [f"{words}, observed {end}" for words, end in zip(told, ends, strict=True)]
+    keys = first.places() if first.id is None else first.id
+    label = "row" if first.id is None else first.id_name
+    return {f"{label} {key}": words for key, words in zip(keys, told, strict=True)}
+
+
+def _compared(predictive: Predictive, rows: Predictions) -> list[str]:
+    """Say what was observed, and where it is in the distribution."""
+    y = rows.y
+    if y is None:
+        return []
+    if y.ndim > 1:
+        return [", ".join(f"{value:.4g}" for value in row) for row in y]
+    if not predictive.lattice and predictive.draws_a_row is None:
+        try:
+            z = (y - predictive.mean()) / predictive.std()
+        except DataError:  # it has no mean, or no standard deviation
+            pass
+        else:
+            return [f"{value:.4g}: z = {score:.2f}" for value, score in zip(y, z, strict=True)]
+    return [f"{value:.4g}: P(Y ≤ y) = {share:.2g}" for value, share in zip(y, predictive.cdf(y), strict=True)]

@@ -1,0 +1,326 @@
+"""What another file adds to the rows of predictions: an embedding, or the targets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from calcheck.checks import concatenated
+from calcheck.errors import DataError, FileError
+from calcheck.io.column_options import TARGETS
+from calcheck.io.files import SUFFIXES, File
+from calcheck.io.joins import Keyed
+from calcheck.io.named import shown
+from calcheck.io.tables import open_table, read_batches
+from calcheck.io.values import is_scalar, is_text, key_text, numbers, vectors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from calcheck.io.column_options import ColumnOptions
+    from calcheck.io.layouts import Laid
+    from calcheck.io.roles import Roles
+    from calcheck.io.tables import Table
+
+REMEDY = "Name other keys (--join-on for --truth, --id for --embedding), or leave rows out (--nan-policy omit)"
+INDEX = ("", "Unnamed: 0", "__index_level_0__")  # pandas' row labels, as it writes them
+HUB_VALUE = "value"  # what hubs call their targets
+
+
+@dataclass(frozen=True, eq=False)
+class Beside:
+    """Values of another file for the rows of this one.
+
+    Parameters
+    ----------
+    file : File
+        The other file.
+    column : str
+        Its column.
+    values : (m, ...)
+        What its rows add.
+    keyed : Keyed or None
+        How rows are found; by place if absent.
+    """
+
+    file: File
+    column: str
+    values: NDArray[np.floating[Any]]
+    keyed: Keyed | None
+
+    @property
+    def told(self) -> str:
+        """Spell file and column as options take them."""
+        return f"{self.file.name}:{self.column}"
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Key columns of the rows that are looked for."""
+        return tuple(here for here, _ in self.keyed.pairs) if self.keyed else ()
+
+    def rows(self, table: pa.Table, places: NDArray[np.intp], *, lenient: bool) -> NDArray[np.floating[Any]]:
+        """Return the values for some rows, (b, ...).
+
+        Parameters
+        ----------
+        table : pyarrow.Table
+            The rows' keys.
+        places : (b,)
+            Their places.
+        lenient : bool
+            Whether rows that are not found get NaN.
+
+        Raises
+        ------
+        DataError
+            Some rows are not found.
+        """
+        if self.keyed is None:
+            if places[-1] >= len(self.values):
+                raise DataError(self._of_other_length("more rows than"))
+            return self.values[places]
+        found = self.keyed.places(table)
+        values = self.values[found]
+        if (found < 0).any():
+            if not lenient:
+                raise DataError(f"{self.keyed.missing(table, found)}. {REMEDY}")
+            values[found < 0] = np.nan
+        return values
+
+    def require_all_used(self, count: int) -> None:
+        """Raise if rows were found by place and this file has more than ``count`` of them.
+
+        Raises
+        ------
+        DataError
+            It has.
+        """
+        if self.keyed is None and count != len(self.values):
+            raise DataError(self._of_other_length(f"{count:,} rows, not"))
+
+    def _of_other_length(self, told: str) -> str:
+        return (
+            f"there are {told} the {len(self.values):,} of {self.file.name}. Give both the same rows, or key columns"
+            " by which to join them"
+        )
+
+
+def read_embedding(name: str, id_column: str | None) -> Beside:
+    """Read ``FILE`` or ``FILE:COLUMN``, joined by the column of ids where it has that too.
+
+    Raises
+    ------
+    DataError
+        There is no such file or column, its rows are no vectors, or a key comes twice.
+    """
+    path, column = split_column(name)
+    file = File(path)
+    table = open_table(file)
+    names = table.schema.names
+    key = id_column if id_column in names and id_column != column else None
+    others = [name for name in names if name != key]
+    column = column or (others[0] if len(others) == 1 else "embedding")
+    if column not in others:
+        msg = f"{path} has no column {column!r}. Name one as {path}:COLUMN ({', '.join(names[:12])})"
+        raise FileError(msg)
+    return _read(file, table, column, vectors, ((key, key),) if key is not None else ())
+
+
+def read_truth(
+    said: ColumnOptions, laid: Laid, roles: Roles, used: tuple[str, ...], values_of: Callable[[str], pa.Array]
+) -> Beside:
+    """Read the targets in ``said.truth``.
+
+    Parameters
+    ----------
+    said : ColumnOptions
+        What the user says.
+    laid : Laid
+        The predictions' table.
+    roles : Roles
+        What its columns are.
+    used : tuple of str
+        Columns that describe predictions or inputs, and are no keys.
+    values_of : callable
+        Returns the values of one of its columns.
+
+    Raises
+    ------
+    DataError
+        There is no such file or column, a key comes twice, or it is not clear which dates belong together.
+    """
+    path, column = split_column(said.truth or "")
+    file = File(path)
+    table = open_table(file)
+    here = {field.name: field.type for field in laid.table.schema if is_scalar(field.type) and field.name not in used}
+    there = {field.name: field.type for field in table.schema if is_scalar(field.type)}
+    column = column or _target_column(path, there, laid, said)
+    if column not in table.schema.names:
+        msg = f"{path} has no column {column!r}. Name one as {path}:COLUMN ({', '.join(table.schema.names[:12])})"
+        raise FileError(msg)
+    if said.join_on:
+        return _read(file, table, column, numbers, _said_pairs(said.join_on, here, there, path))
+    there.pop(column, None)
+    shared = _shared(here, there, laid, roles)
+    dates = _dates(here, there, shared)
+    if laid.dated is not None and laid.dated not in dict(shared) and len(dates[1]) == 1:
+        return _read(file, table, column, numbers, (*shared, (laid.dated, dates[1][0])))
+    dated = bool(dates[0] and dates[1])
+    if shared or not dated:
+        try:
+            return _read(file, table, column, numbers, shared)
+        except DataError:  # the shared keys do not tell rows apart: perhaps dates do
+            if not dated:
+                raise
+    return _read(file, table, column, numbers, (*shared, _dated_alike(*dates, shared, file, table, values_of)))
+
+
+def _read(
+    file: File,
+    table: Table,
+    column: str,
+    reader: Callable[[pa.ChunkedArray, str], NDArray[np.floating[Any]]],
+    pairs: tuple[tuple[str, str], ...],
+) -> Beside:
+    """Read the values of one column, and index them by keys if there are any."""
+    wanted = list(dict.fromkeys([column, *(there for _, there in pairs)]))
+    batches = [batch for batch in read_batches(file, table, wanted) if len(batch)]
+    if not batches:
+        msg = f"{file.name} has no rows"
+        raise FileError(msg)
+    remedy = "Name all key columns with --join-on" if len(pairs) != 1 else "Leave one of each, or name other keys"
+    try:
+        values = concatenated([reader(batch[column], column) for batch in batches], column)
+        keyed = Keyed.of(file.name, pairs, pa.concat_tables(batches), remedy) if pairs else None
+    except DataError as error:
+        msg = f"{file.name}: {error}"
+        raise FileError(msg) from error
+    return Beside(file, column, values, keyed)
+
+
+def _target_column(path: str, there: dict[str, pa.DataType], laid: Laid, said: ColumnOptions) -> str:
+    """Find the column of targets in their own file."""
+    free = [name for name in there if name not in laid.keys]
+    known = [name for name in TARGETS if name in free]
+    for candidates in (known, [HUB_VALUE] if HUB_VALUE in free else [], [said.mean] if said.mean in free else []):
+        if len(candidates) == 1:
+            return str(candidates[0])
+    others = [name for name in free if name not in (*laid.table.schema.names, *INDEX)]
+    if not known and len(others) == 1:
+        return others[0]
+    msg = f"which column of {path} holds the targets is not clear. Pass --truth {path}:COLUMN ({shown(list(there))})"
+    raise FileError(msg)
+
+
+def _said_pairs(
+    join_on: str, here: dict[str, pa.DataType], there: dict[str, pa.DataType], path: str
+) -> tuple[tuple[str, str], ...]:
+    """Take ``--join-on a,b=c`` apart."""
+    pairs = []
+    for part in join_on.split(","):
+        left, equals, right = (text.strip() for text in part.partition("="))
+        pair = (left, right if equals else left)
+        for name, known, whose in zip(pair, (here, there), ("the predictions", path), strict=True):
+            if name not in known:
+                msg = f"--join-on: {whose} have no key column {name!r} (columns: {shown(list(known))})"
+                raise FileError(msg)
+        pairs.append(pair)
+    return tuple(pairs)
+
+
+def _shared(
+    here: dict[str, pa.DataType], there: dict[str, pa.DataType], laid: Laid, roles: Roles
+) -> tuple[tuple[str, str], ...]:
+    """List the key columns that both files have: the id alone, else all that may be keys."""
+    if roles.id is not None and roles.id in there:
+        return ((roles.id, roles.id),)
+
+    def is_key(name: str) -> bool:
+        fractions = pa.types.is_floating(here[name]) or pa.types.is_floating(there[name])
+        return name in laid.keys or name.endswith("id") or not fractions
+
+    pairs = [(name, name) for name in here if name in there and name not in INDEX and is_key(name)]
+    labels = [next((name for name in INDEX if name in names), None) for names in (here, there)]
+    if not pairs and labels[0] is not None and labels[1] is not None:
+        pairs = [(labels[0], labels[1])]
+    return tuple(pairs)
+
+
+def _dates(
+    here: dict[str, pa.DataType], there: dict[str, pa.DataType], shared: tuple[tuple[str, str], ...]
+) -> tuple[list[str], list[str]]:
+    """List the columns of dates that are no shared keys, in both files."""
+    taken = {name for pair in shared for name in pair}
+    left, right = (
+        [name for name, kind in names.items() if _is_date(name, kind) and name not in taken] for names in (here, there)
+    )
+    return left, right
+
+
+def _is_date(name: str, kind: pa.DataType) -> bool:
+    """Tell whether a column holds dates, perhaps as text."""
+    return bool(pa.types.is_temporal(kind) or (is_text(kind) and ("date" in name.lower() or name == "ds")))
+
+
+def _dated_alike(
+    here: list[str],
+    there: list[str],
+    shared: tuple[tuple[str, str], ...],
+    file: File,
+    table: Table,
+    values_of: Callable[[str], pa.Array],
+) -> tuple[str, str]:
+    """Find the dates of both files that belong together: all values of the one are among those of the other.
+
+    Raises
+    ------
+    FileError
+        There are several such pairs, or none.
+    """
+    read = pa.concat_tables(list(read_batches(file, table, there)))
+    known = {name: pc.unique(key_text(read[name])) for name in there}
+    pairs = [
+        (left, right)
+        for left in here
+        for right in there
+        if pc.all(pc.is_in(key_text(values_of(left)), value_set=known[right])).as_py()
+    ]
+    if len(pairs) == 1:
+        return pairs[0]
+    others = "".join(f"{name}," for name, _ in shared)
+    told = " or ".join(f"--join-on {others}{left}={right}" for left, right in pairs or [(here[0], there[0])])
+    problem = "several dates may belong to those" if pairs else "no dates have all their values among those"
+    msg = f"{problem} of {file.name}. Pass {told}"
+    raise FileError(msg)
+
+
+def split_column(name: str) -> tuple[str, str | None]:
+    """Take ``FILE[:COLUMN]`` apart.
+
+    Examples
+    --------
+    >>> split_column("no/such/file.parquet:vector")
+    ('no/such/file.parquet', 'vector')
+    """
+    path, colon, column = name.rpartition(":")
+    return (path, column) if colon and not _exists(name) else (name, None)
+
+
+def names_a_file(name: str) -> bool:
+    """Tell whether a value of ``--embedding`` names a file."""
+    path, _ = split_column(name)
+    return Path(path).suffix.lower() in SUFFIXES or _exists(path)
+
+
+def _exists(path: str) -> bool:
+    try:
+        return Path(path).exists()
+    except (OSError, ValueError):  # a name that can be none
+        return False

@@ -1,0 +1,115 @@
+"""Which rows of a file are used: `--filter COLUMN=VALUE`, and one model among several."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from calcheck.errors import DataError
+from calcheck.io.values import is_scalar, key_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from calcheck.io.column_options import ColumnOptions
+
+MODELS = ("model", "model_id")
+SHOWN = 8  # values that a message lists
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Rows are used where a column has a value.
+
+    Parameters
+    ----------
+    column, value : str
+        As they are written.
+    """
+
+    column: str
+    value: str
+
+    def mask(self, table: pa.Table) -> NDArray[np.bool_]:
+        """Tell which rows are used, (n,)."""
+        return np.asarray(pc.fill_null(pc.equal(key_text(table[self.column]), self.value), fill_value=False))
+
+
+@dataclass(frozen=True)
+class Filters:
+    """All filters of a file, and the column that must name one model only.
+
+    Parameters
+    ----------
+    each : tuple of Filter
+        A row is used if it passes all of them.
+    model : str or None
+        The column of models.
+    """
+
+    each: tuple[Filter, ...] = ()
+    model: str | None = None
+
+    @classmethod
+    def of(cls, said: ColumnOptions, schema: pa.Schema) -> Self:
+        """Say which rows are used.
+
+        Raises
+        ------
+        DataError
+            A column is not there, or has no value that could be compared.
+        """
+        each = [Filter(*text.split("=", 1)) for text in said.filter]
+        model = next((name for name in MODELS if name in schema.names and is_scalar(schema.field(name).type)), None)
+        if model and said.model:
+            each.append(Filter(model, said.model))
+        for filter_ in each:
+            if filter_.column not in schema.names or not is_scalar(schema.field(filter_.column).type):
+                msg = f"--filter {filter_.column}: there is no such column of one value a row"
+                raise DataError(msg)
+        return cls(tuple(each), model)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns that the filters look at."""
+        named = [filter_.column for filter_ in self.each] + ([self.model] if self.model else [])
+        return tuple(dict.fromkeys(named))
+
+    def mask(self, table: pa.Table) -> NDArray[np.bool_] | None:
+        """Tell which rows are used, (n,); None if all of them are."""
+        masks = [filter_.mask(table) for filter_ in self.each]
+        return np.logical_and.reduce(masks) if masks else None
+
+    def told(self) -> str:
+        """Spell the filters."""
+        return ", ".join(f"{filter_.column}={filter_.value}" for filter_ in self.each)
+
+
+def require_one(values: Sequence[str], what: str, remedy: str) -> None:
+    """Raise if there are several values where one is needed.
+
+    Parameters
+    ----------
+    values : sequence of str
+        Different values.
+    what : str
+        What they are, in the plural.
+    remedy : str
+        The option that chooses one, with ``{}`` for a value.
+
+    Raises
+    ------
+    DataError
+        There are several; the message lists them.
+    """
+    if len(values) < 2:  # noqa: PLR2004 - several
+        return
+    listed = ", ".join(map(repr, values[:SHOWN])) + (f", … {len(values)} in all" if len(values) > SHOWN else "")
+    msg = f"there are several {what}: {listed}. Pass {remedy.format(values[0])}"
+    raise DataError(msg)

@@ -1,0 +1,123 @@
+"""Forms of predictions that column names tell: quantiles and samples as the field's tools name them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from calcheck.io.roles import QuantilesRole, SamplesRole
+from calcheck.io.values import natural
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    Levels = dict[str, dict[float, str]]  # for each model or target its columns by level
+
+NUMBER = re.compile(r"0?\.[0-9]+")
+IN_PARTS = re.compile(
+    r"\((?P<quote>['\"])(?P<of>.*)(?P=quote), '?(?P<level>0?\.[0-9]+)'?(?:, '(?P<side>lower|upper)')?\)"
+)
+NIXTLA = re.compile(r"(?P<of>.+)-(?P<side>lo|hi)-(?P<coverage>[0-9]+(?:\.[0-9]+)?)")
+QUANTILE = re.compile(r"(?:(?P<of>.+)[_-])?(?:q|ql|quant|quantile)[_-]?(?P<level>0?\.[0-9]+)")
+SAMPLE = re.compile(r"(?:(?P<of>.+)_)?sample_?(?P<draw>[0-9]+)|(?P<component>.+)_s(?P<path>[0-9]+)")
+DIGITS = 12  # of a level: (1 - 0.9) / 2 is 0.05
+SIDES = {"lower": -1, "lo": -1, "upper": 1, "hi": 1}
+
+
+@dataclass(frozen=True)
+class Form:
+    """Predictions in a form that column names tell.
+
+    Parameters
+    ----------
+    tool : str
+        Who names columns so.
+    of : str
+        The model or the target that the columns are about; empty if their names do not say.
+    role : QuantilesRole or SamplesRole
+        The columns.
+    """
+
+    tool: str
+    of: str
+    role: QuantilesRole | SamplesRole
+
+
+def forms_of(names: Iterable[str]) -> list[Form]:
+    """List the forms of predictions among some columns: for each tool that names them so, and each model or target."""
+    names = list(names)
+    found = [
+        Form(tool, of, quantiles_role(columns))
+        for tool, reader in QUANTILE_NAMES.items()
+        for of, columns in _by_level(names, reader).items()
+        if len(columns) > 1
+    ]
+    return found + [Form("samples", of, SamplesRole((columns,))) for of, columns in _samples(names).items()]
+
+
+def quantiles_role(columns: dict[float, str]) -> QuantilesRole:
+    """Order columns by their levels."""
+    levels = sorted(columns)
+    return QuantilesRole(tuple(columns[level] for level in levels), tuple(levels))
+
+
+def level_of(name: str) -> float | None:
+    """Return the level that a column's name tells, None if it tells none."""
+    return next((told[1] for reader in QUANTILE_NAMES.values() if (told := reader(name)) is not None), None)
+
+
+def _by_level(names: list[str], reader: Callable[[str], tuple[str, float] | None]) -> Levels:
+    found: Levels = {}
+    for name in names:
+        told = reader(name)
+        if told is not None and 0 < told[1] < 1:
+            found.setdefault(told[0], {})[told[1]] = name
+    return found
+
+
+def _samples(names: list[str]) -> dict[str, tuple[str, ...]]:
+    """Return columns of draws, numbered without a gap, for each target; names such as a_s0 need two at least."""
+    found: dict[str, list[str]] = {}
+    for name in sorted(names, key=natural):
+        if match := SAMPLE.fullmatch(name):
+            found.setdefault(match["of"] or match["component"] or "", []).append(name)
+    return {of: tuple(columns) for of, columns in found.items() if not of or len(columns) > 1}
+
+
+def _nixtla(name: str) -> tuple[str, float] | None:
+    if match := NIXTLA.fullmatch(name):
+        return match["of"], _limit(float(match["coverage"]) / 100, match["side"])
+    return (name.removesuffix("-median"), 0.5) if name.endswith("-median") else None
+
+
+def _in_parts(name: str) -> tuple[str, float] | None:
+    """Read a name in parts: (variable, level) or (variable, coverage, lower or upper)."""
+    match = IN_PARTS.fullmatch(name)
+    if match is None:
+        return None
+    level = float(match["level"])
+    return match["of"], _limit(level, match["side"]) if match["side"] else level
+
+
+def _numbered(name: str) -> tuple[str, float] | None:
+    return ("", float(name)) if NUMBER.fullmatch(name) else None
+
+
+def _lettered(name: str) -> tuple[str, float] | None:
+    match = QUANTILE.fullmatch(name)
+    return (match["of"] or "", float(match["level"])) if match else None
+
+
+def _limit(coverage: float, side: str) -> float:
+    """Return the level at which a central interval ends."""
+    return round((1 + SIDES[side] * coverage) / 2, DIGITS)
+
+
+QUANTILE_NAMES: dict[str, Callable[[str], tuple[str, float] | None]] = {
+    "skpro": _in_parts,
+    "Nixtla": _nixtla,
+    "Darts": _lettered,
+    "AutoGluon": _numbered,
+}
+"""How tools name columns of quantiles, in the order in which they are looked for."""

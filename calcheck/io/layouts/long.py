@@ -1,0 +1,311 @@
+"""Layouts with a row for each quantile or each draw: hubverse, legacy hubs, scoringutils, ArviZ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from calcheck.errors import DataError
+from calcheck.io.filters import Filters, require_one
+from calcheck.io.held import Held
+from calcheck.io.layouts.laid import Laid
+from calcheck.io.tables import read_batches
+from calcheck.io.values import key_text, natural, numbers
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from calcheck.io.column_options import ColumnOptions
+    from calcheck.io.files import File
+    from calcheck.io.tables import Table
+
+POINTS = frozenset({"point", "mean", "median"})
+LATER = frozenset({"pmf", "cdf"})
+TARGET_COLUMNS = ("target", "target_type")
+AHEAD = r"^(?P<horizon>\d+) (?P<unit>\w+) ahead (?P<target>.+)$"  # "1 wk ahead inc flu hosp"
+
+
+@dataclass(frozen=True)
+class Long:
+    """A layout with a row for each quantile, or each draw, of a unit.
+
+    Parameters
+    ----------
+    name : str
+        What the field calls it.
+    kind : str
+        The column of output types; or the one type there is, where ``typed`` is False.
+    index : tuple of str
+        The columns of quantile levels, or of what tells draws apart.
+    value : str
+        The column of values.
+    typed : bool
+        Whether there is a column of types.
+    observed : str or None
+        The column of targets.
+    dated : str or None
+        The key that is the date of the observation.
+    """
+
+    name: str
+    kind: str
+    index: tuple[str, ...]
+    value: str
+    typed: bool = False
+    observed: str | None = None
+    dated: str | None = None
+
+    def fits(self, names: set[str]) -> bool:
+        """Tell whether a file with these columns has this layout."""
+        return {*self.index, self.value, *([self.kind] if self.typed else [])} <= names
+
+    @property
+    def own(self) -> frozenset[str]:
+        """Columns that are no keys."""
+        return frozenset({*self.index, self.value, *([self.kind] if self.typed else []), self.observed or ""} - {""})
+
+
+@dataclass(frozen=True)
+class ArvizLong(Long):
+    """Draws of a variable, with the names of its axes: chain, draw, y_dim_0, y."""
+
+    def fits(self, names: set[str]) -> bool:
+        return set(self.index) <= names and len(self._variables(names)) == 1
+
+    def named(self, names: set[str]) -> Long:
+        """Return the layout with the variable's name as that of the values."""
+        return replace(self, value=self._variables(names)[0])
+
+    @staticmethod
+    def _variables(names: set[str]) -> list[str]:
+        return sorted(name for name in names if f"{name}_dim_0" in names)
+
+
+LONG = (
+    Long("hubverse", "output_type", ("output_type_id",), "value", typed=True, dated="target_end_date"),
+    Long("legacy forecast hub", "type", ("quantile",), "value", typed=True, dated="target_end_date"),
+    Long("scoringutils", "quantile", ("quantile_level",), "predicted", observed="observed"),
+    Long("scoringutils", "sample", ("sample_id",), "predicted", observed="observed"),
+    ArvizLong("ArviZ", "sample", ("chain", "draw"), ""),
+)
+"""In the order in which they are looked for."""
+
+
+def pivoted(layout: Long, file: File, table: Table, said: ColumnOptions, filters: Filters) -> Laid:
+    """Return a table with a row a unit: its keys, its target if there is one, and quantiles or samples.
+
+    Raises
+    ------
+    DataError
+        There are several models, targets or types of output, or units that are not whole or come twice.
+    """
+    names = set(table.schema.names)
+    layout = layout.named(names) if isinstance(layout, ArvizLong) else layout
+    rows, places, read = _rows(file, table, filters)
+    if filters.model and not said.model:
+        require_one(_different(rows[filters.model]), "models", "--model {!r}")
+    kind, rows, places, notes = _of_one_kind(layout, rows, places)
+    if "horizon" not in names:
+        rows = _with_horizons(rows)
+    keys = tuple(name for name in rows.schema.names if name not in layout.own)
+    for name in TARGET_COLUMNS:
+        if name in keys:
+            require_one(_different(rows[name]), "targets", f"--filter {name}={{!r}}")
+    unit, first = _units(rows, keys)
+    columns = {name: rows[name].take(pa.array(first)) for name in keys}
+    if layout.observed in names:
+        columns["y"] = _observed(layout, rows, unit, first)
+    columns |= _quantiles(layout, rows, unit, said) if kind == "quantile" else _draws(layout, rows, unit, said)
+    return Laid(
+        Held(pa.table(columns)),
+        layout=f"{layout.name}, {kind}s",
+        keys=keys,
+        dated=layout.dated if layout.dated in keys else None,
+        places=places[first],
+        read=read,
+        filters=Filters(model=filters.model),
+        notes=notes,
+    )
+
+
+def _rows(file: File, table: Table, filters: Filters) -> tuple[pa.Table, NDArray[np.intp], int]:
+    """Read the rows that filters keep, with their places, and count all rows."""
+    kept, places, read = [], [], 0
+    for batch in read_batches(file, table, table.schema.names):
+        mask = filters.mask(batch)
+        kept.append(batch if mask is None else batch.filter(pa.array(mask)))
+        places.append(read + (np.arange(len(batch)) if mask is None else np.flatnonzero(mask)))
+        read += len(batch)
+    rows = pa.concat_tables(kept).combine_chunks() if kept else table.schema.empty_table()
+    if not len(rows):
+        msg = f"no row has {filters.told()}" if filters.each else "there are no rows"
+        raise DataError(msg)
+    return rows, np.concatenate(places), read
+
+
+def _different(column: pa.ChunkedArray) -> list[str]:
+    """List the different values of a column as text, in their order; nulls and empty text are none."""
+    return [value for value in pc.unique(key_text(column)).to_pylist() if value]
+
+
+def _of_one_kind(
+    layout: Long, rows: pa.Table, places: NDArray[np.intp]
+) -> tuple[str, pa.Table, NDArray[np.intp], tuple[str, ...]]:
+    """Return what the values are, quantiles or samples, and the rows that hold them.
+
+    Raises
+    ------
+    DataError
+        They are of several types, or of one that is not read.
+    """
+    if not layout.typed:
+        return layout.kind, rows, places, ()
+    kinds = _different(rows[layout.kind])
+    notes: tuple[str, ...] = ()
+    if layout.kind == "type" and set(kinds) == {"point", "quantile"}:  # legacy files give points beside quantiles
+        mask = np.asarray(pc.fill_null(pc.equal(key_text(rows[layout.kind]), "quantile"), fill_value=False))
+        notes = (f"{int((~mask).sum()):,} point forecasts beside the quantiles are not used",)
+        kinds, rows, places = ["quantile"], rows.filter(pa.array(mask)), places[mask]
+    require_one(kinds, "types of output", f"--filter {layout.kind}={{}}")
+    kind = kinds[0] if kinds else ""
+    if kind in POINTS:
+        msg = f"these are point forecasts only ({layout.kind} is {kind!r}): there is no uncertainty to check"
+        raise DataError(msg)
+    if kind in LATER:
+        msg = f"output of the type {kind!r} is not read yet: give quantiles or samples"
+        raise DataError(msg)
+    if kind not in ("quantile", "sample"):
+        msg = f"{layout.kind} is {kind!r}: quantile and sample are read"
+        raise DataError(msg)
+    return kind, rows, places, notes
+
+
+def _with_horizons(rows: pa.Table) -> pa.Table:
+    """Write targets of legacy hubs as newer ones do: "1 wk ahead inc flu hosp" is "wk inc flu hosp" at horizon 1."""
+    if "target" not in rows.schema.names:
+        return rows
+    parts = pc.extract_regex(key_text(rows["target"]), AHEAD).combine_chunks()
+    if parts.null_count:
+        return rows
+    target = pc.binary_join_element_wise(parts.field("unit"), parts.field("target"), " ")
+    rows = rows.set_column(rows.schema.get_field_index("target"), "target", target)
+    return rows.append_column("horizon", parts.field("horizon").cast(pa.int64()))
+
+
+def _units(rows: pa.Table, keys: tuple[str, ...]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Count units in the order in which they appear.
+
+    Returns
+    -------
+    (n,)
+        The unit of each row.
+    (u,)
+        The first row of each unit.
+    """
+    codes = np.zeros(len(rows), dtype=np.intp)
+    for name in keys:
+        encoded = pc.dictionary_encode(key_text(rows[name]).combine_chunks())
+        column = np.asarray(pc.fill_null(encoded.indices, -1), dtype=np.intp) + 1
+        _, codes = np.unique(codes * (column.max() + 1) + column, return_inverse=True)  # numbered afresh: no overflow
+    _, first, unit = np.unique(codes, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), dtype=np.intp)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return rank[unit], np.sort(first)
+
+
+def _observed(layout: Long, rows: pa.Table, unit: NDArray[np.intp], first: NDArray[np.intp]) -> pa.Array:
+    """Return the target of each unit.
+
+    Raises
+    ------
+    DataError
+        A unit has different ones.
+    """
+    name = layout.observed or ""
+    y = numbers(rows[name], name)
+    differ = ~((y == y[first][unit]) | (np.isnan(y) & np.isnan(y[first][unit])))
+    if differ.any():
+        row = int(np.flatnonzero(differ)[0])
+        both = f"{y[first][unit][row]:g} and {y[row]:g}"
+        msg = f"a unit has different targets: {name!r} is {both} ({_told(rows, layout, row)})"
+        raise DataError(msg)
+    return pa.array(y[first])
+
+
+def _quantiles(layout: Long, rows: pa.Table, unit: NDArray[np.intp], said: ColumnOptions) -> dict[str, pa.Array]:
+    """Return a column of quantiles a level, (u,) each."""
+    name = layout.index[0]
+    level = numbers(rows[name], name)
+    known = np.isfinite(level)
+    levels, place = np.unique(np.round(level[known], 12), return_inverse=True)
+    if not len(levels) or levels[0] <= 0 or levels[-1] >= 1:
+        msg = f"column {name!r} must hold levels strictly between 0 and 1, but has {', '.join(map(str, levels[:3]))}"
+        raise DataError(msg if len(levels) else f"column {name!r} holds no levels")
+    values = np.full((unit.max() + 1, len(levels)), np.nan)
+    at = np.flatnonzero(known)
+    _require_once(layout, rows, unit[at] * len(levels) + place, at)
+    values[unit[at], place] = numbers(rows[layout.value], layout.value)[at]
+    whole = np.bincount(unit[at], minlength=len(values)) == len(levels)
+    _require_whole(layout, rows, unit, whole, f"the {len(levels)} quantile levels", said)
+    return {f"q_{level:g}": pa.array(values[:, column]) for column, level in enumerate(levels)}
+
+
+def _draws(layout: Long, rows: pa.Table, unit: NDArray[np.intp], said: ColumnOptions) -> dict[str, pa.Array]:
+    """Return a column of draws, (u, m), in the order of their ids."""
+    which = np.zeros(len(rows), dtype=np.intp)
+    for name in layout.index:
+        encoded = pc.dictionary_encode(key_text(rows[name]).combine_chunks())
+        if encoded.indices.null_count:
+            msg = f"column {name!r}, which tells draws apart, is empty in {encoded.indices.null_count:,} rows"
+            raise DataError(msg)
+        ids = encoded.dictionary.to_pylist()
+        rank = np.empty(len(ids), dtype=np.intp)
+        rank[[place for place, _ in sorted(enumerate(ids), key=lambda pair: natural(pair[1]))]] = np.arange(len(ids))
+        which = which * len(ids) + rank[np.asarray(encoded.indices)]
+    _require_once(layout, rows, unit * (which.max() + 1) + which, np.arange(len(rows)))
+    order = np.lexsort((which, unit))
+    counts = np.bincount(unit)
+    most = counts.max()
+    _require_whole(layout, rows, unit, counts == most, f"the {most} draws that others have", said)
+    values = np.full((len(counts), most), np.nan)
+    within = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+    values[unit[order], within] = numbers(rows[layout.value], layout.value)[order]
+    return {"samples": pa.FixedSizeListArray.from_arrays(pa.array(values.ravel()), int(most))}
+
+
+def _require_once(layout: Long, rows: pa.Table, cell: NDArray[np.intp], at: NDArray[np.intp]) -> None:
+    """Raise unless every cell of the table to be made has one row."""
+    _, first, inverse, counts = np.unique(cell, return_index=True, return_inverse=True, return_counts=True)
+    if counts.max(initial=1) == 1:
+        return
+    again = int(np.flatnonzero(first[inverse] != np.arange(len(cell)))[0])
+    msg = (
+        f"{int((counts - 1).sum()):,} rows repeat a unit and its {' and '.join(layout.index)}, as"
+        f" {_told(rows, layout, int(at[again]))}. Were files appended? Leave one of each, or name what tells them"
+        " apart with --filter"
+    )
+    raise DataError(msg)
+
+
+def _require_whole(
+    layout: Long, rows: pa.Table, unit: NDArray[np.intp], whole: NDArray[np.bool_], what: str, said: ColumnOptions
+) -> None:
+    """Raise unless every unit has all its values, or those that lack some are to be left out."""
+    if whole.all() or said.nan_policy == "omit":
+        return
+    row = int(np.flatnonzero(~whole[unit])[0])
+    msg = (
+        f"{int((~whole).sum()):,} of {len(whole):,} units lack some of {what}, as"
+        f" {_told(rows, layout, row, index=False)}. Mend them, or pass --nan-policy omit to leave these units out"
+    )
+    raise DataError(msg)
+
+
+def _told(rows: pa.Table, layout: Long, row: int, *, index: bool = True) -> str:
+    """Describe a row by its keys."""
+    shown = [name for name in rows.schema.names if name not in layout.own] + (list(layout.index) if index else [])
+    return ", ".join(f"{name}={key_text(rows[name].slice(row, 1))[0].as_py()}" for name in shown)

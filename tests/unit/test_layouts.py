@@ -1,0 +1,419 @@
+"""Layouts of the field's tools become units, and what is not one clear set of units is refused in words."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from calcheck.errors import CalcheckError
+from calcheck.io.column_options import ColumnOptions
+from calcheck.io.files import File
+from calcheck.io.source import FileSource
+from tests.files import write
+
+LEVELS = (0.1, 0.5, 0.9)
+UNITS = [(location, date) for date in ("2026-01-03", "2026-01-10") for location in ("01", "02", "US")]
+
+
+def value_of(unit, column):
+    """The value of a unit (counted from 0) in a column (counted from 0): quantiles increase."""
+    return 10.0 * unit + column
+
+
+def hub(kind="quantile", ids=LEVELS, *, units=UNITS, **more):
+    """A hub's file: a row for each unit and each level, or draw."""
+    rows = [(place, unit, column) for place, unit in enumerate(units) for column in range(len(ids))]
+    return {
+        "reference_date": ["2025-12-27"] * len(rows),
+        "location": [unit[0] for _, unit, _ in rows],
+        "target": ["wk inc flu hosp"] * len(rows),
+        "target_end_date": [unit[1] for _, unit, _ in rows],
+        "output_type": [kind] * len(rows),
+        "output_type_id": [str(ids[column]) for *_, column in rows],
+        "value": [value_of(place, column) for place, _, column in rows],
+        **{name: [given] * len(rows) for name, given in more.items()},
+    }
+
+
+def truth(units=UNITS, **columns):
+    names = columns or {"location": 0, "date": 1}
+    return {
+        **{name: [unit[place] for unit in units] for name, place in names.items()},
+        "value": [100.0 + place for place in range(len(units))],
+        "weekly_rate": [0.0] * len(units),
+    }
+
+
+def read(path, *, wanted="all", narrow=False, **said):
+    return FileSource(File(str(path)), ColumnOptions(**said), wanted=wanted, narrow=narrow)
+
+
+def refused(path, **options):
+    with pytest.raises(CalcheckError) as raised:
+        read(str(path), **options).predictions()
+    message = str(raised.value)
+    assert "\n" not in message
+    return message
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_hub_quantiles_become_units(tmp_path, ending):
+    path = write(tmp_path / f"hub.{ending}", pa.table(hub()))
+    source = read(path, truth=write(tmp_path / f"truth.{ending}", pa.table(truth())))
+    rows = source.predictions()
+    assert_array_equal(rows.predictive.levels, LEVELS)
+    assert_array_equal(rows.predictive.values, [[value_of(unit, column) for column in range(3)] for unit in range(6)])
+    assert_array_equal(rows.y, 100.0 + np.arange(6))
+    assert_array_equal(rows.row, np.arange(6) * 3)  # the row of the file at which each unit begins
+    told = source.described()
+    assert told.layout == "hubverse, quantiles"
+    assert [file.rows for file in told.files] == [18, 6]
+    assert told.options[-2:] == ("--join-on", "location,target_end_date=date")
+
+
+def test_shuffled_rows_are_the_same_units(tmp_path):
+    """The order of rows in a hub's file means nothing; the order of columns neither."""
+    whole = pa.table(hub())
+    order = np.random.default_rng(0).permutation(len(whole))
+    shuffled = whole.take(pa.array(order)).select(whole.schema.names[::-1])
+    one = read(write(tmp_path / "a.csv", whole), wanted="any").predictions()
+    other = read(write(tmp_path / "b.csv", shuffled), wanted="any").predictions()
+    assert_array_equal(np.sort(other.predictive.values, axis=0), one.predictive.values)
+
+
+def test_hub_samples_become_draws_in_the_order_of_their_ids(tmp_path):
+    ids = [f"s{place}" for place in (10, 2, 1)]
+    rows = read(write(tmp_path / "hub.csv", pa.table(hub("sample", ids))), wanted="any").predictions()
+    assert_array_equal(rows.predictive.draws[0], [2.0, 1.0, 0.0])  # s1, s2, s10
+    assert len(rows) == 6
+
+
+def test_rows_with_more_than_one_type_of_output_are_refused_by_name(tmp_path):
+    both = pa.concat_tables([pa.table(hub()), pa.table(hub("sample", ["a", "b"]))])
+    path = write(tmp_path / "hub.csv", both)
+    assert "several types of output: 'quantile', 'sample'. Pass --filter output_type=quantile" in refused(path)
+    rows = read(path, filter=("output_type=sample",), wanted="any").predictions()
+    assert rows.predictive.draws.shape == (6, 2)
+
+
+@pytest.mark.parametrize(("kind", "told"), [("median", "point forecasts only"), ("pmf", "not read yet"), ("x", "'x'")])
+def test_other_types_of_output_are_refused(tmp_path, kind, told):
+    assert told in refused(write(tmp_path / "hub.csv", pa.table(hub(kind))))
+
+
+def test_several_models_and_targets_are_refused_by_name(tmp_path):
+    two = pa.concat_tables([pa.table(hub(model_id="A")), pa.table(hub(model_id="B"))])
+    path = write(tmp_path / "hub.csv", two)
+    assert "several models: 'A', 'B'. Pass --model 'A'" in refused(path)
+    assert len(read(path, model="B", wanted="any").predictions()) == 6
+    assert "no row has model_id=C" in refused(path, model="C")
+    other = pa.table(hub() | {"target": ["deaths"] * 18})
+    path = write(tmp_path / "targets.csv", pa.concat_tables([pa.table(hub()), other]))
+    assert "several targets: 'wk inc flu hosp', 'deaths'. Pass --filter target='wk inc flu hosp'" in refused(path)
+    assert len(read(path, filter=("target=deaths",), wanted="any").predictions()) == 6
+
+
+def test_a_unit_that_comes_twice_is_refused(tmp_path):
+    path = write(tmp_path / "hub.csv", pa.concat_tables([pa.table(hub())] * 2))
+    assert "18 rows repeat a unit and its output_type_id, as" in refused(path)
+
+
+def test_a_unit_that_is_not_whole_is_refused_or_left_out(tmp_path):
+    path = write(tmp_path / "hub.csv", pa.table(hub()).slice(1))
+    told = refused(path)
+    assert "1 of 6 units lack some of the 3 quantile levels" in told
+    assert "location=01" in told
+    source = read(path, nan_policy="omit", wanted="any")
+    assert len(source.predictions()) == 5
+    assert source.dropped == 1
+
+
+def test_levels_that_are_none_are_refused(tmp_path):
+    assert "strictly between 0 and 1" in refused(write(tmp_path / "hub.csv", pa.table(hub(ids=(0.1, 0.5, 1.0)))))
+
+
+def test_quantiles_that_cross_are_counted(tmp_path):
+    crossing = hub()
+    crossing["value"][0] = 99.0
+    assert "must not cross, but 1 of 6 rows are not (row 0" in refused(
+        write(tmp_path / "hub.csv", pa.table(crossing)), wanted="any"
+    )
+
+
+def test_legacy_hubs_say_how_far_ahead(tmp_path):
+    """ "1 wk ahead inc flu hosp" is "wk inc flu hosp" at horizon 1, as truth files call it; points are counted."""
+    columns = hub()
+    columns |= {"target": ["1 wk ahead inc flu hosp"] * 18, "type": columns.pop("output_type")}
+    columns |= {"quantile": columns.pop("output_type_id")}
+    points = {name: values[:2] for name, values in columns.items()} | {"type": ["point"] * 2, "quantile": ["NA"] * 2}
+    path = write(tmp_path / "legacy.csv", pa.concat_tables([pa.table(columns), pa.table(points)]))
+    shared = truth(location=0, target_end_date=1) | {"target": ["wk inc flu hosp"] * 6}
+    source = read(path, truth=write(tmp_path / "truth.csv", pa.table(shared)))
+    assert_array_equal(source.predictions().y, 100.0 + np.arange(6))
+    assert source.warnings() == ("2 point forecasts beside the quantiles are not used",)
+
+
+@pytest.mark.parametrize(("index", "ids"), [("quantile_level", LEVELS), ("sample_id", (1, 2, 3))])
+def test_scoringutils_files_have_their_targets(tmp_path, index, ids):
+    columns = {
+        "location": [unit for unit in "abcd" for _ in ids],
+        "observed": [float(unit) for unit in range(4) for _ in ids],
+        index: [id_ for _ in range(4) for id_ in ids],
+        "predicted": [value_of(unit, column) for unit in range(4) for column in range(3)],
+        "model": ["m"] * 12,
+    }
+    rows = read(write(tmp_path / "scores.csv", pa.table(columns))).predictions()
+    assert_array_equal(rows.y, [0, 1, 2, 3])
+    found = rows.predictive.values if index == "quantile_level" else rows.predictive.draws
+    assert_array_equal(found, [[value_of(unit, column) for column in range(3)] for unit in range(4)])
+    columns["observed"][1] = 9.0
+    assert "different targets: 'observed' is 0 and 9" in refused(write(tmp_path / "bad.csv", pa.table(columns)))
+    columns["observed"][1], columns["predicted"][1] = 0.0, None
+    assert "must be finite numbers, but 1 of 4 rows" in refused(write(tmp_path / "gap.csv", pa.table(columns)))
+
+
+def test_draws_in_long_form_are_put_together(tmp_path):
+    """xarray's to_dataframe: chain, draw, the variable's axis, the variable."""
+    grid = [(chain, draw, unit) for chain in range(2) for draw in range(3) for unit in range(4)]
+    columns = {
+        "chain": [chain for chain, *_ in grid],
+        "draw": [draw for _, draw, _ in grid],
+        "y_dim_0": [unit for *_, unit in grid],
+        "y": [100.0 * chain + 10 * draw + unit for chain, draw, unit in grid],
+    }
+    rows = read(write(tmp_path / "draws.csv", pa.table(columns)), wanted="any").predictions()
+    assert_array_equal(rows.predictive.draws[1], [1, 11, 21, 101, 111, 121])
+
+
+def gluonts(h=2, paths=3):
+    draws = [[float(10 * path + step) for step in range(h)] for path in range(paths)]
+    return {"mean": [1.0] * h, "quantiles": {"0.1": [0.0] * h, "0.9": [2.0] * h}, "samples": draws, "item_id": "a"}
+
+
+def test_gluonts_records_become_a_row_a_step(tmp_path):
+    path = tmp_path / "forecasts.jsonl"
+    path.write_text("\n".join(json.dumps(gluonts()) for _ in range(2)))
+    rows = read(str(path), wanted="any", narrow=True).predictions()
+    assert_array_equal(rows.predictive.draws, [[0, 10, 20], [1, 11, 21]] * 2)
+    assert_array_equal(rows.columns["record"], [0, 0, 1, 1])
+    assert_array_equal(rows.columns["step"], [1, 2, 1, 2])
+    path.write_text(json.dumps({name: value for name, value in gluonts().items() if name != "samples"}))
+    assert_array_equal(read(str(path), wanted="any").predictions().predictive.values, [[0, 2], [0, 2]])
+    path.write_text("\n".join(json.dumps(gluonts(paths=paths)) for paths in (3, 4)))
+    assert "different numbers of samples: 3 to 4" in refused(path)
+    path.write_text(json.dumps(gluonts() | {"samples": [[1.0, 2.0], [1.0]]}))
+    assert "record 0, counted from 0, has no samples, or some of different lengths" in refused(path)
+
+
+def test_plain_records_are_rows(tmp_path):
+    path = tmp_path / "preds.jsonl"
+    path.write_text("".join(json.dumps({"y": y, "mean": 0.0, "std": 1.0}) + "\n" for y in (1.0, 2.0)))
+    assert_array_equal(read(str(path)).predictions().y, [1, 2])
+
+
+def test_column_names_in_parts_tell_quantiles_and_intervals(tmp_path):
+    """Two or three lines of names, and row labels by which the targets are joined, whatever their order."""
+    (tmp_path / "q.csv").write_text(",y,y,y\n,0.05,0.5,0.95\n7,1,2,3\n3,4,5,6\n")
+    (tmp_path / "i.csv").write_text(",y,y,y,y\n,0.5,0.5,0.9,0.9\n,lower,upper,lower,upper\n7,2,3,1,4\n3,5,6,4,7\n")
+    (tmp_path / "truth.csv").write_text(",y\n3,30\n7,70\n")
+    rows = read(str(tmp_path / "q.csv"), truth=str(tmp_path / "truth.csv")).predictions()
+    assert_array_equal(rows.y, [70, 30])
+    assert_array_equal(rows.predictive.levels, [0.05, 0.5, 0.95])
+    found = read(str(tmp_path / "i.csv"), truth=str(tmp_path / "truth.csv")).predictions()
+    assert_array_equal(found.predictive.levels, [0.05, 0.25, 0.75, 0.95])
+    assert_array_equal(found.predictive.values, [[1, 2, 3, 4], [4, 5, 6, 7]])
+
+
+NIXTLA = {
+    "unique_id": ["a", "a", "b"],
+    "ds": [1, 2, 1],
+    "y": [1.0, 2.0, 3.0],
+    **{
+        f"{model}{end}": [start + step] * 3
+        for model, start in (("ETS", 0.0), ("NHITS", 10.0))
+        for end, step in (("", 5.0), ("-hi-90", 9.0), ("-lo-90", 1.0), ("-lo-80.0", 2.0), ("-hi-80.0", 8.0))
+    },
+}
+
+
+def test_nixtla_intervals_are_quantiles_of_one_model(tmp_path):
+    path = write(tmp_path / "cv.parquet", pa.table(NIXTLA))
+    assert "several models or targets: 'ETS', 'NHITS'. Pass --model 'ETS'" in refused(path)
+    source = read(path, model="NHITS")
+    assert_array_equal(source.predictions().predictive.levels, [0.05, 0.1, 0.9, 0.95])
+    assert_array_equal(source.predictions().predictive.values[0], [11, 12, 18, 19])
+    assert source.described().layout == "Nixtla"
+    assert "there is no model 'TFT', but 'ETS', 'NHITS'" in refused(path, model="TFT")
+    twice = write(tmp_path / "twice.parquet", pa.table(NIXTLA | {"ds": [1, 1, 1]}))
+    assert "1 keys come more than once in this file, as unique_id='a', ds='1'" in refused(twice, model="ETS")
+
+
+def test_neuralforecast_parameters_need_their_family(tmp_path):
+    """The Poisson rate is named -loc; loc and scale alone do not tell a family; mixtures number their components."""
+    columns = {"y": [1.0, 2.0], "M-loc": [3.0, 4.0], "M-scale": [1.0, 2.0]}
+    path = write(tmp_path / "nf.csv", pa.table(columns))
+    assert "Pass --dist" in refused(path)
+    assert_allclose(read(path, dist="gaussian").predictions().predictive.std(), [1, 2])
+    assert_allclose(read(path, dist="laplace").predictions().predictive.std(), np.sqrt(2) * np.array([1, 2]))
+    counts = write(tmp_path / "counts.csv", pa.table({"y": [1.0, 2.0], "M-loc": [3.0, 4.0]}))
+    assert_allclose(read(counts, dist="poisson").predictions().predictive.mean(), [3, 4])
+    mixed = {"y": [1.0], **{f"M-{name}-{part}": [part] for name in ("mu", "std") for part in (1.0, 2.0)}}
+    mixed = {name.removesuffix(".0"): values for name, values in mixed.items()}
+    mixture = write(tmp_path / "gmm.csv", pa.table(mixed | {"M-weight-1": [0.25], "M-weight-2": [0.75]}))
+    assert_allclose(read(mixture, dist="mixture").predictions().predictive.mean(), [1.75])
+    logits = {"y": [1.0], "M-total_count": [4.0], "M-logits": [0.0]}
+    path = write(tmp_path / "nb.csv", pa.table(logits))
+    assert_allclose(read(path, dist="nbinom:logits").predictions().predictive.mean(), [4.0])
+
+
+def test_darts_columns_are_samples_quantiles_or_parameters(tmp_path):
+    index = {"time": [1, 2], "y": [0.0, 1.0]}
+    drawn = write(tmp_path / "s.csv", pa.table(index | {f"sales_s{draw}": [draw, draw + 1.0] for draw in range(12)}))
+    assert_array_equal(read(drawn).predictions().predictive.draws[0], np.arange(12))
+    levels = write(tmp_path / "q.csv", pa.table(index | {"sales_q0.100": [0.0, 1.0], "sales_q0.900": [2.0, 3.0]}))
+    assert_array_equal(read(levels).predictions().predictive.levels, [0.1, 0.9])
+    normal = write(tmp_path / "n.csv", pa.table(index | {"sales_mu": [0.0, 1.0], "sales_sigma": [2.0, 3.0]}))
+    assert "gaussian" in refused(normal)
+    assert_array_equal(read(normal, dist="gaussian").predictions().predictive.std(), [2, 3])
+    counts = write(tmp_path / "r.csv", pa.table(index | {"sales_r": [4.0, 4.0], "sales_p": [0.6, 0.6]}))
+    assert_allclose(read(counts, dist="nbinom:torch").predictions().predictive.mean(), [6.0, 6.0])
+    two = {f"{name}_s{draw}": [0.0, 1.0] for name in ("a", "b") for draw in range(2)}
+    assert "several models or targets: 'a', 'b'" in refused(write(tmp_path / "two.csv", pa.table(index | two)))
+
+
+@pytest.mark.parametrize("names", [("0.1", "0.5", "0.9"), ("q_0.1", "q_0.5", "q_0.9"), ("y_q0.1", "y_q0.5", "y_q0.9")])
+def test_quantile_columns_are_known_by_their_names(tmp_path, names):
+    columns = {"target": [2.0], "mean": [2.1]} | {name: [float(place)] for place, name in enumerate(names)}
+    source = read(write(tmp_path / "q.parquet", pa.table(columns)))
+    assert_array_equal(source.predictions().predictive.levels, LEVELS)
+    explicit = source.described().options
+    again = read(str(tmp_path / "q.parquet"), target="target", quantiles=explicit[explicit.index("--quantiles") + 1])
+    assert_array_equal(again.predictions().predictive.values, [[0, 1, 2]])
+
+
+def test_chemprop_files_need_to_be_told_the_scale(tmp_path):
+    """`lipo_unc` is a variance, or half an interval; `lipo` is the prediction, and the target is in the test file."""
+    preds = write(
+        tmp_path / "preds.csv", pa.table({"smiles": ["CC", "CO"], "lipo": [1.0, 2.0], "lipo_unc": [4.0, 9.0]})
+    )
+    test = write(tmp_path / "test.csv", pa.table({"smiles": ["CO", "CC"], "lipo": [2.5, 0.5]}))
+    rows = read(preds, mean="lipo", var="lipo_unc", truth=test).predictions()
+    assert_array_equal(rows.y, [0.5, 2.5])
+    assert_array_equal(rows.predictive.std(), [2, 3])
+    told = refused(preds, mean="lipo", truth=f"{test}:lipo")
+    assert "'lipo_unc' may be a variance or a standard deviation" in told
+
+
+def test_two_forms_of_predictions_are_a_tie_that_names_both(tmp_path):
+    columns = {"y": [1.0], "pred": [1.0], "pred_uct": [1.0], "sample_0": [0.0], "sample_1": [2.0]}
+    told = refused(write(tmp_path / "uq.csv", pa.table(columns)))
+    assert "mean 'pred' with std 'pred_uct', and samples 'sample_0, sample_1'" in told
+    assert "Pass --mean pred --std pred_uct, or --samples 'sample_*'" in told
+
+
+def test_the_names_of_columns_are_no_row(tmp_path):
+    """Two runs appended to one file: the header comes again among the rows."""
+    (tmp_path / "preds.csv").write_text("y,mean,std\n1,1,1\ny,mean,std\n1,1,1\n")
+    assert "the column names come again in row 1, counted from 0" in refused(tmp_path / "preds.csv")
+    (tmp_path / "preds.csv").write_text("id,y,pred,pred_uct\n1,1,1,1\n2,1,1,1\n1,1,1,1\n")
+    assert "1 values of 'id' come more than once" in refused(tmp_path / "preds.csv")
+
+
+def test_targets_in_another_file_are_joined_or_missed_in_words(tmp_path):
+    path = write(tmp_path / "hub.csv", pa.table(hub()))
+    told = refused(path, truth=write(tmp_path / "few.csv", pa.table(truth(UNITS[1:]))))
+    assert "1 of 6 rows are not in" in told
+    assert "location='01', target_end_date='2026-01-03'" in told
+    source = read(path, truth=str(tmp_path / "few.csv"), nan_policy="omit")
+    assert len(source.predictions()) == 5
+    whole = truth()
+    as_numbers = [(1 if unit[0] == "01" else 2, unit[1]) for unit in UNITS if unit[0] != "US"]
+    told = refused(path, truth=write(tmp_path / "ints.csv", pa.table(truth(as_numbers))))
+    assert "Leading zeros were lost in one of them ('01' against 1)" in told
+    twice = {name: values + values[:1] for name, values in whole.items()}
+    assert "1 keys come more than once in" in refused(path, truth=write(tmp_path / "twice.csv", pa.table(twice)))
+    said = {"truth": write(tmp_path / "truth.csv", pa.table(whole)), "join_on": "location,target_end_date=date"}
+    assert_array_equal(read(path, **said).predictions().y, 100.0 + np.arange(6))
+    assert "have no key column 'place'" in refused(path, truth=said["truth"], join_on="place")
+    assert_array_equal(read(path, truth=f"{said['truth']}:weekly_rate").predictions().y, np.zeros(6))
+    assert "has no column 'nothing'" in refused(path, truth=f"{said['truth']}:nothing")
+
+
+def test_dates_that_may_belong_together_in_two_ways_are_not_guessed(tmp_path):
+    preds = {"issued": ["2026-01-03"] * 2, "due": ["2026-01-10", "2026-01-17"], "mean": [1.0, 2.0], "std": [1.0, 1.0]}
+    days = [f"2026-01-{day:02}" for day in (3, 10, 17)]
+    path = write(tmp_path / "preds.csv", pa.table(preds))
+    known = write(tmp_path / "truth.csv", pa.table({"date": days, "y": [1.0, 2.0, 3.0]}))
+    told = refused(path, truth=known)
+    assert "--join-on issued=date or --join-on due=date" in told
+    assert_array_equal(read(path, truth=known, join_on="due=date").predictions().y, [2, 3])
+    late = write(tmp_path / "late.csv", pa.table({"date": days[1:], "y": [2.0, 3.0]}))
+    assert_array_equal(read(path, truth=late).predictions().y, [2, 3])  # only `due` has all its values there
+
+
+def test_targets_without_keys_are_joined_row_by_row(tmp_path):
+    path = write(tmp_path / "preds.csv", pa.table({"mean": [1.0, 2.0], "std": [1.0, 1.0]}))
+    known = write(tmp_path / "truth.csv", pa.table({"y": [3.0, 4.0]}))
+    assert_array_equal(read(path, truth=known).predictions().y, [3, 4])
+    longer = write(tmp_path / "long.csv", pa.table({"y": [3.0, 4.0, 5.0]}))
+    assert "2 rows, not the 3 of" in refused(path, truth=longer)
+
+
+def test_filters_keep_places_and_refuse_what_is_not_there(tmp_path):
+    columns = {
+        "split": ["a", "b", "b"],
+        "y": [1.0, 2.0, 3.0],
+        "mean": [1.0] * 3,
+        "std": [1.0, 1.0, 0.0],
+        "fold": [1, 2, 1],
+    }
+    path = write(tmp_path / "preds.csv", pa.table(columns))
+    assert read(path, filter=("split=b", "fold=2")).predictions().row.tolist() == [1]
+    assert "1 of 2 rows are not (row 2, counted from 0)" in refused(path, filter=("split=b",))
+    assert "no row has split=c" in refused(path, filter=("split=c",))
+    assert "no such column" in refused(path, filter=("nothing=c",))
+    models = write(tmp_path / "models.csv", pa.table(columns | {"model": ["A", "A", "B"]}))
+    assert "several models: 'A', 'B'" in refused(models)
+    assert len(read(models, model="A").predictions()) == 2
+
+
+def test_tensors_in_safetensors_files_are_columns(tmp_path):
+    values = np.arange(6, dtype=np.float32).reshape(3, 2)
+    halves = (values.view(np.uint32) >> 16).astype(np.uint16)
+    body = values.tobytes() + halves.tobytes()
+    header = {
+        "emb": {"dtype": "F32", "shape": [3, 2], "data_offsets": [0, 24]},
+        "half": {"dtype": "BF16", "shape": [3, 2], "data_offsets": [24, 36]},
+        "__metadata__": {"by": "hand"},
+    }
+    path = tmp_path / "emb.safetensors"
+
+    def save(told):
+        text = json.dumps(told).encode()
+        path.write_bytes(len(text).to_bytes(8, "little") + text + body)
+        return str(path)
+
+    preds = write(tmp_path / "preds.csv", pa.table({"y": [1.0] * 3, "mean": [1.0] * 3, "std": [1.0] * 3}))
+    for name in ("emb", "half"):
+        assert_array_equal(read(preds, embedding=f"{save(header)}:{name}").predictions().x, values)
+    header["emb"]["shape"] = [4, 2]
+    assert "tensor 'emb' is not as its header says" in refused(preds, embedding=f"{save(header)}:emb")
+
+
+def test_a_family_may_be_named_in_the_file(tmp_path):
+    columns = {"y": [1.0, 2.0], "dist": ["laplace"] * 2, "loc": [0.0, 1.0], "scale": [1.0, 2.0]}
+    rows = read(write(tmp_path / "preds.csv", pa.table(columns))).predictions()
+    assert rows.predictive.called == "laplace"
+    mixed = write(tmp_path / "mixed.csv", pa.table(columns | {"dist": ["laplace", "gaussian"]}))
+    assert "several families of distributions: 'laplace', 'gaussian'" in refused(mixed)
+
+
+def test_errors_have_the_distribution_that_is_said(tmp_path):
+    columns = {"E": [0.5, -0.5], "df": [5.0, 5.0], "scale": [1.0, 2.0]}
+    path = write(tmp_path / "errors.csv", pa.table(columns))
+    source = read(path, error="E", dist="student-t")
+    assert_array_equal(source.predictions().predictive.mean(), [0, 0])
+    assert source.described().predictive == "residuals, student-t"
+    assert "needs a family with a location" in refused(path, error="E", dist="gamma:scipy")
