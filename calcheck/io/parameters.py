@@ -60,7 +60,8 @@ def possible_conventions(columns: Columns) -> list[str]:
         found = [
             set(_candidates(columns, known, grouped=convention.grouped)) for known in convention.parameters.values()
         ]
-        if set.intersection(*found):
+        common = set.intersection(*found)
+        if "" in common or (common and len(found) > 1):  # one name behind some prefix says little: weekly_rate
             possible.append(spelling)
     return possible
 
