@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 TAILS = (1e-9, 1e-6, 1e-3, 0.05, 0.3)  # mass of a distribution outside the pool, on each side: the first affordable
 SPACING = 0.2  # of the pool's grid, in length scales; at 0.4 a grid already spans the kernel to 1e-13
 MARGIN = 1.0  # how far the pool reaches beyond what it must cover, in length scales
+FAR_START = 5.0  # length scales: normal elements beyond a grid's end begin as if that far out,
+FAR_RATIO = 1.2  # and each is farther out than the one before by this factor
+FAR_MOST = 1e15  # times the start: there is no use in going on
 POOL_POINTS = 4000  # 800 length scales of grid, or so many points
 
 
@@ -104,9 +107,22 @@ def near_distributions(predictive: Predictive, gamma: NDArray[np.float64], rng: 
         spans = np.stack(predictive.support_interval(tail), axis=1)
         grid = _grid(spans, gamma, lattice=predictive.lattice)
         if grid is not None:
-            return grid
+            return grid.join(_far_tails(grid, *predictive.support_interval(TAILS[0])))
     draws = predictive.sample(rng, max(1, POOL_POINTS // len(predictive)))
     return _points(draws.reshape(-1, len(gamma)), gamma, rng)
+
+
+def _far_tails(grid: Blobs, low: NDArray[np.float64], high: NDArray[np.float64]) -> Blobs:
+    """Return normal distributions beyond a grid's ends, the wider the farther: heavy tails vary that slowly there."""
+    length = float(1 / np.sqrt(2 * grid.gamma[0]))
+    centres, widths = [], []
+    for end, reach, sign in ((grid.centre.min(), low.min(), -1), (grid.centre.max(), high.max(), 1)):
+        most = np.clip(sign * (reach - end) / (FAR_START * length), 0, FAR_MOST)
+        distance = FAR_START * length * FAR_RATIO ** np.arange(np.ceil(np.log1p(most) / np.log(FAR_RATIO)))
+        centres.append(end + sign * (distance - FAR_START * length))
+        octave = 2 ** np.ceil(np.log2(distance))  # few different widths: kernel means are made for each
+        widths.append((FAR_RATIO - 1) * octave)
+    return Blobs(np.concatenate(centres)[:, None], np.concatenate(widths)[:, None], grid.gamma)
 
 
 def _points(points: NDArray[np.float64], gamma: NDArray[np.float64], rng: Generator) -> Blobs:
