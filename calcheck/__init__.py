@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from calcheck.evaluation import evaluate
-    from calcheck.io import read
+    from calcheck.io import read, write
     from calcheck.metrics import METRICS
     from calcheck.predictions import InMemory, Predictions
     from calcheck.report import Report
 
 __version__ = "0.1.0"
-__all__ = ["METRICS", "InMemory", "Predictions", "Report", "__version__", "evaluate", "read"]
+__all__ = ["METRICS", "InMemory", "Predictions", "Report", "__version__", "evaluate", "read", "write"]
 
 _HOMES = {
     "METRICS": "calcheck.metrics",
@@ -22,6 +22,7 @@ _HOMES = {
     "Report": "calcheck.report",
     "evaluate": "calcheck.evaluation",
     "read": "calcheck.io",
+    "write": "calcheck.io",
 }
 
 

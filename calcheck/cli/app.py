@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from calcheck import __version__
+from calcheck.cli.convert import convert_command
 from calcheck.cli.inspect import inspect_command
 from calcheck.cli.listings import list_metrics, print_schema
 from calcheck.cli.metric_commands import metric_command
@@ -19,7 +20,7 @@ from calcheck.errors import CalcheckError
 from calcheck.metrics import METRICS
 from calcheck.render.console import visible
 
-COMMANDS = ("evaluate", "prune", *METRICS, "inspect", "metrics", "schema")
+COMMANDS = ("evaluate", "prune", *METRICS, "inspect", "convert", "metrics", "schema")
 EXIT_MISTAKE, EXIT_INTERRUPTED = 2, 130
 
 HELP = """Tell whether the uncertainties of a regression model can be trusted, from a file of saved predictions."""
@@ -60,6 +61,11 @@ for _name, _metric in METRICS.items():
     _epilog = f"Example: calcheck {_name} preds.parquet{_conditional} --worst 5"
     app.command(_name, rich_help_panel="Metrics", epilog=_epilog)(metric_command(_metric))
 app.command("inspect", rich_help_panel="Help with files")(inspect_command)
+app.command(
+    "convert",
+    rich_help_panel="Help with files",
+    epilog="Example: calcheck convert hub.csv --truth truth.csv -o preds.parquet",
+)(convert_command)
 app.command("metrics", rich_help_panel="Reference")(list_metrics)
 app.command("schema", rich_help_panel="Reference")(print_schema)
 

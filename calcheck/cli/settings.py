@@ -50,6 +50,13 @@ class ReportOptions:
 
 
 @dataclass(frozen=True)
+class ConvertOptions:
+    """Where converted predictions go."""
+
+    output: str = option("", "Where they go: .parquet, .csv, .feather or .arrow. Needed.", metavar="PATH", short="-o")
+
+
+@dataclass(frozen=True)
 class PointwiseOptions:
     """What is written of each row."""
 

@@ -17,7 +17,7 @@ from calcheck.io.roles import (
     SamplesRole,
     columns_of,
 )
-from calcheck.io.values import numbers, vectors
+from calcheck.io.values import innermost, is_vector, numbers, vectors
 from calcheck.predictive import Gaussian, Independent, Quantiles, Samples
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def arrays_of(table: pa.Table, roles: Roles) -> Arrays:
         case QuantilesRole(columns, _):
             arrays["quantiles"] = _matrix(table, columns)
         case SamplesRole(groups):
-            arrays["samples"] = _draws([_matrix(table, group) for group in groups])
+            arrays["samples"] = _draws([_samples(table, group) for group in groups])
         case None:
             pass
     if roles.x:
@@ -142,8 +142,18 @@ def _draws(targets: list[NDArray[np.floating[Any]]]) -> NDArray[np.floating[Any]
     return targets[0] if len(targets) == 1 else np.stack(targets, axis=2)
 
 
+def _samples(table: pa.Table, names: tuple[str, ...]) -> NDArray[np.floating[Any]]:
+    """Return draws, (n, m); those of lists of vectors as (n, m, t)."""
+    draws = _matrix(table, names)
+    inner = innermost(table[names[0]]) if len(names) == 1 else 1
+    return draws if inner == 1 else draws.reshape(len(draws), -1, inner)
+
+
 def _columns(table: pa.Table, names: tuple[str, ...]) -> NDArray[np.float64]:
-    """Return one column of numbers as (n,), several as (n, t)."""
+    """Return one column of numbers as (n,); several, or one of vectors, as (n, t)."""
+    if len(names) == 1 and is_vector(table.schema.field(names[0]).type):
+        values = np.asarray(vectors(table[names[0]], names[0]), dtype=np.float64)
+        return values if values.shape[1] > 1 else values[:, 0]
     if len(names) == 1:
         return numbers(table[names[0]], names[0])
     return np.stack([numbers(table[name], name) for name in names], axis=1)

@@ -183,6 +183,14 @@ def vectors(column: pa.ChunkedArray, name: str) -> NDArray[np.floating[Any]]:
     return full
 
 
+def innermost(column: pa.ChunkedArray) -> int:
+    """Return how many numbers the inner lists of lists of lists hold; 1 where lists hold numbers themselves."""
+    if not is_vector(column.type) or not is_vector(getattr(column.type, "value_type", pa.null())):
+        return 1
+    lengths = pc.list_value_length(pc.list_flatten(column.drop_null()))
+    return int(lengths[0].as_py()) if len(lengths) else 1
+
+
 def _flattened(array: pa.Array, name: str) -> NDArray[np.floating[Any]]:
     """Return all numbers of an array of non-null vectors, row after row."""
     while is_vector(array.type):

@@ -87,6 +87,10 @@ class Predictive(ABC):
         """What reports call the family."""
         return self.family
 
+    def in_convention(self) -> tuple[str, dict[str, NDArray[np.float64]]]:
+        """Return how ``--dist`` spells what describes them exactly, and the parameters, (n, ...) each."""
+        return self.family, {field.name: getattr(self, field.name) for field in fields(self)}
+
     @abstractmethod
     def in_words(self) -> list[str]:
         """Describe each distribution by its parameters, to three digits, n texts."""

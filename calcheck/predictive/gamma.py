@@ -78,6 +78,9 @@ class Gamma(Positive):
     def sample(self, rng: Generator, size: int) -> NDArray[np.float64]:
         return rng.gamma(self.shape[:, None], self.scale[:, None], (len(self), size))
 
+    def in_convention(self) -> tuple[str, dict[str, NDArray[np.float64]]]:
+        return "gamma:scipy", {"a": self.shape, "scale": self.scale}
+
     def in_words(self) -> list[str]:
         return each("Gamma(shape {}, scale {})", self.shape, self.scale)
 

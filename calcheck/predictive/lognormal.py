@@ -83,6 +83,9 @@ class LogNormal(Positive):
     def sample(self, rng: Generator, size: int) -> NDArray[np.float64]:
         return rng.lognormal(self.mu[:, None], self.sigma[:, None], (len(self), size))
 
+    def in_convention(self) -> tuple[str, dict[str, NDArray[np.float64]]]:
+        return "lognormal:torch", {"loc": self.mu, "scale": self.sigma}
+
     def in_words(self) -> list[str]:
         return each("LogNormal(mu {}, sigma {})", self.mu, self.sigma)
 

@@ -77,6 +77,9 @@ class NegativeBinomial(Counts):
         probability = (self.size / (self.size + self.mu))[:, None]
         return rng.negative_binomial(self.size[:, None], probability, (len(self), size)).astype(np.float64)
 
+    def in_convention(self) -> tuple[str, dict[str, NDArray[np.float64]]]:
+        return "nbinom:pymc", {"mu": self.mu, "alpha": self.size}
+
     def in_words(self) -> list[str]:
         return each("NB(mean {}, std {})", self.mu, self.std())
 

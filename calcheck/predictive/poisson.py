@@ -60,6 +60,9 @@ class Poisson(Counts):
     def sample(self, rng: Generator, size: int) -> NDArray[np.float64]:
         return rng.poisson(self.rate_[:, None], (len(self), size)).astype(np.float64)
 
+    def in_convention(self) -> tuple[str, dict[str, NDArray[np.float64]]]:
+        return "poisson", {"rate": self.rate_}
+
     def in_words(self) -> list[str]:
         return each("Poisson({})", self.rate_)
 

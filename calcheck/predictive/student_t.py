@@ -188,6 +188,9 @@ class StudentT(LocationScale):
         strip = np.minimum(STRIP, 2 * np.sqrt(DIGITS / self.df))
         return low, high, 2 * np.pi * strip / (DIGITS - shape * np.log(np.cos(strip)))
 
+    def in_convention(self) -> tuple[str, dict[str, NDArray[np.float64]]]:
+        return "student-t", {"df": self.df, "loc": self.loc, "scale": self.scale}
+
     def in_words(self) -> list[str]:
         described = []
         for df, *others in zip(self.df, self.loc, self.scale, strict=True):

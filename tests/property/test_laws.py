@@ -1,6 +1,6 @@
 """Laws for all inputs.
 
-1. Writing predictions and reading them back is the identity, in every format.
+1. Writing predictions of any family and reading them back is the identity, in every format.
 2. Features of targets reproduce the kernel between any targets, and never claim more than they keep.
 3. CCE does not depend on the solver, the storage, or the order of rows.
 4. CCE is 0 where every draw is the target, and at most sqrt(2) (1 + 1 / sqrt(lambda)) anywhere.
@@ -19,12 +19,14 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
 
-from calcheck import read
+from calcheck import InMemory, Predictions, read, write
 from calcheck.execution.run import Run, parse_memory
 from calcheck.kernels.features import left_out, output_features
-from calcheck.predictive import Gaussian, Samples
+from calcheck.predictive import Gaussian, Independent, Samples
 from tests.computing import cce
-from tests.files import wide, write
+from tests.families import FAMILIES
+from tests.files import wide
+from tests.files import write as write_columns
 
 finite = st.floats(-1e6, 1e6, allow_subnormal=False)
 positive = st.floats(1e-3, 1e3)
@@ -52,7 +54,7 @@ def gaussian_files(draw):
 def test_writing_and_reading_back_is_the_identity(parts, ending, piped):
     with TemporaryDirectory() as folder:
         path = Path(folder) / f"preds.{ending}"
-        write(path, wide(parts) if ending == "csv" else parts)
+        write_columns(path, wide(parts) if ending == "csv" else parts)
         stdin = io.TextIOWrapper(io.BytesIO(path.read_bytes()))
         source = read("-", input_format="arrow" if ending == "feather" else ending) if piped else read(str(path))
         with patch.object(sys, "stdin", stdin):
@@ -62,6 +64,59 @@ def test_writing_and_reading_back_is_the_identity(parts, ending, piped):
     assert_array_equal(rows.predictive.std(), parts["std"])
     assert_allclose(rows.x, parts["embedding"], rtol=1e-7)
     assert rows.id.astype(str).tolist() == parts["id"].tolist()  # CSV does not tell 7 from "7"
+
+
+@quick
+@given(
+    st.sampled_from(sorted(FAMILIES)),
+    st.integers(1, 12),
+    st.integers(0, 2**32 - 1),
+    st.sampled_from(["parquet", "csv", "feather", "arrow"]),
+    st.booleans(),
+)
+def test_predictions_of_every_family_are_what_was_written(family, n, seed, ending, piped):
+    rng = np.random.default_rng(seed)
+    predictive = FAMILIES[family](rng, n)
+    rows = Predictions(
+        y=predictive.sample(rng, 1)[:, 0],
+        predictive=predictive,
+        x=rng.normal(size=(n, 2)).astype(np.float32),
+        id=rng.permutation(n),
+        columns={"group": np.array(["a", "b"] * n)[:n]},
+    )
+    with TemporaryDirectory() as folder:
+        path = str(Path(folder) / f"preds.{ending}")
+        write(InMemory(rows), path)
+        stdin = io.TextIOWrapper(io.BytesIO(Path(path).read_bytes()))
+        source = read("-", input_format="arrow" if ending == "feather" else ending) if piped else read(path)
+        with patch.object(sys, "stdin", stdin):
+            found = source.predictions()
+    assert_array_equal(found.y, rows.y)
+    assert_allclose(found.x, rows.x, rtol=1e-7)
+    assert_array_equal(found.id, rows.id)
+    one, other = predictive.in_convention(), found.predictive.in_convention()
+    assert one[0] == other[0]
+    assert one[1].keys() == other[1].keys()
+    for name, values in one[1].items():
+        assert_array_equal(other[1][name], values)
+
+
+@quick
+@given(st.integers(1, 6), st.integers(2, 4), st.sampled_from(["gaussian", "samples"]), st.integers(0, 2**32 - 1))
+def test_several_targets_are_what_was_written(n, t, family, seed):
+    rng = np.random.default_rng(seed)
+    marginals = tuple(Gaussian(rng.normal(size=n), rng.uniform(0.1, 1, n)) for _ in range(t))
+    predictive = Independent(marginals) if family == "gaussian" else Samples(rng.normal(size=(n, 3, t)))
+    with TemporaryDirectory() as folder:
+        path = str(Path(folder) / "preds.parquet")
+        write(InMemory(Predictions(y=rng.normal(size=(n, t)), predictive=predictive)), path)
+        found = read(path).predictions()
+    assert found.y.shape == (n, t)
+    if family == "samples":
+        assert_array_equal(found.predictive.draws, predictive.draws)
+    else:
+        assert_array_equal(found.predictive.mean(), predictive.mean())
+        assert_array_equal(found.predictive.std(), predictive.std())
 
 
 @quick

@@ -161,7 +161,7 @@ def test_crps_is_the_integral_of_squared_differences(name):
             pieces = pairwise(edges)
             expected = sum(
                 integrate.quad(
-                    lambda u, peer=peer: peer.cdf(u) ** 2 if u < y[row] else peer.sf(u) ** 2,  # noqa: B023
+                    lambda u, peer=peer: peer.cdf(u) ** 2 if u < y[row] else peer.sf(u) ** 2,
                     *pair,
                     epsabs=1e-12,
                     limit=200,

@@ -1,0 +1,38 @@
+"""`calcheck convert`: predictions of any layout, written as calcheck reads them without being told anything."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from calcheck.cli.computing import COLUMNS
+from calcheck.cli.parameters import build, parameters, with_signature
+from calcheck.cli.settings import ConvertOptions, InputOptions
+from calcheck.errors import OptionError
+from calcheck.io.column_options import ColumnOptions
+
+
+def _convert(file: str, **given: Any) -> None:
+    """Write predictions as id, y, one form of predictions and an embedding, which need no options to be read."""
+    from calcheck.io import write
+    from calcheck.io.canonical import suffix_of
+    from calcheck.io.files import File
+    from calcheck.io.source import FileSource
+    from calcheck.io.write import require_writable
+
+    path = build(ConvertOptions, given).output
+    if not path:
+        msg = "convert needs to know where to write: pass -o PATH"
+        raise OptionError(msg)
+    suffix_of(path)
+    options = build(InputOptions, given)
+    source = FileSource(File(file, options.input_format), build(ColumnOptions, given), wanted="any", narrow=True)
+    require_writable([path], source.reads())
+    with source.named():
+        write(source, path)
+    rows = source.predictions()
+    family = rows.predictive.called if rows.predictive else "no predictions"
+    sys.stderr.write(f"{path}: {len(rows):,} rows, {family}\n")
+
+
+convert_command = with_signature(_convert, [*COLUMNS, *parameters(ConvertOptions, "Output")])

@@ -1,0 +1,130 @@
+"""Our own schema: a row a unit with its key, its target, one form of predictions, and its input."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import csv
+
+from calcheck.errors import DataError, OptionError
+from calcheck.io.write import replacing
+from calcheck.predictive import Gaussian, Independent, Quantiles, Samples
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from numpy.typing import NDArray
+
+    from calcheck.predictions import Predictions
+    from calcheck.predictive import Predictive
+
+WRITERS: dict[str, Callable[[Path, pa.Schema], Any]] = {
+    ".parquet": pq.ParquetWriter,
+    ".csv": csv.CSVWriter,
+    ".feather": pa.ipc.new_file,
+    ".arrow": pa.ipc.new_stream,
+}
+"""What opens a file to be written in parts, by its ending."""
+FLAT = {"samples": "sample", "embedding": "emb"}  # what columns of lists are called where each number has its own
+
+
+def write_canonical(path: str, batches: Iterable[Predictions]) -> None:
+    """Write predictions, batch by batch, so that :func:`calcheck.read` needs no option to read them.
+
+    Parameters
+    ----------
+    path : str
+        Where they go: .parquet, .csv, .feather or .arrow. A file that is there is replaced, on success only.
+    batches : iterable of Predictions
+        Rows of the same form.
+
+    Raises
+    ------
+    OptionError
+        The path ends in something else.
+    DataError
+        Text cannot hold vectors of targets.
+    """
+    ending = suffix_of(path)
+    tables = (_table(_columns(batch), flat=ending == ".csv") for batch in batches)
+    with replacing(path) as temporary, ExitStack() as opened:
+        writer = None
+        for table in tables:
+            if writer is None:
+                writer = opened.enter_context(WRITERS[ending](temporary, table.schema))
+            writer.write_table(table.cast(writer.schema) if hasattr(writer, "schema") else table)
+
+
+def suffix_of(path: str) -> str:
+    """Return the ending that says how a file is written.
+
+    Raises
+    ------
+    OptionError
+        It says nothing.
+    """
+    ending = Path(path).suffix.lower()
+    if ending not in WRITERS:
+        msg = f"{path} must end in {', '.join(WRITERS)}, which says how it is written"
+        raise OptionError(msg)
+    return ending
+
+
+def _columns(rows: Predictions) -> dict[str, Any]:
+    """Return the columns of a batch: (n,), or (n, d) and (n, m, t) for vectors."""
+    columns: dict[str, Any] = {} if rows.id is None else {"id": rows.id}
+    columns |= {} if rows.y is None else {"y": rows.y}
+    if rows.predictive is not None:
+        columns |= _described(rows.predictive.held())
+    if rows.x is not None and rows.embedded:
+        columns["embedding"] = rows.x
+    elif rows.x is not None:
+        columns |= {f"x_{place}": rows.x[:, place] for place in range(rows.x.shape[1])}
+    return columns | {name: values for name, values in rows.columns.items() if name not in columns}
+
+
+def _described(predictive: Predictive) -> dict[str, Any]:
+    """Return the columns that describe distributions."""
+    match predictive:
+        case Gaussian():
+            return {"mean": predictive.loc, "std": predictive.scale}
+        case Samples():
+            return {"samples": predictive.draws}
+        case Quantiles():
+            names = [f"q_{np.format_float_positional(level)}" for level in predictive.levels]
+            return {name: predictive.values[:, place] for place, name in enumerate(names)}
+        case Independent() if (normal := predictive.normal()) is not None:
+            return {"mean": normal[0], "std": normal[1]}
+        case _:
+            spelling, parameters = predictive.in_convention()
+            return {"dist": np.full(len(predictive), spelling), **parameters}
+
+
+def _table(columns: dict[str, Any], *, flat: bool) -> pa.Table:
+    """Make an Arrow table: vectors are lists of fixed size, or, flat, a column a number."""
+    made: dict[str, pa.Array] = {}
+    for name, values in columns.items():
+        if np.ndim(values) == 1:
+            made[name] = pa.array(values)
+        elif not flat:
+            made[name] = _lists(values)
+        elif np.ndim(values) == 2 and name not in ("y", "mean", "std"):  # noqa: PLR2004 - rows and numbers
+            stem = FLAT.get(name, name)
+            made |= {f"{stem}_{place}": pa.array(values[:, place]) for place in range(values.shape[1])}
+        else:
+            msg = "text has no place for several targets a row: write .parquet"
+            raise DataError(msg)
+    return pa.table(made)
+
+
+def _lists(values: NDArray[Any]) -> pa.Array:
+    """Make a column of lists of (n, d) values, of lists of lists of (n, m, t) values."""
+    array = pa.array(np.ascontiguousarray(values).reshape(-1))
+    for size in reversed(values.shape[1:]):
+        array = pa.FixedSizeListArray.from_arrays(array, size)
+    return array
