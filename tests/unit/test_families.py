@@ -267,12 +267,12 @@ def test_student_t_kernels_hold_for_any_df(df, scale):
 
 POSITIVE = [
     *(LogNormal(np.zeros(1), np.array([s])) for s in (0.01, 0.3, 3.0)),
-    *(Gamma(np.array([a]), np.ones(1)) for a in (0.1, 1.0, 1e4)),
+    *(Gamma(np.array([a]), np.ones(1)) for a in (0.02, 0.1, 1.0, 1e4)),
 ]
 
 
 @pytest.mark.parametrize("family", POSITIVE, ids=lambda family: family.in_words()[0])
-@pytest.mark.parametrize("width", [1e-3, 0.1, 1.0, 30.0, 1e3])
+@pytest.mark.parametrize("width", [1e-3, 0.1, 1.0, 3.0, 30.0, 50.0, 1e3])
 def test_kernel_means_by_quadrature_are_within_their_error(family, width):
     """Against Gauss-Legendre sums in log y with panels of a 20th of everything that varies: 1e-12."""
     shape = family.sigma[0] if family.family == "lognormal" else family.shape[0]
@@ -295,6 +295,7 @@ def test_kernel_means_by_quadrature_are_within_their_error(family, width):
 
     gamma = np.array([width**2])
     points = np.array([-length, 0.0, length, 39 * length, 41 * length, *peer.ppf([1e-6, 0.1, 0.5, 0.9, 0.999])])
+    points = np.concatenate([points, length * np.geomspace(20, 400, 120)])  # on both sides of y*
     found = family.kernel_mean(points[:, None], gamma)[0]
     for point, value in zip(points, found, strict=True):
         reach = 9 * length
@@ -322,6 +323,16 @@ def test_norms_of_narrow_kernels_are_those_of_squared_densities():
         assert_allclose(found, expected, atol=1e-10)
     found = LogNormal(np.zeros(1), np.array([0.5])).kernel_norm(np.array([1e10]))
     assert_allclose(found, np.sqrt(np.pi) / 1e5 * np.exp(0.5**2 / 4) / (2 * 0.5 * np.sqrt(np.pi)), rtol=1e-7)
+    found = LogNormal(np.zeros(1), np.array([3.0])).kernel_norm(np.array([1e20]))
+    assert_allclose(found, np.sqrt(np.pi) / 1e10 * np.exp(9 / 4) / (6 * np.sqrt(np.pi)), rtol=1e-7)
+
+
+def test_upper_quantiles_of_mixtures_have_the_digits_of_lower_ones():
+    loc, scale, weight = arrays(*MIX)
+    tail = 2.0**-40  # 1 - tail is exact
+    assert_allclose(
+        Mixture(loc, scale, weight).quantile(1 - tail), -Mixture(-loc, scale, weight).quantile(tail), rtol=1e-12
+    )
 
 
 QUANTILES = Quantiles(np.array([0.1, 0.3, 0.7, 0.9]), np.array([[0.0, 2.0, 3.0, 7.0], [1.0, 1.0, 4.0, 4.0]]))
@@ -490,6 +501,7 @@ def test_cce_is_that_of_integrated_kernel_means(name):
         y, predictive = rows.y, rows.predictive
     x = rng.normal(size=(n, 1))
     result = evaluate(InMemory(Predictions(y=y, predictive=predictive, x=x, embedded=False)), [Cce(gamma_x=0.5)])
+    assert result.results[0].details["features"]["left_out_predictive"] < 1e-9
     gamma = np.array([1 / (2 * y.var(ddof=1))])
     a = naive.weights(naive.input_kernel("rbf", 0.5), x, x, 0.1)
     data = np.exp(-gamma * (y[:, None] - y) ** 2)
