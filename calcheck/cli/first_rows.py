@@ -31,16 +31,18 @@ def first_rows(rows: Predictions) -> dict[str, str]:
 
 def _compared(predictive: Predictive, rows: Predictions) -> list[str]:
     """Say what was observed, and where it is in the distribution."""
+    from calcheck.predictive.words import plain
+
     y = rows.y
     if y is None:
         return []
     if y.ndim > 1:
-        return [", ".join(f"{value:.4g}" for value in row) for row in y]
-    if not predictive.lattice and predictive.draws_a_row is None:
+        return [", ".join(map(plain, row)) for row in y]
+    if not predictive.lattice and predictive.draws_a_row is None and not predictive.caution:
         try:
             z = (y - predictive.mean()) / predictive.std()
         except DataError:  # it has no mean, or no standard deviation
             pass
         else:
-            return [f"{value:.4g}: z = {score:.2f}" for value, score in zip(y, z, strict=True)]
-    return [f"{value:.4g}: P(Y ≤ y) = {share:.2g}" for value, share in zip(y, predictive.cdf(y), strict=True)]
+            return [f"{plain(value)}: z = {score:.2f}" for value, score in zip(y, z, strict=True)]
+    return [f"{plain(value)}: P(Y ≤ y) = {share:.2g}" for value, share in zip(y, predictive.cdf(y), strict=True)]

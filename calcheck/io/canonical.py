@@ -12,6 +12,9 @@ import pyarrow.parquet as pq
 from pyarrow import csv
 
 from calcheck.errors import DataError, OptionError
+from calcheck.io.column_options import ERROR, MEANS, STDS, TARGETS
+from calcheck.io.filters import MODELS
+from calcheck.io.forms import SAMPLE, level_of
 from calcheck.io.write import replacing
 from calcheck.predictive import Gaussian, Independent, Quantiles, Samples
 
@@ -85,7 +88,16 @@ def _columns(rows: Predictions) -> dict[str, Any]:
         columns["embedding"] = rows.x
     elif rows.x is not None:
         columns |= {f"x_{place}": rows.x[:, place] for place in range(rows.x.shape[1])}
-    return columns | {name: values for name, values in rows.columns.items() if name not in columns}
+    for name, values in rows.columns.items():
+        free = name if not _plays_a_role(name) else f"{name}_given"
+        columns |= {free: values} if name not in columns and free not in columns else {}
+    return columns
+
+
+def _plays_a_role(name: str) -> bool:
+    """Tell whether a reader might take a column for something by its name."""
+    known = {*TARGETS, *MEANS, *STDS, ERROR, "id", "dist", "samples", "embedding", *MODELS}
+    return name in known or level_of(name) is not None or bool(SAMPLE.fullmatch(name)) or name.startswith("emb_")
 
 
 def _described(predictive: Predictive) -> dict[str, Any]:

@@ -48,7 +48,7 @@ def forms_of(names: Iterable[str]) -> list[Form]:
     """List the forms of predictions among some columns: for each tool that names them so, and each model or target."""
     names = list(names)
     found = [
-        Form(tool, of, quantiles_role(columns))
+        Form(tool if of or reader is not _lettered else "", of, quantiles_role(columns))
         for tool, reader in QUANTILE_NAMES.items()
         for of, columns in _by_level(names, reader).items()
         if len(columns) > 1

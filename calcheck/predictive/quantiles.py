@@ -309,7 +309,7 @@ class Quantiles(Predictive):
 
     def in_words(self) -> list[str]:
         shown = np.unique(np.linspace(0, len(self.levels) - 1, SHOWN).astype(np.intp))
-        template = "quantiles " + ", ".join(f"{self.levels[place]:g}: {{}}" for place in shown)
+        template = "quantiles " + "; ".join(f"{self.levels[place]:g}: {{}}" for place in shown)
         return [filled(template, row) for row in self.values[:, shown]]
 
 

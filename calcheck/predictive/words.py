@@ -9,6 +9,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+LEAST, MOST = 1e3, 1e9  # between them numbers are written in full
+
 
 def each(template: str, *parameters: NDArray[Any]) -> list[str]:
     """Fill a template with the parameters (n,) of each row, to three digits: ``"N({}, {}²)"``."""
@@ -16,5 +18,16 @@ def each(template: str, *parameters: NDArray[Any]) -> list[str]:
 
 
 def filled(template: str, numbers: Iterable[float]) -> str:
-    """Fill a template with numbers, to three digits."""
-    return template.format(*(f"{number:.3g}" for number in numbers))
+    """Fill a template with numbers, to three digits, or to whole ones where that takes more."""
+    return template.format(*map(plain, numbers))
+
+
+def plain(number: float) -> str:
+    """Write a number to three digits, or to whole ones where that takes more.
+
+    Examples
+    --------
+    >>> plain(0.04567), plain(1234.5), plain(1e12)
+    ('0.0457', '1,234', '1e+12')
+    """
+    return f"{number:,.0f}" if LEAST <= abs(number) < MOST else f"{number:.3g}"
