@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calcheck.checks import require, require_finite, require_positive
-from calcheck.errors import DataError
+from calcheck.errors import DataError, ValuesError
 from calcheck.io.roles import (
     GaussianRole,
     ParametersRole,
@@ -95,7 +95,7 @@ def predictive_of(roles: Roles, arrays: Arrays, min_std: float | None) -> tuple[
             return _gaussian(arrays["mean"], std), raised
         case ResidualRole(_, _, kind):
             std, raised = _deviations(arrays[kind], kind, min_std)
-            return Gaussian(np.zeros_like(std), std), raised
+            return _gaussian(np.zeros_like(std), std), raised
         case ParametersRole(convention, columns, _):
             for name in columns:
                 require_finite(name, arrays[name])
@@ -110,7 +110,9 @@ def predictive_of(roles: Roles, arrays: Arrays, min_std: float | None) -> tuple[
 
 def _deviations(spread: NDArray[np.float64], kind: str, min_std: float | None) -> tuple[NDArray[np.float64], int]:
     """Turn spreads of some kind into standard deviations, none below the least one allowed."""
-    if min_std is None and kind in ("std", "var"):
+    if kind == "std" and min_std is None:
+        return spread, 0  # the family checks them
+    if kind == "var" and min_std is None:
         require_positive(kind, spread, REMEDY)
     else:
         require_finite(kind, spread)
@@ -128,9 +130,15 @@ def _deviations(spread: NDArray[np.float64], kind: str, min_std: float | None) -
 
 
 def _gaussian(mean: NDArray[np.float64], std: NDArray[np.float64]) -> Predictive:
-    if mean.ndim == 1:
-        return Gaussian(mean, std)
-    return Independent(tuple(Gaussian(mean[:, t], std[:, t]) for t in range(mean.shape[1])))
+    """Build normal distributions, (n,), or (n, t) for several targets."""
+    try:
+        if mean.ndim == 1:
+            return Gaussian(mean, std)
+        return Independent(tuple(Gaussian(mean[:, t], std[:, t]) for t in range(mean.shape[1])))
+    except ValuesError as error:
+        if error.name == "std" and not error.remedy:
+            raise ValuesError(error.name, error.rule, error.rows, error.total, REMEDY) from error
+        raise
 
 
 def _draws(targets: list[NDArray[np.floating[Any]]]) -> NDArray[np.floating[Any]]:

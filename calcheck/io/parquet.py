@@ -22,14 +22,15 @@ class ParquetTable:
 
     def __init__(self, file: File) -> None:
         self._file = file
-        self.schema = self._opened().schema_arrow
+        self._whole = self._opened()
+        self.schema = self._whole.schema_arrow
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Read some columns, in batches of rows."""
-        whole = self._opened()
-        size, rows = _bytes_of(whole.metadata, set(columns)), whole.metadata.num_rows
+        metadata = self._whole.metadata
+        size, rows = _bytes_of(metadata, set(columns)), metadata.num_rows
         if size <= BATCH_BYTES:
-            yield whole.read(columns=list(columns))
+            yield self._whole.read(columns=list(columns))
             return
         batch_rows = max(LEAST_ROWS, BATCH_BYTES * rows // size)
         for batch in self._opened(buffer_size=READ_BYTES, pre_buffer=False).iter_batches(

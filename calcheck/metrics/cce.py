@@ -249,7 +249,12 @@ class Cce(Metric[CceSettings, "KernelRidge"]):
             "dof": found.dof.value,
             "dof_error": found.dof.error,
             **settings.described,
-            "features": {"rank": features.rank, "left_out_points": bounds.points, "left_out_predictive": bounds.rows},
+            "features": {
+                "rank": features.rank,
+                "left_out_points": bounds.points,
+                "left_out_predictive": bounds.rows,
+                "quadrature_error": settings.predictive.kernel_error,
+            },
             "solver": {
                 "name": state.solver,
                 "storage": state.storage,

@@ -130,6 +130,22 @@ def everything(report, folder):
         report(f"{name}, {rows:,} rows", f"{used.seconds:.1f} s", "", "", f"{used.megabytes:.0f} MB")
 
 
+def reading(report, folder):
+    """A million rows of three columns against pyarrow; ensembles of a hundred, which do not fit, batch by batch."""
+    path = folder / "narrow.parquet"
+    process(sys.executable, "-m", "tests.benchmarks.data", 1_000_000, path)
+    times = json.loads(subprocess.check_output([sys.executable, "-m", "tests.benchmarks.reading", path], text=True))
+    seconds = f"{1000 * times['mine']:.1f} ms", f"{1000 * times['other']:.1f} ms"
+    report("reading y, mean, std, 1,000,000 rows", *seconds, f"1/{times['ratio']:.2f} x", "against pyarrow")
+    for rows in (250_000, 1_000_000):
+        path = folder / f"{rows}.parquet"
+        process(sys.executable, "-m", "tests.benchmarks.data", rows, 100, path)
+        for metric in ("crps", "ece"):
+            used = process(sys.executable, "-m", "calcheck", metric, path, "--no-bootstrap")
+            report(f"{metric}, {rows:,} x 100 samples", f"{used.seconds:.1f} s", "", "", f"{used.megabytes:.0f} MB")
+        path.unlink()
+
+
 def start(report, folder):
     """Help against that of a bare Typer program, in turn."""
     bare = folder / "bare.py"
@@ -149,7 +165,7 @@ def main():
         "benchmark", "calcheck", "other", "ratio", "", title=f"{os.cpu_count()} cores, numpy {version('numpy')}"
     )
     with tempfile.TemporaryDirectory() as temporary:
-        for benchmark in (start, calibration, everything, against_the_closed_form, many_draws, large):
+        for benchmark in (start, reading, calibration, everything, against_the_closed_form, many_draws, large):
             benchmark(table.add_row, Path(temporary))
     Console(width=120).print(table)
 

@@ -1,10 +1,12 @@
-"""Seeded predictions for benchmarks: `python -m tests.benchmarks.data ROWS [COLUMNS DRAWS] PATH`."""
+"""Seeded predictions for benchmarks: `python -m tests.benchmarks.data ROWS [DRAWS | COLUMNS DRAWS] PATH`."""
 
 import sys
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+GROUP = 1 << 18  # rows
 
 
 def write(n, d, draws, path):
@@ -25,6 +27,18 @@ def write_gaussian(n, path):
     pq.write_table(pa.table({"y": mean + std * rng.normal(size=n), "mean": mean, "std": std}), path)
 
 
+def write_ensemble(n, draws, path):
+    """Write n perfect ensembles, a group of rows at a time."""
+    rng = np.random.default_rng(0)
+    with pq.ParquetWriter(
+        path, pa.schema([("y", pa.float64()), *[(f"sample_{m}", pa.float64()) for m in range(draws)]])
+    ) as out:
+        for start in range(0, n, GROUP):
+            size = min(GROUP, n - start)
+            loc = rng.normal(size=size)
+            out.write_table(pa.table([loc + rng.normal(size=size) for _ in range(draws + 1)], schema=out.schema))
+
+
 if __name__ == "__main__":
     *numbers, written = sys.argv[1:]
-    (write_gaussian if len(numbers) == 1 else write)(*map(int, numbers), written)
+    {1: write_gaussian, 2: write_ensemble, 3: write}[len(numbers)](*map(int, numbers), written)

@@ -8,8 +8,9 @@ import pyarrow as pa
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from calcheck import read
+from calcheck import METRICS, evaluate, read
 from calcheck.errors import DataError, OptionError
+from calcheck.execution.run import Run
 from tests.files import D, N, columns, table, vector_column, wide, write
 
 PARTS = columns()
@@ -441,3 +442,39 @@ def test_the_pattern_that_is_printed_matches_what_was_found_and_nothing_else(tmp
     path = write(tmp_path / "odd.parquet", parts | {"emb_0_old": np.ones(3)})
     assert read(path).explicit()[-2:] == ["--embedding", "emb_0,emb_1"]
     assert read(path, embedding="emb_0,emb_1").predictions().x.shape == (3, 2)
+
+
+def test_distributions_left_in_their_file_give_the_same_numbers(tmp_path, monkeypatch):
+    """All metrics of samples that are read again for each of them, and of samples held in memory."""
+    from calcheck.io import parquet, source
+
+    rng = np.random.default_rng(0)
+    n, m = 400, 12
+    draws = rng.normal(size=(n, m + 1))
+    path = write(
+        tmp_path / "preds.parquet",
+        {
+            "y": draws[:, 0],
+            "embedding": rng.normal(size=(n, 3)),
+            **{f"sample_{j}": draws[:, j + 1] for j in range(m)},
+        },
+    )
+    held = evaluate(read(path), [metric() for metric in METRICS.values()], run=Run(resamples=100))
+    monkeypatch.setattr(source, "HELD_BYTES", 1)
+    monkeypatch.setattr(parquet, "BATCH_BYTES", 1)
+    monkeypatch.setattr(parquet, "LEAST_ROWS", 64)
+    left = read(path)
+    assert left.predictions().predictive.nbytes == 0
+    report = evaluate(left, [metric() for metric in METRICS.values()], run=Run(resamples=100))
+    assert report.results == held.results
+    assert report.skipped == held.skipped
+    assert {skipped.metric for skipped in held.skipped} == {"nll", "lzms", "lrce"}
+    chosen = np.array([300, 5, 5, 399])
+    assert_array_equal(left.predictions().predictive.take(chosen).draws, draws[chosen, 1:])
+    first = left.predictions().predictive
+    assert first.called == "samples"
+    assert first.in_words()[7].startswith("12 draws from")
+    for made, other in ((first.cdf, 0), (first.cdf_left, 1)):
+        expected = (np.sum(draws[:, 1:] <= 0, axis=1) + 1 - other) / (m + 1)
+        assert_allclose(made(np.zeros(n)), expected)
+    assert_allclose(first.quantile(0.5), np.quantile(draws[:, 1:], 0.5, axis=1, method="inverted_cdf"))
