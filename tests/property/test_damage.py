@@ -1,71 +1,36 @@
-"""Damaged files are read or refused in words; they never end in a traceback, a warning, or a number that is none."""
+"""Damaged files are read or refused in words; `python -m tests.fuzz` tries many more than these five hundred."""
 
-import random
-
-import numpy as np
 import pytest
 
-from calcheck import evaluate, read
-from calcheck.errors import CalcheckError
-from calcheck.metrics.cce import Cce
-from tests.files import columns, wide, write
+from tests.fuzz.damage import case, intact
+from tests.fuzz.program import READ, REFUSED, ended
+from tests.fuzz.seeds import SEEDS
 
-CELLS = ("", "nan", "inf", "1e400", "-0", "abc", '"', ";", "1,2", "é", "\x00", "9" * 20, "true", "2020-01-01")
-TRIES = 60  # for each format and kind of damage
+FILES, AT_ONCE = 500, 25
 
 
-def flipped(content, rnd):
-    for _ in range(rnd.randint(1, 8)):
-        content[rnd.randrange(len(content))] = rnd.randrange(256)
-    return content
+@pytest.fixture
+def run(tmp_path, monkeypatch, capfd):
+    """Run the commands of a case, and return what came of each."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", [])
+
+    def run(made):
+        made.save(tmp_path)
+        return [ended(command, capfd.readouterr) for command in made.commands]
+
+    return run
 
 
-def cut(content, rnd):
-    return content[: rnd.randrange(len(content))]
+@pytest.mark.parametrize("first", range(0, FILES, AT_ONCE))
+def test_damage_is_refused_or_harmless(run, first):
+    for index in range(first, first + AT_ONCE):
+        made = case(0, index)
+        found = [story for story in run(made) if story[0] not in (READ, REFUSED)]
+        assert not found, f"python -m tests.fuzz --only {index}: {made.seed}, {made.damages}"
 
 
-def stuffed(content, rnd):
-    place = rnd.randrange(len(content))
-    content[place:place] = bytes(rnd.randrange(256) for _ in range(rnd.randint(1, 20)))
-    return content
-
-
-def repeated(content, rnd):
-    return content + content[rnd.randrange(len(content)) :]
-
-
-def edited(content, rnd):
-    lines = content.decode().split("\n")
-    row = rnd.randrange(len(lines))
-    cells = lines[row].split(",")
-    cells[rnd.randrange(len(cells))] = rnd.choice(CELLS)
-    lines[row] = ",".join(cells)
-    return "\n".join(lines).encode()
-
-
-ENDINGS = ("parquet", "csv", "feather", "arrow", "npy")
-DAMAGES = [(ending, damage) for ending in ENDINGS for damage in (flipped, cut, stuffed, repeated)] + [("csv", edited)]
-
-
-@pytest.mark.parametrize(("ending", "damage"), DAMAGES)
-def test_damage_is_refused_or_harmless(tmp_path, ending, damage):
-    rnd = random.Random(f"{ending} {damage.__name__}")
-    parts = columns(n=30)
-    path = tmp_path / f"preds.{ending}"
-    if ending == "npy":
-        np.save(path, parts.pop("embedding"))
-        told = {"embedding": str(path)}
-        given = write(tmp_path / "rest.csv", parts)
-    else:
-        given, told = write(path, wide(parts) if ending == "csv" else parts), {}
-    whole = path.read_bytes()
-    refused = []
-    for _ in range(TRIES):
-        path.write_bytes(damage(bytearray(whole), rnd))
-        try:
-            results = evaluate(read(given, **told), [Cce()]).results
-        except CalcheckError as error:
-            refused.append(str(error))
-        else:
-            assert all(np.isfinite(result.value) for result in results)
-    assert all(0 < len(message) < 1000 for message in refused)
+@pytest.mark.parametrize("seed", SEEDS, ids=lambda seed: f"{seed.name} {seed.ending}")
+def test_whole_files_are_read(run, seed):
+    last, told = run(intact(seed))[-1]
+    assert last == (REFUSED if seed.awaited else READ), told

@@ -1,0 +1,98 @@
+"""Damaged files through the whole program, in processes that are used again: `python -m tests.fuzz`.
+
+No file may end in a traceback, a warning, a number that is none, more than 5 s, more than 1 GB, or the end of its
+process; each that does is kept in a folder with its story. File number 17 comes again with `--only 17`.
+"""
+
+import argparse
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from tests.fuzz.damage import case
+from tests.fuzz.program import READ, REFUSED
+from tests.fuzz.seeds import SEEDS
+from tests.fuzz.worker import SLOW, Worker
+
+
+class Findings:
+    """What came of files, counted; what must not come is kept."""
+
+    def __init__(self, number, keep):
+        self.number = number
+        self.keep = keep
+        self.counts = Counter()
+        self.bad = Counter()
+
+    def take(self, index, outcomes):
+        made = case(self.number, index)
+        for outcome, told, command in outcomes:
+            self.counts[made.seed.ending, outcome if outcome in (READ, REFUSED) else "found"] += 1
+            if outcome in (READ, REFUSED):
+                continue
+            self.bad[outcome] += 1
+            folder = self.keep / str(index)
+            folder.mkdir(parents=True, exist_ok=True)
+            made.save(folder)
+            damages = f"{made.seed.name} .{made.seed.ending}: {', '.join(made.damages)}"
+            again = f"python -m tests.fuzz --seed {self.number} --only {index}"
+            with (folder / "story.txt").open("a") as file:
+                file.write(f"{outcome}\n{damages}\n{again}\ncalcheck {command}\n{told}\n")
+
+    def print(self, title):
+        """Print what came of the files of each format, and the findings by kind."""
+        table = Table("format", READ, REFUSED, "found", title=title)
+        for ending in dict.fromkeys(seed.ending for seed in SEEDS):
+            table.add_row(ending, *(f"{self.counts[ending, outcome]:,}" for outcome in (READ, REFUSED, "found")))
+        console = Console(width=120)
+        console.print(table)
+        for outcome, count in self.bad.most_common():
+            console.print(f"{count:6,} {outcome}", markup=False)
+        if self.bad:
+            console.print(f"kept in {self.keep}", markup=False)
+
+
+def main():
+    """Run the files, and print what came of them."""
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__.splitlines()[0])
+    parser.add_argument("--files", type=int, default=20_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--keep", type=Path, default=Path(tempfile.gettempdir(), "calcheck-findings"))
+    parser.add_argument("--only", type=int, help="the number of one file")
+    said = parser.parse_args()
+    wanted = range(said.files) if said.only is None else [said.only]
+    indices, lock, findings = iter(wanted), threading.Lock(), Findings(said.seed, said.keep)
+
+    def serve(_):
+        with tempfile.TemporaryDirectory() as folder:
+            worker = Worker(said.seed, folder)
+            while True:
+                with lock:
+                    index = next(indices, None)
+                if index is None:
+                    break
+                outcomes = worker.run(index)
+                if outcomes[0][0] == SLOW:  # or was it the machine?
+                    outcomes = worker.run(index)
+                with lock:
+                    findings.take(index, outcomes)
+            worker.stop()
+
+    started = time.perf_counter()
+    with ThreadPoolExecutor() as threads:
+        list(threads.map(serve, range(min(said.workers, len(wanted)))))
+    seconds = time.perf_counter() - started
+    findings.print(f"{len(wanted):,} files, two commands each: {seconds:.0f} s, {len(wanted) / seconds:.0f} files/s")
+    return 1 if findings.bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,269 @@
+"""What can happen to a file: to its bytes, to its text, and to its table before it is written again."""
+
+import datetime as dt
+import gzip
+import random
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+
+from tests.fuzz.seeds import DAMAGED, OF_ROWS, SEEDS, TEXT, WHOLE, WRITERS, Seed, cells
+
+FLOATS = (
+    3.0,
+    1e-6,
+    1e10,
+    1e154,
+    1e308,
+    -1e308,
+    1e300,
+    1e19,
+    5e-324,
+    1e-200,
+    0.0,
+    -1.0,
+    float("nan"),
+    float("inf"),
+    float("-inf"),
+    None,
+)
+WHOLES = (2**63 - 1, -(2**63), 10**15, 0, -1, None)
+CELLS = (
+    *("", "nan", "inf", "-inf", "1e308", "1e400", "-0", "0", "-1", "abc", '"', "'", ";", "1,2", "1\t2", "é", "\x00"),
+    *("9" * 30, "true", "null", "None", "NA", "2020-01-01", "[1, 2", "{}", "[" * 5000, "x" * 300_000, "9" * 5000),
+    *("[bold]", "\x1b[31m", "\u202e", "١", "1_000", "0x1p3", "1.5e", "=1+1", "...", "\r"),
+)
+NAMES = (
+    *("", " ", "é", "x" * 60_000, "\x00", "a\nb", "[bold]x[/]", "--std", "0", "0.5", "1.5", "nan", "y", "std", "var"),
+    *("mean", "id", "samples", "sample_0", "sample_" + "9" * 30, "emb_1", "embedding", "q_0.5", "M-lo-90", "M-hi-x"),
+    *("output_type", "value", "quantile", "observed", "model", "error", "a,b", "../a", "a|b"),
+)
+TYPES = (  # and the value of each row
+    (pa.string(), lambda row: f"v{row}"),
+    (pa.large_string(), str),
+    (pa.string_view(), str),
+    (pa.int64(), int),
+    (pa.uint8(), lambda row: row % 256),
+    (pa.float16(), lambda row: row / 8),
+    (pa.bool_(), lambda row: row % 2 == 0),
+    (pa.date32(), lambda row: dt.date(2020, 1, 1) + dt.timedelta(row)),
+    (pa.timestamp("ns", "UTC"), int),
+    (pa.time64("us"), int),
+    (pa.duration("s"), int),
+    (pa.null(), {}.get),
+    (pa.decimal128(38, 10), Decimal),
+    (pa.decimal256(70, 0), lambda row: Decimal(10) ** 60 + row),
+    (pa.binary(), lambda row: bytes([row % 256, 255])),
+    (pa.list_(pa.float64()), lambda row: [row] * 3),
+    (pa.list_(pa.string()), lambda row: [str(row)]),
+    (pa.list_(pa.list_(pa.float32())), lambda row: [[row, 1], [2, 3]]),
+    (pa.list_(pa.float64(), 2), lambda row: [row, 1]),
+    (pa.large_list(pa.int8()), lambda row: [1] * (row % 3)),
+    (pa.dictionary(pa.int8(), pa.string()), lambda row: str(row % 5)),
+    (pa.struct([("a", pa.float64())]), lambda row: {"a": row}),
+    (pa.map_(pa.string(), pa.float64()), lambda row: [("a", row)]),
+)
+
+
+# tables
+
+
+def dropped(table, rnd):
+    return table.remove_column(rnd.randrange(table.num_columns))
+
+
+def replaced(table, column, values, kind):
+    name = table.column_names[column]
+    return table.set_column(column, pa.field(name, kind), pa.array(values, kind))
+
+
+def retyped(table, rnd):
+    kind, make = rnd.choice(TYPES)
+    return replaced(table, rnd.randrange(table.num_columns), [make(row) for row in range(len(table))], kind)
+
+
+def renamed(table, rnd):
+    names = table.column_names
+    names[rnd.randrange(len(names))] = rnd.choice(names + list(NAMES))
+    return table.rename_columns(names)
+
+
+def moved(table, rnd):
+    return table.select(rnd.sample(range(table.num_columns), table.num_columns))
+
+
+def celled(table, rnd):
+    """Change some values of a column, or all to the same, without changing its type."""
+    column = rnd.randrange(table.num_columns)
+    kind, values = table.schema.field(column).type, cells(table.column(column))
+    rows = range(len(values)) if rnd.random() < 0.3 else [rnd.randrange(len(values)) for _ in range(3 if values else 0)]
+    if pa.types.is_float64(kind) or pa.types.is_float32(kind):
+        value = rnd.choice(FLOATS)
+    elif pa.types.is_int64(kind):
+        value = rnd.choice(WHOLES)
+    elif pa.types.is_string(kind):
+        value = rnd.choice((*CELLS, None))
+    elif pa.types.is_fixed_size_list(kind) or pa.types.is_list(kind):
+        return ragged(table, column, rows, rnd)
+    else:
+        return table
+    for row in rows:
+        values[row] = value
+    return replaced(table, column, values, kind)
+
+
+def ragged(table, column, rows, rnd):
+    """Change some lists of a column: their lengths, or values in them."""
+    kind, values = table.schema.field(column).type, cells(table.column(column))
+    for row in rows:
+        vector = values[row] or []
+        values[row] = rnd.choice((vector[1:], [], None, vector * 2, [None, *vector[1:]]))
+    return replaced(table, column, values, pa.list_(kind.value_type))
+
+
+def rerun(table, rnd):
+    return pa.concat_tables([table] * rnd.randint(2, 3))
+
+
+def emptied(table, rnd):
+    return table.slice(0, rnd.choice((0, 1, 2)))
+
+
+# text
+
+
+def edited(text, rnd):
+    cells = list(re.finditer(r'[^,\t\n\[\]{}:"]+', text)) or [re.match("", text)]
+    cell = rnd.choice(cells)
+    return text[: cell.start()] + rnd.choice(CELLS) + text[cell.end() :]
+
+
+def headed(text, rnd):
+    lines = text.split("\n")
+    lines.insert(rnd.randrange(len(lines)), lines[0])
+    return "\n".join(lines)
+
+
+def broken(text, rnd):
+    return re.sub("\n", lambda _: rnd.choice(("\n", "\r\n", "\r", "\n\n", "\u2028", "")), text)
+
+
+def quoted(text, rnd):
+    place = rnd.randrange(len(text) + 1)
+    return text[:place] + rnd.choice(('"', '""', "'", '"""', "\\")) + text[place:]
+
+
+def delimited(text, rnd):
+    return text.replace(rnd.choice((",", ".", "\t")), rnd.choice((";", ",", " ", "|", "\x00")))
+
+
+# bytes
+
+
+def flipped(content, rnd):
+    for _ in range(rnd.randint(1, 8) if content else 0):
+        content[rnd.randrange(len(content))] = rnd.randrange(256)
+    return content
+
+
+def cut(content, rnd):
+    return content[: rnd.randrange(len(content) + 1)]
+
+
+def stuffed(content, rnd):
+    place = rnd.randrange(len(content) + 1)
+    content[place:place] = rnd.randbytes(rnd.randint(1, 20))
+    return content
+
+
+def doubled(content, rnd):
+    start, stop = sorted(rnd.randrange(len(content) + 1) for _ in range(2))
+    content[stop:stop] = content[start:stop]
+    return content
+
+
+def zeroed(content, rnd):
+    start = rnd.randrange(len(content) + 1)
+    content[start : start + 64] = bytes(len(content[start : start + 64]))
+    return content
+
+
+def numbered(content, rnd):
+    """Write a large or negative number where a format may keep a size."""
+    place = rnd.randrange(len(content) + 1)
+    size = rnd.choice((4, 8))
+    content[place : place + size] = rnd.choice((-1, 2**31 - 1, 2**20, -(2**31))).to_bytes(size, "little", signed=True)
+    return content
+
+
+def encoded(content, rnd):
+    """Keep the text in another encoding; what is no text is compressed."""
+    try:
+        text = content.decode() + "é"
+    except UnicodeDecodeError:
+        return bytearray(gzip.compress(content, mtime=0))
+    coding = rnd.choice(("utf-8-sig", "utf-16", "utf-16-le", "utf-32", "latin-1", "cp500", "utf-7"))
+    return bytearray(text.encode(coding, errors="replace"))
+
+
+OF_TABLES = (dropped, retyped, retyped, renamed, moved, celled, celled, celled, rerun, emptied)
+OF_TEXT = (edited, edited, edited, headed, broken, quoted, delimited)
+OF_BYTES = (flipped, cut, stuffed, doubled, zeroed, numbered, encoded)
+ENDINGS = (*WRITERS, "pkl", "txt", "h5", "gz", "CSV")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A damaged file, the file beside it, and the commands that read them."""
+
+    seed: Seed
+    damages: tuple[str, ...]
+    files: dict[str, bytes]
+    commands: tuple[tuple[str, ...], ...]
+
+    def save(self, folder):
+        """Write the files; the commands are to be run in their folder."""
+        for name, content in self.files.items():
+            Path(folder, name).write_bytes(content)
+
+
+def case(seed, index):
+    """Damage one of the whole files; the same two numbers give the same damage."""
+    rnd = random.Random(f"{seed} {index}")
+    whole = SEEDS[index % len(SEEDS)]
+    made, damages = whole.table, []
+
+    def damaged(thing, kinds, times):
+        for damage in rnd.choices(kinds, k=times):
+            if isinstance(thing, pa.Table) and not thing.num_columns:
+                break
+            thing = damage(thing, rnd)
+            damages.append(damage.__name__)
+        return thing
+
+    where = rnd.choice(("table", "table", "text" if whole.ending in TEXT else "bytes", "bytes", "both"))
+    if where in ("table", "both"):
+        made = damaged(made, OF_TABLES, rnd.choice((1, 1, 2, 3)))
+    content = bytearray(WRITERS[whole.ending](made))
+    if where in ("text", "both") and whole.ending in TEXT:
+        content = bytearray(damaged(content.decode(), OF_TEXT, rnd.choice((1, 1, 2, 3))).encode())
+    if where in ("bytes", "both"):
+        content = damaged(content, OF_BYTES, rnd.choice((1, 1, 2)))
+    ending = rnd.choice(ENDINGS) if rnd.random() < 0.03 else whole.ending
+    return _asked(whole, tuple(damages), rnd.choice(whole.metrics), f"damaged.{ending}", bytes(content))
+
+
+def intact(seed):
+    """Damage nothing."""
+    return _asked(seed, (), seed.metrics[0], f"intact.{seed.ending}", WRITERS[seed.ending](seed.table))
+
+
+def _asked(seed, damages, metric, name, content):
+    files = {name: content} | ({} if seed.beside is None else {WHOLE: WRITERS["parquet"](seed.beside)})
+    inspected = seed.asked if DAMAGED in seed.asked else DAMAGED
+    quick = "--no-bootstrap" if metric in OF_ROWS else ""
+    commands = f"inspect {inspected}", f"{metric} {seed.asked} {seed.compared} --format json {quick}"
+    return Case(seed, damages, files, tuple(tuple(line.replace(DAMAGED, name).split()) for line in commands))

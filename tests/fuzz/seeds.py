@@ -1,0 +1,219 @@
+"""Whole files to damage, of every kind that calcheck reads or will read: a table, and how it is written."""
+
+import csv
+import io
+import itertools
+import json
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import feather
+
+from calcheck.metrics import METRICS
+from tests.files import columns, table, wide
+
+N, LEVELS = 30, (0.1, 0.5, 0.9)
+DAMAGED, WHOLE = "DAMAGED", "whole.parquet"  # in arguments: the damaged file, and the one beside it
+OF_ROWS = ("evaluate", *(name for name, metric in METRICS.items() if not metric.conditional))
+
+
+@dataclass(frozen=True)
+class Seed:
+    """A file, and what is asked of it."""
+
+    name: str
+    ending: str
+    table: pa.Table = field(repr=False)
+    asked: str = DAMAGED
+    metrics: tuple[str, ...] = OF_ROWS
+    compared: str = ""  # options of the metric only
+    beside: pa.Table | None = field(default=None, repr=False)
+    awaited: bool = False  # its reader is not there yet: refused until then
+
+
+def cells(column):
+    """Return values as Python has them; it has no nanoseconds."""
+    return (column.cast(pa.string()) if pa.types.is_timestamp(column.type) else column).to_pylist()
+
+
+def arrays(made):
+    return {name: array(cells(made[place])) for place, name in enumerate(made.column_names)}
+
+
+def array(values):
+    try:
+        return np.asarray(values)
+    except (ValueError, OverflowError):  # ragged, or without a common type
+        return np.fromiter(values, object, len(values))
+
+
+def stream(made, sink):
+    with pa.ipc.new_stream(sink, made.schema) as opened:
+        opened.write_table(made)
+
+
+def npy(made, sink):
+    np.save(sink, next(iter(arrays(made).values()), np.empty(0)))
+
+
+def npz(made, sink):
+    np.savez(sink, **arrays(made))
+
+
+def netcdf(made, sink):
+    """Write draws as ArviZ does, by chain, draw and row; where no library can, only the first bytes."""
+    if not find_spec("h5netcdf"):
+        sink.write(b"\x89HDF\r\n\x1a\n")
+        return
+    import h5netcdf
+
+    with h5netcdf.File(sink, "w") as file:
+        for name, values in arrays(made).items():
+            group, _, variable = name.partition("/")
+            if values.dtype.kind in "fiu" and values.size and variable and group not in file.groups:
+                axes = ["chain", "draw", "row"] if values.ndim == 2 else list("rcabde"[: values.ndim])
+                shaped = values.T[None] if values.ndim == 2 else values
+                inside = file.create_group(group)
+                inside.dimensions = dict(zip(axes, shaped.shape, strict=True))
+                inside.create_variable(variable, axes, shaped.dtype, shaped)
+
+
+def into(write):
+    """Return what makes bytes of a table, from what writes it to a file."""
+
+    def written(made):
+        sink = io.BytesIO()
+        write(made, sink)
+        return sink.getvalue()
+
+    return written
+
+
+def delimited(made, delimiter=","):
+    """Write text; names with | in them stand in several lines of names."""
+    names = itertools.zip_longest(*(name.split("|") for name in made.column_names), fillvalue="")
+    sink = io.StringIO()
+    csv.writer(sink, delimiter=delimiter, lineterminator="\n").writerows(
+        [*names, *zip(*map(cells, made.columns), strict=True)]
+    )
+    return sink.getvalue().encode()
+
+
+def lines(made):
+    records = (dict(zip(made.column_names, row, strict=True)) for row in zip(*map(cells, made.columns), strict=True))
+    return "".join(json.dumps(record, default=str) + "\n" for record in records).encode()
+
+
+def safetensors(made):
+    header, body = {}, b""
+    for name, values in arrays(made).items():
+        told = values if values.dtype == float else np.frombuffer(str(values.tolist()).encode(), "u1")
+        place = [len(body), len(body) + told.nbytes]
+        kind = "F64" if told is values else "U8"
+        header[name] = {"dtype": kind, "shape": told.shape, "data_offsets": place}
+        body += told.tobytes()
+    start = json.dumps(header).encode()
+    return len(start).to_bytes(8, "little") + start + body
+
+
+WRITERS = {
+    "parquet": into(pq.write_table),
+    "csv": delimited,
+    "tsv": lambda made: delimited(made, "\t"),
+    "feather": into(feather.write_feather),
+    "arrow": into(stream),
+    "jsonl": lines,
+    "npy": into(npy),
+    "npz": into(npz),
+    "safetensors": safetensors,
+    "nc": into(netcdf),
+}
+TEXT = ("csv", "tsv", "jsonl")
+
+RNG = np.random.default_rng(0)
+PLAIN = columns(n=N)
+WIDE = table(wide(PLAIN) | {"group": np.array(["a", "é", "c"] * (N // 3))})
+DRAWS = RNG.normal(size=(N, 5))
+QUANTILES = np.sort(RNG.normal(size=(N, len(LEVELS))), axis=1)
+COUNTS = {"y": RNG.poisson(3, N), "rate": RNG.uniform(1, 5, N), "alpha": RNG.uniform(1, 2, N)}
+KEYS = {
+    "location": np.array([f"{place:02d}" for place in range(N // 3) for _ in range(3)]),
+    "horizon": np.arange(N) % 3,
+    "target_end_date": np.array([np.datetime64("2024-01-06") + 7 * (row % 3) for row in range(N)]),
+}
+
+
+def without(*names):
+    return {name: values for name, values in PLAIN.items() if name not in names}
+
+
+def long(named, level, value):
+    """Spread quantiles over rows."""
+    rows = {name: np.repeat(values, len(LEVELS)) for name, values in named.items()}
+    return rows | {level: np.tile(LEVELS, N), value: QUANTILES.ravel()}
+
+
+def hub(level):
+    made = long(KEYS, "output_type_id", "value")
+    kinds = {
+        "output_type": np.full(N * len(LEVELS), "quantile"),
+        "output_type_id": made["output_type_id"].astype(level),
+    }
+    return table(made | kinds)
+
+
+EMBEDDED = ("cce", "cce", *OF_ROWS)
+APART = {
+    "asked": f"{WHOLE} --embedding {DAMAGED}",
+    "metrics": ("cce", "evaluate"),
+    "beside": table(without("embedding")),
+}
+AT = {"asked": WHOLE, "metrics": ("cce",), "compared": f"--at {DAMAGED}", "beside": table(PLAIN)}
+TRUTH = {"asked": f"{WHOLE} --truth {DAMAGED} --join-on location,horizon", "beside": hub("U4")}
+VECTORS = table({"embedding": PLAIN["embedding"]})
+NIXTLA = {"y": PLAIN["y"], "M": QUANTILES[:, 1], "M-lo-80": QUANTILES[:, 0], "M-hi-80": QUANTILES[:, 2]}
+GLUON = {
+    "mean": QUANTILES,
+    "quantiles": [{str(level): row.tolist() for level in LEVELS} for row in QUANTILES],
+    "samples": pa.array([[row.tolist()] * 2 for row in QUANTILES]),
+}
+LEGACY = {"type": np.full(N * len(LEVELS), "quantile")}
+SCORING = {"observed": PLAIN["y"], "model": np.full(N, "M")}
+SEEDS = (
+    *(Seed("gaussian", ending, table(PLAIN), metrics=EMBEDDED) for ending in ("parquet", "feather", "arrow", "npz")),
+    *(Seed("gaussian, wide", ending, WIDE, metrics=EMBEDDED) for ending in ("csv", "tsv")),
+    Seed("lists as text", "csv", table(PLAIN), metrics=EMBEDDED),
+    Seed("residuals", "csv", table({"error": PLAIN["y"], "v": PLAIN["std"]}), f"{DAMAGED} --var v"),
+    Seed("logs", "parquet", table(without("id")), f"{DAMAGED} --log-std std --nan-policy omit"),
+    Seed("least spread", "csv", WIDE, f"{DAMAGED} --std std --min-std 0.1 --nan-policy omit"),
+    Seed("two targets", "csv", WIDE, f"{DAMAGED} --target y,mean --mean emb_0,emb_1 --std std,std"),
+    Seed("inputs", "csv", WIDE, f"{DAMAGED} --inputs emb_0,emb_1", ("cce", "evaluate")),
+    Seed("counts", "csv", table(COUNTS), f"{DAMAGED} --dist poisson"),
+    Seed("counts", "parquet", table(COUNTS), f"{DAMAGED} --dist nbinom:pymc --param mu=rate"),
+    Seed("draws", "csv", table({"y": PLAIN["y"], **{f"sample_{s}": DRAWS[:, s] for s in range(5)}})),
+    Seed("draws", "parquet", table({"y": PLAIN["y"], "samples": DRAWS})),
+    Seed("embedding", "npy", VECTORS, **APART),
+    Seed("embedding", "npz", table({"id": PLAIN["id"], "embedding": PLAIN["embedding"]}), **APART),
+    Seed("embedding", "parquet", table({"id": PLAIN["id"][::-1], "embedding": PLAIN["embedding"]}), **APART),
+    Seed("embedding", "safetensors", VECTORS, **APART, awaited=True),
+    Seed("at", "parquet", table(PLAIN), **AT),
+    Seed("at", "csv", WIDE, **AT),
+    Seed("at", "npy", VECTORS, **AT),
+    Seed("hubverse", "csv", hub("f8"), awaited=True),
+    Seed("hubverse", "parquet", hub("U4"), awaited=True),
+    Seed("legacy hub", "csv", table(LEGACY | long(KEYS, "quantile", "value")), awaited=True),
+    Seed("scoringutils", "csv", table(long(SCORING, "quantile_level", "predicted")), awaited=True),
+    Seed("skpro", "csv", table({f"y|{q}": QUANTILES[:, j] for j, q in enumerate(LEVELS)}), awaited=True),
+    Seed("nixtla", "csv", table(NIXTLA), awaited=True),
+    Seed(
+        "levels", "csv", table({"y": PLAIN["y"], **dict(zip(map(str, LEVELS), QUANTILES.T, strict=True))}), awaited=True
+    ),
+    Seed("gluonts", "jsonl", table(GLUON), awaited=True),
+    Seed("flat", "jsonl", table(PLAIN), awaited=True),
+    Seed("truth", "csv", table(KEYS | {"observation": PLAIN["y"]}), **TRUTH, awaited=True),
+    Seed("truth", "parquet", table(KEYS | {"oracle_value": PLAIN["y"]}), **TRUTH, awaited=True),
+    Seed("arviz", "nc", table({"posterior_predictive/y": DRAWS, "observed_data/y": PLAIN["y"]}), awaited=True),
+)

@@ -1,0 +1,102 @@
+"""A process that runs damaged files through the program, and what it may use."""
+
+import faulthandler
+import multiprocessing
+import os
+import sys
+import time
+import warnings
+from pathlib import Path
+
+from tests.fuzz.damage import case, intact
+from tests.fuzz.program import ended
+from tests.fuzz.seeds import SEEDS
+
+SECONDS, BYTES = 5, 1 << 30
+SLOW, LARGE = "over 5 s", "over 1 GB"
+
+
+class Redirected:
+    """Standard output and error of this process, in files: what libraries in C write is seen too."""
+
+    def __init__(self):
+        self.files = [Path(name).open("w+b", buffering=0) for name in ("stdout", "stderr")]  # noqa: SIM115 - to the end
+        for file, stream in zip(self.files, (sys.stdout, sys.stderr), strict=True):
+            os.dup2(file.fileno(), stream.fileno())
+
+    def __call__(self):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        return [self._taken(file) for file in self.files]
+
+    @staticmethod
+    def _taken(file):
+        text = os.pread(file.fileno(), 1 << 30, 0).decode(errors="replace")
+        file.seek(0)
+        file.truncate()
+        return text
+
+
+def work(pipe, number, folder):
+    """Run one file after another in a folder of this process."""
+    os.chdir(folder)
+    captured = Redirected()
+    faulthandler.enable()
+
+    def run(made):
+        made.save(folder)
+        return [(*ended(command, captured), " ".join(command)) for command in made.commands]
+
+    pipe.send([run(intact(seed)) for seed in SEEDS[:6]])  # imports take no time of a damaged file
+    warnings.simplefilter("error")
+    while True:
+        pipe.send(run(case(number, pipe.recv())))
+
+
+class Worker:
+    """A process that runs damaged files; it is replaced when it dies, or has to be killed."""
+
+    def __init__(self, number, folder):
+        self.number = number
+        self.folder = folder
+        self._start()
+
+    def _start(self):
+        context = multiprocessing.get_context("spawn")
+        self.pipe, other = context.Pipe()
+        self.process = context.Process(target=work, args=(other, self.number, self.folder), daemon=True)
+        self.process.start()
+        other.close()
+        self.pipe.recv()
+
+    def run(self, index):
+        """Return what came of each command of a file, the whole story, and the command."""
+        Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")  # forget the peak of memory
+        self.pipe.send(index)
+        started, excess = time.monotonic(), None
+        while excess is None and not self.pipe.poll(0.02):
+            excess = SLOW if time.monotonic() - started > SECONDS else self._large()
+        try:
+            outcomes = None if excess else self.pipe.recv()
+        except EOFError:
+            self.process.join()
+            excess = f"process ended with {self.process.exitcode}"
+        excess = excess or self._large()
+        if excess is None:
+            return outcomes
+        self.stop()
+        told = Path(self.folder, "stderr").read_text(errors="replace")
+        self._start()
+        return [(excess, told, "")]
+
+    def stop(self):
+        self.process.kill()
+        self.process.join()
+
+    def _large(self):
+        try:
+            lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
+        except OSError:  # it is gone
+            return None
+        kilobytes = next((int(line.split()[1]) for line in lines if line.startswith("VmHWM")), 0)
+        return LARGE if kilobytes * 1024 > BYTES else None
