@@ -18,8 +18,9 @@ from rich.table import Table
 
 from tests.fuzz.damage import case
 from tests.fuzz.program import READ, REFUSED
-from tests.fuzz.seeds import SEEDS
 from tests.fuzz.worker import SLOW, Worker
+
+FOUND = "found"
 
 
 class Findings:
@@ -33,24 +34,25 @@ class Findings:
 
     def take(self, index, outcomes):
         made = case(self.number, index)
-        for outcome, told, command in outcomes:
-            self.counts[made.seed.ending, outcome if outcome in (READ, REFUSED) else "found"] += 1
-            if outcome in (READ, REFUSED):
+        for outcome, told in outcomes:
+            fine = outcome in (READ, REFUSED)
+            self.counts[made.seed.ending, outcome if fine else FOUND] += 1
+            if fine:
                 continue
             self.bad[outcome] += 1
             folder = self.keep / str(index)
             folder.mkdir(parents=True, exist_ok=True)
             made.save(folder)
-            damages = f"{made.seed.name} .{made.seed.ending}: {', '.join(made.damages)}"
             again = f"python -m tests.fuzz --seed {self.number} --only {index}"
+            commands = "\n".join(f"calcheck {' '.join(command)}" for command in made.commands)
             with (folder / "story.txt").open("a") as file:
-                file.write(f"{outcome}\n{damages}\n{again}\ncalcheck {command}\n{told}\n")
+                file.write(f"{outcome}\n{made.seed}\n{made.damages}\n{again}\n{commands}\n{told}\n")
 
-    def print(self, title):
+    def print(self):
         """Print what came of the files of each format, and the findings by kind."""
-        table = Table("format", READ, REFUSED, "found", title=title)
-        for ending in dict.fromkeys(seed.ending for seed in SEEDS):
-            table.add_row(ending, *(f"{self.counts[ending, outcome]:,}" for outcome in (READ, REFUSED, "found")))
+        table = Table("format", READ, REFUSED, FOUND)
+        for ending in dict.fromkeys(ending for ending, _ in self.counts):
+            table.add_row(ending, *(f"{self.counts[ending, outcome]:,}" for outcome in (READ, REFUSED, FOUND)))
         console = Console(width=120)
         console.print(table)
         for outcome, count in self.bad.most_common():
@@ -90,7 +92,8 @@ def main():
     with ThreadPoolExecutor() as threads:
         list(threads.map(serve, range(min(said.workers, len(wanted)))))
     seconds = time.perf_counter() - started
-    findings.print(f"{len(wanted):,} files, two commands each: {seconds:.0f} s, {len(wanted) / seconds:.0f} files/s")
+    findings.print()
+    print(f"{len(wanted):,} files in {seconds:.0f} s: {len(wanted) / seconds:.0f} a second, two commands each")
     return 1 if findings.bad else 0
 
 

@@ -118,9 +118,10 @@ def celled(table, rnd):
 def ragged(table, column, rows, rnd):
     """Change some lists of a column: their lengths, or values in them."""
     kind, values = table.schema.field(column).type, cells(table.column(column))
+    number = rnd.choice(FLOATS) if pa.types.is_floating(kind.value_type) else None
     for row in rows:
         vector = values[row] or []
-        values[row] = rnd.choice((vector[1:], [], None, vector * 2, [None, *vector[1:]]))
+        values[row] = rnd.choice((vector[1:], [], None, vector * 2, *[[number, *vector[1:]]] * 4))
     return replaced(table, column, values, pa.list_(kind.value_type))
 
 

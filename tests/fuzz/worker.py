@@ -45,7 +45,7 @@ def work(pipe, number, folder):
 
     def run(made):
         made.save(folder)
-        return [(*ended(command, captured), " ".join(command)) for command in made.commands]
+        return [ended(command, captured) for command in made.commands]
 
     pipe.send([run(intact(seed)) for seed in SEEDS[:6]])  # imports take no time of a damaged file
     warnings.simplefilter("error")
@@ -70,7 +70,7 @@ class Worker:
         self.pipe.recv()
 
     def run(self, index):
-        """Return what came of each command of a file, the whole story, and the command."""
+        """Return what came of each command of a file in a few words, and the whole story."""
         Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")  # forget the peak of memory
         self.pipe.send(index)
         started, excess = time.monotonic(), None
@@ -87,7 +87,7 @@ class Worker:
         self.stop()
         told = Path(self.folder, "stderr").read_text(errors="replace")
         self._start()
-        return [(excess, told, "")]
+        return [(excess, told)]
 
     def stop(self):
         self.process.kill()
