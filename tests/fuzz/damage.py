@@ -1,6 +1,5 @@
 """What can happen to a file: to its bytes, to its text, and to its table before it is written again."""
 
-import datetime as dt
 import gzip
 import random
 import re
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from calcheck.metrics import METRICS
 from tests.fuzz.seeds import DAMAGED, OF_ROWS, SEEDS, TEXT, WHOLE, WRITERS, Seed, cells
 
 FLOATS = (
@@ -49,10 +49,14 @@ TYPES = (  # and the value of each row
     (pa.uint8(), lambda row: row % 256),
     (pa.float16(), lambda row: row / 8),
     (pa.bool_(), lambda row: row % 2 == 0),
-    (pa.date32(), lambda row: dt.date(2020, 1, 1) + dt.timedelta(row)),
+    (pa.uint64(), lambda row: 2**64 - 1 - row),
+    (pa.date32(), int),
+    (pa.date32(), lambda row: 2**31 - 1 - row),
+    (pa.timestamp("s"), lambda row: 2**62 - row),
     (pa.timestamp("ns", "UTC"), int),
-    (pa.time64("us"), int),
-    (pa.duration("s"), int),
+    (pa.time64("ns"), int),
+    (pa.duration("ns"), int),
+    (pa.month_day_nano_interval(), lambda row: (1, 2, row)),
     (pa.null(), {}.get),
     (pa.decimal128(38, 10), Decimal),
     (pa.decimal256(70, 0), lambda row: Decimal(10) ** 60 + row),
@@ -265,6 +269,6 @@ def intact(seed):
 def _asked(seed, damages, metric, name, content):
     files = {name: content} | ({} if seed.beside is None else {WHOLE: WRITERS["parquet"](seed.beside)})
     inspected = seed.asked if DAMAGED in seed.asked else DAMAGED
-    quick = "--no-bootstrap" if metric in OF_ROWS else ""
-    commands = f"inspect {inspected}", f"{metric} {seed.asked} {seed.compared} --format json {quick}"
+    more = ("--worst 2" if metric in METRICS else "") + (" --no-bootstrap" if metric in OF_ROWS else "")
+    commands = f"inspect {inspected}", f"{metric} {seed.asked} {seed.compared} --format json {more}"
     return Case(seed, damages, files, tuple(tuple(line.replace(DAMAGED, name).split()) for line in commands))

@@ -35,8 +35,10 @@ class Seed:
 
 
 def cells(column):
-    """Return values as Python has them; it has no nanoseconds."""
-    return (column.cast(pa.string()) if pa.types.is_timestamp(column.type) else column).to_pylist()
+    try:
+        return column.to_pylist()
+    except (ValueError, OverflowError):  # Python has no nanoseconds, and ten thousand years
+        return column.cast(pa.string()).to_pylist()
 
 
 def arrays(made):
@@ -48,6 +50,13 @@ def array(values):
         return np.asarray(values)
     except (ValueError, OverflowError):  # ragged, or without a common type
         return np.fromiter(values, object, len(values))
+
+
+def parquet(made, sink):
+    try:
+        pq.write_table(made, sink)
+    except pa.ArrowException:  # it has neither intervals of months nor the end of time
+        feather.write_feather(made, sink)
 
 
 def stream(made, sink):
@@ -120,7 +129,7 @@ def safetensors(made):
 
 
 WRITERS = {
-    "parquet": into(pq.write_table),
+    "parquet": into(parquet),
     "csv": delimited,
     "tsv": lambda made: delimited(made, "\t"),
     "feather": into(feather.write_feather),
