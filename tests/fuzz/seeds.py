@@ -28,7 +28,7 @@ class Seed:
     ending: str
     table: pa.Table = field(repr=False)
     asked: str = DAMAGED
-    metrics: tuple[str, ...] = OF_ROWS
+    metrics: tuple[str, ...] = field(default=OF_ROWS, repr=False)
     compared: str = ""  # options of the metric only
     beside: pa.Table | None = field(default=None, repr=False)
     awaited: bool = False  # its reader is not there yet: refused until then
