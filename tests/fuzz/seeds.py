@@ -182,6 +182,11 @@ APART = {
 }
 AT = {"asked": WHOLE, "metrics": ("cce",), "compared": f"--at {DAMAGED}", "beside": table(PLAIN)}
 TRUTH = {"asked": f"{WHOLE} --truth {DAMAGED} --join-on location,horizon", "beside": hub("U4")}
+HUB = {
+    "asked": f"{DAMAGED} --truth {WHOLE} --join-on location,horizon",
+    "beside": table(KEYS | {"observation": PLAIN["y"]}),
+}
+SERVED = {"asked": f"{DAMAGED} --truth {WHOLE}", "beside": table({"y": QUANTILES.ravel()})}
 VECTORS = table({"embedding": PLAIN["embedding"]})
 NIXTLA = {"y": PLAIN["y"], "M": QUANTILES[:, 1], "M-lo-80": QUANTILES[:, 0], "M-hi-80": QUANTILES[:, 2]}
 GLUON = {
@@ -189,8 +194,9 @@ GLUON = {
     "quantiles": [{str(level): row.tolist() for level in LEVELS} for row in QUANTILES],
     "samples": pa.array([[row.tolist()] * 2 for row in QUANTILES]),
 }
+SKPRO = {"|": np.arange(N), **{f"y|{level}": QUANTILES[:, place] for place, level in enumerate(LEVELS)}}
 LEGACY = {"type": np.full(N * len(LEVELS), "quantile")}
-SCORING = {"observed": PLAIN["y"], "model": np.full(N, "M")}
+SCORING = {**KEYS, "observed": PLAIN["y"], "model": np.full(N, "M")}
 SEEDS = (
     *(Seed("gaussian", ending, table(PLAIN), metrics=EMBEDDED) for ending in ("parquet", "feather", "arrow", "npz")),
     *(Seed("gaussian, wide", ending, WIDE, metrics=EMBEDDED) for ending in ("csv", "tsv")),
@@ -211,16 +217,16 @@ SEEDS = (
     Seed("at", "parquet", table(PLAIN), **AT),
     Seed("at", "csv", WIDE, **AT),
     Seed("at", "npy", VECTORS, **AT),
-    Seed("hubverse", "csv", hub("f8"), awaited=True),
-    Seed("hubverse", "parquet", hub("U4"), awaited=True),
-    Seed("legacy hub", "csv", table(LEGACY | long(KEYS, "quantile", "value")), awaited=True),
+    Seed("hubverse", "csv", hub("f8"), **HUB, awaited=True),
+    Seed("hubverse", "parquet", hub("U4"), **HUB, awaited=True),
+    Seed("legacy hub", "csv", table(LEGACY | long(KEYS, "quantile", "value")), **HUB, awaited=True),
     Seed("scoringutils", "csv", table(long(SCORING, "quantile_level", "predicted")), awaited=True),
-    Seed("skpro", "csv", table({f"y|{q}": QUANTILES[:, j] for j, q in enumerate(LEVELS)}), awaited=True),
+    Seed("skpro", "csv", table(SKPRO), f"{DAMAGED} --truth {WHOLE}", beside=table({"y": PLAIN["y"]}), awaited=True),
     Seed("nixtla", "csv", table(NIXTLA), awaited=True),
     Seed(
         "levels", "csv", table({"y": PLAIN["y"], **dict(zip(map(str, LEVELS), QUANTILES.T, strict=True))}), awaited=True
     ),
-    Seed("gluonts", "jsonl", table(GLUON), awaited=True),
+    Seed("gluonts", "jsonl", table(GLUON), **SERVED, awaited=True),
     Seed("flat", "jsonl", table(PLAIN), awaited=True),
     Seed("truth", "csv", table(KEYS | {"observation": PLAIN["y"]}), **TRUTH, awaited=True),
     Seed("truth", "parquet", table(KEYS | {"oracle_value": PLAIN["y"]}), **TRUTH, awaited=True),
