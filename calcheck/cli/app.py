@@ -21,6 +21,7 @@ from calcheck.metrics import METRICS
 from calcheck.render.console import visible
 
 COMMANDS = ("evaluate", "prune", *METRICS, "inspect", "convert", "metrics", "schema")
+HALF_WORD = 100  # letters of a word's beginning and end that messages show; names of columns may be longer
 EXIT_MISTAKE, EXIT_INTERRUPTED = 2, 130
 
 HELP = """Tell whether the uncertainties of a regression model can be trusted, from a file of saved predictions."""
@@ -100,5 +101,9 @@ def _complain(message: str, code: int) -> int:
     if message:
         if message.startswith("No such command"):
             message += f" There are: {', '.join(COMMANDS)}."
-        sys.stderr.write(f"calcheck: {visible(' '.join(message.split()))}\n")
+        words = (
+            word if len(word) <= 2 * HALF_WORD else f"{word[:HALF_WORD]}…{word[-HALF_WORD:]}"
+            for word in message.split()
+        )
+        sys.stderr.write(f"calcheck: {visible(' '.join(words))}\n")
     return code

@@ -15,14 +15,17 @@ SHOWN = 3
 
 def first_rows(rows: Predictions) -> dict[str, str]:
     """Describe the first rows, by their places in the file; nothing if there are no predictions."""
+    import numpy as np
+
     if rows.predictive is None:
         return {}
     first = rows.take(slice(0, SHOWN))
     if first.predictive is None:
         return {}
-    told = [f"predicts {words}" for words in first.predictive.in_words()]
-    if first.y is not None:
+    with np.errstate(all="ignore"):  # numbers beyond all bounds are shown as what they are
+        told = [f"predicts {words}" for words in first.predictive.in_words()]
         ends = _compared(first.predictive, first)
+    if ends:
         told = [f"{words}, observed {end}" for words, end in zip(told, ends, strict=True)]
     keys = first.places() if first.id is None else first.id
     label = "row" if first.id is None else first.id_name

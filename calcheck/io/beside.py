@@ -134,7 +134,7 @@ def read_embedding(name: str, id_column: str | None) -> Beside:
 
 
 def read_truth(
-    said: ColumnOptions, laid: Laid, roles: Roles, used: tuple[str, ...], values_of: Callable[[str], pa.Array]
+    said: ColumnOptions, laid: Laid, roles: Roles, used: tuple[str, ...], values_of: Callable[[str], pa.ChunkedArray]
 ) -> Beside:
     """Read the targets in ``said.truth``.
 
@@ -275,7 +275,7 @@ def _dated_alike(
     shared: tuple[tuple[str, str], ...],
     file: File,
     table: Table,
-    values_of: Callable[[str], pa.Array],
+    values_of: Callable[[str], pa.ChunkedArray],
 ) -> tuple[str, str]:
     """Find the dates of both files that belong together: all values of the one are among those of the other.
 

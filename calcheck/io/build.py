@@ -131,6 +131,9 @@ def _deviations(spread: NDArray[np.float64], kind: str, min_std: float | None) -
 
 def _gaussian(mean: NDArray[np.float64], std: NDArray[np.float64]) -> Predictive:
     """Build normal distributions, (n,), or (n, t) for several targets."""
+    if mean.shape != std.shape:
+        msg = f"means and standard deviations differ in shape: {mean.shape} and {std.shape}"
+        raise DataError(msg)
     try:
         if mean.ndim == 1:
             return Gaussian(mean, std)

@@ -31,10 +31,14 @@ def netcdf_table(file: File) -> ArrayTable:
     """
     try:
         import h5netcdf
+        import h5py
     except ImportError as error:
         msg = "NetCDF files need h5netcdf. Install it: pip install 'calcheck[netcdf]'"
         raise OptionError(msg) from error
-    with h5netcdf.File(io.BytesIO(file.content()), "r") as archive:
+    content = io.BytesIO(file.content())
+    with h5py.File(content, "r") as damaged_or_not:  # h5netcdf cannot close what it could not open
+        damaged_or_not.visititems(lambda *_: None)
+    with h5netcdf.File(content, "r") as archive:
         if PREDICTED not in archive.groups:
             told = ", ".join(sorted(archive.groups)) or "none"
             msg = f"there is no group {PREDICTED!r} of draws as ArviZ writes them (groups: {told})"

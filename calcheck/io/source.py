@@ -121,14 +121,14 @@ class FileSource(Source):
             said = replace(said, model=None)
         if FAMILY not in names or said.says_form or not is_text(self.table.schema.field(FAMILY).type):
             return said
-        families = [value for value in pa.chunked_array(self._values_of(FAMILY)).unique().to_pylist() if value]
+        families = [value for value in self._values_of(FAMILY).unique().to_pylist() if value]
         require_one(families, "families of distributions", f"--filter {FAMILY}={{}}")
         return replace(said, dist=families[0]) if families else said
 
-    def _values_of(self, column: str) -> list[pa.Array]:
+    def _values_of(self, column: str) -> pa.ChunkedArray:
         """Read one column, in text."""
         batches = read_batches(self.file, self.table, [column])
-        return [chunk for batch in batches for chunk in key_text(batch[column]).chunks]
+        return pa.chunked_array([chunk for batch in batches for chunk in key_text(batch[column]).chunks], pa.string())
 
     def missing(self) -> list[str]:
         """Say what the file lacks for metrics that compare predictions with targets, and what to do about it."""
@@ -291,7 +291,7 @@ class FileSource(Source):
             msg = "standard input is one file: give --truth or the predictions by name"
             raise OptionError(msg)
         used = (*columns_of(self.roles.predictive), *self.roles.x)
-        return read_truth(self.said, self.laid, self.roles, used, lambda name: pa.chunked_array(self._values_of(name)))
+        return read_truth(self.said, self.laid, self.roles, used, self._values_of)
 
     def _batch(self, table: pa.Table, units: NDArray[np.intp]) -> Predictions | None:
         """Turn a batch of rows into predictions; None if all of them are left out."""

@@ -92,7 +92,7 @@ def _readable(name: str, reading: str) -> Iterator[None]:
 
     import pyarrow as pa
 
-    libraries = (pa.ArrowException, zipfile.BadZipFile, zlib.error, tokenize.TokenError)
+    libraries = (pa.ArrowException, zipfile.BadZipFile, zlib.error, tokenize.TokenError, RuntimeError)
     try:
         yield
     except (*libraries, OSError, EOFError, ValueError, TypeError, LookupError, SyntaxError, MemoryError) as error:

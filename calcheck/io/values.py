@@ -46,7 +46,8 @@ def is_number(kind: pa.DataType) -> bool:
 
 def is_scalar(kind: pa.DataType) -> bool:
     """Tell whether a column of this type holds one value a row that can be shown and written."""
-    return is_number(kind) or is_text(kind) or bool(pa.types.is_temporal(kind) or pa.types.is_dictionary(kind))
+    shown = pa.types.is_temporal(kind) and not pa.types.is_interval(kind)  # numpy has no intervals: pyarrow crashes
+    return is_number(kind) or is_text(kind) or bool(shown or pa.types.is_dictionary(kind))
 
 
 def numbers(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
@@ -62,8 +63,8 @@ def numbers(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
     if is_text(column.type):
         return _numbers_of_text(column, name)
     if not is_number(column.type):
-        first = next((value for value in column.to_pylist() if value is not None), None)
-        msg = f"column {name!r} holds {column.type}, not numbers (first value {str(first)[:40]!r})"
+        first = column.drop_null().slice(0, 1).combine_chunks().to_string(skip_new_lines=True)
+        msg = f"column {name!r} holds {column.type}, not numbers (first value {first[1:-1][:40]!r})"
         raise DataError(msg)
     return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
 
@@ -85,7 +86,11 @@ def _numbers_of_text(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
 
 def scalars(column: pa.ChunkedArray) -> NDArray[Any]:
     """Return a column of one value a row as it is, (n,): whole numbers stay whole, text stays text, nulls None."""
-    if (column.null_count and not pa.types.is_temporal(column.type)) or pa.types.is_dictionary(column.type):
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_time(column.type):
+        column = column.cast(pa.string())  # Python's times have no nanoseconds
+    if column.null_count and not pa.types.is_temporal(column.type):
         values = np.empty(len(column), dtype=object)
         values[:] = column.to_pylist()
         return values
@@ -132,7 +137,15 @@ def key_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Write a column of keys as text, (n,): 1.0 as 1, a time at midnight as its date; nulls stay null.
 
     Keys of two files can then be compared whatever types they were stored in.
+
+    Raises
+    ------
+    DataError
+        The column does not hold one value a row.
     """
+    if not is_scalar(column.type):
+        msg = f"a column of {column.type} holds no keys: a key is one number, text or date a row"
+        raise DataError(msg)
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if is_text(column.type):

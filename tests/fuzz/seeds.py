@@ -31,7 +31,6 @@ class Seed:
     metrics: tuple[str, ...] = field(default=OF_ROWS, repr=False)
     compared: str = ""  # options of the metric only
     beside: pa.Table | None = field(default=None, repr=False)
-    awaited: bool = False  # its reader is not there yet: refused until then
 
 
 def cells(column):
@@ -213,22 +212,20 @@ SEEDS = (
     Seed("embedding", "npy", VECTORS, **APART),
     Seed("embedding", "npz", table({"id": PLAIN["id"], "embedding": PLAIN["embedding"]}), **APART),
     Seed("embedding", "parquet", table({"id": PLAIN["id"][::-1], "embedding": PLAIN["embedding"]}), **APART),
-    Seed("embedding", "safetensors", VECTORS, **APART, awaited=True),
+    Seed("embedding", "safetensors", VECTORS, **APART),
     Seed("at", "parquet", table(PLAIN), **AT),
     Seed("at", "csv", WIDE, **AT),
     Seed("at", "npy", VECTORS, **AT),
-    Seed("hubverse", "csv", hub("f8"), **HUB, awaited=True),
-    Seed("hubverse", "parquet", hub("U4"), **HUB, awaited=True),
-    Seed("legacy hub", "csv", table(LEGACY | long(KEYS, "quantile", "value")), **HUB, awaited=True),
-    Seed("scoringutils", "csv", table(long(SCORING, "quantile_level", "predicted")), awaited=True),
-    Seed("skpro", "csv", table(SKPRO), f"{DAMAGED} --truth {WHOLE}", beside=table({"y": PLAIN["y"]}), awaited=True),
-    Seed("nixtla", "csv", table(NIXTLA), awaited=True),
-    Seed(
-        "levels", "csv", table({"y": PLAIN["y"], **dict(zip(map(str, LEVELS), QUANTILES.T, strict=True))}), awaited=True
-    ),
-    Seed("gluonts", "jsonl", table(GLUON), **SERVED, awaited=True),
-    Seed("flat", "jsonl", table(PLAIN), awaited=True),
-    Seed("truth", "csv", table(KEYS | {"observation": PLAIN["y"]}), **TRUTH, awaited=True),
-    Seed("truth", "parquet", table(KEYS | {"oracle_value": PLAIN["y"]}), **TRUTH, awaited=True),
-    Seed("arviz", "nc", table({"posterior_predictive/y": DRAWS, "observed_data/y": PLAIN["y"]}), awaited=True),
+    Seed("hubverse", "csv", hub("f8"), **HUB),
+    Seed("hubverse", "parquet", hub("U4"), **HUB),
+    Seed("legacy hub", "csv", table(LEGACY | long(KEYS, "quantile", "value")), **HUB),
+    Seed("scoringutils", "csv", table(long(SCORING, "quantile_level", "predicted"))),
+    Seed("skpro", "csv", table(SKPRO), f"{DAMAGED} --truth {WHOLE}", beside=table({"y": PLAIN["y"]})),
+    Seed("nixtla", "csv", table(NIXTLA)),
+    Seed("levels", "csv", table({"y": PLAIN["y"], **dict(zip(map(str, LEVELS), QUANTILES.T, strict=True))})),
+    Seed("gluonts", "jsonl", table(GLUON), **SERVED),
+    Seed("flat", "jsonl", table(PLAIN)),
+    Seed("truth", "csv", table(KEYS | {"observation": PLAIN["y"]}), **TRUTH),
+    Seed("truth", "parquet", table(KEYS | {"oracle_value": PLAIN["y"]}), **TRUTH),
+    Seed("arviz", "nc", table({"posterior_predictive/y": DRAWS, "observed_data/y": PLAIN["y"]})),
 )

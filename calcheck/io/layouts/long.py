@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 POINTS = frozenset({"point", "mean", "median"})
 LATER = frozenset({"pmf", "cdf"})
 TARGET_COLUMNS = ("target", "target_type")
+DIGITS = 12  # of a level
 AHEAD = r"^(?P<horizon>\d+) (?P<unit>\w+) ahead (?P<target>.+)$"  # "1 wk ahead inc flu hosp"
 
 
@@ -241,17 +242,20 @@ def _quantiles(layout: Long, rows: pa.Table, unit: NDArray[np.intp], said: Colum
     name = layout.index[0]
     level = numbers(rows[name], name)
     known = np.isfinite(level)
-    levels, place = np.unique(np.round(level[known], 12), return_inverse=True)
-    if not len(levels) or levels[0] <= 0 or levels[-1] >= 1:
-        msg = f"column {name!r} must hold levels strictly between 0 and 1, but has {', '.join(map(str, levels[:3]))}"
-        raise DataError(msg if len(levels) else f"column {name!r} holds no levels")
+    odd = level[known & ~((level > 0) & (level < 1))]
+    if len(odd) or not known.any():
+        told = f", as {odd[0]:g} is not" if len(odd) else ", and there are none"
+        msg = f"column {name!r} must hold levels strictly between 0 and 1{told}"
+        raise DataError(msg)
+    levels, place = np.unique(np.round(level[known], DIGITS), return_inverse=True)
     values = np.full((unit.max() + 1, len(levels)), np.nan)
     at = np.flatnonzero(known)
     _require_once(layout, rows, unit[at] * len(levels) + place, at)
     values[unit[at], place] = numbers(rows[layout.value], layout.value)[at]
     whole = np.bincount(unit[at], minlength=len(values)) == len(levels)
     _require_whole(layout, rows, unit, whole, f"the {len(levels)} quantile levels", said)
-    return {f"q_{level:g}": pa.array(values[:, column]) for column, level in enumerate(levels)}
+    names = [f"q_{np.format_float_positional(level)}" for level in levels]
+    return {name: pa.array(values[:, column]) for column, name in enumerate(names)}
 
 
 def _draws(layout: Long, rows: pa.Table, unit: NDArray[np.intp], said: ColumnOptions) -> dict[str, pa.Array]:
