@@ -235,8 +235,13 @@ def missing_target(columns: Columns) -> str:
 
 def missing_predictions(columns: Columns, said: ColumnOptions) -> str:
     """Say that no column holds predictive distributions, and what to do about it."""
-    if columns.one_of("mean", MEANS) is not None:
-        return columns.missing("std")
+    if (mean := columns.one_of("mean", MEANS)) is not None:
+        return f"there are point forecasts only, {mean!r}: {columns.missing('std')}"
+    if {"0", "1"} <= set(columns.free):
+        return (
+            "columns '0' and '1' may be means and standard deviations, variances, or logs of either. Pass --mean 0"
+            " with --std 1, --var 1, --log-std 1 or --log-var 1"
+        )
     if {"loc", "scale"} <= set(columns.names):
         return "columns 'loc' and 'scale' mean something else in every family. Pass --dist (--dist gaussian, …)"
     if columns.one_of("std", STDS):

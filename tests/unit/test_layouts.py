@@ -7,10 +7,13 @@ import pyarrow as pa
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from calcheck import METRICS, evaluate
 from calcheck.errors import CalcheckError
+from calcheck.execution.run import Run
 from calcheck.io.column_options import ColumnOptions
 from calcheck.io.files import File
 from calcheck.io.source import FileSource
+from calcheck.predictive import Quantiles
 from tests.files import write
 
 LEVELS = (0.1, 0.5, 0.9)
@@ -417,3 +420,60 @@ def test_errors_have_the_distribution_that_is_said(tmp_path):
     assert_array_equal(source.predictions().predictive.mean(), [0, 0])
     assert source.described().predictive == "residuals, student-t"
     assert "needs a family with a location" in refused(path, error="E", dist="gamma:scipy")
+
+
+def skipped(path, metric, **said):
+    report = evaluate(read(path, **said), [METRICS[metric]()], run=Run(resamples=0))
+    assert not report.results
+    return report.skipped[0].reason
+
+
+def test_what_a_form_of_predictions_cannot_say_is_said(tmp_path):
+    """One sample has no spread, quantiles no likelihood and no tails, a Cauchy distribution no mean; each says so."""
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=40)
+    one = write(tmp_path / "one.csv", pa.table({"y": y, "sample_0": y[::-1].copy(), "x": y}))
+    assert "one sample a row has no standard deviation" in skipped(one, "zms")
+    assert evaluate(read(one, inputs="x"), [METRICS["cce"]()], run=Run(resamples=0)).results
+    few = write(tmp_path / "few.csv", pa.table({"y": y, "0.2": y - 1, "0.8": y + 1}))
+    assert "quantiles have no density" in skipped(few, "nll")
+    assert "nothing is known beyond the quantiles 0.2 … 0.8" in skipped(few, "coverage")
+    assert "the standard deviation depends on the tails" in skipped(few, "sharpness")
+    assert "the mean depends on the tails" in skipped(few, "rmse")
+    cauchy = write(tmp_path / "cauchy.csv", pa.table({"y": y, "loc": y * 0, "scale": y * 0 + 1}))
+    assert "a cauchy distribution has no standard deviation" in skipped(cauchy, "sharpness", dist="cauchy")
+    assert "a cauchy distribution has no mean" in skipped(cauchy, "bias", dist="cauchy")
+    assert evaluate(read(cauchy, dist="cauchy"), [METRICS["ece"]()], run=Run(resamples=0)).results
+
+
+def test_point_forecasts_and_columns_without_names_are_asked_about(tmp_path):
+    points = write(tmp_path / "points.csv", pa.table({"y": [1.0], "prediction": [1.0]}))
+    assert "point forecasts only, 'prediction': no column is known to hold the std" in refused(points)
+    bare = write(tmp_path / "bare.csv", pa.table({"y": [1.0], "0": [1.0], "1": [-1.0]}))
+    assert "Pass --mean 0 with --std 1, --var 1, --log-std 1 or --log-var 1" in refused(bare)
+    rows = read(bare, mean="0", log_std="1").predictions()
+    assert_allclose(rows.predictive.std(), np.exp(-1))
+
+
+def test_quantile_files_are_judged_at_their_own_levels(tmp_path):
+    """Levels 0.2 and 0.8 of 100 rows, 30 below the first and 90 below the second: ECE (0.1 + 0.1) / 2."""
+    y = np.concatenate([np.full(30, -2.0), np.zeros(60), np.full(10, 2.0)])
+    path = write(tmp_path / "q.csv", pa.table({"y": y, "0.2": np.full(100, -1.0), "0.8": np.full(100, 1.0)}))
+    report = evaluate(read(path), [METRICS["ece"](), METRICS["coverage"](level=0.6)], run=Run(resamples=0))
+    ece, coverage = report.results
+    assert_allclose(ece.value, 0.1)
+    assert [point["level"] for point in ece.details["curve"]] == [0.2, 0.8]
+    assert_allclose(coverage.value, 0.6)
+    assert coverage.details["at_other_levels"] == []
+    assert any("known by 2 quantiles, from 0.2 to 0.8" in warning for warning in ece.warnings)
+
+
+def test_limits_that_are_no_known_quantiles_leave_coverage_open():
+    """Levels 0.1, 0.5, 0.9 at 0, 1, 2: the 80 % interval is known, the 60 % one by the masses around its limits."""
+    known = Quantiles(np.array([0.1, 0.5, 0.9]), np.tile([0.0, 1.0, 2.0], (2, 1)))
+    y = np.array([0.3, 1.7])
+    assert_array_equal(known.interval_mass_error(y, *known.central_interval(0.8)), [0, 0])
+    assert_allclose(known.interval_mass_error(y, *known.central_interval(0.6)), [0.8, 0.8])
+    counts = np.array([1.0, 2.0])  # whole numbers everywhere: a unit of counts around each limit, 0.5 at either side
+    tail = 0.1 * np.exp(-0.5 / (0.1 * 1 / 0.4))  # exponential, its mean distance a / d
+    assert_allclose(known.interval_mass_error(counts, *known.central_interval(0.8)), 2 * (0.2 + 0.1 - tail), rtol=1e-12)
