@@ -52,7 +52,7 @@ def metric_command(metric: type[Metric[Any, Any]]) -> Callable[..., None]:
 def run_metric(metric: Metric[Any, Any], file: str, given: dict[str, Any]) -> None:
     """Compute one metric of a file and deliver what was asked for."""
     from calcheck.evaluation import evaluate
-    from calcheck.io.source import inputs_elsewhere
+    from calcheck.io.elsewhere import inputs_elsewhere
 
     extremes, elsewhere = build(ExtremeOptions, given), build(PlaceOptions, given).at
     if given["format"] == "csv" and (extremes.worst or extremes.best):

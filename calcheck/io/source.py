@@ -384,46 +384,6 @@ class FileSource(Source):
         return f". Mean z², about 1 if right: {'; '.join(hints)}" if hints else ""
 
 
-def inputs_elsewhere(name: str, source: FileSource, *, narrow: bool) -> FileSource:
-    """Open the inputs of another file, to be compared with those of a source.
-
-    Parameters
-    ----------
-    name : str
-        ``FILE`` or ``FILE:COLUMN``.
-    source : FileSource
-        What was said of its inputs and keys holds here too.
-    narrow : bool
-        Whether the rows' other columns are read too.
-
-    Raises
-    ------
-    FileError, OptionError
-        There is no such file, or what was said contradicts it.
-    """
-    path, column = split_column(name)
-    said = source.said
-    if path == STDIN:
-        msg = "--at reads a file, not standard input"
-        raise OptionError(msg)
-    if column and said.inputs:
-        msg = f"--at {name} names a column, but --inputs says that the columns {said.inputs} are compared"
-        raise OptionError(msg)
-    file = File(path)
-    names = open_table(file).schema.names
-    if column is None and len(names) == 1:
-        column = names[0]  # as in a .npy file
-    elif column is None and source.roles.x:
-        column = said.embedding
-    columns = ColumnOptions(
-        embedding=None if said.inputs else column,
-        inputs=said.inputs,
-        id=said.id if said.id in names else None,
-        nan_policy=said.nan_policy,
-    )
-    return FileSource(file, columns, wanted="inputs", narrow=narrow)
-
-
 def _without_gaps(parts: Sequence[NDArray[Any]]) -> NDArray[np.bool_]:
     """Tell which rows have every number, (n,)."""
     rows = [np.isfinite(values).reshape(len(values), -1).all(axis=1) for values in parts]

@@ -205,9 +205,11 @@ def test_gluonts_records_become_a_row_a_step(tmp_path):
     path.write_text(json.dumps({name: value for name, value in gluonts().items() if name != "samples"}))
     assert_array_equal(read(str(path), wanted="any").predictions().predictive.values, [[0, 2], [0, 2]])
     path.write_text("\n".join(json.dumps(gluonts(paths=paths)) for paths in (3, 4)))
-    assert "different numbers of samples: 3 to 4" in refused(path)
+    assert "column 'samples' is ragged: its rows have from 3 to 4 values" in refused(path)
     path.write_text(json.dumps(gluonts() | {"samples": [[1.0, 2.0], [1.0]]}))
-    assert "record 0, counted from 0, has no samples, or some of different lengths" in refused(path)
+    assert "column 'samples' is ragged: its rows have from 1 to 2 values" in refused(path)
+    path.write_text(json.dumps({"quantiles": {"0.1": [0.0, 1.0], "0.9": [2.0]}}))
+    assert "the lists of quantiles differ in length" in refused(path)
 
 
 def test_plain_records_are_rows(tmp_path):

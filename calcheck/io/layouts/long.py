@@ -64,6 +64,10 @@ class Long:
         """Tell whether a file with these columns has this layout."""
         return {*self.index, self.value, *([self.kind] if self.typed else [])} <= names
 
+    def of(self, names: set[str]) -> Long:  # noqa: ARG002 - most know their columns
+        """Return the layout of a file with these columns: what columns are called may depend on the file."""
+        return self
+
     @property
     def own(self) -> frozenset[str]:
         """Columns that are no keys."""
@@ -77,8 +81,7 @@ class ArvizLong(Long):
     def fits(self, names: set[str]) -> bool:
         return set(self.index) <= names and len(self._variables(names)) == 1
 
-    def named(self, names: set[str]) -> Long:
-        """Return the layout with the variable's name as that of the values."""
+    def of(self, names: set[str]) -> Long:
         return replace(self, value=self._variables(names)[0])
 
     @staticmethod
@@ -105,7 +108,7 @@ def pivoted(layout: Long, file: File, table: Table, said: ColumnOptions, filters
         There are several models, targets or types of output, or units that are not whole or come twice.
     """
     names = set(table.schema.names)
-    layout = layout.named(names) if isinstance(layout, ArvizLong) else layout
+    layout = layout.of(names)
     rows, places, read = _rows(file, table, filters)
     if filters.model and not said.model:
         require_one(_different(rows[filters.model]), "models", "--model {!r}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,11 +12,9 @@ from calcheck.errors import DataError
 from calcheck.io.held import Held
 from calcheck.io.layouts.laid import Laid
 from calcheck.io.tables import read_batches
-from calcheck.io.values import is_scalar, is_vector
+from calcheck.io.values import innermost, is_scalar, is_vector, vectors
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from calcheck.io.files import File
@@ -50,51 +48,38 @@ def unnested(file: File, table: Table) -> Laid:
         A record lacks its lists, or they differ in length.
     """
     records = pa.concat_tables(list(read_batches(file, table, table.schema.names)))
-    paths = _has_paths(table.schema)
-    parts, steps = [], []
-    for record, row in enumerate(records.select(["samples" if paths else "quantiles"]).to_pylist()):
-        values = _paths(record, row["samples"]) if paths else _levels(record, row["quantiles"])
-        parts.append(values)
-        steps.append(values.shape[0])
-    widths = {values.shape[1] for values in parts}
-    if len(widths) > 1:
-        msg = f"records have different numbers of {'samples' if paths else 'quantiles'}: {min(widths)} to {max(widths)}"
-        raise DataError(msg)
-    of = np.repeat(np.arange(len(parts)), steps)
+    values = _paths(records["samples"]) if _has_paths(table.schema) else _levels(records["quantiles"])
+    count, steps = values.shape[:2]
+    record = np.repeat(np.arange(count), steps)
     scalar = [field.name for field in records.schema if is_scalar(field.type) and field.name not in ("record", "step")]
-    columns = {name: pc.take(records[name], pa.array(of)) for name in scalar}
-    columns |= {"record": pa.array(of), "step": pa.array(np.concatenate([np.arange(1, count + 1) for count in steps]))}
-    values = np.concatenate(parts)
-    if paths:
-        columns["samples"] = pa.FixedSizeListArray.from_arrays(pa.array(values.ravel()), values.shape[1])
+    columns = {name: pc.take(records[name], pa.array(record)) for name in scalar}
+    columns |= {"record": pa.array(record), "step": pa.array(np.tile(np.arange(1, steps + 1), count))}
+    flat = values.reshape(count * steps, -1)
+    if _has_paths(table.schema):
+        columns["samples"] = pa.FixedSizeListArray.from_arrays(pa.array(flat.ravel()), flat.shape[1])
     else:
-        levels = [field.name for field in records.schema.field("quantiles").type]
-        columns |= {f"q_{level}": pa.array(values[:, place]) for place, level in enumerate(levels)}
+        names = [field.name for field in records.schema.field("quantiles").type]
+        columns |= {f"q_{name}": pa.array(flat[:, place]) for place, name in enumerate(names)}
     return Laid(
         Held(pa.table(columns)),
-        layout=f"GluonTS, {'samples' if paths else 'quantiles'}",
+        layout=f"GluonTS, {'samples' if 'samples' in columns else 'quantiles'}",
         keys=(*scalar, "record", "step"),
-        places=of,
-        read=len(records),
+        places=record,
+        read=count,
     )
 
 
-def _paths(record: int, samples: list[list[float]] | None) -> NDArray[np.float64]:
-    """Return the draws of one record, (h, S), from its S paths of h steps."""
-    return _matrix(record, samples, "samples").T
+def _paths(samples: pa.ChunkedArray) -> NDArray[np.floating[Any]]:
+    """Return draws, (n, h, S), of records with S paths of h steps."""
+    paths = vectors(samples, "samples")
+    return paths.reshape(len(paths), -1, innermost(samples)).transpose(0, 2, 1)
 
 
-def _levels(record: int, quantiles: dict[str, list[float] | None] | None) -> NDArray[np.float64]:
-    """Return the quantiles of one record, (h, q)."""
-    return _matrix(record, list(quantiles.values()) if quantiles else None, "quantiles").T
-
-
-def _matrix(record: int, rows: Sequence[list[float] | None] | None, what: str) -> NDArray[np.float64]:
-    try:
-        values = np.array(rows, dtype=np.float64)
-    except (TypeError, ValueError):
-        values = np.empty(0)
-    if values.ndim != 2 or not values.size:  # noqa: PLR2004 - paths or levels, by steps
-        msg = f"record {record}, counted from 0, has no {what}, or some of different lengths"
+def _levels(quantiles: pa.ChunkedArray) -> NDArray[np.floating[Any]]:
+    """Return quantiles, (n, h, q), of records with a list over h steps a level."""
+    names = [field.name for field in quantiles.type]
+    lists = [vectors(pc.struct_field(quantiles, name), f"quantiles.{name}") for name in names]
+    if len({each.shape for each in lists}) > 1:
+        msg = "the lists of quantiles differ in length"
         raise DataError(msg)
-    return values
+    return np.stack(lists, axis=2)
