@@ -93,7 +93,8 @@ class ColumnOptions:
     )
     model: str | None = option(
         None,
-        "Which model, where the file has several: by its column of models, or its columns' prefix.",
+        "Which model, where the file has several: by its column of models, or its columns' prefix; all takes the rows"
+        " of all of them.",
         metavar="NAME",
     )
     filter: tuple[str, ...] = option(

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from calcheck.io.column_options import ColumnOptions
 
+EVERY = "all"  # of the models: a column called so may tell cars apart, not models of the targets
 MODELS = ("model", "model_id")
 SHOWN = 8  # values that a message lists
 
@@ -67,8 +68,8 @@ class Filters:
         """
         each = [Filter(*text.split("=", 1)) for text in said.filter]
         model = next((name for name in MODELS if name in schema.names and is_scalar(schema.field(name).type)), None)
-        if model and said.model:
-            each.append(Filter(model, said.model))
+        if model and said.model not in (None, EVERY):
+            each.append(Filter(model, str(said.model)))
         for filter_ in each:
             if filter_.column not in schema.names or not is_scalar(schema.field(filter_.column).type):
                 msg = f"--filter {filter_.column}: there is no such column of one value a row"
@@ -89,6 +90,11 @@ class Filters:
     def told(self) -> str:
         """Spell the filters."""
         return ", ".join(f"{filter_.column}={filter_.value}" for filter_ in self.each)
+
+
+def require_one_model(values: Sequence[str]) -> None:
+    """Raise if there are several models (:func:`require_one`)."""
+    require_one(values, "models", f"--model {{!r}}, or --model {EVERY} to take all rows together")
 
 
 def require_one(values: Sequence[str], what: str, remedy: str) -> None:

@@ -16,7 +16,7 @@ from calcheck.io.build import arrays_of, columns_read, predictive_of
 from calcheck.io.column_options import ColumnOptions
 from calcheck.io.columns import find_input_roles, find_roles, missing_predictions, missing_target
 from calcheck.io.files import STDIN, File
-from calcheck.io.filters import Filters, require_one
+from calcheck.io.filters import Filters, require_one, require_one_model
 from calcheck.io.joins import Keyed
 from calcheck.io.layouts import Laid, laid_out
 from calcheck.io.named import Columns, shown, unclear_spreads
@@ -177,7 +177,7 @@ class FileSource(Source):
             table = table if mask is None else table.filter(pa.array(mask))
             if filters.model and not self.said.model:
                 models |= dict.fromkeys(filter(None, key_text(table[filters.model]).unique().to_pylist()))
-                require_one(list(models), "models", "--model {!r}")
+                require_one_model(list(models))
             yield table, units
 
     def _beside(self) -> list[str]:
@@ -297,6 +297,7 @@ class FileSource(Source):
         """Turn a batch of rows into predictions; None if all of them are left out."""
         roles, lenient = self.roles, self.said.nan_policy == "omit"
         places = self.laid.placed(units)
+        columns: dict[str, NDArray[Any]] = {}
         try:
             arrays = arrays_of(table, roles)
             id_ = keys(table[roles.id], roles.id) if roles.id else None
@@ -306,7 +307,8 @@ class FileSource(Source):
             arrays["x"] = self._external.rows(table, units, lenient=lenient)
         if self._truth is not None:
             arrays["y"] = np.asarray(self._truth.rows(table, units, lenient=lenient), dtype=np.float64)
-        columns = {name: scalars(table[name]) for name in self._beside()}
+            columns |= {"y": arrays["y"]} if self.narrow else {}
+        columns |= {name: scalars(table[name]) for name in self._beside()}
         columns |= {name: ordering(table[name], name) for name in self.also}
         if lenient:
             whole = _without_gaps([*arrays.values(), *(columns[name] for name in self.also)])

@@ -382,6 +382,8 @@ def test_filters_keep_places_and_refuse_what_is_not_there(tmp_path):
     models = write(tmp_path / "models.csv", pa.table(columns | {"model": ["A", "A", "B"]}))
     assert "several models: 'A', 'B'" in refused(models)
     assert len(read(models, model="A").predictions()) == 2
+    cars = write(tmp_path / "cars.csv", pa.table(columns | {"std": [1.0] * 3, "model": ["Golf", "Golf", "Polo"]}))
+    assert len(read(cars, model="all").predictions()) == 3  # a column of that name may be an input
 
 
 def test_tensors_in_safetensors_files_are_columns(tmp_path):

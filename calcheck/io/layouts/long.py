@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from calcheck.errors import DataError
-from calcheck.io.filters import Filters, require_one
+from calcheck.io.filters import Filters, require_one, require_one_model
 from calcheck.io.held import Held
 from calcheck.io.layouts.laid import Laid
 from calcheck.io.tables import read_batches
@@ -111,7 +111,7 @@ def pivoted(layout: Long, file: File, table: Table, said: ColumnOptions, filters
     layout = layout.of(names)
     rows, places, read = _rows(file, table, filters)
     if filters.model and not said.model:
-        require_one(_different(rows[filters.model]), "models", "--model {!r}")
+        require_one_model(_different(rows[filters.model]))
     kind, rows, places, notes = _of_one_kind(layout, rows, places)
     if "horizon" not in names:
         rows = _with_horizons(rows)
