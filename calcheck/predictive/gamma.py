@@ -55,6 +55,11 @@ class Gamma(Positive):
 
         return np.asarray(gammainc(self.shape, np.maximum(y, 0) / self.scale))
 
+    def log_prob(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return log densities, (n,): at 0 infinite for shape < 1, finite for shape 1, which is exponential."""
+        at_zero = np.select([self.shape < 1, self.shape == 1], [np.inf, -np.log(self.scale)], -np.inf)
+        return np.where(y == 0, at_zero, super().log_prob(y))
+
     def log_density(self, y: NDArray[np.float64], rows: NDArray[np.intp]) -> NDArray[np.float64]:
         shape, scale = self.shape[rows, None], self.scale[rows, None]
         constant = np.log(shape / (2 * np.pi)) / 2 - stirling_error(shape)

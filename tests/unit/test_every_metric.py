@@ -15,7 +15,7 @@ A metric for which a law is not meant to hold names it in ``unlawful``, and then
 """
 
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -27,8 +27,12 @@ from calcheck.inference.verdicts import statistic_of
 from calcheck.metrics import METRICS
 from calcheck.options import options_of
 from calcheck.predictions import InMemory, Predictions
-from calcheck.predictive import Gaussian, Samples
+from calcheck.predictive import Quantiles, Samples
+from calcheck.predictive.continuous import LocationScale
 from calcheck.predictive.double_poisson import DoublePoisson
+from calcheck.predictive.gamma import Gamma
+from calcheck.predictive.lognormal import LogNormal
+from calcheck.predictive.mixture import Mixture
 from tests.computing import rows_of
 from tests.families import FAMILIES, calibrated
 
@@ -45,7 +49,6 @@ OF_MOMENTS = {
     "confidence-curve",
     "sharpness",
     "cv",
-    "crps",
 }
 INAPPLICABLE = {
     *{("nll", "samples"), ("lzms", "samples"), ("lrce", "samples")},
@@ -61,8 +64,15 @@ def changed(rows, *, scale=1.0, shift=0.0, spread=1.0):
     """Scale and shift targets and predictions together; change the predicted spread."""
     predictive = rows.predictive
     match predictive:
-        case Gaussian():
-            made = Gaussian(predictive.loc * scale + shift, predictive.scale * scale * spread)
+        case LocationScale() | Mixture():
+            made = replace(predictive, loc=predictive.loc * scale + shift, scale=predictive.scale * scale * spread)
+        case Quantiles():
+            centre = predictive.median()[:, None]
+            made = replace(predictive, values=(centre + spread * (predictive.values - centre)) * scale + shift)
+        case Gamma():
+            made = replace(predictive, scale=predictive.scale * scale)
+        case LogNormal():
+            made = replace(predictive, mu=predictive.mu + np.log(scale), sigma=predictive.sigma * spread)
         case Samples():
             centre = predictive.draws.mean(axis=1, keepdims=True)
             made = Samples((centre + spread * (predictive.draws - centre)) * scale + shift)
@@ -148,7 +158,7 @@ def test_a_weight_of_two_is_a_row_that_comes_twice(metric, family):
 
 @every_metric
 @pytest.mark.parametrize("scale", [1e-6, 7.0, 1e6])
-@pytest.mark.parametrize("family", ["gaussian", "samples"])
+@pytest.mark.parametrize("family", ["gaussian", "samples", "student-t", "mixture", "quantiles", "gamma", "lognormal"])
 def test_the_declared_unit_is_true(metric, scale, family):
     rows = calibrated(family)
     expected = value(metric(), rows) * scale ** UNITS[metric.unit]
@@ -160,7 +170,7 @@ def test_the_declared_unit_is_true(metric, scale, family):
 
 
 @every_metric
-@pytest.mark.parametrize("family", ["gaussian", "samples"])
+@pytest.mark.parametrize("family", ["gaussian", "samples", "laplace", "cauchy", "mixture", "quantiles"])
 def test_shifting_targets_and_predictions_together_changes_nothing(metric, family):
     rows = calibrated(family)
     assert_allclose(value(metric(), changed(rows, shift=1000.0)), value(metric(), rows), rtol=1e-7)
@@ -204,7 +214,7 @@ def misfit(metric, rows):
 
 
 @every_metric
-@pytest.mark.parametrize("family", ["gaussian", "samples", "double-poisson"])
+@pytest.mark.parametrize("family", ["gaussian", "samples", "double-poisson", "student-t", "laplace", "nig"])
 def test_a_calibrated_model_scores_better_than_one_with_another_spread(metric, family):
     rows = calibrated(family, n=1000)
     right = misfit(metric(), rows)
