@@ -381,7 +381,8 @@ class FileSource(Source):
             if read.y is None or read.predictive is None:
                 continue
             error, std = read.y - read.predictive.mean(), read.predictive.std()
-            as_variance, as_std = (float(np.mean((error / spread) ** 2)) for spread in (std, std**2))
+            with np.errstate(all="ignore"):  # numbers beyond all bounds are told as what they are
+                as_variance, as_std = (float(np.mean((error / spread) ** 2)) for spread in (std, std**2))
             hints.append(f"{column}: {as_variance:.3g} as a variance, {as_std:.3g} as a std")
         return f". Mean z², about 1 if right: {'; '.join(hints)}" if hints else ""
 

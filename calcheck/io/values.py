@@ -155,6 +155,7 @@ def key_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
         text = pc.strftime(column, format="%Y-%m-%dT%H:%M:%S")
         return pc.replace_substring_regex(text, r"T00:00:00(\.0+)?$", "")
     if pa.types.is_floating(column.type):
+        column = column.cast(pa.float64())
         whole = pc.fill_null(pc.less(pc.abs(column), 2.0**53), fill_value=False)
         whole = pc.and_(whole, pc.equal(column, pc.floor(column)))
         as_whole = pc.if_else(whole, column, None).cast(pa.int64()).cast(pa.string())

@@ -71,7 +71,7 @@ class Quantiles(Predictive):
             msg = f"quantiles must be rows by {len(self.levels)} levels, got shape {self.values.shape}"
             raise DataError(msg)
         require_finite("quantiles", self.values)
-        require("quantiles", np.diff(self.values, axis=1) >= 0, "must not cross")
+        require("quantiles", self.values[:, 1:] >= self.values[:, :-1], "must not cross")
 
     def __len__(self) -> int:
         return len(self.values)

@@ -73,20 +73,21 @@ def npz(made, sink):
 
 def netcdf(made, sink):
     """Write draws as ArviZ does, by chain, draw and row; where no library can, only the first bytes."""
-    if not find_spec("h5netcdf"):
+    if not find_spec("h5py"):
         sink.write(b"\x89HDF\r\n\x1a\n")
         return
-    import h5netcdf
+    import h5py
 
-    with h5netcdf.File(sink, "w") as file:
+    with h5py.File(sink, "w") as file:
         for name, values in arrays(made).items():
             group, _, variable = name.partition("/")
-            if values.dtype.kind in "fiu" and values.size and variable and group not in file.groups:
-                axes = ["chain", "draw", "row"] if values.ndim == 2 else list("rcabde"[: values.ndim])
+            if values.dtype.kind in "fiu" and values.size and variable and group not in file:
                 shaped = values.T[None] if values.ndim == 2 else values
                 inside = file.create_group(group)
-                inside.dimensions = dict(zip(axes, shaped.shape, strict=True))
-                inside.create_variable(variable, axes, shaped.dtype, shaped)
+                inside[variable] = shaped
+                axes = zip(("chain", "draw") if values.ndim == 2 else (), shaped.shape, strict=False)
+                for axis, size in axes:
+                    inside[axis] = np.arange(size)
 
 
 def into(write):
