@@ -33,17 +33,18 @@ def netcdf_table(file: File) -> ArrayTable:
         msg = "NetCDF files need h5py. Install it: pip install 'calcheck[netcdf]'"
         raise OptionError(msg) from error
     with h5py.File(io.BytesIO(file.content()), "r") as archive:
-        if PREDICTED not in archive:
-            told = ", ".join(map(repr, archive)) or "none"
-            msg = f"there is no group {PREDICTED!r} of draws as ArviZ writes them (groups: {told})"
-            raise DataError(msg)
-        drawn, observed = archive[PREDICTED], archive.get(OBSERVED, {})
-        axes = tuple(len(drawn[axis]) for axis in DRAW_AXES if axis in drawn)
+        drawn, observed = (
+            {name: values for name, values in group.items() if isinstance(values, h5py.Dataset)}
+            if isinstance(group := archive.get(name), h5py.Group)
+            else {}
+            for name in (PREDICTED, OBSERVED)
+        )
         # what HDF5 says of axes is not asked for: in damaged files it may search them for ever
-        names = [name for name, values in drawn.items() if len(values.shape) >= len(DRAW_AXES) == len(axes)]
-        names = [name for name in names if drawn[name].shape[: len(axes)] == axes]
+        axes = tuple(drawn[axis].size for axis in DRAW_AXES if axis in drawn)
+        names = [name for name, values in drawn.items() if values.ndim > 1 and values.shape[: len(DRAW_AXES)] == axes]
         if len(names) != 1:
-            msg = f"the draws must be of one variable, but are of {len(names)}: {', '.join(map(repr, names)) or 'none'}"
+            told = ", ".join(map(repr, names)) or f"none in the group {PREDICTED!r}"
+            msg = f"the draws must be of one variable, by chain and draw as ArviZ writes them, but there is {told}"
             raise DataError(msg)
         values = np.asarray(drawn[names[0]])
         samples = values.reshape(values.shape[0] * values.shape[1], -1).T

@@ -27,12 +27,11 @@ class ParquetTable:
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Read some columns, in batches of rows."""
-        metadata = self._whole.metadata
-        size, rows = _bytes_of(metadata, set(columns)), metadata.num_rows
-        if size <= BATCH_BYTES:
+        size = max(1, self._row_bytes(columns))
+        if size * self._whole.metadata.num_rows <= BATCH_BYTES:
             yield self._whole.read(columns=list(columns))
             return
-        batch_rows = max(LEAST_ROWS, BATCH_BYTES * rows // size)
+        batch_rows = max(LEAST_ROWS, BATCH_BYTES // size)
         for batch in self._opened(buffer_size=READ_BYTES, pre_buffer=False).iter_batches(
             batch_rows, columns=list(columns)
         ):
@@ -41,14 +40,21 @@ class ParquetTable:
     def _opened(self, **reading: Any) -> pq.ParquetFile:
         return pq.ParquetFile(self._file.stream(), **reading)
 
+    def _row_bytes(self, columns: Sequence[str]) -> int:
+        """Return about how many bytes a row of some columns has: by their types, or where these do not tell, all."""
+        metadata = self._whole.metadata
+        widths = [_width(self.schema.field(name).type) for name in columns]
+        if None not in widths:
+            return sum(width or 0 for width in widths)
+        total = sum(metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups))
+        return int(total // max(metadata.num_rows, 1))
 
-def _bytes_of(metadata: pq.FileMetaData, columns: set[str]) -> int:
-    """Return how many bytes some columns have when they are decompressed."""
-    total = 0
-    for group in range(metadata.num_row_groups):
-        chunks = metadata.row_group(group)
-        for place in range(chunks.num_columns):
-            chunk = chunks.column(place)
-            if chunk.path_in_schema.split(".")[0] in columns or chunk.path_in_schema in columns:
-                total += chunk.total_uncompressed_size
-    return total
+
+def _width(kind: pa.DataType) -> int | None:
+    """Return how many bytes a value of a type has; None if that depends on the value."""
+    if isinstance(kind, pa.BaseExtensionType):
+        return _width(kind.storage_type)
+    if pa.types.is_fixed_size_list(kind):
+        inner = _width(kind.value_type)
+        return None if inner is None else inner * kind.list_size
+    return int(kind.bit_width + 7) // 8 if pa.types.is_primitive(kind) else None
