@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 SHOWN = 3
 
 
-def first_rows(rows: Predictions) -> dict[str, str]:
+def first_rows(rows: Predictions) -> list[tuple[str, str]]:
     """Describe the first rows, by their places in the file; nothing if there are no predictions."""
     import numpy as np
 
     if rows.predictive is None:
-        return {}
+        return []
     first = rows.take(slice(0, SHOWN))
     if first.predictive is None:
-        return {}
+        return []
     with np.errstate(all="ignore"):  # numbers beyond all bounds are shown as what they are
         told = [f"predicts {words}" for words in first.predictive.in_words()]
         ends = _compared(first.predictive, first)
@@ -29,7 +29,7 @@ def first_rows(rows: Predictions) -> dict[str, str]:
         told = [f"{words}, observed {end}" for words, end in zip(told, ends, strict=True)]
     keys = first.places() if first.id is None else first.id
     label = "row" if first.id is None else first.id_name
-    return {f"{label} {key}": words for key, words in zip(keys, told, strict=True)}
+    return [(f"{label} {key}", words) for key, words in zip(keys, told, strict=True)]
 
 
 def _compared(predictive: Predictive, rows: Predictions) -> list[str]:

@@ -13,6 +13,8 @@ from calcheck.cli.settings import InputOptions
 from calcheck.io.column_options import ColumnOptions
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from rich.table import Table
 
     from calcheck.io.source import FileSource
@@ -27,17 +29,17 @@ def _inspect(file: str, **given: Any) -> None:
 
     options = build(InputOptions, given)
     source = FileSource(File(file, options.input_format), build(ColumnOptions, given), wanted="any")
-    parts = [_grid(_found(source))]
+    parts = [_grid(_found(source).items())]
     if problems := source.missing():
-        parts += [_grid({"missing": problem}) for problem in problems]
-        parts.append(_grid({field.name or "(no name)": str(field.type) for field in source.table.schema}))
+        parts += [_grid([("missing", problem)]) for problem in problems]
+        parts.append(_grid((field.name or "(no name)", str(field.type)) for field in source.table.schema))
     parts += [_grid(first)] if (first := first_rows(source.predictions())) else []
     explicit = visible(shlex.join(source.explicit()))
     said = f"\nThe same, said explicitly:\n  {explicit}\n" if explicit else ""
     sys.stdout.write(rendered(*parts) + said)
 
 
-def _grid(topics: dict[str, str]) -> Table:
+def _grid(topics: Iterable[tuple[str, str]]) -> Table:
     """Lay out topics, one a line."""
     from rich.table import Table
 
@@ -46,7 +48,7 @@ def _grid(topics: dict[str, str]) -> Table:
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True)
     grid.add_column()
-    for name, value in topics.items():
+    for name, value in topics:
         grid.add_row(words(name), words(value))
     return grid
 

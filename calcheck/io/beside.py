@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 REMEDY = "Name other keys (--join-on for --truth, --id for --embedding), or leave rows out (--nan-policy omit)"
 INDEX = ("", "Unnamed: 0", "__index_level_0__")  # pandas' row labels, as it writes them
+OUTPUT = ("output_type", "output_type_id")  # of hubs
 HUB_VALUE = "value"  # what hubs call their targets
 
 
@@ -60,6 +61,12 @@ class Beside:
         """Spell file and column as options take them."""
         return f"{self.file.name}:{self.column}"
 
+    def joined(self) -> str:
+        """Say how rows are found."""
+        if self.keyed is None:
+            return "row by row"
+        return f"by {', '.join(here if here == there else f'{here}={there}' for here, there in self.keyed.pairs)}"
+
     @property
     def keys(self) -> tuple[str, ...]:
         """Key columns of the rows that are looked for."""
@@ -88,6 +95,10 @@ class Beside:
             return self.values[places]
         found = self.keyed.places(table)
         values = self.values[found]
+        gaps = (found >= 0) & ~np.isfinite(values).reshape(len(values), -1).all(axis=1)
+        if gaps.any() and not lenient:
+            msg = f"column {self.column!r} of {self.file.name} has no number for {gaps.sum():,} rows. {REMEDY}"
+            raise DataError(msg)
         if (found < 0).any():
             if not lenient:
                 raise DataError(f"{self.keyed.missing(table, found)}. {REMEDY}")
@@ -166,20 +177,24 @@ def read_truth(
         msg = f"{path} has no column {column!r}. Name one as {path}:COLUMN ({', '.join(table.schema.names[:12])})"
         raise FileError(msg)
     if said.join_on:
-        return _read(file, table, column, numbers, _said_pairs(said.join_on, here, there, path))
-    there.pop(column, None)
+        return _read(file, table, column, numbers, _said_pairs(said.join_on, here, there, path), laid.kind)
+    for name in (column, *OUTPUT):
+        there.pop(name, None)
     shared = _shared(here, there, laid, roles)
     dates = _dates(here, there, shared)
     if laid.dated is not None and laid.dated not in dict(shared) and len(dates[1]) == 1:
-        return _read(file, table, column, numbers, (*shared, (laid.dated, dates[1][0])))
-    dated = bool(dates[0] and dates[1])
+        return _read(file, table, column, numbers, (*shared, (laid.dated, dates[1][0])), laid.kind)
+    dated = bool(dates[0] and dates[1]) and laid.dated not in dict(shared)
+    if not shared and not dated:
+        _require_rows_in_order(here, values_of, path)
     if shared or not dated:
         try:
-            return _read(file, table, column, numbers, shared)
+            return _read(file, table, column, numbers, shared, laid.kind)
         except DataError:  # the shared keys do not tell rows apart: perhaps dates do
             if not dated:
                 raise
-    return _read(file, table, column, numbers, (*shared, _dated_alike(*dates, shared, file, table, values_of)))
+    pair = _dated_alike(*dates, shared, file, table, values_of)
+    return _read(file, table, column, numbers, (*shared, pair), laid.kind)
 
 
 def _read(
@@ -188,10 +203,17 @@ def _read(
     column: str,
     reader: Callable[[pa.ChunkedArray, str], NDArray[np.floating[Any]]],
     pairs: tuple[tuple[str, str], ...],
+    kind: str | None = None,
 ) -> Beside:
-    """Read the values of one column, and index them by keys if there are any."""
-    wanted = list(dict.fromkeys([column, *(there for _, there in pairs)]))
+    """Read the values of one column, and index them by keys if there are any.
+
+    Hubs may give targets once for each type of output: those of the predictions' are read.
+    """
+    output = OUTPUT[0] if kind is not None and OUTPUT[0] in table.schema.names else None
+    wanted = list(dict.fromkeys([column, *(there for _, there in pairs), *([output] if output else [])]))
     batches = [batch for batch in read_batches(file, table, wanted) if len(batch)]
+    if output:
+        batches = [batch.filter(pc.equal(key_text(batch[output]), kind)) for batch in batches]
     if not batches:
         msg = f"{file.name} has no rows"
         raise FileError(msg)
@@ -244,13 +266,35 @@ def _shared(
 
     def is_key(name: str) -> bool:
         fractions = pa.types.is_floating(here[name]) or pa.types.is_floating(there[name])
-        return name in laid.keys or name.endswith("id") or not fractions
+        return name in (*laid.keys, *roles.keys) or name.endswith("id") or not fractions
 
     pairs = [(name, name) for name in here if name in there and name not in INDEX and is_key(name)]
     labels = [next((name for name in INDEX if name in names), None) for names in (here, there)]
     if not pairs and labels[0] is not None and labels[1] is not None:
         pairs = [(labels[0], labels[1])]
     return tuple(pairs)
+
+
+def _require_rows_in_order(
+    here: dict[str, pa.DataType], values_of: Callable[[str], pa.ChunkedArray], path: str
+) -> None:
+    """Raise if rows that are to be found by place have labels that say that they were shuffled.
+
+    Raises
+    ------
+    FileError
+        They have.
+    """
+    label = next((name for name in INDEX if name in here), None)
+    if label is None:
+        return
+    labels = values_of(label).to_pylist()
+    if labels != [str(place) for place in range(len(labels))]:
+        msg = (
+            f"the rows have labels of their own ({', '.join(map(str, labels[:3]))}, …), but {path} has none to join"
+            " them by. Save it with its index, or name key columns of both with --join-on"
+        )
+        raise FileError(msg)
 
 
 def _dates(
@@ -295,9 +339,12 @@ def _dated_alike(
     if len(pairs) == 1:
         return pairs[0]
     others = "".join(f"{name}," for name, _ in shared)
-    told = " or ".join(f"--join-on {others}{left}={right}" for left, right in pairs or [(here[0], there[0])])
-    problem = "several dates may belong to those" if pairs else "no dates have all their values among those"
-    msg = f"{problem} of {file.name}. Pass {told}"
+    if pairs:
+        told = " or ".join(f"--join-on {others}{left}={right}" for left, right in pairs)
+        msg = f"several dates may belong to those of {file.name}. Pass {told}"
+    else:
+        told = ", ".join(map(repr, here))
+        msg = f"of the dates {told} none has all its values in {file.name}. Pass --join-on {others}HERE=THERE"
     raise FileError(msg)
 
 

@@ -99,7 +99,7 @@ def predictive_of(roles: Roles, arrays: Arrays, min_std: float | None) -> tuple[
         case ParametersRole(convention, columns, _):
             for name in columns:
                 require_finite(name, arrays[name])
-            return convention(**{name: arrays[name] for name in convention.parameters}), 0
+            return convention(**{name: arrays[name] for name in convention.parameters if name in arrays}), 0
         case QuantilesRole(_, levels):
             return Quantiles(np.array(levels), np.asarray(arrays["quantiles"], dtype=np.float64)), 0
         case SamplesRole():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,9 +15,9 @@ from pyarrow import csv
 from calcheck.errors import DataError, OptionError
 from calcheck.io.column_options import ERROR, MEANS, STDS, TARGETS
 from calcheck.io.filters import MODELS
-from calcheck.io.forms import SAMPLE, level_of
+from calcheck.io.forms import SAMPLE, level_name, level_of
 from calcheck.io.write import replacing
-from calcheck.predictive import Gaussian, Independent, Quantiles, Samples
+from calcheck.predictive import CONVENTIONS, Gaussian, Independent, Quantiles, Samples
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -33,6 +34,7 @@ WRITERS: dict[str, Callable[[Path, pa.Schema], Any]] = {
     ".arrow": pa.ipc.new_stream,
 }
 """What opens a file to be written in parts, by its ending."""
+PARAMETERS = {name for made in CONVENTIONS.values() for known in made.parameters.values() for name in known}
 FLAT = {"samples": "sample", "embedding": "emb"}  # what columns of lists are called where each number has its own
 
 
@@ -97,7 +99,9 @@ def _columns(rows: Predictions) -> dict[str, Any]:
 def _plays_a_role(name: str) -> bool:
     """Tell whether a reader might take a column for something by its name."""
     known = {*TARGETS, *MEANS, *STDS, ERROR, "id", "dist", "samples", "embedding", *MODELS}
-    return name in known or level_of(name) is not None or bool(SAMPLE.fullmatch(name)) or name.startswith("emb_")
+    stem = re.sub(r"[-_]?\d+$", "", name)  # of a component's parameter, or of a number of an embedding
+    told = level_of(name) is not None or SAMPLE.fullmatch(name)
+    return name in known or bool(told) or stem in {*PARAMETERS, "emb"}
 
 
 def _described(predictive: Predictive) -> dict[str, Any]:
@@ -108,7 +112,7 @@ def _described(predictive: Predictive) -> dict[str, Any]:
         case Samples():
             return {"samples": predictive.draws}
         case Quantiles():
-            names = [f"q_{np.format_float_positional(level)}" for level in predictive.levels]
+            names = [level_name(level) for level in predictive.levels]
             return {name: predictive.values[:, place] for place, name in enumerate(names)}
         case Independent() if (normal := predictive.normal()) is not None:
             return {"mean": normal[0], "std": normal[1]}

@@ -8,6 +8,7 @@ from calcheck.errors import DataError, OptionError
 from calcheck.io.column_options import ERROR, MEANS, SPREADS, STDS, TARGETS, ColumnOptions
 from calcheck.io.filters import require_one
 from calcheck.io.forms import Form, forms_of, level_of, quantiles_role
+from calcheck.io.named import ambiguous_scale, unclear_spreads
 from calcheck.io.parameters import find_parameters, possible_conventions
 from calcheck.io.roles import (
     GaussianRole,
@@ -29,7 +30,18 @@ if TYPE_CHECKING:
     from calcheck.io.roles import Distributions, Spread
 
 EMBEDDING = r"emb_\d+"
-KEYS = {"Nixtla": ("unique_id", "ds", "cutoff")}  # by which a tool tells rows apart
+UNCLEAR_PAIRS = {  # and what to do about them
+    (
+        "0",
+        "1",
+    ): "may be means and standard deviations, variances, or logs of either. Pass --mean 0 with --std 1, --var 1,"
+    " --log-std 1 or --log-var 1",
+    ("loc", "scale"): "mean something else in every family. Pass --dist (--dist gaussian, …)",
+}
+KEYS = {  # by which a tool tells rows apart
+    "Nixtla": ("unique_id", "ds", "cutoff"),
+    "AutoGluon": ("item_id", "timestamp", "target_name"),
+}
 
 
 def find_roles(columns: Columns, said: ColumnOptions, *, external: bool = False) -> Roles:
@@ -149,8 +161,9 @@ class _Finder:
             return forms
         chosen = [form for form in forms if form.of == model]
         if not chosen:
-            known = ", ".join(map(repr, filter(None, whose))) or "no column of models, and no columns named after one"
-            msg = f"--model: there is no model {model!r}, but {known}"
+            known = ", ".join(map(repr, filter(None, whose)))
+            told = f"but {known}" if known else "nor any column of models, or columns named after one"
+            msg = f"--model: there is no model {model!r}, {told}"
             raise DataError(msg)
         return chosen
 
@@ -237,17 +250,15 @@ def missing_predictions(columns: Columns, said: ColumnOptions) -> str:
     """Say that no column holds predictive distributions, and what to do about it."""
     if (mean := columns.one_of("mean", MEANS)) is not None:
         return f"there are point forecasts only, {mean!r}: {columns.missing('std')}"
-    if {"0", "1"} <= set(columns.free):
-        return (
-            "columns '0' and '1' may be means and standard deviations, variances, or logs of either. Pass --mean 0"
-            " with --std 1, --var 1, --log-std 1 or --log-var 1"
-        )
-    if {"loc", "scale"} <= set(columns.names):
-        return "columns 'loc' and 'scale' mean something else in every family. Pass --dist (--dist gaussian, …)"
+    for pair, told in UNCLEAR_PAIRS.items():
+        if set(pair) <= set(columns.free):
+            return f"columns {pair[0]!r} and {pair[1]!r} {told}"
     if columns.one_of("std", STDS):
         return f"{columns.missing('mean')}; errors y - mean will do: --error COLUMN"
     if not said.says_form and (possible := possible_conventions(columns)):
         return f"the columns may be parameters of distributions. Pass --dist with one of {', '.join(possible)}"
+    if not said.says_form and (unclear := unclear_spreads(columns.free)):
+        return f"{ambiguous_scale(unclear)}; and --mean COLUMN (columns: {columns.shown()})"
     return (
         "no columns are known to hold predictions. Pass --mean and --std, --samples, --quantiles, or --dist"
         f" (columns: {columns.shown()})"

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 LARGEST_BLOCK = (1 << 31) - 1
 LEADING_ZERO = r"^[+-]?0[0-9]"
+OTHERS = ("\t", ";", "|", ",")  # what may separate columns in place of what should
+DECIMAL_COMMA = r"^[+-]?[0-9]+,[0-9]+$"
 HEADER_ROWS = 3  # at most, of a table whose columns have names in several levels
 BEGINNING = 1 << 20  # bytes that hold them
 
@@ -36,10 +38,11 @@ def delimited_table(file: File, delimiter: str) -> Held:
     Raises
     ------
     DataError
-        The columns are separated by something else, or the line of names comes again among the rows.
+        The line of names comes again among the rows, or numbers are written with decimal commas.
     """
     content = file.content()
     content += b"" if content.endswith(b"\n") else b"\n"
+    delimiter = _sniffed(content[:BEGINNING], delimiter)
     headers = _header_rows(content[:BEGINNING], delimiter)
     names = None if len(headers) == 1 else [_name_of(parts) for parts in zip(*headers, strict=True)]
     parse = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
@@ -56,10 +59,10 @@ def delimited_table(file: File, delimiter: str) -> Held:
         return csv.read_csv(pa.BufferReader(content), read, parse, kept)
 
     table = parsed([])
-    _require_separated(table.schema.names, delimiter)
     if len(set(table.schema.names)) == len(table.schema.names):
         table = _with_keys_as_text(table, parsed)
         _require_one_header(table)
+        _require_points(table, delimiter)
     return Held(table)
 
 
@@ -96,17 +99,26 @@ def _name_of(parts: tuple[str, ...]) -> str:
     return str(parts) if any(parts) else ""
 
 
-def _require_separated(names: Sequence[str], delimiter: str) -> None:
-    """Raise if the one column there is looks like several.
+def _sniffed(beginning: bytes, delimiter: str) -> str:
+    """Return what separates the names of columns: as it should be, else the only one of the others that is there."""
+    first = beginning.split(b"\n", 1)[0]
+    others = [other for other in OTHERS if other.encode() in first]
+    return others[0] if delimiter.encode() not in first and len(others) == 1 else delimiter
+
+
+def _require_points(table: pa.Table, delimiter: str) -> None:
+    """Raise if numbers are written with decimal commas.
 
     Raises
     ------
     DataError
-        Its name has other delimiters in it.
+        They are.
     """
-    for other, remedy in (("\t", "--input-format tsv"), (";", "commas"), (",", "--input-format csv")):
-        if len(names) == 1 and other != delimiter and other in names[0]:
-            msg = f"columns look separated by {other!r}, not {delimiter!r}. Use {remedy}"
+    for name in table.schema.names if delimiter != "," else ():
+        column = table[name]
+        if is_text(column.type) and _any(pc.match_substring_regex(column, DECIMAL_COMMA)):
+            first = column.filter(pc.match_substring_regex(column, DECIMAL_COMMA))[0].as_py()
+            msg = f"column {name!r} has decimal commas, as {first!r}: write numbers with points"
             raise DataError(msg)
 
 

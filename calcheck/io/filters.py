@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 EVERY = "all"  # of the models: a column called so may tell cars apart, not models of the targets
 MODELS = ("model", "model_id")
+TARGET = "target_name"  # of Chronos
 SHOWN = 8  # values that a message lists
 
 
@@ -39,7 +40,8 @@ class Filter:
 
     def mask(self, table: pa.Table) -> NDArray[np.bool_]:
         """Tell which rows are used, (n,)."""
-        return np.asarray(pc.fill_null(pc.equal(key_text(table[self.column]), self.value), fill_value=False))
+        value = key_text(pa.chunked_array([[self.value]]))[0]
+        return np.asarray(pc.fill_null(pc.equal(key_text(table[self.column]), value), fill_value=False))
 
 
 @dataclass(frozen=True)
@@ -52,10 +54,16 @@ class Filters:
         A row is used if it passes all of them.
     model : str or None
         The column of models.
+    of_models : str or None
+        The model that was chosen among them.
+    target : str or None
+        The column of names of targets.
     """
 
     each: tuple[Filter, ...] = ()
     model: str | None = None
+    of_models: str | None = None
+    target: str | None = None
 
     @classmethod
     def of(cls, said: ColumnOptions, schema: pa.Schema) -> Self:
@@ -74,27 +82,47 @@ class Filters:
             if filter_.column not in schema.names or not is_scalar(schema.field(filter_.column).type):
                 msg = f"--filter {filter_.column}: there is no such column of one value a row"
                 raise DataError(msg)
-        return cls(tuple(each), model)
+        return cls(tuple(each), model, said.model, TARGET if TARGET in schema.names else None)
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Columns that the filters look at."""
-        named = [filter_.column for filter_ in self.each] + ([self.model] if self.model else [])
-        return tuple(dict.fromkeys(named))
+        named = [*(filter_.column for filter_ in self.each), self.model, self.target]
+        return tuple(dict.fromkeys(filter(None, named)))
 
     def mask(self, table: pa.Table) -> NDArray[np.bool_] | None:
         """Tell which rows are used, (n,); None if all of them are."""
         masks = [filter_.mask(table) for filter_ in self.each]
         return np.logical_and.reduce(masks) if masks else None
 
-    def told(self) -> str:
-        """Spell the filters."""
-        return ", ".join(f"{filter_.column}={filter_.value}" for filter_ in self.each)
+    def require_one_of_each(self, table: pa.Table, seen: dict[str, dict[str, None]]) -> None:
+        """Raise if rows are of several models, or of several targets, and nothing says which of them are meant.
 
+        Parameters
+        ----------
+        table : pyarrow.Table
+            Some more rows.
+        seen : dict
+            Models and targets of the rows before; those of these rows are added.
 
-def require_one_model(values: Sequence[str]) -> None:
-    """Raise if there are several models (:func:`require_one`)."""
-    require_one(values, "models", f"--model {{!r}}, or --model {EVERY} to take all rows together")
+        Raises
+        ------
+        DataError
+            There are several; the message lists them.
+        """
+        for column in filter(None, (self.model, self.target)):
+            values = key_text(table[column]).unique().to_pylist()
+            seen.setdefault(column, {}).update(dict.fromkeys(value or "" for value in values))
+            if column == self.model and not self.of_models:
+                remedy = f"--model {{!r}}, or --model {EVERY} to take all rows together"
+                require_one(list(seen[column]), "models", remedy)
+            elif column == self.target:
+                require_one(list(seen[column]), "targets", f"--filter {column}={{!r}}")
+
+    def none_left(self) -> str:
+        """Say that no row passes."""
+        told = ", ".join(f"{filter_.column}={filter_.value}" for filter_ in self.each)
+        return f"no row has {told}" if told else "there are no rows"
 
 
 def require_one(values: Sequence[str], what: str, remedy: str) -> None:

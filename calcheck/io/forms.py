@@ -6,6 +6,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from calcheck.errors import DataError
 from calcheck.io.roles import QuantilesRole, SamplesRole
 from calcheck.io.values import natural
 
@@ -67,17 +70,33 @@ def level_of(name: str) -> float | None:
     return next((told[1] for reader in QUANTILE_NAMES.values() if (told := reader(name)) is not None), None)
 
 
+def level_name(level: float) -> str:
+    """Name the column of a level as :func:`level_of` reads it, with all its digits.
+
+    Examples
+    --------
+    >>> level_name(0.025), level_of("q_0.025")
+    ('q_0.025', 0.025)
+    """
+    return f"q_{np.format_float_positional(level)}"
+
+
 def _by_level(names: list[str], reader: Callable[[str], tuple[str, float] | None]) -> Levels:
     found: Levels = {}
     for name in names:
         told = reader(name)
-        if told is not None and 0 < told[1] < 1:
-            found.setdefault(told[0], {})[told[1]] = name
+        if told is None or not 0 < told[1] < 1:
+            continue
+        columns = found.setdefault(told[0], {})
+        if told[1] in columns:
+            msg = f"two columns hold the quantile {told[1]:g}: {columns[told[1]]!r} and {name!r}. Pass --quantiles"
+            raise DataError(msg)
+        columns[told[1]] = name
     return found
 
 
 def _samples(names: list[str]) -> dict[str, tuple[str, ...]]:
-    """Return columns of draws, numbered without a gap, for each target; names such as a_s0 need two at least."""
+    """Return columns of draws in the order of their numbers, for each target; of names such as a_s0 two at least."""
     found: dict[str, list[str]] = {}
     for name in sorted(names, key=natural):
         if match := SAMPLE.fullmatch(name):

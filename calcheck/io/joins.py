@@ -45,14 +45,15 @@ class Keyed:
         DataError
             A key is absent, or comes twice; ``remedy`` says what to do about it.
         """
-        keys = composed(table, [there for _, there in pairs])
+        keys = composed(table, [there for _, there in pairs], lenient=True)
         counted = pc.value_counts(keys)
-        repeated = pc.greater(counted.field("counts"), 1)
+        repeated = pc.and_(pc.greater(counted.field("counts"), 1), counted.field("values").is_valid())
         if pc.any(repeated).as_py():
             first = counted.field("values").filter(repeated)[0].as_py()
             count = pc.sum(repeated).as_py()
             shown = spelled([there for _, there in pairs], first)
-            msg = f"{count:,} keys come more than once in {name}, as {shown}. {remedy}"
+            keys_come = "1 key comes" if count == 1 else f"{count:,} keys come"
+            msg = f"{keys_come} more than once, as {shown}. {remedy}"
             raise DataError(msg)
         return cls(name, pairs, keys)
 
@@ -72,15 +73,18 @@ class Keyed:
         lost = np.flatnonzero(places < 0)
         here, there = [here for here, _ in self.pairs], [there for _, there in self.pairs]
         wanted = composed(table.slice(int(lost[0]), 1), here)[0].as_py()
-        example = self.keys[0].as_py() if len(self.keys) else None
+        known = self.keys.drop_null()
+        example = known[0].as_py() if len(known) else None
         told = f"{len(lost):,} of {len(places):,} rows are not in {self.name}, as {spelled(here, wanted)}"
         if example is None:
             return told
         return f"{told} (its keys look like {spelled(there, example)}){_lost_zeros(wanted, example)}"
 
 
-def composed(table: pa.Table, columns: list[str]) -> pa.Array:
+def composed(table: pa.Table, columns: list[str], *, lenient: bool = False) -> pa.Array:
     """Write the keys of a table's rows as text, (n,): numbers and dates the same way whatever their type.
+
+    Those that are not whole are null if that is allowed.
 
     Raises
     ------
@@ -90,7 +94,7 @@ def composed(table: pa.Table, columns: list[str]) -> pa.Array:
     parts = []
     for name in columns:
         text = key_text(table[name])
-        if text.null_count:
+        if text.null_count and not lenient:
             row = int(np.flatnonzero(np.asarray(text.is_null()))[0])
             msg = f"column {name!r} is a key, but is empty in {text.null_count:,} rows, as in row {row}, counted from 0"
             raise DataError(msg)

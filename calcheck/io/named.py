@@ -76,7 +76,7 @@ class Columns:
     def missing(self, role: str) -> str:
         """Say that a role has no column, and which columns there are."""
         if role == "std" and (unclear := unclear_spreads(self.free)):
-            return _ambiguous_scale(unclear)
+            return ambiguous_scale(unclear)
         flag = flag_of(role)
         return f"no column is known to hold the {role}. Pass {flag} COLUMN (columns: {self.shown()})"
 
@@ -140,7 +140,8 @@ def unclear_spreads(names: list[str]) -> list[str]:
     return [name for name in names if NEVER_GUESSED.fullmatch(name)]
 
 
-def _ambiguous_scale(unclear: list[str]) -> str:
+def ambiguous_scale(unclear: list[str]) -> str:
+    """Say that columns may hold variances or standard deviations, and what to do about it."""
     name = unclear[0] if len(unclear) == 1 else "COLUMN"
     told = " or ".join(repr(column) for column in unclear)
     return (

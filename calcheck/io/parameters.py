@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from calcheck.errors import DataError, OptionError
@@ -36,9 +37,12 @@ def find_parameters(columns: Columns, said: ColumnOptions) -> ParametersRole:
     wanted = {name: known for name, known in convention.parameters.items() if not _is_error(said, convention, name)}
     looked_for = {name: known for name, known in wanted.items() if name not in explicit}
     candidates = {name: _candidates(columns, known, grouped=convention.grouped) for name, known in looked_for.items()}
-    of = _whose(candidates, said.model)
+    needed = {name: found for name, found in candidates.items() if name not in convention.optional}
+    of = _whose(needed, said.model)
     found = {}
     for name in wanted:
+        if name in convention.optional and name not in explicit and not candidates[name].get(of):
+            continue
         if name in explicit:
             role = f"parameter {name}"
             found[name] = (
@@ -58,7 +62,9 @@ def possible_conventions(columns: Columns) -> list[str]:
     possible = []
     for spelling, convention in CONVENTIONS.items():
         found = [
-            set(_candidates(columns, known, grouped=convention.grouped)) for known in convention.parameters.values()
+            set(_candidates(columns, known, grouped=convention.grouped))
+            for name, known in convention.parameters.items()
+            if name not in convention.optional
         ]
         common = set.intersection(*found)
         if "" in common or (common and len(found) > 1):  # one name behind some prefix says little: weekly_rate
@@ -125,11 +131,12 @@ def _candidates(columns: Columns, known: tuple[str, ...], *, grouped: bool) -> d
 
 
 def _whose(candidates: dict[str, dict[str, list[tuple[str, ...]]]], model: str | None) -> str:
-    """Choose the prefix: as said, else none, else the one behind which all parameters are there."""
+    """Choose the prefix: as said, else the one behind which most parameters are there; none if that will do."""
     if model is not None:
         return model
-    complete = [set(found) for found in candidates.values()]
-    common = sorted(set.intersection(*complete)) if complete else [""]
+    counts = Counter(of for found in candidates.values() for of in found)
+    most = max(counts.values(), default=0)
+    common = sorted(of for of, count in counts.items() if count == most)
     if "" in common or not common:
         return ""
     require_one(common, "models", "--model {!r}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,10 +17,11 @@ from calcheck.io.build import arrays_of, columns_read, predictive_of
 from calcheck.io.column_options import ColumnOptions
 from calcheck.io.columns import find_input_roles, find_roles, missing_predictions, missing_target
 from calcheck.io.files import STDIN, File
-from calcheck.io.filters import Filters, require_one, require_one_model
+from calcheck.io.filters import Filters, require_one
 from calcheck.io.joins import Keyed
 from calcheck.io.layouts import Laid, laid_out
 from calcheck.io.named import Columns, shown, unclear_spreads
+from calcheck.io.reruns import require_no_rerun
 from calcheck.io.roles import ParametersRole, ResidualRole, columns_of
 from calcheck.io.tables import open_table, read_batches
 from calcheck.io.values import is_scalar, is_text, key_text, keys, ordering, require_unique, scalars
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
 
 Wanted = Literal["all", "any", "inputs"]
 FAMILY = "dist"  # the column of our own files that names the family
+MOST_HINTS = 3  # columns that are read to say what scale they may have
+FEW = 10  # errors, all positive by chance
 HELD_BYTES = 1 << 26  # of distributions in memory; more of them are read again whenever they are needed
 
 
@@ -154,9 +158,8 @@ class FileSource(Source):
                 msg = "every row lacks a number, so --nan-policy omit leaves none"
                 raise DataError(msg)
             if self.read and not kept:
-                msg = f"no row has {self.laid.filters.told()}"
-                raise DataError(msg)
-            for beside in (self._external, self._truth):
+                raise DataError(self.laid.filters.none_left())
+            for beside in (self.embedding, self.truth):
                 if beside is not None:
                     beside.require_all_used(self.read)
             if self.roles.keys:
@@ -165,9 +168,9 @@ class FileSource(Source):
 
     def _pieces(self) -> Iterator[tuple[pa.Table, NDArray[np.intp]]]:
         """Read the columns that are needed, of rows that filters keep, and where these rows are in the table."""
-        filters, models = self.laid.filters, dict[str, None]()
+        filters, seen = self.laid.filters, dict[str, dict[str, None]]()
         wanted = [*columns_read(self.roles, self._beside()), *self.roles.keys, *filters.columns]
-        wanted += [key for beside in (self._external, self._truth) if beside for key in beside.keys]
+        wanted += [key for beside in (self.embedding, self.truth) if beside for key in beside.keys]
         self.read = 0
         wanted = list(dict.fromkeys(wanted)) or self.table.schema.names[:1]  # rows of no columns could not be counted
         for table in read_batches(self.file, self.table, wanted):
@@ -175,9 +178,7 @@ class FileSource(Source):
             units = self.read + (np.arange(len(table)) if mask is None else np.flatnonzero(mask))
             self.read += len(table)
             table = table if mask is None else table.filter(pa.array(mask))
-            if filters.model and not self.said.model:
-                models |= dict.fromkeys(filter(None, key_text(table[filters.model]).unique().to_pylist()))
-                require_one_model(list(models))
+            filters.require_one_of_each(table, seen)
             yield table, units
 
     def _beside(self) -> list[str]:
@@ -207,6 +208,7 @@ class FileSource(Source):
             rows = self._joined()
             if rows.id is not None:
                 require_unique(rows.id, rows.id_name, rows.places())
+            require_no_rerun(rows)
             return rows
 
     def _joined(self) -> Predictions:
@@ -228,7 +230,11 @@ class FileSource(Source):
     def _distributions(self) -> Iterator[Predictive]:
         """Read the distributions again, batch by batch."""
         alone = self.said.nan_policy == "raise"  # else what is left out depends on the other columns too
-        again = replace(self, narrow=False, also=(), inputs=False) if alone else replace(self)
+        again = copy(self)  # with the table as it is laid out
+        if alone:
+            again.narrow, again.also, again.inputs = False, (), False
+            again.said = replace(self.said, truth=None, embedding=None)
+            again.roles, again.embedding, again.truth = replace(self.roles, target=(), x=()), None, None
         return (batch.predictive for batch in again.batches() if batch.predictive is not None)
 
     def described(self) -> Input:
@@ -236,12 +242,12 @@ class FileSource(Source):
         role: Literal["predictions", "at"] = "at" if self.wanted == "inputs" else "predictions"
         files = [self._file(role, self.file, self.laid.read or self.read)]
         columns = self.roles.described()
-        if self._external is not None:
-            files.append(self._file("embedding", self._external.file, len(self._external.values)))
+        if self.embedding is not None:
+            files.append(self._file("embedding", self.embedding.file, len(self.embedding.values)))
             columns["x"] = str(self._external_name)
-        if self._truth is not None:
-            files.append(self._file("truth", self._truth.file, len(self._truth.values)))
-            columns = {"y": self._truth.told, **columns}
+        if self.truth is not None:
+            files.append(self._file("truth", self.truth.file, len(self.truth.values)))
+            columns = {"y": f"{self.truth.told}, {self.truth.joined()}", **columns}
         return Input(
             files=tuple(files),
             n=len(rows),
@@ -271,8 +277,17 @@ class FileSource(Source):
         return (self.file.name, *(split_column(name)[0] for name in others))
 
     def warnings(self) -> tuple[str, ...]:
-        raised = (f"{self.raised:,} standard deviations were raised to {self.said.min_std} (--min-std)",)
-        return (*self.laid.notes, *(raised if self.raised else ()))
+        told = [*self.laid.notes]
+        if self.raised:
+            told.append(f"{self.raised:,} standard deviations were raised to {self.said.min_std} (--min-std)")
+        if self.truth is not None and self.truth.keyed is None:
+            told.append(
+                f"targets are joined {self.truth.joined()} with {self.truth.file.name}; name keys with --join-on"
+            )
+        y = self.predictions().y
+        if getattr(self.roles.predictive, "error", None) and y is not None and len(y) > FEW and (y >= 0).all():
+            told.append("no error is negative: are they absolute? Metrics that look at their sign are wrong then")
+        return tuple(told)
 
     @property
     def _external_name(self) -> str | None:
@@ -280,11 +295,13 @@ class FileSource(Source):
         return said if said and said not in self.table.schema.names and names_a_file(said) else None
 
     @cached_property
-    def _external(self) -> Beside | None:
+    def embedding(self) -> Beside | None:
+        """The embedding in another file."""
         return read_embedding(self._external_name, self.roles.id) if self._external_name else None
 
     @cached_property
-    def _truth(self) -> Beside | None:
+    def truth(self) -> Beside | None:
+        """The targets in another file."""
         if self.said.truth is None or self.wanted == "inputs":
             return None
         if self.file.name == split_column(self.said.truth)[0] == STDIN:
@@ -303,10 +320,10 @@ class FileSource(Source):
             id_ = keys(table[roles.id], roles.id) if roles.id else None
         except ValuesError as error:
             raise DataError(error.told(error.name, places.tolist())) from error
-        if self._external is not None:
-            arrays["x"] = self._external.rows(table, units, lenient=lenient)
-        if self._truth is not None:
-            arrays["y"] = np.asarray(self._truth.rows(table, units, lenient=lenient), dtype=np.float64)
+        if self.embedding is not None:
+            arrays["x"] = self.embedding.rows(table, units, lenient=lenient)
+        if self.truth is not None:
+            arrays["y"] = np.asarray(self.truth.rows(table, units, lenient=lenient), dtype=np.float64)
             columns |= {"y": arrays["y"]} if self.narrow else {}
         columns |= {name: scalars(table[name]) for name in self._beside()}
         columns |= {name: ordering(table[name], name) for name in self.also}
@@ -339,10 +356,10 @@ class FileSource(Source):
         said = self.said
         told = [] if self.laid.layout else self.roles.explicit(self.table.schema.names)
         told += ["--input-format", self.file.input_format] if self.file.input_format else []
-        told += ["--embedding", said.embedding or ""] if self._external is not None else []
-        if self._truth is not None:
-            told += ["--truth", self._truth.told]
-            told += ["--join-on", pairs] if self._truth.keyed and (pairs := self._truth.keyed.told()) else []
+        told += ["--embedding", said.embedding or ""] if self.embedding is not None else []
+        if self.truth is not None:
+            told += ["--truth", self.truth.told]
+            told += ["--join-on", pairs] if self.truth.keyed and (pairs := self.truth.keyed.told()) else []
         told += ["--model", said.model] if said.model is not None else []
         told += [word for text in said.filter for word in ("--filter", text)]
         told += ["--min-std", f"{said.min_std:g}"] if said.min_std is not None else []
@@ -373,7 +390,8 @@ class FileSource(Source):
     def _scale_hint(self, roles: Roles) -> str:
         """Say what columns of unclear scale make of the data, read as variances and as standard deviations."""
         hints = []
-        for column in unclear_spreads(self.columns.free) if roles.target or self.said.truth else ():
+        unclear = unclear_spreads(self.columns.free) if roles.target or self.said.truth else []
+        for column in unclear[:MOST_HINTS]:
             try:
                 read = FileSource(self.file, replace(self.said, var=column)).predictions()
             except (DataError, OptionError):

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+MOMENT = r"^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:\.0+)?$"
+MIDNIGHT = "T00:00:00"
+ABSENT = ("", "NA", "N/A", "NaN", "nan", "null", "None")  # how tools write that a number is not there
+
+
 def is_vector(kind: pa.DataType) -> bool:
     """Tell whether a column of this type may hold a vector a row (text may: lists written to CSV)."""
     return (
@@ -70,12 +75,18 @@ def numbers(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
 
 
 def _numbers_of_text(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
+    text = pc.utf8_trim_whitespace(column.cast(pa.string()))
+    text = pc.if_else(pc.is_in(text, value_set=pa.array(ABSENT)), None, text)
+    try:
+        return np.asarray(text.cast(pa.float64()).to_numpy(), dtype=np.float64)
+    except pa.ArrowInvalid:
+        pass  # some are not numbers as Arrow reads them: say which
     values, wrong = np.full(len(column), np.nan), {}
-    for row, text in enumerate(column.to_pylist()):
+    for row, one in enumerate(text.to_pylist()):
         try:
-            values[row] = np.nan if text is None else float(text)
+            values[row] = np.nan if one is None else float(one)
         except ValueError:
-            wrong[row] = text
+            wrong[row] = one
     if wrong:
         first = next(iter(wrong.values()))
         raise ValuesError(
@@ -127,6 +138,13 @@ def keys(column: pa.ChunkedArray, name: str) -> NDArray[Any]:
     return scalars(column)
 
 
+def _moments(text: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Write times in one way, without the zeros that some tools add; other text is left as it is."""
+    whole = pc.replace_substring_regex(text, MOMENT, r"\1T\2")
+    at_midnight = pc.and_(pc.ends_with(whole, MIDNIGHT), pc.match_substring_regex(whole, r"^\d{4}-\d\d-\d\dT"))
+    return pc.if_else(at_midnight, pc.utf8_slice_codeunits(whole, 0, 10), whole)
+
+
 def natural(name: str) -> list[tuple[int, int, str]]:
     """Order names by the numbers in them: s2 before s10."""
     parts = re.split(r"([0-9]{1,18})", name)
@@ -149,11 +167,10 @@ def key_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if is_text(column.type):
-        return column.cast(pa.string())
+        return _moments(column.cast(pa.string()))
     if pa.types.is_timestamp(column.type):
         column = column.cast(pa.timestamp("us"), safe=False)
-        text = pc.strftime(column, format="%Y-%m-%dT%H:%M:%S")
-        return pc.replace_substring_regex(text, r"T00:00:00(\.0+)?$", "")
+        return _moments(pc.strftime(column, format="%Y-%m-%dT%H:%M:%S"))
     if pa.types.is_floating(column.type):
         column = column.cast(pa.float64())
         whole = pc.fill_null(pc.less(pc.abs(column), 2.0**53), fill_value=False)

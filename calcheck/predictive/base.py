@@ -237,6 +237,8 @@ class Convention:
         The parameter that shifts the distributions along, in files that hold errors y - location.
     grouped : bool
         Whether every parameter is a group of columns: arrays (n, k).
+    optional : tuple of str
+        Parameters that need not be there.
     """
 
     family: str
@@ -246,6 +248,7 @@ class Convention:
     meaning: str
     location: str | None = None
     grouped: bool = False
+    optional: tuple[str, ...] = ()
 
     @property
     def spelling(self) -> str:

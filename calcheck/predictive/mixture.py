@@ -162,14 +162,22 @@ def _normal_mixture_logits(
 
 NAMES = {"loc": ("loc", "mu", "mean"), "scale": ("scale", "std", "sigma")}
 
+
+def _normal_mixture(
+    loc: NDArray[np.float64], scale: NDArray[np.float64], weight: NDArray[np.float64] | None = None
+) -> Mixture:
+    return Mixture(loc, scale, np.full(loc.shape, 1 / loc.shape[1]) if weight is None else weight)
+
+
 CONVENTIONS = (
     Convention(
         family="mixture",
         name="",
         parameters={**NAMES, "weight": ("weight", "weights", "pi")},
-        build=Mixture,
-        meaning="normal components with means loc, standard deviations scale, and weights that sum to 1",
+        build=_normal_mixture,
+        meaning="normal components with means loc, standard deviations scale, and weights that sum to 1; or equal ones",
         grouped=True,
+        optional=("weight",),
     ),
     Convention(
         family="mixture",

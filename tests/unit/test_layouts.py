@@ -252,7 +252,7 @@ def test_nixtla_intervals_are_quantiles_of_one_model(tmp_path):
     assert source.described().layout == "Nixtla"
     assert "there is no model 'TFT', but 'ETS', 'NHITS'" in refused(path, model="TFT")
     twice = write(tmp_path / "twice.parquet", pa.table(NIXTLA | {"ds": [1, 1, 1]}))
-    assert "1 keys come more than once in this file, as unique_id='a', ds='1'" in refused(twice, model="ETS")
+    assert "1 key comes more than once, as unique_id='a', ds='1'" in refused(twice, model="ETS")
 
 
 def test_neuralforecast_parameters_need_their_family(tmp_path):
@@ -338,7 +338,7 @@ def test_targets_in_another_file_are_joined_or_missed_in_words(tmp_path):
     told = refused(path, truth=write(tmp_path / "ints.csv", pa.table(truth(as_numbers))))
     assert "Leading zeros were lost in one of them ('01' against 1)" in told
     twice = {name: values + values[:1] for name, values in whole.items()}
-    assert "1 keys come more than once in" in refused(path, truth=write(tmp_path / "twice.csv", pa.table(twice)))
+    assert "1 key comes more than once, as" in refused(path, truth=write(tmp_path / "twice.csv", pa.table(twice)))
     said = {"truth": write(tmp_path / "truth.csv", pa.table(whole)), "join_on": "location,target_end_date=date"}
     assert_array_equal(read(path, **said).predictions().y, 100.0 + np.arange(6))
     assert "have no key column 'place'" in refused(path, truth=said["truth"], join_on="place")
@@ -481,3 +481,165 @@ def test_limits_that_are_no_known_quantiles_leave_coverage_open():
     counts = np.array([1.0, 2.0])  # whole numbers everywhere: a unit of counts around each limit, 0.5 at either side
     tail = 0.1 * np.exp(-0.5 / (0.1 * 1 / 0.4))  # exponential, its mean distance a / d
     assert_allclose(known.interval_mass_error(counts, *known.central_interval(0.8)), 2 * (0.2 + 0.1 - tail), rtol=1e-12)
+
+
+def test_rows_with_labels_are_not_joined_by_place(tmp_path):
+    """A shuffled file and a sorted one without labels: joined row by row every target would be another's."""
+    (tmp_path / "q.csv").write_text(",y,y\n,0.1,0.9\n2,1,2\n0,3,4\n1,5,6\n")
+    (tmp_path / "sorted.csv").write_text("y\n10\n11\n12\n")
+    assert "the rows have labels of their own (2, 0, 1, …)" in refused(
+        tmp_path / "q.csv", truth=str(tmp_path / "sorted.csv")
+    )
+    (tmp_path / "q.csv").write_text(",y,y\n,0.1,0.9\n0,1,2\n1,3,4\n2,5,6\n")
+    source = read(tmp_path / "q.csv", truth=str(tmp_path / "sorted.csv"))
+    assert_array_equal(source.predictions().y, [10, 11, 12])
+    assert "targets are joined row by row" in source.warnings()[0]
+    assert source.described().columns["y"].endswith("sorted.csv:y, row by row")
+
+
+def test_how_targets_were_joined_is_reported(tmp_path):
+    path = write(tmp_path / "hub.csv", pa.table(hub()))
+    source = read(path, truth=write(tmp_path / "truth.csv", pa.table(truth())))
+    assert source.described().columns["y"].endswith("truth.csv:value, by location, target_end_date=date")
+    assert source.warnings() == ()
+
+
+def test_several_targets_of_a_wide_file_are_not_pooled(tmp_path):
+    columns = {"item_id": ["a", "a"], "target_name": ["t", "u"], "y": [1.0, 2.0], "0.1": [0.0, 1.0], "0.9": [2.0, 3.0]}
+    path = write(tmp_path / "chronos.csv", pa.table(columns))
+    assert "several targets: 't', 'u'. Pass --filter target_name='t'" in refused(path)
+    assert_array_equal(read(path, filter=("target_name=u",)).predictions().y, [2])
+
+
+def test_rows_that_were_appended_again_are_refused(tmp_path):
+    rng = np.random.default_rng(0)
+    runs = {name: np.tile(rng.uniform(1, 2, 12), 3) for name in ("y", "pred", "pred_uct")}
+    told = refused(write(tmp_path / "preds.csv", pa.table(runs)))
+    assert "the same 12 rows come 3 times, one after the other" in told
+    alike = {"y": [1.0] * 30, "mean": [1.0] * 30, "std": [1.0] * 30}  # nothing tells such rows apart, or repeated
+    assert len(read(write(tmp_path / "alike.csv", pa.table(alike))).predictions()) == 30
+    series = {"item_id": ["a", "a"], "timestamp": ["t", "t"], "y": [1.0, 2.0], "0.1": [0.0, 1.0], "0.9": [2.0, 3.0]}
+    assert "1 key comes more than once, as item_id='a', timestamp='t'" in refused(
+        write(tmp_path / "series.csv", pa.table(series))
+    )
+
+
+def test_rows_without_a_model_are_rows_of_another_one(tmp_path):
+    half = [None] * 9 + ["B"] * 9
+    assert "several models: '', 'B'" in refused(write(tmp_path / "hub.parquet", pa.table(hub() | {"model_id": half})))
+
+
+def test_two_columns_of_one_level_are_a_tie(tmp_path):
+    columns = NIXTLA | {"ETS-lo-90.0": [0.0, 0.0, 0.0]}
+    assert "two columns hold the quantile 0.05: 'ETS-lo-90' and 'ETS-lo-90.0'" in refused(
+        write(tmp_path / "cv.csv", pa.table(columns)), model="ETS"
+    )
+
+
+def test_errors_without_a_sign_are_doubted(tmp_path):
+    errors = np.abs(np.random.default_rng(0).normal(size=50))
+    columns = {"error": errors, "std": np.ones(50)}
+    assert "are they absolute?" in read(write(tmp_path / "e.csv", pa.table(columns))).warnings()[0]
+    columns["error"] = errors * np.where(np.arange(50) % 2, 1, -1)
+    assert read(write(tmp_path / "e.csv", pa.table(columns))).warnings() == ()
+
+
+def test_mixtures_without_weights_have_equal_ones(tmp_path):
+    columns = {"y": [1.0], "M-mu-1": [0.0], "M-mu-2": [3.0], "M-std-1": [1.0], "M-std-2": [1.0]}
+    found = read(write(tmp_path / "gmm.csv", pa.table(columns)), dist="mixture").predictions().predictive
+    assert_allclose(found.mean(), [1.5])
+    del columns["M-std-1"], columns["M-std-2"]
+    told = refused(write(tmp_path / "half.csv", pa.table(columns)), dist="mixture")
+    assert "needs its parameter 'scale'" in told
+
+
+def test_hub_targets_by_type_of_output_are_those_of_the_predictions(tmp_path):
+    path = write(tmp_path / "hub.csv", pa.table(hub()))
+    oracle = {"location": [unit[0] for unit in UNITS], "target_end_date": [unit[1] for unit in UNITS]}
+    tables = [
+        pa.table(oracle | {"output_type": [kind] * 6, "output_type_id": ["x"] * 6, "oracle_value": values})
+        for kind, values in (("pmf", np.zeros(6)), ("quantile", np.arange(6.0)))
+    ]
+    rows = read(path, truth=write(tmp_path / "oracle.csv", pa.concat_tables(tables))).predictions()
+    assert_array_equal(rows.y, np.arange(6))
+
+
+def test_keys_match_whatever_type_they_were_stored_in(tmp_path):
+    """1 and 1.0; 2026-01-03, the same at midnight, as text, and as a time."""
+    preds = {"unique_id": ["a", "a"], "ds": [1.0, 2.0], "ETS-lo-90": [0.0, 1.0], "ETS-hi-90": [2.0, 3.0]}
+    known = {"unique_id": ["a", "a"], "ds": [2, 1], "y": [20.0, 10.0]}
+    path = write(tmp_path / "preds.parquet", pa.table(preds))
+    assert_array_equal(read(path, truth=write(tmp_path / "t.parquet", pa.table(known))).predictions().y, [10, 20])
+    days = ["2026-01-03 00:00:00", "2026-01-04 06:30:00"]
+    times = np.array(["2026-01-04T06:30:00", "2026-01-03T00:00:00"], dtype="datetime64[ns]")
+    preds = write(tmp_path / "days.parquet", pa.table({"time": days, "mean": [1.0, 2.0], "std": [1.0, 1.0]}))
+    known = write(tmp_path / "times.parquet", pa.table({"time": times, "y": [20.0, 10.0]}))
+    assert_array_equal(read(preds, truth=known).predictions().y, [10, 20])
+    assert_array_equal(read(preds, truth=known, filter=(f"time={days[0]}",)).predictions().y, [10])
+
+
+@pytest.mark.parametrize("delimiter", [";", "|", "\t"])
+def test_other_delimiters_are_seen(tmp_path, delimiter):
+    path = tmp_path / "preds.csv"
+    path.write_text("y,mean,std\n1.5,2,1\n2.5,3,1\n".replace(",", delimiter))
+    assert_array_equal(read(path).predictions().y, [1.5, 2.5])
+    path.write_text("y;mean;std\n1,5;2;1\n")
+    assert "column 'y' has decimal commas, as '1,5': write numbers with points" in refused(path)
+
+
+def test_gaps_in_another_file_are_told_of_it(tmp_path):
+    path = write(tmp_path / "hub.csv", pa.table(hub()))
+    known = truth()
+    known["value"][2] = None
+    told = refused(path, truth=write(tmp_path / "gap.csv", pa.table(known)))
+    assert "column 'value'" in told
+    assert "gap.csv has no number for 1 rows" in told
+    unused = {name: [*values, None if name == "location" else values[0]] for name, values in truth().items()}
+    assert len(read(path, truth=write(tmp_path / "unused.csv", pa.table(unused))).predictions()) == 6
+
+
+def test_text_that_stands_for_no_number_is_a_gap(tmp_path):
+    path = tmp_path / "preds.csv"
+    path.write_text("y,mean,std\n1,1,1\nNA,1,1\n-,1,1\n")
+    assert "must hold numbers, but 1 of 3 rows are not (row 2, counted from 0). The first is '-'" in refused(path)
+
+
+def test_rows_without_a_level_are_counted(tmp_path):
+    columns = {
+        "location": ["a", "a", "a", "b"],
+        "observed": [1.0] * 4,
+        "quantile_level": [0.1, 0.9, None, None],
+        "predicted": [0.0, 2.0, 1.0, None],
+    }
+    source = read(write(tmp_path / "scores.csv", pa.table(columns)))
+    assert len(source.predictions()) == 1
+    assert source.warnings() == ("2 rows without quantile_level are not used",)
+
+
+def test_every_step_of_a_record_is_shown(tmp_path):
+    from calcheck.cli.first_rows import first_rows
+
+    path = tmp_path / "forecasts.jsonl"
+    record = gluonts(h=3)
+    path.write_text(json.dumps({"samples": record["samples"]}))
+    shown = first_rows(read(str(path), wanted="any").predictions())
+    assert [label for label, _ in shown] == ["row 0"] * 3
+    assert shown[2][1] == "predicts 3 draws from 2 to 22"
+
+
+def test_a_long_file_is_laid_out_once(tmp_path, monkeypatch):
+    """However often its distributions are read again; targets in another file are not joined again for that."""
+    from calcheck.io import layouts, source
+
+    path = write(tmp_path / "hub.csv", pa.table(hub("sample", range(8))))
+    known = write(tmp_path / "truth.csv", pa.table(truth()))
+    held = read(path, truth=known).predictions().predictive
+    calls = []
+    pivoted = layouts.pivoted
+    monkeypatch.setattr(source, "HELD_BYTES", 1)
+    monkeypatch.setattr(layouts, "pivoted", lambda *given: calls.append(1) or pivoted(*given))
+    left = read(path, truth=known).predictions().predictive
+    assert left.nbytes == 0
+    for _ in range(3):
+        assert_array_equal(left.mean(), held.mean())
+    assert len(calls) == 1

@@ -154,7 +154,7 @@ def test_embeddings_from_another_file_are_joined_by_id(tmp_path):
     with pytest.raises(DataError, match=r"2 of 12 rows are not in .*few\.parquet, as id='100' "):
         read(path, embedding=fewer).predictions()
     twice = write(tmp_path / "twice.parquet", {"id": np.full(N, 100), "embedding": PARTS["embedding"]})
-    with pytest.raises(DataError, match=r"twice\.parquet: 1 keys come more than once"):
+    with pytest.raises(DataError, match=r"twice\.parquet: 1 key comes more than once"):
         read(path, embedding=twice).predictions()
 
 

@@ -26,6 +26,8 @@ class Laid:
         How the file was laid out, in words; empty if it had a row a unit.
     keys : tuple of str
         Columns that tell units apart, never targets or predictions.
+    kind : str or None
+        What the values of a long layout are.
     dated : str or None
         The key that is the date of the observation.
     places : (n,), optional
@@ -41,6 +43,7 @@ class Laid:
     table: Table
     layout: str = ""
     keys: tuple[str, ...] = ()
+    kind: str | None = None
     dated: str | None = None
     places: NDArray[np.intp] | None = None
     read: int | None = None

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from calcheck.errors import DataError
-from calcheck.io.filters import Filters, require_one, require_one_model
+from calcheck.io.filters import Filters, require_one
+from calcheck.io.forms import level_name
 from calcheck.io.held import Held
 from calcheck.io.layouts.laid import Laid
 from calcheck.io.tables import read_batches
@@ -110,9 +111,8 @@ def pivoted(layout: Long, file: File, table: Table, said: ColumnOptions, filters
     names = set(table.schema.names)
     layout = layout.of(names)
     rows, places, read = _rows(file, table, filters)
-    if filters.model and not said.model:
-        require_one_model(_different(rows[filters.model]))
     kind, rows, places, notes = _of_one_kind(layout, rows, places)
+    filters.require_one_of_each(rows, {})
     if "horizon" not in names:
         rows = _with_horizons(rows)
     keys = tuple(name for name in rows.schema.names if name not in layout.own)
@@ -128,10 +128,11 @@ def pivoted(layout: Long, file: File, table: Table, said: ColumnOptions, filters
         Held(pa.table(columns)),
         layout=f"{layout.name}, {kind}s",
         keys=keys,
+        kind=kind,
         dated=layout.dated if layout.dated in keys else None,
         places=places[first],
         read=read,
-        filters=Filters(model=filters.model),
+        filters=replace(filters, each=()),
         notes=notes,
     )
 
@@ -146,14 +147,13 @@ def _rows(file: File, table: Table, filters: Filters) -> tuple[pa.Table, NDArray
         read += len(batch)
     rows = pa.concat_tables(kept).combine_chunks() if kept else table.schema.empty_table()
     if not len(rows):
-        msg = f"no row has {filters.told()}" if filters.each else "there are no rows"
-        raise DataError(msg)
+        raise DataError(filters.none_left())
     return rows, np.concatenate(places), read
 
 
 def _different(column: pa.ChunkedArray) -> list[str]:
-    """List the different values of a column as text, in their order; nulls and empty text are none."""
-    return [value for value in pc.unique(key_text(column)).to_pylist() if value]
+    """List the different values of a column as text, in their order; an absent one is empty text."""
+    return list(dict.fromkeys(value or "" for value in pc.unique(key_text(column)).to_pylist()))
 
 
 def _of_one_kind(
@@ -167,7 +167,7 @@ def _of_one_kind(
         They are of several types, or of one that is not read.
     """
     if not layout.typed:
-        return layout.kind, rows, places, ()
+        return layout.kind, *_with_index(layout, rows, places)
     kinds = _different(rows[layout.kind])
     notes: tuple[str, ...] = ()
     if layout.kind == "type" and set(kinds) == {"point", "quantile"}:  # legacy files give points beside quantiles
@@ -186,6 +186,17 @@ def _of_one_kind(
         msg = f"{layout.kind} is {kind!r}: quantile and sample are read"
         raise DataError(msg)
     return kind, rows, places, notes
+
+
+def _with_index(
+    layout: Long, rows: pa.Table, places: NDArray[np.intp]
+) -> tuple[pa.Table, NDArray[np.intp], tuple[str, ...]]:
+    """Return the rows that hold a quantile or a draw: others are targets without a forecast, or point forecasts."""
+    mask = np.logical_and.reduce([np.asarray(rows[name].is_valid()) for name in layout.index])
+    if mask.all():
+        return rows, places, ()
+    note = f"{int((~mask).sum()):,} rows without {' and '.join(layout.index)} are not used"
+    return rows.filter(pa.array(mask)), places[mask], (note,)
 
 
 def _with_horizons(rows: pa.Table) -> pa.Table:
@@ -244,21 +255,17 @@ def _quantiles(layout: Long, rows: pa.Table, unit: NDArray[np.intp], said: Colum
     """Return a column of quantiles a level, (u,) each."""
     name = layout.index[0]
     level = numbers(rows[name], name)
-    known = np.isfinite(level)
-    odd = level[known & ~((level > 0) & (level < 1))]
-    if len(odd) or not known.any():
-        told = f", as {odd[0]:g} is not" if len(odd) else ", and there are none"
-        msg = f"column {name!r} must hold levels strictly between 0 and 1{told}"
+    odd = level[~((level > 0) & (level < 1))]
+    if len(odd):
+        msg = f"column {name!r} must hold levels strictly between 0 and 1, as {odd[0]:g} is not"
         raise DataError(msg)
-    levels, place = np.unique(np.round(level[known], DIGITS), return_inverse=True)
+    levels, place = np.unique(np.round(level, DIGITS), return_inverse=True)
     values = np.full((unit.max() + 1, len(levels)), np.nan)
-    at = np.flatnonzero(known)
-    _require_once(layout, rows, unit[at] * len(levels) + place, at)
-    values[unit[at], place] = numbers(rows[layout.value], layout.value)[at]
-    whole = np.bincount(unit[at], minlength=len(values)) == len(levels)
+    _require_once(layout, rows, unit * len(levels) + place)
+    values[unit, place] = numbers(rows[layout.value], layout.value)
+    whole = np.bincount(unit, minlength=len(values)) == len(levels)
     _require_whole(layout, rows, unit, whole, f"the {len(levels)} quantile levels", said)
-    names = [f"q_{np.format_float_positional(level)}" for level in levels]
-    return {name: pa.array(values[:, column]) for column, name in enumerate(names)}
+    return {level_name(level): pa.array(values[:, column]) for column, level in enumerate(levels)}
 
 
 def _draws(layout: Long, rows: pa.Table, unit: NDArray[np.intp], said: ColumnOptions) -> dict[str, pa.Array]:
@@ -273,7 +280,7 @@ def _draws(layout: Long, rows: pa.Table, unit: NDArray[np.intp], said: ColumnOpt
         rank = np.empty(len(ids), dtype=np.intp)
         rank[[place for place, _ in sorted(enumerate(ids), key=lambda pair: natural(pair[1]))]] = np.arange(len(ids))
         which = which * len(ids) + rank[np.asarray(encoded.indices)]
-    _require_once(layout, rows, unit * (which.max() + 1) + which, np.arange(len(rows)))
+    _require_once(layout, rows, unit * (which.max() + 1) + which)
     order = np.lexsort((which, unit))
     counts = np.bincount(unit)
     most = counts.max()
@@ -284,7 +291,7 @@ def _draws(layout: Long, rows: pa.Table, unit: NDArray[np.intp], said: ColumnOpt
     return {"samples": pa.FixedSizeListArray.from_arrays(pa.array(values.ravel()), int(most))}
 
 
-def _require_once(layout: Long, rows: pa.Table, cell: NDArray[np.intp], at: NDArray[np.intp]) -> None:
+def _require_once(layout: Long, rows: pa.Table, cell: NDArray[np.intp]) -> None:
     """Raise unless every cell of the table to be made has one row."""
     _, first, inverse, counts = np.unique(cell, return_index=True, return_inverse=True, return_counts=True)
     if counts.max(initial=1) == 1:
@@ -292,7 +299,7 @@ def _require_once(layout: Long, rows: pa.Table, cell: NDArray[np.intp], at: NDAr
     again = int(np.flatnonzero(first[inverse] != np.arange(len(cell)))[0])
     msg = (
         f"{int((counts - 1).sum()):,} rows repeat a unit and its {' and '.join(layout.index)}, as"
-        f" {_told(rows, layout, int(at[again]))}. Were files appended? Leave one of each, or name what tells them"
+        f" {_told(rows, layout, again)}. Were files appended? Leave one of each, or name what tells them"
         " apart with --filter"
     )
     raise DataError(msg)

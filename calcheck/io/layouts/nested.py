@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from calcheck.errors import DataError
+from calcheck.io.forms import level_of
 from calcheck.io.held import Held
 from calcheck.io.layouts.laid import Laid
 from calcheck.io.tables import read_batches
@@ -27,10 +28,10 @@ def is_nested(schema: pa.Schema) -> bool:
 
 
 def _has_paths(schema: pa.Schema) -> bool:
-    if "samples" not in schema.names or "mean" not in schema.names:
+    if "samples" not in schema.names or "y" in schema.names:  # with targets they are vectors of them, not paths
         return False
-    kind, mean = schema.field("samples").type, schema.field("mean").type
-    return is_vector(kind) and is_vector(getattr(kind, "value_type", kind)) and is_vector(mean)
+    kind = schema.field("samples").type
+    return is_vector(kind) and is_vector(getattr(kind, "value_type", pa.null()))
 
 
 def _has_quantiles(schema: pa.Schema) -> bool:
@@ -58,7 +59,7 @@ def unnested(file: File, table: Table) -> Laid:
     if _has_paths(table.schema):
         columns["samples"] = pa.FixedSizeListArray.from_arrays(pa.array(flat.ravel()), flat.shape[1])
     else:
-        names = [field.name for field in records.schema.field("quantiles").type]
+        names = _level_names(records["quantiles"])
         columns |= {f"q_{name}": pa.array(flat[:, place]) for place, name in enumerate(names)}
     return Laid(
         Held(pa.table(columns)),
@@ -75,9 +76,14 @@ def _paths(samples: pa.ChunkedArray) -> NDArray[np.floating[Any]]:
     return paths.reshape(len(paths), -1, innermost(samples)).transpose(0, 2, 1)
 
 
+def _level_names(quantiles: pa.ChunkedArray) -> list[str]:
+    """List the members that are levels; a mean may stand beside them."""
+    return [field.name for field in quantiles.type if level_of(field.name) is not None]
+
+
 def _levels(quantiles: pa.ChunkedArray) -> NDArray[np.floating[Any]]:
     """Return quantiles, (n, h, q), of records with a list over h steps a level."""
-    names = [field.name for field in quantiles.type]
+    names = _level_names(quantiles)
     lists = [vectors(pc.struct_field(quantiles, name), f"quantiles.{name}") for name in names]
     if len({each.shape for each in lists}) > 1:
         msg = "the lists of quantiles differ in length"
