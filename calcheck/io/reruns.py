@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -40,5 +40,11 @@ def require_no_rerun(rows: Predictions) -> None:
 
 def _same(one: Predictive, other: Predictive) -> bool:
     """Tell whether all parameters of two batches are the same."""
-    pairs = [(getattr(one, field.name), getattr(other, field.name)) for field in fields(one)]
-    return all(np.array_equal(first, second) for first, second in pairs if isinstance(first, np.ndarray))
+    return all(_equal(getattr(one, field.name), getattr(other, field.name)) for field in fields(one))
+
+
+def _equal(one: Any, other: Any) -> bool:
+    """Tell whether two parameters are the same: arrays, or the distributions of several targets."""
+    if isinstance(one, np.ndarray):
+        return np.array_equal(one, other)
+    return all(_same(first, second) for first, second in zip(one, other, strict=True))

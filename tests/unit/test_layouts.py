@@ -516,6 +516,9 @@ def test_rows_that_were_appended_again_are_refused(tmp_path):
     runs = {name: np.tile(rng.uniform(1, 2, 12), 3) for name in ("y", "pred", "pred_uct")}
     told = refused(write(tmp_path / "preds.csv", pa.table(runs)))
     assert "the same 12 rows come 3 times, one after the other" in told
+    two = {"y1": runs["y"], "y2": runs["y"], "m1": np.arange(36.0), "m2": runs["y"], "s": runs["pred_uct"]}
+    path = write(tmp_path / "two.csv", pa.table(two))  # the targets repeat, what is predicted of one of them does not
+    assert len(read(path, target="y1,y2", mean="m1,m2", std="s,s").predictions()) == 36
     alike = {"y": [1.0] * 30, "mean": [1.0] * 30, "std": [1.0] * 30}  # nothing tells such rows apart, or repeated
     assert len(read(write(tmp_path / "alike.csv", pa.table(alike))).predictions()) == 30
     series = {"item_id": ["a", "a"], "timestamp": ["t", "t"], "y": [1.0, 2.0], "0.1": [0.0, 1.0], "0.9": [2.0, 3.0]}
