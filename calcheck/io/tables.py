@@ -29,6 +29,7 @@ class Table(Protocol):
         """Read some columns from the start, in batches of rows."""
 
 
+LONGEST_REASON = 300  # letters of what a library says; it may quote bytes of the file
 READERS: dict[str, Callable[[File], Table]] = {
     "parquet": parquet.ParquetTable,
     "csv": delimited.csv_table,
@@ -78,9 +79,20 @@ def read_batches(file: File, table: Table, columns: Sequence[str]) -> Iterator[p
             batch = next(batches, None)
             if batch is not None:
                 batch.validate(full=True)  # damaged offsets would be read as they are
+                batch = _without_views(batch)
         if batch is None:
             return
         yield batch
+
+
+def _without_views(batch: pa.Table) -> pa.Table:
+    """Return a batch whose text is stored one after the other: views of it know few of Arrow's functions."""
+    import pyarrow as pa
+
+    for place, column in enumerate(batch.schema):
+        if pa.types.is_string_view(column.type):
+            batch = batch.set_column(place, column.name, batch.column(place).cast(pa.large_string()))
+    return batch
 
 
 @contextmanager
@@ -92,12 +104,12 @@ def _readable(name: str, reading: str) -> Iterator[None]:
 
     import pyarrow as pa
 
-    libraries = (pa.ArrowException, zipfile.BadZipFile, zlib.error, tokenize.TokenError, RuntimeError)
+    libraries = (pa.ArrowException, zipfile.BadZipFile, zlib.error, tokenize.TokenError, RuntimeError, OverflowError)
     try:
         yield
     except (*libraries, OSError, EOFError, ValueError, TypeError, LookupError, SyntaxError, MemoryError) as error:
         lines = str(error).strip().splitlines()
-        told = lines[0].rstrip(".") if lines else type(error).__name__
+        told = lines[0].rstrip(".")[:LONGEST_REASON] if lines else type(error).__name__
         doubt = "" if reading in TEXT else ". Is it cut short, or of another format?"
         msg = f"{name} is not a readable {reading} file ({told}){doubt}"
         raise FileError(msg) from error
