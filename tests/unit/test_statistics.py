@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose
 
 from calcheck.errors import DataError
 from calcheck.execution.ahead import ahead
+from calcheck.metrics.ece import Ece
 from calcheck.predictions import Predictions
 from calcheck.predictive import Gaussian, Samples
 from calcheck.predictive.poisson import Poisson
@@ -18,6 +19,7 @@ from calcheck.statistics.groups import Averages, Groups, Term, cumulated_at, ran
 from calcheck.statistics.moments import errors, heavy_tails, skewness, uncertainties
 from calcheck.statistics.pit import distance_from_uniform, distribution, levels_of, pit, share_below
 from calcheck.statistics.shared import once
+from tests.computing import rows_of
 
 
 def shares_by_definition(values, bins):
@@ -70,6 +72,13 @@ def test_shares_below_levels_are_counts(count):
     expected = [np.mean(values <= level) for level in levels_of(count)]
     found = share_below(values, values, levels_of(count)).sums(None) / len(values)
     assert_allclose(found, expected, atol=1e-12)
+
+
+def test_shares_below_levels_of_any_distance_are_counts():
+    """Levels of a file of quantiles are those that it has; a PIT value on a level lies up to it."""
+    levels = np.array([0.01, 0.02, 0.03, 0.5, 0.975])
+    values = np.array([0.0, 0.01, 0.015, 0.02, 0.1, 0.2, 0.5, 0.6, 0.975, 1.0])
+    assert share_below(values, values, levels).sums(None).tolist() == [2, 4, 4, 7, 9]
 
 
 def test_shares_of_jumps_are_ramps():
@@ -208,3 +217,11 @@ def test_work_ahead_keeps_the_order_and_raises_what_went_wrong():
     assert [next(found), next(found)] == [1, 2]
     with pytest.raises(ValueError, match="3"):
         next(found)
+
+
+def test_the_curve_of_many_levels_is_told_at_nine():
+    """Levels j / 100: those of 0.1, 0.2, …, 0.9; PIT values 0.5 and about 0.84."""
+    rows = Predictions(y=np.array([0.0, 1.0]), predictive=Gaussian(np.zeros(2), np.ones(2)))
+    curve = rows_of(Ece(), rows).details["curve"]
+    assert_allclose([point["level"] for point in curve], np.arange(1, 10) / 10)
+    assert [point["observed"] for point in curve] == [0, 0, 0, 0, 0.5, 0.5, 0.5, 0.5, 1]

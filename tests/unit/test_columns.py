@@ -1,0 +1,323 @@
+"""Names of columns tell one form of predictions or are asked about; what files hold besides does not change it."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from calcheck import METRICS, InMemory, Predictions, evaluate, write
+from calcheck.errors import CalcheckError, DataError
+from calcheck.execution.run import Run
+from calcheck.io.source import FileSource
+from calcheck.predictive import Gaussian, Independent
+from tests.files import write as save
+from tests.unit.test_layouts import hub, read, refused
+
+Y = {"y": [1.0, 2.0]}
+NORMAL = Y | {"mean": [0.0, 1.0], "std": [1.0, 2.0]}
+
+
+def file(tmp_path, columns):
+    return save(tmp_path / "preds.parquet", pa.table(columns))
+
+
+def test_filters_compare_what_comes_after_the_first_sign(tmp_path):
+    path = file(tmp_path, NORMAL | {"note": ["a=b", "a"]})
+    assert_array_equal(read(path, filter=("note=a=b",)).predictions().y, [1])
+    path = file(tmp_path, NORMAL | {"note": [None, "a"]})  # nothing is no value
+    assert_array_equal(read(path, filter=("note=a",)).predictions().row, [1])
+
+
+def test_one_column_is_no_ensemble_and_no_set_of_quantiles(tmp_path):
+    rows = read(file(tmp_path, NORMAL | {"loss_s1": [9.0, 9.0], "q_0.5": [0.0, 1.0]})).predictions()
+    assert_array_equal(rows.predictive.std(), [1, 2])
+
+
+def test_intervals_that_hold_everything_are_no_quantiles(tmp_path):
+    """Limits of 100 % would be levels 0 and 1; a median is the level 1/2."""
+    ends = {"-lo-100": -9.0, "-lo-90": -1.0, "-median": 0.0, "-hi-90": 1.0, "-hi-100": 9.0}
+    rows = read(file(tmp_path, Y | {f"M{end}": [value] * 2 for end, value in ends.items()})).predictions()
+    assert_array_equal(rows.predictive.levels, [0.05, 0.5, 0.95])
+    assert_array_equal(rows.predictive.values, [[-1, 0, 1]] * 2)
+
+
+def test_quantiles_of_two_targets_are_two(tmp_path):
+    columns = {f"{of}_q{level}": [start + level] * 2 for of, start in (("a", 0), ("b", 10)) for level in (0.1, 0.9)}
+    path = file(tmp_path, Y | columns)
+    assert "several models or targets: 'a', 'b'. Pass --model 'a'" in refused(path)
+    assert_allclose(read(path, model="b").predictions().predictive.values, [[10.1, 10.9]] * 2)
+
+
+def test_names_that_tell_no_level_or_one_twice_are_refused(tmp_path):
+    path = file(tmp_path, Y | {name: [0.0, 0.0] for name in ("q_0.1", "0.1", "q_0.9", "other")})
+    for said, odd in (("q_0.1,other", "other"), ("q_0.1,0.1", "q_0.1")):
+        assert f"--quantiles: the name of column '{odd}' does not tell its level, or two" in refused(
+            path, quantiles=said
+        )
+
+
+def test_rows_of_nixtla_are_told_apart_by_their_cutoff(tmp_path, monkeypatch):
+    from calcheck.io import parquet
+
+    ends = {"M-lo-90": [0.0] * 4, "M-hi-90": [2.0] * 4}
+    keys = {"unique_id": ["a"] * 4, "ds": [1, 2, 1, 2], "cutoff": [0, 0, 1, 1]}
+    path = file(tmp_path, keys | {"y": [1.0] * 4} | ends)
+    assert len(read(path).predictions()) == 4
+    monkeypatch.setattr(parquet, "BATCH_BYTES", 1)
+    monkeypatch.setattr(parquet, "LEAST_ROWS", 2)
+    path = file(tmp_path, keys | {"y": [1.0] * 4, "cutoff": [0, 0, 0, 0]} | ends)  # the second batch repeats the first
+    told = refused(path)
+    assert "2 keys come more than once" in told
+    assert "as unique_id='a', ds='1', cutoff='0'" in told
+
+
+def test_parameters_are_those_of_one_model(tmp_path):
+    """Bare names come first, then a prefix that all have; two prefixes are two models."""
+    one = {"A-loc": [1.0, 1.0], "A-scale": [2.0, 2.0]}
+    two = one | {"B-loc": [3.0, 3.0], "B-scale": [4.0, 4.0]}
+    path = file(tmp_path, Y | two)
+    assert "several models: 'A', 'B'. Pass --model 'A'" in refused(path, dist="gaussian")
+    assert_array_equal(read(path, dist="gaussian", model="B").predictions().predictive.std(), [4, 4])
+    path = file(tmp_path, Y | one | {"loc": [5.0, 5.0], "scale": [6.0, 6.0]})
+    assert_array_equal(read(path, dist="gaussian").predictions().predictive.std(), [6, 6])
+    path = file(tmp_path, Y | {"centre": [7.0, 7.0], "A-scale": [2.0, 2.0], "B-loc": [3.0, 3.0]})
+    rows = read(path, dist="gaussian", param=("loc=centre",)).predictions()
+    assert_array_equal(rows.predictive.mean(), [7, 7])
+    assert_array_equal(rows.predictive.std(), [2, 2])
+
+
+def test_parameters_that_may_be_in_two_columns_are_asked_about(tmp_path):
+    path = file(tmp_path, Y | {"loc": [0.0, 0.0], "mu": [1.0, 1.0], "scale": [1.0, 1.0]})
+    assert "two columns may be the loc: 'loc' and 'mu'. Pass --param loc=COLUMN" in refused(path, dist="gaussian")
+    said = {"dist": "gaussian", "param": ("loc=mu",)}
+    assert_array_equal(read(path, **said).predictions().predictive.mean(), [1, 1])
+    told = refused(path, dist="gaussian", param=("rate=mu",))
+    assert "--param takes NAME=COLUMN with a name among loc, scale, got 'rate=mu'" in told
+    parts = {f"{name}_{part}": [0.5, 0.5] for name in ("loc", "scale", "weight") for part in range(2)}
+    told = refused(file(tmp_path, Y | parts | {"loc_2": [0.5, 0.5]}), dist="mixture")
+    assert "different numbers of columns: loc has 3, scale has 2, weight has 2" in told
+
+
+def test_a_family_in_the_file_has_its_convention(tmp_path):
+    """mu and alpha mean variance mu + mu^2 / alpha to PyMC, and mu + alpha mu^2 to statsmodels."""
+    columns = {"y": [1, 2], "mu": [2.0, 2.0], "alpha": [4.0, 4.0], "dist": ["nbinom:pymc"] * 2}
+    assert_allclose(read(file(tmp_path, columns)).predictions().predictive.std() ** 2, 2 + 4 / 4)
+
+
+def test_errors_stand_alone_or_not_at_all(tmp_path):
+    """A column `error` beside targets or samples is one more column."""
+    error = {"error": [9.0, 9.0], "std": [1.0, 2.0]}
+    told = refused(file(tmp_path, Y | error))
+    assert "no column is known to hold the mean" in told
+    assert "--error COLUMN" in told
+    assert_array_equal(read(file(tmp_path, NORMAL | error)).predictions().y, [1, 2])
+    drawn = error | {"sample_0": [0.0, 0.0], "sample_1": [1.0, 1.0]}
+    rows = read(file(tmp_path, drawn), wanted="any").predictions()
+    assert_array_equal(rows.predictive.draws, [[0, 1], [0, 1]])
+    assert rows.y is None
+    told = refused(file(tmp_path, error | {"std2": [1.0, 1.0]}), error="error", std="std,std2")
+    assert "--error names one column and --std 2: give one each" in told
+
+
+def test_two_embeddings_are_one_too_many(tmp_path):
+    vectors = {"embedding": [[1.0], [2.0]], "emb_0": [1.0, 2.0]}
+    assert "two columns may be the embedding: 'embedding' and 'emb_0'" in refused(file(tmp_path, NORMAL | vectors))
+
+
+def test_deviations_that_are_the_least_are_not_raised(tmp_path):
+    source = read(file(tmp_path, NORMAL), min_std=1.0)
+    assert_array_equal(source.predictions().predictive.std(), [1, 2])
+    assert source.warnings() == ()
+
+
+def test_logs_that_no_float_can_hold_are_refused(tmp_path):
+    path = file(tmp_path, NORMAL | {"u": [0.0, 800.0]})
+    assert "must be logs of numbers that floats can hold, but 1 of 2 rows are not (row 1" in refused(path, log_std="u")
+    assert_allclose(read(path, log_var="u").predictions().predictive.std(), [1, np.exp(400)])
+
+
+def test_draws_of_targets_stay_with_their_target(tmp_path):
+    """Targets y1, y2 with draws a_0, a_1 and b_0, b_1: as many for each."""
+    draws = {f"{of}_{draw}": [10.0 * place + draw] * 2 for place, of in enumerate("ab") for draw in range(2)}
+    columns = {"y1": [1.0, 1.0], "y2": [2.0, 2.0]} | draws
+    said = {"target": "y1,y2", "samples": "a_*,b_*"}
+    rows = read(file(tmp_path, columns), **said).predictions()
+    assert_array_equal(rows.predictive.draws, [[[0, 10], [1, 11]]] * 2)
+    assert_array_equal(rows.y, [[1, 2]] * 2)
+    told = refused(file(tmp_path, columns | {"b_2": [0.0, 0.0]}), **said)
+    assert "targets have different numbers of samples: 2, 3" in told
+
+
+def test_rows_left_out_are_counted_afresh_in_every_pass(tmp_path):
+    path = file(tmp_path, NORMAL | {"y": [np.nan, 2.0], "std": [1.0, 0.1]})
+    source = read(path, nan_policy="omit", min_std=0.5)
+    for _ in range(2):
+        assert [len(batch) for batch in source.batches()] == [1]
+    assert (source.dropped, source.raised) == (1, 1)
+
+
+def test_distributions_left_in_their_file_lack_the_rows_that_were_left_out(tmp_path, monkeypatch):
+    """Row 1 has no input: it is left out of targets, inputs and distributions alike."""
+    from calcheck.io import source
+
+    monkeypatch.setattr(source, "HELD_BYTES", 1)
+    columns = {"y": [0.0, 1.0, 2.0], "embedding": [[0.0], [np.nan], [2.0]]}
+    path = file(tmp_path, columns | {f"sample_{draw}": [0.0 + draw, 10.0 + draw, 20.0 + draw] for draw in range(2)})
+    rows = read(path, nan_policy="omit").predictions()
+    assert rows.predictive.nbytes == 0
+    assert_array_equal(rows.predictive.mean(), [0.5, 20.5])
+    assert_array_equal(rows.y, [0, 2])
+
+
+def test_quantiles_left_in_their_file_are_quantiles_still(tmp_path, monkeypatch):
+    """Their levels, their caution and the masses around limits are the same as in memory."""
+    from calcheck.io import parquet, source
+
+    rng = np.random.default_rng(0)
+    y, width = rng.normal(size=60), rng.uniform(0.5, 2, 60)
+    levels = (0.1, 0.5, 0.9)
+    columns = {"y": y, "embedding": rng.normal(size=(60, 2))} | {f"q_{p}": width * (p - 0.5) for p in levels}
+    path = save(tmp_path / "q.parquet", columns)
+    metrics = [METRICS[name]() for name in ("ece", "pit", "crps", "cce")]
+    metrics += [METRICS["coverage"](level=level) for level in (0.8, 0.6)]
+    held = evaluate(read(path), metrics, run=Run(resamples=0))
+    monkeypatch.setattr(source, "HELD_BYTES", 1)
+    monkeypatch.setattr(parquet, "BATCH_BYTES", 1)
+    monkeypatch.setattr(parquet, "LEAST_ROWS", 16)
+    left = read(path)
+    assert left.predictions().predictive.nbytes == 0
+    assert evaluate(left, metrics, run=Run(resamples=0)).results == held.results
+    assert held.results[4].reference == pytest.approx(0.8)
+    assert held.results[5].reference is None
+    given = held.results[3].details["features"]["quadrature_error"]
+    assert given == pytest.approx(left.predictions().predictive.kernel_error)
+    low, high = np.full(60, 9.0), width * 0.4  # the one is nowhere known, the other is a quantile
+    for one in (read(path).predictions().predictive, left.predictions().predictive):
+        assert_array_equal(one.central_interval(0.8)[0], width * -0.4)
+        assert_allclose(one.interval_mass_error(y, low, high), 0.1)
+
+
+def test_limits_that_are_not_known_leave_no_reference(tmp_path):
+    """Levels 0.025 … 0.975: 90 % intervals are interpolated, those of 50 % and 95 % known, rounding or not."""
+    levels = (0.025, 0.25, 0.5, 0.75, 0.975)
+    path = save(tmp_path / "q.parquet", {"y": np.linspace(0, 1, 40)} | {f"{p}": np.full(40, p) for p in levels})
+    known, open_ = evaluate(
+        read(path), [METRICS["coverage"](level=level) for level in (0.5, 0.9)], run=Run(resamples=0)
+    ).results
+    assert known.reference == pytest.approx(0.5)
+    assert [other["level"] for other in known.details["at_other_levels"]] == [0.95]
+    assert open_.reference is None
+    assert any("levels that are not known, leave it open" in warning for warning in open_.warnings)
+
+
+def test_what_others_call_columns_does_not_come_back_as_a_role(tmp_path):
+    """A hub's label `target` is written beside the predictions, and is no target of theirs when they are read."""
+    path = save(tmp_path / "hub.csv", pa.table(hub(model_id="A")))
+    source = read(path, wanted="any", narrow=True)
+    write(source, str(tmp_path / "out.parquet"))
+    again = read(str(tmp_path / "out.parquet"), wanted="any", narrow=True)
+    assert_array_equal(again.predictions().predictive.values, source.predictions().predictive.values)
+    assert again.predictions().y is None
+    assert again.predictions().columns["target_given"].tolist() == ["wk inc flu hosp"] * 6
+    assert again.predictions().columns["model_id_given"].tolist() == ["A"] * 6
+
+
+def test_inputs_are_written_as_inputs(tmp_path):
+    source = read(file(tmp_path, NORMAL | {"age": [3.0, 4.0], "height": [5.0, 6.0]}), inputs="age,height")
+    write(source, str(tmp_path / "out.parquet"))
+    assert read(str(tmp_path / "out.parquet")).predictions().x is None
+    rows = read(str(tmp_path / "out.parquet"), inputs="x_0,x_1").predictions()
+    assert_array_equal(rows.x, [[3, 5], [4, 6]])
+
+
+def test_text_has_no_place_for_several_targets(tmp_path):
+    one = Gaussian(np.zeros(2), np.ones(2))
+    rows = Predictions(y=np.zeros((2, 2)), predictive=Independent((one, one)))
+    with pytest.raises(DataError, match="text has no place for several targets a row"):
+        write(InMemory(rows), str(tmp_path / "out.csv"))
+
+
+def test_only_what_begins_with_a_zero_is_text(tmp_path):
+    for text, expected in (("100\n205", [100, 205]), ("-01\n1", ["-01", "1"]), ("0\n10", [0, 10])):
+        (tmp_path / "preds.csv").write_text("id,y,mean,std\n" + "".join(f"{key},1,1,1\n" for key in text.split("\n")))
+        assert read(str(tmp_path / "preds.csv")).predictions().id.tolist() == expected
+
+
+@pytest.mark.parametrize("kind", ["F64", "F32", "F16", "I64", "I32", "I16", "I8", "U64", "U32", "U16", "U8", "BOOL"])
+def test_every_type_of_tensor_is_read(tmp_path, kind):
+    stored = {"F": "float", "I": "int", "U": "uint"}.get(kind[0], "") + kind[1:] if kind != "BOOL" else "bool"
+    values = np.array([[0, 1], [1, 0], [1, 1]] if kind == "BOOL" else [[3, 2], [100, 7], [0, 1]], dtype=stored)
+    head = json.dumps({"e": {"dtype": kind, "shape": [3, 2], "data_offsets": [0, values.nbytes]}}).encode()
+    content = len(head).to_bytes(8, "little") + head + values.astype(values.dtype.newbyteorder("<")).tobytes()
+    (tmp_path / "e.safetensors").write_bytes(content)
+    assert_array_equal(read(str(tmp_path / "e.safetensors"), wanted="any").predictions().x, values)
+
+
+def test_draws_of_all_chains_are_the_draws_of_a_unit(tmp_path):
+    """Two chains of three draws for four units, with the axes beside them, and the targets by the same name."""
+    h5py = pytest.importorskip("h5py")
+    path = tmp_path / "posterior.nc"
+    values = np.arange(24.0).reshape(2, 3, 4)
+
+    def posterior(**more):
+        with h5py.File(path, "w") as archive:
+            for name, given in {
+                "y": values,
+                "chain": np.arange(2),
+                "draw": np.arange(3),
+                "y_dim_0": np.arange(4),
+            }.items():
+                archive[f"posterior_predictive/{name}"] = given
+            archive["observed_data/y"] = np.arange(4.0) + 100
+            archive["observed_data/other"] = np.zeros(4)
+            for name, given in more.items():
+                archive[name.replace(".", "/")] = given
+        return str(path)
+
+    rows = read(posterior()).predictions()
+    assert_array_equal(rows.predictive.draws, [[unit + 4 * draw for draw in range(6)] for unit in range(4)])
+    assert_array_equal(rows.y, [100, 101, 102, 103])
+    told = refused(posterior(**{"posterior_predictive.z": values}))
+    assert "the draws must be of one variable" in told
+    assert "'y', 'z'" in told
+    assert len(read(posterior(**{"posterior_predictive.other": np.zeros((4, 5))})).predictions()) == 4  # has no draws
+    with h5py.File(path, "w") as archive:
+        archive["posterior_predictive/y"], archive["posterior_predictive/draw"] = values[0], np.arange(3)
+    assert "must be of one variable, by chain and draw" in refused(path)
+    with h5py.File(path, "w") as archive:
+        archive["posterior/y"] = values
+    assert "'posterior_predictive'" in refused(path)
+
+
+def test_models_in_later_batches_are_seen(tmp_path, monkeypatch):
+    from calcheck.io import parquet
+
+    monkeypatch.setattr(parquet, "BATCH_BYTES", 1)
+    monkeypatch.setattr(parquet, "LEAST_ROWS", 1)
+    path = file(tmp_path, NORMAL | {"model": ["A", "B"]})
+    assert "several models: 'A', 'B'" in refused(path)
+    rows = read(path, model="B").predictions()
+    assert_array_equal(rows.row, [1])
+    assert_array_equal(rows.y, [2])
+
+
+def test_a_wrong_name_is_refused_before_anything_is_read(tmp_path):
+    source = FileSource(read(file(tmp_path, NORMAL)).file, also=("nothing",))
+    with pytest.raises(CalcheckError, match="there is no column 'nothing' to order rows by"):
+        source.predictions()
+
+
+def test_columns_beside_predictions_keep_their_values(tmp_path):
+    """Whole numbers with a gap stay whole, categories are their words, times keep their nanoseconds."""
+    others = {
+        "count": pa.array([7, None]),
+        "kind": pa.array(["b", "a"]).dictionary_encode(),
+        "at": pa.array([1, 3_600_000_000_000], pa.time64("ns")),
+    }
+    columns = read(file(tmp_path, NORMAL | others), narrow=True).predictions().columns
+    assert columns["count"].tolist() == [7, None]
+    assert isinstance(columns["count"][0], int)
+    assert columns["kind"].tolist() == ["b", "a"]
+    assert columns["at"].tolist() == ["00:00:00.000000001", "01:00:00.000000000"]
