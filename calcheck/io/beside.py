@@ -214,8 +214,9 @@ def _read(
     batches = [batch for batch in read_batches(file, table, wanted) if len(batch)]
     if output:
         batches = [batch.filter(pc.equal(key_text(batch[output]), kind)) for batch in batches]
+        batches = [batch for batch in batches if len(batch)]
     if not batches:
-        msg = f"{file.name} has no rows"
+        msg = f"{file.name} has no rows" + (f" whose {output} is {kind}" if output else "")
         raise FileError(msg)
     remedy = "Name all key columns with --join-on" if len(pairs) != 1 else "Leave one of each, or name other keys"
     try:

@@ -130,9 +130,12 @@ class FileSource(Source):
         return replace(said, dist=families[0]) if families else said
 
     def _values_of(self, column: str) -> pa.ChunkedArray:
-        """Read one column, in text."""
-        batches = read_batches(self.file, self.table, [column])
-        return pa.chunked_array([chunk for batch in batches for chunk in key_text(batch[column]).chunks], pa.string())
+        """Read one column of the rows that filters keep, in text."""
+        chunks, filters = [], self.laid.filters
+        for batch in read_batches(self.file, self.table, list(dict.fromkeys([column, *filters.columns]))):
+            mask = filters.mask(batch)
+            chunks += key_text(batch[column] if mask is None else batch.filter(pa.array(mask))[column]).chunks
+        return pa.chunked_array(chunks, pa.string())
 
     def missing(self) -> list[str]:
         """Say what the file lacks for metrics that compare predictions with targets, and what to do about it."""

@@ -98,7 +98,8 @@ class Coverage(RowMetric):
         others = [level for level in OTHER_LEVELS if level != self.level]
         if known is None:
             return others
-        return [level for level in others if abs(known - (1 - level) / 2).min() < ROUNDING]
+        ends = {level: ((1 - level) / 2, (1 + level) / 2) for level in others}
+        return [level for level in others if all(abs(known - end).min() < ROUNDING for end in ends[level])]
 
     def rows(self, settings: None, state: None, source: Source, at: Source | None, run: Run) -> Rows:
         found = super().rows(settings, state, source, at, run)

@@ -646,3 +646,51 @@ def test_a_long_file_is_laid_out_once(tmp_path, monkeypatch):
     for _ in range(3):
         assert_array_equal(left.mean(), held.mean())
     assert len(calls) == 1
+
+
+def test_records_are_filtered_by_their_members(tmp_path):
+    path = tmp_path / "forecasts.jsonl"
+    path.write_text("\n".join(json.dumps(gluonts() | {"item_id": item, "model": "A"}) for item in "abc"))
+    rows = read(path, filter=("item_id=c",), wanted="any", narrow=True).predictions()
+    assert len(rows) == 2
+    assert_array_equal(rows.columns["record"], [2, 2])
+    assert_array_equal(rows.row, [2, 2])
+    assert "no row has item_id=zzz" in refused(path, filter=("item_id=zzz",))
+    path.write_text("\n".join(json.dumps(gluonts() | {"model": model}) for model in "AB"))
+    assert "several models: 'A', 'B'" in refused(path, wanted="any")
+    assert len(read(path, model="B", wanted="any").predictions()) == 2
+
+
+def test_files_without_any_forecast_are_refused(tmp_path):
+    columns = {
+        "location": ["a", "b"],
+        "observed": [1.0, 2.0],
+        "quantile_level": [None, None],
+        "predicted": [None, None],
+    }
+    path = write(tmp_path / "scores.csv", pa.table(columns))
+    assert "no row has a value of quantile_level, so there are no forecasts" in refused(path)
+    other = {"location": ["01"], "target_end_date": ["2026-01-03"], "output_type": ["pmf"], "oracle_value": [1.0]}
+    known = write(tmp_path / "oracle.csv", pa.table(other))
+    assert "has no rows whose output_type is quantile" in refused(
+        write(tmp_path / "hub.csv", pa.table(hub())), truth=known
+    )
+
+
+def test_a_family_is_chosen_among_several_by_a_filter(tmp_path):
+    columns = {"y": [1.0, 2.0], "dist": ["laplace", "gaussian"], "loc": [0.0, 1.0], "scale": [1.0, 2.0]}
+    path = write(tmp_path / "mixed.csv", pa.table(columns))
+    for family, std in (("laplace", np.sqrt(2)), ("gaussian", 2.0)):
+        found = read(path, filter=(f"dist={family}",)).predictions().predictive
+        assert found.called == family
+        assert_allclose(found.std(), [std])
+
+
+def test_coverage_is_told_at_levels_whose_both_ends_are_known(tmp_path):
+    y = np.random.default_rng(0).normal(size=50)
+    levels = {0.05: -1.6, 0.2: -0.8, 0.5: 0.0, 0.8: 0.8, 0.99: 2.3}
+    columns = {"y": y} | {f"q_{level}": np.full(50, value) for level, value in levels.items()}
+    path = write(tmp_path / "q.csv", pa.table(columns))
+    found = evaluate(read(path), [METRICS["coverage"](level=0.6)], run=Run(resamples=0)).results[0]
+    assert_allclose(found.value, np.mean(np.abs(y) <= 0.8))
+    assert found.details["at_other_levels"] == []

@@ -33,5 +33,5 @@ def laid_out(file: File, table: Table, said: ColumnOptions, filters: Filters) ->
             if layout.fits(names):
                 return pivoted(layout, file, table, said, filters)
         if is_nested(table.schema):
-            return unnested(file, table)
+            return unnested(file, table, filters)
     return Laid(table, filters=filters)

@@ -195,6 +195,9 @@ def _with_index(
     mask = np.logical_and.reduce([np.asarray(rows[name].is_valid()) for name in layout.index])
     if mask.all():
         return rows, places, ()
+    if not mask.any():
+        msg = f"no row has a value of {' and '.join(layout.index)}, so there are no forecasts"
+        raise DataError(msg)
     note = f"{int((~mask).sum()):,} rows without {' and '.join(layout.index)} are not used"
     return rows.filter(pa.array(mask)), places[mask], (note,)
 

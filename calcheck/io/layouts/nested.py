@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.io.files import File
+    from calcheck.io.filters import Filters
     from calcheck.io.tables import Table
 
 
@@ -38,7 +40,7 @@ def _has_quantiles(schema: pa.Schema) -> bool:
     return "quantiles" in schema.names and pa.types.is_struct(schema.field("quantiles").type)
 
 
-def unnested(file: File, table: Table) -> Laid:
+def unnested(file: File, table: Table, filters: Filters) -> Laid:
     """Return a table with a row a step: the record, the step, and its samples; quantiles where there are no samples.
 
     Samples come first, since mean and quantiles were computed from them.
@@ -46,14 +48,19 @@ def unnested(file: File, table: Table) -> Laid:
     Raises
     ------
     DataError
-        A record lacks its lists, or they differ in length.
+        A record lacks its lists, or they differ in length; or no record passes the filters.
     """
     records = pa.concat_tables(list(read_batches(file, table, table.schema.names)))
+    read, mask = len(records), filters.mask(records)
+    places = np.arange(read) if mask is None else np.flatnonzero(mask)
+    if not len(places):
+        raise DataError(filters.none_left())
+    records = records.take(pa.array(places))
     values = _paths(records["samples"]) if _has_paths(table.schema) else _levels(records["quantiles"])
     count, steps = values.shape[:2]
-    record = np.repeat(np.arange(count), steps)
+    record = np.repeat(places, steps)
     scalar = [field.name for field in records.schema if is_scalar(field.type) and field.name not in ("record", "step")]
-    columns = {name: pc.take(records[name], pa.array(record)) for name in scalar}
+    columns = {name: pc.take(records[name], pa.array(np.repeat(np.arange(count), steps))) for name in scalar}
     columns |= {"record": pa.array(record), "step": pa.array(np.tile(np.arange(1, steps + 1), count))}
     flat = values.reshape(count * steps, -1)
     if _has_paths(table.schema):
@@ -66,7 +73,8 @@ def unnested(file: File, table: Table) -> Laid:
         layout=f"GluonTS, {'samples' if 'samples' in columns else 'quantiles'}",
         keys=(*scalar, "record", "step"),
         places=record,
-        read=count,
+        read=read,
+        filters=replace(filters, each=()),
     )
 
 
