@@ -8,6 +8,7 @@ import sys
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import BinaryIO
 
 from calcheck.errors import FileError, OptionError
 
@@ -124,6 +125,10 @@ class File:
     def content(self) -> bytes:
         """Return all bytes."""
         return Path(self.name).read_bytes() if self.spooled is None else self.spooled
+
+    def opened(self) -> BinaryIO:
+        """Return the bytes as a stream, to be closed."""
+        return Path(self.name).open("rb") if self.spooled is None else io.BytesIO(self.spooled)
 
     def stream(self) -> str | io.BytesIO:
         """Return what a library opens: the path, or the bytes of a pipe."""

@@ -40,7 +40,7 @@ def npy_table(file: File) -> ArrayTable:
 
 def npz_table(file: File) -> ArrayTable:
     """Open a .npz file; its arrays are columns by their names."""
-    with zipfile.ZipFile(file.stream()) as archive:
+    with file.opened() as stream, zipfile.ZipFile(stream) as archive:
         members = archive.namelist()
     if any(member.endswith(".pkl") for member in members):
         msg = "this archive holds a pickle, unsafe to load: it can run any code. Export to Parquet"
@@ -48,13 +48,14 @@ def npz_table(file: File) -> ArrayTable:
     if not members or not all(member.endswith(".npy") for member in members):
         msg = "this archive holds other things than arrays"
         raise DataError(msg)
-    with np.load(file.stream(), allow_pickle=False) as arrays:
+    with file.opened() as stream, np.load(stream, allow_pickle=False) as arrays:
         return ArrayTable({name: arrays[name] for name in arrays.files})
 
 
 def _loaded(file: File) -> NDArray[Any]:
     """Load the array of a .npy file."""
-    values = np.load(file.stream(), allow_pickle=False)
+    with file.opened() as stream:
+        values = np.load(stream, allow_pickle=False)
     if not isinstance(values, np.ndarray):
         msg = "this is an archive of arrays. Name it .npz, or pass --input-format npz"
         raise DataError(msg)

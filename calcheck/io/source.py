@@ -23,14 +23,15 @@ from calcheck.io.layouts import Laid, laid_out
 from calcheck.io.named import Columns, shown, unclear_spreads
 from calcheck.io.reruns import require_no_rerun
 from calcheck.io.roles import ParametersRole, ResidualRole, columns_of
+from calcheck.io.scales import scale_hint
 from calcheck.io.tables import open_table, read_batches
-from calcheck.io.values import is_scalar, is_text, key_text, keys, ordering, require_unique, scalars
+from calcheck.io.values import is_scalar, is_text, key_text, keys, ordering, require_unique, scalars, without_gaps
 from calcheck.predictions import Predictions, Source, join
 from calcheck.predictive.deferred import Deferred
 from calcheck.report import Input, InputFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 
 Wanted = Literal["all", "any", "inputs"]
 FAMILY = "dist"  # the column of our own files that names the family
-MOST_HINTS = 3  # columns that are read to say what scale they may have
 FEW = 10  # errors, all positive by chance
 HELD_BYTES = 1 << 26  # of distributions in memory; more of them are read again whenever they are needed
 
@@ -143,9 +143,14 @@ class FileSource(Source):
 
     def _missing(self, roles: Roles) -> Iterator[str]:
         if roles.predictive is None:
-            yield missing_predictions(self.columns, self.said) + self._scale_hint(roles)
+            unclear = unclear_spreads(self.columns.free) if roles.target or self.said.truth else []
+            yield missing_predictions(self.columns, self.said) + scale_hint(unclear, self._with_variances)
         if not roles.target and not self.said.truth:
             yield missing_target(self.columns)
+
+    def _with_variances(self, column: str) -> Predictions:
+        """Read the file with a column of variances."""
+        return FileSource(self.file, replace(self.said, var=column)).predictions()
 
     def batches(self) -> Iterator[Predictions]:
         self.dropped = self.raised = 0
@@ -331,7 +336,7 @@ class FileSource(Source):
         columns |= {name: scalars(table[name]) for name in self._beside()}
         columns |= {name: ordering(table[name], name) for name in self.also}
         if lenient:
-            whole = _without_gaps([*arrays.values(), *(columns[name] for name in self.also)])
+            whole = without_gaps([*arrays.values(), *(columns[name] for name in self.also)])
             self.dropped += int(len(whole) - whole.sum())
             arrays = {name: values[whole] for name, values in arrays.items()}
             columns = {name: values[whole] for name, values in columns.items()}
@@ -389,27 +394,3 @@ class FileSource(Source):
         except DataError as error:
             msg = f"{self.name}: {error}"
             raise FileError(msg) from error
-
-    def _scale_hint(self, roles: Roles) -> str:
-        """Say what columns of unclear scale make of the data, read as variances and as standard deviations."""
-        hints = []
-        unclear = unclear_spreads(self.columns.free) if roles.target or self.said.truth else []
-        for column in unclear[:MOST_HINTS]:
-            try:
-                read = FileSource(self.file, replace(self.said, var=column)).predictions()
-            except (DataError, OptionError):
-                continue
-            if read.y is None or read.predictive is None:
-                continue
-            error, std = read.y - read.predictive.mean(), read.predictive.std()
-            with np.errstate(all="ignore"):  # numbers beyond all bounds are told as what they are
-                as_variance, as_std = (float(np.mean((error / spread) ** 2)) for spread in (std, std**2))
-            hints.append(f"{column}: {as_variance:.3g} as a variance, {as_std:.3g} as a std")
-        return f". Mean z², about 1 if right: {'; '.join(hints)}" if hints else ""
-
-
-def _without_gaps(parts: Sequence[NDArray[Any]]) -> NDArray[np.bool_]:
-    """Tell which rows have every number, (n,)."""
-    rows = [np.isfinite(values).reshape(len(values), -1).all(axis=1) for values in parts]
-    whole: NDArray[Any] = np.logical_and.reduce(rows)
-    return whole

@@ -13,6 +13,8 @@ from calcheck.checks import require
 from calcheck.errors import DataError, ValuesError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
 
@@ -300,3 +302,10 @@ def require_unique(keys: NDArray[Any], name: str, places: NDArray[np.intp] | Non
         f" {second}. Were rows appended on a rerun? Leave one of each, or name another key with --id"
     )
     raise DataError(msg)
+
+
+def without_gaps(parts: Sequence[NDArray[Any]]) -> NDArray[np.bool_]:
+    """Tell which rows have every number, (n,)."""
+    rows = [np.isfinite(values).reshape(len(values), -1).all(axis=1) for values in parts]
+    whole: NDArray[Any] = np.logical_and.reduce(rows)
+    return whole
