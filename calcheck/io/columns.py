@@ -249,7 +249,8 @@ def missing_target(columns: Columns) -> str:
 def missing_predictions(columns: Columns, said: ColumnOptions) -> str:
     """Say that no column holds predictive distributions, and what to do about it."""
     if (mean := columns.one_of("mean", MEANS)) is not None:
-        return f"there are point forecasts only, {mean!r}: {columns.missing('std')}"
+        only = "" if unclear_spreads(columns.free) else f"there are point forecasts only, {mean!r}: "
+        return only + columns.missing("std")
     for pair, told in UNCLEAR_PAIRS.items():
         if set(pair) <= set(columns.free):
             return f"columns {pair[0]!r} and {pair[1]!r} {told}"

@@ -24,6 +24,7 @@ IN_PARTS = re.compile(
 NIXTLA = re.compile(r"(?P<of>.+)-(?P<side>lo|hi)-(?P<coverage>[0-9]+(?:\.[0-9]+)?)")
 QUANTILE = re.compile(r"(?:(?P<of>.+)[_-])?(?:q|ql|quant|quantile)[_-]?(?P<level>0?\.[0-9]+)")
 SAMPLE = re.compile(r"(?:(?P<of>.+)_)?sample_?(?P<draw>[0-9]+)|(?P<component>.+)_s(?P<path>[0-9]+)")
+DARTS = re.compile(r".+_s[0-9]+")
 DIGITS = 12  # of a level: (1 - 0.9) / 2 is 0.05
 SIDES = {"lower": -1, "lo": -1, "upper": 1, "hi": 1}
 
@@ -56,7 +57,10 @@ def forms_of(names: Iterable[str]) -> list[Form]:
         for of, columns in _by_level(names, reader).items()
         if len(columns) > 1
     ]
-    return found + [Form("samples", of, SamplesRole((columns,))) for of, columns in _samples(names).items()]
+    return found + [
+        Form("Darts" if DARTS.fullmatch(columns[0]) else "", of, SamplesRole((columns,)))
+        for of, columns in _samples(names).items()
+    ]
 
 
 def quantiles_role(columns: dict[float, str]) -> QuantilesRole:
