@@ -407,8 +407,6 @@ def test_damaged_and_foreign_files_get_one_line(calcheck, tmp_path):
         ("wide.csv", "y,mean,std\n1,2,3\n".encode("utf-16"), "text in UTF-16"),
         ("preds.csv", gzip.compress(b"y,mean,std\n"), "compressed by gzip"),
         ("wrong.csv", whole, "is no csv file but parquet"),
-        ("semi.csv", b"y;mean;std\n1;2;3\n", "separated by ';'"),
-        ("tabs.csv", b"y\tmean\tstd\n1\t2\t3\n", "--input-format tsv"),
         ("nothing.csv", b"y,mean,std,emb_0", "there are no rows"),
     ):
         (tmp_path / name).write_bytes(content)
