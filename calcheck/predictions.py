@@ -135,7 +135,7 @@ def join(batches: list[Predictions]) -> Predictions:
         predictive=first.predictive and first.predictive.join([b.predictive for b in rest if b.predictive]),
         x=appended("x"),
         id=appended("id"),
-        row=appended("row"),
+        row=None if all(batch.row is None for batch in batches) else np.concatenate([b.places() for b in batches]),
         columns={name: np.concatenate([batch.columns[name] for batch in batches]) for name in first.columns},
     )
 

@@ -16,6 +16,7 @@ from calcheck.io.column_options import TARGETS
 from calcheck.io.files import SUFFIXES, File
 from calcheck.io.joins import Keyed
 from calcheck.io.named import shown
+from calcheck.io.places import as_index
 from calcheck.io.tables import open_table, read_batches
 from calcheck.io.values import is_scalar, is_text, key_text, numbers, vectors
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from calcheck.io.column_options import ColumnOptions
     from calcheck.io.layouts import Laid
+    from calcheck.io.places import Places
     from calcheck.io.roles import Roles
     from calcheck.io.tables import Table
 
@@ -72,7 +74,7 @@ class Beside:
         """Key columns of the rows that are looked for."""
         return tuple(here for here, _ in self.keyed.pairs) if self.keyed else ()
 
-    def rows(self, table: pa.Table, places: NDArray[np.intp], *, lenient: bool) -> NDArray[np.floating[Any]]:
+    def rows(self, table: pa.Table, places: Places, *, lenient: bool) -> NDArray[np.floating[Any]]:
         """Return the values for some rows, (b, ...).
 
         Parameters
@@ -92,7 +94,7 @@ class Beside:
         if self.keyed is None:
             if places[-1] >= len(self.values):
                 raise DataError(self._of_other_length("more rows than"))
-            return self.values[places]
+            return self.values[as_index(places)]
         found = self.keyed.places(table)
         values = self.values[found]
         gaps = (found >= 0) & ~np.isfinite(values).reshape(len(values), -1).all(axis=1)

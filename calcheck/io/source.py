@@ -21,6 +21,7 @@ from calcheck.io.filters import Filters, require_one
 from calcheck.io.joins import Keyed
 from calcheck.io.layouts import Laid, laid_out
 from calcheck.io.named import Columns, shown, unclear_spreads
+from calcheck.io.places import as_array, as_sequence
 from calcheck.io.reruns import require_no_rerun
 from calcheck.io.roles import ParametersRole, ResidualRole, columns_of
 from calcheck.io.scales import scale_hint
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from calcheck.io.places import Places
     from calcheck.io.roles import Roles
     from calcheck.io.tables import Table
     from calcheck.predictive import Predictive
@@ -174,7 +176,7 @@ class FileSource(Source):
                 pairs = tuple((name, name) for name in self.roles.keys)
                 Keyed.of("this file", pairs, pa.concat_tables(keyed), "Were files appended? Leave one of each")
 
-    def _pieces(self) -> Iterator[tuple[pa.Table, NDArray[np.intp]]]:
+    def _pieces(self) -> Iterator[tuple[pa.Table, Places]]:
         """Read the columns that are needed, of rows that filters keep, and where these rows are in the table."""
         filters, seen = self.laid.filters, dict[str, dict[str, None]]()
         wanted = [*columns_read(self.roles, self._beside()), *self.roles.keys, *filters.columns]
@@ -183,7 +185,7 @@ class FileSource(Source):
         wanted = list(dict.fromkeys(wanted)) or self.table.schema.names[:1]  # rows of no columns could not be counted
         for table in read_batches(self.file, self.table, wanted):
             mask = filters.mask(table)
-            units = self.read + (np.arange(len(table)) if mask is None else np.flatnonzero(mask))
+            units = range(self.read, self.read + len(table)) if mask is None else self.read + np.flatnonzero(mask)
             self.read += len(table)
             table = table if mask is None else table.filter(pa.array(mask))
             filters.require_one_of_each(table, seen)
@@ -318,7 +320,7 @@ class FileSource(Source):
         used = (*columns_of(self.roles.predictive), *self.roles.x)
         return read_truth(self.said, self.laid, self.roles, used, self._values_of)
 
-    def _batch(self, table: pa.Table, units: NDArray[np.intp]) -> Predictions | None:
+    def _batch(self, table: pa.Table, units: Places) -> Predictions | None:
         """Turn a batch of rows into predictions; None if all of them are left out."""
         roles, lenient = self.roles, self.said.nan_policy == "omit"
         places = self.laid.placed(units)
@@ -327,7 +329,7 @@ class FileSource(Source):
             arrays = arrays_of(table, roles)
             id_ = keys(table[roles.id], roles.id) if roles.id else None
         except ValuesError as error:
-            raise DataError(error.told(error.name, places.tolist())) from error
+            raise DataError(error.told(error.name, as_sequence(places))) from error
         if self.embedding is not None:
             arrays["x"] = self.embedding.rows(table, units, lenient=lenient)
         if self.truth is not None:
@@ -340,7 +342,7 @@ class FileSource(Source):
             self.dropped += int(len(whole) - whole.sum())
             arrays = {name: values[whole] for name, values in arrays.items()}
             columns = {name: values[whole] for name, values in columns.items()}
-            id_, places = None if id_ is None else id_[whole], places[whole]
+            id_, places = None if id_ is None else id_[whole], as_array(places)[whole]
             if not whole.any():
                 return None
         try:
@@ -353,11 +355,11 @@ class FileSource(Source):
                 embedded=roles.embedded,
                 id=id_,
                 id_name=roles.id or "id",
-                row=places,
+                row=None if isinstance(places, range) and not places.start else as_array(places),
                 columns=columns,
             )
         except ValuesError as error:
-            raise DataError(error.told(self.called(error.name), places.tolist())) from error
+            raise DataError(error.told(self.called(error.name), as_sequence(places))) from error
 
     def explicit(self) -> list[str]:
         """Spell the options that say the same as what was found."""

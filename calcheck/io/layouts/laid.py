@@ -6,11 +6,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from calcheck.io.filters import Filters
+from calcheck.io.places import as_index
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from calcheck.io.places import Places
     from calcheck.io.tables import Table
 
 
@@ -50,6 +52,6 @@ class Laid:
     filters: Filters = field(default_factory=Filters)
     notes: tuple[str, ...] = ()
 
-    def placed(self, units: NDArray[np.intp]) -> NDArray[np.intp]:
+    def placed(self, units: Places) -> Places:
         """Return the places in the file of some rows (b,) of the table."""
-        return units if self.places is None else self.places[units]
+        return units if self.places is None else self.places[as_index(units)]
