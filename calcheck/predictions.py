@@ -106,6 +106,10 @@ class Predictions:
         """Return the places of the rows in their file, (n,)."""
         return np.arange(len(self)) if self.row is None else self.row
 
+    def without_predictive(self) -> Self:
+        """Return the rows without their distributions; with their places, if nothing else is left."""
+        return replace(self, predictive=None, row=self.places())
+
     def take(self, rows: NDArray[np.intp] | slice) -> Self:
         """Select rows, in the order given."""
         return replace(

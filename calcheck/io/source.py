@@ -229,8 +229,8 @@ class FileSource(Source):
             size += 0 if batch.predictive is None else batch.predictive.nbytes
             if size > HELD_BYTES and first is None and batch.predictive is not None:
                 first = batch.predictive.take(slice(0, 1))
-                batches = [replace(each, predictive=None) for each in batches]
-            batches.append(batch if first is None else replace(batch, predictive=None))
+                batches = [each.without_predictive() for each in batches]
+            batches.append(batch if first is None else batch.without_predictive())
         if not batches:
             msg = "there are no rows"
             raise DataError(msg)
@@ -355,7 +355,7 @@ class FileSource(Source):
                 embedded=roles.embedded,
                 id=id_,
                 id_name=roles.id or "id",
-                row=None if isinstance(places, range) and not places.start else as_array(places),
+                row=None if isinstance(places, range) and not places.start and arrays else as_array(places),
                 columns=columns,
             )
         except ValuesError as error:

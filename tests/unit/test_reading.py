@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from calcheck import METRICS, evaluate, read
 from calcheck.errors import DataError, OptionError
 from calcheck.execution.run import Run
+from calcheck.io.files import File
 from tests.files import D, N, columns, table, vector_column, wide, write
 
 PARTS = columns()
@@ -469,6 +470,9 @@ def test_distributions_left_in_their_file_give_the_same_numbers(tmp_path, monkey
     assert report.results == held.results
     assert report.skipped == held.skipped
     assert {skipped.metric for skipped in held.skipped} == {"nll", "lzms", "lrce"}
+    bare = write(tmp_path / "bare.parquet", {f"sample_{j}": draws[:, j] for j in range(m)})
+    nothing_else = source.FileSource(File(bare), wanted="any")  # no targets, no inputs, no keys
+    assert len(nothing_else.predictions()) == n
     chosen = np.array([300, 5, 5, 399])
     assert_array_equal(left.predictions().predictive.take(chosen).draws, draws[chosen, 1:])
     first = left.predictions().predictive
