@@ -1,6 +1,7 @@
 """Layouts of the field's tools become units, and what is not one clear set of units is refused in words."""
 
 import json
+import sys
 
 import numpy as np
 import pyarrow as pa
@@ -694,3 +695,10 @@ def test_coverage_is_told_at_levels_whose_both_ends_are_known(tmp_path):
     found = evaluate(read(path), [METRICS["coverage"](level=0.6)], run=Run(resamples=0)).results[0]
     assert_allclose(found.value, np.mean(np.abs(y) <= 0.8))
     assert found.details["at_other_levels"] == []
+
+
+def test_netcdf_without_its_library_names_the_extra(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "h5py", None)  # as if it were not installed
+    path = tmp_path / "draws.nc"
+    path.write_bytes(b"\x89HDF\r\n\x1a\n")
+    assert "Install it: pip install 'calcheck[netcdf]'" in refused(path)
