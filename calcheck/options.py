@@ -9,8 +9,12 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from calcheck.errors import OptionError
 
+TRUTHS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
-def option(default: Any, text: str, *, metavar: str | None = None, short: str | None = None) -> Any:
+
+def option(
+    default: Any, text: str, *, metavar: str | None = None, short: str | None = None, writes: bool = False
+) -> Any:
     """Declare a field of a dataclass as an option.
 
     Parameters
@@ -23,8 +27,10 @@ def option(default: Any, text: str, *, metavar: str | None = None, short: str | 
         What help calls the value, where its type does not say enough.
     short : str, optional
         A second, short flag: ``"-o"``.
+    writes : bool
+        Whether it names a file to write, which a file of settings must not.
     """
-    return field(default=default, metadata={"help": text, "metavar": metavar, "short": short})
+    return field(default=default, metadata={"help": text, "metavar": metavar, "short": short, "writes": writes})
 
 
 @dataclass(frozen=True)
@@ -45,6 +51,8 @@ class Option:
         What help calls the value.
     short : str or None
         A second, short flag.
+    writes : bool
+        Whether it names a file to write.
     """
 
     field: str
@@ -53,6 +61,7 @@ class Option:
     help: str
     metavar: str
     short: str | None = None
+    writes: bool = False
 
     @property
     def name(self) -> str:
@@ -69,8 +78,20 @@ class Option:
         """All spellings of the option on the command line."""
         return (self.flag, self.short) if self.short else (self.flag,)
 
-    def parse(self, text: str) -> Any:
+    @property
+    def repeated(self) -> bool:
+        """Whether it may be given several times."""
+        return isinstance(self.default, tuple)
+
+    def parse(self, text: str, called: str | None = None) -> Any:
         """Read a value.
+
+        Parameters
+        ----------
+        text : str
+            The value, as on the command line.
+        called : str, optional
+            What the option is called where that was said; its flag if nothing else is said.
 
         Raises
         ------
@@ -82,7 +103,29 @@ class Option:
                 return _parse(text, kind)
             except ValueError:
                 continue
-        msg = f"{self.flag} takes {_in_words(self.hint)}, got {text!r}"
+        msg = f"{called or self.flag} takes {_in_words(self.hint)}, got {text!r}"
+        raise OptionError(msg)
+
+    def take(self, value: Any, called: str) -> Any:
+        """Read a value that has a type of its own, as in TOML; a list of texts is what commas separate.
+
+        Raises
+        ------
+        OptionError
+            It is no value of the option's type.
+        """
+        kinds = _kinds(self.hint)
+        if isinstance(value, list) and all(isinstance(item, str) and item for item in value):
+            if self.repeated:
+                return value
+            if str in kinds and value:
+                return ",".join(value)
+        words = str in kinds or any(get_origin(kind) is Literal for kind in kinds)
+        fits = {bool: bool in kinds, int: int in kinds or float in kinds, float: float in kinds, str: words and value}
+        if fits.get(type(value)):
+            return self.parse(str(value), called)
+        taken = "a list of texts" if self.repeated else _in_words(self.hint)
+        msg = f"{called} takes {taken}, got {_told(value)}"
         raise OptionError(msg)
 
 
@@ -103,7 +146,17 @@ def options_of(owner: type[Any]) -> tuple[Option, ...]:
         hint, metadata = hints[declared.name], declared.metadata
         default = None if declared.default is MISSING else declared.default
         metavar = metadata.get("metavar") or _metavar(hint)
-        found.append(Option(declared.name, hint, default, metadata.get("help", ""), metavar, metadata.get("short")))
+        found.append(
+            Option(
+                declared.name,
+                hint,
+                default,
+                metadata.get("help", ""),
+                metavar,
+                metadata.get("short"),
+                metadata.get("writes", False),
+            )
+        )
     return tuple(found)
 
 
@@ -170,6 +223,10 @@ def _kinds(hint: Any) -> tuple[Any, ...]:
 
 
 def _parse(text: str, kind: Any) -> Any:
+    if kind is bool:
+        if text.lower() not in TRUTHS:
+            raise ValueError(text)
+        return TRUTHS[text.lower()]
     if get_origin(kind) is Literal:
         if text not in get_args(kind):
             raise ValueError(text)
@@ -187,6 +244,12 @@ def _metavar(hint: Any) -> str:
 
 
 def _in_words(hint: Any) -> str:
-    words = {int: "a whole number", float: "a number", str: "text"}
+    words = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
     parts = [word for kind in _kinds(hint) if (word := words.get(kind))]
     return " or ".join([*parts, *([f"one of {', '.join(choices_of(hint))}"] if choices_of(hint) else [])])
+
+
+def _told(value: Any) -> str:
+    """Describe a value of the wrong type."""
+    kinds = {str: f"the text {value!r}", dict: "a table", list: f"the list {value}", bool: str(value).lower()}
+    return kinds.get(type(value), str(value))

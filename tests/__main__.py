@@ -1,11 +1,15 @@
 """Every check of the project: format, lint, types, layers, README, tests. `python -m tests`."""
 
+import os
 import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+OURS = {name: value for name, value in os.environ.items() if not name.startswith("CALCHECK_")} | {
+    "CALCHECK_NO_CONFIG": "1"
+}
 CHECKS = (
     "ruff format --check .",
     "ruff check .",
@@ -22,7 +26,7 @@ def main() -> int:
         sys.stdout.write(f"· {check}\n")
         sys.stdout.flush()
         program, *arguments = shlex.split(check)
-        code = subprocess.call([Path(sys.executable).with_name(program), *arguments], cwd=ROOT)
+        code = subprocess.call([Path(sys.executable).with_name(program), *arguments], cwd=ROOT, env=OURS)
         if code:
             sys.stdout.write(f"failed: {check}\n")
             return code

@@ -1,7 +1,10 @@
-"""The environment of a person without preferences: no forced colour, 80 columns."""
+"""The environment of a person without preferences: no forced colour, 80 columns, no settings."""
 
 import os
 
 for name in ("FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "NO_COLOR", "TERMINAL_WIDTH"):
     os.environ.pop(name, None)
+for name in [name for name in os.environ if name.startswith("CALCHECK_")]:
+    os.environ.pop(name)
+os.environ["CALCHECK_NO_CONFIG"] = "1"  # a file of settings above this folder is not ours
 os.environ["COLUMNS"] = "80"

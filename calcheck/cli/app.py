@@ -6,15 +6,18 @@ import io
 import os
 import signal
 import sys
+from functools import partial
 from typing import Annotated
 
 import typer
 
 from calcheck import __version__
+from calcheck.cli.configured import load_settings
 from calcheck.cli.convert import convert_command
 from calcheck.cli.inspect import inspect_command
 from calcheck.cli.listings import list_metrics, print_schema
 from calcheck.cli.metric_commands import metric_command
+from calcheck.cli.parameters import options_taken
 from calcheck.cli.reports import evaluate_command, prune_command
 from calcheck.errors import CalcheckError
 from calcheck.metrics import METRICS
@@ -25,10 +28,12 @@ HALF_WORD = 100  # letters of a word's beginning and end that messages show; nam
 EXIT_MISTAKE, EXIT_INTERRUPTED = 2, 130
 
 HELP = """Tell whether the uncertainties of a regression model can be trusted, from a file of saved predictions."""
+SETTINGS = "Options may also be set by variables (CALCHECK_SEED=1), and in calcheck.toml or pyproject.toml."
 
 app = typer.Typer(
     name="calcheck",
     help=HELP,
+    epilog=SETTINGS,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -45,12 +50,30 @@ def _print_version(wanted: bool) -> None:  # noqa: FBT001 - Typer's callback
 
 @app.callback()
 def root(
+    context: typer.Context,
     *,
-    version: Annotated[
+    version: Annotated[  # noqa: ARG001 - its callback prints it
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+    config: Annotated[
+        str | None,
+        typer.Option(
+            "--config",
+            metavar="FILE",
+            show_default=False,
+            help="File of settings, in place of the nearest calcheck.toml. Also CALCHECK_CONFIG.",
+        ),
+    ] = None,
+    no_config: Annotated[
+        bool,
+        typer.Option(
+            "--no-config", show_default=False, help="Look for no file of settings. Also CALCHECK_NO_CONFIG=1."
+        ),
     ] = False,
 ) -> None:
     """Tell whether the uncertainties of a regression model can be trusted, from a file of saved predictions."""
+    commands = {str(each.name): options_taken(each.callback) for each in app.registered_commands if each.callback}
+    context.obj = partial(load_settings, os.environ, commands, path=config, without=no_config)
 
 
 app.command("evaluate", rich_help_panel="Reports", epilog="Example: calcheck evaluate preds.parquet")(evaluate_command)
@@ -85,7 +108,7 @@ def run() -> int:
     except typer.TyperException as error:
         return _complain(error.format_message(), error.exit_code)
     except CalcheckError as error:
-        return _complain(str(error), error.exit_code)
+        return _complain(" ".join([str(error), *getattr(error, "__notes__", ())]), error.exit_code)
     except typer.Abort:
         return EXIT_INTERRUPTED
     except OSError as error:
@@ -101,6 +124,8 @@ def _complain(message: str, code: int) -> int:
     if message:
         if message.startswith("No such command"):
             message += f" There are: {', '.join(COMMANDS)}."
+        if message.startswith(("No such option: --config", "No such option: --no-config")):
+            message += " It goes before the command, as in calcheck --config FILE evaluate …"
         words = (
             word if len(word) <= 2 * HALF_WORD else f"{word[:HALF_WORD]}…{word[-HALF_WORD:]}"
             for word in message.split()

@@ -26,6 +26,7 @@ from calcheck.metrics import METRICS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from calcheck.cli.configured import Settings
     from calcheck.execution.run import Run
     from calcheck.io.source import FileSource
     from calcheck.metric import Metric
@@ -46,8 +47,8 @@ SEED = [*parameters(SeedOptions, "Computation")]
 ENGINE = [*parameters(EngineOptions, "Computation")]
 
 
-def chosen(names: str | None) -> list[Metric[Any, Any]]:
-    """Make metrics, with their defaults, from a list of names; all of them for None.
+def chosen(names: str | None, settings: Settings) -> list[Metric[Any, Any]]:
+    """Make metrics, with the options that are set for them, from a list of names; all of them for None.
 
     Raises
     ------
@@ -59,7 +60,7 @@ def chosen(names: str | None) -> list[Metric[Any, Any]]:
         if name not in METRICS:
             msg = f"--metrics takes names among {', '.join(METRICS)}, got {name!r}"
             raise OptionError(msg)
-    return [METRICS[name]() for name in dict.fromkeys(named)]
+    return [settings.metric(name) for name in dict.fromkeys(named)]
 
 
 def opened(file: str, given: dict[str, Any], metrics: Sequence[Metric[Any, Any]], *, narrow: bool) -> FileSource:

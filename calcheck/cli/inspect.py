@@ -29,7 +29,10 @@ def _inspect(file: str, **given: Any) -> None:
 
     options = build(InputOptions, given)
     source = FileSource(File(file, options.input_format), build(ColumnOptions, given), wanted="any")
-    parts = [_grid(_found(source).items())]
+    found = _found(source)
+    if used := given["settings"].used:
+        found["settings"] = ", ".join(f"{setting.option.flag} by {setting.where}" for setting in used)
+    parts = [_grid(found.items())]
     if problems := source.missing():
         parts += [_grid([("missing", problem)]) for problem in problems]
         parts.append(_grid((field.name or "(no name)", str(field.type)) for field in source.table.schema))

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from calcheck.errors import OptionError
-from calcheck.options import options_of
+from calcheck.options import Option, options_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from calcheck.options import Option
+    from calcheck.cli.configured import Settings
 
 
 def parameters(owner: type[Any], panel: str) -> list[inspect.Parameter]:
@@ -36,19 +36,37 @@ def build(owner: type[Any], given: dict[str, Any]) -> Any:
 
 
 def with_signature(function: Callable[..., None], declared: Sequence[inspect.Parameter]) -> Callable[..., None]:
-    """Give a function the signature that Typer reads."""
-    function.__signature__ = inspect.Signature(list(declared))  # type: ignore[attr-defined]
-    function.__annotations__ = {parameter.name: parameter.annotation for parameter in declared}
-    return function
+    """Make a command: a function with the signature that Typer reads, called with what was given and what is set.
+
+    The function is handed the settings too, as ``settings``.
+    """
+
+    def command(context: typer.Context, **given: Any) -> None:
+        settings: Settings = context.obj()
+        with settings.explained():
+            function(**settings.completed(context.info_name or "", options_taken(command), given), settings=settings)
+
+    parameters = [inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context), *declared]
+    parameters.sort(key=lambda parameter: parameter.kind)
+    command.__doc__ = function.__doc__
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return command
+
+
+def options_taken(command: Callable[..., Any]) -> tuple[Option, ...]:
+    """List the options that a command takes."""
+    annotations = (parameter.annotation for parameter in inspect.signature(command).parameters.values())
+    told = (getattr(annotation, "__metadata__", ()) for annotation in annotations)
+    return tuple(each for metadata in told for each in metadata if isinstance(each, Option))
 
 
 def _parameter(option: Option, panel: str) -> inspect.Parameter:
     if option.hint is bool:
         flag = typer.Option(*option.flags, help=option.help, show_default=False, rich_help_panel=panel)
         return inspect.Parameter(
-            option.field, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Annotated[bool, flag]
+            option.field, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Annotated[bool, flag, option]
         )
-    repeated = isinstance(option.default, tuple)
     default = "" if option.default in (None, ()) else f" Default: {option.default}."
     declared = typer.Option(
         *option.flags,
@@ -56,11 +74,11 @@ def _parameter(option: Option, panel: str) -> inspect.Parameter:
         metavar=option.metavar,
         show_default=False,
         rich_help_panel=panel,
-        parser=None if repeated else _parser(option),
+        parser=None if option.repeated else _parser(option),
     )
-    hint = list[str] | None if repeated else str | None
+    hint = list[str] | None if option.repeated else str | None
     return inspect.Parameter(
-        option.field, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[hint, declared]
+        option.field, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[hint, declared, option]
     )
 
 

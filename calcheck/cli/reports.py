@@ -27,7 +27,7 @@ def _evaluate(file: str, **given: Any) -> None:
     """Compute every metric that applies to a file, in one table."""
     from calcheck.evaluation import evaluate
 
-    metrics = chosen(build(ChosenOptions, given).metrics)
+    metrics = chosen(build(ChosenOptions, given).metrics, given["settings"])
     source = opened(file, given, metrics, narrow=bool(given["pointwise"]))
     report_to, pointwise = require_outputs(given, [source])
     with running(given, source) as run:
@@ -46,7 +46,7 @@ def _prune(file: str, **given: Any) -> None:
     from calcheck.studies.prune import prune
 
     options = build(PruneOptions, given)
-    metrics = chosen(options.metrics)
+    metrics = chosen(options.metrics, given["settings"])
     source = opened(file, given, metrics, narrow=False)
     report_to, _ = require_outputs(given, [source])
     with running(given, source) as run:

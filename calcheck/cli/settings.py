@@ -45,7 +45,7 @@ class ReportOptions:
 
     format: FORMAT_NAMES = option("table", "Format of the report.")
     output: str | None = option(
-        None, "Write the report to a file in place of standard output.", metavar="PATH", short="-o"
+        None, "Write the report to a file in place of standard output.", metavar="PATH", short="-o", writes=True
     )
 
 
@@ -53,7 +53,9 @@ class ReportOptions:
 class ConvertOptions:
     """Where converted predictions go."""
 
-    output: str = option("", "Where they go: .parquet, .csv, .feather or .arrow. Needed.", metavar="PATH", short="-o")
+    output: str = option(
+        "", "Where they go: .parquet, .csv, .feather or .arrow. Needed.", metavar="PATH", short="-o", writes=True
+    )
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,10 @@ class PointwiseOptions:
     """What is written of each row."""
 
     pointwise: str | None = option(
-        None, "Write what is said of each row, with the row's other columns, as .parquet or .csv.", metavar="PATH"
+        None,
+        "Write what is said of each row, with the row's other columns, as .parquet or .csv.",
+        metavar="PATH",
+        writes=True,
     )
 
 

@@ -1,0 +1,249 @@
+"""What options are where the command line is silent: variables of the environment, then a file of settings."""
+
+from __future__ import annotations
+
+import re
+import sys
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from calcheck.cli.config import GATES, Config, find_config, read_config
+from calcheck.cli.parameters import build
+from calcheck.errors import CalcheckError, FileError, OptionError
+from calcheck.metrics import METRICS
+from calcheck.options import TRUTHS, Option, options_of
+from calcheck.render.console import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from calcheck.metric import Metric
+
+    Parts = tuple[frozenset[str], ...]
+
+PREFIX = "CALCHECK_"
+FILE, NO_FILE = "CALCHECK_CONFIG", "CALCHECK_NO_CONFIG"
+
+_SPREAD = frozenset({"std", "var", "log_std", "log_var"})
+INSTEAD: tuple[Parts, ...] = (
+    (_SPREAD | {"mean", "min_std"}, frozenset({"dist", "param"}), frozenset({"samples"}), frozenset({"quantiles"})),
+    tuple(frozenset({name}) for name in _SPREAD),
+    (frozenset({"error"}), frozenset({"target", "mean", "truth", "join_on"})),
+    (frozenset({"target"}), frozenset({"truth", "join_on"})),
+    (frozenset({"embedding"}), frozenset({"inputs"})),
+    (frozenset({"resamples"}), frozenset({"no_bootstrap"})),
+)
+"""Options that stand in place of each other: whoever says one has no use for what was set of the others."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A value that was set, and where: ``"CALCHECK_SEED"``, ``"seed in calcheck.toml"``."""
+
+    option: Option
+    value: Any
+    where: str
+
+
+class Settings:
+    """Options from variables and a file, for all commands.
+
+    Parameters
+    ----------
+    config : Config
+        The file.
+    environment : mapping
+        The variables.
+    commands : mapping
+        The options that commands take, by the commands' names.
+
+    Raises
+    ------
+    FileError, OptionError
+        The file sets what is no option, an option that is not for files, or one to what it cannot be.
+    """
+
+    def __init__(
+        self, config: Config, environment: Mapping[str, str], commands: Mapping[str, Sequence[Option]]
+    ) -> None:
+        self.config = config
+        self.used: list[Setting] = []
+        """The settings that counted so far."""
+        self._variables = {name: text for name, text in environment.items() if name.startswith(PREFIX) and text}
+        self._commands = commands
+        self._shared = self._known(config.settings, [each for own in commands.values() for each in own], "")
+        self._own = {self._command(name): self._table(name) for name in config.commands}
+
+    def completed(self, command: str, options: Sequence[Option], given: Mapping[str, Any]) -> dict[str, Any]:
+        """Complete what a command was given.
+
+        Of a metric's command, and of any other, its own table in the file comes before what is set for all.
+        """
+        said = {name for name, value in given.items() if value is not None and value is not False and value != []}
+        held: dict[str, Setting] = {}
+        for level in (self._from_variables, self._from_table(command), self._from_file):
+            higher = said | set(held)
+            free = [each for each in options if each.field not in higher and not _replaced(each.field, higher)]
+            held |= {each.field: found for each in free if (found := level(each)) is not None}
+        self.used += held.values()
+        return {**given, **{name: setting.value for name, setting in held.items()}}
+
+    def metric(self, name: str) -> Metric[Any, Any]:
+        """Make a metric with the options that are set for it."""
+        metric: Metric[Any, Any] = build(METRICS[name], self.completed(name, options_of(METRICS[name]), {}))
+        return metric
+
+    @contextmanager
+    def explained(self) -> Iterator[None]:
+        """Say where options come from that a problem is with, if that is not the command line."""
+        try:
+            yield
+        except CalcheckError as error:
+            for setting in self.used:
+                quoted = isinstance(setting.value, str) and repr(setting.value) in str(error)
+                if quoted or re.search(rf"{setting.option.flag}(?![\w-])", str(error)):
+                    error.add_note(f"({setting.option.flag} is set by {setting.where})")
+            raise
+
+    def strangers(self) -> Iterator[str]:
+        """Say of each variable that looks like a setting, but is none, that it counts for nothing."""
+        names = {_variable(each) for own in self._commands.values() for each in own} | {FILE, NO_FILE}
+        for name in sorted(set(self._variables) - names):
+            yield f"the variable {name} sets no option, and counts for nothing.{_near(name, names)}"
+
+    def _from_variables(self, option: Option) -> Setting | None:
+        name = _variable(option)
+        if (text := self._variables.get(name)) is None:
+            return None
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        return Setting(option, lines if option.repeated else option.parse(text, name), name)
+
+    def _from_file(self, option: Option, table: str = "") -> Setting | None:
+        told = self._own.get(table, {}) if table else self._shared
+        if (found := told.get(option.name)) is None:
+            return None
+        where = self._where(found[0], table)
+        return Setting(option, option.take(found[1], where), where)
+
+    def _from_table(self, command: str) -> Any:
+        return lambda option: self._from_file(option, command)
+
+    def _where(self, key: str, table: str) -> str:
+        return f"{key} in [{table}] of {self.config.path}" if table else f"{key} in {self.config.path}"
+
+    def _command(self, table: str) -> str:
+        """Find the command that a table is for."""
+        name = table.replace("_", "-")
+        if name not in self._commands:
+            known = [*self._commands, GATES]
+            msg = f"{self.config.path}: [{table}] is no command and no metric.{_near(name, known) or _there(known)}"
+            raise FileError(msg)
+        return name
+
+    def _table(self, table: str) -> dict[str, tuple[str, Any]]:
+        command = self._command(table)
+        return self._known(self.config.commands[table], self._commands[command], command)
+
+    def _known(self, told: Mapping[str, Any], options: Sequence[Option], table: str) -> dict[str, tuple[str, Any]]:
+        """Check what a file sets; return keys as they are spelled there, and values, by the options' names."""
+        found: dict[str, tuple[str, Any]] = {}
+        for key, value in told.items():
+            name, where = key.replace("-", "_"), self._where(key, table)
+            meant = [option for option in options if option.name == name]
+            if not meant:
+                known = [option.flag.removeprefix("--") for option in options]
+                msg = f"{where} is no option.{_near(key, known) or _there(known)}"
+                raise FileError(msg)
+            if name in found:
+                msg = f"{where} is set twice, as {found[name][0]} too"
+                raise FileError(msg)
+            if any(option.writes for option in meant):
+                msg = f"{where} is refused: what is overwritten is said on the command line, {meant[0].flag}"
+                raise FileError(msg)
+            _require_one(meant, value, where)
+            found[name] = (key, value)
+        return found
+
+
+def load_settings(
+    environment: Mapping[str, str], commands: Mapping[str, Sequence[Option]], *, path: str | None, without: bool
+) -> Settings:
+    """Read the settings that count here, and warn of variables that count for nothing.
+
+    Parameters
+    ----------
+    environment, commands : mapping
+        As :class:`Settings` takes them.
+    path, without : str or None, bool
+        ``--config`` and ``--no-config``.
+    """
+    settings = Settings(_config(environment, path=path, without=without), environment, commands)
+    for told in settings.strangers():
+        sys.stderr.write(f"calcheck: {visible(told)}\n")
+    return settings
+
+
+def _config(environment: Mapping[str, str], *, path: str | None, without: bool) -> Config:
+    if path == "":
+        msg = "--config needs a file. To do without one, pass --no-config"
+        raise OptionError(msg)
+    never = environment.get(NO_FILE, "").lower()
+    if never and never not in TRUTHS:
+        msg = f"{NO_FILE} takes true or false, got {never!r}"
+        raise OptionError(msg)
+    for named, none, told in (
+        (path, without, "--config and --no-config"),
+        (environment.get(FILE), TRUTHS.get(never, False), f"{FILE} and {NO_FILE}"),
+    ):
+        if named and none:
+            msg = f"{told} contradict each other: give one"
+            raise OptionError(msg)
+        if none:
+            return Config()
+        if named:
+            return read_config(Path(named))
+    try:
+        here = Path.cwd()
+    except OSError:  # our folder is gone
+        return Config()
+    return find_config(here)
+
+
+def _variable(option: Option) -> str:
+    return PREFIX + option.name.upper()
+
+
+def _replaced(field: str, higher: set[str]) -> bool:
+    """Tell whether something that stands in place of an option was said before."""
+    return any(
+        field in part and any(other & higher for other in parts if other is not part)
+        for parts in INSTEAD
+        for part in parts
+    )
+
+
+def _require_one(options: Sequence[Option], value: Any, where: str) -> None:
+    """Raise unless one of several options of a name takes a value; a command that does not says so when it runs."""
+    problems = []
+    for option in options:
+        try:
+            option.take(value, where)
+        except OptionError as error:
+            problems.append(error)
+        else:
+            return
+    raise problems[0]
+
+
+def _near(name: str, known: Iterator[str] | Sequence[str] | set[str]) -> str:
+    """Ask whether a name like this was meant."""
+    from difflib import get_close_matches
+
+    found = get_close_matches(name, sorted(set(known)), n=1)
+    return f" Did you mean {found[0]}?" if found else ""
+
+
+def _there(known: Sequence[str]) -> str:
+    return f" There are: {', '.join(dict.fromkeys(known))}." if known else " There are none."

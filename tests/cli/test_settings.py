@@ -1,0 +1,274 @@
+"""Options are set by variables and files where the command line is silent."""
+
+import json
+
+import pytest
+
+from calcheck.metrics import METRICS
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """Stand in a folder whose file of settings counts."""
+    monkeypatch.delenv("CALCHECK_NO_CONFIG")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "calcheck.toml").write_text("")
+    return tmp_path
+
+
+@pytest.fixture
+def settle(home, calcheck, preds):
+    """Run a command with a file of settings, and return its report."""
+
+    def run(text, *arguments):
+        (home / "calcheck.toml").write_text(text)
+        ended = calcheck(*(preds if part == "preds" else part for part in arguments), "--format", "json")
+        assert (ended.code, ended.err) == (0, "")
+        return json.loads(ended.out)
+
+    return run
+
+
+@pytest.fixture
+def refuse(home, calcheck, preds):
+    """Run a command with a file of settings, and return why it is refused."""
+
+    def run(text, *arguments):
+        (home / "calcheck.toml").write_text(text)
+        return calcheck(*(preds if part == "preds" else part for part in arguments)).refused()
+
+    return run
+
+
+def test_the_command_line_comes_before_variables_and_these_before_the_file(settle, monkeypatch):
+    assert settle("", "zms", "preds")["settings"]["seed"] == 0
+    assert settle("seed = 1", "zms", "preds")["settings"]["seed"] == 1
+    assert settle("seed = 1\n[zms]\nseed = 2", "zms", "preds")["settings"]["seed"] == 2
+    assert settle("seed = 1\n[rce]\nseed = 2", "zms", "preds")["settings"]["seed"] == 1
+    monkeypatch.setenv("CALCHECK_SEED", "3")
+    assert settle("seed = 1\n[zms]\nseed = 2", "zms", "preds")["settings"]["seed"] == 3
+    assert settle("seed = 1", "zms", "preds", "--seed", "4")["settings"]["seed"] == 4
+
+
+def test_zero_is_a_value_as_any_other(settle):
+    assert settle("seed = 1", "zms", "preds", "--seed", "0")["settings"]["seed"] == 0
+    assert settle("worst = 2", "zms", "preds", "--worst", "0")["results"][0]["details"].get("worst") is None
+
+
+def test_options_are_named_with_dashes_or_underscores(settle):
+    for name in ("no-bootstrap", "no_bootstrap"):
+        assert settle(f"{name} = true", "zms", "preds")["settings"]["resamples"] == 0
+    assert settle("nan-policy = 'omit'\nconfidence = 0.9", "zms", "preds")["settings"]["confidence"] == 0.9
+
+
+def test_what_is_said_of_columns_counts_for_every_command(home, calcheck, preds):
+    (home / "calcheck.toml").write_text('target = "std"\nembedding = "embedding"\n')
+    found = calcheck("inspect", preds)
+    assert found.code == 0
+    told = " ".join(found.out.split())
+    assert "y std" in told
+    assert "settings --target by target in calcheck.toml, --embedding by embedding in calcheck.toml" in told
+    assert "settings" not in calcheck("--no-config", "inspect", preds).out
+
+
+def test_inspect_says_explicitly_what_was_set(home, calcheck, preds):
+    (home / "calcheck.toml").write_text('target = "std"')
+    set_, said = calcheck("cce", preds).out, calcheck("inspect", preds).out.splitlines()[-1].split()
+    (home / "calcheck.toml").write_text("")
+    assert calcheck("cce", preds, *said).out == set_
+
+
+def test_lists_are_what_commas_separate_or_what_is_repeated(settle):
+    report = settle('metrics = ["zms", "rce"]', "evaluate", "preds")
+    assert [result["metric"] for result in report["results"]] == ["zms", "rce"]
+    assert settle('filter = ["topic=news"]', "zms", "preds")["input"]["n"] == 20
+
+
+@pytest.mark.parametrize(
+    "command", [("ece",), ("evaluate", "--metrics", "ece"), ("prune", "--metrics", "ece", "--up-to", "10")]
+)
+def test_the_options_of_metrics_count_wherever_these_are_computed(settle, monkeypatch, command):
+    def levels(text):
+        return settle(text, command[0], "preds", *command[1:])["results"][0]["options"]["levels"]
+
+    assert levels("") == 99
+    assert levels("[ece]\nlevels = 9") == 9
+    assert levels("levels = 9") == 9
+    assert levels("levels = 9\n[ece]\nlevels = 19") == 19
+    monkeypatch.setenv("CALCHECK_LEVELS", "29")
+    assert levels("levels = 9") == 29
+
+
+def test_a_table_of_a_metric_sets_no_more_than_the_metric_elsewhere(settle):
+    text = "[cce]\nlambda = 0.5\nseed = 9\n[evaluate]\nconfidence = 0.8\n"
+    report = settle(text, "evaluate", "preds", "--metrics", "cce,zms")
+    assert (report["settings"]["seed"], report["settings"]["confidence"]) == (0, 0.8)
+    assert report["results"][0]["options"]["lambda"] == 0.5
+    assert settle(text, "cce", "preds")["settings"]["seed"] == 9
+
+
+def test_metrics_are_named_as_their_commands_or_with_underscores(settle):
+    for name in ("interval-score", "interval_score"):
+        assert settle(f"[{name}]\nlevel = 0.5", "interval-score", "preds")["results"][0]["options"]["level"] == 0.5
+
+
+def test_a_setting_that_a_command_does_not_have_is_not_for_it(settle):
+    settle(
+        'worst = 3\nup-to = 5\nlambda = 0.1\nfilter = ["topic=news"]\n[gates]\nfail-on = ["ece > 1"]', "zms", "preds"
+    )
+
+
+def test_options_of_the_command_line_replace_what_was_set_in_their_place(settle, monkeypatch):
+    assert settle('embedding = "embedding"', "cce", "preds", "--inputs", "mean")["input"]["columns"]["x"] == "mean"
+    assert settle("no-bootstrap = true", "zms", "preds", "--resamples", "200")["settings"]["resamples"] == 200
+    settle('samples = "s*"', "zms", "preds", "--mean", "mean", "--std", "std")
+    settle('mean = "absent"\nstd = "std"', "zms", "preds", "--mean", "mean")
+    settle('var = "absent"', "zms", "preds", "--std", "std")
+    monkeypatch.setenv("CALCHECK_NO_BOOTSTRAP", "off")
+    assert settle("no-bootstrap = true", "zms", "preds")["settings"]["resamples"] is None
+
+
+def test_variables_set_flags_repeated_options_and_formats(home, calcheck, preds, monkeypatch):
+    monkeypatch.setenv("CALCHECK_FORMAT", "json")
+    monkeypatch.setenv("CALCHECK_NO_BOOTSTRAP", "1")
+    monkeypatch.setenv("CALCHECK_FILTER", "topic=news\nid=100\n")
+    monkeypatch.setenv("CALCHECK_TARGET", "")  # as good as absent
+    report = json.loads(calcheck("zms", preds).out)
+    assert report["settings"]["resamples"] == 0
+    assert report["input"]["n"] == 1
+    monkeypatch.setenv("CALCHECK_OUTPUT", "report.json")
+    assert calcheck("zms", preds).out == ""
+    assert json.loads((home / "report.json").read_text()) == report
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize(
+    ("variable", "value", "message"),
+    [
+        ("SEED", "x", "CALCHECK_SEED takes a whole number, got 'x'"),
+        ("FORMAT", "xml", "CALCHECK_FORMAT takes one of table, json, jsonl, csv, markdown, got 'xml'"),
+        ("NO_BOOTSTRAP", "maybe", "CALCHECK_NO_BOOTSTRAP takes true or false, got 'maybe'"),
+        ("CONFIDENCE", "2", "got 2.0 (--confidence is set by CALCHECK_CONFIDENCE)"),
+        ("STD", "spread", "(--std is set by CALCHECK_STD)"),
+        ("LAMBDA", "-1", "got -1.0 (--lambda is set by CALCHECK_LAMBDA)"),
+        ("CONFIG", "absent.toml", "the settings in absent.toml cannot be read: No such file"),
+        ("NO_CONFIG", "perhaps", "CALCHECK_NO_CONFIG takes true or false, got 'perhaps'"),
+    ],
+)
+def test_mistakes_in_variables_name_them(calcheck, preds, monkeypatch, variable, value, message):
+    monkeypatch.setenv(f"CALCHECK_{variable}", value)
+    assert message in calcheck("evaluate", preds, "--embedding", "embedding").refused()
+
+
+@pytest.mark.usefixtures("home")
+def test_variables_that_set_nothing_are_told_and_end_nothing(calcheck, preds, monkeypatch):
+    monkeypatch.setenv("CALCHECK_SEDE", "3")
+    found = calcheck("zms", preds, "--format", "json")
+    assert found.code == 0
+    assert json.loads(found.out)["settings"]["seed"] == 0
+    assert found.err == (
+        "calcheck: the variable CALCHECK_SEDE sets no option, and counts for nothing. Did you mean CALCHECK_SEED?\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("seed = ", "calcheck.toml is no TOML"),
+        ("sede = 1", "sede in calcheck.toml is no option. Did you mean seed"),
+        ("quux = 1", "quux in calcheck.toml is no option. There are: "),
+        ("[cce]\nlamda = 1", "lamda in [cce] of calcheck.toml is no option. Did you mean lambda"),
+        ("[zms]\nlambda = 1", "lambda in [zms] of calcheck.toml is no option. There are: target, "),
+        ("[metrics]\nseed = 1", "seed in [metrics] of calcheck.toml is no option. There are none."),
+        ("[evaluat]\nseed = 1", "calcheck.toml: [evaluat] is no command and no metric. Did you mean evaluate"),
+        ("[zzz]\nseed = 1", "calcheck.toml: [zzz] is no command and no metric. There are: evaluate, "),
+        ("[gate]\na = 1", "Did you mean gates"),
+        ('seed = "3"', "seed in calcheck.toml takes a whole number, got the text '3'"),
+        ("seed = 1.5", "seed in calcheck.toml takes a whole number, got 1.5"),
+        ("seed = true", "seed in calcheck.toml takes a whole number, got true"),
+        ("confidence = nan", "confidence in calcheck.toml takes a number, got 'nan'"),
+        ("no-bootstrap = 1", "no-bootstrap in calcheck.toml takes true or false, got 1"),
+        ("target = 3", "target in calcheck.toml takes text, got 3"),
+        ("target = ''", "target in calcheck.toml takes text, got the text ''"),
+        ("target = []", "target in calcheck.toml takes text, got the list []"),
+        ("target = 2020-01-01", "target in calcheck.toml takes text, got 2020-01-01"),
+        ("filter = 'a=b'", "filter in calcheck.toml takes a list of texts, got the text 'a=b'"),
+        ("[evaluate.seed]\na = 1", "seed in [evaluate] of calcheck.toml takes a whole number, got a table"),
+        ("no-bootstrap = true\nno_bootstrap = true", "no_bootstrap in calcheck.toml is set twice"),
+        (
+            "output = 'x'",
+            "output in calcheck.toml is refused: what is overwritten is said on the command line, --output",
+        ),
+        ("[zms]\npointwise = 'x.csv'", "pointwise in [zms] of calcheck.toml is refused"),
+        ("[convert]\noutput = 'x.csv'", "output in [convert] of calcheck.toml is refused"),
+        ("confidence = 2.0", "got 2.0 (--confidence is set by confidence in calcheck.toml)"),
+        ("target = 'absent'", "(--target is set by target in calcheck.toml)"),
+        ("gates = 3", "calcheck.toml: gates must be a table"),
+    ],
+)
+def test_mistakes_in_files_name_file_and_key(refuse, text, message):
+    assert message in refuse(text, "zms", "preds")
+
+
+def test_mistakes_in_tables_of_metrics_are_told_where_these_are_computed(refuse):
+    line = refuse("[ece]\nlevels = 0", "evaluate", "preds")
+    assert "(--levels is set by levels in [ece] of calcheck.toml)" in line
+
+
+def test_a_value_that_only_some_commands_take_is_refused_by_the_others(settle, refuse):
+    settle('weights = "frequency"', "ece", "preds")
+    line = refuse('weights = "frequency"', "uce", "preds")
+    assert "weights in calcheck.toml takes one of" in line
+    assert "weights in calcheck.toml takes one of" in refuse('weights = "frequencies"', "zms", "preds")
+
+
+def test_another_file_or_none_is_named_before_the_command(home, calcheck, preds):
+    (home / "calcheck.toml").write_text("seed = 1")
+    (home / "other.toml").write_text("seed = 2")
+
+    def seed(*arguments):
+        return json.loads(calcheck(*arguments, "zms", preds, "--format", "json").out)["settings"]["seed"]
+
+    assert (seed(), seed("--config", "other.toml"), seed("--no-config")) == (1, 2, 0)
+    assert "contradict each other" in calcheck("--config", "other.toml", "--no-config", "zms", preds).refused()
+    assert "--config needs a file" in calcheck("--config", "", "zms", preds).refused()
+    assert "absent.toml cannot be read" in calcheck("--config", "absent.toml", "zms", preds).refused()
+    assert "goes before the command" in calcheck("zms", preds, "--config", "other.toml").refused()
+
+
+def test_variables_name_another_file_or_none(home, calcheck, preds, monkeypatch):
+    (home / "calcheck.toml").write_text("seed = 1")
+    (home / "other.toml").write_text("seed = 2")
+
+    def seed(*arguments):
+        return json.loads(calcheck(*arguments, "zms", preds, "--format", "json").out)["settings"]["seed"]
+
+    monkeypatch.setenv("CALCHECK_CONFIG", "other.toml")
+    assert (seed(), seed("--no-config")) == (2, 0)
+    monkeypatch.setenv("CALCHECK_NO_CONFIG", "1")
+    assert "contradict each other" in calcheck("zms", preds).refused()
+    assert seed("--config", "other.toml") == 2
+    monkeypatch.delenv("CALCHECK_CONFIG")
+    assert seed() == 0
+
+
+def test_names_in_files_cannot_break_the_terminal(refuse):
+    line = refuse('"\\u001b[2Jx" = 1', "zms", "preds")
+    assert "\x1b" not in line
+
+
+def test_commands_without_options_read_no_settings(home, calcheck):
+    (home / "calcheck.toml").write_text("broken")
+    assert calcheck("metrics").code == 0
+    assert calcheck("zms", "--help").code == 0
+
+
+def test_every_metric_takes_its_options_from_files(home, calcheck, preds):
+    """As a report says them, so that a file can be made of one."""
+    from calcheck.options import options_of
+
+    for name, metric in METRICS.items():
+        told = {option.name: getattr(metric(), option.field) for option in options_of(metric)}
+        lines = [f"{key} = {json.dumps(value)}" for key, value in told.items() if value is not None]
+        (home / "calcheck.toml").write_text("\n".join([f"[{name}]", *lines]))
+        assert calcheck("evaluate", preds, "--metrics", "zms").code == 0
