@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 Need = Literal["y", "predictive", "x"]
 Sided = Literal["upper", "lower", "both", "none"]
+Better = Literal["smaller", "larger", "reference", "zero", "none"]
 Interval = Literal["bca", "percentile", "own", "none"]
 
 SettingsT = TypeVar("SettingsT")
@@ -88,6 +89,8 @@ class Metric(ABC, Generic[SettingsT, StateT]):
     unit: ClassVar[str]
     needs: ClassVar[tuple[Need, ...]]
     sided: ClassVar[Sided]
+    better: ClassVar[Better]
+    """Which of two values speaks for its model: the one nearer to its reference, say; none if neither does."""
     source: ClassVar[str]
     reading: ClassVar[str]
     """How to read a value: its range, and which end is good."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from calcheck.errors import DataError, NumericalError, OptionError
 from calcheck.execution.run import Stream
 from calcheck.kernels.choices import Bandwidth, KernelName, Normalization, Solver  # noqa: TC001 - types of fields
-from calcheck.metric import Interval, Metric, Need, Rows, Sided
+from calcheck.metric import Better, Interval, Metric, Need, Rows, Sided
 from calcheck.options import option, require_positive_option
 
 if TYPE_CHECKING:
@@ -125,6 +125,7 @@ class Cce(Metric[CceSettings, "KernelRidge"]):
     unit: ClassVar[str] = "1"
     needs: ClassVar[tuple[Need, ...]] = ("y", "predictive", "x")
     sided: ClassVar[Sided] = "upper"
+    better: ClassVar[Better] = "smaller"
     source: ClassVar[str] = "Young et al., Eq. 2-3 (arXiv 2405.12412)"
     reading: ClassVar[str] = "0 is a perfect match; distributions that share nothing are about 1.4 apart."
     no_interval: ClassVar[str] = "the rows share one noisy fit, so resampling them gives no honest interval"

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from calcheck.metric import Interval, Need, RowMetric, Rows, Sided
+from calcheck.metric import Better, Interval, Need, RowMetric, Rows, Sided
 from calcheck.options import option
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ class ConfidenceCurve(RowMetric):
     unit: ClassVar[str] = "y"
     needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
     sided: ClassVar[Sided] = "both"
+    better: ClassVar[Better] = "smaller"
     source: ClassVar[str] = "Pernot 2022 (arXiv 2206.15272)"
     reading: ClassVar[str] = "Smaller is better; a perfect model is above 0, as errors are partly chance."
     unlawful: ClassVar[dict[str, str]] = {"spread": "looks at the order of the uncertainties only"}

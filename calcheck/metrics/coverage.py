@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from calcheck.metric import Inference, Need, RowMetric, Rows, Sided
+from calcheck.metric import Better, Inference, Need, RowMetric, Rows, Sided
 from calcheck.options import option, require_share_option
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ class Coverage(RowMetric):
     unit: ClassVar[str] = "1"
     needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
     sided: ClassVar[Sided] = "both"
+    better: ClassVar[Better] = "reference"
     source: ClassVar[str] = "Gneiting et al. 2007"
     reading: ClassVar[str] = "The reference is what intervals of this level hold if the model is right."
 

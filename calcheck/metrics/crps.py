@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from calcheck.metric import Need, RowMetric, Rows, Sided
+from calcheck.metric import Better, Need, RowMetric, Rows, Sided
 from calcheck.options import option
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ class Crps(RowMetric):
     unit: ClassVar[str] = "y"
     needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
     sided: ClassVar[Sided] = "both"
+    better: ClassVar[Better] = "smaller"
     source: ClassVar[str] = "Gneiting, Raftery 2007; Ferro 2014"
     reading: ClassVar[str] = "Smaller is better; for a point forecast it is the absolute error."
 

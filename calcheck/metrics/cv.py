@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from calcheck.metric import Need, RowMetric, Rows, Sided
+from calcheck.metric import Better, Need, RowMetric, Rows, Sided
 
 if TYPE_CHECKING:
     import numpy as np
@@ -49,6 +49,7 @@ class Cv(RowMetric):
     unit: ClassVar[str] = "1"
     needs: ClassVar[tuple[Need, ...]] = ("predictive",)
     sided: ClassVar[Sided] = "none"
+    better: ClassVar[Better] = "none"
     source: ClassVar[str] = "Levi et al., Eq. 10"
     reading: ClassVar[str] = "0: every row has the same uncertainty, and bins by it say nothing."
     unlawful: ClassVar[dict[str, str]] = {"spread": "says how uncertainties differ, not whether they are right"}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from calcheck.errors import DataError, OptionError
-from calcheck.metric import Interval, Need, RowMetric, Rows, Sided
+from calcheck.metric import Better, Interval, Need, RowMetric, Rows, Sided
 from calcheck.options import option, require_count_option
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ class Ece(RowMetric):
     unit: ClassVar[str] = "1"
     needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
     sided: ClassVar[Sided] = "upper"
+    better: ClassVar[Better] = "smaller"
     source: ClassVar[str] = "Kuleshov et al. 2018; Young et al., Eq. 4-5 (arXiv 2405.12412)"
     reading: ClassVar[str] = "Smaller is better; the noise of n rows keeps a perfect model above 0."
     interval: ClassVar[Interval] = "percentile"

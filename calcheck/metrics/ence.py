@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from calcheck.metric import BinnedMetric, Interval, Need, Sided
+from calcheck.metric import Better, BinnedMetric, Interval, Need, Sided
 
 if TYPE_CHECKING:
     import numpy as np
@@ -61,6 +61,7 @@ class Ence(BinnedMetric):
     unit: ClassVar[str] = "1"
     needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
     sided: ClassVar[Sided] = "upper"
+    better: ClassVar[Better] = "smaller"
     source: ClassVar[str] = "Levi et al., Eq. 6-8 (doi:10.3390/s22155540)"
     reading: ClassVar[str] = "Smaller is better; the noise of each bin keeps a perfect model above 0."
     interval: ClassVar[Interval] = "percentile"

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from calcheck.metric import Need, RowMetric, Rows, Sided
+from calcheck.metric import Better, Need, RowMetric, Rows, Sided
 from calcheck.options import option, require_share_option
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ class IntervalScore(RowMetric):
     unit: ClassVar[str] = "y"
     needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
     sided: ClassVar[Sided] = "both"
+    better: ClassVar[Better] = "smaller"
     source: ClassVar[str] = "Gneiting, Raftery 2007"
     reading: ClassVar[str] = "Smaller is better."
 

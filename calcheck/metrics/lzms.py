@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from calcheck.metric import BinnedMetric, Interval, Need, Rows, Sided
+from calcheck.metric import Better, BinnedMetric, Interval, Need, Rows, Sided
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -66,6 +66,7 @@ class Lzms(BinnedMetric):
     unit: ClassVar[str] = "1"
     needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
     sided: ClassVar[Sided] = "lower"
+    better: ClassVar[Better] = "larger"
     source: ClassVar[str] = "Pernot, Sec. IV (arXiv 2402.10043)"
     reading: ClassVar[str] = "The confidence of the intervals is right; below it some bins are miscalibrated."
     interval: ClassVar[Interval] = "own"

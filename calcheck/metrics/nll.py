@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from calcheck.metric import Need, RowMetric, Rows, Sided
+from calcheck.metric import Better, Need, RowMetric, Rows, Sided
 
 if TYPE_CHECKING:
     import numpy as np
@@ -54,6 +54,7 @@ class Nll(RowMetric):
     unit: ClassVar[str] = "1"
     needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
     sided: ClassVar[Sided] = "both"
+    better: ClassVar[Better] = "smaller"
     source: ClassVar[str] = "Pernot, Eq. 12 (arXiv 2402.10043)"
     reading: ClassVar[str] = "Smaller is better; it compares models on the same targets and has no absolute scale."
     unlawful: ClassVar[dict[str, str]] = {"unit": "the log of densities, in 1/y: another unit of y adds a constant"}

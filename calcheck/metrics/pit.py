@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from calcheck.metric import Interval, Need, RowMetric, Rows, Sided
+from calcheck.metric import Better, Interval, Need, RowMetric, Rows, Sided
 from calcheck.options import option, require_count_option
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ class Pit(RowMetric):
     unit: ClassVar[str] = "1"
     needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
     sided: ClassVar[Sided] = "upper"
+    better: ClassVar[Better] = "smaller"
     source: ClassVar[str] = "Czado, Gneiting, Held 2009"
     reading: ClassVar[str] = "Smaller is better; a perfect model scores about 1/(6 n)."
     interval: ClassVar[Interval] = "percentile"

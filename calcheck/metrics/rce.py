@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from calcheck.metric import Need, RowMetric, Rows, Sided
+from calcheck.metric import Better, Need, RowMetric, Rows, Sided
 
 if TYPE_CHECKING:
     import numpy as np
@@ -54,6 +54,7 @@ class Rce(RowMetric):
     unit: ClassVar[str] = "1"
     needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
     sided: ClassVar[Sided] = "both"
+    better: ClassVar[Better] = "reference"
     source: ClassVar[str] = "Pernot, Eq. 7 (arXiv 2402.10043)"
     reading: ClassVar[str] = "0 is right; below 0 the uncertainties are too small."
 

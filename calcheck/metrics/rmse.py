@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from calcheck.metric import Need, RowMetric, Rows, Sided
+from calcheck.metric import Better, Need, RowMetric, Rows, Sided
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,6 +50,7 @@ class Rmse(RowMetric):
     unit: ClassVar[str] = "y"
     needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
     sided: ClassVar[Sided] = "both"
+    better: ClassVar[Better] = "smaller"
     source: ClassVar[str] = "Pernot, Eq. 7 (arXiv 2402.10043)"
     reading: ClassVar[str] = "Smaller is better."
     unlawful: ClassVar[dict[str, str]] = {"spread": "looks at the mean only"}

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from calcheck.metric import Need, RowMetric, Rows, Sided
+from calcheck.metric import Better, Need, RowMetric, Rows, Sided
 
 if TYPE_CHECKING:
     import numpy as np
@@ -49,6 +49,7 @@ class Sharpness(RowMetric):
     unit: ClassVar[str] = "y"
     needs: ClassVar[tuple[Need, ...]] = ("predictive",)
     sided: ClassVar[Sided] = "none"
+    better: ClassVar[Better] = "none"
     source: ClassVar[str] = "Levi et al., Eq. 6"
     reading: ClassVar[str] = "Smaller is sharper: good only if the model is calibrated."
     unlawful: ClassVar[dict[str, str]] = {"spread": "says how narrow predictions are, not whether they are right"}

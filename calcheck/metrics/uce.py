@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from calcheck.metric import BinnedMetric, Interval, Need, Sided
+from calcheck.metric import Better, BinnedMetric, Interval, Need, Sided
 from calcheck.options import option
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ class Uce(BinnedMetric):
     unit: ClassVar[str] = "y^2"
     needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
     sided: ClassVar[Sided] = "upper"
+    better: ClassVar[Better] = "smaller"
     source: ClassVar[str] = "Levi et al. (doi:10.3390/s22155540)"
     reading: ClassVar[str] = "Smaller is better; the noise of each bin keeps a perfect model above 0."
     interval: ClassVar[Interval] = "percentile"

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from calcheck.metric import Need, RowMetric, Rows, Sided
+from calcheck.metric import Better, Need, RowMetric, Rows, Sided
 from calcheck.options import option, require_share_option
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ class Width(RowMetric):
     unit: ClassVar[str] = "y"
     needs: ClassVar[tuple[Need, ...]] = ("predictive",)
     sided: ClassVar[Sided] = "none"
+    better: ClassVar[Better] = "none"
     source: ClassVar[str] = "Gneiting et al. 2007"
     reading: ClassVar[str] = "Smaller is sharper: good only if coverage is right."
     unlawful: ClassVar[dict[str, str]] = {"spread": "says how narrow predictions are, not whether they are right"}

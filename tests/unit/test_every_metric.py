@@ -261,3 +261,9 @@ def test_what_is_missing_is_skipped_with_the_reason(metric):
         report = evaluate(InMemory(Predictions(**without)), [metric()])
         assert not report.results
         assert parts[need] in report.skipped[0].reason
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_values_without_evidence_are_neither_better_nor_worse(name):
+    metric = METRICS[name]
+    assert (metric.better == "none") == (metric.sided == "none")
