@@ -22,17 +22,17 @@ def to_markdown(report: Report) -> str:
     files, told = read_in_words(report.input)
     lines = [f"**{escaped(', '.join(files))}**: {escaped(told)}", ""]
     lines += [
-        _line(["metric", *subset, *COLUMNS]),
-        _line(["---", *(["---:"] * (len(subset) + len(COLUMNS) - 1)), "---"]),
+        line(["metric", *subset, *COLUMNS]),
+        line(["---", *(["---:"] * (len(subset) + len(COLUMNS) - 1)), "---"]),
     ]
     for result in report.results:
         lines.append(
-            _line([result.metric, *(escaped(str(result.subset.get(name, ""))) for name in subset), *cells(result)])
+            line([result.metric, *(escaped(str(result.subset.get(name, ""))) for name in subset), *cells(result)])
         )
     for name, rows in report.results[0].details.items() if len(report.results) == 1 else ():
         if is_listed(rows):
-            lines += ["", f"{name}:", "", _line([escaped(column) for column in rows[0]]), _line(["---"] * len(rows[0]))]
-            lines += [_line([escaped(cell(value)) for value in row.values()]) for row in rows]
+            lines += ["", f"{name}:", "", line([escaped(column) for column in rows[0]]), line(["---"] * len(rows[0]))]
+            lines += [line([escaped(cell(value)) for value in row.values()]) for row in rows]
     told_notes = [f"- {escaped(f'{metrics}: {note}' if metrics else note)}" for metrics, note in notes(report)]
     return "\n".join([*lines, *([""] if told_notes else []), *told_notes]) + "\n"
 
@@ -42,14 +42,15 @@ def escaped(text: str) -> str:
 
     Examples
     --------
-    >>> print(escaped("a|b <script> *c*"))
-    a\|b &lt;script&gt; \*c\*
+    >>> print(escaped("a|b <script> *c* @d"))
+    a\|b &lt;script&gt; \*c\* &#64;d
     """
-    shown = visible(text)
+    shown = SPECIAL.sub(r"\\\1", visible(text))
     for character, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("@", "&#64;")):
         shown = shown.replace(character, entity)
-    return SPECIAL.sub(r"\\\1", shown)
+    return shown
 
 
-def _line(cells: Sequence[str]) -> str:
+def line(cells: Sequence[str]) -> str:
+    """Write a line of a table; the cells are escaped already."""
     return f"| {' | '.join(cells)} |"
