@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from calcheck import __version__
+from calcheck.cli.compare import compare_command
 from calcheck.cli.configured import load_settings
 from calcheck.cli.convert import convert_command
 from calcheck.cli.inspect import inspect_command
@@ -23,7 +24,7 @@ from calcheck.errors import CalcheckError
 from calcheck.metrics import METRICS
 from calcheck.render.console import visible
 
-COMMANDS = ("evaluate", "prune", *METRICS, "inspect", "convert", "metrics", "schema")
+COMMANDS = ("evaluate", "compare", "prune", *METRICS, "inspect", "convert", "metrics", "schema")
 HALF_WORD = 100  # letters of a word's beginning and end that messages show; names of columns may be longer
 EXIT_MISTAKE, EXIT_INTERRUPTED = 2, 130
 
@@ -77,6 +78,9 @@ def root(
 
 
 app.command("evaluate", rich_help_panel="Reports", epilog="Example: calcheck evaluate preds.parquet")(evaluate_command)
+app.command(
+    "compare", rich_help_panel="Reports", epilog="Example: calcheck compare a.parquet b.parquet --metrics crps,zms"
+)(compare_command)
 app.command("prune", rich_help_panel="Reports", epilog="Example: calcheck prune preds.parquet --metrics zms,rce")(
     prune_command
 )

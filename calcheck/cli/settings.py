@@ -9,6 +9,8 @@ from calcheck.errors import OptionError
 from calcheck.options import option
 
 FORMAT_NAMES = Literal["table", "json", "jsonl", "csv", "markdown"]
+COMPARISON_FORMAT_NAMES = Literal["table", "json", "jsonl", "csv", "markdown", "latex"]
+DIFF_FORMAT_NAMES = Literal["table", "json", "markdown"]
 INPUT_FORMATS = Literal["parquet", "csv", "tsv", "arrow", "jsonl", "npy", "npz", "safetensors", "netcdf"]
 
 
@@ -46,6 +48,26 @@ class ReportOptions:
     format: FORMAT_NAMES = option("table", "Format of the report.")
     output: str | None = option(
         None, "Write the report to a file in place of standard output.", metavar="PATH", short="-o", writes=True
+    )
+
+
+@dataclass(frozen=True)
+class ComparisonReportOptions:
+    """How a comparison is shown, and where."""
+
+    format: COMPARISON_FORMAT_NAMES = option("table", "Format of the report.")
+    output: str | None = option(
+        None, "Write the report to a file in place of standard output.", metavar="PATH", short="-o", writes=True
+    )
+
+
+@dataclass(frozen=True)
+class DiffReportOptions:
+    """How the changes between two reports are shown, and where."""
+
+    format: DIFF_FORMAT_NAMES = option("table", "Format of the changes.")
+    output: str | None = option(
+        None, "Write them to a file in place of standard output.", metavar="PATH", short="-o", writes=True
     )
 
 
@@ -101,6 +123,21 @@ class ChosenOptions:
     """Which metrics are computed."""
 
     metrics: str | None = option(None, "Metrics to compute, as in zms,rce. Default: all that apply.", metavar="NAMES")
+
+
+@dataclass(frozen=True)
+class ComparisonOptions:
+    """Which models are compared, and how."""
+
+    metrics: str | None = option(
+        None, "Metrics to compute, as in zms,rce. Default: all that apply to every file.", metavar="NAMES"
+    )
+    names: str | None = option(None, "What the models are called, as in a,b. Default: as their files.", metavar="NAMES")
+    permutations: int | None = option(
+        None,
+        "Random swaps of the models, row by row, for a p-value; 0 for none. Default: 9999; 999 for metrics that are"
+        " computed again each time, or 199 beyond 20000 rows.",
+    )
 
 
 @dataclass(frozen=True)

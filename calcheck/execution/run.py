@@ -31,6 +31,7 @@ class Stream(IntEnum):
     SUBSAMPLE = 5
     RESIDUAL = 6
     RESAMPLES = 7
+    PERMUTATIONS = 20
 
 
 SUFFIXES = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": GIB}

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from calcheck.render.comparison import comparison_to_markdown, comparison_to_table
 from calcheck.render.flat import to_csv, to_jsonl
 from calcheck.render.json import to_json
+from calcheck.render.latex import comparison_to_latex
 from calcheck.render.markdown import to_markdown
 from calcheck.render.table import to_table
 
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
 
     from calcheck.report import Report
 
-__all__ = ["FORMATS"]
+__all__ = ["COMPARISON_FORMATS", "FORMATS"]
 
 FORMATS: dict[str, Callable[[Report], str]] = {
     "table": to_table,
@@ -24,3 +26,10 @@ FORMATS: dict[str, Callable[[Report], str]] = {
     "markdown": to_markdown,
 }
 """How a report becomes text, by its name in ``--format``."""
+
+COMPARISON_FORMATS: dict[str, Callable[[Report], str]] = FORMATS | {
+    "table": comparison_to_table,
+    "markdown": comparison_to_markdown,
+    "latex": comparison_to_latex,
+}
+"""The same for comparisons of models."""

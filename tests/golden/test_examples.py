@@ -8,21 +8,23 @@ from runpy import run_path
 
 import numpy as np
 import pyarrow.parquet as pq
+import pytest
 from numpy.testing import assert_allclose
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-def test_the_diabetes_file_is_what_its_script_makes():
+@pytest.mark.parametrize("name", ["diabetes", "diabetes_linear"])
+def test_the_diabetes_files_are_what_their_script_makes(name):
     """To 1 % of the spread: the optimiser of the kernel's parameters stops within that on any machine."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the optimiser remarks that a length scale runs to its bound
-        made = run_path(str(EXAMPLES / "diabetes.py"))["predictions"]()
-    saved = pq.read_table(EXAMPLES / "diabetes.parquet")
+        made = run_path(str(EXAMPLES / "diabetes.py"))["predictions"](name)
+    saved = pq.read_table(EXAMPLES / f"{name}.parquet")
     assert made.schema.equals(saved.schema)
-    for name in saved.column_names:
-        expected = saved[name].to_numpy()
-        assert_allclose(made[name].to_numpy(), expected, atol=0.01 * expected.std() + 0.01 * expected.mean())
+    for column in saved.column_names:
+        expected = saved[column].to_numpy()
+        assert_allclose(made[column].to_numpy(), expected, atol=0.01 * expected.std() + 0.01 * expected.mean())
 
 
 def test_the_sine_example_separates_families_that_can_have_the_variance_from_those_that_cannot(tmp_path):

@@ -1,0 +1,111 @@
+"""`calcheck compare`: several models on the same rows."""
+
+from __future__ import annotations
+
+import inspect
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from calcheck.cli.computing import COLUMNS, ENGINE, INFERENCE, SEED, chosen, opened, run_of
+from calcheck.cli.output import Pointwise, deliver_text, require_deliverable
+from calcheck.cli.parameters import build, parameters, with_signature
+from calcheck.cli.progress import progress_bar
+from calcheck.cli.settings import ComparisonOptions, ComparisonReportOptions
+from calcheck.errors import FileError, OptionError
+from calcheck.render.summary import reasons
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from calcheck.io.source import FileSource
+    from calcheck.studies.same_rows import Model
+
+STDIN = "-"
+FILES = inspect.Parameter(
+    "files",
+    inspect.Parameter.POSITIONAL_OR_KEYWORD,
+    annotation=Annotated[
+        list[str],
+        typer.Argument(
+            metavar="A B [C …]", help="Saved predictions of each model; - reads standard input.", show_default=False
+        ),
+    ],
+)
+
+
+def _compare(files: list[str], **given: Any) -> None:
+    """Compare models on the same rows: the best of each metric, and whether differences are more than chance."""
+    from calcheck.render import COMPARISON_FORMATS
+    from calcheck.studies.compare import compare
+
+    options, report_to = build(ComparisonOptions, given), build(ComparisonReportOptions, given)
+    names = _named(files, options.names)
+    metrics = chosen(options.metrics, given["settings"])
+    sources = [opened(file, given, metrics, narrow=False) for file in files]
+    require_deliverable(report_to, Pointwise(None), [name for source in sources for name in source.reads()])
+    models = [_model(name, source) for name, source in zip(names, sources, strict=True)]
+    with progress_bar() as progress, ExitStack() as named:
+        named.enter_context(sources[0].placed())
+        run = replace(run_of(given), progress=progress)
+        report = compare(models, metrics, swaps=options.permutations, run=run)
+    if not report.results:
+        told = "; ".join(f"{metrics}: {reason}" for metrics, reason in reasons(report.skipped))
+        msg = f"no metric applies to {', '.join(names)}. {told}"
+        raise FileError(msg)
+    deliver_text(COMPARISON_FORMATS[report_to.format](report), report_to)
+
+
+def _model(name: str, source: FileSource) -> Model:
+    from calcheck.io.roles import ParametersRole, ResidualRole
+    from calcheck.studies.same_rows import Model
+
+    role = source.roles.predictive
+    of_errors = isinstance(role, ResidualRole) or (isinstance(role, ParametersRole) and bool(role.error))
+    return Model(name, source, of_errors=of_errors)
+
+
+def _named(files: Sequence[str], names: str | None) -> list[str]:
+    """Name the models: as the user says, or as their files, by as much of their paths as tells them apart.
+
+    Raises
+    ------
+    OptionError
+        There is one file only, the names are too few or too many, or two are the same.
+    """
+    if len(files) < 2:  # noqa: PLR2004 - two are compared
+        msg = f"compare takes the files of at least two models, got {files[0]} alone"
+        raise OptionError(msg)
+    if files.count(STDIN) > 1:
+        msg = "standard input is one file: give the others by name"
+        raise OptionError(msg)
+    if names is not None:
+        told = [name.strip() for name in names.split(",")]
+        if len(told) != len(files) or len(set(told)) < len(told) or not all(told):
+            msg = f"--names takes {len(files)} different names, one a file, got {names!r}"
+            raise OptionError(msg)
+        return told
+    paths = [PurePath(file) for file in files]
+    for depth in range(1, max(len(path.parts) for path in paths) + 1):
+        told = ["/".join([*path.parts[-depth:-1], path.stem]) for path in paths]
+        if len(set(told)) == len(told):
+            return told
+    told = list(files)
+    return told if len(set(told)) == len(told) else [f"{file} ({place})" for place, file in enumerate(told, start=1)]
+
+
+compare_command = with_signature(
+    _compare,
+    [
+        FILES,
+        *(parameter for parameter in COLUMNS if parameter.name != "file"),
+        *parameters(ComparisonOptions, "Comparison"),
+        *INFERENCE,
+        *parameters(ComparisonReportOptions, "Output"),
+        *SEED,
+        *ENGINE,
+    ],
+)

@@ -1,0 +1,149 @@
+"""Comparisons of models for people: tables in a terminal, and in Markdown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from calcheck.render.console import NARROW, rendered, visible, words
+from calcheck.render.markdown import escaped, line
+from calcheck.render.side_by_side import (
+    Column,
+    chance_of,
+    columns_of,
+    differences_of,
+    interval_of,
+    models_of,
+    notes_of,
+)
+from calcheck.render.summary import number, read_in_words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rich.console import RenderableType
+    from rich.table import Table
+
+    from calcheck.report import Report, Result
+
+MARKS, STYLES = {1: "*", 2: "+"}, {1: "bold", 2: "underline"}
+ARROWS = {"smaller": "↓", "larger": "↑", "": ""}
+WIDEST_NAME, GAP = 24, 2
+
+
+def comparison_to_table(report: Report) -> str:
+    """Render a comparison for a terminal of at least 80 columns."""
+    return rendered(*_parts(report))
+
+
+def comparison_to_markdown(report: Report) -> str:
+    """Render a comparison in Markdown: the best bold, the second underlined."""
+    models, columns = models_of(report), columns_of(report)
+    files, told = read_in_words(report.input)
+    lines = [f"**{escaped(', '.join(files))}**: {escaped(told)}", ""]
+    lines += [line(["model", *(f"{column.metric} {_direction(column)}".strip() for column in columns)])]
+    lines += [line(["---", *["---:"] * len(columns)])]
+    around = {1: ("**", "**"), 2: ("<ins>", "</ins>")}
+    for place, model in enumerate(models):
+        cells = []
+        for column in columns:
+            before, after = around.get(_rank(column.results[place]), ("", ""))
+            cells.append(f"{before}{number(column.results[place].value)}{after}")
+        lines.append(line([escaped(model), *cells]))
+    lines += ["", line(["difference", "metric", "value", "interval", "p"])]
+    lines += [line(["---", "---", "---:", "---:", "---:"])]
+    for result in differences_of(report):
+        minus = f"{escaped(str(result.subset['model']))} − {escaped(str(result.subset['minus']))}"
+        lines.append(line([minus, result.metric, number(result.value), interval_of(result), chance_of(result)]))
+    noted = [f"- {escaped(note)}" for note in notes_of(report)]
+    return "\n".join([*lines, *([""] if noted else []), *noted]) + "\n"
+
+
+def _parts(report: Report) -> Iterator[RenderableType]:
+    from rich.text import Text
+
+    models = models_of(report)
+    names, told = read_in_words(report.input)
+    yield Text("\n", no_wrap=True).join([words(name, style="bold") for name in names] + [words(told)])
+    for columns in _stacked(models, columns_of(report)):
+        yield _table(models, columns)
+    marked = {_rank(result) for column in columns_of(report) for result in column.results}
+    legend = {1: "* best", 2: "+ second"}
+    if shown := [text for rank, text in legend.items() if rank in marked]:
+        yield words(" · ".join(shown))
+    for model in models[1:]:
+        yield _differences([result for result in differences_of(report) if result.subset["model"] == model])
+    if noted := notes_of(report):
+        yield _notes(noted)
+
+
+def _stacked(models: Sequence[str], columns: Sequence[Column]) -> Iterator[list[Column]]:
+    """Break columns into tables of which each fits a line."""
+    name = min(WIDEST_NAME, max(len(visible(model)) for model in ("model", *models)))
+    room, group = 0, list[Column]()
+    for column in columns:
+        cells = [column.metric, _direction(column), *(_marked(result) for result in column.results)]
+        width = max(map(len, cells)) + GAP
+        if group and room < width:
+            yield group
+            group = []
+        room = (room if group else NARROW - name - GAP) - width
+        group.append(column)
+    yield group
+
+
+def _table(models: Sequence[str], columns: Sequence[Column]) -> Table:
+    """Lay out models as rows and metrics as columns."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("model", overflow="ellipsis", no_wrap=True, max_width=WIDEST_NAME)
+    for column in columns:
+        table.add_column(Text("\n").join([words(column.metric), words(_direction(column))]), justify="right")
+    for place, model in enumerate(models):
+        results = [column.results[place] for column in columns]
+        table.add_row(words(model), *(words(_marked(each), style=STYLES.get(_rank(each), "")) for each in results))
+    return table
+
+
+def _differences(results: Sequence[Result]) -> Table:
+    """Lay out how one model differs from the first."""
+    from rich import box
+    from rich.table import Table
+
+    names = results[0].subset
+    title = words(f"{names['model']} minus {names['minus']}")
+    table = Table(
+        box=box.SIMPLE, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0), title=title, title_justify="left"
+    )
+    table.add_column("metric")
+    for name in ("difference", "interval", "p"):
+        table.add_column(name, justify="right")
+    for result in results:
+        table.add_row(result.metric, words(number(result.value)), words(interval_of(result)), words(chance_of(result)))
+    return table
+
+
+def _notes(noted: Sequence[str]) -> Table:
+    from rich.table import Table
+
+    grid = Table.grid(padding=(0, 1))
+    for note in noted:
+        grid.add_row("note", words(note))
+    return grid
+
+
+def _direction(column: Column) -> str:
+    """Write which values are better, and the unit."""
+    arrow = ARROWS.get(column.better, f"→ {column.better}")
+    return " ".join(part for part in (arrow, column.unit) if part)
+
+
+def _marked(result: Result) -> str:
+    return number(result.value) + MARKS.get(_rank(result), " ")
+
+
+def _rank(result: Result) -> int:
+    """Return 1 for the best, 2 for the second, 0 for others."""
+    return int(result.details.get("rank", 0))

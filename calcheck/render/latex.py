@@ -1,0 +1,143 @@
+r"""Comparisons of models as LaTeX, for papers: tabulars that need ``\usepackage{booktabs}`` and nothing else."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import TYPE_CHECKING
+
+from calcheck.render.console import visible
+from calcheck.render.side_by_side import Column, chance_of, columns_of, differences_of, models_of, notes_of
+from calcheck.render.summary import ABSENT, number
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from calcheck.report import Report, Result
+
+METRICS_A_TABLE = 8  # fit a page
+ARROWS = {"smaller": r"$\downarrow$", "larger": r"$\uparrow$", "": ""}
+COMMANDS = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': "''",
+    "–": "--",
+    "−": "$-$",
+    "²": r"\textsuperscript{2}",
+}
+COMMANDS |= {character: f"\\{character}" for character in "&%$#_{}"}
+COMMANDS |= {character: f"{{{character}}}" for character in "[]*'`"}  # options of \\, and ligatures
+DASHES = re.compile("-(?=-)")  # would be one
+POWER = re.compile(r"e([+-]?)0*(\d+)$")
+LETTERS = "ßæøœÆØŒ"
+ACCENTS = "\u0300\u0301\u0302\u0303\u0304\u0306\u0307\u0308\u030a\u030b\u030c\u0327"  # of those that every LaTeX knows
+
+
+def comparison_to_latex(report: Report) -> str:
+    """Render a comparison as tabulars: the best bold, the second underlined; then the differences."""
+    models, columns = models_of(report), columns_of(report)
+    lines = [rf"% \usepackage{{booktabs}}; calcheck {report.calcheck}, {report.input.n} rows"]
+    for start in range(0, len(columns), METRICS_A_TABLE):
+        lines += [*_values(models, columns[start : start + METRICS_A_TABLE]), ""]
+    lines += _differences(differences_of(report))
+    lines += [f"% {visible(note)}" for note in notes_of(report)]
+    return "\n".join(lines) + "\n"
+
+
+def escaped(text: str) -> str:
+    r"""Write text so that nothing in it is a command, a comment, the end of a cell, or a letter that fonts lack.
+
+    Examples
+    --------
+    >>> print(escaped(r"50% of a_b & \input{x}"))
+    50\% of a\_b \& \textbackslash{}input\{x\}
+    """
+    return DASHES.sub("-{}", "".join(map(_letter, visible(text))))
+
+
+def _letter(character: str) -> str:
+    if character in COMMANDS:
+        return COMMANDS[character]
+    parts = unicodedata.normalize("NFD", character)
+    accented = parts[0].isascii() and parts[0].isalpha() and parts[1:] and parts[1:] in ACCENTS
+    known = character.isascii() or accented
+    return character if known or character in LETTERS else rf"\texttt{{U+{ord(character):04X}}}"
+
+
+def _values(models: Sequence[str], columns: Sequence[Column]) -> Iterator[str]:
+    """Lay out models as rows and metrics as columns."""
+    yield rf"\begin{{tabular}}{{l{'r' * len(columns)}}}"
+    yield r"\toprule"
+    yield _row(["Model", *(_head(column) for column in columns)])
+    yield r"\midrule"
+    for place, model in enumerate(models):
+        yield _row([escaped(model), *(_marked(column.results[place]) for column in columns)])
+    yield r"\bottomrule"
+    yield r"\end{tabular}"
+
+
+def _differences(results: Sequence[Result]) -> Iterator[str]:
+    """Lay out differences, one a row."""
+    yield r"\begin{tabular}{llrrr}"
+    yield r"\toprule"
+    yield _row(["Difference", "Metric", "Value", "Interval", "$p$"])
+    yield r"\midrule"
+    for result in results:
+        models = rf"{escaped(str(result.subset['model']))} $-$ {escaped(str(result.subset['minus']))}"
+        limits = ABSENT if result.low is None else f"{{[}}{_number(result.low)}, {_number(result.high)}{{]}}"
+        chance = chance_of(result)
+        told = [_number(result.value), limits.replace(ABSENT, "--"), "--" if chance == ABSENT else _typeset(chance)]
+        yield _row([models, escaped(result.metric), *told])
+    yield r"\bottomrule"
+    yield r"\end{tabular}"
+
+
+def _row(cells: Sequence[str]) -> str:
+    return rf"{' & '.join(cells)} \\"
+
+
+def _head(column: Column) -> str:
+    """Write a metric, which values are better, and the unit."""
+    better = ARROWS.get(column.better) if column.better in ARROWS else rf"$\rightarrow$ {escaped(column.better)}"
+    unit = f"[{column.unit}]" if column.unit else ""
+    return " ".join(part for part in (escaped(column.metric), better, _unit(unit)) if part)
+
+
+def _unit(unit: str) -> str:
+    """Write a unit: y^2 with its power."""
+    return escaped(unit.replace("^2", "²"))
+
+
+def _marked(result: Result) -> str:
+    """Write a value: the best bold, the second underlined."""
+    text = _number(result.value)
+    match result.details.get("rank"):
+        case 1:
+            return rf"\textbf{{\boldmath {text}}}" if "$" in text else rf"\textbf{{{text}}}"
+        case 2:
+            return rf"\underline{{{text}}}"
+        case _:
+            return text
+
+
+def _number(value: float | None) -> str:
+    return "--" if value is None else _typeset(number(value))
+
+
+def _typeset(text: str) -> str:
+    r"""Write a number: a minus sign for a hyphen, and powers of ten.
+
+    Examples
+    --------
+    >>> print(_typeset("-1.2e-05"), _typeset("0.5"))
+    $-1.2 \times 10^{-5}$ 0.5
+    """
+    power = POWER.search(text)
+    if power is None:
+        return f"${text}$" if text.startswith("-") else text
+    sign = power[1].replace("+", "")
+    return rf"${text[: power.start()]} \times 10^{{{sign}{power[2]}}}$"

@@ -1,0 +1,114 @@
+"""What every rendering of a comparison shows: models as rows, metrics as columns, and differences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from calcheck.metrics import METRICS
+from calcheck.render.summary import ABSENT, number, reasons
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from calcheck.report import Report, Result
+
+NOT_SHOWN = ("no interval", "no verdict", "undecided", "resampling adds noise")
+"""How warnings begin that are about intervals and verdicts, which tables of values have no place for."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A metric of all models.
+
+    Parameters
+    ----------
+    metric : str
+        Its name.
+    better : str
+        Which values are better: ``"smaller"``, ``"larger"``, the number that is right, or nothing.
+    unit : str
+        Unit of the values; nothing for 1.
+    results : tuple of Result
+        One a model, in the models' order.
+    """
+
+    metric: str
+    better: str
+    unit: str
+    results: tuple[Result, ...]
+
+
+def models_of(report: Report) -> list[str]:
+    """List the models, in order."""
+    return list(dict.fromkeys(str(result.subset["model"]) for result in report.results))
+
+
+def columns_of(report: Report) -> list[Column]:
+    """Gather values metric by metric."""
+    found: dict[str, list[Result]] = {}
+    for result in report.results:
+        if "minus" not in result.subset:
+            found.setdefault(result.metric, []).append(result)
+    return [
+        Column(metric, _better(results), "" if results[0].unit == "1" else results[0].unit, tuple(results))
+        for metric, results in found.items()
+    ]
+
+
+def differences_of(report: Report) -> list[Result]:
+    """List the differences from the first model, model by model."""
+    found = [result for result in report.results if "minus" in result.subset]
+    order = models_of(report)
+    return sorted(found, key=lambda result: order.index(str(result.subset["model"])))
+
+
+def interval_of(result: Result) -> str:
+    """Write an interval."""
+    return ABSENT if result.low is None else f"[{number(result.low)}, {number(result.high)}]"
+
+
+def chance_of(result: Result) -> str:
+    """Write a p-value."""
+    return ABSENT if result.p_value is None else f"{result.p_value:.2g}"
+
+
+def notes_of(report: Report) -> list[str]:
+    """Gather what a reader should know: each note once, with the metrics, and the models if these are not all."""
+    told: dict[str, dict[str, list[str]]] = {}
+    for result in report.results:
+        difference = "minus" in result.subset
+        for note in result.warnings:
+            if difference or not note.startswith(NOT_SHOWN):
+                model = f"difference{_of(report, result)}" if difference else str(result.subset["model"])
+                told.setdefault(note, {}).setdefault(model, []).append(result.metric)
+    models = models_of(report)
+    lines = []
+    for note, by in told.items():
+        metrics = list(by.values())
+        if list(by) == models and all(each == metrics[0] for each in metrics):
+            lines.append(f"{_named(report, metrics[0])}{note}")
+        else:
+            of_some = "; ".join(", ".join([model, *names]) for model, names in by.items())
+            lines.append(f"{of_some}: {note}")
+    return lines + [f"skipped {names}: {reason}" for names, reason in reasons(report.skipped)]
+
+
+def _of(report: Report, result: Result) -> str:
+    return f" of {result.subset['model']}" if len(models_of(report)) > 2 else ""  # noqa: PLR2004 - two have one difference
+
+
+def _named(report: Report, metrics: Sequence[str]) -> str:
+    every = {result.metric for result in report.results}
+    return "" if set(metrics) == every else f"{', '.join(metrics)}: "
+
+
+def _better(results: Sequence[Result]) -> str:
+    """Say which values are better: the smaller, the larger, or those near a number, if that is the same for all."""
+    better = METRICS[results[0].metric].better
+    if better == "zero":
+        return "0"
+    if better != "reference":
+        return "" if better == "none" else better
+    references = {number(result.reference) for result in results}
+    return references.pop() if len(references) == 1 else "reference"

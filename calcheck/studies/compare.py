@@ -1,0 +1,212 @@
+"""Models side by side on the same rows: the papers' tables, and whether differences are more than chance."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from calcheck.errors import OptionError
+from calcheck.evaluation import evaluate
+from calcheck.execution.run import Run
+from calcheck.inference.paired import Pair, paired
+from calcheck.metrics import METRICS
+from calcheck.report import Input, Report, Result, Skipped
+from calcheck.studies.same_rows import matched
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from calcheck.metric import Inference, Metric, Rows
+    from calcheck.predictions import Predictions
+    from calcheck.studies.same_rows import Model
+
+    Said = dict[tuple[str, str], tuple[Predictions, Rows]]
+
+DIGITS = 4  # to which values are shown: those that look alike are alike
+TRUSTED = "errors stand in place of targets: that the rows are the same is told by their ids alone"
+
+
+def compare(
+    models: Sequence[Model], metrics: Sequence[Metric[Any, Any]], *, swaps: int | None = None, run: Run | None = None
+) -> Report:
+    """Compute metrics of several models on the same rows, and the differences from the first.
+
+    Parameters
+    ----------
+    models : sequence of Model
+        At least two.
+    metrics : sequence of Metric
+        What to compute; what does not apply to all models is skipped.
+    swaps : int, optional
+        Of the permutation tests (:func:`calcheck.inference.paired.paired`).
+    run : Run, optional
+        Seed, confidence, resamples and progress.
+
+    Returns
+    -------
+    Report
+        A result for each metric and model, with ``subset`` ``{"model": name}``; in ``details``, the best has ``rank`` 1
+        and the second, if not the last, 2. Then one for each difference, with ``{"model": name, "minus": first}``.
+
+    Raises
+    ------
+    DataError
+        The rows are not the same.
+    OptionError
+        There is one model only, two have the same name, or the number of swaps is negative.
+    """
+    names = [model.name for model in models]
+    if len(names) < 2 or len(set(names)) < len(names):  # noqa: PLR2004 - two are compared
+        msg = f"a comparison takes at least two models, each with a name of its own, got {', '.join(names)}"
+        raise OptionError(msg)
+    if swaps is not None and swaps < 0:
+        msg = f"--permutations must be >= 0, got {swaps}"
+        raise OptionError(msg)
+    run = run or Run()
+    said: Said = {}
+    reports = []
+    for done, (model, source) in enumerate(zip(models, matched(models), strict=True)):
+        run.progress("models", done / len(models))
+
+        def keep(metric: Metric[Any, Any], shown: Predictions, rows: Rows, name: str = model.name) -> None:
+            said[metric.name, name] = (shown, rows)
+
+        reports.append(evaluate(source, metrics, run=run.silenced(), sink=keep))
+    run.progress("models", 1.0)
+    skipped = _skipped(names, reports)
+    left_out = {each.metric for each in skipped}
+    valid = [metric for metric in metrics if metric.name not in left_out]
+    found = {
+        (result.metric, name): replace(result, subset={"model": name})
+        for name, report in zip(names, reports, strict=True)
+        for result in report.results
+    }
+    values = [_ranked([found[metric.name, name] for name in names]) for metric in valid]
+    trusted = (TRUSTED,) if any(model.of_errors for model in models) and _by_id(said) else ()
+    return replace(
+        reports[0],
+        input=_input(names, [report.input for report in reports]),
+        settings={**reports[0].settings, "models": names, "permutations": swaps},
+        results=(
+            *(result for group in values for result in group),
+            *_differences(valid, names, found, said, trusted, swaps=swaps, run=run),
+        ),
+        skipped=tuple(skipped),
+    )
+
+
+def _by_id(said: Said) -> bool:
+    return any(shown.id is not None for shown, _ in said.values())
+
+
+def _skipped(names: Sequence[str], reports: Sequence[Report]) -> list[Skipped]:
+    """Gather what does not apply to some model: each metric once, with the models if these are not all."""
+    reasons: dict[str, dict[str, str]] = {}
+    for name, report in zip(names, reports, strict=True):
+        for each in report.skipped:
+            reasons.setdefault(each.metric, {})[name] = each.reason
+    found = []
+    for metric, told in reasons.items():
+        if len(told) == len(names) and len(set(told.values())) == 1:
+            found.append(Skipped(metric=metric, reason=next(iter(told.values()))))
+        else:
+            found.append(Skipped(metric=metric, reason="; ".join(f"{name}: {why}" for name, why in told.items())))
+    return found
+
+
+def _differences(
+    metrics: Sequence[Metric[Any, Any]],
+    names: Sequence[str],
+    found: dict[tuple[str, str], Result],
+    said: Said,
+    notes: tuple[str, ...],
+    *,
+    swaps: int | None,
+    run: Run,
+) -> list[Result]:
+    """Compare each model with the first, metric by metric."""
+    first, *others = names
+    places = [(metric, name) for metric in metrics for name in others]
+    pairs = []
+    for metric, name in places:
+        (own, own_rows), (theirs, their_rows) = said[metric.name, first], said[metric.name, name]
+        pairs.append(Pair(metric, (own, theirs), (own_rows, their_rows)))
+    return [
+        _difference(found[metric.name, first], found[metric.name, name], inferred, notes)
+        for (metric, name), inferred in zip(places, paired(pairs, run, swaps=swaps), strict=True)
+    ]
+
+
+def _difference(first: Result, second: Result, inferred: Inference, notes: tuple[str, ...]) -> Result:
+    names = first.subset["model"], second.subset["model"]
+    absent = [name for name, each in zip(names, (first, second), strict=True) if each.value is None]
+    return Result(
+        metric=first.metric,
+        summary=f"{names[1]} minus {names[0]}. {first.summary}",
+        options=first.options,
+        subset={"model": names[1], "minus": names[0]},
+        unit=first.unit,
+        value=None if first.value is None or second.value is None else second.value - first.value,
+        low=inferred.low,
+        high=inferred.high,
+        interval=inferred.interval,
+        p_value=inferred.p_value,
+        details=inferred.details,
+        warnings=(*notes, *(f"no difference: {name} has no value" for name in absent), *inferred.warnings),
+    )
+
+
+def _ranked(results: Sequence[Result]) -> list[Result]:
+    """Mark the best and, of three models or more, the second; ties share a rank, and where all tie there is none."""
+    scores = [_score(result) for result in results]
+    known = sorted(score for score in scores if score is not None)
+    if not known or (known[0] == known[-1]):
+        return list(results)
+    ranks = [None if score is None else known.index(score) + 1 for score in scores]
+    most = 1 if len(results) == 2 else 2  # noqa: PLR2004 - of two, the second is the last
+    return [
+        replace(result, details={**result.details, "rank": rank}) if rank is not None and rank <= most else result
+        for result, rank in zip(results, ranks, strict=True)
+    ]
+
+
+def _score(result: Result) -> float | None:
+    """Return what is smaller for a better model, to the digits that are shown; None where no value is better."""
+    better, value = METRICS[result.metric].better, result.value
+    if value is None or better == "none" or (better == "reference" and result.reference is None):
+        return None
+    if better == "reference":
+        return _shown(abs(_shown(value) - _shown(result.reference or 0.0)))
+    return _shown({"smaller": value, "larger": -value, "zero": abs(value)}[better])
+
+
+def _shown(value: float) -> float:
+    return float(f"{value:.{DIGITS}g}")
+
+
+def _input(names: Sequence[str], read: Sequence[Input]) -> Input:
+    """Say what was read: once what is the same, and for each model what is not."""
+    first = read[0]
+    columns = {
+        f"{role} of {name}": told for name, each in zip(names, read, strict=True) for role, told in each.columns.items()
+    }
+    return Input(
+        files=tuple(file for each in read for file in each.files),
+        n=first.n,
+        dropped=sum(each.dropped for each in read),
+        predictive=_told(names, [each.predictive for each in read]),
+        columns=first.columns if _all_same([each.columns for each in read]) else columns,
+        options=first.options if _all_same([each.options for each in read]) else (),
+        layout=_told(names, [each.layout for each in read]),
+    )
+
+
+def _told(names: Sequence[str], said: Sequence[str | None]) -> str | None:
+    """Say once what is said of all models, else of each what is said."""
+    if _all_same(said):
+        return said[0]
+    return ", ".join(f"{each} ({name})" for name, each in zip(names, said, strict=True) if each is not None)
+
+
+def _all_same(values: Sequence[Any]) -> bool:
+    return all(value == values[0] for value in values)

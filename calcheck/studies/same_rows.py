@@ -1,0 +1,156 @@
+"""Several models' predictions for the same rows: joined by id, else by place where the targets agree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from calcheck.errors import SHOWN, DataError
+from calcheck.predictions import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from calcheck.predictions import Predictions
+    from calcheck.report import Input
+
+ROUNDING = 1e-6  # of a target, by which files in single precision may differ
+WITH_IDS = "Name a column of keys with --id"
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A model's predictions.
+
+    Parameters
+    ----------
+    name : str
+        What the model is called.
+    source : Source
+        Its predictions.
+    of_errors : bool
+        Whether errors stand in place of targets, which cannot be compared then.
+    """
+
+    name: str
+    source: Source
+    of_errors: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Matched(Source):
+    """A source whose rows were put into the order of another's."""
+
+    origin: Source
+    rows: Predictions
+
+    def batches(self) -> Iterator[Predictions]:
+        yield self.rows
+
+    def predictions(self) -> Predictions:
+        return self.rows
+
+    def called(self, role: str) -> str:
+        return self.origin.called(role)
+
+    def described(self) -> Input:
+        return self.origin.described()
+
+    def warnings(self) -> tuple[str, ...]:
+        return self.origin.warnings()
+
+
+def matched(models: Sequence[Model]) -> list[Source]:
+    """Put the rows of all models into the order of the first's.
+
+    Raises
+    ------
+    DataError
+        Rows are in some files only, targets differ, or nothing tells that the rows are the same.
+    """
+    first, *others = models
+    rows = first.source.predictions()
+    return [first.source, *(_matched(first, rows, other) for other in others)]
+
+
+def _matched(first: Model, rows: Predictions, other: Model) -> Source:
+    theirs = other.source.predictions()
+    if rows.id is not None and theirs.id is not None:
+        order = _order(_keys(rows.id, theirs.id), _keys(theirs.id, rows.id), (first.name, other.name), rows.id_name)
+        if (order != np.arange(len(order))).any():
+            theirs = theirs.take(order)
+        if first.of_errors or other.of_errors:
+            return Matched(other.source, theirs)
+        _require_same_targets(rows, theirs, (first.name, other.name), remedy="The same rows have the same targets")
+    else:
+        if len(rows) != len(theirs):
+            told = f"{first.name} has {len(rows):,} rows, {other.name} has {len(theirs):,}"
+            msg = f"{told}, and nothing tells which of them are the same. {WITH_IDS}"
+            raise DataError(msg)
+        if rows.y is None or theirs.y is None:
+            msg = f"{first.name} and {other.name} have neither ids nor targets, so their rows may be others. {WITH_IDS}"
+            raise DataError(msg)
+        what = "errors" if first.of_errors or other.of_errors else "targets"
+        remedy = f"Without ids they must be equal row by row. {WITH_IDS}"
+        _require_same_targets(rows, theirs, (first.name, other.name), what=what, remedy=remedy)
+    return Matched(other.source, theirs if rows.y is None or theirs.y is None else replace(theirs, y=rows.y))
+
+
+def _keys(ids: NDArray[Any], others: NDArray[Any]) -> list[Any]:
+    """Return keys as they compare: as text if only one of the files has numbers."""
+    return list((ids if ids.dtype.kind == others.dtype.kind else ids.astype(str)).tolist())
+
+
+def _order(keys: list[Any], theirs: list[Any], names: tuple[str, str], called: str) -> NDArray[np.intp]:
+    """Return where the first's rows are in the other's, (n,)."""
+    places = {key: place for place, key in enumerate(theirs)}
+    known = set(keys)
+    told = [
+        _lost(here, there, lost, len(all_), called)
+        for here, there, lost, all_ in (
+            (names[0], names[1], [key for key in keys if key not in places], keys),
+            (names[1], names[0], [key for key in theirs if key not in known], theirs),
+        )
+        if lost
+    ]
+    if told:
+        msg = f"{'; '.join(told)}. Models are compared on the same rows: leave the others out of both, as by --filter"
+        raise DataError(msg)
+    return np.array([places[key] for key in keys], dtype=np.intp)
+
+
+def _lost(here: str, there: str, lost: list[Any], count: int, called: str) -> str:
+    """Say which rows of a file are not in the other."""
+    shown = ", ".join(repr(key) for key in lost[:SHOWN]) + (", …" if len(lost) > SHOWN else "")
+    return f"{len(lost):,} of {count:,} rows of {here} are not in {there}, as {called}={shown}"
+
+
+def _require_same_targets(
+    rows: Predictions, theirs: Predictions, names: tuple[str, str], *, what: str = "targets", remedy: str
+) -> None:
+    """Raise unless both have the same targets, row by row; none are the same as any."""
+    y, others = rows.y, theirs.y
+    if y is None or others is None:
+        return
+    if y.shape != others.shape:
+        msg = f"{names[0]} and {names[1]} have {y[0].size} and {others[0].size} target columns. {remedy}"
+        raise DataError(msg)
+    differ = np.abs(y - others) > ROUNDING * np.maximum(np.abs(y), np.abs(others))
+    bad = np.flatnonzero(differ.reshape(len(y), -1).any(axis=1))
+    if not len(bad):
+        return
+    keys, label = (rows.places(), "row") if rows.id is None else (rows.id, rows.id_name)
+    examples = "; ".join(
+        f"{label} {keys[row]}: {_told(y[row])} against {_told(others[row])}" for row in bad[:SHOWN].tolist()
+    )
+    more = "; …" if len(bad) > SHOWN else ""
+    msg = f"{len(bad):,} of {len(y):,} {what} of {names[0]} and {names[1]} differ ({examples}{more}). {remedy}"
+    raise DataError(msg)
+
+
+def _told(target: Any) -> str:
+    return ", ".join(f"{value:g}" for value in np.atleast_1d(target))

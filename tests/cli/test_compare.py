@@ -1,0 +1,359 @@
+"""`calcheck compare`: models as rows, metrics as columns, on the same rows."""
+
+import json
+import re
+
+import jsonschema
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from calcheck.render.latex import escaped
+from calcheck.render.schema import report_schema
+from tests.files import columns, write
+
+QUICK = ("--resamples", 200, "--permutations", 99)
+
+
+@pytest.fixture
+def models(tmp_path):
+    """Return files of two models for the same rows, the second's in another order, and too sure of itself."""
+    first = columns(n=60)
+    rng = np.random.default_rng(9)
+    order = rng.permutation(60)
+    second = first | {"mean": first["y"] + 0.4 * rng.normal(size=60), "std": np.full(60, 0.2)}
+    second = {name: values[order] for name, values in second.items()}
+    return write(tmp_path / "wide.parquet", first), write(tmp_path / "sharp.parquet", second)
+
+
+@pytest.fixture
+def compared(calcheck):
+    """Run a comparison, and return its report."""
+
+    def run(*arguments):
+        ended = calcheck("compare", *arguments, *QUICK, "--format", "json")
+        assert (ended.code, ended.err) == (0, "")
+        report = json.loads(ended.out)
+        jsonschema.validate(report, report_schema())
+        return report
+
+    return run
+
+
+def values(report, metric):
+    return {
+        each["subset"]["model"]: each
+        for each in report["results"]
+        if each["metric"] == metric and len(each["subset"]) == 1
+    }
+
+
+def difference(report, metric):
+    (found,) = [each for each in report["results"] if each["metric"] == metric and "minus" in each["subset"]]
+    return found
+
+
+def test_each_model_has_the_values_that_evaluate_finds(compared, calcheck, models):
+    report = compared(*models, "--metrics", "zms,rmse,ece,cce")
+    for name, path in zip(("wide", "sharp"), models, strict=True):
+        alone = json.loads(
+            calcheck("evaluate", path, "--metrics", "zms,rmse,ece,cce", "--format", "json", *QUICK[:2]).out
+        )
+        for result in alone["results"]:
+            assert_allclose(values(report, result["metric"])[name]["value"], result["value"], rtol=1e-9)
+    assert [file["path"] for file in report["input"]["files"]] == list(models)
+    assert report["settings"]["models"] == ["wide", "sharp"]
+    assert report["settings"]["permutations"] == 99
+
+
+def test_differences_are_from_the_first_model_with_interval_and_p_value(compared, models):
+    report = compared(*models, "--metrics", "rmse,sharpness")
+    first, second = values(report, "rmse").values()
+    found = difference(report, "rmse")
+    assert found["subset"] == {"model": "sharp", "minus": "wide"}
+    assert_allclose(found["value"], second["value"] - first["value"], rtol=1e-12)
+    assert found["low"] < found["value"] < found["high"] < 0
+    assert found["interval"] == "bca"
+    assert found["p_value"] == 0.01
+    assert difference(report, "sharpness")["p_value"] is None
+
+
+def test_rows_are_joined_by_id_whatever_their_order_and_type(compared, models, tmp_path):
+    from pyarrow import csv, parquet
+
+    first = compared(*models, "--metrics", "rmse")
+    table = parquet.read_table(models[1])
+    ids = [f"{key:04}" for key in table["id"].to_pylist()]
+    plain = table.drop_columns(["embedding"])
+    csv.write_csv(plain, tmp_path / "sharp.csv")
+    assert difference(compared(models[0], tmp_path / "sharp.csv", "--metrics", "rmse"), "rmse")["p_value"] == 0.01
+    again = compared(models[0], tmp_path / "sharp.csv", "--metrics", "rmse")
+    assert_allclose(difference(again, "rmse")["value"], difference(first, "rmse")["value"], rtol=1e-9)
+    as_text = plain.set_column(0, "id", [[key.lstrip("0") for key in ids]])
+    parquet.write_table(as_text, tmp_path / "text.parquet")
+    third = compared(models[0], tmp_path / "text.parquet", "--metrics", "rmse")
+    assert_allclose(difference(third, "rmse")["low"], difference(first, "rmse")["low"], rtol=1e-9)
+
+
+@pytest.fixture
+def changed(tmp_path):
+    """Write a small file of predictions with something else in it."""
+
+    def make(name, rows=slice(None), **changes):
+        parts = {key: values[rows] for key, values in columns().items() if key != "embedding"} | changes
+        return write(tmp_path / name, {key: values for key, values in parts.items() if values is not None})
+
+    return make
+
+
+def test_rows_of_some_files_only_are_refused_with_counts_and_the_first(calcheck, changed):
+    first = changed("a.csv")
+    line = calcheck("compare", first, changed("b.csv", rows=slice(2, None))).refused()
+    assert "2 of 12 rows of a are not in b, as id=100, 101. Models are compared on the same rows" in line
+    shifted = np.arange(107, 119)
+    line = calcheck("compare", first, changed("c.csv", id=shifted)).refused()
+    assert "7 of 12 rows of a are not in c, as id=100, 101, 102, …; 7 of 12 rows of c are not in a, as id=112" in line
+    line = calcheck("compare", first, changed("d.csv", id=np.full(12, 100))).refused()
+    assert "d.csv" in line
+    assert "1 values of 'id' come more than once" in line
+
+
+def test_other_targets_are_refused(calcheck, changed):
+    y = columns()["y"].copy()
+    y[3] += 1
+    line = calcheck("compare", changed("a.csv"), changed("b.csv", y=y)).refused()
+    assert f"1 of 12 targets of a and b differ (id 103: {y[3] - 1:g} against {y[3]:g})" in line
+
+
+def test_targets_in_single_precision_are_the_same(compared, changed):
+    y = columns()["y"].astype(np.float32)
+    assert (
+        difference(compared(changed("a.parquet"), changed("b.parquet", y=y), "--metrics", "rmse"), "rmse")["value"] == 0
+    )
+
+
+def test_without_ids_targets_must_be_the_same_in_order(calcheck, compared, changed):
+    first = changed("a.csv", id=None)
+    assert difference(compared(first, changed("b.csv", id=None, std=np.full(12, 3.0)), "--metrics", "crps"), "crps")[
+        "value"
+    ]
+    y = columns()["y"]
+    line = calcheck("compare", first, changed("c.csv", id=None, y=y[::-1])).refused()
+    assert "12 of 12 targets of a and c differ (row 0: " in line
+    assert line.endswith("Without ids they must be equal row by row. Name a column of keys with --id\n")
+    line = calcheck("compare", first, changed("d.csv", rows=slice(5), id=None)).refused()
+    assert (
+        "a has 12 rows, d has 5, and nothing tells which of them are the same. Name a column of keys with --id" in line
+    )
+    line = calcheck("compare", first, changed("e.csv", y=y[::-1])).refused()  # ids in one of them do not help
+    assert "Without ids" in line
+
+
+def test_keys_may_be_in_any_column(compared, changed):
+    code = np.array([f"k{row}" for row in range(12)])
+    report = compared(changed("a.csv", id=None, code=code), changed("b.csv", id=None, code=code), "--id", "code")
+    assert report["input"]["n"] == 12
+
+
+def test_files_of_errors_are_compared_by_id_or_by_equal_errors(calcheck, compared, tmp_path):
+    rng = np.random.default_rng(0)
+    error, std = rng.normal(size=30), np.ones(30)
+    first = write(tmp_path / "a.csv", {"error": error, "std": std})
+    second = write(tmp_path / "b.csv", {"error": error, "std": 2 * std})
+    assert difference(compared(first, second, "--metrics", "zms"), "zms")["value"] < 0
+    third = write(tmp_path / "c.csv", {"error": error / 2, "std": std})
+    assert "30 of 30 errors of a and c differ" in calcheck("compare", first, third).refused()
+    keyed = [
+        write(tmp_path / f"k{place}.csv", {"id": np.arange(30), "error": error / place, "std": std}) for place in (1, 2)
+    ]
+    report = compared(*keyed, "--metrics", "zms")
+    assert any("told by their ids alone" in note for note in difference(report, "zms")["warnings"])
+    assert_allclose(
+        [each["value"] for each in values(report, "zms").values()], [np.mean(error**2), np.mean(error**2) / 4]
+    )
+
+
+def test_what_does_not_apply_to_all_files_is_listed_with_the_reason(compared, calcheck, changed):
+    draws = np.random.default_rng(0).normal(size=(12, 3))
+    samples = changed("s.csv", mean=None, std=None, **{f"sample_{place}": draws[:, place] for place in range(3)})
+    report = compared(changed("g.csv"), samples)
+    reasons = {each["metric"]: each["reason"] for each in report["skipped"]}
+    assert reasons["nll"].startswith("s: ")
+    assert reasons["cce"].startswith("needs inputs")
+    assert not [each for each in report["results"] if each["metric"] == "nll"]
+    assert report["input"]["predictive"] == "gaussian (g), samples (s)"
+    assert report["input"]["columns"]["mean of g"] == "mean"
+    assert (
+        "no metric applies to g, s. nll: s: "
+        in calcheck("compare", changed("g.csv"), samples, "--metrics", "nll").refused()
+    )
+
+
+def test_the_best_is_marked_and_the_second_of_three(compared, changed):
+    files = [changed(f"{name}.csv", std=np.full(12, std)) for name, std in (("a", 2.0), ("b", 1.0), ("c", 9.0))]
+    report = compared(*files, "--metrics", "zms,crps,rmse,width")
+    ranks = {
+        metric: [each["details"].get("rank") for each in values(report, metric).values()]
+        for metric in ("zms", "crps", "rmse", "width")
+    }
+    zms = [each["value"] for each in values(report, "zms").values()]
+    order = np.argsort(np.abs(np.array(zms) - 1))
+    assert [ranks["zms"][place] for place in order] == [1, 2, None]
+    assert sorted(ranks["crps"], key=str) == [1, 2, None]
+    assert ranks["rmse"] == [None] * 3  # all the same
+    assert ranks["width"] == [None] * 3  # neither is better
+    two = compared(*files[:2], "--metrics", "crps")
+    assert sorted([each["details"].get("rank") for each in values(two, "crps").values()], key=str) == [1, None]
+
+
+def test_ties_share_a_rank(compared, changed):
+    tied = [changed(f"{name}.csv", mean=columns()["mean"] + by) for name, by in (("a", 9.0), ("b", 0.0), ("c", 1e-9))]
+    report = compared(*tied, "--metrics", "rmse")
+    assert [each["details"].get("rank") for each in values(report, "rmse").values()] == [None, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("files", "named", "names"),
+    [
+        (("a.csv", "b.csv"), (), ["a", "b"]),
+        (("one/preds.csv", "two/preds.csv"), (), ["one/preds", "two/preds"]),
+        (("a.csv", "a.parquet"), (), None),
+        (("a.csv", "a.csv"), (), None),
+        (("a.csv", "b.csv"), ("--names", "Deep ensemble, BNN"), ["Deep ensemble", "BNN"]),
+    ],
+)
+def test_models_are_named_as_their_files_or_as_said(compared, changed, tmp_path, files, named, names):
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir(exist_ok=True)
+    paths = [changed(file) for file in files]
+    found = compared(*paths, *named, "--metrics", "rmse")["settings"]["models"]
+    assert len(set(found)) == 2
+    assert names is None or found == names
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["a"], "compare takes the files of at least two models, got"),
+        ([], "Missing argument"),
+        (["a", "b", "--names", "x"], "--names takes 2 different names, one a file, got 'x'"),
+        (["a", "b", "--names", "x,x"], "--names takes 2 different names"),
+        (["a", "b", "--names", "x,"], "--names takes 2 different names"),
+        (["-", "-", "--input-format", "csv"], "standard input is one file"),
+        (["a", "absent.csv"], "there is no file absent.csv"),
+        (["a", "b", "--permutations", "-1"], "--permutations must be >= 0, got -1"),
+        (["a", "b", "--metrics", "zzz"], "--metrics takes names among"),
+        (["a", "b", "--format", "html"], "--format takes one of table, json, jsonl, csv, markdown, latex, got 'html'"),
+        (["a", "b", "-o", "no/out.tex"], "no/out.tex cannot be written"),
+        (["a", "b", "--std", "spread"], "spread"),
+    ],
+)
+def test_mistakes_get_one_line(calcheck, changed, arguments, message):
+    paths = {"a": changed("a.csv"), "b": changed("b.csv")}
+    assert message in calcheck("compare", *(paths.get(part, part) for part in arguments)).refused()
+
+
+def test_a_file_that_is_compared_is_not_overwritten(calcheck, changed):
+    assert (
+        "would overwrite" in calcheck("compare", changed("a.csv"), changed("b.csv"), "-o", changed("b.csv")).refused()
+    )
+
+
+def test_tables_fit_80_columns_one_below_the_other(calcheck, models):
+    out = calcheck("compare", *models, *QUICK).out
+    tables = out.split("\n\n")
+    assert tables[0].splitlines()[-1] == "60 rows · predictions: gaussian"
+    values_ = [part for part in tables if "\nmodel" in part or part.startswith("model")]
+    assert len(values_) >= 3
+    assert all(len(line) <= 80 for part in values_ for line in part.splitlines())
+    assert all("wide " in part and "sharp " in part for part in values_)
+    assert "\n* best\n" in out
+    assert "sharp minus wide\n" in out
+    assert "no verdict" not in out
+
+
+def test_markdown_has_the_best_bold_and_the_second_underlined(calcheck, changed):
+    files = [
+        changed(f"{name}.csv", std=np.full(12, std)) for name, std in (("a|b", 2.0), ("<b>x", 1.0), ("c_*@me", 9.0))
+    ]
+    out = calcheck("compare", *files, *QUICK, "--metrics", "crps,rmse", "--format", "markdown").out
+    lines = [line for line in out.splitlines() if line.startswith("|")]
+    assert lines[0] == "| model | crps ↓ y | rmse ↓ y |"
+    assert [line.split(" | ")[0] for line in lines[2:5]] == [r"| a\|b", "| &lt;b&gt;x", r"| c\_\*&#64;me"]
+    assert len(re.findall(r"\*\*[\d.]+\*\*", out)) == 1
+    assert len(re.findall(r"<ins>[\d.]+</ins>", out)) == 1
+    assert all(len(re.findall(r"(?<!\\)\|", line)) == 4 for line in lines[:5])
+    assert r"| &lt;b&gt;x − a\|b | crps | " in out
+
+
+HOSTILE = [r"\input{/etc/passwd}", "50%_$x$ & y # ~^", "[1ex] *", "a\nb", "`?'---``!", "ζ模型 Modèle-ä \u0105"]
+
+
+def test_latex_is_a_tabular_of_booktabs(calcheck, changed):
+    files = [changed(f"{name}.csv", std=np.full(12, std)) for name, std in (("a", 2.0), ("b", 1.0), ("c", 9.0))]
+    out = calcheck(
+        "compare",
+        *files,
+        *QUICK,
+        "--metrics",
+        "zms,crps,bias",
+        "--bins" if False else "--seed",
+        1,
+        "--format",
+        "latex",
+    ).out
+    lines = out.splitlines()
+    assert lines[0].startswith("% \\usepackage{booktabs}")
+    assert lines[1:3] == [r"\begin{tabular}{lrrr}", r"\toprule"]
+    assert r"zms $\rightarrow$ 1" in lines[3]
+    assert r"crps $\downarrow$ {[}y{]}" in lines[3]
+    assert len(re.findall(r"\\textbf\{", out)) >= 2
+    assert r"\underline{" in out
+    assert out.count(r"\begin{tabular}") == out.count(r"\end{tabular}") == 2
+    assert out.count("{") - out.count(r"\{") == out.count("}") - out.count(r"\}")
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_names_in_latex_are_text(name):
+    """Each character is a letter, an escaped one, a braced one, or one of three kinds of command."""
+    words = "backslash|asciitilde|asciicircum|less|greater|bar"
+    braced = r"\{[\[\]*'`]\}"
+    commands = rf"\\text({words})\{{\}}|\\texttt\{{U\+[0-9A-F]+\}}"
+    allowed = rf"[A-Za-zäè0-9 .:;/=+()?!]|-(?!-)|-\{{\}}|\\[&%$#_{{}}]|{braced}|{commands}"
+    assert re.fullmatch(f"(?:{allowed})*", escaped(name))
+
+
+def test_hostile_names_keep_the_tabular_whole(calcheck, changed):
+    paths = [changed("a.csv"), changed("b.csv", std=np.ones(12)), changed("c.csv", std=np.full(12, 2.0))]
+    for name in HOSTILE:
+        names = ",".join(["plain", name.replace(",", ";"), "other"])
+        for form in ("latex", "markdown", "table", "csv", "jsonl", "json"):
+            ended = calcheck("compare", *paths, *QUICK, "--metrics", "crps", "--names", names, "--format", form)
+            assert ended.code == 0
+            assert "\x1b" not in ended.out
+            if form == "latex":
+                body = [line for line in ended.out.splitlines() if line.endswith(r" \\")]
+                assert [len(re.findall(r"(?<!\\)&", line)) for line in body] == [1] * 4 + [4] * 3
+
+
+def test_lines_name_model_and_minus(calcheck, models):
+    out = calcheck("compare", *models, *QUICK, "--metrics", "rmse", "--format", "csv").out
+    header, *lines = out.splitlines()
+    assert header.split(",")[3:6] == ["metric", "model", "minus"]
+    assert [line.split(",")[4:6] for line in lines] == [["wide", ""], ["sharp", ""], ["sharp", "wide"]]
+
+
+def test_the_same_command_gives_the_same_bytes(calcheck, models):
+    arguments = ("compare", *models, *QUICK, "--metrics", "crps,ece", "--format", "json")
+    assert calcheck(*arguments).out == calcheck(*arguments).out
+    assert calcheck(*arguments).out != calcheck(*arguments, "--seed", 1).out
+
+
+def test_settings_of_metrics_count_here_too(calcheck, models, tmp_path, monkeypatch):
+    monkeypatch.delenv("CALCHECK_NO_CONFIG")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "calcheck.toml").write_text("[ece]\nlevels = 9\n[compare]\npermutations = 19\nnames = ['A', 'B']")
+    report = json.loads(calcheck("compare", *models, "--metrics", "ece", "--resamples", 100, "--format", "json").out)
+    assert report["results"][0]["options"]["levels"] == 9
+    assert report["settings"]["permutations"] == 19
+    assert report["settings"]["models"] == ["A", "B"]

@@ -1,0 +1,274 @@
+"""Differences of two models on the same rows: intervals by resampling, p-values by swapping."""
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import stats
+
+from calcheck.execution.run import Run
+from calcheck.inference.paired import Pair, paired
+from calcheck.inference.verdicts import statistic_of
+from calcheck.metrics import METRICS
+from calcheck.predictions import Predictions
+from calcheck.predictive import Gaussian, Quantiles, Samples
+from calcheck.predictive.laplace import Laplace
+from tests.computing import rows_of
+from tests.families import calibrated
+
+FEW = Run(resamples=100)
+SWAPPED = [
+    name for name, metric in METRICS.items() if metric.interval in ("bca", "percentile") and metric.sided != "none"
+]
+PLAIN = [name for name in SWAPPED if METRICS[name].interval == "bca"]
+
+
+def model(n, *, seed=0, spread=1.0, shift=0.0, targets=0):
+    """Return targets, the same for all models, with Gaussian predictions that are about right."""
+    y = np.random.default_rng(targets).normal(size=n)
+    rng = np.random.default_rng(seed + 1)
+    return Predictions(y=y, predictive=Gaussian(shift + 0.3 * rng.normal(size=n), spread * rng.uniform(0.8, 1.3, n)))
+
+
+def pair_of(name, first, second, **options):
+    metric = METRICS[name](**options)
+    return Pair(metric, (first, second), (rows_of(metric, first, run=FEW), rows_of(metric, second, run=FEW)))
+
+
+def difference(name, first, second, *, run=None, swaps=None, **options):
+    (found,) = paired([pair_of(name, first, second, **options)], run or Run(), swaps=swaps)
+    return found
+
+
+def value(name, rows):
+    metric = METRICS[name]()
+    return statistic_of(metric, rows_of(metric, rows, run=FEW)).estimate()
+
+
+def exchanged(first, second, swapped):
+    """Swap the models in some rows."""
+    mean, std = (np.stack([getattr(each.predictive, part) for each in (first, second)]) for part in ("loc", "scale"))
+    own, rows = swapped.astype(int), np.arange(len(first))
+    made = ((Gaussian(mean[side, rows], std[side, rows])) for side in (own, 1 - own))
+    return tuple(replace(first, predictive=predictive) for predictive in made)
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "function"),
+    [
+        ("zms", "z2", lambda a, axis: np.mean(a, axis=axis)),
+        ("rmse", "squared_error", lambda a, axis: np.sqrt(np.mean(a, axis=axis))),
+        ("nll", "nll", lambda a, axis: np.mean(a, axis=axis)),
+    ],
+)
+def test_intervals_are_those_of_scipy(name, column, function):
+    """Both have 20,000 resamples of their own, whose quantiles differ by some 2 % of the interval's width."""
+    pair = pair_of(name, model(80), model(80, seed=5, spread=0.7))
+    columns = [rows.columns[column] for rows in pair.rows]
+
+    def statistic(a, b, axis):
+        return function(b, axis) - function(a, axis)
+
+    (found,) = paired([pair], Run(resamples=20_000, confidence=0.9))
+    scipy = stats.bootstrap(
+        columns,
+        statistic,
+        paired=True,
+        vectorized=True,
+        method="BCa",
+        confidence_level=0.9,
+        n_resamples=20_000,
+        rng=np.random.default_rng(1),
+    ).confidence_interval
+    width = scipy.high - scipy.low
+    assert found.interval == "bca"
+    assert_allclose([found.low, found.high], [scipy.low, scipy.high], atol=0.02 * width)
+
+
+def test_the_interval_is_of_the_difference_not_of_two_models():
+    """Two models whose errors go together differ by much less than each is known."""
+    first = model(200)
+    second = replace(first, predictive=Gaussian(first.predictive.loc, first.predictive.scale * 1.01))
+    found = difference("crps", first, second)
+    alone = np.std(rows_of(METRICS["crps"](), first).columns["crps"]) / np.sqrt(200) * 2 * 1.96
+    assert found.high - found.low < 0.05 * alone
+
+
+@pytest.mark.parametrize("name", SWAPPED)
+def test_p_values_are_shares_of_all_swaps(name):
+    """Against all 256 swaps of 8 rows; 4,000 random ones are within four standard errors of that share."""
+    first, second = model(8), model(8, seed=3, spread=0.6)
+    options = {"bins": 2} if name in ("ence", "uce") else {}
+    metric = METRICS[name](**options)
+
+    def gap(swapped):
+        values = [statistic_of(metric, rows_of(metric, each)).estimate() for each in exchanged(first, second, swapped)]
+        return values[1] - values[0]
+
+    observed = gap(np.zeros(8, dtype=bool))
+    every = [gap(np.array(swapped)) for swapped in product((False, True), repeat=8)]
+    share = np.mean(np.abs(every) >= abs(observed) * (1 - 1e-9))
+    swaps = 4000 if name in PLAIN else 400
+    found = difference(name, first, second, run=FEW, swaps=swaps, **options)
+    error = np.sqrt(share * (1 - share) / swaps)
+    assert_allclose(found.p_value, share, atol=4 * error + 1 / (swaps + 1))
+
+
+@pytest.mark.parametrize("name", PLAIN)
+@pytest.mark.parametrize("family", ["gaussian", "poisson", "samples", "quantiles"])
+def test_what_is_averaged_of_a_row_follows_from_that_row(name, family):
+    """So that swapping what is averaged is swapping the models."""
+    if (name, family) in {("nll", "samples"), ("nll", "quantiles")}:
+        pytest.skip("there is no density")
+    first, second = calibrated(family, n=30), calibrated(family, n=30, seed=7)
+    second = replace(second, y=first.y)
+    swapped = np.random.default_rng(0).random(30) < 0.5
+    metric = METRICS[name]()
+    mixed = replace(
+        first, predictive=first.predictive.join([second.predictive]).take(np.arange(30) + 30 * swapped.astype(int))
+    )
+    found, own, other = (statistic_of(metric, rows_of(metric, each)).averages for each in (mixed, first, second))
+    assert own.plain
+    assert_allclose(found.columns, np.where(swapped[:, None], other.columns, own.columns), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["zms", "crps", "ece", "ence"])
+def test_p_values_keep_their_promise_where_models_are_exchangeable(name):
+    """Of n data sets, as many have p <= 0.1 as a binomial variable says, within 99.9 %; R = 99 makes that exact."""
+    count = 1000 if name in PLAIN else 300
+    hits = 0
+    for seed in range(count):
+        rng = np.random.default_rng(seed)
+        first, second = model(25, seed=2 * seed + 10, targets=seed), model(25, seed=2 * seed + 11, targets=seed)
+        better = rng.random(25) < 0.5  # a model that is better in some rows is as good as its mirror image
+        first, second = exchanged(first, second, better)
+        options = {"bins": 3} if name == "ence" else {}
+        hits += difference(name, first, second, run=Run(seed=seed, resamples=0), swaps=99, **options).p_value <= 0.1
+    low, high = stats.binom.interval(0.999, count, 0.1)
+    assert low <= hits <= high
+
+
+@pytest.mark.parametrize("name", SWAPPED)
+def test_models_that_are_equal_differ_by_nothing(name):
+    rows = model(40)
+    found = difference(name, rows, replace(rows, columns={}), run=FEW, swaps=50)
+    assert found.p_value == 1
+    assert (found.low, found.high) == (None, None)
+    assert found.warnings[0] == "no interval: all resamples have the same value"
+
+
+@pytest.mark.parametrize("name", ["zms", "crps", "nll", "ece", "ence", "pit"])
+def test_a_clear_difference_has_the_smallest_p_value(name):
+    found = difference(name, model(300), model(300, seed=2, spread=0.3), run=FEW, swaps=199)
+    assert found.p_value == 1 / 200
+    assert found.low > 0
+
+
+def test_percentiles_are_said_to_decide_nothing():
+    found = difference("ece", model(60), model(60, seed=2, spread=0.5), run=FEW, swaps=19)
+    assert found.interval == "percentile"
+    assert found.low < found.high
+    assert any("decides nothing" in note for note in found.warnings)
+
+
+def test_what_predictions_alone_decide_has_an_interval_and_no_p_value():
+    found = difference("cv", model(60), model(60, seed=2))
+    assert found.low < found.high
+    assert found.p_value is None
+    assert found.warnings == ("no p-value: the predictions alone decide it",)
+
+
+@pytest.mark.parametrize(
+    ("second", "told"),
+    [
+        (lambda y: Laplace(np.zeros(len(y)), np.ones(len(y))), "different families (gaussian and laplace)"),
+        (lambda y: Samples(np.random.default_rng(0).normal(size=(len(y), 5))), "different families (gaussian and"),
+    ],
+)
+def test_models_of_different_families_are_swapped_where_what_is_averaged_can_be(second, told):
+    first = model(50)
+    other = replace(first, predictive=second(first.y))
+    assert difference("crps", first, other, swaps=99).p_value is not None
+    found = difference("ence", first, other, run=FEW, bins=3)
+    assert found.p_value is None
+    assert found.low is not None
+    assert told in found.warnings[-1]
+
+
+def test_quantiles_at_other_levels_are_not_swapped():
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=40)
+    made = [
+        Quantiles(np.array(levels), np.tile(stats.norm.ppf(levels), (40, 1)))
+        for levels in ([0.1, 0.5, 0.9], [0.05, 0.5, 0.95])
+    ]
+    first, second = (Predictions(y=y, predictive=each) for each in made)
+    found = difference("pit", first, second, run=FEW)
+    assert found.p_value is None
+    assert found.warnings[-1].startswith("no p-value: ")
+
+
+def test_metrics_that_judge_bins_or_share_a_fit_say_why_there_is_nothing():
+    first, second = calibrated("gaussian", n=60), calibrated("gaussian", n=60, seed=1)
+    assert difference("lzms", first, second, bins=2).warnings == (
+        "no interval and no p-value of the difference: each bin is judged on its own",
+    )
+    x = np.random.default_rng(0).normal(size=(60, 2))
+    found = difference("cce", replace(first, x=x), replace(second, x=x))
+    assert found.p_value is None
+    assert "the rows share one noisy fit" in found.warnings[0]
+
+
+def test_switched_off_is_said():
+    found = difference("zms", model(40), model(40, seed=2), run=Run(resamples=0), swaps=0)
+    assert (found.low, found.p_value) == (None, None)
+    assert "--no-bootstrap" in found.warnings[0]
+    assert "--permutations 0" in found.warnings[1]
+
+
+def test_a_single_row_has_no_interval():
+    found = difference("zms", model(1), model(1, seed=2))
+    assert found.warnings == ("no interval: a single row cannot be resampled",)
+    assert found.p_value == 1  # |D| is the same whichever model is which
+
+
+def test_few_rows_are_told():
+    assert "few" in difference("zms", model(12), model(12, seed=2)).warnings[0]
+
+
+def test_values_beyond_all_numbers_have_no_difference():
+    first = model(40)
+    wrong = replace(first, predictive=Gaussian(np.full(40, 1e300), np.full(40, 1e-10)))
+    with np.errstate(all="ignore"):
+        found = difference("nll", first, wrong)
+    assert found.warnings == ("no interval and no p-value of the difference: a value is not finite",)
+
+
+def test_what_is_compared_beside_changes_nothing():
+    first, second, third = model(50), model(50, seed=2), model(50, seed=3)
+    alone = difference("zms", first, second, swaps=500)
+    among = paired(
+        [pair_of("rmse", first, third), pair_of("zms", first, second), pair_of("zms", first, third)], Run(), swaps=500
+    )
+    assert among[1].p_value == alone.p_value
+    assert_allclose([among[1].low, among[1].high], [alone.low, alone.high], rtol=1e-12)
+    assert difference("zms", first, second, swaps=500, run=Run(seed=1)).p_value != alone.p_value
+
+
+def test_rounding_tells_no_swap_apart():
+    """The models differ in one row, so every swap has the same absolute difference, up to rounding."""
+    first = model(30)
+    scale = first.predictive.scale.copy()
+    scale[4] *= 1.1
+    second = replace(first, predictive=Gaussian(first.predictive.loc, scale))
+    for name in ("zms", "crps", "rce", "ece"):
+        assert difference(name, first, second, run=FEW, swaps=200).p_value == 1
+
+
+def test_undefined_values_count_against_a_difference(monkeypatch):
+    first, second = model(40), model(40, seed=2, spread=0.2)
+    assert difference("ence", first, second, run=FEW, swaps=99, bins=2).p_value == 1 / 100
+    monkeypatch.setattr("calcheck.inference.paired._value", lambda *_: float("nan"))
+    assert difference("ence", first, second, run=FEW, swaps=99, bins=2).p_value == 1
