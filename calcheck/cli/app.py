@@ -15,6 +15,7 @@ from calcheck import __version__
 from calcheck.cli.compare import compare_command
 from calcheck.cli.configured import load_settings
 from calcheck.cli.convert import convert_command
+from calcheck.cli.diff import diff_command
 from calcheck.cli.inspect import inspect_command
 from calcheck.cli.listings import list_metrics, print_schema
 from calcheck.cli.metric_commands import metric_command
@@ -24,7 +25,7 @@ from calcheck.errors import CalcheckError
 from calcheck.metrics import METRICS
 from calcheck.render.console import visible
 
-COMMANDS = ("evaluate", "compare", "prune", *METRICS, "inspect", "convert", "metrics", "schema")
+COMMANDS = ("evaluate", "compare", "prune", "diff", *METRICS, "inspect", "convert", "metrics", "schema")
 HALF_WORD = 100  # letters of a word's beginning and end that messages show; names of columns may be longer
 EXIT_MISTAKE, EXIT_INTERRUPTED = 2, 130
 
@@ -84,6 +85,7 @@ app.command(
 app.command("prune", rich_help_panel="Reports", epilog="Example: calcheck prune preds.parquet --metrics zms,rce")(
     prune_command
 )
+app.command("diff", rich_help_panel="Reports", epilog="Example: calcheck diff old.json new.json")(diff_command)
 for _name, _metric in METRICS.items():
     _conditional = " --embedding embedding" if _metric.conditional else ""
     _epilog = f"Example: calcheck {_name} preds.parquet{_conditional} --worst 5"

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
+from typing import Annotated
 
+import typer
+
+from calcheck.errors import OptionError
 from calcheck.metrics import METRICS
 
 
@@ -23,8 +27,13 @@ def list_metrics() -> None:
     sys.stdout.write(rendered(table))
 
 
-def print_schema() -> None:
-    """Print the JSON Schema of reports."""
-    from calcheck.render.schema import report_schema
+def print_schema(
+    of: Annotated[str, typer.Argument(metavar="[report|diff]", help="Of what.", show_default=False)] = "report",
+) -> None:
+    """Print the JSON Schema of reports, or of what calcheck diff finds."""
+    from calcheck.render.schema import SCHEMAS
 
-    sys.stdout.write(json.dumps(report_schema(), indent=2) + "\n")
+    if of not in SCHEMAS:
+        msg = f"there are schemas of {' and '.join(SCHEMAS)}, got {of!r}"
+        raise OptionError(msg)
+    sys.stdout.write(json.dumps(SCHEMAS[of](), indent=2) + "\n")

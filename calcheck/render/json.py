@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from calcheck.report import Report
+    from calcheck.studies.diff import Diff
 
 
-def to_json(report: Report) -> str:
-    """Render a report as one JSON object."""
+def to_json(report: Report | Diff) -> str:
+    """Render a report, or the changes between two, as one JSON object."""
     return json.dumps(plain(asdict(report)), indent=2, ensure_ascii=True, allow_nan=False) + "\n"
 
 

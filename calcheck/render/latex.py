@@ -34,7 +34,9 @@ COMMANDS |= {character: f"{{{character}}}" for character in "[]*'`"}  # options 
 DASHES = re.compile("-(?=-)")  # would be one
 POWER = re.compile(r"e([+-]?)0*(\d+)$")
 LETTERS = "ßæøœÆØŒ"
-ACCENTS = "\u0300\u0301\u0302\u0303\u0304\u0306\u0307\u0308\u030a\u030b\u030c\u0327"  # of those that every LaTeX knows
+ACCENTS = frozenset(
+    "\u0300\u0301\u0302\u0303\u0304\u0306\u0307\u0308\u030a\u030b\u030c\u0327"
+)  # of those that every LaTeX knows
 
 
 def comparison_to_latex(report: Report) -> str:

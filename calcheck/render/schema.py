@@ -1,14 +1,18 @@
-"""The JSON Schema of reports, from the report's classes and the metrics' options."""
+"""The JSON Schemas of what calcheck writes, from the classes of reports and changes, and the metrics' options."""
 
 from __future__ import annotations
 
 import types
 from dataclasses import fields
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from calcheck.metrics import METRICS
 from calcheck.options import options_of
 from calcheck.report import SCHEMA_VERSION, Report, Result
+from calcheck.studies.diff import DIFF_SCHEMA_VERSION, Diff
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -22,6 +26,17 @@ def report_schema() -> dict[str, Any]:
         "items": {"oneOf": [_result(name) for name in METRICS]},
     }
     return {"$schema": DIALECT, "title": "calcheck report", **schema}
+
+
+def diff_schema() -> dict[str, Any]:
+    """Return the JSON Schema that the changes between two reports obey."""
+    schema = _object(Diff)
+    schema["properties"]["schema_version"] = {"const": DIFF_SCHEMA_VERSION}
+    return {"$schema": DIALECT, "title": "calcheck diff", **schema}
+
+
+SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {"report": report_schema, "diff": diff_schema}
+"""The schemas by the names of what they describe."""
 
 
 def _result(name: str) -> dict[str, Any]:

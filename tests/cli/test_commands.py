@@ -193,7 +193,7 @@ def test_metrics_are_listed(calcheck):
         assert f"\n{name} " in found.out
 
 
-@pytest.mark.parametrize("command", [*METRICS, "inspect", "metrics", "schema"])
+@pytest.mark.parametrize("command", [*METRICS, "evaluate", "compare", "diff", "inspect", "metrics", "schema"])
 def test_every_command_has_help(calcheck, command):
     found = calcheck(command, "--help")
     assert found.code == 0
@@ -217,7 +217,7 @@ def test_help_loads_no_heavy_module():
         "torch",
         "dask",
     )
-    for command in (["--help"], ["--version"], ["cce", "--help"]):
+    for command in (["--help"], ["--version"], ["cce", "--help"], ["compare", "--help"], ["diff", "--help"]):
         code = (
             f"import sys; sys.argv = ['calcheck', *{command}]; from calcheck.cli.app import run; run();"
             f"print([module for module in {heavy} if module in sys.modules])"

@@ -1,0 +1,44 @@
+"""`calcheck diff`: what changed between two reports."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Annotated, Any
+
+import typer
+
+from calcheck.cli.output import Pointwise, deliver_text, require_deliverable
+from calcheck.cli.parameters import build, parameters, with_signature
+from calcheck.cli.settings import DiffReportOptions
+from calcheck.errors import OptionError
+
+STDIN = "-"
+
+
+def _diff(old: str, new: str, **given: Any) -> None:
+    """Show what changed between two reports: values, verdicts, input, settings and versions."""
+    from calcheck.io.stored import read_report
+    from calcheck.render.changes import CHANGES_FORMATS
+    from calcheck.studies.diff import diff
+
+    if old == new == STDIN:
+        msg = "standard input is one report: give the other by name"
+        raise OptionError(msg)
+    report_to = build(DiffReportOptions, given)
+    require_deliverable(report_to, Pointwise(None), [old, new])
+    deliver_text(CHANGES_FORMATS[report_to.format](diff(read_report(old), read_report(new))), report_to)
+
+
+def _stored(name: str, metavar: str, text: str) -> inspect.Parameter:
+    argument = typer.Argument(metavar=metavar, help=text, show_default=False)
+    return inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Annotated[str, argument])
+
+
+diff_command = with_signature(
+    _diff,
+    [
+        _stored("old", "OLD.json", "A report, by --format json; - reads standard input."),
+        _stored("new", "NEW.json", "A later one."),
+        *parameters(DiffReportOptions, "Output"),
+    ],
+)

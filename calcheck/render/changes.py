@@ -1,0 +1,113 @@
+"""What changed between two reports, for people: a table in a terminal, and in Markdown."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from calcheck.render.console import rendered, words
+from calcheck.render.json import to_json
+from calcheck.render.markdown import escaped, line
+from calcheck.render.summary import ABSENT, number
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from rich.console import RenderableType
+
+    from calcheck.studies.diff import Change, Diff, Unmatched
+
+PERCENT = 100
+HEAD = ("old", "new", "change", "relative", "in old interval", "verdict")
+COLORS = {"fail": "bold red", "pass": "green"}
+SHOWN = 12  # letters of a fingerprint
+FINGERPRINT = 64
+
+
+def changes_to_table(diff: Diff) -> str:
+    """Render changes for a terminal of at least 80 columns."""
+    return rendered(*_parts(diff))
+
+
+def changes_to_markdown(diff: Diff) -> str:
+    """Render changes in Markdown."""
+    lines: list[str] = []
+    if diff.changes:
+        lines += [line(["metric", *HEAD]), line(["---", *["---:"] * 4, "---", "---"])]
+        lines += [line([escaped(_called(change)), *map(escaped, _cells(change))]) for change in diff.changes]
+    notes = [f"- {escaped(note)}" for note in _notes(diff)]
+    return "\n".join([*lines, *([""] if lines and notes else []), *notes]) + "\n"
+
+
+CHANGES_FORMATS: dict[str, Callable[[Diff], str]] = {
+    "table": changes_to_table,
+    "json": to_json,
+    "markdown": changes_to_markdown,
+}
+"""How changes become text, by the format's name."""
+
+
+def _parts(diff: Diff) -> Iterator[RenderableType]:
+    from rich import box
+    from rich.table import Table
+
+    if diff.changes:
+        table = Table(box=box.SIMPLE, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
+        table.add_column("metric")
+        for name in HEAD:
+            table.add_column(name, justify="left" if name in HEAD[-2:] else "right")
+        for change in diff.changes:
+            style = "" if change.old_verdict == change.new_verdict else COLORS.get(change.new_verdict, "")
+            *others, verdict = _cells(change)
+            table.add_row(words(_called(change)), *map(words, others), words(verdict, style=style))
+        yield table
+    if notes := _notes(diff):
+        grid = Table.grid(padding=(0, 1))
+        for note in notes:
+            grid.add_row("note", words(note))
+        yield grid
+
+
+def _cells(change: Change) -> tuple[str, str, str, str, str, str]:
+    """Write both values, the change, also in percent, whether it leaves the old interval, and the verdicts."""
+    by = ABSENT if change.change is None else f"{change.change:+.4g}"
+    relative = ABSENT if change.relative is None else f"{PERCENT * change.relative:+.3g} %"
+    inside = {None: ABSENT, True: "yes", False: "no"}[change.inside]
+    apart = ", intervals apart" if change.overlap is False else ""
+    verdicts = (change.old_verdict, change.new_verdict)
+    verdict = verdicts[0] if verdicts[0] == verdicts[1] else " → ".join(verdicts)
+    return (
+        number(change.old),
+        number(change.new),
+        "0" if change.change == 0 else by,
+        "0 %" if change.relative == 0 else relative,
+        inside + apart,
+        verdict,
+    )
+
+
+def _called(told: Change | Unmatched, *, options: bool = False) -> str:
+    """Name a metric, with the rows that it is of, and with its options if these matter."""
+    parts = [f"{name} {value}" for name, value in told.subset.items()]
+    parts += [f"{name} {value}" for name, value in told.options.items()] if options else []
+    return f"{told.metric} ({', '.join(parts)})" if parts else told.metric
+
+
+def _notes(diff: Diff) -> list[str]:
+    """Say what is in one of the reports only, and what differs in the circumstances."""
+    notes = []
+    for where, other, results in (("old", "new", diff.only_old), ("new", "old", diff.only_new)):
+        for result in results:
+            reason = f"; the {other} one says: {result.reason}" if result.reason else ""
+            notes.append(f"only in the {where} report: {_called(result, options=True)}, {number(result.value)}{reason}")
+    differs = [f"{each.what}: {_shown(each.old)} → {_shown(each.new)}" for each in diff.differences]
+    if not diff.changes and not notes:
+        notes.append("neither report has a result")
+    return notes + (differs or ["input, settings and versions are the same"])
+
+
+def _shown(value: Any) -> str:
+    """Write a value of a setting; a fingerprint by its beginning."""
+    if isinstance(value, str) and len(value) == FINGERPRINT:
+        return f"{value[:SHOWN]}…"
+    return ABSENT if value is None else value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,209 @@
+"""What changed between two reports."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from calcheck.report import Verdict  # noqa: TC001 - type of a field
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from calcheck.report import Report, Result
+
+    Key = tuple[str, str, str, int]
+
+DIFF_SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """One metric in both reports.
+
+    Parameters
+    ----------
+    metric, options, subset, unit
+        As in :class:`calcheck.report.Result`.
+    old, new : float or None
+        The values.
+    change : float or None
+        The new less the old one.
+    relative : float or None
+        The change over the size of the old value; None where that is 0.
+    old_low, old_high, new_low, new_high : float or None
+        The intervals' limits.
+    overlap : bool or None
+        Whether the intervals have numbers in common; None without both of them.
+    inside : bool or None
+        Whether the new value lies in the old interval.
+    old_verdict, new_verdict : str
+        The verdicts.
+    """
+
+    metric: str
+    options: dict[str, Any]
+    subset: dict[str, Any]
+    unit: str
+    old: float | None
+    new: float | None
+    change: float | None
+    relative: float | None
+    old_low: float | None
+    old_high: float | None
+    new_low: float | None
+    new_high: float | None
+    overlap: bool | None
+    inside: bool | None
+    old_verdict: Verdict
+    new_verdict: Verdict
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unmatched:
+    """A result that the other report does not have; ``reason`` is why that skipped the metric, if it says so."""
+
+    metric: str
+    options: dict[str, Any]
+    subset: dict[str, Any]
+    value: float | None
+    reason: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """Something else that is not the same: ``"input.n"``, ``"settings.versions.numpy"``; None where it is absent."""
+
+    what: str
+    old: Any
+    new: Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Diff:
+    """What changed between two reports.
+
+    Parameters
+    ----------
+    calcheck : str
+        The version that compared them.
+    changes : tuple of Change
+        Metrics in both, in the old report's order: of the same name, options and subset.
+    only_old, only_new : tuple of Unmatched
+        Results in one of them.
+    differences : tuple of Difference
+        What differs in input, settings and versions.
+    """
+
+    schema_version: int = DIFF_SCHEMA_VERSION
+    calcheck: str
+    changes: tuple[Change, ...]
+    only_old: tuple[Unmatched, ...]
+    only_new: tuple[Unmatched, ...]
+    differences: tuple[Difference, ...]
+
+
+def diff(old: Report, new: Report) -> Diff:
+    """Compare two reports, metric by metric.
+
+    Results belong together that have the same metric, options and subset.
+    """
+    from calcheck import __version__
+
+    before, after = _keyed(old.results), _keyed(new.results)
+    return Diff(
+        calcheck=__version__,
+        changes=tuple(_change(result, after[key]) for key, result in before.items() if key in after),
+        only_old=_unmatched(before, after, new),
+        only_new=_unmatched(after, before, old),
+        differences=tuple(_differences(old, new)),
+    )
+
+
+def _keyed(results: Sequence[Result]) -> dict[Key, Result]:
+    """Find results by what they are of; those of the same are counted."""
+    seen: Counter[tuple[str, str, str]] = Counter()
+    found = {}
+    for result in results:
+        key = (result.metric, _canonical(result.options), _canonical(result.subset))
+        found[*key, seen[key]] = result
+        seen[key] += 1
+    return found
+
+
+def _canonical(told: dict[str, Any]) -> str:
+    return json.dumps(told, sort_keys=True)
+
+
+def _change(old: Result, new: Result) -> Change:
+    change = None if old.value is None or new.value is None else new.value - old.value
+    return Change(
+        metric=old.metric,
+        options=old.options,
+        subset=old.subset,
+        unit=old.unit,
+        old=old.value,
+        new=new.value,
+        change=change,
+        relative=None if change is None or not old.value else change / abs(old.value),
+        old_low=old.low,
+        old_high=old.high,
+        new_low=new.low,
+        new_high=new.high,
+        overlap=_overlap(old, new),
+        inside=_inside(new.value, old),
+        old_verdict=old.verdict,
+        new_verdict=new.verdict,
+    )
+
+
+def _overlap(old: Result, new: Result) -> bool | None:
+    if old.low is None or old.high is None or new.low is None or new.high is None:
+        return None
+    return max(old.low, new.low) <= min(old.high, new.high)
+
+
+def _inside(value: float | None, old: Result) -> bool | None:
+    if value is None or old.low is None or old.high is None:
+        return None
+    return old.low <= value <= old.high
+
+
+def _unmatched(own: dict[Key, Result], others: dict[Key, Result], other: Report) -> tuple[Unmatched, ...]:
+    reasons = {skipped.metric: skipped.reason for skipped in other.skipped}
+    return tuple(
+        Unmatched(
+            metric=result.metric,
+            options=result.options,
+            subset=result.subset,
+            value=result.value,
+            reason=reasons.get(result.metric),
+        )
+        for key, result in own.items()
+        if key not in others
+    )
+
+
+def _differences(old: Report, new: Report) -> Iterator[Difference]:
+    """Compare what was read, how it was computed and by which versions, number by number."""
+    before, after = (
+        dict(_flat("", {"calcheck": each.calcheck, "input": asdict(each.input), "settings": each.settings}))
+        for each in (old, new)
+    )
+    for what in dict.fromkeys([*before, *after]):
+        if before.get(what) != after.get(what):
+            yield Difference(what=what, old=before.get(what), new=after.get(what))
+
+
+def _flat(where: str, told: Any) -> Iterator[tuple[str, Any]]:
+    """Take nested parts to pieces, each with the path to it."""
+    if isinstance(told, dict):
+        for name, part in told.items():
+            yield from _flat(f"{where}.{name}" if where else name, part)
+    elif isinstance(told, (list, tuple)):
+        for place, part in enumerate(told):
+            yield from _flat(f"{where}[{place}]", part)
+    else:
+        yield where, told
