@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any
@@ -48,10 +47,8 @@ def _compare(files: list[str], **given: Any) -> None:
     sources = [opened(file, given, metrics, narrow=False) for file in files]
     require_deliverable(report_to, Pointwise(None), [name for source in sources for name in source.reads()])
     models = [_model(name, source) for name, source in zip(names, sources, strict=True)]
-    with progress_bar() as progress, ExitStack() as named:
-        named.enter_context(sources[0].placed())
-        run = replace(run_of(given), progress=progress)
-        report = compare(models, metrics, swaps=options.permutations, run=run)
+    with progress_bar() as progress:
+        report = compare(models, metrics, swaps=options.permutations, run=replace(run_of(given), progress=progress))
     if not report.results:
         told = "; ".join(f"{metrics}: {reason}" for metrics, reason in reasons(report.skipped))
         msg = f"no metric applies to {', '.join(names)}. {told}"

@@ -13,6 +13,7 @@ from calcheck.io.files import File
 from calcheck.report import SCHEMA_VERSION, Report
 
 LARGEST_BYTES = 1 << 26
+DEEPEST = 32  # objects in objects
 SHOWN = 40  # letters of a value that messages quote
 WORDS = {int: "a whole number", float: "a number", str: "text", bool: "true or false", type(None): "null"}
 HOW = "calcheck evaluate FILE --format json writes reports"
@@ -45,6 +46,7 @@ def read_report(path: str) -> Report:
 
 
 def _report(told: Any) -> Report:
+    _require_shallow(told, DEEPEST)
     if not isinstance(told, dict) or "schema_version" not in told:
         msg = f"is no report of calcheck: it has no schema_version. {HOW}"
         raise _UnfitError(msg)
@@ -53,6 +55,15 @@ def _report(told: Any) -> Report:
         raise _UnfitError(msg)
     report: Report = _made(Report, told, "")
     return report
+
+
+def _require_shallow(told: Any, room: int) -> None:
+    """Raise where so much is nested that those who walk through it would lose their way."""
+    if not room:
+        msg = f"is no report of calcheck: more than {DEEPEST} objects and lists are nested in each other"
+        raise _UnfitError(msg)
+    for part in told.values() if isinstance(told, dict) else told if isinstance(told, list) else ():
+        _require_shallow(part, room - 1)
 
 
 def _json(file: File) -> Any:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     Said = dict[tuple[str, str], tuple[Predictions, Rows]]
 
 DIGITS = 4  # to which values are shown: those that look alike are alike
+ELSEWHERE = "the models are conditioned on different inputs, so their values are not of the same regions"
 TRUSTED = "errors stand in place of targets: that the rows are the same is told by their ids alone"
 
 
@@ -132,9 +133,19 @@ def _differences(
         (own, own_rows), (theirs, their_rows) = said[metric.name, first], said[metric.name, name]
         pairs.append(Pair(metric, (own, theirs), (own_rows, their_rows)))
     return [
-        _difference(found[metric.name, first], found[metric.name, name], inferred, notes)
-        for (metric, name), inferred in zip(places, paired(pairs, run, swaps=swaps), strict=True)
+        _difference(
+            found[pair.metric.name, first], found[pair.metric.name, name], inferred, (*notes, *_elsewhere(pair))
+        )
+        for pair, (_, name), inferred in zip(pairs, places, paired(pairs, run, swaps=swaps), strict=True)
     ]
+
+
+def _elsewhere(pair: Pair) -> tuple[str, ...]:
+    """Say where a metric looks at inputs that are not the same."""
+    first, second = (model.x for model in pair.models)
+    if "x" not in pair.metric.needs or first is None or second is None:
+        return ()
+    return () if first.shape == second.shape and (first == second).all() else (ELSEWHERE,)
 
 
 def _difference(first: Result, second: Result, inferred: Inference, notes: tuple[str, ...]) -> Result:

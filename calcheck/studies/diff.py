@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -138,7 +139,7 @@ def _canonical(told: dict[str, Any]) -> str:
 
 
 def _change(old: Result, new: Result) -> Change:
-    change = None if old.value is None or new.value is None else new.value - old.value
+    change = None if old.value is None or new.value is None else _finite(new.value - old.value)
     return Change(
         metric=old.metric,
         options=old.options,
@@ -147,7 +148,7 @@ def _change(old: Result, new: Result) -> Change:
         old=old.value,
         new=new.value,
         change=change,
-        relative=None if change is None or not old.value else change / abs(old.value),
+        relative=None if change is None or not old.value else _finite(change / abs(old.value)),
         old_low=old.low,
         old_high=old.high,
         new_low=new.low,
@@ -157,6 +158,10 @@ def _change(old: Result, new: Result) -> Change:
         old_verdict=old.verdict,
         new_verdict=new.verdict,
     )
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 def _overlap(old: Result, new: Result) -> bool | None:

@@ -357,3 +357,10 @@ def test_settings_of_metrics_count_here_too(calcheck, models, tmp_path, monkeypa
     assert report["results"][0]["options"]["levels"] == 9
     assert report["settings"]["permutations"] == 19
     assert report["settings"]["models"] == ["A", "B"]
+
+
+def test_models_with_other_inputs_are_said_to_be_conditioned_on_them(compared, models):
+    notes = difference(compared(*models, "--metrics", "cce", "--inputs", "mean"), "cce")["warnings"]
+    assert any("conditioned on different inputs" in note for note in notes)
+    notes = difference(compared(*models, "--metrics", "cce"), "cce")["warnings"]
+    assert not any("conditioned on different inputs" in note for note in notes)

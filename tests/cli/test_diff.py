@@ -96,6 +96,16 @@ def test_intervals_overlap_where_they_share_a_number(stored, found):
     assert found(made("new", None, None, -2.0), old)["changes"][0]["relative"] == 3.5 / 2
 
 
+def test_changes_beyond_all_numbers_are_none(stored, found):
+    def made(name, value):
+        return edited(stored(name), lambda told: told["results"][0].update(value=value))
+
+    change = found(made("old", -1.7e308), made("new", 1.7e308))["changes"][0]
+    assert (change["change"], change["relative"]) == (None, None)
+    change = found(made("old", 1e-300), made("new", 1e300))["changes"][0]
+    assert (change["change"], change["relative"]) == (1e300, None)
+
+
 def test_what_is_in_one_report_only_is_told_with_the_reason(stored, found, calcheck):
     y = columns(n=60)["y"]
     old = stored("old", "--metrics", "zms,nll")

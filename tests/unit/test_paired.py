@@ -137,7 +137,7 @@ def test_what_is_averaged_of_a_row_follows_from_that_row(name, family):
 @pytest.mark.parametrize("name", ["zms", "crps", "ece", "ence"])
 def test_p_values_keep_their_promise_where_models_are_exchangeable(name):
     """Of n data sets, as many have p <= 0.1 as a binomial variable says, within 99.9 %; R = 99 makes that exact."""
-    count = 1000 if name in PLAIN else 300
+    count = 1000 if name in PLAIN else 200
     hits = 0
     for seed in range(count):
         rng = np.random.default_rng(seed)

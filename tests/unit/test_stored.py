@@ -105,6 +105,19 @@ def test_fields_of_other_types_are_refused_by_their_place(tmp_path, told, place,
     assert message in str(refused.value)
 
 
+def test_details_may_be_nested_but_not_without_end(tmp_path, told):
+    for depth, fits in ((20, True), (500, False)):
+        nested = 1
+        for _ in range(depth):
+            nested = {"a": nested}
+        told["results"][0]["details"] = {"nested": nested}
+        if fits:
+            assert read_report(stored(tmp_path, told)).results[0].details == {"nested": nested}
+        else:
+            with pytest.raises(FileError, match="more than 32 objects and lists are nested in each other"):
+                read_report(stored(tmp_path, json.dumps(told)))
+
+
 def test_a_field_that_is_absent_is_named(tmp_path, told):
     del told["results"][2]["unit"]
     with pytest.raises(FileError, match=r'results\[2\] lacks "unit"'):
