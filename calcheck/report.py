@@ -8,6 +8,7 @@ from typing import Any, Literal
 SCHEMA_VERSION = 1
 
 Verdict = Literal["pass", "fail", "undecided", "none"]
+Level = Literal["fail", "warn"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,6 +121,36 @@ class Skipped:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Gate:
+    """A rule that the results were held against: what must not be.
+
+    Parameters
+    ----------
+    rule : str
+        The rule, as given.
+    level : str
+        What a violation is: ``"fail"``, or ``"warn"`` where it is shown only.
+    passed : bool
+        Whether the rule is kept; one that needs a number that is absent never is.
+    message : str
+        What was found, in words.
+    values : dict
+        What was found for each name in the rule; an absent number is None.
+    """
+
+    rule: str
+    level: Level
+    passed: bool
+    message: str
+    values: dict[str, float | str | None]
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The names whose numbers are absent."""
+        return tuple(name for name, value in self.values.items() if value is None)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Report:
     """Everything that one run found."""
 
@@ -129,4 +160,8 @@ class Report:
     settings: dict[str, Any]
     results: tuple[Result, ...]
     skipped: tuple[Skipped, ...] = ()
-    gates: tuple[Any, ...] = ()
+    gates: tuple[Gate, ...] = ()
+
+    def violated(self, level: Level) -> tuple[Gate, ...]:
+        """List the gates of a level that are violated."""
+        return tuple(gate for gate in self.gates if gate.level == level and not gate.passed)

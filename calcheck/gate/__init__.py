@@ -1,0 +1,1 @@
+"""Rules on results: what must not be. Knows no files."""

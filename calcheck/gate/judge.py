@@ -1,0 +1,158 @@
+"""Rules held against a report."""
+
+from __future__ import annotations
+
+import math
+import operator
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING, Any, get_args
+
+from calcheck.errors import OptionError
+from calcheck.gate.language import (
+    INPUT,
+    Comparison,
+    Condition,
+    Constant,
+    Joined,
+    Magnitude,
+    Name,
+    Not,
+    Operand,
+    Rule,
+)
+from calcheck.gate.words import shown, told
+from calcheck.report import Gate, Input, Result, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from calcheck.report import Level, Report
+
+COMPARED = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+EQUALITIES = ("==", "!=")  # all that can be said of two texts
+
+
+def require_known(rule: Rule, known: Collection[str]) -> None:
+    """Raise, before anything is computed, if a rule names what no report has.
+
+    Parameters
+    ----------
+    rule : Rule
+        The rule.
+    known : collection of str
+        The metrics that there are.
+
+    Raises
+    ------
+    OptionError
+        There is no such metric, no such field of it, or no such verdict.
+    """
+    for name in rule.names():
+        head, *path = name.path
+        if head not in (*known, INPUT):
+            rule.reject(name.at, f"there is no metric {head!r}. There are: {', '.join(known)}; and {INPUT}")
+        owner = Input if head == INPUT else Result
+        there = [declared.name for declared in fields(owner)]
+        if path and path[0] not in there:
+            rule.reject(name.at, f"{head} has no field {path[0]!r}. There are: {', '.join(there)}")
+    for comparison in rule.comparisons():
+        _require_verdict(comparison, rule)
+
+
+def judge(rule: Rule, report: Report, *, level: Level = "fail") -> Gate:
+    """Hold a rule against a report.
+
+    A rule that names an absent number is violated, whatever the rest of it says.
+
+    Raises
+    ------
+    OptionError
+        The report has no such field, or the rule compares texts with numbers.
+    """
+    results = {result.metric: result for result in report.results}
+    values = {str(name): _found(name, rule, report.input, results) for name in rule.names()}
+    present = {name: value for name, value in values.items() if value is not None}
+    complete = len(present) == len(values)
+    return Gate(
+        rule=rule.text,
+        level=level,
+        passed=complete and not _holds(rule.condition, present, rule),
+        message=told(values, lambda name: results.get(name.partition(".")[0])),
+        values=values,
+    )
+
+
+def _require_verdict(comparison: Comparison, rule: Rule) -> None:
+    """Raise if a verdict is compared with a word that is none, which would never be violated."""
+    sides = (comparison.left, comparison.right)
+    for name, word in (sides, sides[::-1]):
+        match name, word:
+            case Name(path=(_, "verdict")), Constant(value=value) if value not in get_args(Verdict):
+                rule.reject(name.at, f"there is no verdict {value!r}. There are: {', '.join(get_args(Verdict))}")
+
+
+def _found(name: Name, rule: Rule, read: Input, results: Mapping[str, Result]) -> float | str | None:
+    """Look a name up; numbers that are not finite count as absent."""
+    head, *path = name.path
+    if head != INPUT and head not in results:
+        rule.reject(name.at, f"the report has no metric {head!r}. It has: {', '.join(results)}")
+    found: Any = read if head == INPUT else results[head]
+    for step in path or ([] if head == INPUT else ["value"]):
+        there = _entries(found)
+        if step not in there:
+            listed = f"It has: {', '.join(there)}" if there else "There is nothing in it"
+            rule.reject(name.at, f"{name} is not in the report: no {step!r}. {listed}")
+        found = there[step]
+    if found is None or (isinstance(found, float) and not math.isfinite(found)):
+        return None
+    if isinstance(found, bool) or not isinstance(found, (int, float, str)):
+        there = _entries(found)
+        listed = f". Name one of its entries: {', '.join(there)}" if there else ""
+        rule.reject(name.at, f"{name} is neither a number nor text{listed}")
+    return found
+
+
+def _entries(found: Any) -> Mapping[str, Any]:
+    """Return what is inside a part of the report."""
+    if is_dataclass(found):
+        return {declared.name: getattr(found, declared.name) for declared in fields(found)}
+    return found if isinstance(found, dict) else {}
+
+
+def _holds(condition: Condition, values: Mapping[str, float | str], rule: Rule) -> bool:
+    """Tell whether a condition holds; all of it is looked at, so that no mistake hides behind an ``or``."""
+    match condition:
+        case Comparison():
+            left, right = _value(condition.left, values, rule), _value(condition.right, values, rule)
+            texts = [isinstance(value, str) for value in (left, right)]
+            if any(texts) and not (all(texts) and condition.operator in EQUALITIES):
+                sides = f"{shown(left)!r} {condition.operator} {shown(right)!r}"
+                msg = f"rule {rule.text!r} compares {sides}: numbers go with numbers, text with text by == or !="
+                raise OptionError(msg)
+            return bool(COMPARED[condition.operator](left, right))
+        case Not():
+            return not _holds(condition.condition, values, rule)
+        case Joined():
+            held = [_holds(each, values, rule) for each in condition.conditions]
+            return all(held) if condition.word == "and" else any(held)
+
+
+def _value(operand: Operand, values: Mapping[str, float | str], rule: Rule) -> float | str:
+    match operand:
+        case Constant():
+            return operand.value
+        case Name():
+            return values[str(operand)]
+        case Magnitude():
+            value = _value(operand.of, values, rule)
+            if isinstance(value, str):
+                msg = f"rule {rule.text!r} takes abs(...) of the text {value!r}"
+                raise OptionError(msg)
+            return abs(value)

@@ -1,0 +1,303 @@
+"""Rules on results: the language they are written in, what they are held against, and what never passes."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from calcheck.errors import OptionError
+from calcheck.gate.against import StoredInterval, Tolerance, against
+from calcheck.gate.judge import judge, require_known
+from calcheck.gate.language import DEEPEST, LONGEST, parse
+from calcheck.gate.words import told
+from calcheck.report import Gate, Input, Report, Result
+
+METRICS = ("zms", "ece", "interval-score", "cce", "nll")
+ZMS = Result(
+    metric="zms",
+    summary="",
+    options={"alpha": 0.1},
+    unit="1",
+    value=1.25,
+    low=1.0,
+    high=1.5,
+    interval="bca",
+    reference=1.0,
+    zeta=-2.0,
+    verdict="fail",
+    details={"dof": 27, "kernel": {"name": "rbf", "on": True}, "bins": [{"n": 1}], "nan": math.nan},
+    warnings=("12 rows are few", "no p-value: it was not asked for"),
+)
+ECE = Result(metric="ece", summary="", options={}, unit="1", value=0.05)
+SCORE = Result(metric="interval-score", summary="", options={}, unit="y", value=-3.0)
+NLL = Result(
+    metric="nll", summary="", options={}, unit="1", value=None, warnings=("no value: it is inf", "heavy tails")
+)
+REPORT = Report(
+    calcheck="0",
+    input=Input(files=(), n=442, dropped=3, predictive="gaussian", columns={"y": "target"}),
+    settings={},
+    results=(ZMS, ECE, SCORE, NLL),
+)
+
+
+def held(text):
+    rule = parse(text)
+    require_known(rule, METRICS)
+    return judge(rule, REPORT)
+
+
+def violated(text):
+    gate = held(text)
+    assert not gate.missing
+    return not gate.passed
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("ece > 0.05", False),
+        ("ece >= 0.05", True),
+        ("ece < 0.05", False),
+        ("ece <= 5e-2", True),
+        ("ece == .05", True),
+        ("ece != 0.05", False),
+        ("0.04<ece", True),
+        ("interval-score < -2.", True),
+        ("interval-score > -2", False),
+        ("zms.value == 1.25", True),
+        ("zms.zeta < -1", True),
+        ("abs(zms.zeta) > 1", True),
+        ("abs(abs(-2)) == abs( zms.zeta )", True),
+        ("zms.low > ece", True),
+        ("zms.details.dof < 28", True),
+        ("zms.details.kernel.name == 'rbf'", True),
+        ('zms.verdict != "fail"', False),
+        ("zms.verdict == 'fail'", True),
+        ("'fail' == zms.verdict", True),
+        ("zms.options.alpha == 1E-1", True),
+        ("zms.unit == 'and'", False),
+        ("input.n > 441", True),
+        ("input.dropped > 3", False),
+        ("input.columns.y == 'target'", True),
+        ("(ece > 0.01)", True),
+        ("((ece)) > (0.01)", True),
+        ("  ece > 0.01\n", True),
+    ],
+)
+def test_a_rule_says_what_must_not_be(text, expected):
+    assert violated(text) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("ece > 1 and ece > 1 or ece > 0", True),  # and binds tighter than or, on either side of it
+        ("ece > 0 or ece > 1 and ece > 1", True),
+        ("(ece > 0 or ece > 1) and ece > 1", False),
+        ("not ece > 1 or ece > 0", True),  # not binds tighter than both
+        ("not (ece > 1 or ece > 0)", False),
+        ("not ece > 0 and ece > 1", False),
+        ("not not ece > 0", True),
+        ("ece > 1 or ece > 2 or ece > 0", True),
+        ("ece > 0 and zms > 0 and input.n > 0", True),
+        ("ece > 0 and zms > 0 and input.n < 0", False),
+    ],
+)
+def test_not_binds_tighter_than_and_and_that_tighter_than_or(text, expected):
+    assert violated(text) is expected
+
+
+def test_a_gate_tells_what_it_found():
+    assert held(" abs(zms.zeta) > 1 and ece > 1 ") == Gate(
+        rule="abs(zms.zeta) > 1 and ece > 1",
+        level="fail",
+        passed=True,
+        message="zms.zeta is -2; ece is 0.05",
+        values={"zms.zeta": -2.0, "ece": 0.05},
+    )
+    assert judge(parse("ece > 0"), REPORT, level="warn").level == "warn"
+
+
+@pytest.mark.parametrize(
+    ("text", "absent"),
+    [
+        ("nll > 5", ("nll",)),
+        ("nll < 5", ("nll",)),
+        ("not nll > 5", ("nll",)),
+        ("ece > 0 or nll > 5", ("nll",)),
+        ("ece > 1 and nll > 5", ("nll",)),
+        ("abs(nll.low) != nll.high", ("nll.low", "nll.high")),
+        ("zms.p_value < 0.01", ("zms.p_value",)),
+        ("zms.details.nan > 1", ("zms.details.nan",)),
+        ("ece.interval == 'bca'", ("ece.interval",)),
+        ("input.layout == 'x'", ("input.layout",)),
+    ],
+)
+def test_an_absent_number_violates_whatever_the_rest_of_the_rule_says(text, absent):
+    gate = held(text)
+    assert not gate.passed
+    assert gate.missing == absent
+    assert all(f"{name} is null" in gate.message for name in absent)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_numbers_that_are_not_finite_are_absent(value):
+    gate = judge(parse("ece < 1"), replace(REPORT, results=(replace(ECE, value=value),)))
+    assert (gate.passed, gate.values) == (False, {"ece": None})
+
+
+def test_an_absent_number_has_its_reason():
+    assert held("nll > 5").message == "nll is null (no value: it is inf)"
+    assert held("zms.p_value < 1").message == "zms.p_value is null (no p-value: it was not asked for)"
+    assert held("ece.low < 1").message == "ece.low is null"
+    assert told({"a": None}, lambda _: replace(ECE, warnings=("odd", "strange"))) == "a is null (odd; strange)"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "at its end: expected a finite number, a name such as ece or zms.zeta, 'text', abs(...) or (...)"),
+        ("ece", "character 1, 'ece': expected a comparison, as in ece > 0.05"),
+        ("ece >", "at its end: expected a finite number"),
+        ("> 1", "character 1, '> 1': expected a finite number"),
+        ("ece > > 1", "character 7, '> 1': expected a finite number"),
+        ("ece = 1", "character 5, '= 1': nothing that a rule is made of; rules take < <= > >= == != and or not"),
+        ("ece > 1 && zms > 1", "character 9, '&& zms > 1': nothing that a rule is made of"),
+        ("ece > 1; import os", "character 8"),
+        ("__import__('os')", "expected a comparison"),
+        ("ece.__class__ > 1 if", "character 19"),
+        ("ece > 1 zms", "character 9, 'zms': expected and, or, a comparison, or the end of the rule"),
+        ("ece > 1 and", "at its end"),
+        ("ece > 1 and zms", "character 13, 'zms': expected a comparison"),
+        ("ece and zms > 1", "character 1, 'ece and zms > 1': expected a comparison"),
+        ("not ece", "character 5, 'ece': expected a comparison"),
+        ("not", "at its end"),
+        ("0.8 < ece < 0.9", "character 11, '< 0.9': comparisons do not chain: join two, as in"),
+        ("(ece > 1) > 0", "character 1, '(ece > 1) > 0': expected a number, a name or 'text' to compare"),
+        ("0 < (ece > 1)", "character 5, '(ece > 1)': expected a number, a name or 'text' to compare"),
+        ("abs(ece > 1) > 0", "character 4, '(ece > 1) > 0': expected a number, a name or 'text' to compare"),
+        ("abs ece > 1", "character 5, 'ece > 1': expected ( after abs"),
+        ("abs > 1", "character 5, '> 1': expected ( after abs"),
+        ("abs() > 1", "character 5, ') > 1': expected a finite number"),
+        ("(ece > 1", "at its end: expected )"),
+        ("ece > 1)", "character 8, ')': expected and, or"),
+        ("ece > - 1", "character 7, '- 1': nothing that a rule is made of"),
+        ("ece > 1e999", "character 7, '1e999': expected a finite number"),
+        ("ece > 1e", "character 8, 'e': expected and, or"),
+        ("ece > nan", "there is no metric 'nan'"),
+        ("ece > ٣", "character 7"),
+        ("ece == 'x", 'character 8, "\'x": a quote that is not closed'),
+        ("and > 1", "character 1, 'and > 1': expected a finite number"),
+        ("1 > 2", "it names nothing of the report"),
+        ("'a' == 'b'", "it names nothing of the report"),
+        ("(" * (DEEPEST + 1) + "ece > 1" + ")" * (DEEPEST + 1), f"at most {DEEPEST} brackets deep"),
+        ("not " * (DEEPEST + 1) + "ece > 1", f"at most {DEEPEST} brackets deep"),
+        ("abs(" * (DEEPEST + 1) + "ece" + ")" * (DEEPEST + 1) + " > 1", f"at most {DEEPEST} brackets deep"),
+        ("x" * (LONGEST + 1), "a rule has at most 1,000 letters, got 1,001: 'xxxx"),
+        ("ecee > 1", "character 1, 'ecee > 1': there is no metric 'ecee'. There are: zms, ece, interval-score"),
+        ("ece > 1 or zms > crps", "character 18, 'crps': there is no metric 'crps'"),
+        ("ece-1 > 0", "there is no metric 'ece-1'"),
+        ("value > 1", "there is no metric 'value'"),
+        ("zms.zetta > 1", "zms has no field 'zetta'. There are: metric, summary, options"),
+        ("zms.violated > 1", "zms has no field 'violated'"),
+        ("input.rows > 1", "input has no field 'rows'. There are: files, n, dropped"),
+        ("input > 1", "input is neither a number nor text. Name one of its entries: files, n"),
+        ("cce > 1", "the report has no metric 'cce'. It has: zms, ece"),
+        ("zms.details > 1", "zms.details is neither a number nor text. Name one of its entries: dof, kernel, bins"),
+        ("zms.details.edf > 1", "zms.details.edf is not in the report: no 'edf'. It has: dof, kernel, bins, nan"),
+        ("zms.details.bins > 1", "zms.details.bins is neither a number nor text"),
+        ("zms.details.bins.n > 1", "no 'n'. There is nothing in it"),
+        ("zms.value.real > 1", "no 'real'. There is nothing in it"),
+        ("zms.details.kernel.on == 1", "zms.details.kernel.on is neither a number nor text"),
+        ("zms.warnings == 'x'", "zms.warnings is neither a number nor text"),
+        ("zms.verdict == 'failed'", "there is no verdict 'failed'. There are: pass, fail, undecided, none"),
+        ("ece > 1 or 'bad' == zms.verdict", "there is no verdict 'bad'"),
+        ("zms.unit > 1", "compares '1' > '1'"),
+        ("zms.unit == 1", "compares '1' == '1': numbers go with numbers, text with text by == or !="),
+        ("zms.unit < 'y'", "compares '1' < 'y'"),
+        ("ece > 0 or zms.unit > 1", "compares"),
+        ("ece > 1 and zms.unit > 1", "compares"),
+        ("not zms.unit > 1", "compares"),
+        ("abs(zms.unit) > 1", "takes abs(...) of the text '1'"),
+    ],
+)
+def test_what_is_no_rule_of_this_report_is_refused_and_never_passes(text, message):
+    with pytest.raises(OptionError) as refused:
+        held(text)
+    assert message in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_rule_as_deep_and_as_long_as_rules_may_be_is_read():
+    deep = "(" * DEEPEST + "ece > 1" + ")" * DEEPEST
+    assert parse(deep).condition == parse("ece > 1").condition
+    assert violated(" or ".join(["(ece>1)"] * 90) + " or ece > 0")
+
+
+def test_a_rule_lists_its_metrics_each_once():
+    found = parse("ece > 0 or abs(zms.zeta) > zms.high or not input.n < ece.low")
+    assert found.metrics() == ("ece", "zms")
+    assert [str(name) for name in found.names()] == ["ece", "zms.zeta", "zms.high", "input.n", "ece.low"]
+
+
+def changed(value, *, allowed=None, stored=ZMS):
+    (gate,) = against(replace(REPORT, results=(replace(ZMS, value=value),)), [stored], allowed)
+    assert gate.level == "fail"
+    return gate
+
+
+@pytest.mark.parametrize(
+    ("rtol", "atol", "value", "passed"),
+    [
+        (0.2, 0.0, 1.5, True),  # 1.25 ± 0.25
+        (0.2, 0.0, 1.0, True),
+        (0.2, 0.0, 1.50001, False),
+        (0.2, 0.0, 0.99999, False),
+        (0.0, 0.25, 1.5, True),
+        (0.0, 0.25, 1.51, False),
+        (0.1, 0.125, 1.5, True),
+        (0.0, 0.0, 1.25, True),
+    ],
+)
+def test_a_change_beyond_both_tolerances_violates(rtol, atol, value, passed):
+    gate = changed(value, allowed=Tolerance(rtol=rtol, atol=atol))
+    assert gate.passed is passed
+    assert gate.values == {"zms": value, "base.zms.value": 1.25}
+
+
+def test_the_tolerance_is_a_share_of_the_size_of_what_was_stored():
+    stored = replace(ZMS, value=-1.25)
+    assert changed(-1.5, stored=stored, allowed=Tolerance(rtol=0.2, atol=0)).passed
+    assert not changed(1.25, stored=stored, allowed=Tolerance(rtol=0.2, atol=0)).passed
+
+
+@pytest.mark.parametrize(("value", "passed"), [(1.0, True), (1.5, True), (0.9999, False), (1.5001, False)])
+def test_a_value_outside_the_stored_interval_violates(value, passed):
+    gate = changed(value, allowed=StoredInterval())
+    assert gate.passed is passed
+    assert gate.rule == "zms stays within [1, 1.5]"
+    assert gate.values == {"zms": value, "base.zms.low": 1.0, "base.zms.high": 1.5}
+
+
+@pytest.mark.parametrize(
+    ("value", "stored", "allowed", "message"),
+    [
+        (None, ZMS, Tolerance(1, 1), "zms is null (no p-value: it was not asked for)"),
+        (None, ZMS, StoredInterval(), "zms is null (no p-value: it was not asked for)"),
+        (1, replace(ZMS, value=None, warnings=()), Tolerance(1, 1), "zms is 1; base.zms.value is null"),
+        (1, replace(ZMS, low=None, warnings=("no interval",)), StoredInterval(), "base.zms.low is null (no interval)"),
+        (1, replace(ZMS, high=None), StoredInterval(), "base.zms.high is null"),
+    ],
+)
+def test_what_is_absent_now_or_then_violates(value, stored, allowed, message):
+    gate = changed(value, stored=stored, allowed=allowed)
+    assert not gate.passed
+    assert gate.missing
+    assert message in gate.message
+
+
+def test_an_interval_that_lies_beside_its_own_value_is_told():
+    gate = changed(0.9, stored=replace(ZMS, value=0.9), allowed=StoredInterval())
+    assert not gate.passed
+    assert gate.message == "zms is 0.9, and 0.9 was stored, outside too: compare zms by --rtol"
