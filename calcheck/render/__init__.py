@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 from calcheck.render.comparison import comparison_to_markdown, comparison_to_table
 from calcheck.render.flat import to_csv, to_jsonl
+from calcheck.render.github import to_github
 from calcheck.render.json import to_json
+from calcheck.render.junit import to_junit
 from calcheck.render.latex import comparison_to_latex
 from calcheck.render.markdown import to_markdown
 from calcheck.render.table import to_table
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 
     from calcheck.report import Report
 
-__all__ = ["COMPARISON_FORMATS", "FORMATS"]
+__all__ = ["COMPARISON_FORMATS", "FORMATS", "GATE_FORMATS"]
 
 FORMATS: dict[str, Callable[[Report], str]] = {
     "table": to_table,
@@ -33,3 +35,6 @@ COMPARISON_FORMATS: dict[str, Callable[[Report], str]] = FORMATS | {
     "latex": comparison_to_latex,
 }
 """The same for comparisons of models."""
+
+GATE_FORMATS: dict[str, Callable[[Report], str]] = FORMATS | {"junit": to_junit, "github": to_github}
+"""The same for reports with gates; what is added shows these only."""

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from calcheck.render.json import plain
+from calcheck.render.summary import outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +22,7 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a cell of text that starts so woul
 
 
 def to_csv(report: Report) -> str:
-    """Render a report as CSV: a line for each result, and one for each metric that was skipped."""
+    """Render a report as CSV: a line for each result, each metric that was skipped, and each rule."""
     rows = list(_lines(report))
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, list(dict.fromkeys(name for row in rows for name in row)), lineterminator="\n")
@@ -32,10 +33,11 @@ def to_csv(report: Report) -> str:
 
 
 def to_jsonl(report: Report) -> str:
-    """Render a report as JSON lines: an object for each result, and one for each metric that was skipped."""
+    """Render a report as JSON lines: an object for each result, each metric that was skipped, and each rule."""
     shared = _shared(report)
     lines = [{**shared, **plain(asdict(result))} for result in report.results]
     lines += [{**shared, "metric": skipped.metric, "skipped": skipped.reason} for skipped in report.skipped]
+    lines += [{**shared, **plain(asdict(gate))} for gate in report.gates]
     return "".join(json.dumps(line, allow_nan=False) + "\n" for line in lines)
 
 
@@ -55,6 +57,8 @@ def _lines(report: Report) -> Iterator[dict[str, Any]]:
         }
     for skipped in report.skipped:
         yield {**_shared(report), "metric": skipped.metric, "verdict": "skipped", "notes": skipped.reason}
+    for gate in report.gates:
+        yield {**_shared(report), "rule": gate.rule, "verdict": outcome(gate), "notes": gate.message}
 
 
 def _shared(report: Report) -> dict[str, Any]:

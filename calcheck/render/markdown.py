@@ -6,10 +6,21 @@ import re
 from typing import TYPE_CHECKING
 
 from calcheck.render.console import visible
-from calcheck.render.summary import COLUMNS, cell, cells, is_listed, notes, read_in_words, subset_columns
+from calcheck.render.summary import (
+    COLUMNS,
+    GATE_COLUMNS,
+    cell,
+    cells,
+    headline,
+    is_listed,
+    notes,
+    outcome,
+    read_in_words,
+    subset_columns,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from calcheck.report import Report
 
@@ -17,24 +28,36 @@ SPECIAL = re.compile(r"([\\`*_{}\[\]#!|~])")
 
 
 def to_markdown(report: Report) -> str:
-    """Render a report as a table with notes below it."""
-    subset = subset_columns(report.results)
+    """Render a report as a table with notes below it; rules come first."""
+    return "\n".join(_lines(report)) + "\n"
+
+
+def _lines(report: Report) -> Iterator[str]:
+    if report.gates:
+        yield from (f"### calcheck: {headline(report)}", "")
     files, told = read_in_words(report.input)
-    lines = [f"**{escaped(', '.join(files))}**: {escaped(told)}", ""]
-    lines += [
-        line(["metric", *subset, *COLUMNS]),
-        line(["---", *(["---:"] * (len(subset) + len(COLUMNS) - 1)), "---"]),
-    ]
-    for result in report.results:
-        lines.append(
-            line([result.metric, *(escaped(str(result.subset.get(name, ""))) for name in subset), *cells(result)])
-        )
-    for name, rows in report.results[0].details.items() if len(report.results) == 1 else ():
+    yield from (f"**{escaped(', '.join(files))}**: {escaped(told)}", "")
+    if report.gates:
+        gates = [[escaped(text) for text in (gate.rule, outcome(gate), gate.message)] for gate in report.gates]
+        yield from (*_table(GATE_COLUMNS, gates), "")
+    yield from _results(report)
+    for name, rows in report.results[0].details.items() if len(report.results) == 1 and not report.gates else ():
         if is_listed(rows):
-            lines += ["", f"{name}:", "", line([escaped(column) for column in rows[0]]), line(["---"] * len(rows[0]))]
-            lines += [line([escaped(cell(value)) for value in row.values()]) for row in rows]
+            listed = [[escaped(cell(value)) for value in row.values()] for row in rows]
+            yield from ("", f"{name}:", "", *_table([escaped(column) for column in rows[0]], listed))
     told_notes = [f"- {escaped(f'{metrics}: {note}' if metrics else note)}" for metrics, note in notes(report)]
-    return "\n".join([*lines, *([""] if told_notes else []), *told_notes]) + "\n"
+    yield from ("", *told_notes) if told_notes else ()
+
+
+def _results(report: Report) -> list[str]:
+    """Give each result a line."""
+    subset = subset_columns(report.results)
+    rows = [
+        [result.metric, *(escaped(str(result.subset.get(name, ""))) for name in subset), *cells(result)]
+        for result in report.results
+    ]
+    rule = ["---", *["---:"] * (len(subset) + len(COLUMNS) - 1), "---"]
+    return _table(["metric", *subset, *COLUMNS], rows, rule)
 
 
 def escaped(text: str) -> str:
@@ -49,6 +72,11 @@ def escaped(text: str) -> str:
     for character, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("@", "&#64;")):
         shown = shown.replace(character, entity)
     return shown
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]], rule: Sequence[str] | None = None) -> list[str]:
+    """Lay out cells; the rule below the head says to which side they are aligned."""
+    return [line(cells) for cells in (head, rule or ["---"] * len(head), *rows)]
 
 
 def line(cells: Sequence[str]) -> str:

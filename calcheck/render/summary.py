@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from calcheck.report import Input, Report, Result, Skipped
+    from calcheck.report import Gate, Input, Report, Result, Skipped
 
 ABSENT = "–"
 COLUMNS = ("value", "interval", "reference", "ζ", "verdict")
+GATE_COLUMNS = ("rule", "outcome", "found")
 
 
 def number(value: float | None) -> str:
@@ -31,6 +32,22 @@ def cells(result: Result) -> tuple[str, str, str, str, str]:
     if result.zeta is None and result.p_value is not None:
         distance = f"p {result.p_value:.2g}"
     return number(result.value), interval, number(result.reference), distance, result.verdict
+
+
+def outcome(gate: Gate) -> str:
+    """Say in a word what became of a rule."""
+    if gate.passed:
+        return "passed"
+    return "violated" if gate.level == "fail" else "warned"
+
+
+def headline(report: Report) -> str:
+    """Say in a line what became of all rules."""
+    violated, warned = len(report.violated("fail")), len(report.violated("warn"))
+    rules = f"{len(report.gates):,} rule" + ("s" if len(report.gates) != 1 else "")
+    if violated:
+        return f"{violated:,} of {rules} violated" + (f", {warned:,} warned of" if warned else "")
+    return f"{warned:,} of {rules} warned of, none violated" if warned else f"{rules} passed"
 
 
 def subset_columns(results: Sequence[Result]) -> list[str]:

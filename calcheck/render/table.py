@@ -5,7 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from calcheck.render.console import rendered, words
-from calcheck.render.summary import COLUMNS, cell, cells, is_listed, notes, number, read_in_words, subset_columns
+from calcheck.render.summary import (
+    COLUMNS,
+    GATE_COLUMNS,
+    cell,
+    cells,
+    is_listed,
+    notes,
+    number,
+    outcome,
+    read_in_words,
+    subset_columns,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -13,9 +24,10 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-    from calcheck.report import Input, Report, Result
+    from calcheck.report import Gate, Input, Report, Result
 
 COLORS = {"pass": "green", "fail": "bold red", "undecided": "yellow", "none": "dim"}
+OUTCOME_COLORS = {"passed": COLORS["pass"], "violated": COLORS["fail"], "warned": COLORS["undecided"]}
 LINE = 78  # what listed rows may take of a line
 NEGLIGIBLE = 1e-4  # share of a value below which its error is not worth a place
 WIDEST = 20  # cell of a listed row
@@ -28,9 +40,11 @@ def to_table(report: Report) -> str:
 
 def _parts(report: Report) -> Iterator[RenderableType]:
     yield _read(report.input)
+    if report.gates:
+        yield _gates(report.gates)
     if report.results:
         yield _overview(report.results)
-    if len(report.results) == 1:
+    if len(report.results) == 1 and not report.gates:
         (result,) = report.results
         yield words(result.summary)
         if not all(map(is_listed, result.details.values())):
@@ -48,6 +62,20 @@ def _read(read: Input) -> RenderableType:
 
     names, told = read_in_words(read)
     return Text("\n", no_wrap=True).join([words(name, style="bold") for name in names] + [words(told)])
+
+
+def _gates(gates: Sequence[Gate]) -> Table:
+    """Give each rule a line."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
+    for name in GATE_COLUMNS:
+        table.add_column(name, overflow="fold")
+    for gate in gates:
+        told = outcome(gate)
+        table.add_row(words(gate.rule), words(told, style=OUTCOME_COLORS[told]), words(gate.message))
+    return table
 
 
 def _overview(results: Sequence[Result]) -> Table:

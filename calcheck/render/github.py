@@ -1,0 +1,39 @@
+"""Gates as annotations of GitHub's checks: commands to its runner, one a line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from calcheck.render.console import visible
+from calcheck.render.summary import headline, read_in_words
+
+if TYPE_CHECKING:
+    from calcheck.report import Gate, Report
+
+MOST = 10  # annotations of a kind that GitHub shows of a step; the rest would be lost in silence
+COMMANDS = {"fail": "error", "warn": "warning"}
+
+
+def to_github(report: Report) -> str:
+    """Render the violated rules as annotations, errors first; the headline as a notice if there are none."""
+    files, _ = read_in_words(report.input)
+    violated = [*report.violated("fail"), *report.violated("warn")]
+    shown = violated if len(violated) <= MOST else violated[: MOST - 1]
+    lines = [_annotation(gate, files) for gate in shown]
+    if left := len(violated) - len(shown):
+        kind = COMMANDS[violated[len(shown)].level]
+        lines.append(_command(kind, "calcheck", f"{left:,} more: {headline(report)}"))
+    if not violated:
+        lines.append(_command("notice", "calcheck", f"{headline(report)} by {', '.join(files)}"))
+    return "".join(lines)
+
+
+def _annotation(gate: Gate, files: list[str]) -> str:
+    return _command(COMMANDS[gate.level], f"calcheck: {gate.rule}", f"{gate.message} in {', '.join(files)}")
+
+
+def _command(kind: str, title: str, message: str) -> str:
+    """Write a command so that nothing in it ends it, or begins another."""
+    told = visible(message).replace("%", "%25")
+    titled = visible(title).replace("%", "%25").replace(":", "%3A").replace(",", "%2C")
+    return f"::{kind} title={titled}::{told}\n"

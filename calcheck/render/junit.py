@@ -1,0 +1,54 @@
+"""Gates as JUnit XML: a test case for each rule.
+
+It has what both common schemas ask for: that of Ant (JUnit.xsd by Windy Road) and that of Jenkins' xUnit plugin
+(junit-10.xsd). Neither has a place for warnings that pass but the output of the whole suite.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
+
+from calcheck.render.console import visible
+from calcheck.render.summary import read_in_words
+
+if TYPE_CHECKING:
+    from calcheck.report import Gate, Report
+
+CONSTANT = {"timestamp": "1970-01-01T00:00:00", "hostname": "localhost", "time": "0"}
+"""What the schemas require and our reports never say: the same run gives the same bytes on every machine and day."""
+
+
+def to_junit(report: Report) -> str:
+    """Render gates as a test suite: a violated rule is a failure, and an error if its number is absent."""
+    failed = report.violated("fail")
+    errors = sum(bool(gate.missing) for gate in failed)
+    counts = {"tests": len(report.gates), "failures": len(failed) - errors, "errors": errors}
+    root = ET.Element("testsuites")
+    suite = ET.SubElement(
+        root,
+        "testsuite",
+        {"name": "calcheck", "package": "calcheck", "id": "0", **CONSTANT}
+        | {name: str(count) for name, count in counts.items()},
+    )
+    files, read = read_in_words(report.input)
+    properties = ET.SubElement(suite, "properties")
+    for name, value in (("calcheck", report.calcheck), ("files", ", ".join(files)), ("read", read)):
+        ET.SubElement(properties, "property", name=name, value=visible(value))
+    for gate in report.gates:
+        _case(suite, gate)
+    warned = "".join(f"warned: {visible(gate.rule)}: {visible(gate.message)}\n" for gate in report.violated("warn"))
+    ET.SubElement(suite, "system-out").text = warned
+    ET.SubElement(suite, "system-err")
+    ET.indent(root)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
+
+
+def _case(suite: ET.Element, gate: Gate) -> None:
+    """Add a rule; the number that it is about counts as its output."""
+    case = ET.SubElement(suite, "testcase", name=visible(gate.rule), classname="calcheck", time=CONSTANT["time"])
+    if gate.passed or gate.level == "warn":
+        return
+    kind = "error" if gate.missing else "failure"
+    told = visible(gate.message)
+    ET.SubElement(case, kind, type="missing" if gate.missing else "violated", message=told).text = told

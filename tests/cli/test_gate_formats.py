@@ -1,0 +1,238 @@
+"""Gates in every format: what programs find in them, and that nothing in a name is more than a name."""
+
+import csv
+import io
+import json
+import re
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from calcheck.render import FORMATS, GATE_FORMATS
+from calcheck.render.github import MOST
+from calcheck.report import Gate, Input, InputFile, Report, Result
+
+CLEAN = Result(metric="zms", summary="", options={}, unit="1", value=1.0, warnings=("a note",))
+KEPT = Gate(rule="zms > 2", level="fail", passed=True, message="zms is 1", values={"zms": 1.0})
+BROKEN = Gate(rule="zms > 0.5", level="fail", passed=False, message="zms is 1", values={"zms": 1.0})
+MISSING = Gate(rule="rce > 1", level="fail", passed=False, message="rce is null (why)", values={"rce": None})
+WARNED = Gate(rule="zms > 0.1", level="warn", passed=False, message="zms is 1", values={"zms": 1.0})
+WARNED_MISSING = Gate(rule="ece > 1", level="warn", passed=False, message="ece is null", values={"ece": None})
+ALL = (KEPT, BROKEN, MISSING, WARNED, WARNED_MISSING)
+HOSTILE = (
+    "=cmd()|\"&'",
+    "<script>alert(1)</script>",
+    "]]>",
+    "<![CDATA[",
+    "a\n::error::b\r\n| c | d |",
+    "\x1b[2J\x1b]0;title\x07",
+    "\x00\x08\ufffe\ud800\u2028\u202e",
+    "[a](javascript:b) *c* _d_ `e` @octocat #1 ~f~ ![g](h)",
+    "%0A::warning::x,y:z",
+    "&lt;&#x1b;&amp;",
+    "[bold red]markup[/bold red]",
+)
+
+
+def report_of(*gates, path="preds.parquet", results=(CLEAN,)):
+    file = InputFile(role="predictions", path=path, sha256="", rows=1)
+    read = Input(files=(file,), n=60, dropped=0, predictive="gaussian", columns={})
+    return Report(calcheck="0.1.0", input=read, settings={}, results=results, gates=gates)
+
+
+def hostile_report(text):
+    gates = [
+        Gate(rule=f"{text} {level}", level=level, passed=passed, message=f"found {text}", values=values)
+        for level in ("fail", "warn")
+        for passed, values in ((True, {}), (False, {text: 1.0}), (False, {text: None}))
+    ]
+    result = Result(metric="zms", summary=text, options={}, unit=text, value=1.0, warnings=(text,))
+    return report_of(*gates, path=f"{text}.parquet", results=(result,))
+
+
+def require_junit(text):
+    """Fail unless a document has the structure of the schema of Ant's JUnit task, and return its suite."""
+    root = ET.fromstring(text)  # noqa: S314 - our own
+    assert root.tag == "testsuites"
+    (suite,) = root
+    assert suite.tag == "testsuite"
+    required = {"name", "timestamp", "hostname", "tests", "failures", "errors", "time", "package", "id"}
+    assert set(suite.attrib) == required
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", suite.get("timestamp"))
+    assert suite.get("time") == suite.get("id") == "0"
+    tags = [part.tag for part in suite]
+    cases = suite.findall("testcase")
+    assert tags == ["properties", *["testcase"] * len(cases), "system-out", "system-err"]
+    assert all(set(each.attrib) == {"name", "value"} and len(each) == 0 for each in suite[0])
+    for case in cases:
+        assert set(case.attrib) == {"name", "classname", "time"}
+        assert [part.tag for part in case] in ([], ["failure"], ["error"])
+        assert all(set(part.attrib) == {"type", "message"} for part in case)
+    assert int(suite.get("tests")) == len(cases)
+    assert int(suite.get("failures")) == len(suite.findall("testcase/failure"))
+    assert int(suite.get("errors")) == len(suite.findall("testcase/error"))
+    return suite
+
+
+def test_junit_has_a_test_case_a_rule():
+    suite = require_junit(GATE_FORMATS["junit"](report_of(*ALL)))
+    assert [case.get("name") for case in suite.findall("testcase")] == [gate.rule for gate in ALL]
+    assert [[part.tag for part in case] for case in suite.findall("testcase")] == [[], ["failure"], ["error"], [], []]
+    assert suite.find("testcase/failure").text == "zms is 1"
+    assert suite.find("testcase/error").get("message") == "rce is null (why)"
+    assert suite.find("system-out").text == "warned: zms > 0.1: zms is 1\nwarned: ece > 1: ece is null\n"
+    properties = {each.get("name"): each.get("value") for each in suite[0]}
+    assert properties == {"calcheck": "0.1.0", "files": "preds.parquet", "read": "60 rows · predictions: gaussian"}
+
+
+def test_junit_without_failures_is_a_suite_too():
+    assert require_junit(GATE_FORMATS["junit"](report_of(KEPT))).get("tests") == "1"
+
+
+def test_github_gets_an_annotation_for_each_violation_errors_first():
+    assert GATE_FORMATS["github"](report_of(WARNED, *ALL)).splitlines() == [
+        "::error title=calcheck%3A zms > 0.5::zms is 1 in preds.parquet",
+        "::error title=calcheck%3A rce > 1::rce is null (why) in preds.parquet",
+        "::warning title=calcheck%3A zms > 0.1::zms is 1 in preds.parquet",
+        "::warning title=calcheck%3A zms > 0.1::zms is 1 in preds.parquet",
+        "::warning title=calcheck%3A ece > 1::ece is null in preds.parquet",
+    ]
+    kept = GATE_FORMATS["github"](report_of(KEPT, KEPT))
+    assert kept == "::notice title=calcheck::2 rules passed by preds.parquet\n"
+
+
+@pytest.mark.parametrize(
+    ("errors", "warnings", "last"),
+    [
+        (10, 0, "::error title=calcheck%3A zms > 0.5::zms is 1 in preds.parquet"),
+        (11, 0, "::error title=calcheck::2 more: 11 of 11 rules violated"),
+        (9, 3, "::warning title=calcheck::3 more: 9 of 12 rules violated, 3 warned of"),
+        (0, 12, "::warning title=calcheck::3 more: 12 of 12 rules warned of, none violated"),
+    ],
+)
+def test_github_shows_ten_annotations_and_the_last_says_how_many_are_left(errors, warnings, last):
+    lines = GATE_FORMATS["github"](report_of(*[WARNED] * warnings, *[BROKEN] * errors)).splitlines()
+    assert len(lines) == MOST == 10
+    assert lines[-1] == last
+
+
+def test_markdown_begins_with_what_became_of_the_rules():
+    assert GATE_FORMATS["markdown"](report_of(*ALL)).splitlines() == [
+        "### calcheck: 2 of 5 rules violated, 2 warned of",
+        "",
+        "**preds.parquet**: 60 rows · predictions: gaussian",
+        "",
+        "| rule | outcome | found |",
+        "| --- | --- | --- |",
+        "| zms &gt; 2 | passed | zms is 1 |",
+        "| zms &gt; 0.5 | violated | zms is 1 |",
+        "| rce &gt; 1 | violated | rce is null (why) |",
+        "| zms &gt; 0.1 | warned | zms is 1 |",
+        "| ece &gt; 1 | warned | ece is null |",
+        "",
+        "| metric | value | interval | reference | ζ | verdict |",
+        "| --- | ---: | ---: | ---: | ---: | --- |",
+        "| zms | 1 | – | – | – | none |",
+        "",
+        "- a note",
+    ]
+    assert GATE_FORMATS["markdown"](report_of(KEPT)).startswith("### calcheck: 1 rule passed\n")
+    assert GATE_FORMATS["markdown"](report_of(WARNED, KEPT)).startswith("### calcheck: 1 of 2 rules warned of, none v")
+
+
+def test_the_table_has_rules_before_results():
+    lines = GATE_FORMATS["table"](report_of(*ALL)).splitlines()
+    assert lines[3].split() == ["rule", "outcome", "found"]
+    assert [line.split("  ")[0] for line in lines[5:10]] == [gate.rule for gate in ALL]
+    assert lines[11].split() == ["metric", "value", "interval", "reference", "ζ", "verdict"]
+
+
+def test_flat_formats_have_a_line_a_rule():
+    told = [json.loads(line) for line in GATE_FORMATS["jsonl"](report_of(KEPT, MISSING)).splitlines()]
+    assert [line.get("metric") for line in told] == ["zms", None, None]
+    assert told[2] == {
+        "file": "preds.parquet",
+        "n": 60,
+        "calcheck": "0.1.0",
+        "rule": "rce > 1",
+        "level": "fail",
+        "passed": False,
+        "message": "rce is null (why)",
+        "values": {"rce": None},
+    }
+    lines = list(csv.DictReader(io.StringIO(GATE_FORMATS["csv"](report_of(KEPT, BROKEN, WARNED)))))
+    found = [(line["rule"], line["verdict"], line["notes"]) for line in lines[1:]]
+    assert found == [
+        ("zms > 2", "passed", "zms is 1"),
+        ("zms > 0.5", "violated", "zms is 1"),
+        ("zms > 0.1", "warned", "zms is 1"),
+    ]
+
+
+def test_reports_without_gates_do_not_speak_of_them():
+    for render in FORMATS.values():
+        assert "rule" not in render(report_of())
+
+
+def controls(text):
+    """Return the characters of a text that could steer a terminal or end a line."""
+    return {character for character in text if not character.isprintable()} - {"\n"}
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+@pytest.mark.parametrize("form", GATE_FORMATS)
+def test_no_name_steers_a_terminal_or_breaks_the_encoding(text, form):
+    shown = GATE_FORMATS[form](hostile_report(text))
+    assert form == "csv" or not controls(shown)
+    shown.encode("utf-8", errors="backslashreplace")
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_no_name_is_xml(text):
+    suite = require_junit(GATE_FORMATS["junit"](hostile_report(text)))
+    assert len(suite.findall("testcase")) == 6
+    assert (suite.get("failures"), suite.get("errors")) == ("1", "1")
+    if text.isprintable():
+        assert suite.find("testcase").get("name") == f"{text} fail"
+        assert suite.find("testcase/failure").text == f"found {text}"
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_no_name_is_a_command_to_github(text):
+    lines = GATE_FORMATS["github"](hostile_report(text)).splitlines()
+    assert len(lines) == 4
+    for line in lines:
+        kind, title, message = re.fullmatch(r"::(error|warning) title=([^:,]*)::(.*)", line).groups()
+        assert kind in ("error", "warning")
+        for part in (title, message):
+            assert re.fullmatch(r"(?:[^%]|%25|%3A|%2C)*", part)
+    if text.isprintable():
+        assert message == f"found {text} in {text}.parquet".replace("%", "%25")
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_no_name_is_markup_in_markdown(text):
+    lines = GATE_FORMATS["markdown"](hostile_report(text)).splitlines()
+    gates = lines[6:12]
+    for line in gates:
+        assert re.fullmatch(r"\|(?:[^|\\]|\\.)*\|(?:[^|\\]|\\.)*\|(?:[^|\\]|\\.)*\|", line)
+        assert not re.search(r"[<>@]|&(?!lt;|gt;|amp;|#64;)", line)
+        assert not re.search(r"(?<!\\)(?:\\\\)*[*_`\[\]#!~]", line.replace("&#64;", ""))
+    assert lines[12] == ""
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_no_cell_of_csv_is_a_formula_or_another_line(text):
+    lines = list(csv.DictReader(io.StringIO(GATE_FORMATS["csv"](hostile_report(text)), newline="")))
+    assert len(lines) == 7
+    for line in lines:
+        assert None not in line
+        assert not any(cell.startswith(("=", "+", "-", "@", "\t", "\r")) for cell in line.values())
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_json_says_names_as_they_are(text):
+    told = json.loads(GATE_FORMATS["json"](hostile_report(text)))
+    assert told["gates"][0]["rule"] == f"{text} fail"
+    lines = GATE_FORMATS["jsonl"](hostile_report(text)).splitlines()
+    assert [json.loads(line)["message"] for line in lines[1:]] == [f"found {text}"] * 6
