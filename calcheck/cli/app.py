@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from calcheck import __version__
+from calcheck.cli.check import check_command
 from calcheck.cli.compare import compare_command
 from calcheck.cli.configured import load_settings
 from calcheck.cli.convert import convert_command
@@ -25,7 +26,7 @@ from calcheck.errors import CalcheckError
 from calcheck.metrics import METRICS
 from calcheck.render.console import visible
 
-COMMANDS = ("evaluate", "compare", "prune", "diff", *METRICS, "inspect", "convert", "metrics", "schema")
+COMMANDS = ("evaluate", "check", "compare", "prune", "diff", *METRICS, "inspect", "convert", "metrics", "schema")
 HALF_WORD = 100  # letters of a word's beginning and end that messages show; names of columns may be longer
 EXIT_MISTAKE, EXIT_INTERRUPTED = 2, 130
 
@@ -79,6 +80,9 @@ def root(
 
 
 app.command("evaluate", rich_help_panel="Reports", epilog="Example: calcheck evaluate preds.parquet")(evaluate_command)
+app.command(
+    "check", rich_help_panel="Reports", epilog="Example: calcheck check preds.parquet --fail-on 'abs(zms.zeta) > 1'"
+)(check_command)
 app.command(
     "compare", rich_help_panel="Reports", epilog="Example: calcheck compare a.parquet b.parquet --metrics crps,zms"
 )(compare_command)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from calcheck.cli.settings import ComparisonReportOptions, DiffReportOptions, ReportOptions
+    from calcheck.cli.settings import AnyReportOptions, ReportOptions
     from calcheck.metric import Metric, Rows
     from calcheck.predictions import Predictions
     from calcheck.report import Report
@@ -63,9 +63,7 @@ class Pointwise:
         write_columns(self.path, written)
 
 
-def require_deliverable(
-    report: ReportOptions | ComparisonReportOptions | DiffReportOptions, pointwise: Pointwise, inputs: Sequence[str]
-) -> None:
+def require_deliverable(report: AnyReportOptions, pointwise: Pointwise, inputs: Sequence[str]) -> None:
     """Raise, before the work starts, if a file that was asked for could not be written, or is one that is read."""
     from calcheck.io.write import require_suffix, require_writable
 
@@ -81,7 +79,7 @@ def deliver(report: Report, output: ReportOptions) -> None:
     deliver_text(FORMATS[output.format](report), output)
 
 
-def deliver_text(text: str, output: ReportOptions | ComparisonReportOptions | DiffReportOptions) -> None:
+def deliver_text(text: str, output: AnyReportOptions) -> None:
     """Print a text, or write it to its file."""
     from calcheck.io.write import write_text
 

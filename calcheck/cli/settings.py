@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from calcheck.errors import OptionError
-from calcheck.options import option
+from calcheck.options import flag_of, option
 
 FORMAT_NAMES = Literal["table", "json", "jsonl", "csv", "markdown"]
+GATE_FORMAT_NAMES = Literal["table", "json", "jsonl", "csv", "markdown", "junit", "github"]
 COMPARISON_FORMAT_NAMES = Literal["table", "json", "jsonl", "csv", "markdown", "latex"]
 DIFF_FORMAT_NAMES = Literal["table", "json", "markdown"]
 INPUT_FORMATS = Literal["parquet", "csv", "tsv", "arrow", "jsonl", "npy", "npz", "safetensors", "netcdf"]
@@ -52,6 +53,16 @@ class ReportOptions:
 
 
 @dataclass(frozen=True)
+class GateReportOptions:
+    """How a report with gates is shown, and where."""
+
+    format: GATE_FORMAT_NAMES = option("table", "Format of the report; junit and github show the rules only.")
+    output: str | None = option(
+        None, "Write the report to a file in place of standard output.", metavar="PATH", short="-o", writes=True
+    )
+
+
+@dataclass(frozen=True)
 class ComparisonReportOptions:
     """How a comparison is shown, and where."""
 
@@ -69,6 +80,68 @@ class DiffReportOptions:
     output: str | None = option(
         None, "Write them to a file in place of standard output.", metavar="PATH", short="-o", writes=True
     )
+
+
+AnyReportOptions = ReportOptions | GateReportOptions | ComparisonReportOptions | DiffReportOptions
+
+
+@dataclass(frozen=True)
+class SummaryOptions:
+    """Where the report goes besides."""
+
+    summary: str | None = option(
+        None, "Append the report as Markdown to a file too, as to $GITHUB_STEP_SUMMARY.", metavar="PATH", writes=True
+    )
+
+
+@dataclass(frozen=True)
+class RuleOptions:
+    """What must not be."""
+
+    fail_on: tuple[str, ...] = option(
+        (),
+        "What must not be, as in 'ece > 0.05', 'abs(zms.zeta) > 1' or 'cce.p_value < 0.01 and input.n > 500'; may be "
+        "repeated. A metric's name means its value; fields are those of the JSON report. Replaces fail-on in [gates] "
+        "of calcheck.toml.",
+        metavar="RULE",
+    )
+    warn_on: tuple[str, ...] = option(
+        (), "The same, but shown only. Replaces warn-on in [gates] of calcheck.toml.", metavar="RULE"
+    )
+    metrics: str | None = option(
+        None, "Metrics to compute besides those that rules name, as in zms,rce.", metavar="NAMES"
+    )
+    exit_zero: bool = option(default=False, text="Exit with 0 where rules are violated too.")
+
+
+@dataclass(frozen=True)
+class AgainstOptions:
+    """What a report is compared with."""
+
+    against: str | None = option(
+        None,
+        "A stored report (--format json): its metrics are computed again, with their stored options, and must not have "
+        "changed.",
+        metavar="BASE.json",
+    )
+    rtol: float | None = option(
+        None, "Change that passes, as a share of the stored value, plus --atol. Default: 0.05, or 0 with --atol."
+    )
+    atol: float | None = option(None, "Change that passes, in the unit of the value, plus --rtol. Default: 0.")
+    by_interval: bool = option(default=False, text="A change passes inside the stored interval, in place of --rtol.")
+
+    def __post_init__(self) -> None:
+        given = [flag_of(name) for name in ("rtol", "atol", "by_interval") if getattr(self, name) not in (None, False)]
+        if given and self.against is None:
+            msg = f"{given[0]} says how much may change: give a stored report too, --against BASE.json"
+            raise OptionError(msg)
+        if self.by_interval and len(given) > 1:
+            msg = f"{given[0]} and --by-interval contradict each other: give one"
+            raise OptionError(msg)
+        for name in ("rtol", "atol"):
+            if (getattr(self, name) or 0) < 0:
+                msg = f"{flag_of(name)} must be >= 0, got {getattr(self, name)}"
+                raise OptionError(msg)
 
 
 @dataclass(frozen=True)

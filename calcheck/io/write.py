@@ -57,6 +57,14 @@ def write_text(path: str, text: str) -> None:
         temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
+def append_text(path: str, text: str) -> None:
+    """Write text below what is there, all of it or nothing."""
+    target = Path(path)
+    with replacing(path) as temporary:
+        before = target.read_bytes() if target.is_file() else b""
+        temporary.write_bytes(before + text.encode("utf-8", errors="backslashreplace"))
+
+
 def require_writable(outputs: Sequence[str], inputs: Sequence[str]) -> None:
     """Raise, before the work starts, if a result could not be written, or would overwrite what is read or written.
 

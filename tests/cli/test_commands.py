@@ -193,7 +193,7 @@ def test_metrics_are_listed(calcheck):
         assert f"\n{name} " in found.out
 
 
-@pytest.mark.parametrize("command", [*METRICS, "evaluate", "compare", "diff", "inspect", "metrics", "schema"])
+@pytest.mark.parametrize("command", [*METRICS, "evaluate", "check", "compare", "diff", "inspect", "metrics", "schema"])
 def test_every_command_has_help(calcheck, command):
     found = calcheck(command, "--help")
     assert found.code == 0
@@ -217,7 +217,14 @@ def test_help_loads_no_heavy_module():
         "torch",
         "dask",
     )
-    for command in (["--help"], ["--version"], ["cce", "--help"], ["compare", "--help"], ["diff", "--help"]):
+    for command in (
+        ["--help"],
+        ["--version"],
+        ["cce", "--help"],
+        ["check", "--help"],
+        ["compare", "--help"],
+        ["diff", "--help"],
+    ):
         code = (
             f"import sys; sys.argv = ['calcheck', *{command}]; from calcheck.cli.app import run; run();"
             f"print([module for module in {heavy} if module in sys.modules])"
@@ -448,7 +455,7 @@ def test_the_program_without_arguments_is_help(calcheck):
 
 
 def test_unknown_commands_are_told_which_there_are(calcheck):
-    assert "There are: evaluate, compare, prune, diff, zms" in calcheck("evaluates").refused()
+    assert "There are: evaluate, check, compare, prune, diff, zms" in calcheck("evaluates").refused()
 
 
 def test_options_reach_the_computation(calcheck, preds):

@@ -150,6 +150,13 @@ def test_numbers_that_are_not_finite_are_absent(value):
 def test_an_absent_number_has_its_reason():
     assert held("nll > 5").message == "nll is null (no value: it is inf)"
     assert held("zms.p_value < 1").message == "zms.p_value is null (no p-value: it was not asked for)"
+    no_interval = replace(NLL, warnings=(*NLL.warnings, "no interval: one row", "no verdict without an interval"))
+    whys = {"nll": "no value: it is inf", "nll.value": "no value: it is inf", "base.nll.high": "no interval: one row"}
+    for name, why in whys.items():
+        assert told({name: None}, lambda _: no_interval) == f"{name} is null ({why})"
+    assert told({"nll.zeta": None}, lambda _: no_interval).endswith(
+        "no interval: one row; no verdict without an interval)"
+    )
     assert held("ece.low < 1").message == "ece.low is null"
     assert told({"a": None}, lambda _: replace(ECE, warnings=("odd", "strange"))) == "a is null (odd; strange)"
 

@@ -1,0 +1,104 @@
+"""The stored report that `--against` names: its metrics, to be computed again, and how much they may change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from calcheck.errors import FileError, OptionError
+from calcheck.metrics import METRICS
+from calcheck.options import options_of
+
+if TYPE_CHECKING:
+    from calcheck.cli.settings import AgainstOptions
+    from calcheck.gate.against import Allowed
+    from calcheck.metric import Metric
+    from calcheck.options import Option
+    from calcheck.report import Gate, Report, Result
+
+RTOL = 0.05
+
+
+@dataclass(frozen=True)
+class Base:
+    """Stored results, their metrics, and which changes pass; nothing where no report was named."""
+
+    results: tuple[Result, ...] = ()
+    metrics: tuple[Metric[Any, Any], ...] = ()
+    reads: tuple[str, ...] = ()
+    allowed: Allowed | None = None
+
+    def gates(self, report: Report) -> tuple[Gate, ...]:
+        """Hold the stored results against those of now."""
+        from calcheck.gate.against import against
+
+        return () if self.allowed is None else against(report, self.results, self.allowed)
+
+
+def read_base(said: AgainstOptions) -> Base:
+    """Read the stored report.
+
+    Raises
+    ------
+    FileError
+        It is none, or none that can be computed again.
+    """
+    from calcheck.io.stored import read_report
+
+    if said.against is None:
+        return Base()
+    base = read_report(said.against)
+    try:
+        _require_comparable(base)
+        metrics = tuple(_metric(stored) for stored in base.results)
+    except OptionError as error:
+        msg = f"{said.against} cannot be compared with: {error}"
+        raise FileError(msg) from error
+    return Base(base.results, metrics, (said.against,), _allowed(said))
+
+
+def _require_comparable(base: Report) -> None:
+    """Raise unless each result is one metric's, of all rows, at the rows themselves."""
+    metrics = [result.metric for result in base.results]
+    problems = {
+        "it has no results": not metrics,
+        "its results are of parts of the rows": any(result.subset for result in base.results),
+        "it has several results of one metric": len(set(metrics)) < len(metrics),
+        "its results are at inputs of another file": any(file.role == "at" for file in base.input.files),
+    }
+    for problem, found in problems.items():
+        if found:
+            msg = f"{problem}. Store a report of calcheck evaluate FILE --format json"
+            raise OptionError(msg)
+
+
+def _metric(stored: Result) -> Metric[Any, Any]:
+    """Rebuild the metric of a stored result, with its options."""
+    if stored.metric not in METRICS:
+        msg = f"there is no metric {stored.metric!r}. There are: {', '.join(METRICS)}"
+        raise OptionError(msg)
+    metric = METRICS[stored.metric]
+    declared = {option.name: option for option in options_of(metric)}
+    if differing := set(declared) ^ set(stored.options):
+        msg = f"{stored.metric} of this calcheck has other options: {min(differing)!r} is not in both. Store it again"
+        raise OptionError(msg)
+    return metric.from_options(
+        {
+            name: _taken(option, stored.options[name], f"{name!r} of {stored.metric}")
+            for name, option in declared.items()
+        }
+    )
+
+
+def _taken(option: Option, value: Any, called: str) -> Any:
+    """Read the value of an option, null where that is its default."""
+    return None if value is None and option.default is None else option.take(value, called)
+
+
+def _allowed(said: AgainstOptions) -> Allowed:
+    from calcheck.gate.against import StoredInterval, Tolerance
+
+    if said.by_interval:
+        return StoredInterval()
+    rtol = said.rtol if said.rtol is not None else RTOL if said.atol is None else 0.0
+    return Tolerance(rtol=rtol, atol=said.atol or 0.0)

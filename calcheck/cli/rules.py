@@ -1,0 +1,64 @@
+"""The rules of `calcheck check`: from its options, else from the file of settings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from calcheck.errors import FileError, OptionError
+from calcheck.metrics import METRICS
+
+if TYPE_CHECKING:
+    from calcheck.cli.config import Config
+    from calcheck.cli.settings import RuleOptions
+    from calcheck.gate.language import Rule
+    from calcheck.report import Level
+
+    Rules = list[tuple[Rule, Level]]
+
+TABLES: dict[str, Level] = {"fail-on": "fail", "warn-on": "warn"}
+
+
+def rules_of(said: RuleOptions, config: Config) -> Rules:
+    """Read the rules, each with what a violation of it is; options replace settings of the same level.
+
+    Raises
+    ------
+    OptionError, FileError
+        One of them is no rule, or names what no report has.
+    """
+    configured = _configured(config)
+    found: Rules = []
+    for texts, (table, level) in zip((said.fail_on, said.warn_on), TABLES.items(), strict=True):
+        try:
+            found += [(_rule(text), level) for text in texts or configured[table]]
+        except OptionError as error:
+            if texts:
+                raise
+            msg = f"{config.path}, [gates] {table}: {error}"
+            raise FileError(msg) from error
+    return found
+
+
+def _rule(text: str) -> Rule:
+    from calcheck.gate.judge import require_known
+    from calcheck.gate.language import parse
+
+    rule = parse(text)
+    require_known(rule, METRICS)
+    return rule
+
+
+def _configured(config: Config) -> dict[str, list[str]]:
+    """Return the texts of rules in the file of settings; a single one need not be in a list."""
+    if unknown := [name for name in config.gates if name not in TABLES]:
+        msg = f"{config.path}, [gates]: there is no {unknown[0]!r}. There are: {', '.join(TABLES)}"
+        raise FileError(msg)
+    return {table: _texts(config.gates.get(table, []), f"{config.path}, [gates] {table}") for table in TABLES}
+
+
+def _texts(value: Any, where: str) -> list[str]:
+    texts = value if isinstance(value, list) else [value]
+    if not all(isinstance(text, str) for text in texts):
+        msg = f"{where} must be a rule, as in 'ece > 0.05', or a list of them, got {value!r}"
+        raise FileError(msg)
+    return texts

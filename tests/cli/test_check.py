@@ -1,0 +1,444 @@
+"""`calcheck check`: a gate passes what keeps its rules, and nothing else."""
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pytest
+
+from calcheck.cli.settings import GATE_FORMAT_NAMES
+from calcheck.options import choices_of
+from calcheck.render import GATE_FORMATS
+from calcheck.render.schema import report_schema
+from tests.files import columns, write
+
+FEW = ("--resamples", 100)
+KEPT, BROKEN = "mae < 0", "mae > 0"
+
+
+def predictions(spread=1.0, n=60):
+    """Predictions whose errors are as large as predicted, times a factor; mean squared z-scores are its square."""
+    errors = np.tile([1.0, -1.0], n // 2)
+    std = np.linspace(1, 2, n)
+    return {"id": np.arange(n), "y": spread * errors * std, "mean": np.zeros(n), "std": std}
+
+
+@pytest.fixture
+def right(tmp_path):
+    """Return the path of predictions whose ZMS is 1."""
+    return write(tmp_path / "right.parquet", predictions())
+
+
+@pytest.fixture
+def wrong(tmp_path):
+    """Return the path of predictions whose ZMS is 4."""
+    return write(tmp_path / "wrong.csv", predictions(spread=2))
+
+
+@pytest.fixture
+def impossible(tmp_path):
+    """Return the path of predictions whose NLL is infinite: a target below 0 is impossible for a gamma distribution."""
+    parts = {"y": [-1.0, 2.0, 3.0, 4.0], "a": [1.0, 2.0, 3.0, 4.0], "scale": [1.0] * 4, "dist": ["gamma:scipy"] * 4}
+    return write(tmp_path / "impossible.parquet", {name: np.array(values) for name, values in parts.items()})
+
+
+def test_a_rule_that_is_kept_passes_and_one_that_is_broken_does_not(calcheck, right, wrong):
+    rule = ("--fail-on", "zms > 1.5")
+    kept, broken = calcheck("check", right, *rule, *FEW), calcheck("check", wrong, *rule, *FEW)
+    assert (kept.code, kept.err) == (0, "")
+    assert (broken.code, broken.err) == (1, "")
+    assert "zms > 1.5  passed   zms is 1\n" in kept.out
+    assert "zms > 1.5  violated  zms is 4\n" in broken.out
+    assert max(map(len, broken.out.splitlines()[1:])) <= 100
+
+
+def test_every_broken_rule_is_told_and_one_is_enough(calcheck, wrong):
+    found = calcheck("check", wrong, "--fail-on", KEPT, "--fail-on", "zms > 3", "--fail-on", "zms.n < 0 or zms > 3")
+    assert "zms has no field 'n'" in found.refused()
+    found = calcheck("check", wrong, "--fail-on", KEPT, "--fail-on", "zms > 3", "--fail-on", "rce < 0", *FEW)
+    assert found.code == 1
+    assert [line.split()[-4] for line in found.out.splitlines() if " is " in line][:3] == [
+        "passed",
+        "violated",
+        "violated",
+    ]
+
+
+def test_only_what_rules_name_is_computed(calcheck, right):
+    report = json.loads(
+        calcheck(
+            "check", right, "--fail-on", "abs(zms) > 2 or ece > 2", "--metrics", "mae", *FEW, "--format", "json"
+        ).out
+    )
+    assert [result["metric"] for result in report["results"]] == ["zms", "ece", "mae"]
+    assert report["skipped"] == []
+    assert calcheck("check", right, "--fail-on", "input.n < 60").code == 0
+    assert calcheck("check", right, "--fail-on", "input.n == 60", "--fail-on", "input.n > 9").code == 1
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        ("nll > 1000", "nll is null (no value: it is inf)"),
+        ("nll < 1000", "nll is null"),
+        ("not nll < 1000 and mae < 0", "nll is null"),
+        ("mae.low > 1000", "mae.low is null (no interval: resampling was switched off (--no-bootstrap))"),
+    ],
+)
+def test_a_number_that_is_absent_never_passes(calcheck, impossible, rule, message):
+    found = calcheck("check", impossible, "--fail-on", rule, "--no-bootstrap")
+    assert found.code == 1
+    assert message in " ".join(found.out.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "check needs a rule that says what must not be: --fail-on 'ece > 0.05'"),
+        (("--metrics", "zms"), "check needs a rule"),
+        (("--fail-on", ""), "rule '', at its end"),
+        (("--fail-on", "zms"), "expected a comparison"),
+        (("--fail-on", KEPT, "--warn-on", "zms >"), "rule 'zms >', at its end"),
+        (("--fail-on", "zmss > 1"), "there is no metric 'zmss'. There are: zms, rce"),
+        (("--fail-on", "zms.details.x > 1", *FEW), "no 'x'. It has:"),
+        (("--fail-on", "cce > 1"), "cce needs inputs to condition on (--embedding or --inputs)"),
+        (("--fail-on", KEPT, "--metrics", "cce"), "cce needs inputs"),
+        (("--fail-on", KEPT, "--metrics", "zmss"), "--metrics takes names among"),
+        (("--fail-on", "ence > 1", *FEW, "--subsample", 5), "10 bins need as many rows"),
+        (
+            ("--fail-on", KEPT, "--format", "xml"),
+            "--format takes one of table, json, jsonl, csv, markdown, junit, github",
+        ),
+        (("--fail-on", KEPT, "--target", "z"), "there is no column 'z'"),
+        (("--fail-on", KEPT, "-o", "no/report.json"), "there is no such folder"),
+        (("--fail-on", KEPT, "--summary", "no/summary.md"), "there is no such folder"),
+        (("--fail-on", KEPT, "--rtol", "0.1"), "--rtol says how much may change: give a stored report too"),
+        (("--fail-on", KEPT, "--by-interval"), "--by-interval says how much may change"),
+        (("--against", "b.json", "--by-interval", "--atol", "1"), "--atol and --by-interval contradict each other"),
+        (("--against", "b.json", "--rtol", "-1"), "--rtol must be >= 0"),
+        (("--against", "b.json"), "there is no file b.json"),
+        (("no.csv", "--fail-on", KEPT), "there is no file no.csv"),
+    ],
+)
+def test_bad_input_never_passes(calcheck, right, arguments, message):
+    assert message in calcheck("check", right, *arguments).refused()
+    assert message in calcheck("check", right, *arguments, "--exit-zero").refused()
+
+
+def test_nan_in_the_file_never_passes(calcheck, tmp_path):
+    path = write(tmp_path / "nan.parquet", predictions() | {"y": np.full(60, np.nan)})
+    assert "must be finite numbers" in calcheck("check", path, "--fail-on", KEPT).refused()
+
+
+def test_warnings_are_shown_and_do_not_fail(calcheck, wrong):
+    found = calcheck("check", wrong, "--warn-on", "zms > 3", "--fail-on", KEPT, *FEW)
+    assert found.code == 0
+    assert "zms > 3  warned   zms is 4" in found.out
+    assert calcheck("check", wrong, "--warn-on", "zms > 3", "--fail-on", BROKEN, *FEW).code == 1
+
+
+def test_violations_may_be_told_without_failing(calcheck, wrong):
+    found = calcheck("check", wrong, "--fail-on", "zms > 3", "--exit-zero", *FEW)
+    assert found.code == 0
+    assert "zms > 3  violated  zms is 4" in found.out
+
+
+def test_the_report_is_written_when_rules_are_violated_and_not_on_errors(calcheck, right, tmp_path):
+    out, summary = tmp_path / "report.json", tmp_path / "summary.md"
+    summary.write_bytes(b"before \xff\n")
+    arguments = ("--format", "json", "-o", out, "--summary", summary, "--no-bootstrap")
+    assert calcheck("check", right, "--fail-on", "zms.details.x > 1", *arguments).code == 2
+    assert not out.exists()
+    assert summary.read_bytes() == b"before \xff\n"
+    found = calcheck("check", right, "--fail-on", BROKEN, *arguments)
+    assert (found.code, found.out) == (1, "")
+    assert json.loads(out.read_text())["gates"][0]["passed"] is False
+    assert summary.read_bytes().startswith(b"before \xff\n### calcheck: 1 of 1 rule violated\n")
+    assert calcheck("check", right, "--fail-on", KEPT, *arguments).code == 0
+    assert b"### calcheck: 1 rule passed\n" in summary.read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["report.json", "right.parquet", "summary.md"]
+
+
+def test_outputs_never_overwrite_what_is_read(calcheck, right, tmp_path):
+    base = stored(calcheck, right, tmp_path)
+    before = Path(base).read_bytes()
+    for arguments in (("-o", base), ("--summary", base), ("-o", right), ("--summary", right)):
+        refused = calcheck("check", right, "--against", base, *arguments, *FEW).refused()
+        assert "would overwrite" in refused
+    assert Path(base).read_bytes() == before
+
+
+def test_json_obeys_the_schema_and_has_the_gates(calcheck, impossible):
+    rules = ("--fail-on", "mae > 100", "--fail-on", "nll.value > 1 or mae.unit == 'x'", "--warn-on", "mae >= 0")
+    report = json.loads(calcheck("check", impossible, *rules, "--no-bootstrap", "--format", "json").out)
+    jsonschema.validate(report, report_schema())
+    mae = report["results"][1]["value"]
+    assert report["gates"] == [
+        {"rule": "mae > 100", "level": "fail", "passed": True, "message": f"mae is {mae:.6g}", "values": {"mae": mae}},
+        {
+            "rule": "nll.value > 1 or mae.unit == 'x'",
+            "level": "fail",
+            "passed": False,
+            "message": "nll.value is null (no value: it is inf); mae.unit is y",
+            "values": {"nll.value": None, "mae.unit": "y"},
+        },
+        {"rule": "mae >= 0", "level": "warn", "passed": False, "message": f"mae is {mae:.6g}", "values": {"mae": mae}},
+    ]
+    for wrong in ({"level": "note"}, {"passed": "yes"}, {"values": {"mae": []}}, {"more": 1}):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(report | {"gates": [report["gates"][0] | wrong]}, report_schema())
+
+
+def test_every_format_of_gates_has_a_renderer():
+    assert choices_of(GATE_FORMAT_NAMES) == tuple(GATE_FORMATS)
+
+
+@pytest.mark.parametrize("form", GATE_FORMATS)
+def test_the_same_command_gives_the_same_bytes(process, wrong, form):
+    command = ("check", wrong, "--fail-on", "zms > 3", "--warn-on", "rce.zeta < 0", *FEW, "--format", form)
+    first, second = (process(*command) for _ in range(2))
+    assert first.returncode == second.returncode == 1
+    assert first.stdout == second.stdout != ""
+    assert first.stderr == ""
+
+
+def shell(command):
+    """Run a command line in bash, `calcheck` being this one."""
+    program = f'calcheck() {{ "{sys.executable}" -m calcheck "$@"; }}\n'
+    return subprocess.run(["bash", "-c", program + command], capture_output=True, text=True, check=False, timeout=120)
+
+
+def test_a_shell_pipeline_goes_on_only_where_the_gate_passes(wrong, tmp_path):
+    check = "calcheck check - --input-format csv --fail-on 'zms > 1.5' --no-bootstrap -o /dev/null"
+    csv = write(tmp_path / "right.csv", predictions())
+    assert shell(f"cat {csv} | {check} && echo ok").stdout == "ok\n"
+    ended = shell(f"cat {wrong} | {check} && echo ok")
+    assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", "")
+    ended = shell(f"head -c 0 {wrong} | {check} && echo ok")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == "calcheck: standard input is empty\n"
+
+
+def test_a_reader_that_leaves_early_is_no_error_and_no_pass(right):
+    """The shell sees 141, as of every program that a closed pipe ends."""
+    command = f"calcheck check {right} --fail-on '{KEPT}' --no-bootstrap"
+    ended = shell(f"{command} | true; echo ${{PIPESTATUS[0]}}")
+    assert ended.stderr == ""
+    assert ended.stdout.strip() in ("0", str(128 + signal.SIGPIPE))  # it may have been faster than `true`
+    ended = shell(f"{command} > /dev/full")
+    assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)
+
+
+def test_an_interrupt_ends_with_130_and_writes_nothing(right, tmp_path):
+    out = tmp_path / "report.txt"
+    code = (
+        "import os, signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler);"
+        f"sys.argv = ['calcheck', 'check', {right!r}, '--fail-on', '{KEPT}', '-o', {str(out)!r}];"
+        "from calcheck import cli, evaluation; evaluation.infer = lambda *a: os.kill(os.getpid(), signal.SIGINT);"
+        "cli.main()"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (130, "")
+    assert not out.exists()
+
+
+def test_several_files_are_checked_each_by_itself(calcheck, right, wrong, tmp_path):
+    rule = ("--fail-on", "zms > 1.5", "--no-bootstrap")
+    found = calcheck("check", right, wrong, *rule)
+    assert found.code == 1
+    assert found.out.index("right.parquet") < found.out.index("passed") < found.out.index("wrong.csv")
+    assert found.out.index("wrong.csv") < found.out.index("violated")
+    assert calcheck("check", right, right, *rule).code == 0
+    out = tmp_path / "all.jsonl"
+    assert calcheck("check", right, wrong, *rule, "--format", "jsonl", "-o", out).code == 1
+    told = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [line["passed"] for line in told if "rule" in line] == [True, False]
+    assert (
+        "--format json is for a single file, got 2"
+        in calcheck("check", right, wrong, *rule, "--format", "json").refused()
+    )
+    assert "there is no file absent.csv" in calcheck("check", wrong, "absent.csv", *rule).refused()
+
+
+@pytest.fixture
+def configured(tmp_path, monkeypatch):
+    """Stand in a folder whose file of settings counts, and write it."""
+    monkeypatch.delenv("CALCHECK_NO_CONFIG")
+    monkeypatch.chdir(tmp_path)
+    return (tmp_path / "calcheck.toml").write_text
+
+
+def test_rules_come_from_the_file_of_settings(calcheck, configured, right, wrong):
+    configured("no-bootstrap = true\n[gates]\nfail-on = ['zms > 1.5', 'mae < 0']\nwarn-on = 'zms > 0.5'\n")
+    kept, broken = calcheck("check", right, "--format", "json"), calcheck("check", wrong, "--format", "json")
+    assert (kept.code, broken.code) == (0, 1)
+    assert [(gate["rule"], gate["level"], gate["passed"]) for gate in json.loads(kept.out)["gates"]] == [
+        ("zms > 1.5", "fail", True),
+        ("mae < 0", "fail", True),
+        ("zms > 0.5", "warn", False),
+    ]
+
+
+def test_rules_on_the_command_line_replace_those_of_their_level(calcheck, configured, wrong):
+    configured("no-bootstrap = true\n[gates]\nfail-on = ['zms > 1.5']\nwarn-on = ['zms > 0.5']\n")
+
+    def rules(*arguments):
+        return [(gate["rule"], gate["level"]) for gate in json.loads(calcheck("check", wrong, *arguments).out)["gates"]]
+
+    as_json = ("--format", "json")
+    assert rules("--fail-on", "zms > 9", *as_json) == [("zms > 9", "fail"), ("zms > 0.5", "warn")]
+    assert rules("--warn-on", "zms > 9", *as_json) == [("zms > 1.5", "fail"), ("zms > 9", "warn")]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("fail-on = 3", "calcheck.toml, [gates] fail-on must be a rule, as in 'ece > 0.05', or a list of them, got 3"),
+        ("fail-on = ['ece > 1', 3]", "or a list of them, got ['ece > 1', 3]"),
+        ("warn-on = 'ece >'", "calcheck.toml, [gates] warn-on: rule 'ece >', at its end"),
+        ("fail-on = 'ecee > 1'", "calcheck.toml, [gates] fail-on: rule 'ecee > 1', at its character 1"),
+        ("fails-on = 'ece > 1'", "calcheck.toml, [gates]: there is no 'fails-on'. There are: fail-on, warn-on"),
+        ("fail-on = []", "check needs a rule"),
+    ],
+)
+def test_mistakes_in_the_file_of_settings_are_told_with_its_name(calcheck, configured, right, text, message):
+    configured(f"[gates]\n{text}\n")
+    assert message in calcheck("check", right).refused()
+
+
+def test_metrics_are_those_that_settings_make(calcheck, configured, right):
+    configured("no-bootstrap = true\n[gates]\nfail-on = 'ence > 9'\n[ence]\nbins = 3\n")
+    (result,) = json.loads(calcheck("check", right, "--format", "json").out)["results"]
+    assert result["options"]["bins"] == 3
+
+
+def stored(calcheck, path, tmp_path):
+    out = str(tmp_path / "base.json")
+    command = ("evaluate", path, "--metrics", "zms,mae,ence", *FEW, "--format", "json", "-o", out)
+    assert calcheck(*command).code == 0
+    return out
+
+
+def test_nothing_has_changed_against_a_report_of_the_same_file(calcheck, tmp_path):
+    path, out = write(tmp_path / "noisy.parquet", columns(n=40)), tmp_path / "base.json"
+    assert calcheck("evaluate", path, "--metrics", "zms,mae", *FEW, "--format", "json", "-o", out).code == 0
+    for arguments in ((), ("--rtol", 0), ("--atol", 0), ("--by-interval",)):
+        found = calcheck("check", path, "--against", out, *arguments, *FEW, "--format", "json")
+        assert found.code == 0
+        assert [gate["passed"] for gate in json.loads(found.out)["gates"]] == [True, True]
+
+
+def test_changes_beyond_the_tolerance_violate(calcheck, right, tmp_path):
+    """Errors 4 % larger are a mean error 4 % larger, and a mean square 8.16 % larger."""
+    base = stored(calcheck, right, tmp_path)
+    other = write(tmp_path / "other.parquet", predictions(spread=1.04))
+
+    def passed(*arguments):
+        found = calcheck("check", other, "--against", base, *FEW, *arguments, "--format", "json")
+        gates = {gate["rule"].split()[0]: gate["passed"] for gate in json.loads(found.out)["gates"]}
+        assert found.code == (0 if all(gates.values()) else 1)
+        return gates["zms"], gates["mae"]
+
+    assert passed() == (False, True)  # 5 %
+    assert passed("--rtol", 0.0817) == (True, True)
+    assert passed("--rtol", 0.03) == (False, False)
+    assert passed("--atol", 0.0817) == (True, True)
+    assert passed("--atol", 0.0815) == (False, True)
+    assert passed("--atol", 0.05) == (False, False)
+    assert passed("--atol", 0.05, "--rtol", 0.04) == (True, True)
+    assert passed("--by-interval") == (False, True)  # all z² are equal, so there is no interval
+
+
+def test_metrics_are_computed_again_with_their_stored_options(calcheck, right, tmp_path):
+    out = tmp_path / "base.json"
+    calcheck("ence", right, "--bins", 3, *FEW, "--format", "json", "-o", out)
+    found = calcheck("check", right, "--against", out, "--fail-on", "ence > 9", *FEW, "--format", "json")
+    report = json.loads(found.out)
+    assert [result["options"]["bins"] for result in report["results"]] == [3]
+    assert [gate["passed"] for gate in report["gates"]] == [True, True]
+
+
+def edit(path, change):
+    report = json.loads(Path(path).read_text())
+    change(report)
+    Path(path).write_text(json.dumps(report))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda report: report.update(schema_version=2), "is of schema version 2"),
+        (lambda report: report.update(results=[]), "base.json cannot be compared with: it has no results"),
+        (lambda report: report["results"].append(report["results"][0]), "it has several results of one metric"),
+        (lambda report: report["results"][0].update(subset={"removed": "3 %"}), "its results are of parts of the rows"),
+        (lambda report: report["results"][0].update(metric="zmss"), "there is no metric 'zmss'. There are: zms"),
+        (lambda report: report["results"][0].update(value="1"), "results[0].value must be a number or null"),
+        (lambda report: report["results"][2]["options"].update(bins=0), "--bins must be at least 1"),
+        (
+            lambda report: report["results"][2]["options"].update(bins=2.5),
+            "'bins' of ence takes a whole number, got 2.5",
+        ),
+        (lambda report: report["results"][2]["options"].update(bins=None), "'bins' of ence takes a whole number, got"),
+        (
+            lambda report: report["results"][2]["options"].update(bin=3),
+            "ence of this calcheck has other options: 'bin'",
+        ),
+        (lambda report: report["results"][2]["options"].pop("by"), "ence of this calcheck has other options: 'by'"),
+        (lambda report: report["results"][2]["options"].update(by="colour"), "there is no column 'colour'"),
+        (lambda report: report["input"]["files"][0].update(role="at"), "its results are at inputs of another file"),
+    ],
+)
+def test_stored_reports_that_cannot_be_compared_are_refused(calcheck, right, tmp_path, change, message):
+    base = stored(calcheck, right, tmp_path)
+    edit(base, change)
+    assert message in calcheck("check", right, "--against", base, *FEW).refused()
+
+
+def test_what_a_stored_report_lacks_violates(calcheck, right, tmp_path):
+    base = stored(calcheck, right, tmp_path)
+    edit(base, lambda report: report["results"][1].update(value=None, low=None, warnings=["no value: it is inf"]))
+    for arguments in ((), ("--by-interval",)):
+        found = calcheck("check", right, "--against", base, *FEW, *arguments, "--format", "json")
+        gate = json.loads(found.out)["gates"][1]
+        assert (found.code, gate["passed"]) == (1, False)
+        assert "(no value: it is inf)" in gate["message"]
+
+
+def test_a_gate_that_is_read_again_is_what_was_written(calcheck, right, tmp_path):
+    """A report of `check` may be compared with too."""
+    base = tmp_path / "base.json"
+    assert calcheck("check", right, "--fail-on", BROKEN, *FEW, "--format", "json", "-o", base).code == 1
+    assert calcheck("check", right, "--against", base, *FEW).code == 0
+
+
+def test_files_with_inputs_are_checked_at_them(calcheck, tmp_path):
+    path = write(tmp_path / "preds.parquet", columns(n=40))
+    found = calcheck("check", path, "--fail-on", "cce > 2 or cce.details.dof < 1", "--format", "json")
+    assert found.code == 0
+    assert json.loads(found.out)["gates"][0]["values"].keys() == {"cce", "cce.details.dof"}
+
+
+def test_a_terminal_gets_colours(calcheck, right, monkeypatch):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    found = calcheck("check", right, "--fail-on", KEPT, "--fail-on", BROKEN, "--warn-on", BROKEN, "--no-bootstrap")
+    for word, colour in (("passed", "32"), ("violated", "1;31"), ("warned", "33")):
+        assert f"\x1b[{colour}m{word}" in found.out
+
+
+@pytest.mark.parametrize("form", GATE_FORMATS)
+def test_hostile_files_columns_and_rules_come_out_harmless(calcheck, tmp_path, form):
+    name = "=cmd() <script> ]]> \"'& | %0A::error::x \x1b[2J\n@octocat"
+    path = write(tmp_path / f"{name}.parquet", predictions() | {name: np.arange(60.0)})
+    rule = f'input.predictive == "{name.replace(chr(34), "")}" or zms > 3'
+    found = calcheck("check", path, "--fail-on", rule, "--warn-on", BROKEN, *FEW, "--id", name, "--format", form)
+    assert (found.code, found.err) == (0, "")
+    for steering in ("\x1b", "\n::error", "\n@octocat"):
+        assert form == "csv" or steering not in found.out.removeprefix("::error")
+    for arguments in (("--fail-on", name), ("--target", name + "z"), ("--against", tmp_path / f"{name}.json")):
+        line = calcheck("check", path, "--fail-on", "mae > 0", *arguments, "--format", form).refused()
+        assert not {character for character in line if not character.isprintable()} - {"\n"}
