@@ -1,0 +1,145 @@
+"""The action for GitHub and the hook for pre-commit do what they say; nothing that is handed to them is a command."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from calcheck.io.files import SUFFIXES
+from tests.files import columns, write
+
+ROOT = Path(__file__).parents[2]
+ACTION = ROOT / ".github" / "actions" / "calcheck" / "action.yml"
+HOOKS = ROOT / ".pre-commit-hooks.yaml"
+
+
+def scripts():
+    """Return the shell scripts of the action, by the names of their steps, and the variables that they are given."""
+    found = {}
+    for step in ACTION.read_text().split("    - name: ")[1:]:
+        head, script = step.split("      run: |\n")
+        given = dict(re.findall(r"^        (\w+): \$\{\{ ([\w.-]+) \}\}$", head, re.MULTILINE))
+        found[head.splitlines()[0]] = re.sub(r"^ {8}", "", script, flags=re.MULTILINE), given
+    return found
+
+
+@pytest.fixture
+def check(tmp_path):
+    """Run the action's last step, with inputs, as GitHub does."""
+    script, given = scripts()["Check"]
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    program = programs / "calcheck"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m calcheck "$@"\n')
+    program.chmod(0o755)
+    summary = tmp_path / "summary.md"
+    summary.touch()
+
+    def run(**inputs):
+        told = {f"inputs.{name.replace('_', '-')}": value for name, value in inputs.items()}
+        told["steps.install.outputs.bin"] = str(programs)
+        variables = {name: told.get(source, "") for name, source in given.items()}
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "GITHUB_STEP_SUMMARY": str(summary), **variables}
+        command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script]
+        ended = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        return ended, summary.read_text()
+
+    return run
+
+
+@pytest.fixture
+def data(tmp_path):
+    return Path(write(tmp_path / "preds.parquet", columns(n=40))).name
+
+
+def test_the_action_annotates_and_writes_the_summary(check, data):
+    ended, summary = check(
+        file=data, fail_on="mae < 0\n  \nrmse > 0\n", warn_on="mae > 0", args="--no-bootstrap --metrics 'zms, rce'"
+    )
+    assert (ended.returncode, ended.stderr) == (1, "")
+    assert [line.split("::")[1] for line in ended.stdout.splitlines()] == [
+        "error title=calcheck%3A rmse > 0",
+        "warning title=calcheck%3A mae > 0",
+    ]
+    assert summary.startswith("### calcheck: 1 of 3 rules violated, 1 warned of\n")
+    assert "| rce |" in summary
+
+
+def test_the_action_passes_and_refuses_as_the_gate_does(check, data):
+    ended, summary = check(file=data, fail_on="mae < 0", args="--no-bootstrap")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.startswith("::notice title=calcheck::1 rule passed by preds.parquet")
+    assert summary.startswith("### calcheck: 1 rule passed\n")
+    ended, _ = check(file=data)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "check needs a rule" in ended.stderr
+    ended, _ = check(file="absent.parquet", fail_on="mae < 0")
+    assert (ended.returncode, ended.stdout) == (2, "")
+
+
+HOSTILE = ("$(touch pwned)", "`touch pwned`", '"; touch pwned; "', "'; touch pwned; '", "&& touch pwned", "--help")
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+@pytest.mark.parametrize("name", ["file", "fail_on", "warn_on", "args"])
+def test_no_input_of_the_action_is_a_command(check, data, tmp_path, name, text):
+    inputs = {"file": data, "fail_on": "mae < 0", "args": "--no-bootstrap"} | {name: text}
+    ended, _ = check(**inputs)
+    assert not (tmp_path / "pwned").exists()
+    if (name, text) != ("args", "--help"):
+        assert ended.returncode != 0
+        assert ended.stdout == ""
+
+
+def test_the_action_passes_inputs_as_variables_only():
+    found = scripts()
+    assert list(found) == ["Install calcheck", "Check"]
+    assert not any("${{" in script for script, _ in found.values())
+    declared = re.findall(r"^  ([\w-]+):$", ACTION.read_text().split("runs:")[0], re.MULTILINE)
+    used = [source.removeprefix("inputs.") for _, given in found.values() for source in given.values()]
+    assert sorted(used) == sorted([*declared, "steps.install.outputs.bin"])
+
+
+def test_the_action_installs_what_is_beside_it(tmp_path):
+    """With a Python that tells what it is asked for in place of doing it."""
+    script, _ = scripts()["Install calcheck"]
+    fake = tmp_path / "python"
+    fake.write_text('#!/bin/sh\nmkdir -p "$3/bin"\ncp "$0" "$3/bin/python"\necho "$@"\n')
+    fake.chmod(0o755)
+    output = tmp_path / "output"
+    environment = {
+        "PATH": os.environ["PATH"],
+        "RUNNER_TEMP": str(tmp_path),
+        "GITHUB_ACTION_PATH": str(ACTION.parent),
+        "GITHUB_OUTPUT": str(output),
+        "PYTHON": str(fake),
+        "SOURCE": "",
+    }
+    command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script]
+    told = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    (installed,) = re.findall(r"^-m pip install --quiet -- (.*)$", told, re.MULTILINE)
+    assert Path(installed).resolve() == ROOT
+    assert re.fullmatch(rf"bin={re.escape(str(tmp_path))}/calcheck\.\w+/bin\n", output.read_text())
+    told = subprocess.run(
+        command,
+        env=environment | {"SOURCE": "calcheck==0.1.0"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert told.endswith("-m pip install --quiet -- calcheck==0.1.0\n")
+
+
+def test_the_hook_runs_the_gate_on_files_that_can_be_read():
+    text = HOOKS.read_text()
+    assert "id: calcheck-check\n" in text
+    (entry,) = re.findall(r"entry: (.*)", text)
+    assert entry == "calcheck check"
+    (pattern,) = re.findall(r"files: (.*)", text)
+    endings = {ending for ending in SUFFIXES if re.search(pattern, f"preds{ending}")}
+    assert endings == set(SUFFIXES) - {".npy", ".nc"}  # vectors, and what needs an extra
+    assert not re.search(pattern, "train.py")
