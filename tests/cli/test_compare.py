@@ -10,6 +10,8 @@ from numpy.testing import assert_allclose
 
 from calcheck.render.latex import escaped
 from calcheck.render.schema import report_schema
+from calcheck.report import Result
+from calcheck.studies.compare import _ranked
 from tests.files import columns, write
 
 QUICK = ("--resamples", 200, "--permutations", 99)
@@ -149,6 +151,14 @@ def test_without_ids_targets_must_be_the_same_in_order(calcheck, compared, chang
     assert "Without ids" in line
 
 
+def test_files_without_targets_need_ids(calcheck, compared, changed):
+    first, second = changed("a.csv", y=None), changed("b.csv", y=None, std=np.ones(12))
+    assert difference(compared(first, second, "--metrics", "sharpness"), "sharpness")["value"]
+    first, second = changed("c.csv", y=None, id=None), changed("d.csv", y=None, id=None)
+    line = calcheck("compare", first, second, "--metrics", "sharpness").refused()
+    assert "c and d have neither ids nor targets, so their rows may be others. Name a column of keys with --id" in line
+
+
 def test_keys_may_be_in_any_column(compared, changed):
     code = np.array([f"k{row}" for row in range(12)])
     report = compared(changed("a.csv", id=None, code=code), changed("b.csv", id=None, code=code), "--id", "code")
@@ -204,6 +214,24 @@ def test_the_best_is_marked_and_the_second_of_three(compared, changed):
     assert ranks["width"] == [None] * 3  # neither is better
     two = compared(*files[:2], "--metrics", "crps")
     assert sorted([each["details"].get("rank") for each in values(two, "crps").values()], key=str) == [1, None]
+
+
+@pytest.mark.parametrize(
+    ("metric", "reference", "found", "ranks"),
+    [
+        ("lzms", 0.95, [0.2, 0.9, 0.5], [None, 1, 2]),
+        ("bias", None, [-3.0, 2.0, -0.1], [None, 2, 1]),
+        ("rmse", None, [3.0, None, 1.0], [2, None, 1]),
+        ("zms", 1.0, [0.9, 1.1, 2.0], [1, 1, None]),
+        ("zms", None, [0.9, 1.1, 2.0], [None] * 3),  # nothing says what is right
+        ("crps", None, [1.00001, 1.00002, 1.00003], [None] * 3),  # they look the same
+    ],
+)
+def test_better_is_what_each_metric_says(metric, reference, found, ranks):
+    made = [
+        Result(metric=metric, summary="", options={}, unit="1", value=value, reference=reference) for value in found
+    ]
+    assert [each.details.get("rank") for each in _ranked(made)] == ranks
 
 
 def test_ties_share_a_rank(compared, changed):

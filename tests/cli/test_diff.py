@@ -132,6 +132,10 @@ def test_metrics_with_other_options_or_rows_are_others(stored, found, calcheck, 
     calcheck("prune", tmp_path / "preds.csv", "--step", 5, "--resamples", 200, "--format", "json", "-o", path)
     told = found(path, path)
     assert [each["subset"]["removed"] for each in told["changes"]] == ["0 %", "5 %", "10 %"] * 2
+    turned = tmp_path / "turned.json"
+    turned.write_text(path.read_text())
+    edited(turned, lambda told: told["results"].reverse())
+    assert {change["change"] for change in found(path, turned)["changes"]} == {0}
     compared = tmp_path / "compared.json"
     pair = (tmp_path / "preds.csv", tmp_path / "preds.csv")
     calcheck("compare", *pair, "--metrics", "rmse", "--resamples", 200, "--format", "json", "-o", compared)

@@ -132,7 +132,7 @@ def test_variables_set_flags_repeated_options_and_formats(home, calcheck, preds,
     monkeypatch.setenv("CALCHECK_FORMAT", "json")
     monkeypatch.setenv("CALCHECK_NO_BOOTSTRAP", "1")
     monkeypatch.setenv("CALCHECK_FILTER", "topic=news\nid=100\n")
-    monkeypatch.setenv("CALCHECK_TARGET", "")  # as good as absent
+    monkeypatch.setenv("CALCHECK_SEED", "")  # as good as absent
     report = json.loads(calcheck("zms", preds).out)
     assert report["settings"]["resamples"] == 0
     assert report["input"]["n"] == 1
