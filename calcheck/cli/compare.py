@@ -90,8 +90,10 @@ def _named(files: Sequence[str], names: str | None) -> list[str]:
         told = ["/".join([*path.parts[-depth:-1], path.stem]) for path in paths]
         if len(set(told)) == len(told):
             return told
-    told = list(files)
-    return told if len(set(told)) == len(told) else [f"{file} ({place})" for place, file in enumerate(told, start=1)]
+    told = [path.name for path in paths]
+    return (
+        told if len(set(told)) == len(told) else [f"{path.stem} ({place})" for place, path in enumerate(paths, start=1)]
+    )
 
 
 compare_command = with_signature(

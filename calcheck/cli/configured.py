@@ -74,7 +74,9 @@ class Settings:
         self._variables = {name: text for name, text in environment.items() if name.startswith(PREFIX) and text}
         self._commands = commands
         self._shared = self._known(config.settings, [each for own in commands.values() for each in own], "")
-        self._own = {self._command(name): self._table(name) for name in config.commands}
+        self._own: dict[str, dict[str, tuple[str, Any]]] = {}
+        for table in config.commands:
+            self._take(table)
 
     def completed(self, command: str, options: Sequence[Option], given: Mapping[str, Any]) -> dict[str, Any]:
         """Complete what a command was given.
@@ -133,18 +135,17 @@ class Settings:
     def _where(self, key: str, table: str) -> str:
         return f"{key} in [{table}] of {self.config.path}" if table else f"{key} in {self.config.path}"
 
-    def _command(self, table: str) -> str:
-        """Find the command that a table is for."""
+    def _take(self, table: str) -> None:
+        """Check the table of a command."""
         name = table.replace("_", "-")
         if name not in self._commands:
             known = [*self._commands, GATES]
             msg = f"{self.config.path}: [{table}] is no command and no metric.{_near(name, known) or _there(known)}"
             raise FileError(msg)
-        return name
-
-    def _table(self, table: str) -> dict[str, tuple[str, Any]]:
-        command = self._command(table)
-        return self._known(self.config.commands[table], self._commands[command], command)
+        if name in self._own:
+            msg = f"{self.config.path}: [{table}] is there twice, with - and with _"
+            raise FileError(msg)
+        self._own[name] = self._known(self.config.commands[table], self._commands[name], name)
 
     def _known(self, told: Mapping[str, Any], options: Sequence[Option], table: str) -> dict[str, tuple[str, Any]]:
         """Check what a file sets; return keys as they are spelled there, and values, by the options' names."""

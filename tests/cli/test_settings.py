@@ -204,6 +204,7 @@ def test_variables_that_set_nothing_are_told_and_end_nothing(calcheck, preds, mo
         ("confidence = 2.0", "got 2.0 (--confidence is set by confidence in calcheck.toml)"),
         ("target = 'absent'", "(--target is set by target in calcheck.toml)"),
         ("gates = 3", "calcheck.toml: gates must be a table"),
+        ("[interval-score]\n[interval_score]", "calcheck.toml: [interval_score] is there twice"),
     ],
 )
 def test_mistakes_in_files_name_file_and_key(refuse, text, message):
