@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -18,9 +19,12 @@ if TYPE_CHECKING:
     from numpy.random import Generator
     from numpy.typing import NDArray
 
+    Block = tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
+
 TAIL_RATE = 45.0  # nats: a tail that is left out weighs less than e^-45 = 3e-20
 CHUNK_VALUES = 1 << 12  # of a support, in one product with a kernel
 BLOCK_VALUES = 1 << 20  # numbers in one block of masses, 8 MiB
+KEPT_VALUES = 1 << 22  # 32 MiB
 STIRLING_FROM = 16.0  # where five terms of the series are exact to rounding
 LARGEST_SUPPORT = 1 << 19  # values of one support: beyond it sums take minutes and say no more than a Gaussian
 
@@ -97,25 +101,41 @@ class Counts(Predictive):
         for rows, k, mass, _ in self._blocks():
             yield rows, k, mass
 
-    def _blocks(self) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64], NDArray[Any]]]:
+    def _blocks(self) -> Iterator[Block]:
         """Yield what :meth:`masses` does, and the log of each row's sum of weights, (b,)."""
+        return iter(self._kept) if self._kept is not None else map(self._block, *self._plan)
+
+    @cached_property
+    def _kept(self) -> list[Block] | None:
+        """The blocks, where they are small: all replicates of the targets, and many metrics, ask for them."""
+        rows, supports = self._plan
+        values = sum(len(block) * len(k) for block, k in zip(rows, supports, strict=True))
+        return list(map(self._block, rows, supports)) if values <= KEPT_VALUES else None
+
+    @cached_property
+    def _plan(self) -> tuple[list[NDArray[np.intp]], list[NDArray[np.float64]]]:
+        """The rows of each block, and their common support."""
         low, high = self.support()
         order = np.lexsort((high, low))
-        start = 0
+        blocks, supports, start = [], [], 0
         while start < len(order):
             widths = np.maximum.accumulate(high[order[start:]]) - low[order[start]] + 1
             fits = widths * np.arange(1, len(widths) + 1) <= BLOCK_VALUES
             stop = start + max(1, int(np.argmin(fits)) if not fits.all() else len(fits))
             rows = order[start:stop]
-            k = np.arange(low[rows].min(), high[rows].max() + 1)
-            mass = self.log_weight(k, rows)
-            largest = mass.max(axis=1, keepdims=True)
-            mass -= largest
-            np.exp(mass, out=mass)
-            total = mass.sum(axis=1, keepdims=True)
-            mass /= total
-            yield rows, k, mass, (largest + np.log(total))[:, 0]
+            blocks.append(rows)
+            supports.append(np.arange(low[rows].min(), high[rows].max() + 1))
             start = stop
+        return blocks, supports
+
+    def _block(self, rows: NDArray[np.intp], k: NDArray[np.float64]) -> Block:
+        mass = self.log_weight(k, rows)
+        largest = mass.max(axis=1, keepdims=True)
+        mass -= largest
+        np.exp(mass, out=mass)
+        total = mass.sum(axis=1, keepdims=True)
+        mass /= total
+        return rows, k, mass, (largest + np.log(total))[:, 0]
 
     def mean(self) -> NDArray[np.float64]:
         mean = np.empty(len(self))

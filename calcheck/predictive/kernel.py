@@ -17,9 +17,12 @@ def rbf(values: NDArray[np.float64], points: NDArray[np.float64], gamma: NDArray
 
     ``gamma`` is (t,), or (r, t) with one for each point.
     """
-    exponent = np.zeros((len(values), len(points)))
+    exponent, square = np.zeros((2, len(values), len(points)))
     for column in range(points.shape[1]):
-        exponent -= gamma[..., column] * (values[:, column, None] - points[:, column]) ** 2
+        np.subtract(values[:, column, None], points[:, column], out=square)
+        square *= square
+        square *= gamma[..., column]
+        exponent -= square
     kernel: NDArray[np.float64] = np.exp(exponent, out=exponent)
     return kernel
 

@@ -10,12 +10,14 @@ import numpy as np
 from calcheck.checks import require_finite
 from calcheck.errors import DataError
 from calcheck.statistics.groups import Groups, Term
-from calcheck.statistics.moments import errors, uncertainties
+from calcheck.statistics.moments import distributions, errors, spreads, uncertainties
+from calcheck.statistics.shared import once
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.predictions import Predictions
+    from calcheck.predictive import Predictive
 
 FEW_CUTS = 255  # that fit a byte
 FEW_ROWS = 30  # a bin, below which its root mean square is mostly noise
@@ -57,7 +59,7 @@ def bins_of(rows: Predictions, bins: int, by: str | None) -> Bins:
         There are fewer rows than bins, or the column is absent or not of numbers.
     """
     if by is None:
-        return equal_count_bins(uncertainties(rows), bins)
+        return _bins_by_spread(distributions(rows), bins)
     if by not in rows.columns:
         msg = f"there is no column {by!r} to order rows by (--by; columns: {', '.join(map(repr, rows.columns))})"
         raise DataError(msg)
@@ -99,6 +101,11 @@ def cautions(bins: Bins) -> tuple[str, ...]:
     few = (f"{least:.4g} rows a bin are few, {FEW_ROWS} or more are better: take fewer --bins",)
     tied = ("rows that tie are shared by several bins, which repeat each other: take fewer --bins",)
     return (few if least < FEW_ROWS else ()) + (tied if bins.shared() else ())
+
+
+@once
+def _bins_by_spread(predictive: Predictive, bins: int) -> Bins:
+    return equal_count_bins(spreads(predictive), bins)
 
 
 def equal_count_bins(values: NDArray[np.float64], bins: int) -> Bins:

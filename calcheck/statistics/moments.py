@@ -49,14 +49,25 @@ def distributions(rows: Predictions) -> Predictive:
 
 
 @once
+def means(predictive: Predictive) -> NDArray[np.float64]:
+    """Return the predicted means, (n,), unit of y."""
+    return predictive.mean()
+
+
+@once
+def medians(predictive: Predictive) -> NDArray[np.float64]:
+    """Return the predicted medians, (n,), unit of y."""
+    return predictive.median()
+
+
+@once
 def errors(rows: Predictions) -> NDArray[np.float64]:
     """Return y - mean, (n,), unit of y."""
-    error = targets(rows) - distributions(rows).mean()
+    error = targets(rows) - means(distributions(rows))
     require_finite("y - mean", error)
     return error
 
 
-@once
 def uncertainties(rows: Predictions) -> NDArray[np.float64]:
     """Return the predicted standard deviations, (n,), unit of y.
 
@@ -65,7 +76,13 @@ def uncertainties(rows: Predictions) -> NDArray[np.float64]:
     ValuesError
         Some are 0: all draws of the row are equal.
     """
-    std = distributions(rows).std()
+    return spreads(distributions(rows))
+
+
+@once
+def spreads(predictive: Predictive) -> NDArray[np.float64]:
+    """Return the standard deviations, (n,); raise as :func:`uncertainties` does."""
+    std = predictive.std()
     require("std", std > 0, "must be positive", "A distribution without spread has no z-score.")
     square = (std > LEAST) & (std < LARGEST)
     require("std", square, f"must lie between {LEAST:.0e} and {LARGEST:.0e} to be squared", "Give y another unit.")
@@ -119,7 +136,22 @@ def skewness(values: NDArray[np.float64]) -> float:
 
 def central_interval(rows: Predictions, level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the quantiles between which the middle ``level`` of each distribution lies, (n,) each, unit of y."""
-    return distributions(rows).central_interval(level)
+    return _central_interval(distributions(rows), level)
+
+
+@once
+def _central_interval(predictive: Predictive, level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    return predictive.central_interval(level)
+
+
+def interval_mass(rows: Predictions, level: float) -> NDArray[np.float64]:
+    """Return how likely a target is to fall inside its central interval if the model is right, (n,)."""
+    return _interval_mass(distributions(rows), level)
+
+
+@once
+def _interval_mass(predictive: Predictive, level: float) -> NDArray[np.float64]:
+    return predictive.interval_mass(*_central_interval(predictive, level))
 
 
 def heavy_tails(columns: dict[str, tuple[NDArray[np.float64], float]]) -> dict[str, Any]:

@@ -1,27 +1,34 @@
-"""Work that several metrics ask for and that is done once."""
+"""Work that several metrics, or all replicates of the targets, ask for and that is done once."""
 
 from __future__ import annotations
 
 from functools import wraps
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from calcheck.predictions import Predictions
-
+OwnerT = TypeVar("OwnerT")
 ResultT = TypeVar("ResultT")
+ParametersT = ParamSpec("ParametersT")
 
 
-def once(function: Callable[[Predictions], ResultT]) -> Callable[[Predictions], ResultT]:
-    """Keep what a function says of some rows for as long as the rows are kept."""
-    known: WeakKeyDictionary[Predictions, ResultT] = WeakKeyDictionary()
+def once(
+    function: Callable[Concatenate[OwnerT, ParametersT], ResultT],
+) -> Callable[Concatenate[OwnerT, ParametersT], ResultT]:
+    """Keep what a function says of its first argument (rows, or distributions) for as long as that is kept.
+
+    What depends on the distributions alone is best made a function of these: replicates of the targets share them.
+    """
+    known: WeakKeyDictionary[OwnerT, dict[object, ResultT]] = WeakKeyDictionary()
 
     @wraps(function)
-    def remembered(rows: Predictions) -> ResultT:
-        if rows not in known:
-            known[rows] = function(rows)
-        return known[rows]
+    def remembered(owner: OwnerT, /, *args: ParametersT.args, **kwargs: ParametersT.kwargs) -> ResultT:
+        found = known.setdefault(owner, {})
+        key = (args, tuple(sorted(kwargs.items())))
+        if key not in found:
+            found[key] = function(owner, *args, **kwargs)
+        return found[key]
 
     return remembered
