@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -109,6 +110,13 @@ class Predictions:
     def without_predictive(self) -> Self:
         """Return the rows without their distributions; with their places, if nothing else is left."""
         return replace(self, predictive=None, row=self.places())
+
+    def with_targets(self, y: NDArray[np.float64], predictive: Predictive) -> Self:
+        """Return the rows with other targets and distributions, as many, which are known to be sound."""
+        changed = copy(self)  # the inputs, which may be many, are not checked again
+        object.__setattr__(changed, "y", y)
+        object.__setattr__(changed, "predictive", predictive)
+        return changed
 
     def take(self, rows: NDArray[np.intp] | slice) -> Self:
         """Select rows, in the order given."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 GIB = 1 << 30
 LEAST_RESAMPLES = 100  # fewer have no tails to speak of
+REPLICATES, LEAST_REPLICATES = 199, 19  # fewer cannot reject at 5 %
 
 
 class Stream(IntEnum):
@@ -31,6 +32,9 @@ class Stream(IntEnum):
     SUBSAMPLE = 5
     RESIDUAL = 6
     RESAMPLES = 7
+    REPLICATES = 8
+    CENTRES = 9
+    NOISE = 10
     PERMUTATIONS = 20
 
 
@@ -109,6 +113,10 @@ class Run:
     resamples : int or None
         Of the bootstrap; 0 for no bootstrap. By default 10,000 where they cost one column a metric, and 1,000 for
         metrics of many columns.
+    reference : int
+        Replicates of the targets, drawn from the predictions, that tell what a perfect model scores; 0 for none.
+    fdr : float
+        Share of the inputs called incongruent that may be so by chance, in (0, 1).
 
     Raises
     ------
@@ -123,13 +131,23 @@ class Run:
     progress: Progress = silent
     confidence: float = 0.95
     resamples: int | None = None
+    reference: int = REPLICATES
+    fdr: float = 0.05
 
     def __post_init__(self) -> None:
         if not 0 < self.confidence < 1:
             msg = f"--confidence must lie strictly between 0 and 1, got {self.confidence}"
             raise OptionError(msg)
+        if not 0 < self.fdr < 1:
+            msg = f"--fdr must lie strictly between 0 and 1, got {self.fdr}"
+            raise OptionError(msg)
         if self.resamples is not None and self.resamples != 0 and self.resamples < LEAST_RESAMPLES:
             msg = f"--resamples must be at least {LEAST_RESAMPLES}, got {self.resamples}. To do without, --no-bootstrap"
+            raise OptionError(msg)
+        if self.reference != 0 and self.reference < LEAST_REPLICATES:
+            msg = (
+                f"--reference must be at least {LEAST_REPLICATES}, got {self.reference}. To do without, --no-reference"
+            )
             raise OptionError(msg)
         if self.seed < 0:
             msg = f"--seed must be >= 0, got {self.seed}"

@@ -12,7 +12,7 @@ from calcheck.checks import concatenated
 from calcheck.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from numpy.random import Generator
     from numpy.typing import NDArray
@@ -189,6 +189,24 @@ class Predictive(ABC):
     @abstractmethod
     def sample(self, rng: Generator, size: int) -> NDArray[np.float64]:
         """Draw ``size`` values from each distribution, (n, size)."""
+
+    def replicates(
+        self, y: NDArray[np.float64], rng: Generator, count: int
+    ) -> Iterator[tuple[NDArray[np.float64], Predictive]]:  # the targets matter to those who are known by draws
+        """Yield targets as they would be if the distributions were right, and the distributions that go with them.
+
+        Parameters
+        ----------
+        y : (n,) or (n, t)
+            The targets that there are.
+        rng : Generator
+            Where randomness comes from.
+        count : int
+            How many sets of targets.
+        """
+        drawn = self.sample(rng, count)
+        for number in range(count):
+            yield np.ascontiguousarray(drawn[:, number]).reshape(y.shape), self
 
     def normal(self) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
         """Return means and standard deviations, (n, t) each, if the distributions are normal; else None."""

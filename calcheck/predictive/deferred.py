@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from calcheck.predictive.base import Predictive
+from calcheck.predictive.samples import Samples
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -130,6 +131,25 @@ class Deferred(Predictive):
 
     def sample(self, rng: Generator, size: int) -> Values:
         return self._each(lambda batch, _: batch.sample(rng, size))
+
+    def replicates(self, y: Values, rng: Generator, count: int) -> Iterator[tuple[Values, Predictive]]:
+        if self.draws_a_row is None:
+            yield from super().replicates(y, rng, count)
+            return
+        for _ in range(count):
+            yield self._swapped(y, rng.integers(0, self.draws_a_row + 1, self.count))
+
+    def _swapped(self, y: Values, chosen: NDArray[np.intp]) -> tuple[Values, Predictive]:
+        """Swap targets and draws as :meth:`Samples.swapped`, whenever the draws are read."""
+
+        def read() -> Iterator[tuple[Values, Predictive]]:
+            for start, batch in self._placed():
+                rows = slice(start, start + len(batch))
+                if isinstance(batch, Samples):
+                    yield batch.swapped(y[rows], chosen[rows])
+
+        targets = np.concatenate([targets for targets, _ in read()])
+        return targets, replace(self, read=lambda: (batch for _, batch in read()))
 
     def kernel_mean(self, points: Values, gamma: Values) -> Values:
         return self._each(lambda batch, _: batch.kernel_mean(points, gamma))

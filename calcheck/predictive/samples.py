@@ -154,6 +154,33 @@ class Samples(Predictive):
             chosen = chosen[:, :, None]
         return np.asarray(np.take_along_axis(self.draws, chosen, axis=1))
 
+    def replicates(
+        self, y: NDArray[np.float64], rng: Generator, count: int
+    ) -> Iterator[tuple[NDArray[np.float64], Samples]]:
+        """Swap each target with one of the row's m + 1 values, the target and its draws, which are exchangeable.
+
+        Targets drawn from the saved draws would be too close to them: a perfect model would be rejected.
+        """
+        for _ in range(count):
+            yield self.swapped(y, rng.integers(0, self.draws_a_row + 1, len(self)))
+
+    def swapped(self, y: NDArray[np.float64], chosen: NDArray[np.intp]) -> tuple[NDArray[np.float64], Samples]:
+        """Return draw ``chosen - 1`` of each row as its target, and the draws with the target in its place.
+
+        Parameters
+        ----------
+        y : (n,) or (n, t)
+            Targets.
+        chosen : (n,)
+            0 keeps the target.
+        """
+        targets, draws = y.copy(), self.draws.copy()
+        rows = np.flatnonzero(chosen)
+        places = chosen[rows] - 1
+        targets[rows] = draws[rows, places].reshape(targets[rows].shape)
+        draws[rows, places] = y[rows].reshape(draws[rows, places].shape)
+        return targets, Samples(draws)
+
     def kernel_mean(self, points: NDArray[np.float64], gamma: NDArray[np.float64]) -> NDArray[np.float64]:
         total = np.zeros((len(self), len(points)))
         for draw in self._vectors():  # never (n, m, r)
