@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from calcheck.errors import DataError
-from calcheck.kernels.pool import Blobs, grid_over_all, near_distributions, near_targets
+from calcheck.kernels.pool import TAILS, Blobs, grid_over_all, near_distributions, near_targets
 from calcheck.predictive.kernel import rbf
 from calcheck.predictive.samples import Samples
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.random import Generator
     from numpy.typing import NDArray
@@ -70,6 +70,48 @@ class OutputFeatures:
             features[rows] = self._project(predictive.take(rows).kernel_mean(self.pivots.centre, gamma) * factor)
         return features
 
+    def extended(self, points: NDArray[np.float64], tolerance: float) -> OutputFeatures:
+        """Add some of (p, t) points as pivots, until no point leaves out more of its squared norm."""
+        gamma = self.pivots.gamma
+        known = self.of_points(points)
+        products = rbf(points, points, gamma) - known @ known.T
+        left_out = 1 - np.einsum("ij,ij->i", known, known)
+        rows: list[NDArray[np.float64]] = []
+        chosen: list[int] = []
+        while left_out.max() > tolerance and self.rank + len(chosen) < MOST_FEATURES:
+            pivot = int(left_out.argmax())
+            row = products[pivot] - sum((each[pivot] * each for each in rows), np.zeros(len(points)))
+            rows.append(row / np.sqrt(left_out[pivot]))
+            left_out = left_out - rows[-1] ** 2
+            left_out[pivot] = 0.0
+            chosen.append(pivot)
+        added = points[chosen]
+        factor = np.zeros((self.rank + len(chosen),) * 2)
+        factor[: self.rank, : self.rank] = self.factor
+        factor[self.rank :, : self.rank] = known[chosen]
+        factor[self.rank :, self.rank :] = np.tril(np.stack(rows, axis=1)[chosen])
+        return OutputFeatures(self.pivots.join(Blobs(added, np.zeros_like(added), gamma)), factor)
+
+    def continued(
+        self,
+        features: NDArray[np.float64],
+        kernel_mean: Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]],
+    ) -> NDArray[np.float64]:
+        """Complete the features (n, s) by the first s pivots of what has the mean embeddings, (n, r)."""
+        from scipy.linalg import solve_triangular
+
+        known = features.shape[1]
+        added = self.pivots.take(np.arange(known, self.rank))
+        gamma, factor = added.kernels
+        values = kernel_mean(added.centre, gamma) * factor - features @ self.factor[known:, :known].T
+        rest = solve_triangular(self.factor[known:, known:], values.T, lower=True, check_finite=False).T
+        return np.concatenate([features, rest], axis=1)
+
+    def represented(self, products: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return M, (r, r), with psi(u)^T M psi(v) the product of what stands for u and v, from that of the pivots."""
+        half = self._project(products)
+        return np.asarray(self._project(half.T))
+
     def left_out_of_draws(self, draws: NDArray[np.float64]) -> tuple[float, float]:
         """Say what the features leave out of draws (n, m) or (n, m, t).
 
@@ -113,6 +155,8 @@ def output_features(
     predictive: Predictive,
     gamma: NDArray[np.float64],
     rng: Generator,
+    tolerance: float = TOLERANCE,
+    tail: float = TAILS[0],
 ) -> OutputFeatures:
     """Choose features that represent the targets and every predictive distribution.
 
@@ -130,6 +174,10 @@ def output_features(
         Of the kernel on targets.
     rng : Generator
         Chooses among elements that are too many.
+    tolerance : float
+        What may be left out of the squared norm of an element, which is at most 1.
+    tail : float
+        The mass of a distribution, on either side, that need not be represented.
 
     Returns
     -------
@@ -137,14 +185,14 @@ def output_features(
         How much they leave out is for the caller to measure
         (:func:`left_out`, :meth:`OutputFeatures.left_out_of_distributions`).
     """
-    whole = grid_over_all(y, predictive, gamma) if len(gamma) == 1 else None
-    if whole is not None and (features := _pivoted_cholesky(whole, first=len(whole))).rank < MOST_FEATURES:
+    whole = grid_over_all(y, predictive, gamma, tail) if len(gamma) == 1 else None
+    if whole is not None and (features := _pivoted_cholesky(whole, len(whole), tolerance)).rank < MOST_FEATURES:
         return features
     targets = near_targets(y, predictive, gamma, rng)
-    return _pivoted_cholesky(targets.join(near_distributions(predictive, gamma, rng)), first=len(targets))
+    return _pivoted_cholesky(targets.join(near_distributions(predictive, gamma, rng)), len(targets), tolerance)
 
 
-def _pivoted_cholesky(pool: Blobs, *, first: int) -> OutputFeatures:
+def _pivoted_cholesky(pool: Blobs, first: int, tolerance: float) -> OutputFeatures:
     """Factorise the pool's Gram matrix, the worst represented element first, until all are represented.
 
     The first so many elements are represented well before any other, in case there are too many.
@@ -156,10 +204,10 @@ def _pivoted_cholesky(pool: Blobs, *, first: int) -> OutputFeatures:
     candidates = first
     while len(pivots) < most:
         pivot = int(np.argmax(left_out[:candidates]))
-        if candidates < len(pool) and left_out[pivot] <= FIRST_TOLERANCE:
+        if candidates < len(pool) and left_out[pivot] <= max(FIRST_TOLERANCE, tolerance):
             candidates = len(pool)
             continue
-        if left_out[pivot] <= TOLERANCE:
+        if left_out[pivot] <= tolerance:
             break
         r = len(pivots)
         if r == len(factor):
@@ -182,6 +230,8 @@ class LeftOut:
         Of the squared norm of a target or a draw, which is 1.
     rows : float
         Of the squared norm of a predictive distribution.
+    quadrature : float
+        How far the mean embeddings themselves may be off.
     """
 
     def __init__(self, features: OutputFeatures, observed: NDArray[np.float64]) -> None:
@@ -192,7 +242,8 @@ class LeftOut:
         DataError
             They cannot represent the targets.
         """
-        self._features = features
+        self.features = features
+        self.quadrature = 0.0
         self.points = left_out(observed)
         if self.points > TOO_MUCH:
             msg = (
@@ -210,16 +261,17 @@ class LeftOut:
         DataError
             The features cannot represent the predictions.
         """
-        embedded = self._features.of_distributions(predictive)
+        embedded = self.features.of_distributions(predictive)
+        self.quadrature = max(self.quadrature, predictive.kernel_error)
         if isinstance(predictive, Samples):
-            points, rows = self._features.left_out_of_draws(predictive.draws)
+            points, rows = self.features.left_out_of_draws(predictive.draws)
             self.points = max(self.points, points)
         else:
-            rows = self._features.left_out_of_distributions(predictive, embedded)
+            rows = self.features.left_out_of_distributions(predictive, embedded)
         self.rows = max(self.rows, rows)
         if rows > TOO_MUCH:
             msg = (
-                f"the predictions spread too far for the kernel on targets: {self._features.rank:,} features leave out"
+                f"the predictions spread too far for the kernel on targets: {self.features.rank:,} features leave out"
                 f" up to {rows:.1%} of one. Are they in the unit of the targets? Otherwise pass a smaller --gamma-y"
             )
             raise DataError(msg)

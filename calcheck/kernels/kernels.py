@@ -32,6 +32,10 @@ class Kernel(ABC):
     def gram(self, a: Array, b: Array) -> Array:
         """Return k(a_i, b_j) for (p, d) and (q, d) inputs, (p, q)."""
 
+    def diagonal(self, a: Array) -> Array:
+        """Return k(a_i, a_i), (p,): 1, for kernels of differences."""
+        return namespace(a).ones(len(a), dtype=a.dtype, device=a.device)
+
 
 @dataclass(frozen=True)
 class Rbf(Kernel):
@@ -78,6 +82,9 @@ class Polynomial(Kernel):
             part += self.coef0
             _raise(part, self.degree)
         return block
+
+    def diagonal(self, a: Array) -> Array:
+        return (self.gamma * namespace(a).sum(a * a, axis=1) + self.coef0) ** self.degree
 
 
 KERNELS: dict[str, Callable[..., Kernel]] = {"rbf": Rbf, "laplace": Laplace, "polynomial": Polynomial}

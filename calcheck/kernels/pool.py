@@ -73,17 +73,25 @@ class Blobs:
         gamma, factor = both.kernels
         return np.asarray(rbf(self.centre[one, None], self.centre, gamma)[0] * factor)
 
+    def all_products(self) -> NDArray[np.float64]:
+        """Return the inner products of all elements with each other, (p, p)."""
+        spread = 1 + 2 * self.gamma * (self.width[:, None] ** 2 + self.width**2)  # (p, p, t)
+        apart = (self.centre[:, None] - self.centre) ** 2
+        return np.asarray(np.exp(-np.sum(self.gamma * apart / spread, axis=2)) / np.sqrt(np.prod(spread, axis=2)))
+
     def norms(self) -> NDArray[np.float64]:
         """Return the squared norms, (p,)."""
         return np.asarray(np.prod(1 + 4 * self.gamma * self.width**2, axis=1) ** -0.5)
 
 
-def grid_over_all(y: NDArray[np.float64], predictive: Predictive, gamma: NDArray[np.float64]) -> Blobs | None:
-    """Return a grid on the line over targets, draws and distributions; None if it would be too large."""
+def grid_over_all(
+    y: NDArray[np.float64], predictive: Predictive, gamma: NDArray[np.float64], tail: float
+) -> Blobs | None:
+    """Return a grid on the line over targets, draws and distributions to a tail; None if it would be too large."""
     if isinstance(predictive, Samples):
         others = _spans(predictive.draws.ravel(), gamma)
     else:
-        others = np.stack(predictive.support_interval(TAILS[0]), axis=1)
+        others = np.stack(predictive.support_interval(tail), axis=1)
     return _grid(np.concatenate([_spans(y.ravel(), gamma), others]), gamma, lattice=predictive.lattice)
 
 

@@ -153,7 +153,7 @@ class KernelRidge:
         rhs = self.backend.asarray(outputs)
         dof = NO_DOF
         if self.solver == "cholesky":
-            factor = self._factor(self.n * ridge)
+            factor = self.factor(self.n * ridge)
             solution = factor.solve(rhs)
             if measure_dof:
                 dof = Dof(self.n - self.n * ridge * factor.trace_of_inverse(), 0.0)
@@ -171,12 +171,21 @@ class KernelRidge:
             raise NumericalError(msg)
         return Regression(solution.coefficients, solution.iterations, residual, dof)
 
-    def _factor(self, shift: float) -> Cholesky:
+    def factor(self, shift: float) -> Cholesky:
         """Factorise K + s I, or take the factor from the last time."""
         if self._last is None or self._last[0] != shift:
             self._last = None  # before the next one is made: one n x n matrix at a time
             self._last = (shift, Cholesky(self.gram, shift, self.run.progress))
         return self._last[1]
+
+    def smoothed(self, outputs: NDArray[np.float64], ridge: float) -> NDArray[np.float64]:
+        """Return the regression of outputs (n, c) at the inputs themselves, (n, c)."""
+        return self.fitted(outputs, self.solve(outputs, ridge, measure_dof=False).coefficients, ridge)
+
+    @property
+    def trace(self) -> float:
+        """The trace of K, which bounds its largest eigenvalue."""
+        return float(self.backend.xp.sum(self.kernel.diagonal(self.x)))
 
     def _iterate(self, rhs: Array, ridge: float) -> Solution:
         return conjugate_gradients(

@@ -1,0 +1,108 @@
+"""What conditional metrics condition on, and the scales of their kernels where options leave them open."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from calcheck.errors import DataError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from calcheck.kernels.choices import Bandwidth, KernelName, Normalization
+    from calcheck.kernels.inputs import Scaling
+    from calcheck.predictions import Predictions, Source
+    from calcheck.predictive import Predictive
+
+
+def inputs_of(rows: Predictions) -> NDArray[np.floating[Any]]:
+    """Return the inputs, (n, d).
+
+    Raises
+    ------
+    DataError
+        There are none.
+    """
+    if rows.x is None:
+        msg = "there are no inputs nor an embedding of them. Pass --embedding or --inputs"
+        raise DataError(msg)
+    return rows.x
+
+
+def targets_of(rows: Predictions) -> NDArray[np.float64]:
+    """Return the targets, (n, t).
+
+    Raises
+    ------
+    DataError
+        There are none.
+    """
+    if rows.y is None:
+        msg = "there are no targets"
+        raise DataError(msg)
+    return rows.y.reshape(len(rows), -1)
+
+
+def needed(rows: Predictions) -> tuple[NDArray[np.float64], Predictive, NDArray[np.floating[Any]]]:
+    """Return targets (n, t), predictive distributions and inputs (n, d).
+
+    Raises
+    ------
+    DataError
+        Some are absent.
+    """
+    if rows.predictive is None:
+        msg = "there are no predictive distributions"
+        raise DataError(msg)
+    return targets_of(rows), rows.predictive.held(), inputs_of(rows)
+
+
+def points_of(at: Source, scaling: Scaling) -> NDArray[np.float64]:
+    """Return the normalised inputs of another source, (m, d); a problem with them is told with its name."""
+    with at.named():
+        return scaling(inputs_of(at.predictions()))
+
+
+def input_kernel(
+    rows: Predictions,
+    kernel: KernelName | None,
+    normalize: Normalization | None,
+    gamma: float | Bandwidth | None,
+) -> tuple[KernelName, Normalization, float | Bandwidth]:
+    """Fill in the choices that were left open: kernel, normalisation, gamma."""
+    single = inputs_of(rows).shape[1] == 1
+    kernel = kernel or ("rbf" if single else "polynomial")
+    of_several: Normalization = "l2" if rows.embedded else "standardize"
+    of_one: Normalization = "standardize" if kernel == "polynomial" else "none"  # others are scaled by their gamma
+    normalize = normalize or (of_one if single else of_several)
+    if gamma is not None:
+        return kernel, normalize, gamma
+    if kernel == "polynomial":
+        return kernel, normalize, 1.0 if normalize == "l2" else "1/d"
+    return kernel, normalize, "variance" if single and kernel == "rbf" else "median"
+
+
+def target_bandwidths(y: NDArray[np.float64], gamma: float | None) -> NDArray[np.float64]:
+    """Return gamma for each target column, (t,): 1 / (2 t s^2), s^2 the column's variance (n - 1), unless it is given.
+
+    Raises
+    ------
+    DataError
+        Targets are constant, or cannot be squared.
+    """
+    columns = y.shape[1]
+    if gamma is not None:
+        return np.full(columns, gamma)
+    constant = (y == y[0]).all(axis=0)
+    if constant.any():
+        msg = f"the targets are constant ({y[0, np.argmax(constant)]:.6g}): there is nothing to predict"
+        raise DataError(msg)
+    with np.errstate(over="ignore", under="ignore"):
+        found = 1 / (2 * columns * y.var(axis=0, ddof=1))
+    if not (np.isfinite(found) & (found > 0)).all():
+        largest = np.abs(y).max()
+        msg = f"the targets (up to {largest:.1e}) are too large or too small to square. Give them another unit"
+        raise DataError(msg)
+    return np.asarray(found)

@@ -1,0 +1,187 @@
+"""Conditional mean embeddings of replicates of the targets: one smoother and few columns a replicate.
+
+Some tens of thousands of columns are smoothed in all, by one factor: see :mod:`calcheck.kernels.smoothing`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from calcheck.execution.ahead import one_blas_thread
+from calcheck.execution.run import Stream
+from calcheck.kernels.shared_features import SharedFeatures
+from calcheck.kernels.smoothing import smoother
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from calcheck.kernels.ridge import KernelRidge
+    from calcheck.kernels.shared_features import DataSet
+    from calcheck.kernels.smoothing import Smoother
+
+    Values = NDArray[np.float64]
+
+LEFT_OUT = 1e-7  # share of what is smoothed, squared, that the columns kept may miss
+BLOCK_VALUES = 1 << 23  # numbers smoothed together, 64 MiB
+
+
+@dataclass(frozen=True, eq=False)
+class Replicated:
+    """What replicates of the targets give.
+
+    Parameters
+    ----------
+    distances : (R, m)
+        |U_{Y|X}(x) - U_{Y'|X}(x)| at m inputs, or its unbiased square: means over trials; NaN for data sets without.
+    floor : (m,), optional
+        The least that the unbiased square can be, about: less the mean noise.
+    details : dict
+        How the smoother is had, and how many columns a replicate takes.
+    """
+
+    distances: NDArray[np.float64]
+    floor: Values | None
+    details: dict[str, Any]
+
+
+def replicated(
+    ridge: KernelRidge,
+    data: DataSet,
+    replicates: Iterator[DataSet],
+    count: int,
+    *,
+    lambdas: tuple[float, float],
+    points: Values | None,
+    unbiased: bool,
+) -> Replicated:
+    """Compare embeddings of data and model for the data and for replicates of it, all by the same smoother.
+
+    Parameters
+    ----------
+    ridge : KernelRidge
+        On n inputs.
+    data : DataSet
+        The data; comes first in what is returned.
+    replicates : iterator of DataSet
+        The others.
+    count : int
+        How many there are, the data counted.
+    lambdas : (float, float)
+        Regularisers of the embeddings of data and model.
+    points : (m, d), optional
+        Normalised inputs at which they are compared; the fitted ones if absent.
+    unbiased : bool
+        Whether squares less their noise are wanted, sum over i of a_i(x)^2 |delta_i|^2, in place of distances.
+    """
+    work = _Work(ridge, data, lambdas, points)
+    found = np.full((count, ridge.n if points is None else len(points)), np.nan)
+    queue: list[_Columns] = []
+    number = 0
+    for number, each in enumerate(_with(data, replicates)):
+        if each.gamma is not None:
+            with one_blas_thread():  # many small products
+                queue.append(work.columns(number, each))
+        if sum(columns.values.size for columns in queue) >= BLOCK_VALUES:
+            work.smooth(queue, found, unbiased=unbiased)
+            queue = []
+        ridge.run.progress("simulating", (number + 1) / count)
+    work.smooth(queue, found, unbiased=unbiased)
+    floor = work.without_noise(found) if unbiased else None
+    return Replicated(found, floor, work.described())
+
+
+def _with(first: DataSet, others: Iterator[DataSet]) -> Iterator[DataSet]:
+    yield first
+    yield from others
+
+
+@dataclass(frozen=True, eq=False)
+class _Columns:
+    """What is smoothed of one data set.
+
+    Parameters
+    ----------
+    number : int
+        Which data set.
+    values : (n, trials, q)
+        psi(y) - E psi(Y'), or psi(y) and E psi(Y') one after the other, (n, 1 + trials, q), where they are smoothed
+        apart; in the q directions in which they vary.
+    """
+
+    number: int
+    values: Values
+
+
+class _Work:
+    def __init__(
+        self,
+        ridge: KernelRidge,
+        data: DataSet,
+        lambdas: tuple[float, float],
+        points: Values | None,
+    ) -> None:
+        self._ridge, self._points = ridge, points
+        self._lambdas = list(dict.fromkeys(lambdas))
+        self._features = SharedFeatures(data, lambda: ridge.run.rng(Stream.FEATURES))
+        self._smoothers: list[Smoother] = []
+        self._noise: dict[int, Values] = {}
+        self._widest = 0
+
+    def described(self) -> dict[str, Any]:
+        """Say how it was done."""
+        return {"columns": self._widest, **self._smoothers[0].described}
+
+    def columns(self, number: int, each: DataSet) -> _Columns:
+        """Make what is smoothed of a data set, in few directions: those of its own kernel in which it varies most."""
+        observed, model, norm = self._features.of(each)
+        parts = [observed, *model] if self._apart else [observed - mean for mean in model]
+        features = np.stack(parts, axis=1)
+        flat = features.reshape(-1, features.shape[2])
+        sizes, turns = np.linalg.eigh(norm.T @ (flat.T @ flat) @ norm)
+        left_out = np.cumsum(np.maximum(sizes, 0))
+        values = features @ (norm @ turns[:, left_out > LEFT_OUT * left_out[-1]])
+        self._widest = max(self._widest, values.shape[2])
+        return _Columns(number, values)
+
+    @property
+    def _apart(self) -> bool:
+        return len(self._lambdas) > 1
+
+    def smooth(self, queue: list[_Columns], found: NDArray[np.float64], *, unbiased: bool) -> None:
+        """Smooth what is queued, and keep the distances, or their squares and what their noise follows from."""
+        if not queue:
+            return
+        if not self._smoothers:
+            typical = queue[0].values.reshape(self._ridge.n, -1)
+            self._smoothers = [smoother(self._ridge, penalty, self._points, typical) for penalty in self._lambdas]
+        ends = np.cumsum([columns.values[0].size for columns in queue])[:-1]
+        for columns, smoothed in zip(queue, np.split(self._smoothed(queue), ends, axis=1), strict=True):
+            parts = smoothed.reshape(len(smoothed), *columns.values.shape[1:])
+            apart = parts[:, :1] - parts[:, 1:] if self._apart else parts
+            squares = np.sum(apart**2, axis=2)  # (m, trials)
+            found[columns.number] = (squares if unbiased else np.sqrt(squares)).mean(axis=1)
+            if unbiased:
+                self._noise[columns.number] = np.sum(columns.values**2, axis=2).mean(axis=1)
+
+    def without_noise(self, found: NDArray[np.float64]) -> Values:
+        """Subtract from squares what the rows' own noise adds to them; return less its mean, (m,)."""
+        numbers = list(self._noise)
+        noise = self._smoothers[0].smooth_squared(np.stack(list(self._noise.values()), axis=1)).T
+        found[numbers] -= noise
+        return np.asarray(-noise.mean(axis=0))
+
+    def _smoothed(self, queue: list[_Columns]) -> Values:
+        """Smooth all columns; where observed and predicted are apart, each with its own regulariser."""
+        wide = np.concatenate([columns.values.reshape(self._ridge.n, -1) for columns in queue], axis=1)
+        if not self._apart:
+            return self._smoothers[0].smooth(wide)
+        observed = np.concatenate([np.arange(columns.values[0].size) < columns.values.shape[2] for columns in queue])
+        smoothed = np.empty((len(wide) if self._points is None else len(self._points), wide.shape[1]))
+        for own, mine in zip(self._smoothers, (observed, ~observed), strict=True):
+            smoothed[:, mine] = own.smooth(wide[:, mine])
+        return smoothed

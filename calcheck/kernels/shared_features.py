@@ -1,0 +1,146 @@
+"""Features of targets that serve many data sets, each with a kernel on targets of its own.
+
+That kernel is scaled by the targets, which differ from one replicate to the next. Features of a somewhat narrower
+kernel serve them all: they represent a target as a combination of the same few elements, and the products of these
+elements under the data set's own kernel make the norm.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from calcheck.kernels.features import OutputFeatures, output_features
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.random import Generator
+    from numpy.typing import NDArray
+
+    from calcheck.predictive import Predictive
+
+    Values = NDArray[np.float64]
+
+TOLERANCE = 1e-8  # of a point's squared norm that features may leave out: far below what chance moves
+TAIL = 1e-6  # of a distribution, on either side, that they need not represent; targets out there become elements
+FAR_OUT = 1e-6  # of a target's squared norm, above which it becomes an element itself
+
+
+@dataclass(frozen=True, eq=False)
+class Exchanged:
+    """Draws of which one has changed places with the target in each row.
+
+    Parameters
+    ----------
+    draws : Predictive
+        The draws before, the same object for all data sets.
+    """
+
+    draws: Predictive
+
+
+@dataclass(frozen=True, eq=False)
+class DataSet:
+    """Targets with the distributions that they are compared with.
+
+    Parameters
+    ----------
+    y : (n, t)
+        Targets.
+    gamma : (t,), optional
+        Of the kernel on targets; None where these targets have none.
+    model : sequence of Predictive or Exchanged
+        What stands for the distributions in each trial; the same objects in all data sets, unless they change too.
+    """
+
+    y: Values
+    gamma: Values | None
+    model: Sequence[Predictive | Exchanged]
+
+
+@dataclass(eq=False)
+class _Octave:
+    """Features for kernels within a factor of two, and what all data sets share of them."""
+
+    features: OutputFeatures
+    before: Values
+    means: dict[int, tuple[Predictive, Values]]
+
+
+class SharedFeatures:
+    """Features of the targets and distributions of many data sets.
+
+    Parameters
+    ----------
+    data : DataSet
+        The data; replicates are like it.
+    rng : callable
+        Makes the generator that chooses among elements that are too many.
+    """
+
+    def __init__(self, data: DataSet, rng: Callable[[], Generator]) -> None:
+        self._data, self._rng = data, rng
+        self._octaves: dict[int, _Octave] = {}
+
+    def of(self, each: DataSet) -> tuple[Values, list[Values], Values]:
+        """Return features and what makes them those of the data set's own kernel.
+
+        Parameters
+        ----------
+        each : DataSet
+            With a kernel.
+
+        Returns
+        -------
+        observed : (n, r)
+            f(y).
+        model : list of (n, r)
+            E f(Y'), once a trial.
+        norm : (r, r)
+            C: psi = f C are features of the data set's kernel.
+        """
+        octave = self._octave(each)
+        features = octave.features
+        observed = features.of_points(each.y)
+        far = np.flatnonzero(1 - np.einsum("ij,ij->i", observed, observed) > FAR_OUT)
+        if len(far):
+            features = features.extended(each.y[far], FAR_OUT)
+            observed = features.of_points(each.y)
+        model = [self._mean(octave, one, observed, features) for one in each.model]
+        products = replace(features.pivots, gamma=np.asarray(each.gamma)).all_products()
+        sizes, turns = np.linalg.eigh(features.represented(products))
+        return observed, model, turns * np.sqrt(np.maximum(sizes, 0))
+
+    def _octave(self, each: DataSet) -> _Octave:
+        """Return what kernels of about the same bandwidth share."""
+        ratio = np.max(np.asarray(each.gamma) / np.asarray(self._data.gamma))
+        number = int(np.rint(np.log2(ratio)))
+        if number not in self._octaves:
+            gamma = np.asarray(self._data.gamma) * 2.0 ** (number + 0.5)
+            distributions = next(one for one in self._data.model if not isinstance(one, Exchanged))
+            features = output_features(self._data.y, distributions, gamma, self._rng(), TOLERANCE, TAIL)
+            self._octaves[number] = _Octave(features, features.of_points(self._data.y), {})
+        return self._octaves[number]
+
+    def _mean(self, octave: _Octave, one: Predictive | Exchanged, observed: Values, features: OutputFeatures) -> Values:
+        """Return E f(Y'), (n, r), made once for distributions that all data sets share.
+
+        Where a draw and the target have changed places, the mean of m draws has moved by an m-th of their difference.
+        """
+        predictive = one.draws if isinstance(one, Exchanged) else one
+        if id(predictive) in octave.means:
+            mean = octave.means[id(predictive)][1]
+        else:
+            mean = octave.features.of_distributions(predictive)
+            if any(predictive is shared for shared in self._data.model):
+                octave.means[id(predictive)] = predictive, mean
+        before = octave.before
+        if features is not octave.features:
+            mean = features.continued(mean, predictive.kernel_mean)
+            before = features.of_points(self._data.y)
+        if isinstance(one, Exchanged):
+            return np.asarray(mean + (before - observed) / (predictive.draws_a_row or 1))
+        return mean

@@ -1,0 +1,77 @@
+"""What reports tell of a conditional embedding: how its values spread, how it was had, and what makes it doubtful."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from calcheck.execution.run import Run
+    from calcheck.kernels.embedding import Distances
+    from calcheck.kernels.features import LeftOut
+    from calcheck.kernels.ridge import KernelRidge
+
+FEW_DOF = 2.0  # below it the kernel tells hardly any inputs apart
+MUCH_LEFT_OUT = 1e-8  # of a squared norm: the value's own error is then below 1e-6 where CCE is 0.01
+ACCURATE = {"float64": 1e-7, "float32": 1e-4}  # share of the value that rounding may move without a warning
+
+ROUNDING = 1e-14  # a residual below it is rounding of the check itself, and differs between processors
+
+
+def quantiles(values: NDArray[np.float64]) -> dict[str, float]:
+    """Describe the spread over inputs."""
+    levels = {"min": 0.0, "q05": 0.05, "q25": 0.25, "median": 0.5, "q75": 0.75, "q95": 0.95, "max": 1.0}
+    return dict(zip(levels, np.quantile(values, list(levels.values())).tolist(), strict=True))
+
+
+def over_trials(means: NDArray[np.float64]) -> dict[str, Any]:
+    """Describe the mean distance over trials, if there are several."""
+    if len(means) == 1:
+        return {}
+    return {"trials": {"std": float(means.std(ddof=1)), "values": means.tolist()}}
+
+
+def engine(found: Distances, bounds: LeftOut, ridge: KernelRidge, run: Run) -> dict[str, Any]:
+    """Describe features and solver."""
+    return {
+        "dof": found.dof.value,
+        "dof_error": found.dof.error,
+        "features": {
+            "rank": bounds.features.rank,
+            "left_out_points": bounds.points,
+            "left_out_predictive": bounds.rows,
+            "quadrature_error": bounds.quadrature,
+        },
+        "solver": {
+            "name": ridge.solver,
+            "storage": ridge.storage,
+            "iterations": found.iterations,
+            "residual": max(found.residual, ROUNDING),
+            "precision": run.precision,
+            "device": run.device or "numpy",
+        },
+    }
+
+
+def cautions(details: dict[str, Any], found: Distances, precision: str) -> tuple[str, ...]:
+    """Say what makes the value doubtful."""
+    warnings = []
+    if details["dof"] < FEW_DOF:
+        warnings.append(
+            f"dof {details['dof']:.2g}: the kernel hardly tells inputs apart, so this is close to a marginal test."
+            " Try --normalize l2 or standardize, --gamma-x median, or a smaller --lambda"
+        )
+    features = details["features"]
+    left_out = max(features["left_out_points"], features["left_out_predictive"])
+    if left_out > MUCH_LEFT_OUT:
+        warnings.append(f"{features['rank']:,} output features leave out up to {left_out:.1e} of a squared norm")
+    moved = found.residual * found.size / max(float(found.values.mean()), np.finfo(float).tiny)
+    if moved > ACCURATE[precision]:
+        warnings.append(
+            f"rounding in {precision} may move the value by {moved:.1e} of itself."
+            " Pass --precision float64, or a larger --lambda"
+        )
+    return tuple(warnings)
