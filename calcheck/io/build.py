@@ -19,6 +19,7 @@ from calcheck.io.roles import (
 )
 from calcheck.io.values import innermost, is_vector, numbers, vectors
 from calcheck.predictive import Gaussian, Independent, Quantiles, Samples
+from calcheck.predictive.student_t import StudentT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,10 +27,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from calcheck.io.roles import Shape
     from calcheck.predictive import Predictive
 
     Arrays = dict[str, NDArray[Any]]
 
+DF = 6.0  # of Student-t: tails as the errors of machine learning often have them [ZMS]
 REMEDY = "Pass --min-std X to raise them to X."
 
 
@@ -61,9 +64,9 @@ def arrays_of(table: pa.Table, roles: Roles) -> Arrays:
     if roles.target:
         arrays["y"] = _columns(table, roles.target)
     match roles.predictive:
-        case GaussianRole(mean, spread, kind):
+        case GaussianRole(mean=mean, spread=spread, kind=kind):
             arrays |= {"mean": _columns(table, mean), kind: _columns(table, spread)}
-        case ResidualRole(_, spread, kind):
+        case ResidualRole(spread=spread, kind=kind):
             arrays[kind] = numbers(table[spread], spread)
         case ParametersRole(convention, columns, error):
             reader = _matrix if convention.grouped else _columns
@@ -90,12 +93,12 @@ def predictive_of(roles: Roles, arrays: Arrays, min_std: float | None) -> tuple[
         A parameter breaks its rule.
     """
     match roles.predictive:
-        case GaussianRole(_, _, kind):
+        case GaussianRole(kind=kind, shape=shape):
             std, raised = _deviations(arrays[kind], kind, min_std)
-            return _gaussian(arrays["mean"], std), raised
-        case ResidualRole(_, _, kind):
+            return _of_moments(arrays["mean"], std, shape), raised
+        case ResidualRole(kind=kind, shape=shape):
             std, raised = _deviations(arrays[kind], kind, min_std)
-            return _gaussian(np.zeros_like(std), std), raised
+            return _of_moments(np.zeros_like(std), std, shape), raised
         case ParametersRole(convention, columns, _):
             for name in columns:
                 require_finite(name, arrays[name])
@@ -129,19 +132,26 @@ def _deviations(spread: NDArray[np.float64], kind: str, min_std: float | None) -
     return np.maximum(std, min_std), int((std < min_std).sum())
 
 
-def _gaussian(mean: NDArray[np.float64], std: NDArray[np.float64]) -> Predictive:
-    """Build normal distributions, (n,), or (n, t) for several targets."""
+def _of_moments(mean: NDArray[np.float64], std: NDArray[np.float64], shape: Shape) -> Predictive:
+    """Build distributions of a shape, normal or Student-t with 6 degrees of freedom; (n,), or (n, t) for several."""
     if mean.shape != std.shape:
         msg = f"means and standard deviations differ in shape: {mean.shape} and {std.shape}"
         raise DataError(msg)
     try:
         if mean.ndim == 1:
-            return Gaussian(mean, std)
-        return Independent(tuple(Gaussian(mean[:, t], std[:, t]) for t in range(mean.shape[1])))
+            return _shaped(mean, std, shape)
+        return Independent(tuple(_shaped(mean[:, t], std[:, t], shape) for t in range(mean.shape[1])))
     except ValuesError as error:
         if error.name == "std" and not error.remedy:
             raise ValuesError(error.name, error.rule, error.rows, error.total, REMEDY) from error
         raise
+
+
+def _shaped(mean: NDArray[np.float64], std: NDArray[np.float64], shape: Shape) -> Predictive:
+    normal = Gaussian(mean, std)  # checks them
+    if shape == "normal":
+        return normal
+    return StudentT(loc=mean, scale=std * np.sqrt(1 - 2 / DF), df=np.full(len(std), DF))
 
 
 def _draws(targets: list[NDArray[np.floating[Any]]]) -> NDArray[np.floating[Any]]:

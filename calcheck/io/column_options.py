@@ -100,6 +100,10 @@ class ColumnOptions:
     filter: tuple[str, ...] = option(
         (), "Use the rows whose column has a value, as in horizon=1; may be repeated.", metavar="COLUMN=VALUE"
     )
+    shape: Literal["normal", "t6"] = option(
+        "normal",
+        "What is not told by means or errors with standard deviations: normal, or Student-t with 6 degrees of freedom.",
+    )
     min_std: float | None = option(None, "Raise smaller standard deviations to this value.")
     nan_policy: Literal["raise", "omit"] = option(
         "raise", "Refuse rows that lack a number, or leave them out and say how many."
@@ -124,6 +128,9 @@ class ColumnOptions:
             raise OptionError(msg)
         if self.min_std is not None and (self.dist or self.samples or self.quantiles):
             msg = "--min-std raises standard deviations, but --dist, --samples and --quantiles give none"
+            raise OptionError(msg)
+        if self.shape != "normal" and (self.dist or self.samples or self.quantiles):
+            msg = "--shape says what means and standard deviations do not, but --dist, --samples and --quantiles do"
             raise OptionError(msg)
         if self.param and not self.dist:
             msg = "--param needs --dist, which says what the parameters mean"

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from calcheck.predictive import Convention
 
 Spread = Literal["std", "var", "log_std", "log_var"]
+Shape = Literal["normal", "t6"]
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,7 @@ class GaussianRole:
     mean: tuple[str, ...]
     spread: tuple[str, ...]
     kind: Spread
+    shape: Shape = "normal"
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,7 @@ class ResidualRole:
     error: str
     spread: str
     kind: Spread
+    shape: Shape = "normal"
 
 
 @dataclass(frozen=True)
@@ -64,9 +67,9 @@ Distributions: TypeAlias = GaussianRole | ResidualRole | ParametersRole | Sample
 def columns_of(role: Distributions | None) -> tuple[str, ...]:
     """List the columns that describe the distributions."""
     match role:
-        case GaussianRole(mean, spread, _):
+        case GaussianRole(mean=mean, spread=spread):
             return (*mean, *spread)
-        case ResidualRole(error, spread, _):
+        case ResidualRole(error=error, spread=spread):
             return (error, spread)
         case ParametersRole(_, columns, error):
             return (*([error] if error else []), *(name for group in columns.values() for name in group))
@@ -121,9 +124,9 @@ class Roles:
         """Name the column or columns behind each role."""
         told = {"y": listed(self.target)} if self.target else {}
         match self.predictive:
-            case GaussianRole(mean, spread, kind):
+            case GaussianRole(mean=mean, spread=spread, kind=kind):
                 told |= {"mean": listed(mean), kind: listed(spread)}
-            case ResidualRole(error, spread, kind):
+            case ResidualRole(error=error, spread=spread, kind=kind):
                 told = {"y - mean": error, kind: spread}
             case ParametersRole(convention, columns, error):
                 told = {f"y - {convention.location}": error} if error else told
@@ -144,10 +147,10 @@ class Roles:
         """Spell the options that say the same explicitly, given all names of the file."""
         said = ["--target", ",".join(self.target)] if self.target else []
         match self.predictive:
-            case ResidualRole(error, spread, kind):
-                said = ["--error", error, f"--{kind.replace('_', '-')}", spread]
-            case GaussianRole(mean, spread, kind):
-                said += ["--mean", ",".join(mean), f"--{kind.replace('_', '-')}", ",".join(spread)]
+            case ResidualRole(error, spread, kind, shape):
+                said = ["--error", error, f"--{kind.replace('_', '-')}", spread, *_shape(shape)]
+            case GaussianRole(mean, spread, kind, shape):
+                said += ["--mean", ",".join(mean), f"--{kind.replace('_', '-')}", ",".join(spread), *_shape(shape)]
             case ParametersRole(convention, columns, error):
                 said = ["--error", error] if error else said
                 said += ["--dist", convention.spelling]
@@ -166,6 +169,10 @@ class Roles:
         if self.id:
             said += ["--id", self.id]
         return said
+
+
+def _shape(shape: Shape) -> list[str]:
+    return [] if shape == "normal" else ["--shape", shape]
 
 
 def listed(columns: tuple[str, ...]) -> str:
