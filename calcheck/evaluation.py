@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from calcheck.errors import DataError, FileError, NumericalError, OptionError
 from calcheck.execution.run import Run, Stream
+from calcheck.inference.pointwise import significance
+from calcheck.inference.simulation import Computed, Simulation, compared, simulate
 from calcheck.inference.verdicts import infer, statistic_of
 from calcheck.metric import why_not
 from calcheck.predictions import InMemory
@@ -19,12 +21,16 @@ from calcheck.report import Report, Result, Skipped
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from calcheck.metric import Inference, Metric, Rows
     from calcheck.predictions import Predictions, Source
 
     Sink = Callable[[Metric[Any, Any], Predictions, Rows], None]
+
+
+MOST_CLEAR = 5  # inputs that are listed where none are asked for, but the rows are
 
 
 def evaluate(
@@ -53,7 +59,8 @@ def evaluate(
     run : Run, optional
         Seed, device, precision, memory and progress.
     worst, best : int
-        List so many rows with the largest and the smallest value of each metric's first column under ``details``.
+        List so many rows with the largest and the smallest value of each metric's first column under ``details``. With
+        the worst, or a sink, come the clearest of the inputs at which a perfect model would hardly score so much.
     sink : callable, optional
         Is handed each metric's rows, with the predictions that they belong to.
 
@@ -81,6 +88,7 @@ def evaluate(
         told = replace(told, files=(*told.files, *other.files), dropped=told.dropped + other.dropped)
     shown = (at or source).predictions()
     found, skipped = [], []
+    simulation = Simulation(source.predictions(), run)
     for done, metric in enumerate(metrics):
         if len(metrics) > 1:
             run.progress("metrics", (done + 1) / len(metrics))
@@ -88,20 +96,28 @@ def evaluate(
             skipped.append(Skipped(metric=metric.name, reason=reason))
             continue
         try:
-            rows = _rows(metric, source, at, run)
+            computed = _computed(metric, source, at, simulation, run)
         except FileError:
             raise
         except (DataError, NumericalError) as error:
             skipped.append(Skipped(metric=metric.name, reason=str(error)))
             continue
-        found.append((metric, rows))
+        found.append(computed)
         if sink is not None:
-            sink(metric, shown, rows)
+            sink(metric, shown, computed.rows)
+    simulate(found, simulation, at, run)
     results = []
     with np.errstate(all="ignore"):  # what is not finite is told in words
-        for (metric, rows), inferred in zip(found, infer(found, run), strict=True):
-            extremes = {"worst": _ranked(rows, shown, -worst), "best": _ranked(rows, shown, best)}
-            results.append(_result(metric, rows, inferred, extremes, warnings))
+        inferred = infer([(each.metric, each.rows) for each in found], run)
+        for each, interval in zip(found, inferred, strict=True):
+            extremes = {
+                "clearest": _clearest(each.rows, shown, worst or (MOST_CLEAR if sink else 0)),
+                "worst": _ranked(each.rows, shown, -worst),
+                "best": _ranked(each.rows, shown, best),
+            }
+            value = statistic_of(each.metric, each.rows).estimate()
+            judged = compared(each, value, interval, run)
+            results.append(_result(each.metric, each.rows, value, judged, extremes, warnings))
     return Report(
         calcheck=__version__,
         input=told,
@@ -113,6 +129,8 @@ def evaluate(
             "memory": run.memory,
             "confidence": run.confidence,
             "resamples": run.resamples,
+            "reference": run.reference,
+            "fdr": run.fdr,
             "versions": _versions(run),
         },
         results=tuple(results),
@@ -144,24 +162,48 @@ def _subsample(rows: Predictions, size: int, run: Run) -> Predictions:
     return rows.take(chosen)
 
 
-def _rows(metric: Metric[Any, Any], source: Source, at: Source | None, run: Run) -> Rows:
+def _computed(
+    metric: Metric[Any, Any], source: Source, at: Source | None, simulation: Simulation, run: Run
+) -> Computed:
+    """Compute a metric, and what it is of replicates, if it simulates these on its own."""
     import numpy as np
 
     with source.placed(), np.errstate(all="ignore"):  # metrics refuse numbers that are not finite, in words
         settings = metric.prepare(source, run)
         state = metric.fit(settings, source, run)
-        return metric.rows(settings, state, source, at, run)
+        rows = metric.rows(settings, state, source, at, run)
+        own = metric.simulated(settings, state, simulation, at, run) if len(simulation) else None
+    if own is not None:
+        columns, told = significance(own, run.fdr)
+        rows = replace(rows, columns={**rows.columns, **columns}, details={**rows.details, **told})
+        return Computed(metric, settings, None, rows, own)
+    return Computed(metric, settings, state, rows)
 
 
 def _ranked(rows: Rows, shown: Predictions, count: int) -> list[dict[str, Any]]:
     """Describe the rows with the smallest values of the first column, or with the largest if count < 0."""
     if not count:
         return []
-    name, values = next(iter(rows.columns.items()))
+    values = next(iter(rows.columns.values()))
     order = values.argsort(kind="stable")
-    chosen = order[::-1][:-count] if count < 0 else order[:count]
+    return _listed(rows, shown, order[::-1][:-count] if count < 0 else order[:count])
+
+
+def _clearest(rows: Rows, shown: Predictions, count: int) -> list[dict[str, Any]]:
+    """Describe the inputs that are called incongruent, the smallest p-value first."""
+    if "significant" not in rows.columns:
+        return []
+    order = rows.columns["p_value"].argsort(kind="stable")
+    return _listed(rows, shown, order[rows.columns["significant"][order]][:count])
+
+
+def _listed(rows: Rows, shown: Predictions, chosen: NDArray[np.intp]) -> list[dict[str, Any]]:
+    """Describe some rows: their place, key, first column and p-value, and their other columns."""
+    name, values = next(iter(rows.columns.items()))
     keys = {} if shown.id is None else {shown.id_name: shown.id}
-    columns = {"row": shown.places(), **keys, name: values, **_without(shown.columns, {"row", shown.id_name, name})}
+    tested = {"p_value": rows.columns["p_value"]} if "p_value" in rows.columns else {}
+    own = {"row": shown.places(), **keys, name: values, **tested}
+    columns = {**own, **_without(shown.columns, set(own))}
     return [{label: _plain(column[row]) for label, column in columns.items()} for row in chosen]
 
 
@@ -180,11 +222,11 @@ def _plain(value: Any) -> Any:
 def _result(
     metric: Metric[Any, Any],
     rows: Rows,
+    value: float,
     inferred: Inference,
     extremes: dict[str, list[dict[str, Any]]],
     warnings: tuple[str, ...],
 ) -> Result:
-    value = statistic_of(metric, rows).estimate()
     missing = () if math.isfinite(value) else (f"no value: it is {value}",)
     return Result(
         metric=metric.name,
@@ -195,8 +237,10 @@ def _result(
         low=inferred.low,
         high=inferred.high,
         interval=inferred.interval,
-        reference=rows.reference,
-        reference_kind=None if rows.reference is None else "exact",
+        reference=inferred.reference,
+        reference_low=inferred.reference_low,
+        reference_high=inferred.reference_high,
+        reference_kind=inferred.reference_kind,
         zeta=inferred.zeta,
         zeta_mc_error=inferred.zeta_mc_error,
         p_value=inferred.p_value,

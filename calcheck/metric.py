@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.execution.run import Run
+    from calcheck.inference.simulation import Simulation
     from calcheck.predictions import Predictions, Source
     from calcheck.report import Verdict
     from calcheck.statistics.bins import Bins
@@ -33,15 +34,48 @@ StateT = TypeVar("StateT")
 
 @dataclass(frozen=True, kw_only=True)
 class Inference:
-    """How far a value can be trusted: fields as in :class:`calcheck.report.Result`."""
+    """How far a value can be trusted: fields as in :class:`calcheck.report.Result`, and why there is no verdict."""
 
     low: float | None = None
     high: float | None = None
     interval: str | None = None
+    reference: float | None = None
+    reference_low: float | None = None
+    reference_high: float | None = None
+    reference_kind: str | None = None
     zeta: float | None = None
     zeta_mc_error: float | None = None
     p_value: float | None = None
     verdict: Verdict = "none"
+    no_verdict: str = ""
+    details: dict[str, Any] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Simulated:
+    """What a metric says where the model is right: of R replicates of the targets, drawn from the predictions.
+
+    Parameters
+    ----------
+    values : (R,)
+        The metric of each replicate; NaN where it has none.
+    own : float, optional
+        The metric of the data, made as the values are, where that is not quite how its value is made.
+    at_inputs : (1 + R, m), optional
+        What it says at each of m inputs, of the data first.
+    floor : (m,), optional
+        The least that this can be; absent where it is a distance.
+    details : dict
+        How they were made.
+    warnings : tuple of str
+        What a reader should know of them.
+    """
+
+    values: NDArray[np.float64]
+    own: float | None = None
+    at_inputs: NDArray[np.float64] | None = None
+    floor: NDArray[np.float64] | None = None
     details: dict[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 
@@ -98,6 +132,8 @@ class Metric(ABC, Generic[SettingsT, StateT]):
     """How it comes to its interval: by the bootstrap (percentiles where resampling is biased), on its own, or not."""
     held_fixed: ClassVar[str] = ""
     """Which choices that depend on the data are not made again for each resample."""
+    shape_free: ClassVar[bool] = False
+    """Whether its exact reference holds for distributions of any shape: its interval then decides the verdict."""
     no_interval: ClassVar[str] = ""
     """Why there is no interval, where there is none."""
     engine: ClassVar[bool] = False
@@ -132,6 +168,10 @@ class Metric(ABC, Generic[SettingsT, StateT]):
     def prepare(self, source: Source, run: Run) -> SettingsT:
         """Make the choices that depend on the data: bandwidths, bin edges, output features."""
 
+    def again(self, settings: SettingsT, source: Source, run: Run) -> SettingsT:  # noqa: ARG002 - for those who keep some
+        """Make the choices again for a replicate of the targets: those that look at inputs only may be kept."""
+        return self.prepare(source, run)
+
     @abstractmethod
     def fit(self, settings: SettingsT, source: Source, run: Run) -> StateT:
         """Do the costly work that looks at inputs only; shared by the data and all replicates of their targets."""
@@ -139,6 +179,17 @@ class Metric(ABC, Generic[SettingsT, StateT]):
     @abstractmethod
     def rows(self, settings: SettingsT, state: StateT, source: Source, at: Source | None, run: Run) -> Rows:
         """Say something of each row of ``at``, or of ``source`` itself."""
+
+    def simulated(
+        self,
+        settings: SettingsT,  # noqa: ARG002 - for those who simulate on their own
+        state: StateT,  # noqa: ARG002
+        simulation: Simulation,  # noqa: ARG002
+        at: Source | None,  # noqa: ARG002
+        run: Run,  # noqa: ARG002
+    ) -> Simulated | None:
+        """Compute the metric of all replicates at once; None where that is no cheaper than one by one."""
+        return None
 
     @abstractmethod
     def value(self, means: Means, n: int) -> NDArray[np.float64]:
@@ -205,6 +256,57 @@ class BinnedMetric(Metric["Bins", None]):
         columns = {name: term.values for name, term in terms.items() if term.values is not None}
         details = reliability(terms, settings)
         return Rows({**columns, "bin": settings.number()}, terms, details=details, warnings=cautions(settings))
+
+
+@dataclass(frozen=True)
+class ValidBinsMetric(BinnedMetric):
+    """The share of bins in which the interval of a statistic holds its reference."""
+
+    sided: ClassVar[Sided] = "lower"
+    better: ClassVar[Better] = "larger"
+    reading: ClassVar[str] = "The confidence of the intervals is right; below it some bins are miscalibrated."
+    interval: ClassVar[Interval] = "own"
+    shape_free: ClassVar[bool] = True
+
+    @abstractmethod
+    def averaged(self, rows: Predictions) -> tuple[dict[str, NDArray[np.float64]], float]:
+        """Return what the statistic takes means of in each bin, (n,) each by name, and its reference.
+
+        Raises
+        ------
+        DataError
+            There is no reference for these rows.
+        """
+
+    @staticmethod
+    @abstractmethod
+    def in_bin(means: Means) -> NDArray[np.float64]:
+        """Return the statistic of a bin from the means there."""
+
+    def rows(self, settings: Bins, state: None, source: Source, at: Source | None, run: Run) -> Rows:  # noqa: ARG002
+        from calcheck.inference.in_bins import share_of_valid_bins
+
+        columns, reference = self.averaged(source.predictions())
+        return share_of_valid_bins(settings, columns, self.in_bin, reference, run, stage=self.name)
+
+    def simulated(
+        self,
+        settings: Bins,
+        state: None,  # noqa: ARG002
+        simulation: Simulation,
+        at: Source | None,  # noqa: ARG002
+        run: Run,
+    ) -> Simulated | None:
+        from calcheck.inference.in_bins import simulated_shares
+
+        own, reference = self.averaged(simulation.rows)
+        replicates = (self.averaged(rows)[0] for rows in simulation)
+        return simulated_shares(settings, own, replicates, self.in_bin, reference, run, stage=self.name)
+
+    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - bins count alike
+        import numpy as np
+
+        return np.asarray(means["valid"].mean(axis=-1))
 
 
 def why_not(metric: type[Metric[Any, Any]], rows: Predictions) -> str:

@@ -13,11 +13,13 @@ from calcheck.cli.output import Pointwise, require_deliverable
 from calcheck.cli.parameters import build, parameters
 from calcheck.cli.progress import progress_bar
 from calcheck.cli.settings import (
+    BootstrapOptions,
     EngineOptions,
-    InferenceOptions,
     InputOptions,
+    ReferenceOptions,
     ReportOptions,
     SeedOptions,
+    SignificanceOptions,
 )
 from calcheck.errors import FileError, OptionError
 from calcheck.io.column_options import ColumnOptions
@@ -42,7 +44,10 @@ FILE = inspect.Parameter(
 INPUTS = ("embedding", "inputs")
 COLUMNS = [FILE, *parameters(ColumnOptions, "Columns"), *parameters(InputOptions, "Columns")]
 REPORT = [*parameters(ReportOptions, "Output")]
-INFERENCE = [*parameters(InferenceOptions, "Inference")]
+BOOTSTRAP = [*parameters(BootstrapOptions, "Inference")]
+REFERENCE = [*parameters(ReferenceOptions, "Inference")]
+SIGNIFICANCE = [*parameters(SignificanceOptions, "Inference")]
+INFERENCE = [*BOOTSTRAP, *REFERENCE, *SIGNIFICANCE]
 SEED = [*parameters(SeedOptions, "Computation")]
 ENGINE = [*parameters(EngineOptions, "Computation")]
 
@@ -89,19 +94,26 @@ def running(given: dict[str, Any], source: FileSource) -> Iterator[Run]:
 
 def run_of(given: dict[str, Any]) -> Run:
     """Make the run's settings from what a command was given."""
-    from calcheck.execution.run import Run, default_memory, parse_memory
+    from calcheck.execution.run import REPLICATES, Run, default_memory, parse_memory
 
-    engine, inference = build(EngineOptions, given), build(InferenceOptions, given)
-    if inference.no_bootstrap and inference.resamples is not None:
+    engine = build(EngineOptions, given)
+    bootstrap, compared = build(BootstrapOptions, given), build(ReferenceOptions, given)
+    if bootstrap.no_bootstrap and bootstrap.resamples is not None:
         msg = "--resamples and --no-bootstrap contradict each other: give one"
         raise OptionError(msg)
+    if compared.no_reference and compared.reference is not None:
+        msg = "--reference and --no-reference contradict each other: give one"
+        raise OptionError(msg)
+    replicates = REPLICATES if compared.reference is None else compared.reference
     return Run(
         seed=build(SeedOptions, given).seed,
         device=engine.device,
         precision=engine.precision,
         memory=parse_memory(engine.memory) if engine.memory else default_memory(),
-        confidence=inference.confidence,
-        resamples=0 if inference.no_bootstrap else inference.resamples,
+        confidence=compared.confidence,
+        resamples=0 if bootstrap.no_bootstrap else bootstrap.resamples,
+        reference=0 if compared.no_reference else replicates,
+        fdr=build(SignificanceOptions, given).fdr,
     )
 
 

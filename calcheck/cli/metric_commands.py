@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.computing import (
+    BOOTSTRAP,
     COLUMNS,
     ENGINE,
-    INFERENCE,
     INPUTS,
+    REFERENCE,
     REPORT,
     SEED,
+    SIGNIFICANCE,
     opened,
     require_nothing_skipped,
     require_outputs,
@@ -34,7 +36,9 @@ def metric_command(metric: type[Metric[Any, Any]]) -> Callable[..., None]:
         *parameters(metric, "Metric"),
         *parameters(RowOptions, "Rows"),
         *(parameters(PlaceOptions, "Rows") if metric.conditional else []),
-        *(INFERENCE if metric.interval != "none" else []),
+        *(BOOTSTRAP if metric.interval != "none" else []),
+        *REFERENCE,
+        *(SIGNIFICANCE if metric.conditional else []),
         *REPORT,
         *parameters(PointwiseOptions, "Output"),
         *parameters(ExtremeOptions, "Output"),
@@ -71,7 +75,7 @@ def run_metric(metric: Metric[Any, Any], file: str, given: dict[str, Any]) -> No
             run=run,
             worst=extremes.worst,
             best=extremes.best,
-            sink=pointwise.take,
+            sink=pointwise.take if pointwise.path else None,
         )
     require_nothing_skipped(report, source)
     pointwise.write()

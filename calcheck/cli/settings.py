@@ -180,15 +180,35 @@ class ExtremeOptions:
 
 
 @dataclass(frozen=True)
-class InferenceOptions:
+class BootstrapOptions:
     """How intervals are made."""
 
     resamples: int | None = option(
         None,
         "Resamples of the bootstrap. Default: 10000, or 1000 for metrics of many columns; more while a verdict hangs.",
     )
+    no_bootstrap: bool = option(default=False, text="No intervals by resampling.")
+
+
+@dataclass(frozen=True)
+class ReferenceOptions:
+    """How a metric is compared with what a perfect model scores."""
+
     confidence: float = option(0.95, "Confidence of intervals and verdicts.")
-    no_bootstrap: bool = option(default=False, text="No intervals, hence no verdicts.")
+    reference: int | None = option(
+        None,
+        "Draw the targets anew from the predictions so many times: what a perfect model scores on these rows."
+        " Default: 199.",
+        metavar="INT",
+    )
+    no_reference: bool = option(default=False, text="Simulate nothing: verdicts only where the reference is exact.")
+
+
+@dataclass(frozen=True)
+class SignificanceOptions:
+    """Which inputs are called incongruent."""
+
+    fdr: float = option(0.05, "Share of the inputs called incongruent that may be so by chance.")
 
 
 @dataclass(frozen=True)

@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from calcheck.errors import DataError
+from calcheck.execution.ahead import one_blas_thread
+from calcheck.execution.run import Stream
 from calcheck.inference.bootstrap import Replicates, Statistic
-from calcheck.inference.intervals import acceleration, bca
+from calcheck.inference.intervals import acceleration, accelerations, bca, bca_limits
 from calcheck.inference.verdicts import RESAMPLES, usable
-from calcheck.metric import Inference, Rows
+from calcheck.metric import Inference, Rows, Simulated
 from calcheck.statistics.bins import FEW_ROWS
-from calcheck.statistics.groups import Term
+from calcheck.statistics.groups import Term, resampled_weights
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from numpy.random import Generator
     from numpy.typing import NDArray
 
     from calcheck.execution.run import Run
     from calcheck.statistics.bins import Bins
 
+ItemT = TypeVar("ItemT")
+
+RESAMPLES_OF_REPLICATES = 1_000  # their intervals are counted, never shown
+BLOCK_VALUES = 1 << 22  # numbers of one kind at a time, 32 MiB
 FIRST_STREAM = 2  # 0 and 1 resample all rows
 
 
@@ -91,6 +99,82 @@ def share_of_valid_bins(
     )
 
 
+def simulated_shares(
+    bins: Bins,
+    own: Mapping[str, NDArray[np.float64]],
+    replicates: Iterable[Mapping[str, NDArray[np.float64]]],
+    function: Callable[[Mapping[str, NDArray[np.float64]]], NDArray[np.float64]],
+    reference: float,
+    run: Run,
+    *,
+    stage: str,
+) -> Simulated:
+    """Count the valid bins of data and of replicates of the targets, all under the same resamples.
+
+    Parameters
+    ----------
+    bins, function, reference, run, stage
+        As for :func:`share_of_valid_bins`.
+    own : mapping
+        What the function takes means of, (n,) each, of the data.
+    replicates : iterable of mapping
+        The same of each replicate.
+    """
+    shares = np.eye(bins.classes) if bins.shares is None else bins.shares  # (c, k)
+    resamples = run.resamples or RESAMPLES_OF_REPLICATES
+    found: list[NDArray[np.float64]] = []
+    for block in _blocks(chain([own], replicates), max(1, BLOCK_VALUES // len(bins.number()))):
+        together = {name: np.stack([each[name] for each in block], axis=1) for name in block[0]}  # (n, b)
+        valid, judged = np.zeros(len(block)), np.zeros(len(block))
+        for place in range(shares.shape[1]):
+            share = shares[bins.label, place]
+            inside = np.flatnonzero(share)
+            columns = {name: column[inside] for name, column in together.items()}
+            rng = run.rng(Stream.RESAMPLES, FIRST_STREAM + place)
+            low, high = _limits(share[inside], columns, function, resamples, rng, run.confidence)
+            judged += np.isfinite(low) & np.isfinite(high)
+            valid += (low <= reference) & (reference <= high)
+        found.append(np.divide(valid, judged, out=np.full(len(block), np.nan), where=judged > 0))
+        run.progress(f"simulating {stage}", min(1.0, sum(map(len, found)) / (run.reference + 1)))
+    values = np.concatenate(found)
+    return Simulated(values[1:], own=float(values[0]), details={"resamples": resamples})
+
+
+def _limits(
+    share: NDArray[np.float64],
+    columns: Mapping[str, NDArray[np.float64]],
+    function: Callable[[Mapping[str, NDArray[np.float64]]], NDArray[np.float64]],
+    resamples: int,
+    rng: Generator,
+    confidence: float,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the BCa limits of a bin in several data sets, (b,) each, from columns (n, b); NaN where there are none."""
+    n = len(share)
+    totals = {name: share @ column for name, column in columns.items()}
+    estimates = function({name: total / share.sum() for name, total in totals.items()})
+    if n == 1:
+        return np.full_like(estimates, np.nan), np.full_like(estimates, np.nan)
+    without = (share.sum() - share)[:, None]
+    left = {name: (totals[name] - share[:, None] * column) / without for name, column in columns.items()}
+    size = max(1, BLOCK_VALUES // n)
+    parts = []
+    with one_blas_thread():
+        for start in range(0, resamples, size):
+            weights = resampled_weights(n, min(size, resamples - start), rng) * share
+            parts.append(
+                function({name: weights @ column / weights.sum(axis=1)[:, None] for name, column in columns.items()})
+            )
+    low, high, _ = bca_limits(np.concatenate(parts), estimates, accelerations(function(left)), confidence)
+    return low, high
+
+
+def _blocks(items: Iterable[ItemT], size: int) -> Iterator[list[ItemT]]:
+    """Yield so many items at a time."""
+    items = iter(items)
+    while block := list(islice(items, size)):
+        yield block
+
+
 def _why_no_verdict(bins: Bins, found: list[dict[str, Any]]) -> str:
     """Say why the binomial test of valid bins would not be honest; nothing if it is."""
     without = sum(each["valid"] is None for each in found)
@@ -136,7 +220,7 @@ def _against_the_confidence(judged: NDArray[np.float64], confidence: float, unfi
     from scipy.special import bdtr, betaincinv
 
     if unfit:
-        return Inference(warnings=(f"no interval and no verdict: {unfit}",))
+        return Inference(warnings=(f"no interval: {unfit}",), no_verdict=unfit)
     valid, bins = int(judged.sum()), len(judged)
     tail = (1 - confidence) / 2
     low = float(betaincinv(valid, bins - valid + 1, tail)) if valid else 0.0

@@ -35,22 +35,31 @@ class Bca:
     acceleration: float
 
 
-def acceleration(leave_one_out: Values) -> float:
+def accelerations(leave_one_out: Values) -> Values:
     r"""Return a, how the spread of the estimate changes with its value.
 
     .. math:: a = \frac{\sum_i (\bar\theta - \theta_i)^3}{6 (\sum_i (\bar\theta - \theta_i)^2)^{3/2}}
 
     Parameters
     ----------
-    leave_one_out : (n,)
-        The estimate without each row in turn.
+    leave_one_out : (n, ...)
+        Estimates without each row in turn.
+
+    Returns
+    -------
+    (...)
+        0 where no row matters.
     """
-    away = leave_one_out.mean() - leave_one_out
-    largest = np.abs(away).max()
-    if not largest > 0:
-        return 0.0 if largest == 0 else float("nan")
-    away = away / largest  # its cube neither overflows nor vanishes
-    return float(np.sum(away**3) / (6 * np.sum(away**2) ** 1.5))
+    away = leave_one_out.mean(axis=0) - leave_one_out
+    largest = np.abs(away).max(axis=0)
+    away = away / np.where(largest == 0, 1, largest)  # its cube neither overflows nor vanishes
+    cubes, squares = np.sum(away**3, axis=0), np.sum(away**2, axis=0)
+    return np.asarray(cubes / (6 * np.where(largest == 0, 1, squares) ** 1.5))
+
+
+def acceleration(leave_one_out: Values) -> float:
+    """Return a as :func:`accelerations` does, of one estimate, (n,)."""
+    return float(accelerations(leave_one_out))
 
 
 def bca(replicates: Values, estimate: float, acceleration: float, confidence: float) -> Bca:
@@ -67,19 +76,45 @@ def bca(replicates: Values, estimate: float, acceleration: float, confidence: fl
     confidence : float
         How often the interval should hold the truth.
     """
+    low, high, correction = bca_limits(replicates[:, None], np.array([estimate]), np.array([acceleration]), confidence)
+    return Bca(float(low[0]), float(high[0]), float(correction[0]), acceleration)
+
+
+def bca_limits(
+    replicates: Values, estimates: Values, accelerations: Values, confidence: float
+) -> tuple[Values, Values, Values]:
+    """Return low and high limits and corrections z0, (k,) each, as :func:`bca` does, of k statistics.
+
+    Parameters
+    ----------
+    replicates : (b, k)
+        Of each statistic.
+    estimates, accelerations : (k,)
+        The statistics of the rows, and a of each.
+    confidence : float
+        How often an interval should hold the truth.
+    """
     from scipy.special import ndtr, ndtri
 
-    below = np.mean(replicates < estimate) + np.mean(replicates == estimate) / 2
-    correction = float(ndtri(below))
-    if not np.isfinite(correction):
-        return Bca(np.nan, np.nan, correction, acceleration)
+    below = np.mean(replicates < estimates, axis=0) + np.mean(replicates == estimates, axis=0) / 2
+    corrections = ndtri(below)
     z = float(ndtri((1 + confidence) / 2))
-    shifted = correction + np.array([-z, z])
-    shrunk = 1 - acceleration * shifted
-    if not np.all(shrunk > 0):
-        return Bca(np.nan, np.nan, correction, acceleration)
-    low, high = np.quantile(replicates, ndtr(correction + shifted / shrunk))
-    return Bca(float(low), float(high), correction, acceleration)
+    with np.errstate(invalid="ignore"):
+        shifted = corrections + np.array([[-z], [z]])
+        shrunk = 1 - accelerations * shifted
+        levels = ndtr(corrections + shifted / shrunk)
+    levels[:, ~(np.isfinite(corrections) & (shrunk > 0).all(axis=0))] = np.nan
+    low, high = _quantiles(np.sort(replicates, axis=0), levels)
+    return low, high, corrections
+
+
+def _quantiles(ordered: Values, levels: Values) -> Values:
+    """Return quantiles of sorted columns, (b, k), at levels of their own, (l, k), NaN at NaN."""
+    place = np.nan_to_num(levels) * (len(ordered) - 1)
+    before = np.clip(np.floor(place).astype(np.intp), 0, len(ordered) - 1)
+    after = np.minimum(before + 1, len(ordered) - 1)
+    first, second = (np.take_along_axis(ordered, where, axis=0) for where in (before, after))
+    return np.where(np.isnan(levels), np.nan, first + (place - before) * (second - first))
 
 
 def percentile(replicates: Values, confidence: float) -> tuple[float, float]:

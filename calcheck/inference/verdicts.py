@@ -31,9 +31,6 @@ FEW_ROWS, FEW_IN_A_TAIL = 30, 5  # rows, and resamples beyond a limit, from whic
 HANGS = 3.0  # standard errors of zeta within which its verdict may be chance
 NO_BOOTSTRAP = "no interval: resampling was switched off (--no-bootstrap)"
 BIASED = "resampling adds noise, so the interval lies beside the value: it shows spread, and decides nothing"
-NOT_SIMULATED = "no verdict: what a perfect model scores is not simulated"
-NO_INTERVAL = "no verdict without an interval"
-NO_EVIDENCE = "no verdict: it depends on the predictions alone"
 
 
 def statistic_of(metric: Metric[Any, Any], rows: Rows) -> Statistic:
@@ -62,25 +59,26 @@ def infer(found: Sequence[Found], run: Run) -> list[Inference]:
         replicates.grow(run.resamples or RESAMPLES)
     for place, statistic in statistics.items():
         if replicates is not None and place in shared:
-            inferred[place] = _by_bca(*found[place], statistic, replicates.values[shared.index(place)], run)
+            inferred[place] = _by_bca(found[place][1], statistic, replicates.values[shared.index(place)], run)
         else:
-            inferred[place] = _by_percentiles(*found[place], statistic, run)
-    return [_cautioned(each, rows, run) for each, (_, rows) in zip(inferred, found, strict=True) if each is not None]
+            inferred[place] = _by_percentiles(found[place][0], statistic, run)
+    return [_completed(each, rows, run) for each, (_, rows) in zip(inferred, found, strict=True) if each is not None]
 
 
-def _cautioned(inferred: Inference, rows: Rows, run: Run) -> Inference:
-    """Warn where intervals by resampling hold the truth less often than they say."""
+def _completed(inferred: Inference, rows: Rows, run: Run) -> Inference:
+    """Tell the exact reference, if there is one, and warn where intervals hold the truth less often than they say."""
+    if rows.reference is not None:
+        inferred = replace(inferred, reference=rows.reference, reference_kind="exact")
     if inferred.interval not in ("bca", "percentile"):
         return inferred
     warnings = inferred.warnings
     n, resamples = len(next(iter(rows.columns.values()))), inferred.details["bootstrap"]["resamples"]
     if n < FEW_ROWS:
-        warnings += (f"{n} rows are few: intervals by resampling are too narrow, and verdicts too hard",)
+        warnings += (f"{n} rows are few: intervals by resampling are too narrow, and verdicts by them too hard",)
     if resamples * (1 - run.confidence) / 2 < FEW_IN_A_TAIL:
         warnings += (f"{resamples:,} resamples are too few for limits at a confidence of {run.confidence:g}",)
     if n < FEWEST_ROWS and inferred.verdict != "none":
-        inferred = replace(inferred, verdict="none")
-        warnings += (f"no verdict: it takes {FEWEST_ROWS} rows",)
+        inferred = replace(inferred, verdict="none", no_verdict=f"it takes {FEWEST_ROWS} rows")
     return replace(inferred, warnings=warnings)
 
 
@@ -90,54 +88,43 @@ def _without_bootstrap(metric: Metric[Any, Any], rows: Rows, run: Run) -> Infere
     if rows.inference is not None:
         return rows.inference
     if metric.interval == "none":
-        return Inference(warnings=(f"no interval: {metric.no_interval}", *_no_verdict(metric, rows)))
+        return Inference(warnings=(f"no interval: {metric.no_interval}",))
     if run.resamples == 0:
-        return Inference(warnings=(NO_BOOTSTRAP, *_no_verdict(metric, rows)))
+        return Inference(warnings=(NO_BOOTSTRAP,))
     if n == 1:
-        return Inference(warnings=("no interval: a single row cannot be resampled", *_no_verdict(metric, rows)))
+        return Inference(warnings=("no interval: a single row cannot be resampled",))
     if not np.isfinite(statistic_of(metric, rows).estimate()):
-        return Inference(warnings=("no interval: there is no finite value", *_no_verdict(metric, rows)))
+        return Inference(warnings=("no interval: there is no finite value",), no_verdict="there is no finite value")
     return None
 
 
-def _no_verdict(metric: Metric[Any, Any], rows: Rows) -> tuple[str, ...]:
-    if rows.reference is not None:
-        return (NO_INTERVAL,)
-    return (NO_EVIDENCE if metric.sided == "none" else NOT_SIMULATED,)
-
-
-def _by_percentiles(metric: Metric[Any, Any], rows: Rows, statistic: Statistic, run: Run) -> Inference:
+def _by_percentiles(metric: Metric[Any, Any], statistic: Statistic, run: Run) -> Inference:
     replicates = Replicates([statistic], run, stage=metric.name)
     replicates.grow(run.resamples or RESAMPLES_OF_MANY_COLUMNS)
     values, details, reason = usable(replicates.values[0], statistic.estimate())
     if metric.held_fixed:
         details["bootstrap"]["held_fixed"] = metric.held_fixed
     if reason:
-        return Inference(details=details, warnings=(reason, *_no_verdict(metric, rows)))
+        return Inference(details=details, warnings=(reason,))
     low, high = percentile(values, run.confidence)
-    outside = () if low <= statistic.estimate() <= high else (BIASED,)
-    warnings = (*outside, *_no_verdict(metric, rows))
+    warnings = () if low <= statistic.estimate() <= high else (BIASED,)
     return Inference(low=low, high=high, interval="percentile", details=details, warnings=warnings)
 
 
-def _by_bca(
-    metric: Metric[Any, Any], rows: Rows, statistic: Statistic, replicates: NDArray[np.float64], run: Run
-) -> Inference:
+def _by_bca(rows: Rows, statistic: Statistic, replicates: NDArray[np.float64], run: Run) -> Inference:
     estimate = statistic.estimate()
     values, details, reason = usable(replicates, estimate)
     if reason:
-        return Inference(details=details, warnings=(reason, *_no_verdict(metric, rows)))
+        return Inference(details=details, warnings=(reason,))
     bent = acceleration(statistic.leave_one_out())
     limits = bca(values, estimate, bent, run.confidence)
     if not np.isfinite([limits.low, limits.high]).all():
         told = f"z0 {limits.correction:.3g}, acceleration {bent:.3g}"
         reason = f"no interval: the BCa interval is not defined ({told}); rows are too few or too skewed"
-        return Inference(details=details, warnings=(reason, *_no_verdict(metric, rows)))
+        return Inference(details=details, warnings=(reason,))
     details["bootstrap"] |= {"z0": limits.correction, "acceleration": bent}
     if rows.reference is None:
-        return Inference(
-            low=limits.low, high=limits.high, interval="bca", details=details, warnings=_no_verdict(metric, rows)
-        )
+        return Inference(low=limits.low, high=limits.high, interval="bca", details=details)
     return _judged(statistic, values, rows.reference, bent, details, run)
 
 
@@ -164,10 +151,8 @@ def _judged(
         replicates, details, _ = usable(more.values[0], estimate)
     details["bootstrap"] |= {"z0": limits.correction, "acceleration": bent}
     if not np.isfinite(distance):
-        told = (
-            "no verdict: the interval does not hold its own value, so there is no zeta; rows are too few or too skewed"
-        )
-        return Inference(low=limits.low, high=limits.high, interval="bca", details=details, warnings=(told,))
+        told = "the interval does not hold its own value, so there is no zeta; rows are too few or too skewed"
+        return Inference(low=limits.low, high=limits.high, interval="bca", details=details, no_verdict=told)
     verdict: Verdict = "undecided" if hangs else ("pass" if abs(distance) <= 1 else "fail")
     told = f"undecided: zeta is {distance:.3f} ± {error:.3f} by chance of resampling, and the verdict turns at 1"
     return Inference(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from calcheck.errors import DataError, NumericalError, OptionError
 from calcheck.execution.run import Stream
 from calcheck.kernels.choices import Bandwidth, KernelName, Normalization, Solver  # noqa: TC001 - types of fields
-from calcheck.metric import Better, Interval, Metric, Need, Rows, Sided
+from calcheck.metric import Better, Interval, Metric, Need, Rows, Sided, Simulated
 from calcheck.options import option, require_positive_option
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.execution.run import Run
+    from calcheck.inference.simulation import Simulation
     from calcheck.kernels.features import OutputFeatures
     from calcheck.kernels.inputs import Scaling
     from calcheck.kernels.kernels import Kernel
@@ -27,12 +28,6 @@ if TYPE_CHECKING:
     from calcheck.metric import Means
     from calcheck.predictions import Predictions, Source
     from calcheck.predictive import Predictive
-
-FEW_DOF = 2.0  # below it the kernel tells hardly any inputs apart
-MUCH_LEFT_OUT = 1e-8  # of a squared norm: the value's own error is then below 1e-6 where CCE is 0.01
-ACCURATE = {"float64": 1e-7, "float32": 1e-4}  # share of the value that rounding may move without a warning
-
-ROUNDING = 1e-14  # a residual below it is rounding of the check itself, and differs between processors
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +74,8 @@ class Cce(Metric[CceSettings, "KernelRidge"]):
         Of the kernel on targets.
     lambda_, lambda_model
         Regularisers of the data's and of the model's embedding.
+    estimator
+        The distance, or an unbiased estimate of its square.
     draws, trials
         How the model's distributions are represented.
     solver
@@ -95,6 +92,8 @@ class Cce(Metric[CceSettings, "KernelRidge"]):
     Dimensionless, >= 0, smaller is better; distributions that share nothing are about sqrt(2) apart, and at inputs far
     from all others the polynomial kernel may overshoot that. Positive for a perfect model too, by the noise of n rows.
     Squared, it is a V-statistic: biased upwards by the rows' own noise and downwards by the regulariser.
+    ``--estimator unbiased`` subtracts that noise, sum_i a_i(x)^2 |delta_i|^2, from the square: any number, 0 on average
+    for a perfect model (not otherwise unbiased); estimated by random signs above 2,048 rows, with its error in details.
 
     Raises
     ------
@@ -159,6 +158,9 @@ class Cce(Metric[CceSettings, "KernelRidge"]):
         "Draws a row that stand for the model: a number, all saved ones, or exact for the closed form. "
         "Default: exact for parameters, all for samples.",
     )
+    estimator: Literal["plugin", "unbiased"] = option(
+        "plugin", "Distance, or its square less the noise of the rows: 0 on average for a perfect model."
+    )
     trials: int = option(1, "Repeat with fresh draws, and report mean and standard deviation.")
     solver: Solver = option(
         "auto", "Cholesky, or block conjugate gradients; auto takes Cholesky for at most 2,048 rows."
@@ -176,25 +178,29 @@ class Cce(Metric[CceSettings, "KernelRidge"]):
         if not 0 <= self.coef0 < float("inf"):
             msg = f"--coef0 must be a number >= 0, got {self.coef0}"
             raise OptionError(msg)
+        if self.estimator == "unbiased" and self.lambda_model not in (None, self.lambda_):
+            msg = "--estimator unbiased needs one regulariser: leave out --lambda-model"
+            raise OptionError(msg)
         if self.trials > 1 and not isinstance(self.draws, int):
             msg = f"--trials repeats draws: give the number of draws a row too (--draws 1), got --trials {self.trials}"
             raise OptionError(msg)
 
     def prepare(self, source: Source, run: Run) -> CceSettings:
+        from calcheck.kernels.conditioning import input_kernel, needed, target_bandwidths
         from calcheck.kernels.features import output_features
         from calcheck.kernels.inputs import bandwidth, fit_scaling
         from calcheck.kernels.kernels import KERNELS
 
         rows = source.predictions()
-        y, predictive, x = _needed(rows)
+        y, predictive, x = needed(rows)
         if len(y) == 1 and None in (self.gamma_x, self.gamma_y):
             msg = "a single row has no spread to scale kernels by: cce needs at least 2 rows"
             raise DataError(msg)
-        kernel_x, normalize, gamma_choice = self._input_kernel(rows)
+        kernel_x, normalize, gamma_choice = input_kernel(rows, self.kernel_x, self.normalize, self.gamma_x)
         scaling = fit_scaling(x, normalize, kernel_x)
         gamma_x = bandwidth(gamma_choice, x, scaling, kernel_x, run.rng(Stream.MEDIAN))
         shape = {"degree": self.degree, "coef0": self.coef0} if kernel_x == "polynomial" else {}
-        gamma_y = self._target_bandwidths(y)
+        gamma_y = target_bandwidths(y, self.gamma_y)
         described = {
             "inputs": {"kernel": kernel_x, "gamma": gamma_x, **shape, "normalize": normalize, "columns": x.shape[1]},
             "targets": {"kernel": "rbf", "gamma": gamma_y.tolist() if len(gamma_y) > 1 else float(gamma_y[0])},
@@ -209,9 +215,10 @@ class Cce(Metric[CceSettings, "KernelRidge"]):
         return CceSettings(scaling, kernel, features, predictive, described)
 
     def fit(self, settings: CceSettings, source: Source, run: Run) -> KernelRidge:
+        from calcheck.kernels.conditioning import needed
         from calcheck.kernels.ridge import KernelRidge
 
-        _, _, x = _needed(source.predictions())
+        _, _, x = needed(source.predictions())
         return KernelRidge(settings.kernel, settings.scaling(x), run, solver=self.solver)
 
     def rows(
@@ -224,11 +231,14 @@ class Cce(Metric[CceSettings, "KernelRidge"]):
     ) -> Rows:
         import numpy as np
 
-        from calcheck.kernels.embedding import distances
+        from calcheck.kernels.conditioning import needed, points_of
+        from calcheck.kernels.embedding import distances, noise
         from calcheck.kernels.features import LeftOut
+        from calcheck.kernels.told import cautions, engine, over_trials, quantiles
 
-        y, _, _ = _needed(source.predictions())
+        y, _, _ = needed(source.predictions())
         features = settings.features
+        points = None if at is None else points_of(at, settings.scaling)
         observed = features.of_points(y)
         bounds = LeftOut(features, observed)
         found = distances(
@@ -237,71 +247,75 @@ class Cce(Metric[CceSettings, "KernelRidge"]):
             map(bounds.embedded, self._trials(settings.predictive, run)),
             lambda_=self.lambda_,
             lambda_model=self.lambda_model or self.lambda_,
-            points=None if at is None else _points(at, settings.scaling),
+            points=points,
         )
-        cce = found.values.mean(axis=0)
-        if not np.isfinite(cce).all():
-            msg = f"CCE is not a number at {int((~np.isfinite(cce)).sum()):,} inputs: the kernel overflows there"
+        values, noise_told = found.values.mean(axis=0), {}
+        if self.estimator == "unbiased":
+            added, error = noise(state, found.sizes, self.lambda_, points)
+            values = (found.values**2).mean(axis=0) - added
+            noise_told = {"noise": float(added.mean()), "noise_error": error}
+        if not np.isfinite(values).all():
+            msg = f"CCE is not a number at {int((~np.isfinite(values)).sum()):,} inputs: the kernel overflows there"
             raise NumericalError(msg)
         details = {
-            "rows": len(cce),
-            "quantiles": _quantiles(cce),
-            **_over_trials(found.values.mean(axis=1)),
-            "dof": found.dof.value,
-            "dof_error": found.dof.error,
+            "rows": len(values),
+            "quantiles": quantiles(values),
+            **noise_told,
+            **over_trials(found.values.mean(axis=1)),
             **settings.described,
-            "features": {
-                "rank": features.rank,
-                "left_out_points": bounds.points,
-                "left_out_predictive": bounds.rows,
-                "quadrature_error": settings.predictive.kernel_error,
-            },
-            "solver": {
-                "name": state.solver,
-                "storage": state.storage,
-                "iterations": found.iterations,
-                "residual": max(found.residual, ROUNDING),
-                "precision": run.precision,
-                "device": run.device or "numpy",
-            },
+            **engine(found, bounds, state, run),
         }
-        moved = found.residual * found.size / max(float(cce.mean()), np.finfo(float).tiny)
-        return Rows({"cce": cce}, details=details, warnings=_warnings(details, moved))
+        return Rows({self._column: values}, details=details, warnings=cautions(details, found, state.run.precision))
 
-    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - a plain mean
-        return means["cce"]
+    @property
+    def _column(self) -> str:
+        return "cce2" if self.estimator == "unbiased" else "cce"
 
-    def _input_kernel(self, rows: Predictions) -> tuple[KernelName, Normalization, float | Bandwidth]:
-        """Fill in the choices that were left open: kernel, normalisation, gamma."""
-        single = _inputs(rows).shape[1] == 1
-        kernel = self.kernel_x or ("rbf" if single else "polynomial")
-        of_several: Normalization = "l2" if rows.embedded else "standardize"
-        of_one: Normalization = "standardize" if kernel == "polynomial" else "none"  # others are scaled by their gamma
-        normalize = self.normalize or (of_one if single else of_several)
-        if self.gamma_x is not None:
-            return kernel, normalize, self.gamma_x
-        if kernel == "polynomial":
-            return kernel, normalize, 1.0 if normalize == "l2" else "1/d"
-        return kernel, normalize, "variance" if single and kernel == "rbf" else "median"
-
-    def _target_bandwidths(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return gamma for each target column, (t,): 1 / (2 t s^2), s^2 the column's variance (n - 1)."""
+    def simulated(
+        self, settings: CceSettings, state: KernelRidge, simulation: Simulation, at: Source | None, run: Run
+    ) -> Simulated:
         import numpy as np
 
-        columns = y.shape[1]
-        if self.gamma_y is not None:
-            return np.full(columns, self.gamma_y)
-        constant = (y == y[0]).all(axis=0)
-        if constant.any():
-            msg = f"the targets are constant ({y[0, np.argmax(constant)]:.6g}): there is nothing to predict"
-            raise DataError(msg)
-        with np.errstate(over="ignore", under="ignore"):
-            gamma = 1 / (2 * columns * y.var(axis=0, ddof=1))
-        if not (np.isfinite(gamma) & (gamma > 0)).all():
-            largest = np.abs(y).max()
-            msg = f"the targets (up to {largest:.1e}) are too large or too small to square. Give them another unit"
-            raise DataError(msg)
-        return np.asarray(gamma)
+        from calcheck.kernels.conditioning import needed, points_of, targets_of
+        from calcheck.kernels.replicates import replicated
+        from calcheck.kernels.shared_features import DataSet, Exchanged
+
+        y, _, _ = needed(simulation.rows)
+        distributions = settings.predictive
+        model = list(self._trials(distributions, run))
+
+        def data_set(rows: Predictions) -> DataSet:
+            targets = targets_of(rows)
+            if rows.predictive is distributions or rows.predictive is None:
+                return DataSet(targets, self._bandwidth(targets), model)
+            if isinstance(self._draws(distributions), int):
+                return DataSet(targets, self._bandwidth(targets), list(self._trials(rows.predictive, run)))
+            return DataSet(targets, self._bandwidth(targets), [Exchanged(distributions)])
+
+        replicates = simulation.of(distributions)
+        found = replicated(
+            state,
+            DataSet(y, self._bandwidth(y), model),
+            map(data_set, replicates),
+            len(replicates) + 1,
+            lambdas=(self.lambda_, self.lambda_model or self.lambda_),
+            points=None if at is None else points_of(at, settings.scaling),
+            unbiased=self.estimator == "unbiased",
+        )
+        own, *others = found.distances.mean(axis=1)
+        return Simulated(np.array(others), own=own, at_inputs=found.distances, floor=found.floor, details=found.details)
+
+    def _bandwidth(self, y: NDArray[np.float64]) -> NDArray[np.float64] | None:
+        """Return the scale of the kernel on targets; None where these have none."""
+        from calcheck.kernels.conditioning import target_bandwidths
+
+        try:
+            return target_bandwidths(y, self.gamma_y)
+        except DataError:
+            return None
+
+    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - a plain mean
+        return means[self._column]
 
     def _draws(self, predictive: Predictive) -> int | str:
         """Fill in how the model is represented.
@@ -335,62 +349,3 @@ class Cce(Metric[CceSettings, "KernelRidge"]):
                 msg = f"{size:,} draws a row from {predictive.family} distributions cannot be made ({error})"
                 raise DataError(msg) from error
             yield Samples(draws)
-
-
-def _inputs(rows: Predictions) -> NDArray[np.floating[Any]]:
-    """Return the inputs, (n, d)."""
-    if rows.x is None:
-        msg = "cce needs the inputs or an embedding of them. Pass --embedding or --inputs"
-        raise DataError(msg)
-    return rows.x
-
-
-def _needed(
-    rows: Predictions,
-) -> tuple[NDArray[np.float64], Predictive, NDArray[np.floating[Any]]]:
-    """Return targets (n, t), predictive distributions and inputs (n, d)."""
-    if rows.y is None or rows.predictive is None:
-        msg = "cce needs targets and predictive distributions"
-        raise DataError(msg)
-    return rows.y.reshape(len(rows), -1), rows.predictive.held(), _inputs(rows)
-
-
-def _points(at: Source, scaling: Scaling) -> NDArray[np.float64]:
-    """Return the normalised inputs of another source, (m, d); a problem with them is told with its name."""
-    with at.named():
-        return scaling(_inputs(at.predictions()))
-
-
-def _quantiles(cce: NDArray[np.float64]) -> dict[str, float]:
-    """Describe the spread over rows."""
-    import numpy as np
-
-    levels = {"min": 0.0, "q05": 0.05, "q25": 0.25, "median": 0.5, "q75": 0.75, "q95": 0.95, "max": 1.0}
-    return dict(zip(levels, np.quantile(cce, list(levels.values())).tolist(), strict=True))
-
-
-def _over_trials(means: NDArray[np.float64]) -> dict[str, Any]:
-    """Describe the mean CCE over trials, if there are several."""
-    if len(means) == 1:
-        return {}
-    return {"trials": {"std": float(means.std(ddof=1)), "values": means.tolist()}}
-
-
-def _warnings(details: dict[str, Any], moved: float) -> tuple[str, ...]:
-    """Say what makes the value doubtful."""
-    warnings = []
-    if details["dof"] < FEW_DOF:
-        warnings.append(
-            f"dof {details['dof']:.2g}: the kernel hardly tells inputs apart, so this is close to a marginal test."
-            " Try --normalize l2 or standardize, --gamma-x median, or a smaller --lambda"
-        )
-    features, solver = details["features"], details["solver"]
-    left_out = max(features["left_out_points"], features["left_out_predictive"])
-    if left_out > MUCH_LEFT_OUT:
-        warnings.append(f"{features['rank']:,} output features leave out up to {left_out:.1e} of a squared norm")
-    if moved > ACCURATE[solver["precision"]]:
-        warnings.append(
-            f"rounding in {solver['precision']} may move the value by {moved:.1e} of itself."
-            " Pass --precision float64, or a larger --lambda"
-        )
-    return tuple(warnings)

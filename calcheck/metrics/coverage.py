@@ -126,11 +126,11 @@ class Coverage(RowMetric):
         """Tell whether each target is inside its interval, and how likely that was, (n,) each."""
         import numpy as np
 
-        from calcheck.statistics.moments import central_interval, distributions, targets
+        from calcheck.statistics.moments import central_interval, interval_mass, targets
 
         low, high = central_interval(rows, level)
         y = targets(rows)
-        return ((low <= y) & (y <= high)).astype(np.float64), distributions(rows).interval_mass(low, high)
+        return ((low <= y) & (y <= high)).astype(np.float64), interval_mass(rows, level)
 
     def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - a plain mean
         return means["covered"]

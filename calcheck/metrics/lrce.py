@@ -7,22 +7,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from calcheck.metric import Better, BinnedMetric, Interval, Need, Rows, Sided
+from calcheck.metric import Need, ValidBinsMetric
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import numpy as np
     from numpy.typing import NDArray
 
-    from calcheck.execution.run import Run
     from calcheck.metric import Means
-    from calcheck.predictions import Source
-    from calcheck.statistics.bins import Bins
+    from calcheck.predictions import Predictions
 
 
 @dataclass(frozen=True)
-class Lrce(BinnedMetric):
+class Lrce(ValidBinsMetric):
     r"""Share of bins whose relative calibration error agrees with 0: calibration along the uncertainty.
 
     .. math:: f_v = \frac1N \sum_{j=1}^N 1\{0 \in I(\mathrm{RCE}_j)\}
@@ -65,33 +61,21 @@ class Lrce(BinnedMetric):
     name: ClassVar[str] = "lrce"
     unit: ClassVar[str] = "1"
     needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
-    sided: ClassVar[Sided] = "lower"
-    better: ClassVar[Better] = "larger"
     source: ClassVar[str] = "Pernot, Sec. IV (arXiv 2402.10043)"
-    reading: ClassVar[str] = "The confidence of the intervals is right; below it some bins are miscalibrated."
-    interval: ClassVar[Interval] = "own"
 
-    def rows(self, settings: Bins, state: None, source: Source, at: Source | None, run: Run) -> Rows:  # noqa: ARG002
+    def averaged(self, rows: Predictions) -> tuple[dict[str, NDArray[np.float64]], float]:
         from calcheck.errors import DataError
-        from calcheck.inference.in_bins import share_of_valid_bins
         from calcheck.statistics.moments import distributions, errors, reference_rce, uncertainties, why_no_moments
 
-        rows = source.predictions()
         if self.by is None and distributions(rows).draws_a_row is not None:
             msg = "bins by the spread of draws sort its errors too: a perfect ensemble would fail. Pass --by COLUMN"
             raise DataError(msg)
         if unknown := why_no_moments(rows):
             raise DataError(unknown)
-        columns = {"variance": uncertainties(rows) ** 2, "squared_error": errors(rows) ** 2}
-        return share_of_valid_bins(settings, columns, self._in_bin, reference_rce(rows), run, stage=self.name)
+        return {"variance": uncertainties(rows) ** 2, "squared_error": errors(rows) ** 2}, reference_rce(rows)
 
     @staticmethod
-    def _in_bin(means: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
+    def in_bin(means: Means) -> NDArray[np.float64]:
         import numpy as np
 
         return np.asarray(1 - np.sqrt(means["squared_error"] / means["variance"]))
-
-    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - bins count alike
-        import numpy as np
-
-        return np.asarray(means["valid"].mean(axis=-1))

@@ -7,22 +7,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from calcheck.metric import Better, BinnedMetric, Interval, Need, Rows, Sided
+from calcheck.metric import Need, ValidBinsMetric
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import numpy as np
     from numpy.typing import NDArray
 
-    from calcheck.execution.run import Run
     from calcheck.metric import Means
-    from calcheck.predictions import Source
-    from calcheck.statistics.bins import Bins
+    from calcheck.predictions import Predictions
 
 
 @dataclass(frozen=True)
-class Lzms(BinnedMetric):
+class Lzms(ValidBinsMetric):
     r"""Share of bins whose mean squared z-score agrees with 1: calibration along the uncertainty.
 
     .. math:: f_v = \frac1N \sum_{j=1}^N 1\{1 \in I(\mathrm{ZMS}_j)\}
@@ -65,27 +61,16 @@ class Lzms(BinnedMetric):
     name: ClassVar[str] = "lzms"
     unit: ClassVar[str] = "1"
     needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
-    sided: ClassVar[Sided] = "lower"
-    better: ClassVar[Better] = "larger"
     source: ClassVar[str] = "Pernot, Sec. IV (arXiv 2402.10043)"
-    reading: ClassVar[str] = "The confidence of the intervals is right; below it some bins are miscalibrated."
-    interval: ClassVar[Interval] = "own"
 
-    def rows(self, settings: Bins, state: None, source: Source, at: Source | None, run: Run) -> Rows:  # noqa: ARG002
+    def averaged(self, rows: Predictions) -> tuple[dict[str, NDArray[np.float64]], float]:
         from calcheck.errors import DataError
-        from calcheck.inference.in_bins import share_of_valid_bins
         from calcheck.statistics.moments import why_no_reference_zms, z_scores
 
-        rows = source.predictions()
         if unknown := why_no_reference_zms(rows):
             raise DataError(unknown)
-        return share_of_valid_bins(settings, {"z2": z_scores(rows) ** 2}, self._in_bin, 1.0, run, stage=self.name)
+        return {"z2": z_scores(rows) ** 2}, 1.0
 
     @staticmethod
-    def _in_bin(means: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
+    def in_bin(means: Means) -> NDArray[np.float64]:
         return means["z2"]
-
-    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - bins count alike
-        import numpy as np
-
-        return np.asarray(means["valid"].mean(axis=-1))

@@ -57,6 +57,7 @@ class Rce(RowMetric):
     better: ClassVar[Better] = "reference"
     source: ClassVar[str] = "Pernot, Eq. 7 (arXiv 2402.10043)"
     reading: ClassVar[str] = "0 is right; below 0 the uncertainties are too small."
+    shape_free: ClassVar[bool] = True
 
     def of(self, rows: Predictions) -> Rows:
         from calcheck.statistics.moments import errors, heavy_tails, reference_rce, uncertainties, why_no_moments

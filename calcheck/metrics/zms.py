@@ -54,6 +54,7 @@ class Zms(RowMetric):
     better: ClassVar[Better] = "reference"
     source: ClassVar[str] = "Pernot, Eq. 11 (arXiv 2402.10043)"
     reading: ClassVar[str] = "1 is right; above 1 the uncertainties are too small."
+    shape_free: ClassVar[bool] = True
 
     def of(self, rows: Predictions) -> Rows:
         from calcheck.statistics.moments import heavy_tails, why_no_reference_zms, z_scores

@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from calcheck.report import Gate, Input, Report, Result, Skipped
 
 ABSENT = "–"
-COLUMNS = ("value", "interval", "reference", "ζ", "verdict")
+ALL_DIGITS_FROM, ALL_DIGITS_TO = 1e3, 1e5
+COLUMNS = ("value", "interval", "perfect", "ζ", "p", "verdict")
 GATE_COLUMNS = ("rule", "outcome", "found")
 
 
@@ -25,13 +26,40 @@ def number(value: float | None) -> str:
     return ABSENT if value is None else f"{value:.4g}"
 
 
-def cells(result: Result) -> tuple[str, str, str, str, str]:
-    """Write value, interval, reference, zeta (or the p-value where that decides) and verdict."""
-    interval = ABSENT if result.low is None else f"[{number(result.low)}, {number(result.high)}]"
-    distance = f"{result.zeta:.2f}" if result.zeta is not None else ABSENT
-    if result.zeta is None and result.p_value is not None:
-        distance = f"p {result.p_value:.2g}"
-    return number(result.value), interval, number(result.reference), distance, result.verdict
+def short(value: float | None) -> str:
+    """Write a number to three digits, and all of those before the point.
+
+    Examples
+    --------
+    >>> short(0.0612345), short(1181.4), short(None)
+    ('0.0612', '1181', '–')
+    """
+    if value is None:
+        return ABSENT
+    return f"{value:.0f}" if ALL_DIGITS_FROM <= abs(value) < ALL_DIGITS_TO else f"{value:.3g}"
+
+
+def cells(result: Result) -> tuple[str, str, str, str, str, str]:
+    """Write value, interval, reference, zeta, p-value and verdict."""
+    interval = ABSENT if result.low is None else f"[{short(result.low)}, {short(result.high)}]"
+    zeta = ABSENT if result.zeta is None else f"{result.zeta:.2f}"
+    p = ABSENT if result.p_value is None else f"{result.p_value:.2g}"
+    return number(result.value), interval, short(result.reference), zeta, p, result.verdict
+
+
+def referred(result: Result) -> str:
+    """Say what a perfect model scores on the same rows; nothing where that is not known."""
+    if result.reference is None:
+        return ""
+    told = [f"{number(result.reference)}, {'exactly' if result.reference_kind == 'exact' else 'on average'}"]
+    low, high = result.reference_low, result.reference_high
+    if low is not None and high is not None:
+        told.append(f"mostly from {number(low)} to {number(high)}")
+    elif high is not None:
+        told.append(f"mostly below {number(high)}")
+    elif low is not None:
+        told.append(f"mostly above {number(low)}")
+    return " · ".join(told)
 
 
 def outcome(gate: Gate) -> str:

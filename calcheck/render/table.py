@@ -15,6 +15,7 @@ from calcheck.render.summary import (
     number,
     outcome,
     read_in_words,
+    referred,
     subset_columns,
 )
 
@@ -112,6 +113,8 @@ def _details(result: Result) -> Table:
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column()
+    if told := referred(result):
+        grid.add_row("perfect", words(told))
     for name, value in result.details.items():
         if is_listed(value) or name.endswith("_error"):
             continue
