@@ -13,7 +13,7 @@ from calcheck.predictions import InMemory, Predictions
 from calcheck.predictive import Gaussian, Samples
 from calcheck.predictive.poisson import Poisson
 
-PLAIN = Run(resamples=0)
+PLAIN = Run(resamples=0, reference=0)
 
 
 def result(name, y, predictive, *, run=PLAIN, columns=None, **options):
@@ -284,7 +284,7 @@ def test_the_share_of_valid_bins_is_tested_against_the_confidence():
     std = np.linspace(1, 2, 2000)
     y = std * rng.choice([-1.0, 1.0], 2000) * np.sqrt(rng.choice([0.5, 1.5], 2000))  # z^2 has mean 1, and light tails
     y[1400:] *= 4
-    found = result("lzms", y, normal(np.zeros(2000), std), run=Run(resamples=500))
+    found = result("lzms", y, normal(np.zeros(2000), std), run=Run(resamples=500, reference=0))
     assert [line["valid"] for line in found.details["bins"]][7:] == [False] * 3
     assert found.value == 0.7
     expected = 1 - 0.95**10 * (1 + 10 / 19 + 45 / 361)
@@ -305,7 +305,7 @@ def test_rows_partly_tied_across_an_edge():
         (math.sqrt(3.5) - math.sqrt(2.5)) / math.sqrt(2.5) + (math.sqrt(7.5) - math.sqrt(6.5)) / math.sqrt(6.5)
     ) / 2
     assert_allclose(value("ence", y, predictive, bins=2), expected, rtol=1e-13)
-    found = result("lzms", y, predictive, bins=2, run=Run(resamples=200))
+    found = result("lzms", y, predictive, bins=2, run=Run(resamples=200, reference=0))
     assert_allclose([line["value"] for line in found.details["bins"]], [1.25, 1.25], rtol=1e-14)
     assert [line["rows"] for line in found.details["bins"]] == [2.0, 2.0]
     assert found.verdict == "none"
@@ -323,7 +323,7 @@ def test_uncertainties_that_are_too_large_fail_too():
     """zeta is negative for ZMS and positive for RCE; twice the right spread is far from both references."""
     rng = np.random.default_rng(0)
     y, predictive = rng.normal(size=400), normal(np.zeros(400), np.full(400, 2.0))
-    zms, rce = (result(name, y, predictive, run=Run(resamples=500)) for name in ("zms", "rce"))
+    zms, rce = (result(name, y, predictive, run=Run(resamples=500, reference=0)) for name in ("zms", "rce"))
     assert zms.zeta < -1
     assert rce.zeta > 1
     assert zms.verdict == rce.verdict == "fail"
@@ -340,7 +340,7 @@ def test_the_confidence_of_bins_is_the_one_asked_for():
     z = scattered(2000)
     for bad in (1, 3, 5, 7):
         z[bad * 200 : (bad + 1) * 200] *= 3
-    found = result("lzms", std * z, normal(np.zeros(2000), std), run=Run(resamples=2000, confidence=0.8))
+    found = result("lzms", std * z, normal(np.zeros(2000), std), run=Run(resamples=2000, reference=0, confidence=0.8))
     assert found.reference == 0.8
     assert found.value == 0.6
     assert_allclose(found.p_value, 0.1208739, rtol=1e-6)
@@ -349,7 +349,12 @@ def test_the_confidence_of_bins_is_the_one_asked_for():
 
 def test_all_bins_valid_have_an_upper_limit_of_one():
     """Clopper and Pearson: 0.025^(1/10) = 0.6915 to 1; P(Bin <= 10) = 1."""
-    found = result("lzms", scattered(1000), normal(np.zeros(1000), 1 + np.arange(1000) * 1e-9), run=Run(resamples=300))
+    found = result(
+        "lzms",
+        scattered(1000),
+        normal(np.zeros(1000), 1 + np.arange(1000) * 1e-9),
+        run=Run(resamples=300, reference=0),
+    )
     assert (found.value, found.high, found.p_value, found.verdict) == (1.0, 1.0, 1.0, "pass")
     assert_allclose(found.low, 0.025**0.1, rtol=1e-12)
 
@@ -358,7 +363,13 @@ def test_bins_are_resampled_independently():
     """Two bins with the same z-scores have limits that differ by chance."""
     z = np.sqrt(np.random.default_rng(0).exponential(size=100))
     std = np.repeat([1.0, 2.0], 100)
-    found = result("lzms", std * np.tile(z, 2), normal(np.zeros(200), std), bins=2, run=Run(resamples=300))
+    found = result(
+        "lzms",
+        std * np.tile(z, 2),
+        normal(np.zeros(200), std),
+        bins=2,
+        run=Run(resamples=300, reference=0),
+    )
     first, second = found.details["bins"]
     assert first["value"] == pytest.approx(second["value"])
     assert first["low"] != second["low"]
@@ -369,7 +380,7 @@ def test_few_rows_are_no_reason_to_fail(rows, bins, reason):
     rng = np.random.default_rng(0)
     predictive = normal(np.zeros(rows), rng.uniform(1, 2, rows))
     rows_ = Predictions(y=rng.normal(size=rows), predictive=predictive)
-    report = evaluate(InMemory(rows_), [METRICS["lzms"](bins=bins)], run=Run(resamples=200))
+    report = evaluate(InMemory(rows_), [METRICS["lzms"](bins=bins)], run=Run(resamples=200, reference=0))
     told = [skipped.reason for skipped in report.skipped] + [w for r in report.results for w in r.warnings]
     assert any(reason in each or "bins have no interval" in each for each in told)
     assert all(found.verdict == "none" for found in report.results)
@@ -379,7 +390,10 @@ def test_bins_that_share_their_rows_are_not_tested_as_independent():
     """Two uncertainties in ten bins: the bins repeat each other."""
     rng = np.random.default_rng(0)
     found = result(
-        "lzms", rng.normal(size=600), normal(np.zeros(600), np.repeat([1.0, 1.001], 300)), run=Run(resamples=200)
+        "lzms",
+        rng.normal(size=600),
+        normal(np.zeros(600), np.repeat([1.0, 1.001], 300)),
+        run=Run(resamples=200, reference=0),
     )
     assert found.verdict == "none"
     assert any("not independent" in warning for warning in found.warnings)
@@ -390,7 +404,9 @@ def test_bins_by_the_spread_of_draws_are_not_judged():
     values = np.random.default_rng(0).normal(size=(600, 12))
     rows = Predictions(y=values[:, 0], predictive=Samples(values[:, 1:]), columns={"x": np.arange(600)})
     report = evaluate(
-        InMemory(rows), [METRICS["lrce"](), METRICS["lzms"](), METRICS["lrce"](by="x")], run=Run(resamples=300)
+        InMemory(rows),
+        [METRICS["lrce"](), METRICS["lzms"](), METRICS["lrce"](by="x")],
+        run=Run(resamples=300, reference=0),
     )
     assert [skipped.metric for skipped in report.skipped] == ["lrce", "lzms"]
     assert report.results[0].verdict == "pass"
@@ -458,7 +474,7 @@ def test_rounding_is_no_spread():
     """Equal rows have no interval, though their sums differ in the last digit."""
     same = normal([0.0] * 30, [0.3] * 30)
     for name in ("zms", "rce", "rmse", "sharpness", "width", "mae"):
-        found = result(name, [0.7] * 30, same, run=Run(resamples=200))
+        found = result(name, [0.7] * 30, same, run=Run(resamples=200, reference=0))
         assert found.low is None, name
         assert found.verdict == "none"
         assert any("all resamples have the same value" in warning for warning in found.warnings), name
@@ -482,24 +498,33 @@ def test_the_bias_of_resampling_is_told():
     rng = np.random.default_rng(0)
     perfect = normal(np.zeros(2000), np.exp(0.1 * rng.normal(size=2000)))
     y = perfect.sample(rng, 1)[:, 0]
-    found = result("ece", y, perfect, run=Run(resamples=500))
+    found = result("ece", y, perfect, run=Run(resamples=500, reference=0))
     assert found.details["bootstrap"]["bias"] > 0
-    ence = result("ence", y, perfect, bins=100, run=Run(resamples=500))
+    ence = result("ence", y, perfect, bins=100, run=Run(resamples=500, reference=0))
     assert ence.low > ence.value
     assert any(warning.startswith("resampling adds noise") for warning in ence.warnings)
     assert ence.details["bootstrap"]["held_fixed"] == "edges of bins"
     for bins in (7, 10):  # one resample in twenty has rows in all of 7 bins, none in all of 10
-        few = result("ence", y[:10], normal(np.zeros(10), np.arange(1.0, 11.0)), bins=bins, run=Run(resamples=500))
+        few = result(
+            "ence",
+            y[:10],
+            normal(np.zeros(10), np.arange(1.0, 11.0)),
+            bins=bins,
+            run=Run(resamples=500, reference=0),
+        )
         assert few.low is None
         assert any("most resamples have no finite value" in warning for warning in few.warnings)
 
 
 def test_few_rows_and_few_resamples_are_cautioned():
     rng = np.random.default_rng(0)
-    few = result("zms", rng.normal(size=20), normal(np.zeros(20), np.ones(20)), run=Run(resamples=300))
+    few = result("zms", rng.normal(size=20), normal(np.zeros(20), np.ones(20)), run=Run(resamples=300, reference=0))
     assert any("20 rows are few" in warning for warning in few.warnings)
     sure = result(
-        "rmse", rng.normal(size=90), normal(np.zeros(90), np.ones(90)), run=Run(resamples=300, confidence=0.999)
+        "rmse",
+        rng.normal(size=90),
+        normal(np.zeros(90), np.ones(90)),
+        run=Run(resamples=300, reference=0, confidence=0.999),
     )
     assert any("300 resamples are too few" in warning for warning in sure.warnings)
     assert not any("rows are few" in warning for warning in sure.warnings)

@@ -143,7 +143,7 @@ def hanging(distance):
 
 @pytest.mark.parametrize(("distance", "verdict"), [(1.0, "undecided"), (0.8, "pass"), (1.3, "fail")])
 def test_a_verdict_that_may_be_chance_is_not_given(distance, verdict):
-    (result,) = evaluate(hanging(distance), [METRICS["zms"]()]).results
+    (result,) = evaluate(hanging(distance), [METRICS["zms"]()], run=Run(reference=0)).results
     assert result.verdict == verdict
     assert_allclose(result.zeta, distance, atol=0.05)
     resamples = result.details["bootstrap"]["resamples"]
@@ -156,9 +156,9 @@ def test_a_verdict_that_may_be_chance_is_not_given(distance, verdict):
 
 def test_a_verdict_that_hangs_is_settled_by_more_resamples():
     """zeta is about 0.96 ± 0.014: three errors reach 1 at 10,000 resamples, not at 40,000."""
-    (result,) = evaluate(hanging(0.96), [METRICS["zms"]()]).results
+    (result,) = evaluate(hanging(0.96), [METRICS["zms"]()], run=Run(reference=0)).results
     assert result.verdict == "pass"
     assert 10_000 < result.details["bootstrap"]["resamples"] <= 100_000
-    (few,) = evaluate(hanging(0.9), [METRICS["zms"]()], run=Run(resamples=200)).results
+    (few,) = evaluate(hanging(0.9), [METRICS["zms"]()], run=Run(resamples=200, reference=0)).results
     assert few.details["bootstrap"]["resamples"] > 200
     assert few.verdict == "pass"

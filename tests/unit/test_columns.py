@@ -182,13 +182,13 @@ def test_quantiles_left_in_their_file_are_quantiles_still(tmp_path, monkeypatch)
     path = save(tmp_path / "q.parquet", columns)
     metrics = [METRICS[name]() for name in ("ece", "pit", "crps", "cce")]
     metrics += [METRICS["coverage"](level=level) for level in (0.8, 0.6)]
-    held = evaluate(read(path), metrics, run=Run(resamples=0))
+    held = evaluate(read(path), metrics, run=Run(resamples=0, reference=0))
     monkeypatch.setattr(source, "HELD_BYTES", 1)
     monkeypatch.setattr(parquet, "BATCH_BYTES", 1)
     monkeypatch.setattr(parquet, "LEAST_ROWS", 16)
     left = read(path)
     assert left.predictions().predictive.nbytes == 0
-    assert evaluate(left, metrics, run=Run(resamples=0)).results == held.results
+    assert evaluate(left, metrics, run=Run(resamples=0, reference=0)).results == held.results
     assert held.results[4].reference == pytest.approx(0.8)
     assert held.results[5].reference is None
     given = held.results[3].details["features"]["quadrature_error"]
@@ -204,7 +204,7 @@ def test_limits_that_are_not_known_leave_no_reference(tmp_path):
     levels = (0.025, 0.25, 0.5, 0.75, 0.975)
     path = save(tmp_path / "q.parquet", {"y": np.linspace(0, 1, 40)} | {f"{p}": np.full(40, p) for p in levels})
     known, open_ = evaluate(
-        read(path), [METRICS["coverage"](level=level) for level in (0.5, 0.9)], run=Run(resamples=0)
+        read(path), [METRICS["coverage"](level=level) for level in (0.5, 0.9)], run=Run(resamples=0, reference=0)
     ).results
     assert known.reference == pytest.approx(0.5)
     assert [other["level"] for other in known.details["at_other_levels"]] == [0.95]

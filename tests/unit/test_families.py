@@ -11,6 +11,7 @@ from scipy import integrate, optimize, special, stats
 
 from calcheck.errors import DataError, ValuesError
 from calcheck.evaluation import evaluate
+from calcheck.execution.run import Run
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
 from calcheck.predictive import CONVENTIONS, Gaussian, Independent, Quantiles, Samples
@@ -507,7 +508,8 @@ def test_cce_is_that_of_integrated_kernel_means(name):
         rows = calibrated(name, n=n)
         y, predictive = rows.y, rows.predictive
     x = rng.normal(size=(n, 1))
-    result = evaluate(InMemory(Predictions(y=y, predictive=predictive, x=x, embedded=False)), [Cce(gamma_x=0.5)])
+    rows = Predictions(y=y, predictive=predictive, x=x, embedded=False)
+    result = evaluate(InMemory(rows), [Cce(gamma_x=0.5)], run=Run(reference=0))
     assert result.results[0].details["features"]["left_out_predictive"] < 1e-9
     gamma = np.array([1 / (2 * y.var(ddof=1))])
     a = naive.weights(naive.input_kernel("rbf", 0.5), x, x, 0.1)

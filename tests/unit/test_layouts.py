@@ -428,7 +428,7 @@ def test_errors_have_the_distribution_that_is_said(tmp_path):
 
 
 def skipped(path, metric, **said):
-    report = evaluate(read(path, **said), [METRICS[metric]()], run=Run(resamples=0))
+    report = evaluate(read(path, **said), [METRICS[metric]()], run=Run(resamples=0, reference=0))
     assert not report.results
     return report.skipped[0].reason
 
@@ -439,7 +439,7 @@ def test_what_a_form_of_predictions_cannot_say_is_said(tmp_path):
     y = rng.normal(size=40)
     one = write(tmp_path / "one.csv", pa.table({"y": y, "sample_0": y[::-1].copy(), "x": y}))
     assert "one sample a row has no standard deviation" in skipped(one, "zms")
-    assert evaluate(read(one, inputs="x"), [METRICS["cce"]()], run=Run(resamples=0)).results
+    assert evaluate(read(one, inputs="x"), [METRICS["cce"]()], run=Run(resamples=0, reference=0)).results
     few = write(tmp_path / "few.csv", pa.table({"y": y, "0.2": y - 1, "0.8": y + 1}))
     assert "quantiles have no density" in skipped(few, "nll")
     assert "nothing is known beyond the quantiles 0.2 … 0.8" in skipped(few, "coverage")
@@ -448,7 +448,7 @@ def test_what_a_form_of_predictions_cannot_say_is_said(tmp_path):
     cauchy = write(tmp_path / "cauchy.csv", pa.table({"y": y, "loc": y * 0, "scale": y * 0 + 1}))
     assert "a cauchy distribution has no standard deviation" in skipped(cauchy, "sharpness", dist="cauchy")
     assert "a cauchy distribution has no mean" in skipped(cauchy, "bias", dist="cauchy")
-    assert evaluate(read(cauchy, dist="cauchy"), [METRICS["ece"]()], run=Run(resamples=0)).results
+    assert evaluate(read(cauchy, dist="cauchy"), [METRICS["ece"]()], run=Run(resamples=0, reference=0)).results
 
 
 def test_point_forecasts_and_columns_without_names_are_asked_about(tmp_path):
@@ -464,7 +464,7 @@ def test_quantile_files_are_judged_at_their_own_levels(tmp_path):
     """Levels 0.2 and 0.8 of 100 rows, 30 below the first and 90 below the second: ECE (0.1 + 0.1) / 2."""
     y = np.concatenate([np.full(30, -2.0), np.zeros(60), np.full(10, 2.0)])
     path = write(tmp_path / "q.csv", pa.table({"y": y, "0.2": np.full(100, -1.0), "0.8": np.full(100, 1.0)}))
-    report = evaluate(read(path), [METRICS["ece"](), METRICS["coverage"](level=0.6)], run=Run(resamples=0))
+    report = evaluate(read(path), [METRICS["ece"](), METRICS["coverage"](level=0.6)], run=Run(resamples=0, reference=0))
     ece, coverage = report.results
     assert_allclose(ece.value, 0.1)
     assert [point["level"] for point in ece.details["curve"]] == [0.2, 0.8]
@@ -692,7 +692,7 @@ def test_coverage_is_told_at_levels_whose_both_ends_are_known(tmp_path):
     levels = {0.05: -1.6, 0.2: -0.8, 0.5: 0.0, 0.8: 0.8, 0.99: 2.3}
     columns = {"y": y} | {f"q_{level}": np.full(50, value) for level, value in levels.items()}
     path = write(tmp_path / "q.csv", pa.table(columns))
-    found = evaluate(read(path), [METRICS["coverage"](level=0.6)], run=Run(resamples=0)).results[0]
+    found = evaluate(read(path), [METRICS["coverage"](level=0.6)], run=Run(resamples=0, reference=0)).results[0]
     assert_allclose(found.value, np.mean(np.abs(y) <= 0.8))
     assert found.details["at_other_levels"] == []
 

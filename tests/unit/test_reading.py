@@ -460,13 +460,13 @@ def test_distributions_left_in_their_file_give_the_same_numbers(tmp_path, monkey
             **{f"sample_{j}": draws[:, j + 1] for j in range(m)},
         },
     )
-    held = evaluate(read(path), [metric() for metric in METRICS.values()], run=Run(resamples=100))
+    held = evaluate(read(path), [metric() for metric in METRICS.values()], run=Run(resamples=100, reference=0))
     monkeypatch.setattr(source, "HELD_BYTES", 1)
     monkeypatch.setattr(parquet, "BATCH_BYTES", 1)
     monkeypatch.setattr(parquet, "LEAST_ROWS", 64)
     left = read(path)
     assert left.predictions().predictive.nbytes == 0
-    report = evaluate(left, [metric() for metric in METRICS.values()], run=Run(resamples=100))
+    report = evaluate(left, [metric() for metric in METRICS.values()], run=Run(resamples=100, reference=0))
     assert report.results == held.results
     assert report.skipped == held.skipped
     assert {skipped.metric for skipped in held.skipped} == {"nll", "lzms", "lrce"}
