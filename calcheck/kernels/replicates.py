@@ -12,7 +12,7 @@ import numpy as np
 
 from calcheck.execution.ahead import one_blas_thread
 from calcheck.execution.run import Stream
-from calcheck.kernels.shared_features import SharedFeatures
+from calcheck.kernels.shared_features import SharedFeatures, root
 from calcheck.kernels.smoothing import smoother
 
 if TYPE_CHECKING:
@@ -27,24 +27,29 @@ if TYPE_CHECKING:
     Values = NDArray[np.float64]
 
 LEFT_OUT = 1e-7  # share of what is smoothed, squared, that the columns kept may miss
+OWN, FIXED = 0, 1  # kernels on targets: of each data set, and of the data for all
 BLOCK_VALUES = 1 << 23  # numbers smoothed together, 64 MiB
 
 
 @dataclass(frozen=True, eq=False)
 class Replicated:
-    """What replicates of the targets give.
+    """What the data and replicates of the targets give, the data first.
 
     Parameters
     ----------
-    distances : (R, m)
-        |U_{Y|X}(x) - U_{Y'|X}(x)| at m inputs, or its unbiased square: means over trials; NaN for data sets without.
+    values : (1 + R,)
+        The mean over inputs of |U_{Y|X}(x) - U_{Y'|X}(x)|, or of its unbiased square, by each one's own kernel on
+        targets; NaN for those without.
+    at_inputs : (1 + R, m)
+        The same at each of m inputs, by the data's kernel on targets.
     floor : (m,), optional
         The least that the unbiased square can be, about: less the mean noise.
     details : dict
         How the smoother is had, and how many columns a replicate takes.
     """
 
-    distances: NDArray[np.float64]
+    values: Values
+    at_inputs: Values
     floor: Values | None
     details: dict[str, Any]
 
@@ -60,6 +65,10 @@ def replicated(
     unbiased: bool,
 ) -> Replicated:
     """Compare embeddings of data and model for the data and for replicates of it, all by the same smoother.
+
+    The mean is by a kernel on targets that is scaled anew for each replicate: so its p-value is exact. At single inputs
+    all have the data's kernel: a model that is wrong elsewhere would change the replicates' kernels, and with them what
+    is expected where it is right.
 
     Parameters
     ----------
@@ -79,7 +88,7 @@ def replicated(
         Whether squares less their noise are wanted, sum over i of a_i(x)^2 |delta_i|^2, in place of distances.
     """
     work = _Work(ridge, data, lambdas, points)
-    found = np.full((count, ridge.n if points is None else len(points)), np.nan)
+    found = np.full((2, count, ridge.n if points is None else len(points)), np.nan)  # by own kernels, and the data's
     queue: list[_Columns] = []
     number = 0
     for number, each in enumerate(_with(data, replicates)):
@@ -92,7 +101,7 @@ def replicated(
         ridge.run.progress("simulating", (number + 1) / count)
     work.smooth(queue, found, unbiased=unbiased)
     floor = work.without_noise(found) if unbiased else None
-    return Replicated(found, floor, work.described())
+    return Replicated(found[OWN].mean(axis=1), found[FIXED], floor, work.described())
 
 
 def _with(first: DataSet, others: Iterator[DataSet]) -> Iterator[DataSet]:
@@ -111,10 +120,13 @@ class _Columns:
     values : (n, trials, q)
         psi(y) - E psi(Y'), or psi(y) and E psi(Y') one after the other, (n, 1 + trials, q), where they are smoothed
         apart; in the q directions in which they vary.
+    roots : (q, q), (q, q)
+        |f root| is the norm of f by the data set's own kernel on targets, and by the data's.
     """
 
     number: int
     values: Values
+    roots: tuple[Values, Values]
 
 
 class _Work:
@@ -129,7 +141,7 @@ class _Work:
         self._lambdas = list(dict.fromkeys(lambdas))
         self._features = SharedFeatures(data, lambda: ridge.run.rng(Stream.FEATURES))
         self._smoothers: list[Smoother] = []
-        self._noise: dict[int, Values] = {}
+        self._noise: dict[tuple[int, int], Values] = {}
         self._widest = 0
 
     def described(self) -> dict[str, Any]:
@@ -137,16 +149,18 @@ class _Work:
         return {"columns": self._widest, **self._smoothers[0].described}
 
     def columns(self, number: int, each: DataSet) -> _Columns:
-        """Make what is smoothed of a data set, in few directions: those of its own kernel in which it varies most."""
-        observed, model, norm = self._features.of(each)
+        """Make what is smoothed of a data set, in few directions: those in which it varies most, by either kernel."""
+        observed, model, *norms = self._features.of(each)
         parts = [observed, *model] if self._apart else [observed - mean for mean in model]
         features = np.stack(parts, axis=1)
         flat = features.reshape(-1, features.shape[2])
-        sizes, turns = np.linalg.eigh(norm.T @ (flat.T @ flat) @ norm)
+        both = np.concatenate(norms, axis=1)
+        sizes, turns = np.linalg.eigh(both.T @ (flat.T @ flat) @ both)
         left_out = np.cumsum(np.maximum(sizes, 0))
-        values = features @ (norm @ turns[:, left_out > LEFT_OUT * left_out[-1]])
-        self._widest = max(self._widest, values.shape[2])
-        return _Columns(number, values)
+        kept = turns[:, left_out > LEFT_OUT * left_out[-1]]
+        own, fixed = (root(half.T @ half) for half in np.split(kept, 2))
+        self._widest = max(self._widest, kept.shape[1])
+        return _Columns(number, features @ (both @ kept), (own, fixed))
 
     @property
     def _apart(self) -> bool:
@@ -163,17 +177,19 @@ class _Work:
         for columns, smoothed in zip(queue, np.split(self._smoothed(queue), ends, axis=1), strict=True):
             parts = smoothed.reshape(len(smoothed), *columns.values.shape[1:])
             apart = parts[:, :1] - parts[:, 1:] if self._apart else parts
-            squares = np.sum(apart**2, axis=2)  # (m, trials)
-            found[columns.number] = (squares if unbiased else np.sqrt(squares)).mean(axis=1)
-            if unbiased:
-                self._noise[columns.number] = np.sum(columns.values**2, axis=2).mean(axis=1)
+            for kernel, norm in enumerate(columns.roots):
+                squares = np.sum((apart @ norm) ** 2, axis=2)  # (m, trials)
+                found[kernel, columns.number] = (squares if unbiased else np.sqrt(squares)).mean(axis=1)
+                if unbiased:
+                    noise = np.sum((columns.values @ norm) ** 2, axis=2).mean(axis=1)
+                    self._noise[kernel, columns.number] = noise
 
     def without_noise(self, found: NDArray[np.float64]) -> Values:
         """Subtract from squares what the rows' own noise adds to them; return less its mean, (m,)."""
-        numbers = list(self._noise)
+        kernels, numbers = map(list, zip(*self._noise, strict=True))
         noise = self._smoothers[0].smooth_squared(np.stack(list(self._noise.values()), axis=1)).T
-        found[numbers] -= noise
-        return np.asarray(-noise.mean(axis=0))
+        found[kernels, numbers] -= noise
+        return np.asarray(-noise[np.equal(kernels, FIXED)].mean(axis=0))
 
     def _smoothed(self, queue: list[_Columns]) -> Values:
         """Smooth all columns; where observed and predicted are apart, each with its own regulariser."""

@@ -85,8 +85,8 @@ class SharedFeatures:
         self._data, self._rng = data, rng
         self._octaves: dict[int, _Octave] = {}
 
-    def of(self, each: DataSet) -> tuple[Values, list[Values], Values]:
-        """Return features and what makes them those of the data set's own kernel.
+    def of(self, each: DataSet) -> tuple[Values, list[Values], Values, Values]:
+        """Return features, and what makes them those of the data set's own kernel and of the data's.
 
         Parameters
         ----------
@@ -99,8 +99,8 @@ class SharedFeatures:
             f(y).
         model : list of (n, r)
             E f(Y'), once a trial.
-        norm : (r, r)
-            C: psi = f C are features of the data set's kernel.
+        own, fixed : (r, r)
+            C: psi = f C are features of the data set's own kernel, and of that of the data.
         """
         octave = self._octave(each)
         features = octave.features
@@ -110,9 +110,7 @@ class SharedFeatures:
             features = features.extended(each.y[far], FAR_OUT)
             observed = features.of_points(each.y)
         model = [self._mean(octave, one, observed, features) for one in each.model]
-        products = replace(features.pivots, gamma=np.asarray(each.gamma)).all_products()
-        sizes, turns = np.linalg.eigh(features.represented(products))
-        return observed, model, turns * np.sqrt(np.maximum(sizes, 0))
+        return observed, model, _norm(features, each.gamma), _norm(features, self._data.gamma)
 
     def _octave(self, each: DataSet) -> _Octave:
         """Return what kernels of about the same bandwidth share."""
@@ -144,3 +142,15 @@ class SharedFeatures:
         if isinstance(one, Exchanged):
             return np.asarray(mean + (before - observed) / (predictive.draws_a_row or 1))
         return mean
+
+
+def _norm(features: OutputFeatures, gamma: Values | None) -> Values:
+    """Return C, (r, r): psi = f C are features of the kernel of gamma."""
+    products = replace(features.pivots, gamma=np.asarray(gamma)).all_products()
+    return root(features.represented(products))
+
+
+def root(matrix: Values) -> Values:
+    """Return C with C C^T a positive semidefinite matrix, whatever rounding made of it."""
+    sizes, turns = np.linalg.eigh(matrix)
+    return np.asarray(turns * np.sqrt(np.maximum(sizes, 0)))

@@ -302,8 +302,8 @@ class Cce(Metric[CceSettings, "KernelRidge"]):
             points=None if at is None else points_of(at, settings.scaling),
             unbiased=self.estimator == "unbiased",
         )
-        own, *others = found.distances.mean(axis=1)
-        return Simulated(np.array(others), own=own, at_inputs=found.distances, floor=found.floor, details=found.details)
+        own, *others = found.values
+        return Simulated(np.array(others), own=own, at_inputs=found.at_inputs, floor=found.floor, details=found.details)
 
     def _bandwidth(self, y: NDArray[np.float64]) -> NDArray[np.float64] | None:
         """Return the scale of the kernel on targets; None where these have none."""

@@ -1,0 +1,86 @@
+"""Where a conditional metric says that a model is wrong: false discoveries, and how far they leak across a border.
+
+    python -m tests.benchmarks.pointwise --sets 50
+
+Inputs in two clusters, or in two halves that touch; the model is right in one, and its spread is off by a factor in the
+other.
+"""
+
+import argparse
+
+import numpy as np
+
+from calcheck.evaluation import evaluate
+from calcheck.execution.run import Run
+from calcheck.metrics import METRICS
+from calcheck.predictions import InMemory, Predictions
+from calcheck.predictive import Gaussian
+
+DISTANCES = ((0.0, 0.25), (0.25, 0.5), (0.5, 1.0), (1.0, 2.0), (2.0, 3.0))  # from the border, in length scales
+
+
+def two_clusters(rng, n):
+    """Return inputs one length scale wide and 12 apart, and which of them the model is wrong at."""
+    wrong = np.arange(n) % 2 == 1
+    return rng.uniform(-0.5, 0.5, n) + 12 * wrong, wrong
+
+
+def two_halves(rng, n):
+    """Return inputs on six length scales, and which of them the model is wrong at: those right of the middle."""
+    x = rng.uniform(-3, 3, n)
+    return x, x > 0
+
+
+def flagged(layout, n, seed, factor, replicates):
+    """Return inputs, which of them the model is wrong at, and which are called incongruent."""
+    rng = np.random.default_rng([seed, n])
+    x, wrong = layout(rng, n)
+    rows = Predictions(
+        y=np.sin(x) + rng.normal(size=n),
+        predictive=Gaussian(np.sin(x), np.where(wrong, factor, 1.0)),
+        x=x[:, None],
+        embedded=False,
+    )
+    found = {}
+    cce = METRICS["cce"](kernel_x="rbf", gamma_x=0.5)  # of length scale 1
+    run = Run(seed=seed, reference=replicates)
+    evaluate(InMemory(rows), [cce], run=run, sink=lambda *handed: found.update(handed[-1].columns))
+    return x, wrong, found["significant"]
+
+
+def in_clusters(given, factor):
+    """Print the false discovery rate, and the share of the wrong inputs that are found."""
+    rates, powers = [], []
+    for seed in range(given.sets):
+        _, wrong, called = flagged(two_clusters, given.rows, seed, factor, given.reference)
+        rates.append((called & ~wrong).sum() / max(1, called.sum()))
+        powers.append(called[wrong].mean())
+    rate, error = np.mean(rates), np.std(rates, ddof=1) / np.sqrt(len(rates))
+    print(f"clusters, std x {factor}: false discovery rate {rate:.4f} +- {error:.4f}, found {np.mean(powers):.3f}")
+
+
+def in_halves(given, factor):
+    """Print the shares of right inputs that are flagged, by their distance from the border."""
+    shares = []
+    for seed in range(given.sets):
+        x, wrong, called = flagged(two_halves, given.rows, seed, factor, given.reference)
+        bands = [called[~wrong & (-x >= low) & (-x < high)].mean() for low, high in DISTANCES]
+        shares.append([*bands, called[wrong].mean()])
+    *leaked, found = np.mean(shares, axis=0)
+    told = ", ".join(f"{low:g}-{high:g}: {share:.2f}" for (low, high), share in zip(DISTANCES, leaked, strict=True))
+    print(f"halves, std x {factor}: right inputs flagged by distance from the border {told}; wrong ones {found:.2f}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sets", type=int, default=20)
+    parser.add_argument("--rows", type=int, default=2000)
+    parser.add_argument("--reference", type=int, default=199)
+    given = parser.parse_args()
+    for factor in (0.5, 2.0):
+        in_clusters(given, factor)
+        in_halves(given, factor)
+
+
+if __name__ == "__main__":
+    main()
