@@ -157,7 +157,7 @@ class Run:
         """Return the same run without progress."""
         return replace(self, progress=silent)
 
-    def rng(self, stream: Stream, number: int = 0) -> Generator:
+    def rng(self, stream: Stream, *number: int) -> Generator:
         """Return the generator of one use of randomness, independent of all others.
 
         Parameters
@@ -165,11 +165,11 @@ class Run:
         stream : Stream
             The use.
         number : int
-            Which of several of the kind: the trial, for draws.
+            Which of several of the kind: the trial, for draws; as many numbers as tell them apart.
         """
         import numpy as np
 
-        return np.random.default_rng([self.seed, stream, number])
+        return np.random.default_rng([self.seed, stream, *(number or (0,))])
 
     def backend(self) -> Backend:
         """Return the array library that this run computes with.
