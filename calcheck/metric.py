@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 from calcheck.options import option, options_of, require_count_option
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     import numpy as np
     from numpy.typing import NDArray
@@ -189,6 +189,30 @@ class Metric(ABC, Generic[SettingsT, StateT]):
         run: Run,  # noqa: ARG002
     ) -> Simulated | None:
         """Compute the metric of all replicates at once; None where that is no cheaper than one by one."""
+        return None
+
+    def swapped(
+        self,
+        both: Predictions,  # noqa: ARG002 - for those who compare on their own
+        swaps: Iterable[NDArray[np.bool_]],  # noqa: ARG002
+        run: Run,  # noqa: ARG002
+    ) -> NDArray[np.float64] | None:
+        """Return by how much a second model's value exceeds a first one's: as they are, and after each swap of rows.
+
+        Parameters
+        ----------
+        both : Predictions
+            The n rows of the first model, then those of the second.
+        swaps : iterable of (b, n)
+            The rows whose predictions are swapped.
+        run : Run
+            Seed, device, precision, memory.
+
+        Returns
+        -------
+        (1 + R,) or None
+            None where that is no cheaper than computing the metric again.
+        """
         return None
 
     @abstractmethod

@@ -41,6 +41,7 @@ BLOCK = 1 << 21  # rows swapped at a time
 DECIDES_NOTHING = (
     "resampling adds noise to both values, so the interval of the difference shows spread, and decides nothing"
 )
+SWITCHED_OFF = "no p-value: swapping was switched off (--permutations 0)"
 OF_PREDICTIONS = "no p-value: the predictions alone decide it"
 OWN = "no interval and no p-value of the difference: each bin is judged on its own"
 
@@ -116,7 +117,7 @@ def paired(pairs: Sequence[Pair], run: Run, *, swaps: int | None = None) -> list
     list of Inference
         With ``low``, ``high``, ``interval`` and ``p_value``; ``warnings`` say why one of them is absent.
     """
-    told = [_unfit(pair) for pair in pairs]
+    told = [_unfit(pair) or _on_its_own(pair, run, swaps) for pair in pairs]
     fit = [pair for pair, known in zip(pairs, told, strict=True) if known is None]
     plain = [pair for pair in fit if pair.plain and pair.metric.sided != "none"]
     limits = dict(zip(map(id, fit), _intervals(fit, run), strict=True))
@@ -128,7 +129,7 @@ def paired(pairs: Sequence[Pair], run: Run, *, swaps: int | None = None) -> list
         elif pair.metric.sided == "none":
             found.append(_noted(limits[id(pair)], OF_PREDICTIONS))
         elif swaps == 0:
-            found.append(_noted(limits[id(pair)], "no p-value: swapping was switched off (--permutations 0)"))
+            found.append(_noted(limits[id(pair)], SWITCHED_OFF))
         elif pair.plain:
             found.append(replace(limits[id(pair)], p_value=chances[id(pair)]))
         else:
@@ -142,13 +143,33 @@ def _noted(inferred: Inference, *notes: str) -> Inference:
 
 def _unfit(pair: Pair) -> Inference | None:
     """Say why a difference has neither interval nor p-value; None if it may have."""
-    if pair.metric.interval == "none":  # a seam: engines may draw both models' targets through one factorisation
-        return Inference(warnings=(f"no interval and no p-value of the difference: {pair.metric.no_interval}",))
     if pair.metric.interval == "own":
         return Inference(warnings=(OWN,))
     if not np.isfinite(pair.values()).all():
         return Inference(warnings=("no interval and no p-value of the difference: a value is not finite",))
     return None
+
+
+def _on_its_own(pair: Pair, run: Run, swaps: int | None) -> Inference | None:
+    """Judge a metric whose rows share one fit: by swaps, all by that fit; None for other metrics."""
+    if pair.metric.interval != "none":
+        return None
+    inferred = Inference(warnings=(f"no interval of the difference: {pair.metric.no_interval}",))
+    if swaps == 0:
+        return _noted(inferred, SWITCHED_OFF)
+    first, second = pair.models
+    if not np.array_equal(np.asarray(first.x), np.asarray(second.x)):
+        return _noted(inferred, "no p-value: the models are conditioned on other inputs")
+    try:
+        both = _stacked(pair)
+    except DataError as error:
+        return _noted(inferred, f"no p-value: {error}")
+    rows = _swapped(len(first), swaps or SWAPS_OF_LONG_METRICS, run, f"swapping for {pair.metric.name}")
+    found = pair.metric.swapped(both, rows, run.silenced())
+    if found is None:
+        return inferred
+    own, *others = found
+    return replace(inferred, p_value=_p_value(np.array(others), (0.0, float(own))))
 
 
 def _intervals(pairs: Sequence[Pair], run: Run) -> list[Inference]:
@@ -262,7 +283,8 @@ def _stacked(pair: Pair) -> Predictions:
         raise DataError(msg)
     y = None if first.y is None or second.y is None else np.concatenate([first.y, second.y])
     columns = {name: np.concatenate([each.columns[name] for each in pair.models]) for name in pair.metric.columns()}
-    return Predictions(y=y, predictive=a.join([b]), columns=columns)
+    x = None if first.x is None or second.x is None else np.concatenate([first.x, second.x])
+    return Predictions(y=y, predictive=a.join([b]), x=x, embedded=first.embedded, columns=columns)
 
 
 def _value(metric: Metric[Any, Any], predictions: Predictions, run: Run) -> float:

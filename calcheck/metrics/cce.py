@@ -14,7 +14,7 @@ from calcheck.metric import Better, Interval, Metric, Need, Rows, Sided, Simulat
 from calcheck.options import option, require_positive_option
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     import numpy as np
     from numpy.typing import NDArray
@@ -187,7 +187,6 @@ class Cce(Metric[CceSettings, "KernelRidge"]):
 
     def prepare(self, source: Source, run: Run) -> CceSettings:
         from calcheck.kernels.conditioning import input_kernel, needed, target_bandwidths
-        from calcheck.kernels.features import output_features
         from calcheck.kernels.inputs import bandwidth, fit_scaling
         from calcheck.kernels.kernels import KERNELS
 
@@ -211,8 +210,7 @@ class Cce(Metric[CceSettings, "KernelRidge"]):
             },
         }
         kernel = KERNELS[kernel_x](gamma=gamma_x, **shape)
-        features = output_features(y, predictive, gamma_y, run.rng(Stream.FEATURES))
-        return CceSettings(scaling, kernel, features, predictive, described)
+        return CceSettings(scaling, kernel, self._features(y, predictive, run), predictive, described)
 
     def fit(self, settings: CceSettings, source: Source, run: Run) -> KernelRidge:
         from calcheck.kernels.conditioning import needed
@@ -304,6 +302,32 @@ class Cce(Metric[CceSettings, "KernelRidge"]):
         )
         own, *others = found.values
         return Simulated(np.array(others), own=own, at_inputs=found.at_inputs, floor=found.floor, details=found.details)
+
+    def swapped(self, both: Predictions, swaps: Iterable[NDArray[np.bool_]], run: Run) -> NDArray[np.float64]:
+        from calcheck.kernels.conditioning import needed
+        from calcheck.kernels.swaps import swapped_differences
+        from calcheck.predictions import InMemory
+
+        n = len(both) // 2
+        first = InMemory(both.take(slice(n)))
+        y, predictive, _ = needed(both)
+        settings = self.prepare(first, run)
+        features = self._features(y[:n], predictive, run)
+        means = [features.of_distributions(trial) for trial in self._trials(predictive, run)]
+        return swapped_differences(
+            self.fit(settings, first, run),
+            features.of_points(y[:n]),
+            [(mean[:n], mean[n:]) for mean in means],
+            (self.lambda_, self.lambda_model or self.lambda_),
+            swaps,
+            unbiased=self.estimator == "unbiased",
+        )
+
+    def _features(self, y: NDArray[np.float64], predictive: Predictive, run: Run) -> OutputFeatures:
+        from calcheck.kernels.conditioning import target_bandwidths
+        from calcheck.kernels.features import output_features
+
+        return output_features(y, predictive, target_bandwidths(y, self.gamma_y), run.rng(Stream.FEATURES))
 
     def _bandwidth(self, y: NDArray[np.float64]) -> NDArray[np.float64] | None:
         """Return the scale of the kernel on targets; None where these have none."""

@@ -211,14 +211,14 @@ def test_quantiles_at_other_levels_are_not_swapped():
     assert found.warnings[-1].startswith("no p-value: ")
 
 
-def test_metrics_that_judge_bins_or_share_a_fit_say_why_there_is_nothing():
+def test_metrics_that_judge_bins_or_share_a_fit_say_why_there_is_no_interval():
     first, second = calibrated("gaussian", n=60), calibrated("gaussian", n=60, seed=1)
     assert difference("lzms", first, second, bins=2).warnings == (
         "no interval and no p-value of the difference: each bin is judged on its own",
     )
     x = np.random.default_rng(0).normal(size=(60, 2))
     found = difference("cce", replace(first, x=x), replace(second, x=x))
-    assert found.p_value is None
+    assert found.low is None
     assert "the rows share one noisy fit" in found.warnings[0]
 
 
