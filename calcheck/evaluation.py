@@ -129,7 +129,7 @@ def evaluate(
             "memory": run.memory,
             "confidence": run.confidence,
             "resamples": run.resamples,
-            "reference": run.reference,
+            "reference": len(simulation),
             "fdr": run.fdr,
             "versions": _versions(run),
         },

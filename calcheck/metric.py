@@ -325,7 +325,8 @@ class ValidBinsMetric(BinnedMetric):
 
         own, reference = self.averaged(simulation.rows)
         replicates = (self.averaged(rows)[0] for rows in simulation)
-        return simulated_shares(settings, own, replicates, self.in_bin, reference, run, stage=self.name)
+        count = len(simulation) + 1
+        return simulated_shares(settings, own, replicates, self.in_bin, reference, run, count=count, stage=self.name)
 
     def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - bins count alike
         import numpy as np

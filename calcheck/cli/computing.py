@@ -94,7 +94,7 @@ def running(given: dict[str, Any], source: FileSource) -> Iterator[Run]:
 
 def run_of(given: dict[str, Any]) -> Run:
     """Make the run's settings from what a command was given."""
-    from calcheck.execution.run import REPLICATES, Run, default_memory, parse_memory
+    from calcheck.execution.run import Run, default_memory, parse_memory
 
     engine = build(EngineOptions, given)
     bootstrap, compared = build(BootstrapOptions, given), build(ReferenceOptions, given)
@@ -104,7 +104,6 @@ def run_of(given: dict[str, Any]) -> Run:
     if compared.no_reference and compared.reference is not None:
         msg = "--reference and --no-reference contradict each other: give one"
         raise OptionError(msg)
-    replicates = REPLICATES if compared.reference is None else compared.reference
     return Run(
         seed=build(SeedOptions, given).seed,
         device=engine.device,
@@ -112,7 +111,7 @@ def run_of(given: dict[str, Any]) -> Run:
         memory=parse_memory(engine.memory) if engine.memory else default_memory(),
         confidence=compared.confidence,
         resamples=0 if bootstrap.no_bootstrap else bootstrap.resamples,
-        reference=0 if compared.no_reference else replicates,
+        reference=0 if compared.no_reference else compared.reference,
         fdr=build(SignificanceOptions, given).fdr,
     )
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 GIB = 1 << 30
 LEAST_RESAMPLES = 100  # fewer have no tails to speak of
-REPLICATES, LEAST_REPLICATES = 199, 19  # fewer cannot reject at 5 %
+LEAST_REPLICATES = 19  # fewer cannot reject at 5 %
 
 
 class Stream(IntEnum):
@@ -113,8 +113,9 @@ class Run:
     resamples : int or None
         Of the bootstrap; 0 for no bootstrap. By default 10,000 where they cost one column a metric, and 1,000 for
         metrics of many columns.
-    reference : int
-        Replicates of the targets, drawn from the predictions, that tell what a perfect model scores; 0 for none.
+    reference : int or None
+        Replicates of the targets, drawn from the predictions, that tell what a perfect model scores; 0 for none. By
+        default 199, and 39 where the distributions do not fit in memory and are read again for each.
     fdr : float
         Share of the inputs called incongruent that may be so by chance, in (0, 1).
 
@@ -131,7 +132,7 @@ class Run:
     progress: Progress = silent
     confidence: float = 0.95
     resamples: int | None = None
-    reference: int = REPLICATES
+    reference: int | None = None
     fdr: float = 0.05
 
     def __post_init__(self) -> None:
@@ -144,7 +145,7 @@ class Run:
         if self.resamples is not None and self.resamples != 0 and self.resamples < LEAST_RESAMPLES:
             msg = f"--resamples must be at least {LEAST_RESAMPLES}, got {self.resamples}. To do without, --no-bootstrap"
             raise OptionError(msg)
-        if self.reference != 0 and self.reference < LEAST_REPLICATES:
+        if self.reference is not None and 0 != self.reference < LEAST_REPLICATES:
             msg = (
                 f"--reference must be at least {LEAST_REPLICATES}, got {self.reference}. To do without, --no-reference"
             )

@@ -107,6 +107,7 @@ def simulated_shares(
     reference: float,
     run: Run,
     *,
+    count: int,
     stage: str,
 ) -> Simulated:
     """Count the valid bins of data and of replicates of the targets, all under the same resamples.
@@ -119,6 +120,8 @@ def simulated_shares(
         What the function takes means of, (n,) each, of the data.
     replicates : iterable of mapping
         The same of each replicate.
+    count : int
+        How many data sets there are, the data counted: for progress.
     """
     shares = np.eye(bins.classes) if bins.shares is None else bins.shares  # (c, k)
     resamples = run.resamples or RESAMPLES_OF_REPLICATES
@@ -135,7 +138,7 @@ def simulated_shares(
             judged += np.isfinite(low) & np.isfinite(high)
             valid += (low <= reference) & (reference <= high)
         found.append(np.divide(valid, judged, out=np.full(len(block), np.nan), where=judged > 0))
-        run.progress(f"simulating {stage}", min(1.0, sum(map(len, found)) / (run.reference + 1)))
+        run.progress(f"simulating {stage}", min(1.0, sum(map(len, found)) / count))
     values = np.concatenate(found)
     return Simulated(values[1:], own=float(values[0]), details={"resamples": resamples})
 

@@ -13,6 +13,7 @@ from calcheck.execution.run import Stream
 from calcheck.inference.verdicts import statistic_of
 from calcheck.metric import Inference, Simulated
 from calcheck.predictions import InMemory
+from calcheck.predictive.deferred import Deferred
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from calcheck.predictive import Predictive
     from calcheck.report import Verdict
 
+REPLICATES = 199
+REPLICATES_OF_DEFERRED = 39  # of distributions that are read again for each; enough for a test at 5 %
 BLOCK_DRAWS = 1 << 22  # targets drawn at a time, 32 MiB
 TIED = 1e-12  # of their size, within which values differ by rounding only
 NOT_SIMULATED = "what a perfect model scores was not simulated (--no-reference)"
@@ -44,10 +47,11 @@ class Simulation:
 
     def __init__(self, rows: Predictions, run: Run) -> None:
         self.rows, self.run = rows, run
+        self._count = _default_count(rows) if run.reference is None else run.reference
 
     def __len__(self) -> int:
         """Count the data sets, R."""
-        return self.run.reference
+        return self._count
 
     def of(self, predictive: Predictive) -> Simulation:
         """Return the same data sets, their distributions at hand in another way: held in memory, say."""
@@ -63,6 +67,10 @@ class Simulation:
             rng = self.run.rng(Stream.REPLICATES, block, _digest(rows.y))
             for y, predictive in rows.predictive.replicates(rows.y, rng, min(size, len(self) - start)):
                 yield rows.with_targets(y, predictive)
+
+
+def _default_count(rows: Predictions) -> int:
+    return REPLICATES_OF_DEFERRED if isinstance(rows.predictive, Deferred) else REPLICATES
 
 
 def _digest(y: NDArray[np.float64]) -> int:
@@ -178,7 +186,7 @@ def compared(computed: Computed, estimate: float, inferred: Inference, run: Run)
     )
     if len(known):
         found = _referred(found, metric.sided, estimate, known, run.confidence)
-    return _explained(metric, _judged(found, metric, p, least=_least(metric.sided, len(values)), run=run))
+    return _explained(metric, _judged(found, metric, p, len(values), run.confidence))
 
 
 def _referred(
@@ -198,21 +206,15 @@ def _referred(
     return replace(found, reference=mean, reference_low=low, reference_high=high, reference_kind="simulated", zeta=zeta)
 
 
-def _least(sided: Sided, replicates: int) -> float:
-    """Return the smallest p-value that so many replicates can give."""
-    return (2 if sided == "both" else 1) / (replicates + 1)
-
-
-def _judged(found: Inference, metric: Metric[Any, Any], p: float, *, least: float, run: Run) -> Inference:
+def _judged(found: Inference, metric: Metric[Any, Any], p: float, replicates: int, confidence: float) -> Inference:
     """Take the verdict from the p-value, unless one follows from an exact reference."""
     if metric.shape_free and found.verdict != "none":
         return found
-    if least > (1 - run.confidence) * (1 + TIED):
-        told = (
-            f"{run.reference} replicates cannot reject at a confidence of {run.confidence:g}: pass a larger --reference"
-        )
+    level = (1 - confidence) * (1 + TIED)
+    if (2 if metric.sided == "both" else 1) / (replicates + 1) > level:
+        told = f"{replicates} replicates cannot reject at a confidence of {confidence:g}: pass a larger --reference"
         return replace(found, verdict="none", no_verdict=told)
-    verdict: Verdict = "fail" if p <= (1 - run.confidence) * (1 + TIED) else "pass"
+    verdict: Verdict = "fail" if p <= level else "pass"
     return replace(found, verdict=verdict)
 
 

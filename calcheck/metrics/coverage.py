@@ -87,7 +87,7 @@ class Coverage(RowMetric):
         limits = central_interval(rows, self.level)
         unclear = float(distributions(rows).interval_mass_error(targets(rows), *limits).mean())
         if unclear > UNCLEAR:
-            told = f"no reference: ties, or levels that are not known, leave it open by {unclear:.2g}"
+            told = f"no exact reference: ties, or levels that are not known, leave it open by {unclear:.2g}"
             return Rows(columns, details=details, warnings=(told,))
         return Rows(columns, details=details, reference=float(expected.mean()))
 

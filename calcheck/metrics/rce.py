@@ -65,7 +65,7 @@ class Rce(RowMetric):
         variance, squared = uncertainties(rows) ** 2, errors(rows) ** 2
         tails = heavy_tails({"variance": (variance, 0.6), "squared_error": (squared, 0.8)})
         if unknown := why_no_moments(rows):
-            tails["warnings"] += (f"no reference: {unknown}",)
+            tails["warnings"] += (f"no exact reference: {unknown}",)
         reference = None if unknown else reference_rce(rows)
         return Rows({"variance": variance, "squared_error": squared}, reference=reference, **tails)
 

@@ -62,7 +62,7 @@ class Zms(RowMetric):
         squared = z_scores(rows) ** 2
         tails = heavy_tails({"z2": (squared, 0.8)})
         if unknown := why_no_reference_zms(rows):
-            tails["warnings"] += (f"no reference: {unknown}",)
+            tails["warnings"] += (f"no exact reference: {unknown}",)
         return Rows({"z2": squared}, reference=None if unknown else 1.0, **tails)
 
     def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - a plain mean

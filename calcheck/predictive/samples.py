@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -81,7 +81,7 @@ class Samples(Predictive):
         Those are the smallest and the largest draw where even these are not that far apart.
         """
         draws = self.draws.shape[1]
-        outside = max(1, int((1 - level) / 2 * (draws + 1) + ROUNDING))
+        outside = outside_central(level, draws)
         ordered = np.sort(self.draws, axis=1)
         return ordered[:, outside - 1], ordered[:, draws - outside]
 
@@ -156,15 +156,18 @@ class Samples(Predictive):
 
     def replicates(
         self, y: NDArray[np.float64], rng: Generator, count: int
-    ) -> Iterator[tuple[NDArray[np.float64], Samples]]:
+    ) -> Iterator[tuple[NDArray[np.float64], Predictive]]:
         """Swap each target with one of the row's m + 1 values, the target and its draws, which are exchangeable.
 
         Targets drawn from the saved draws would be too close to them: a perfect model would be rejected.
         """
-        for _ in range(count):
-            yield self.swapped(y, rng.integers(0, self.draws_a_row + 1, len(self)))
+        from calcheck.predictive.swapped import Pool  # which builds on this module
 
-    def swapped(self, y: NDArray[np.float64], chosen: NDArray[np.intp]) -> tuple[NDArray[np.float64], Samples]:
+        swapped = self.swapped if self.draws.ndim > PLAIN_AXES else Pool(y, self).swapped
+        for _ in range(count):
+            yield swapped(y, rng.integers(0, self.draws_a_row + 1, len(self)))
+
+    def swapped(self, y: NDArray[np.float64], chosen: NDArray[np.integer[Any]]) -> tuple[NDArray[np.float64], Samples]:
         """Return draw ``chosen - 1`` of each row as its target, and the draws with the target in its place.
 
         Parameters
@@ -205,3 +208,8 @@ class Samples(Predictive):
         """Yield the m draws as vectors, (n, t) each."""
         for draw in range(self.draws.shape[1]):
             yield self.draws[:, draw].reshape(len(self), self.targets)
+
+
+def outside_central(level: float, draws: int) -> int:
+    """Return how many draws lie outside a central interval on either side, its limits counted."""
+    return max(1, int((1 - level) / 2 * (draws + 1) + ROUNDING))

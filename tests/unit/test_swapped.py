@@ -1,0 +1,59 @@
+"""Draws that change places with targets: everything that one sorting says is what the swapped draws themselves say."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from calcheck.predictive import Samples
+from calcheck.predictive.swapped import Pool
+
+
+def swaps(m, *, ties=False, n=40, seed=0):
+    """Return the same swap twice: by one sorting, and as draws."""
+    rng = np.random.default_rng([seed, m])
+    draws, y = 100 + rng.normal(size=(n, m)), 100 + rng.normal(size=n)
+    if ties:
+        draws, y = np.round(draws), np.round(y)
+    chosen = rng.integers(0, m + 1, n)
+    quick, plain = Pool(y, Samples(draws)).swapped(y, chosen), Samples(draws).swapped(y, chosen)
+    assert_array_equal(quick[0], plain[0])
+    return quick[0], quick[1], plain[1]
+
+
+cases = pytest.mark.parametrize(("m", "ties"), [(1, False), (2, False), (5, False), (5, True), (40, False), (40, True)])
+
+
+@cases
+def test_the_draws_that_are_left_are_the_others_of_their_row(m, ties):
+    _, quick, plain = swaps(m, ties=ties)
+    assert_array_equal(np.sort(quick.held().draws), np.sort(plain.draws))
+    assert quick.draws_a_row == m
+
+
+@cases
+def test_all_that_metrics_ask_for_is_that_of_the_draws(m, ties):
+    y, quick, plain = swaps(m, ties=ties)
+    for name in ("mean", "median", *(("std",) if m > 1 else ())):
+        assert_allclose(getattr(quick, name)(), getattr(plain, name)(), rtol=1e-12, atol=1e-12)
+    for name in ("cdf", "cdf_left", "crps", *(("fair_crps",) if m > 1 else ())):
+        assert_allclose(getattr(quick, name)(y), getattr(plain, name)(y), rtol=1e-10, atol=1e-12)
+    assert_allclose(quick.jump(y), plain.jump(y), rtol=1e-14)
+    for level in (0.5, 0.9):
+        limits = plain.central_interval(level)
+        assert_array_equal(quick.central_interval(level), limits)
+        assert_allclose(quick.interval_mass(*limits), plain.interval_mass(*limits), rtol=1e-14)
+        assert_allclose(quick.interval_mass_error(y, *limits), plain.interval_mass_error(y, *limits), rtol=1e-14)
+
+
+@cases
+def test_other_targets_are_compared_with_the_draws_too(m, ties):
+    y, quick, plain = swaps(m, ties=ties)
+    assert_allclose(quick.jump(y + 0.3), plain.jump(y + 0.3), rtol=1e-14)
+    assert_allclose(quick.crps(y + 0.3), plain.crps(y + 0.3), rtol=1e-12)
+    assert_allclose(quick.kernel_mean(y[:3, None], np.array([0.5])), plain.kernel_mean(y[:3, None], np.array([0.5])))
+
+
+def test_draws_that_are_equal_have_no_spread():
+    draws = np.full((3, 4), 0.1)
+    _, swapped = Pool(np.array([0.7, 0.1, 0.3]), Samples(draws)).swapped(np.zeros(3), np.zeros(3, int))
+    assert_array_equal(swapped.std(), 0)
