@@ -282,58 +282,6 @@ class BinnedMetric(Metric["Bins", None]):
         return Rows({**columns, "bin": settings.number()}, terms, details=details, warnings=cautions(settings))
 
 
-@dataclass(frozen=True)
-class ValidBinsMetric(BinnedMetric):
-    """The share of bins in which the interval of a statistic holds its reference."""
-
-    sided: ClassVar[Sided] = "lower"
-    better: ClassVar[Better] = "larger"
-    reading: ClassVar[str] = "The confidence of the intervals is right; below it some bins are miscalibrated."
-    interval: ClassVar[Interval] = "own"
-    shape_free: ClassVar[bool] = True
-
-    @abstractmethod
-    def averaged(self, rows: Predictions) -> tuple[dict[str, NDArray[np.float64]], float]:
-        """Return what the statistic takes means of in each bin, (n,) each by name, and its reference.
-
-        Raises
-        ------
-        DataError
-            There is no reference for these rows.
-        """
-
-    @staticmethod
-    @abstractmethod
-    def in_bin(means: Means) -> NDArray[np.float64]:
-        """Return the statistic of a bin from the means there."""
-
-    def rows(self, settings: Bins, state: None, source: Source, at: Source | None, run: Run) -> Rows:  # noqa: ARG002
-        from calcheck.inference.in_bins import share_of_valid_bins
-
-        columns, reference = self.averaged(source.predictions())
-        return share_of_valid_bins(settings, columns, self.in_bin, reference, run, stage=self.name)
-
-    def simulated(
-        self,
-        settings: Bins,
-        state: None,  # noqa: ARG002
-        simulation: Simulation,
-        at: Source | None,  # noqa: ARG002
-        run: Run,
-    ) -> Simulated | None:
-        from calcheck.inference.in_bins import simulated_shares
-
-        own, reference = self.averaged(simulation.rows)
-        replicates = (self.averaged(rows)[0] for rows in simulation)
-        count = len(simulation) + 1
-        return simulated_shares(settings, own, replicates, self.in_bin, reference, run, count=count, stage=self.name)
-
-    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - bins count alike
-        import numpy as np
-
-        return np.asarray(means["valid"].mean(axis=-1))
-
-
 def why_not(metric: type[Metric[Any, Any]], rows: Predictions) -> str:
     """Say why a metric does not apply to some rows; nothing if it does."""
     lacking = [REMEDIES[need] for need in metric.needs if getattr(rows, need) is None]

@@ -1,0 +1,73 @@
+"""What metrics share that judge each bin by an interval of its own, and count those that are valid."""
+
+# Numerics are imported where they are used: `calcheck --help` reads this file and must start at once.
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from calcheck.metric import Better, BinnedMetric, Interval, Rows, Sided, Simulated
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from calcheck.execution.run import Run
+    from calcheck.inference.simulation import Simulation
+    from calcheck.metric import Means
+    from calcheck.predictions import Predictions, Source
+    from calcheck.statistics.bins import Bins
+
+
+@dataclass(frozen=True)
+class ValidBinsMetric(BinnedMetric):
+    """The share of bins in which the interval of a statistic holds its reference."""
+
+    sided: ClassVar[Sided] = "lower"
+    better: ClassVar[Better] = "larger"
+    reading: ClassVar[str] = "The confidence of the intervals is right; below it some bins are miscalibrated."
+    interval: ClassVar[Interval] = "own"
+    shape_free: ClassVar[bool] = True
+
+    @abstractmethod
+    def averaged(self, rows: Predictions) -> tuple[dict[str, NDArray[np.float64]], float]:
+        """Return what the statistic takes means of in each bin, (n,) each by name, and its reference.
+
+        Raises
+        ------
+        DataError
+            There is no reference for these rows.
+        """
+
+    @staticmethod
+    @abstractmethod
+    def in_bin(means: Means) -> NDArray[np.float64]:
+        """Return the statistic of a bin from the means there."""
+
+    def rows(self, settings: Bins, state: None, source: Source, at: Source | None, run: Run) -> Rows:  # noqa: ARG002
+        from calcheck.inference.in_bins import share_of_valid_bins
+
+        columns, reference = self.averaged(source.predictions())
+        return share_of_valid_bins(settings, columns, self.in_bin, reference, run, stage=self.name)
+
+    def simulated(
+        self,
+        settings: Bins,
+        state: None,  # noqa: ARG002
+        simulation: Simulation,
+        at: Source | None,  # noqa: ARG002
+        run: Run,
+    ) -> Simulated | None:
+        from calcheck.inference.in_bins import simulated_shares
+
+        own, reference = self.averaged(simulation.rows)
+        replicates = (self.averaged(rows)[0] for rows in simulation)
+        count = len(simulation) + 1
+        return simulated_shares(settings, own, replicates, self.in_bin, reference, run, count=count, stage=self.name)
+
+    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - bins count alike
+        import numpy as np
+
+        return np.asarray(means["valid"].mean(axis=-1))
