@@ -68,6 +68,10 @@ class Gram:
             yield rows, strip
         self._passed = True
 
+    def forget(self) -> None:
+        """Let go of strips that are kept; they are made again if need be."""
+        self._strips.clear()
+
     def __matmul__(self, b: Array) -> Array:
         """Return K b for (n, c) columns, (n, c)."""
         product = namespace(b).zeros_like(b)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 LEFT_OUT = 1e-7  # share of what is smoothed, squared, that the columns kept may miss
 OWN, FIXED = 0, 1  # kernels on targets: of each data set, and of the data for all
-BLOCK_VALUES = 1 << 23  # numbers smoothed together, 64 MiB
+BLOCK_VALUES = 1 << 22  # numbers smoothed together, 32 MiB
 
 
 @dataclass(frozen=True, eq=False)

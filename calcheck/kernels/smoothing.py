@@ -97,6 +97,7 @@ class Factored(Smoother):
             It is too low.
         """
         ridge = self.ridge
+        ridge.gram.forget()  # the factor is the one n x n matrix
         gram = Gram(ridge.kernel, array.asarray(ridge.backend.to_numpy(ridge.x)), memory=0, progress=ridge.run.progress)
         if array.itemsize < ridge.backend.itemsize and 1 + ridge.trace / self.shift > CONDITION:
             msg = "K + n lambda I is too ill-conditioned for single precision"

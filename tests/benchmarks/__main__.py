@@ -18,6 +18,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+PLAIN = "--no-reference"  # what a perfect model scores has lines of its own
 BARE_TYPER = """
 import typer
 app = typer.Typer()
@@ -74,7 +75,7 @@ def against_the_closed_form(report, folder):
         f"{measured['closed form'] / measured['calcheck']:.0f} x",
         f"CCE² to {measured['error']:.0e}",
     )
-    started = [process(sys.executable, "-m", "calcheck", "cce", path) for _ in range(5)]
+    started = [process(sys.executable, "-m", "calcheck", "cce", path, PLAIN) for _ in range(5)]
     other = process(sys.executable, "-m", "tests.benchmarks.closed_form", path)
     mine = statistics.median(used.seconds for used in started)
     report(
@@ -90,7 +91,7 @@ def large(report, folder):
     """n = 12,000, d = 512: kept and recomputed, float32 and float64."""
     path = saved(folder, 12_000, 512)
     for options in (["--precision", "float32"], ["--precision", "float32", "--memory", "64MB"], []):
-        used = process(sys.executable, "-m", "calcheck", "cce", path, *options)
+        used = process(sys.executable, "-m", "calcheck", "cce", path, PLAIN, *options)
         name = " ".join(options) or "float64"
         report(f"cce 12,000 x 512, {name}", f"{used.seconds:.1f} s", "", "", f"{used.megabytes:.0f} MB")
 
@@ -98,7 +99,7 @@ def large(report, folder):
 def many_draws(report, folder):
     """Fifty draws a row instead of one, in turn: the cost grows by their features only."""
     one, many = (saved(folder, 4000, 512, draws) for draws in (1, 50))
-    command = (sys.executable, "-m", "calcheck", "cce")
+    command = (sys.executable, "-m", "calcheck", "cce", PLAIN)
     pairs = [(process(*command, many).seconds, process(*command, one).seconds) for _ in range(3)]
     mine, other = (statistics.median(column) for column in zip(*pairs, strict=True))
     report(
@@ -125,7 +126,7 @@ def everything(report, folder):
     for rows, arguments in ((100_000, ["evaluate"]), (13_885, ["evaluate", "--metrics", "zms,rce"])):
         path = folder / f"{rows}.parquet"
         process(sys.executable, "-m", "tests.benchmarks.data", rows, path)
-        used = process(sys.executable, "-m", "calcheck", arguments[0], path, *arguments[1:])
+        used = process(sys.executable, "-m", "calcheck", arguments[0], path, PLAIN, *arguments[1:])
         name = " ".join(arguments)
         report(f"{name}, {rows:,} rows", f"{used.seconds:.1f} s", "", "", f"{used.megabytes:.0f} MB")
 
@@ -141,9 +142,27 @@ def reading(report, folder):
         path = folder / f"{rows}.parquet"
         process(sys.executable, "-m", "tests.benchmarks.data", rows, 100, path)
         for metric in ("crps", "ece"):
-            used = process(sys.executable, "-m", "calcheck", metric, path, "--no-bootstrap")
+            used = process(sys.executable, "-m", "calcheck", metric, path, PLAIN, "--no-bootstrap")
             report(f"{metric}, {rows:,} x 100 samples", f"{used.seconds:.1f} s", "", "", f"{used.megabytes:.0f} MB")
         path.unlink()
+
+
+def references(report, folder):
+    """What a perfect model scores: R = 200 replicates against none, in turn."""
+    path = saved(folder, 4000, 512)
+    measured = subprocess.check_output([sys.executable, "-m", "tests.benchmarks.in_process", path, "200"], text=True)
+    times = json.loads(measured)
+    seconds = f"{times['simulated']:.2f} s", f"{times['calcheck']:.2f} s"
+    report("cce 4,000 x 512, R = 200", *seconds, f"1/{times['simulated'] / times['calcheck']:.1f} x", "against none")
+    long = saved(folder, 12_000, 512)
+    process(sys.executable, "-m", "tests.benchmarks.data", 100_000, folder / "narrow.parquet")
+    for name, command in {
+        "cce 12,000 x 512, float32, R = 199": ("cce", long, "--precision", "float32"),
+        "cce 4,000 x 512, 50 draws a row, R = 199": ("cce", saved(folder, 4000, 512, 50)),
+        "evaluate, 100,000 rows, R = 199": ("evaluate", folder / "narrow.parquet", "--no-bootstrap"),
+    }.items():
+        used = process(sys.executable, "-m", "calcheck", *command)
+        report(name, f"{used.seconds:.1f} s", "", "", f"{used.megabytes:.0f} MB")
 
 
 def start(report, folder):
@@ -165,7 +184,16 @@ def main():
         "benchmark", "calcheck", "other", "ratio", "", title=f"{os.cpu_count()} cores, numpy {version('numpy')}"
     )
     with tempfile.TemporaryDirectory() as temporary:
-        for benchmark in (start, reading, calibration, everything, against_the_closed_form, many_draws, large):
+        for benchmark in (
+            start,
+            reading,
+            calibration,
+            everything,
+            against_the_closed_form,
+            references,
+            many_draws,
+            large,
+        ):
             benchmark(table.add_row, Path(temporary))
     Console(width=120).print(table)
 

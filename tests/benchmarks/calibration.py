@@ -51,7 +51,7 @@ def bca():
     settings = {"n_resamples": 10_000, "method": "BCa", "vectorized": True, "batch": 50}
 
     def mine():
-        evaluate(fresh(rows), [METRICS["zms"](), METRICS["rce"]()], run=Run(resamples=10, reference=0_000))
+        evaluate(fresh(rows), [METRICS["zms"](), METRICS["rce"]()], run=Run(resamples=10_000, reference=0))
 
     def rce(v, e, axis=-1):
         return 1 - np.sqrt(e.mean(axis=axis) / v.mean(axis=axis))
