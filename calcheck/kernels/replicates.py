@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from calcheck.kernels.ridge import KernelRidge
     from calcheck.kernels.shared_features import DataSet
     from calcheck.kernels.smoothing import Smoother
+    from calcheck.predictive import Predictive
 
     Values = NDArray[np.float64]
 
@@ -60,6 +61,7 @@ def replicated(
     replicates: Iterator[DataSet],
     count: int,
     *,
+    covered: Predictive,
     lambdas: tuple[float, float],
     points: Values | None,
     unbiased: bool,
@@ -80,6 +82,8 @@ def replicated(
         The others.
     count : int
         How many there are, the data counted.
+    covered : Predictive
+        What all models of the data sets are made of: the distributions, all their draws.
     lambdas : (float, float)
         Regularisers of the embeddings of data and model.
     points : (m, d), optional
@@ -87,7 +91,7 @@ def replicated(
     unbiased : bool
         Whether squares less their noise are wanted, sum over i of a_i(x)^2 |delta_i|^2, in place of distances.
     """
-    work = _Work(ridge, data, lambdas, points)
+    work = _Work(ridge, data, covered, lambdas, points)
     found = np.full((2, count, ridge.n if points is None else len(points)), np.nan)  # by own kernels, and the data's
     queue: list[_Columns] = []
     number = 0
@@ -134,12 +138,13 @@ class _Work:
         self,
         ridge: KernelRidge,
         data: DataSet,
+        covered: Predictive,
         lambdas: tuple[float, float],
         points: Values | None,
     ) -> None:
         self._ridge, self._points = ridge, points
         self._lambdas = list(dict.fromkeys(lambdas))
-        self._features = SharedFeatures(data, lambda: ridge.run.rng(Stream.FEATURES))
+        self._features = SharedFeatures(data, covered, lambda: ridge.run.rng(Stream.FEATURES))
         self._smoothers: list[Smoother] = []
         self._noise: dict[tuple[int, int], Values] = {}
         self._widest = 0

@@ -77,12 +77,14 @@ class SharedFeatures:
     ----------
     data : DataSet
         The data; replicates are like it.
+    covered : Predictive
+        Distributions that the features must represent, whatever stands for them in a trial.
     rng : callable
         Makes the generator that chooses among elements that are too many.
     """
 
-    def __init__(self, data: DataSet, rng: Callable[[], Generator]) -> None:
-        self._data, self._rng = data, rng
+    def __init__(self, data: DataSet, covered: Predictive, rng: Callable[[], Generator]) -> None:
+        self._data, self._covered, self._rng = data, covered, rng
         self._octaves: dict[int, _Octave] = {}
 
     def of(self, each: DataSet) -> tuple[Values, list[Values], Values, Values]:
@@ -118,8 +120,7 @@ class SharedFeatures:
         number = int(np.rint(np.log2(ratio)))
         if number not in self._octaves:
             gamma = np.asarray(self._data.gamma) * 2.0 ** (number + 0.5)
-            distributions = next(one for one in self._data.model if not isinstance(one, Exchanged))
-            features = output_features(self._data.y, distributions, gamma, self._rng(), TOLERANCE, TAIL)
+            features = output_features(self._data.y, self._covered, gamma, self._rng(), TOLERANCE, TAIL)
             self._octaves[number] = _Octave(features, features.of_points(self._data.y), {})
         return self._octaves[number]
 

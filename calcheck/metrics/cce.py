@@ -277,6 +277,7 @@ class Cce(Metric[CceSettings, "KernelRidge"]):
         from calcheck.kernels.conditioning import needed, points_of, targets_of
         from calcheck.kernels.replicates import replicated
         from calcheck.kernels.shared_features import DataSet, Exchanged
+        from calcheck.predictive import Samples
 
         y, _, _ = needed(simulation.rows)
         distributions = settings.predictive
@@ -290,12 +291,15 @@ class Cce(Metric[CceSettings, "KernelRidge"]):
                 return DataSet(targets, self._bandwidth(targets), list(self._trials(rows.predictive, run)))
             return DataSet(targets, self._bandwidth(targets), [Exchanged(distributions)])
 
+        trials = [each.draws for each in model if isinstance(each, Samples)]
+        known = not trials or distributions.draws_a_row is not None
         replicates = simulation.of(distributions)
         found = replicated(
             state,
             DataSet(y, self._bandwidth(y), model),
             map(data_set, replicates),
             len(replicates) + 1,
+            covered=distributions if known else Samples(np.concatenate(trials, axis=1)),
             lambdas=(self.lambda_, self.lambda_model or self.lambda_),
             points=None if at is None else points_of(at, settings.scaling),
             unbiased=self.estimator == "unbiased",

@@ -1,0 +1,307 @@
+"""What a perfect model scores: replicates of the targets, p-values, limits and verdicts, by hand and by counting."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
+
+from calcheck.errors import OptionError
+from calcheck.evaluation import evaluate
+from calcheck.execution.run import Run
+from calcheck.inference.simulation import Computed, Simulation, compared, p_value
+from calcheck.metric import Inference, Simulated
+from calcheck.metrics import METRICS
+from calcheck.predictions import InMemory, Predictions
+from calcheck.predictive import Gaussian, Independent, Samples
+from calcheck.predictive.deferred import Deferred
+from calcheck.predictive.poisson import Poisson
+from tests.families import FAMILIES, calibrated
+
+NINE = np.arange(1.0, 10.0)  # nine replicates
+
+
+@pytest.mark.parametrize(
+    ("sided", "own", "expected"),
+    [
+        ("upper", 8.5, 2 / 10),  # one of nine at or above it, and itself
+        ("upper", 9.5, 1 / 10),  # never 0
+        ("upper", 0.5, 1.0),
+        ("upper", 8.0, 3 / 10),  # a tie counts
+        ("lower", 1.5, 2 / 10),
+        ("lower", 0.5, 1 / 10),
+        ("lower", 2.0, 3 / 10),
+        ("lower", 9.5, 1.0),
+        ("both", 8.5, 4 / 10),
+        ("both", 1.5, 4 / 10),
+        ("both", 9.5, 2 / 10),
+        ("both", 5.0, 1.0),  # twice 6 / 10 is no p-value
+    ],
+)
+def test_p_values_by_hand(sided, own, expected):
+    """Replicates 1, ..., 9: (1 + #{T* at or beyond T}) / (9 + 1), twice the smaller one for both sides."""
+    assert_allclose(p_value(NINE, own, sided), expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("sided", ["upper", "lower", "both"])
+def test_replicates_without_a_value_count_as_farther_out(sided):
+    """Two of nine are not numbers: the p-value at the very end is 3/10, and twice that for both sides."""
+    values = np.where(NINE > 7, np.nan, NINE)
+    own = -1.0 if sided == "lower" else 10.0
+    assert_allclose(p_value(values, own, sided), {"upper": 0.3, "lower": 0.3, "both": 0.6}[sided], rtol=1e-14)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-9, 1e9, -1.0])
+def test_values_that_differ_by_rounding_tie(scale):
+    """0.1 + 0.2 against 0.3: whichever comes first, both count for both sides; a millionth more does not."""
+    own = 0.3 * scale
+    assert p_value(np.full(9, (0.1 + 0.2) * scale), own, "both") == 1.0
+    assert p_value(np.full(9, own), (0.1 + 0.2) * scale, "both") == 1.0
+    assert_allclose(p_value(np.full(9, own * (1 + 1e-6)), own, "both"), 0.2)
+
+
+def judged(
+    values,
+    estimate,
+    *,
+    metric="ece",
+    confidence=0.95,
+    inferred=None,
+    own=None,
+    details=None,
+):
+    """Compare a value with replicates."""
+    simulated = Simulated(np.asarray(values, float), own=own, details=details or {})
+    computed = Computed(METRICS[metric](), None, None, None, simulated)
+    run = Run(confidence=confidence, reference=max(len(values), 19))
+    return compared(computed, estimate, inferred or Inference(), run)
+
+
+REPLICATES = np.arange(101.0)  # 0, ..., 100: mean 50, quantile p at 100 p
+
+
+def test_the_reference_of_one_side_has_one_limit():
+    """ece, upper: mean 50, limit at 95 %: 95; zeta = (68 - 50) / (95 - 50) = 0.4, below the mean (32 - 50) / 45."""
+    found = judged(REPLICATES, 68.0)
+    assert (found.reference, found.reference_low, found.reference_kind) == (50.0, None, "simulated")
+    assert_allclose(found.reference_high, 95.0, rtol=1e-12)
+    assert_allclose(found.zeta, 0.4, rtol=1e-12)
+    assert_allclose(judged(REPLICATES, 32.0).zeta, -0.4, rtol=1e-12)
+    assert_allclose(judged(REPLICATES, 68.0, confidence=0.8).reference_high, 80.0, rtol=1e-12)
+
+
+def test_the_reference_of_both_sides_has_two_limits():
+    """crps: limits at 2.5 and 97.5 %; of 0, 1, 4, 9, …: the mean is 3350, zeta is by the limit on the value's side."""
+    squares = REPLICATES**2
+    found = judged(squares, 8000.0, metric="crps")
+    low, high = 2.5 * 2.5 + 0.25, 97.5 * 97.5 + 0.25  # between 2² and 3², and between 97² and 98², half way
+    assert_allclose([found.reference, found.reference_low, found.reference_high], [3350.0, low, high], rtol=1e-12)
+    assert_allclose(found.zeta, (8000 - 3350) / (high - 3350), rtol=1e-12)
+    assert_allclose(judged(squares, 100.0, metric="crps").zeta, (100 - 3350) / (3350 - low), rtol=1e-12)
+
+
+def test_replicates_without_a_value_are_counted_and_not_averaged():
+    found = judged([*REPLICATES, np.nan, np.inf], 68.0)
+    assert found.reference == 50.0
+    assert found.details["simulated"] == {"replicates": 103, "undefined": 2}
+    assert_allclose(found.p_value, (1 + 33 + 2) / 104, rtol=1e-14)
+
+
+def test_without_any_replicate_that_has_a_value_nothing_is_rejected():
+    found = judged([np.nan] * 39, 68.0)
+    assert (found.p_value, found.reference, found.zeta, found.verdict) == (1.0, None, None, "pass")
+
+
+def test_replicates_that_are_all_equal_have_no_distance():
+    found = judged([2.0] * 39, 2.0)
+    assert (found.reference, found.reference_high, found.zeta, found.p_value) == (2.0, 2.0, None, 1.0)
+    assert judged([2.0] * 39, 3.0).verdict == "fail"
+
+
+def test_the_p_value_compares_what_was_made_like_the_replicates():
+    """The value itself is 99, but made as replicates are it is 68: 34 of 102."""
+    assert_allclose(judged(REPLICATES, 99.0, own=68.0).p_value, 34 / 102, rtol=1e-14)
+    assert_allclose(judged(REPLICATES, 99.0).p_value, 3 / 102, rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("metric", "replicates", "above", "verdict"),
+    [
+        ("ece", 39, 1, "fail"),  # 2 / 40 = 0.05: not above 1 - confidence
+        ("ece", 39, 2, "pass"),
+        ("ece", 19, 0, "fail"),  # 1 / 20
+        ("crps", 39, 0, "fail"),  # 2 / 40
+        ("crps", 39, 1, "pass"),
+        ("crps", 38, 0, "none"),  # 2 / 39 is the least there is
+        ("ece", 18, 0, "none"),
+    ],
+)
+def test_verdicts_are_by_the_p_value(metric, replicates, above, verdict):
+    values = np.where(np.arange(replicates) < above, 2.0, 0.0)
+    found = judged(values, 1.0, metric=metric)
+    assert found.verdict == verdict
+    refused = [told for told in found.warnings if "cannot reject" in told and "larger --reference" in told]
+    assert bool(refused) == (verdict == "none")
+
+
+def test_verdicts_by_p_values_heed_the_confidence():
+    """p = 9 / 102 = 0.088."""
+    assert judged(REPLICATES, 92.5).verdict == "pass"
+    assert judged(REPLICATES, 92.5, confidence=0.9).verdict == "fail"
+
+
+@pytest.mark.parametrize("name", ["zms", "rce", "lzms", "lrce"])
+@pytest.mark.parametrize("verdict", ["pass", "fail", "undecided"])
+def test_metrics_with_a_reference_for_any_shape_keep_its_verdict(name, verdict):
+    """The simulated p-value stands beside it; reference and zeta are the exact ones."""
+    exact = Inference(reference=1.0, reference_kind="exact", zeta=0.3, verdict=verdict, p_value=0.7)
+    found = judged(REPLICATES, 150.0 if name in ("zms", "rce") else -1.0, metric=name, inferred=exact)
+    assert (found.verdict, found.reference, found.reference_kind, found.zeta) == (verdict, 1.0, "exact", 0.3)
+    assert_allclose(found.p_value, (2 if name in ("zms", "rce") else 1) / 102, rtol=1e-14)
+    assert found.details["simulated"]["mean"] == 50.0
+
+
+@pytest.mark.parametrize("name", ["coverage", "bias"])
+def test_metrics_whose_exact_reference_says_nothing_of_the_spread_are_judged_by_p(name):
+    exact = Inference(reference=0.9, reference_kind="exact", zeta=0.3, verdict="pass")
+    found = judged(REPLICATES, 150.0, metric=name, inferred=exact)
+    assert (found.verdict, found.reference, found.zeta) == ("fail", 0.9, 0.3)
+
+
+def test_metrics_that_depend_on_predictions_alone_have_no_verdict():
+    found = judged(REPLICATES, 150.0, metric="sharpness")
+    assert (found.verdict, found.p_value, found.reference) == ("none", None, None)
+    assert any("depends on the predictions alone" in told for told in found.warnings)
+
+
+def test_without_a_reference_there_is_no_verdict_and_it_says_why():
+    (found,) = evaluate(InMemory(calibrated("gaussian")), [METRICS["ece"]()], run=Run(reference=0)).results
+    assert (found.verdict, found.p_value, found.reference, found.zeta) == ("none", None, None, None)
+    assert any("--no-reference" in told for told in found.warnings)
+
+
+@pytest.mark.parametrize("wrong", [-1, 1, 18])
+def test_so_few_replicates_that_they_cannot_reject_are_refused(wrong):
+    with pytest.raises(OptionError, match="--reference must be at least 19"):
+        Run(reference=wrong)
+    assert Run(reference=19).reference == 19
+
+
+def simulation(y, predictive, count, seed=0):
+    y = np.asarray(y, float)
+    return Simulation(Predictions(y=y, predictive=predictive), Run(reference=count, seed=seed))
+
+
+def test_replicates_are_drawn_from_the_distributions():
+    """4,000 replicates of N(1, 2²) and of Poisson(3), whatever the targets are: by Kolmogorov's test and by χ²."""
+    of_normal = [rows.y for rows in simulation([50.0, 60], Gaussian(np.array([1.0, 5]), np.array([2.0, 1])), 4000)]
+    assert stats.kstest(np.array(of_normal)[:, 0], stats.norm(1, 2).cdf).pvalue > 1e-3
+    assert stats.kstest(np.array(of_normal)[:, 1], stats.norm(5, 1).cdf).pvalue > 1e-3
+    counts = np.array([rows.y for rows in simulation([50.0], Poisson(np.array([3.0])), 4000)])[:, 0]
+    found = np.bincount(counts.astype(int), minlength=12)[:8]
+    expected = 4000 * stats.poisson(3).pmf(np.arange(8))
+    assert np.sum((found - expected) ** 2 / expected) < stats.chi2(8).ppf(0.999)
+
+
+def test_replicates_keep_inputs_and_distributions():
+    rows = calibrated("gaussian", n=20)
+    for each in Simulation(rows, Run(reference=19)):
+        assert each.x is rows.x
+        assert each.predictive is rows.predictive
+        assert not set(each.y) & set(rows.y)
+
+
+def test_replicates_are_all_different_and_the_same_every_time():
+    rows = calibrated("gaussian", n=20)
+    first, again = (np.array([each.y for each in Simulation(rows, Run(reference=50))]) for _ in range(2))
+    assert_array_equal(first, again)
+    assert len(np.unique(first)) == first.size
+    other = np.array([each.y for each in Simulation(rows, Run(reference=50, seed=1))])
+    assert not set(other.ravel()) & set(first.ravel())
+
+
+def test_blocks_of_replicates_are_as_many_and_as_different(monkeypatch):
+    monkeypatch.setattr("calcheck.inference.simulation.BLOCK_DRAWS", 60)  # three replicates a block
+    found = np.array([each.y for each in Simulation(calibrated("gaussian", n=20), Run(reference=20))])
+    assert len(np.unique(found)) == found.size == 400
+
+
+def test_several_targets_are_drawn_row_by_row_and_column_by_column():
+    both = Independent((Gaussian(np.zeros(3), np.ones(3)), Gaussian(np.full(3, 100.0), np.ones(3))))
+    found = np.array([rows.y for rows in simulation(np.zeros((3, 2)), both, 2000)])
+    assert found.shape == (2000, 3, 2)
+    assert_allclose(found.mean(axis=0), [[0, 100]] * 3, atol=0.1)
+    assert_allclose(found.std(axis=0), 1.0, atol=0.1)
+    assert np.abs(np.corrcoef(found.reshape(2000, 6).T) - np.eye(6)).max() < 0.1
+
+
+@pytest.mark.parametrize("draws", [1, 2, 5])
+@pytest.mark.parametrize("held", [True, False])
+def test_samples_are_swapped_and_never_drawn(draws, held):
+    """Each row's values stay the same set, and each of them is the target in one of draws + 1 replicates."""
+    values = np.arange(3 * (draws + 1), dtype=float).reshape(3, draws + 1)
+    y, predictive = values[:, 0], Samples(values[:, 1:])
+    if not held:
+        parts = [predictive.take(slice(0, 2)), predictive.take(slice(2, 3))]
+        predictive = Deferred(lambda: iter(parts), parts[0], 3)
+    chosen = []
+    for rows in simulation(y, predictive, 3000):
+        draws_now = rows.predictive.held().draws
+        assert_array_equal(np.sort(np.column_stack([rows.y, draws_now]), axis=1), values)
+        kept = draws_now == values[:, 1:]
+        assert_array_equal(kept.sum(axis=1), draws - (rows.y != y))  # one draw made place for the target
+        chosen.append(rows.y)
+    shares = np.mean(np.array(chosen)[:, :, None] == values, axis=0)
+    assert_allclose(shares, 1 / (draws + 1), atol=4.5 * np.sqrt(0.25 / 3000))
+    together = np.mean(np.all(np.array(chosen) == y, axis=1))  # rows choose on their own
+    assert_allclose(together, (draws + 1) ** -3, atol=0.03)
+
+
+def test_vectors_are_swapped_as_vectors():
+    values = np.arange(24.0).reshape(2, 4, 3)  # rows, the target and three draws, columns
+    predictive = Samples(values[:, 1:])
+    for rows in simulation(values[:, 0], predictive, 50):
+        now = np.concatenate([rows.y[:, None], rows.predictive.draws], axis=1)
+        order = now[:, :, 0].argsort(axis=1)
+        assert_array_equal(np.take_along_axis(now, order[:, :, None], axis=1), values)
+    assert_array_equal(predictive.draws, values[:, 1:])  # in place it was not
+
+
+OF_MEANS = [name for name, metric in METRICS.items() if metric.sided != "none" and name not in ("lzms", "lrce", "cce")]
+
+
+def by_counting(replicates, value, sided):
+    """Return the p-value; sums of counts tie but for rounding."""
+    tied = 1e-10 * abs(value)
+    above, below = np.sum(replicates >= value - tied), np.sum(replicates <= value + tied)
+    farther = above if sided == "upper" else min(above, below)
+    return min(1.0, (2 if sided == "both" else 1) * (1 + farther) / (1 + len(replicates)))
+
+
+@pytest.mark.parametrize("family", ["gaussian", "samples", "poisson", "student-t", "quantiles"])
+def test_metrics_of_replicates_are_their_metrics(family):
+    """p-values and references are those of a loop that evaluates one replicate after the other, as data."""
+    run, rows = Run(reference=39, resamples=0), calibrated(family, n=40)
+    metrics = [METRICS[name]() for name in OF_MEANS]
+    report = evaluate(InMemory(rows), metrics, run=run)
+    loop = [
+        {result.metric: result.value for result in evaluate(InMemory(each), metrics, run=Run(reference=0, resamples=0)).results}
+        for each in Simulation(rows, run)
+    ]
+    assert len(report.results) >= len(OF_MEANS) - 1
+    for result in report.results:
+        replicates, sided = np.array([values[result.metric] for values in loop]), METRICS[result.metric].sided
+        assert_allclose(result.p_value, by_counting(replicates, result.value, sided), rtol=1e-12, err_msg=result.metric)
+        if result.reference_kind == "simulated":
+            assert_allclose(result.reference, replicates.mean(), rtol=1e-10)
+            assert_allclose(result.reference_high, np.quantile(replicates, 0.975 if sided == "both" else 0.95))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_replicates_of_every_family_have_values(family):
+    metrics = [METRICS["ece"](), METRICS["crps"](), METRICS["cce"]()]
+    results = evaluate(InMemory(calibrated(family, n=30)), metrics, run=Run(reference=39)).results
+    assert len(results) == 3
+    for result in results:
+        assert result.reference is not None
+        assert result.details["simulated"]["replicates"] == 39
+        assert "undefined" not in result.details["simulated"]

@@ -1,0 +1,269 @@
+"""What a perfect model scores by CCE: every replicate equals the naive closed form, its bandwidth made again."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from calcheck.evaluation import evaluate
+from calcheck.execution.run import Run
+from calcheck.inference.simulation import Simulation
+from calcheck.metrics.cce import Cce
+from calcheck.predictions import InMemory, Predictions
+from calcheck.predictive import Gaussian, Independent, Samples
+from calcheck.predictive.cauchy import Cauchy
+from calcheck.predictive.poisson import Poisson
+from calcheck.predictive.student_t import StudentT
+from tests.computing import rows_of
+from tests.naive import cce_squared, cce_squared_gaussian, input_kernel, weights
+
+RUN = Run(reference=19)
+K_X = input_kernel("rbf", 0.3)
+PLAIN = {"kernel_x": "rbf", "gamma_x": 0.3, "normalize": "none"}
+N = 50
+
+
+def inputs(seed=0, n=N):
+    rng = np.random.default_rng(seed)
+    return rng, rng.normal(size=(n, 2))
+
+
+def gaussian(seed=0, n=N, unit=1.0):
+    """Return rows of normal distributions, and targets twice as far from their means as they should be."""
+    rng, x = inputs(seed, n)
+    mean, std = unit * np.sin(x[:, 0]), unit * rng.uniform(0.3, 0.8, n)
+    return Predictions(y=mean + 2 * std * rng.normal(size=n), predictive=Gaussian(mean, std), x=x)
+
+
+def simulated(rows, metric, *, at=None, run=RUN):
+    """Return what the metric says at each input of data and replicates, (1 + R, m), and all that it says."""
+    source, other = InMemory(rows), None if at is None else InMemory(at)
+    settings = metric.prepare(source, run)
+    state = metric.fit(settings, source, run)
+    found = metric.simulated(settings, state, Simulation(rows, run), other, run)
+    return found.at_inputs, found
+
+
+def data_and_replicates(rows, run=RUN):
+    return [rows, *Simulation(rows, run)]
+
+
+def bandwidth(y):
+    return 1 / (2 * y.var(ddof=1))
+
+
+def assert_same(found, squared):
+    """Distances to 1e-5 of their mean, each data set on its own."""
+    for one, expected in zip(found, np.sqrt(squared), strict=True):
+        assert_allclose(one, expected, rtol=0, atol=1e-5 * expected.mean())
+        assert_allclose(one.mean(), expected.mean(), rtol=3e-6)
+
+
+@pytest.mark.parametrize("solver", ["cholesky", "cg"])
+@pytest.mark.parametrize("elsewhere", [False, True])
+@pytest.mark.parametrize("ridge_model", [None, 0.4])
+def test_replicates_of_gaussians_equal_the_naive_closed_form(solver, elsewhere, ridge_model):
+    rows = gaussian()
+    points = np.random.default_rng(9).normal(size=(20, 2)) if elsewhere else None
+    metric = Cce(**PLAIN, solver=solver, lambda_model=ridge_model, lambda_=0.05)
+    found, _ = simulated(rows, metric, at=Predictions(x=points) if elsewhere else None)
+    squared = [
+        cce_squared_gaussian(
+            rows.x,
+            each.y,
+            rows.predictive.loc,
+            rows.predictive.scale,
+            k_x=K_X,
+            gamma_y=bandwidth(each.y),
+            ridge=0.05,
+            ridge_model=ridge_model,
+            at=points,
+        )
+        for each in data_and_replicates(rows)
+    ]
+    tolerance = 1e-5 if solver == "cholesky" else 1e-4  # a factor in single precision
+    for one, expected in zip(found, np.sqrt(squared), strict=True):
+        assert_allclose(one, expected, rtol=0, atol=tolerance * expected.mean())
+
+
+def test_the_bandwidth_on_targets_is_made_again():
+    """Targets spread twice as far as a perfect model's, so with the data's own bandwidth replicates would score less."""
+    rows = gaussian()
+    found, _ = simulated(rows, Cce(**PLAIN))
+    model = {"k_x": K_X, "x": rows.x, "mean": rows.predictive.loc, "std": rows.predictive.scale}
+    for one, each in list(zip(found, data_and_replicates(rows), strict=True))[1:]:
+        again, kept = (
+            np.sqrt(cce_squared_gaussian(y=each.y, gamma_y=bandwidth(y), **model)).mean() for y in (each.y, rows.y)
+        )
+        assert abs(kept / again - 1) > 0.05
+        assert_allclose(one.mean(), again, rtol=1e-5)
+
+
+def test_a_bandwidth_that_is_given_is_kept():
+    rows = gaussian()
+    found, _ = simulated(rows, Cce(**PLAIN, gamma_y=0.7))
+    model = {"k_x": K_X, "gamma_y": 0.7, "mean": rows.predictive.loc, "std": rows.predictive.scale}
+    assert_same(found, [cce_squared_gaussian(rows.x, each.y, **model) for each in data_and_replicates(rows)])
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+@pytest.mark.parametrize("columns", [1, 2])
+@pytest.mark.parametrize("ridge_model", [None, 0.03])
+def test_replicates_of_samples_equal_the_naive_closed_form(size, columns, ridge_model):
+    """All draws: a replicate's are those of the data but for the one that changed places with the target."""
+    rng, x = inputs(size)
+    values = np.sin(x[:, :1, None]) + rng.normal(size=(N, size + 1, columns)) * [1.0, 30.0][:columns]
+    y, draws = values[:, 0], values[:, 1:]
+    rows = Predictions(y=y if columns > 1 else y[:, 0], predictive=Samples(draws if columns > 1 else draws[:, :, 0]), x=x)
+    found, _ = simulated(rows, Cce(**PLAIN, lambda_model=ridge_model))
+    squared = [
+        cce_squared(
+            x,
+            each.y.reshape(N, columns),
+            each.predictive.draws.reshape(N, size, columns),
+            k_x=K_X,
+            gamma_y=1 / (2 * columns * each.y.reshape(N, columns).var(axis=0, ddof=1)),
+            ridge_model=ridge_model,
+        )
+        for each in data_and_replicates(rows)
+    ]
+    assert_same(found, squared)
+
+
+def family(name):
+    """Return rows of some family, right or not, and some targets."""
+    rng, x = inputs(5)
+    loc, scale = np.sin(x[:, 0]), rng.uniform(0.3, 0.8, N)
+    both = Independent((Gaussian(loc, scale), Poisson(4 * np.exp(loc))))
+    predictive = {
+        "gaussian": Gaussian(loc, scale),
+        "student-t": StudentT(loc=loc, scale=scale, df=np.full(N, 2.5)),
+        "cauchy": Cauchy(loc, scale),
+        "poisson": Poisson(4 * np.exp(loc)),
+        "independent": both,
+    }[name]
+    y = predictive.sample(rng, 1)[:, 0]
+    return Predictions(y=y, predictive=predictive, x=x)
+
+
+@pytest.mark.parametrize("estimator", ["plugin", "unbiased"])
+@pytest.mark.parametrize("options", [{}, {"draws": 1, "trials": 2}, {"draws": 3}], ids=str)
+@pytest.mark.parametrize("name", ["gaussian", "student-t", "cauchy", "poisson", "independent"])
+def test_replicates_are_what_the_metric_says_of_them_as_data(name, options, estimator):
+    """Choices and features made anew for each replicate; features that all replicates share say the same."""
+    rows, metric = family(name), Cce(**PLAIN, **options, estimator=estimator)
+    found, _ = simulated(rows, metric)
+    for one, each in zip(found, data_and_replicates(rows), strict=True):
+        (expected,) = rows_of(metric, each, run=RUN).columns.values()
+        assert_allclose(one, expected, rtol=0, atol=1e-5 * np.abs(expected).mean())
+
+
+def test_some_of_the_draws_are_chosen_after_the_swap():
+    """draws = 2 of 5 saved ones: the target that went among the draws may be chosen too."""
+    rng, x = inputs(6)
+    values = np.sin(x[:, :1]) + rng.normal(size=(N, 6))
+    rows, metric = Predictions(y=values[:, 0], predictive=Samples(values[:, 1:]), x=x), Cce(**PLAIN, draws=2, trials=3)
+    found, _ = simulated(rows, metric)
+    for one, each in zip(found, data_and_replicates(rows), strict=True):
+        assert_allclose(one, rows_of(metric, each, run=RUN).columns["cce"], rtol=0, atol=1e-5 * one.mean())
+
+
+def test_the_report_compares_means_over_inputs():
+    """p-value, reference, limit and zeta from the naive closed form of data and replicates."""
+    rows, run = gaussian(), Run(reference=39)
+    (result,) = evaluate(InMemory(rows), [Cce(**PLAIN)], run=run).results
+    model = {"k_x": K_X, "mean": rows.predictive.loc, "std": rows.predictive.scale}
+    each = data_and_replicates(rows, run)
+    values = [np.sqrt(cce_squared_gaussian(rows.x, one.y, gamma_y=bandwidth(one.y), **model)).mean() for one in each]
+    own, replicates = values[0], np.array(values[1:])
+    high = np.quantile(replicates, 0.95)
+    assert result.p_value == (1 + np.sum(replicates >= own)) / 40
+    assert_allclose([result.reference, result.reference_high], [replicates.mean(), high], rtol=1e-6)
+    assert_allclose(result.zeta, (own - replicates.mean()) / (high - replicates.mean()), rtol=1e-5)
+    assert result.reference_low is None
+
+
+def test_units_of_the_targets_change_nothing():
+    first, second = (simulated(gaussian(unit=unit), Cce(**PLAIN))[0] for unit in (1.0, 1e6))
+    assert_allclose(first, second, rtol=0, atol=1e-5 * first.mean())
+
+
+def test_replicates_with_equal_targets_have_no_value():
+    """Two rows of rare counts: most replicates have no spread to scale the kernel by, and none of them is evidence."""
+    rows = Predictions(y=np.array([0.0, 1]), predictive=Poisson(np.full(2, 0.05)), x=np.array([[0.0], [1.0]]))
+    (result,) = evaluate(InMemory(rows), [Cce(gamma_x=1.0)], run=Run(reference=199)).results
+    draws = np.array([each.y for each in Simulation(rows, Run(reference=199))])
+    assert result.details["simulated"]["undefined"] == np.sum(draws[:, 0] == draws[:, 1]) > 150
+    assert result.p_value > 0.75
+
+
+def test_a_model_that_is_its_targets_scores_nothing_and_so_do_its_replicates():
+    """Draws all equal to the target: whatever changes places is the same."""
+    rng, x = inputs(7)
+    y = rng.normal(size=N)
+    rows = Predictions(y=y, predictive=Samples(np.repeat(y[:, None], 3, axis=1)), x=x)
+    (result,) = evaluate(InMemory(rows), [Cce(**PLAIN)], run=RUN).results
+    assert_allclose([result.value, result.reference], 0, atol=1e-7)
+    assert result.p_value == 1.0
+    assert result.verdict == "pass"
+
+
+def test_repeated_runs_are_identical():
+    rows = family("poisson")
+    first, second = (simulated(rows, Cce(**PLAIN, draws=2, estimator="unbiased"))[0] for _ in range(2))
+    assert_array_equal(first, second)
+
+
+def dense(rows, gamma_y, at):
+    """Return the squared distance and its noise diagonal by dense algebra, for normal distributions."""
+    mean, std = rows.predictive.loc, rows.predictive.scale
+    squared = cce_squared_gaussian(rows.x, rows.y, mean, std, k_x=K_X, gamma_y=gamma_y, at=at)
+    spread = 1 + 2 * gamma_y * std**2
+    cross = np.exp(-gamma_y * (rows.y - mean) ** 2 / spread) / np.sqrt(spread)
+    sizes = 1 - 2 * cross + 1 / np.sqrt(1 + 4 * gamma_y * std**2)
+    return squared, (weights(K_X, rows.x, rows.x if at is None else at, 0.1) ** 2).T @ sizes
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_the_unbiased_estimate_is_the_square_less_its_noise_diagonal(elsewhere):
+    """CCE²(x) - sum_i a_i(x)² |psi(y_i) - E psi(Y_i)|², in closed form; of replicates too."""
+    rows = gaussian(3)
+    at = np.random.default_rng(8).normal(size=(20, 2)) if elsewhere else None
+    there = Predictions(x=at) if elsewhere else None
+    metric = Cce(**PLAIN, estimator="unbiased")
+    said = rows_of(metric, rows, at=there)
+    squared, noise = dense(rows, bandwidth(rows.y), at)
+    assert_allclose(said.columns["cce2"], squared - noise, rtol=0, atol=1e-10)
+    assert_allclose(said.details["noise"], noise.mean(), rtol=1e-9)
+    assert said.details["noise_error"] == 0
+    found, all_of_it = simulated(rows, metric, at=there)
+    noises = []
+    for one, each in zip(found, data_and_replicates(rows), strict=True):
+        squared, noise = dense(each, bandwidth(each.y), at)
+        noises.append(noise)
+        assert_allclose(one, squared - noise, rtol=0, atol=2e-6 * squared.mean())
+    assert_allclose(all_of_it.floor, -np.mean(noises, axis=0), rtol=1e-5)
+
+
+def test_the_randomised_noise_is_within_its_error_of_the_exact_one():
+    rows = gaussian(4, n=200)
+    exact = rows_of(Cce(**PLAIN, estimator="unbiased", solver="cholesky"), rows)
+    for seed in range(5):
+        found = rows_of(Cce(**PLAIN, estimator="unbiased", solver="cg"), rows, run=Run(seed=seed))
+        away = found.details["noise"] - exact.details["noise"]
+        assert 0 < found.details["noise_error"] < 0.05 * exact.details["noise"]
+        assert abs(away) < 4 * found.details["noise_error"]
+        assert_allclose(found.columns["cce2"].mean() + found.details["noise"], np.mean(exact.columns["cce2"]) + exact.details["noise"], rtol=1e-7)
+
+
+def test_the_unbiased_estimate_is_0_on_average_over_perfect_models():
+    """300 data sets with a fixed bandwidth: the mean is within 4 standard errors of 0; the plain square is not."""
+    values, plain = [], []
+    for seed in range(300):
+        rows = gaussian(seed, n=40)
+        y = rows.predictive.sample(np.random.default_rng([seed, 1]), 1)[:, 0]
+        rows = rows.with_targets(y, rows.predictive)
+        values.append(rows_of(Cce(**PLAIN, gamma_y=0.5, estimator="unbiased"), rows).columns["cce2"].mean())
+        plain.append((rows_of(Cce(**PLAIN, gamma_y=0.5), rows).columns["cce"] ** 2).mean())
+    error = np.std(values) / np.sqrt(len(values))
+    assert abs(np.mean(values)) < 4 * error
+    assert np.mean(plain) > 20 * error
