@@ -284,7 +284,10 @@ def test_metrics_of_replicates_are_their_metrics(family):
     metrics = [METRICS[name]() for name in OF_MEANS]
     report = evaluate(InMemory(rows), metrics, run=run)
     loop = [
-        {result.metric: result.value for result in evaluate(InMemory(each), metrics, run=Run(reference=0, resamples=0)).results}
+        {
+            result.metric: result.value
+            for result in evaluate(InMemory(each), metrics, run=Run(reference=0, resamples=0)).results
+        }
         for each in Simulation(rows, run)
     ]
     assert len(report.results) >= len(OF_MEANS) - 1
@@ -298,10 +301,10 @@ def test_metrics_of_replicates_are_their_metrics(family):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_replicates_of_every_family_have_values(family):
-    metrics = [METRICS["ece"](), METRICS["crps"](), METRICS["cce"]()]
-    results = evaluate(InMemory(calibrated(family, n=30)), metrics, run=Run(reference=39)).results
-    assert len(results) == 3
+    metrics = [METRICS["ece"](), METRICS["crps"](), *([METRICS["cce"]()] if family != "cauchy" else [])]  # that is slow
+    results = evaluate(InMemory(calibrated(family, n=15)), metrics, run=Run(reference=19)).results
+    assert len(results) == len(metrics)
     for result in results:
         assert result.reference is not None
-        assert result.details["simulated"]["replicates"] == 39
+        assert result.details["simulated"]["replicates"] == 19
         assert "undefined" not in result.details["simulated"]
