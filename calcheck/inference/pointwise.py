@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 IN_THE_TAIL = 10  # replicates at or above a value, from which on they tell its p-value themselves
 QUANTILES = {"reference_q05": 0.05, "reference_q50": 0.5, "reference_q95": 0.95}
+EQUAL = 1e-12  # of the squared mean: a variance below it is rounding
 APPROXIMATE = f"approximate where fewer than {IN_THE_TAIL} replicates reach the value"
 
 
@@ -42,13 +43,13 @@ def significance(simulated: Simulated, fdr: float) -> tuple[dict[str, NDArray[An
     if simulated.at_inputs is None:
         return {}, {}
     own, replicates = simulated.at_inputs[0], simulated.at_inputs[1:]
+    total, reached = len(replicates), np.sum(~(replicates < own), axis=0)  # one without a value is farther out
     replicates = replicates[np.isfinite(replicates).all(axis=1)]
     if not len(replicates) or not np.isfinite(own).all():
         return {}, {}
-    reached = np.sum(replicates >= own, axis=0)
-    tail = np.minimum(_gamma_tail(simulated, own, replicates), (IN_THE_TAIL + 1) / (len(replicates) + 1))
-    approximate = reached < IN_THE_TAIL
-    p = np.where(approximate, tail, (reached + 1) / (len(replicates) + 1))
+    tail = np.minimum(_gamma_tail(simulated, own, replicates), (IN_THE_TAIL + 1) / (total + 1))
+    approximate = (reached < IN_THE_TAIL) & np.isfinite(tail)
+    p = np.where(approximate, tail, (reached + 1) / (total + 1))
     flagged = discoveries(p, fdr)
     columns = {
         "reference_mean": replicates.mean(axis=0),
@@ -62,7 +63,7 @@ def significance(simulated: Simulated, fdr: float) -> tuple[dict[str, NDArray[An
 
 
 def _gamma_tail(simulated: Simulated, own: Values, replicates: Values) -> Values:
-    """Return the chance of more than the value, (m,), by a gamma distribution of its square."""
+    """Return the chance of more than the value, (m,), by a gamma distribution of its square; NaN without spread."""
     from scipy.special import gammaincc
 
     if simulated.floor is None:
@@ -70,9 +71,8 @@ def _gamma_tail(simulated: Simulated, own: Values, replicates: Values) -> Values
     else:
         squares, value = replicates - simulated.floor, np.maximum(own - simulated.floor, 0)
     mean, variance = squares.mean(axis=0), squares.var(axis=0, ddof=1)
-    tiny = np.finfo(np.float64).tiny
-    scale = np.maximum(variance, tiny) / np.maximum(mean, tiny)
-    return np.asarray(gammaincc(mean / scale, value / scale))
+    variance = np.where(variance > EQUAL * mean**2, variance, np.nan)
+    return np.asarray(gammaincc(mean**2 / variance, value * mean / variance))
 
 
 def discoveries(p: Values, fdr: float) -> NDArray[np.bool_]:
