@@ -138,7 +138,7 @@ def family(name):
     both = Independent((Gaussian(loc, scale), Poisson(4 * np.exp(loc))))
     predictive = {
         "gaussian": Gaussian(loc, scale),
-        "student-t": StudentT(loc=loc, scale=scale, df=np.full(N, 3.5)),
+        "student-t": StudentT(loc=loc, scale=scale, df=np.full(N, 8.0)),
         "cauchy": Cauchy(loc, scale),
         "poisson": Poisson(4 * np.exp(loc)),
         "independent": both,

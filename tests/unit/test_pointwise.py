@@ -1,0 +1,176 @@
+"""Significance at every input: against scipy's procedures, by hand, and where two clusters of inputs differ."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
+
+from calcheck.evaluation import evaluate
+from calcheck.execution.run import Run
+from calcheck.inference.pointwise import discoveries, significance
+from calcheck.metric import Simulated
+from calcheck.metrics import METRICS
+from calcheck.metrics.cce import Cce
+from calcheck.predictions import InMemory, Predictions
+from calcheck.predictive import Gaussian
+
+
+@pytest.mark.parametrize("fdr", [0.01, 0.05, 0.3])
+@pytest.mark.parametrize("seed", range(6))
+def test_discoveries_are_those_of_scipy(fdr, seed):
+    rng = np.random.default_rng(seed)
+    p = np.concatenate([rng.uniform(size=40), rng.uniform(size=20) ** 4, [0.01, 0.01, 0.01]])
+    rng.shuffle(p)
+    assert_array_equal(discoveries(p, fdr), stats.false_discovery_control(p) <= fdr)
+
+
+def test_discoveries_by_hand():
+    """fdr 0.1 of four: limits 0.025, 0.05, 0.075, 0.1. 0.07 is the last below its limit, so 0.06 goes too."""
+    assert_array_equal(discoveries(np.array([0.2, 0.06, 0.01, 0.07]), 0.1), [False, True, True, True])
+    assert_array_equal(discoveries(np.array([0.026, 0.2, 0.3, 0.4]), 0.1), [False] * 4)
+    assert_array_equal(discoveries(np.array([0.025, 0.2, 0.3, 0.4]), 0.1), [True, False, False, False])
+    assert_array_equal(discoveries(np.array([0.1]), 0.1), [True])
+
+
+def replicates(columns, count=199, seed=0):
+    return np.sqrt(np.random.default_rng(seed).gamma(3.0, 2.0, (count, columns)))
+
+
+def said(own, others, *, floor=None, fdr=0.05):
+    at_inputs = np.concatenate([np.atleast_2d(own), others])
+    return significance(Simulated(others.mean(axis=1), at_inputs=at_inputs, floor=floor), fdr)
+
+
+def test_p_values_count_replicates_where_ten_or_more_reach():
+    """199 replicates 1, ..., 199: 190 is reached by ten of them, so p = 11/200; 191 by nine, and the tail decides."""
+    others = np.repeat(np.arange(1.0, 200)[:, None], 3, axis=1)
+    columns, _ = said([100.0, 190, 191], others)
+    assert_allclose(columns["p_value"][:2], [101 / 200, 11 / 200], rtol=1e-14)
+    assert_array_equal(columns["p_approximate"], [False, False, True])
+    assert columns["p_value"][2] <= 11 / 200
+
+
+def test_tails_are_those_of_a_gamma_distribution_with_the_moments_of_the_squares():
+    others = replicates(4)
+    own = np.array([5.0, 6.0, 8.0, 12.0])
+    columns, _ = said(own, others)
+    mean, variance = (others**2).mean(axis=0), (others**2).var(axis=0, ddof=1)
+    expected = stats.gamma(mean**2 / variance, scale=variance / mean).sf(own**2)
+    assert columns["p_approximate"].all()
+    assert_allclose(columns["p_value"], np.minimum(expected, 11 / 200), rtol=1e-9)
+    assert columns["p_value"][-1] < 1e-6 < 1 / 200
+
+
+def test_unbiased_squares_are_measured_from_their_floor():
+    """Squares less 2, which is their floor with the sign turned: the same p-values as the squares themselves."""
+    others, own = replicates(4), np.array([3.0, 5.0, 6.0, 8.0])
+    plain, _ = said(own, others)
+    less, _ = said(own**2 - 2, others**2 - 2, floor=np.full(4, -2.0))
+    assert_allclose(less["p_value"], plain["p_value"], rtol=1e-9)
+    below, _ = said(np.full(4, -3.0), others**2 - 2, floor=np.full(4, -2.0))
+    assert_array_equal(below["p_value"], 1.0)
+
+
+def test_columns_are_of_the_replicates_at_each_input():
+    others = replicates(3)
+    columns, details = said(np.array([0.1, 2.0, 20.0]), others, fdr=0.07)
+    assert_allclose(columns["reference_mean"], others.mean(axis=0), rtol=1e-14)
+    for level in (5, 50, 95):
+        assert_allclose(columns[f"reference_q{level:02}"], np.quantile(others, level / 100, axis=0), rtol=1e-14)
+    assert_array_equal(columns["significant"], discoveries(columns["p_value"], 0.07))
+    told = details["incongruent"]
+    assert (told["inputs"], told["of"], told["fdr"]) == (1, 3, 0.07)
+    assert "approximate" in told["tails"]
+
+
+def test_a_smaller_share_of_false_discoveries_flags_fewer_inputs():
+    others = replicates(400)
+    own = np.sqrt(np.random.default_rng(1).gamma(3.0, 4.0, 400))
+    counts = [said(own, others, fdr=fdr)[1]["incongruent"]["inputs"] for fdr in (0.01, 0.05, 0.2)]
+    assert 0 < counts[0] < counts[1] < counts[2]
+
+
+def test_replicates_without_values_count_as_farther_out():
+    """Twelve of 199 have none: they reach every value, so p is at least 13/200 and no tail makes it less."""
+    others = replicates(2)
+    others[:12] = np.nan
+    columns, _ = said(np.array([2.0, 50.0]), others)
+    known = others[12:]
+    assert_allclose(columns["p_value"], [(13 + np.sum(known[:, 0] >= 2)) / 200, 13 / 200], rtol=1e-14)
+    assert_allclose(columns["reference_mean"], known.mean(axis=0), rtol=1e-14)
+
+
+def test_nothing_is_said_where_no_replicate_has_values():
+    assert said(np.ones(3), np.full((199, 3), np.nan)) == ({}, {})
+    assert significance(Simulated(np.ones(199)), 0.05) == ({}, {})
+
+
+@pytest.mark.parametrize("value", [0.0, 1e-200, 0.3, 1e6])
+def test_replicates_that_are_all_equal_have_no_tail(value):
+    """But for rounding: p is by counting, 1/200 beyond them and 1 at or below."""
+    others = np.full((199, 3), value) * (1 + 1e-15 * np.arange(199)[:, None])
+    columns, _ = said(np.array([value * 1.5 + 1e-9, value, value / 2]), others)
+    assert_allclose(columns["p_value"], [1 / 200, 1, 1], rtol=1e-14)
+    assert not columns["p_approximate"].any()
+
+
+def two_clusters(seed, n=400):
+    """Inputs around 0 and around 12 length scales from there; right in the first, std × 0.5 in the second."""
+    rng = np.random.default_rng(seed)
+    wrong = np.arange(n) % 2 == 1
+    x = rng.uniform(-0.5, 0.5, (n, 1)) + 12.0 * wrong[:, None]
+    mean, std = np.sin(3 * x[:, 0]), np.full(n, 0.5)
+    y = mean + std * rng.normal(size=n)
+    return Predictions(y=y, predictive=Gaussian(mean, std * np.where(wrong, 0.5, 1)), x=x, embedded=False), wrong
+
+
+@pytest.mark.parametrize("estimator", ["plugin", "unbiased"])
+def test_wrong_inputs_are_found_and_few_right_ones_are_flagged(estimator):
+    """rbf with gamma 1/2, whose length scale is 1. Twelve data sets: the mean share of right inputs among the flagged
+
+    is at most 0.05, give or take three standard errors; at least four wrong inputs in five are found.
+    """
+    false, found = [], []
+    for seed in range(12):
+        rows, wrong = two_clusters(seed)
+        kept = []
+        metric = Cce(kernel_x="rbf", gamma_x=0.5, normalize="none", estimator=estimator)
+        report = evaluate(
+            InMemory(rows), [metric], run=Run(seed=seed), sink=lambda _, __, said, kept=kept: kept.append(said)
+        )
+        flagged = kept[0].columns["significant"]
+        false.append(np.sum(flagged & ~wrong) / max(1, flagged.sum()))
+        found.append(np.mean(flagged[wrong]))
+        assert report.results[0].details["incongruent"]["inputs"] == flagged.sum()
+    error = np.std(false, ddof=1) / np.sqrt(len(false))
+    assert np.mean(false) <= 0.05 + 3 * error
+    assert np.mean(found) >= 0.8
+
+
+def test_inputs_of_another_file_are_judged_without_labels():
+    rows, _ = two_clusters(1)
+    at = Predictions(x=np.array([[0.0], [12.0]]), embedded=False)
+    kept = []
+    evaluate(
+        InMemory(rows),
+        [Cce(kernel_x="rbf", gamma_x=0.5, normalize="none")],
+        at=InMemory(at),
+        sink=lambda _, shown, said: kept.append((shown, said)),
+    )
+    shown, found = kept[0]
+    assert shown is at
+    assert_array_equal(found.columns["significant"], [False, True])
+    assert found.columns["p_value"][1] < 1e-3
+
+
+def test_the_clearest_inputs_are_listed_with_their_p_values():
+    rows, wrong = two_clusters(1, n=100)
+    (result,) = evaluate(InMemory(rows), [Cce(kernel_x="rbf", gamma_x=0.5)], worst=7).results
+    clearest = result.details["clearest"]
+    assert 0 < len(clearest) <= 7
+    p = [each["p_value"] for each in clearest]
+    assert p == sorted(p)
+    assert all(wrong[each["row"]] for each in clearest)
+    (none,) = evaluate(InMemory(rows), [METRICS["cce"]()], run=Run(reference=0), worst=7).results
+    assert "clearest" not in none.details
+    assert "incongruent" not in none.details

@@ -1,0 +1,145 @@
+"""The matrix that smooths, A = K(points, x) (K + n lambda I)^-1, is that of dense linear algebra, however it is had."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from calcheck.errors import NumericalError
+from calcheck.execution.run import Run
+from calcheck.kernels import smoothing
+from calcheck.kernels.embedding import noise
+from calcheck.kernels.kernels import KERNELS
+from calcheck.kernels.ridge import KernelRidge
+from calcheck.kernels.smoothing import Factored, LowRank, smoother
+from tests.naive import input_kernel, weights
+
+N, M, PENALTY = 120, 30, 0.05
+RUNS = {"numpy": Run(), "torch": Run(device="cpu")}
+RNG = np.random.default_rng(0)
+X, POINTS, OUTPUTS = RNG.normal(size=(N, 2)), RNG.normal(size=(M, 2)), RNG.normal(size=(N, 5))
+
+
+def ridge(solver="cholesky", run=None, *, x=X, kernel="rbf", gamma=0.3, **shape):
+    return KernelRidge(KERNELS[kernel](gamma=gamma, **shape), x, run or Run(), solver=solver)
+
+
+def dense(points, *, x=X, penalty=PENALTY):
+    """Return A, (m, n), by an explicit inverse."""
+    return weights(input_kernel("rbf", 0.3), x, x if points is None else points, penalty).T
+
+
+@pytest.mark.parametrize("points", [None, POINTS], ids=["there", "elsewhere"])
+@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
+@pytest.mark.parametrize(("solver", "tolerance"), [("cholesky", 1e-12), ("cg", 1e-4)])
+@pytest.mark.parametrize("block", [1 << 26, 8 * N * 7])
+def test_a_factor_smooths_as_dense_algebra(points, run, solver, tolerance, block, monkeypatch):
+    """To rounding in double precision; where iterations solve the data, the factor is single."""
+    monkeypatch.setattr(smoothing, "BLOCK_BYTES", block)  # all rows at once, or seven or fourteen of them
+    found, expected = Factored(ridge(solver, run), PENALTY, points), dense(points)
+    size = np.abs(expected @ OUTPUTS).max()
+    assert_allclose(found.smooth(OUTPUTS), expected @ OUTPUTS, rtol=0, atol=tolerance * size)
+    squared = expected**2 @ OUTPUTS
+    assert_allclose(found.smooth_squared(OUTPUTS), squared, rtol=0, atol=tolerance * np.abs(squared).max())
+    assert found.described == {"form": "factor"}
+
+
+def test_single_precision_is_left_where_it_would_lose_digits():
+    """1 + tr K / (n lambda) is 1 + 1 / lambda here: 3 at lambda 0.5, and 10,001 at 0.0001."""
+    iterated = ridge("cg")
+    assert Factored(iterated, 0.5, None).array.itemsize == 4
+    for penalty in (0.01, 0.0005):
+        found = Factored(iterated, penalty, None)
+        assert found.array.itemsize == (4 if penalty == 0.01 else 8)
+        expected = dense(None, penalty=penalty) @ OUTPUTS
+        assert_allclose(found.smooth(OUTPUTS), expected, rtol=0, atol=(1e-3 if penalty == 0.01 else 1e-9))
+    large = ridge("cg", kernel="polynomial", gamma=1.0, degree=3, coef0=1.0)  # tr K / n is in the hundreds
+    assert Factored(large, PENALTY, None).array.itemsize == 8
+    assert Factored(large, 1e3, None).array.itemsize == 4
+
+
+def test_a_run_in_single_precision_stays_there_and_says_if_it_cannot():
+    single = Run(precision="float32")
+    assert Factored(ridge("cg", single), PENALTY, None).array.itemsize == 4
+    twins = np.repeat(X[:3], 40, axis=0)
+    with pytest.raises(NumericalError, match="larger --lambda"):
+        Factored(ridge("cg", single, x=twins), 1e-12, None)
+
+
+@pytest.mark.parametrize("points", [None, POINTS], ids=["there", "elsewhere"])
+@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
+def test_a_low_rank_form_smooths_as_its_own_kernel_does(points, run):
+    """K ~ K_nM K_MM^-1 K_Mn at M = 20 of the inputs, by dense algebra."""
+    found = LowRank(ridge("cg", run), PENALTY, points, 20)
+    centres = run.backend().to_numpy(found._centres)
+    assert len(centres) == 20
+    assert {tuple(row) for row in centres} <= {tuple(row) for row in X}
+    k_x = input_kernel("rbf", 0.3)
+    inner = np.linalg.pinv(k_x(centres, centres) + 1e-12 * np.eye(20))
+    kernel = k_x(X, centres) @ inner @ k_x(centres, X)
+    at = k_x(X if points is None else points, centres) @ inner @ k_x(centres, X)
+    expected = at @ np.linalg.inv(kernel + N * PENALTY * np.eye(N))
+    assert_allclose(found.smooth(OUTPUTS), expected @ OUTPUTS, rtol=0, atol=1e-5)
+    assert_allclose(found.smooth_squared(OUTPUTS), expected**2 @ OUTPUTS, rtol=0, atol=1e-6)
+
+
+def test_a_low_rank_form_with_all_inputs_is_exact():
+    found = LowRank(ridge("cg"), PENALTY, POINTS, N)
+    assert_allclose(found.smooth(OUTPUTS), dense(POINTS) @ OUTPUTS, rtol=0, atol=1e-5)
+    assert found.described == {"form": "low rank", "rank": N, "missed": 0.0}
+
+
+def chosen(solver="cg", *, factor_rows=50, ranks=(5, 10, 20), memory=1 << 30, points=None, **options):
+    """Choose a smoother where so few rows already count as many."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(smoothing, "FACTOR_ROWS", factor_rows)
+        patched.setattr(smoothing, "RANKS", ranks)
+        return smoother(ridge(solver, Run(memory=memory), **options), PENALTY, points, OUTPUTS)
+
+
+def test_a_factor_is_taken_where_it_is_cheap_or_there():
+    assert chosen("cholesky").form == "factor"
+    assert chosen(factor_rows=N).form == "factor"
+    assert chosen(factor_rows=N - 1, gamma=1e-3).form == "low rank"
+
+
+def test_the_smallest_low_rank_form_that_misses_little_is_taken():
+    """A wide kernel has few directions: 5 centres do, though 20 would be better."""
+    found = chosen(gamma=1e-3)
+    assert (found.form, found.rank) == ("low rank", 5)
+    assert 0 <= found.missed <= 1e-3
+    elsewhere = chosen(gamma=1e-3, points=POINTS)
+    assert (elsewhere.form, elsewhere.missed) == ("low rank", found.missed)
+    assert elsewhere.smooth(OUTPUTS).shape == (M, 5)
+
+
+def test_what_a_low_rank_form_misses_is_measured_by_squares():
+    """A narrow kernel: the share of the smoothed outputs' squared norm that 10 centres miss, by dense algebra."""
+    found = chosen(gamma=30.0, ranks=(10,), memory=4 * N * N - 1)
+    kernel = input_kernel("rbf", 30.0)
+    expected = np.sum((weights(kernel, X, X, PENALTY).T @ OUTPUTS) ** 2)
+    assert (found.form, found.rank) == ("low rank", 10)
+    assert_allclose(found.missed, 1 - np.sum(found.smooth(OUTPUTS) ** 2) / expected, rtol=1e-6)
+    assert 0.1 < found.missed < 1
+
+
+def test_a_factor_is_taken_where_low_rank_forms_miss_much_and_it_fits_the_memory():
+    """Single precision: 4 n² bytes; else the largest low-rank form with six rows a centre or more."""
+    assert chosen(gamma=30.0, memory=4 * N * N).form == "factor"
+    found = chosen(gamma=30.0, ranks=(5, 10, 20, 21), memory=4 * N * N - 1)
+    assert (found.form, found.rank) == ("low rank", 20)
+    assert chosen(gamma=30.0, ranks=(21,), memory=4 * N * N - 1).form == "factor"  # nothing else is left
+
+
+@pytest.mark.parametrize("points", [None, POINTS], ids=["there", "elsewhere"])
+def test_noise_is_the_sum_of_squared_weights_times_sizes(points):
+    """Exact by a factor; by random signs within what it says of its own error."""
+    sizes = RNG.uniform(0.1, 2, N)
+    expected = dense(points) ** 2 @ sizes
+    exact, error = noise(ridge(), sizes, PENALTY, points)
+    assert_allclose(exact, expected, rtol=1e-10)
+    assert error == 0
+    for seed in range(4):
+        estimate, error = noise(ridge("cg", Run(seed=seed)), sizes, PENALTY, points)
+        assert abs(estimate.mean() - expected.mean()) < 4 * error
+        assert error < 0.15 * expected.mean()
+        assert_allclose(estimate, expected, rtol=0.6)
