@@ -20,7 +20,7 @@ def shared(data, covered=None):
 
 def distances(features, each, trial=0):
     """Return |psi(y_i) - E psi(Y'_i)|², (n,), and the products of these differences between rows, (n, n)."""
-    observed, model, norm = features.of(each)
+    observed, model, norm, _ = features.of(each)
     apart = (observed - model[trial]) @ norm
     return apart @ apart.T
 
