@@ -28,12 +28,19 @@ FILE, NO_FILE = "CALCHECK_CONFIG", "CALCHECK_NO_CONFIG"
 
 _SPREAD = frozenset({"std", "var", "log_std", "log_var"})
 INSTEAD: tuple[Parts, ...] = (
-    (_SPREAD | {"mean", "min_std"}, frozenset({"dist", "param"}), frozenset({"samples"}), frozenset({"quantiles"})),
+    (
+        _SPREAD | {"mean", "min_std", "shape"},
+        frozenset({"dist", "param"}),
+        frozenset({"samples"}),
+        frozenset({"quantiles"}),
+    ),
     tuple(frozenset({name}) for name in _SPREAD),
     (frozenset({"error"}), frozenset({"target", "mean", "truth", "join_on"})),
     (frozenset({"target"}), frozenset({"truth", "join_on"})),
     (frozenset({"embedding"}), frozenset({"inputs"})),
     (frozenset({"resamples"}), frozenset({"no_bootstrap"})),
+    (frozenset({"reference"}), frozenset({"no_reference"})),
+    (frozenset({"rtol", "atol"}), frozenset({"by_interval"})),
 )
 """Options that stand in place of each other: whoever says one has no use for what was set of the others."""
 

@@ -121,6 +121,10 @@ def test_a_setting_that_a_command_does_not_have_is_not_for_it(settle):
 def test_options_of_the_command_line_replace_what_was_set_in_their_place(settle, monkeypatch):
     assert settle('embedding = "embedding"', "cce", "preds", "--inputs", "mean")["input"]["columns"]["x"] == "mean"
     assert settle("no-bootstrap = true", "zms", "preds", "--resamples", "200")["settings"]["resamples"] == 200
+    assert settle("reference = 99", "zms", "preds", "--no-reference")["settings"]["reference"] == 0
+    assert settle("no-reference = true", "zms", "preds", "--reference", "99")["settings"]["reference"] == 99
+    read = settle('shape = "t6"', "zms", "preds", "--dist", "gaussian", "--param", "loc=mean", "--param", "scale=std")
+    assert read["input"]["predictive"] == "gaussian"
     settle('samples = "s*"', "zms", "preds", "--mean", "mean", "--std", "std")
     settle('mean = "absent"\nstd = "std"', "zms", "preds", "--mean", "mean")
     settle('var = "absent"', "zms", "preds", "--std", "std")
