@@ -271,7 +271,7 @@ class FileSource(Source):
     def _family(self, rows: Predictions) -> str | None:
         role = self.roles.predictive
         if isinstance(role, ResidualRole):
-            return "residuals, taken as normal"
+            return f"residuals, taken as {role.shape}"
         if rows.predictive is None:
             return None
         is_error = isinstance(role, ParametersRole) and role.error

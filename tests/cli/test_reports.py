@@ -319,6 +319,8 @@ def test_errors_stand_for_targets_and_means(calcheck, tmp_path):
     assert len({report["results"][0]["low"] for report in found[:2]}) == 1
     assert_allclose(found[0]["results"][0]["value"], found[2]["results"][0]["value"], rtol=1e-12)
     assert found[0]["input"]["predictive"] == "residuals, taken as normal"
+    shaped = json.loads(calcheck("zms", residuals, "--shape", "t6", *FEW, "--format", "json").out)
+    assert shaped["input"]["predictive"] == "residuals, taken as t6"
     assert found[0]["input"]["columns"] == {"y - mean": "error", "std": "std"}
     assert found[1]["input"]["options"] == ["--error", "E", "--std", "std"]
     assert found[2]["input"]["predictive"] == "gaussian"
