@@ -243,6 +243,8 @@ def test_csv_has_a_line_a_result_in_full_precision(calcheck, calibrated):
         assert float(line["value"]) == result["value"]
         assert line["low"] == ("" if result["low"] is None else repr(result["low"]))
         assert line["verdict"] == result["verdict"]
+        for name in ("reference", "reference_low", "reference_high"):
+            assert line[name] == ("" if result[name] is None else repr(result[name]))
     assert lines[-1]["verdict"] == "skipped"
     pruned = calcheck("prune", calibrated, "--up-to", 1, *FEW, "--format", "csv").out
     assert [line["removed"] for line in csv.DictReader(io.StringIO(pruned))] == ["0 %", "1 %"] * 2
