@@ -29,6 +29,9 @@ from calcheck.render.console import visible
 COMMANDS = ("evaluate", "check", "compare", "prune", "diff", *METRICS, "inspect", "convert", "metrics", "schema")
 HALF_WORD = 100  # letters of a word's beginning and end that messages show; names of columns may be longer
 EXIT_MISTAKE, EXIT_INTERRUPTED = 2, 130
+OUT_OF_MEMORY = (
+    "this takes more memory than there is: fewer rows do (--subsample), or a smaller --reference or --resamples"
+)
 
 HELP = """Tell whether the uncertainties of a regression model can be trusted, from a file of saved predictions."""
 SETTINGS = "Options may also be set by variables (CALCHECK_SEED=1), and in calcheck.toml or pyproject.toml."
@@ -106,11 +109,7 @@ app.command("schema", rich_help_panel="Reference")(print_schema)
 
 def run() -> int:
     """Run the command line, and return what it exits with; errors of the user are one line on standard error."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal that lacks ζ gets ? instead
-    if hasattr(signal, "SIGPIPE"):
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a reader that leaves early ends us silently, as it ends others
+    _make_outputs_forgiving()
     try:
         code = app(prog_name="calcheck", standalone_mode=False)
         if sys.stdout is not None:
@@ -121,12 +120,23 @@ def run() -> int:
         return _complain(" ".join([str(error), *getattr(error, "__notes__", ())]), error.exit_code)
     except typer.Abort:
         return EXIT_INTERRUPTED
+    except MemoryError as error:
+        return _complain(f"{OUT_OF_MEMORY} ({error})" if str(error) else OUT_OF_MEMORY, EXIT_MISTAKE)
     except OSError as error:
         if error.filename is not None:
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left in the buffer cannot be written either
         return _complain(f"standard output cannot be written: {error.strerror}", EXIT_MISTAKE)
     return code if isinstance(code, int) else 0
+
+
+def _make_outputs_forgiving() -> None:
+    """Let neither a poor terminal nor a reader that leaves early raise errors."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that lacks ζ gets ? instead
+    if hasattr(signal, "SIGPIPE"):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a reader that leaves early ends us silently, as it ends others
 
 
 def _complain(message: str, code: int) -> int:

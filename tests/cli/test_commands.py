@@ -441,6 +441,11 @@ def test_closed_and_full_outputs_are_told(preds):
     assert closed.stderr == "calcheck: standard input is closed\n"
 
 
+def test_what_no_memory_holds_is_a_mistake_and_not_a_violation(calcheck, preds):
+    said = calcheck("check", preds, "--fail-on", "mae < 0", "--no-bootstrap", "--reference", 10**17).refused()
+    assert "more memory than there is" in said
+
+
 def test_a_terminal_without_unicode_still_gets_its_table(process, preds):
     ended = process("cce", preds, env=os.environ | {"PYTHONIOENCODING": "ascii"})
     assert ended.returncode == 0
