@@ -230,7 +230,7 @@ def _result(
     missing = () if math.isfinite(value) else (f"no value: it is {value}",)
     return Result(
         metric=metric.name,
-        summary=f"{metric.summary()} {metric.reading}",
+        summary=metric.told(),
         options=metric.options(),
         unit=metric.unit,
         value=value if math.isfinite(value) else None,

@@ -151,6 +151,10 @@ class Metric(ABC, Generic[SettingsT, StateT]):
         """Return the first line of the class's documentation, one sentence."""
         return (cls.__doc__ or "").strip().splitlines()[0]
 
+    def told(self) -> str:
+        """Say what the value is, and how to read it."""
+        return f"{self.summary()} {self.reading}"
+
     def options(self) -> dict[str, Any]:
         """Return the options by name; they rebuild the same metric."""
         return {option.name: getattr(self, option.field) for option in options_of(type(self))}

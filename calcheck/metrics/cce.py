@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from calcheck.predictions import Predictions, Source
     from calcheck.predictive import Predictive
 
+SQUARED = "Squared, less the noise of the rows: 0 on average for a perfect model, which is below it at times."
+
 
 @dataclass(frozen=True, eq=False)
 class CceSettings:
@@ -184,6 +186,9 @@ class Cce(Metric[CceSettings, "KernelRidge"]):
         if self.trials > 1 and not isinstance(self.draws, int):
             msg = f"--trials repeats draws: give the number of draws a row too (--draws 1), got --trials {self.trials}"
             raise OptionError(msg)
+
+    def told(self) -> str:
+        return f"{self.summary()} {SQUARED}" if self.estimator == "unbiased" else super().told()
 
     def prepare(self, source: Source, run: Run) -> CceSettings:
         from calcheck.kernels.conditioning import input_kernel, needed, target_bandwidths

@@ -123,6 +123,16 @@ def test_a_kernel_that_sees_no_inputs_is_warned_of():
     assert not any("marginal test" in warning for warning in seeing.warnings)
 
 
+def test_the_unbiased_square_is_not_read_as_a_distance():
+    plain, squared = (
+        evaluate(InMemory(Predictions(y=Y, predictive=RIGHT, x=X)), [Cce(estimator=estimator)]).results[0].summary
+        for estimator in ("plugin", "unbiased")
+    )
+    assert "0 is a perfect match" in plain
+    assert "1.4" not in squared
+    assert "Squared, less the noise of the rows" in squared
+
+
 def test_the_report_has_the_spread_over_rows():
     found = details()
     values = cce(X, Y, RIGHT)
