@@ -169,7 +169,10 @@ class PointwiseOptions:
 class ExtremeOptions:
     """Which rows are listed."""
 
-    worst: int = option(0, "List so many rows with the largest values.")
+    worst: int = option(
+        0,
+        "List so many rows with the largest values; for cce, also the clearest of the incongruent inputs: smallest p.",
+    )
     best: int = option(0, "List so many rows with the smallest values.")
 
     def __post_init__(self) -> None:
@@ -229,7 +232,7 @@ class ComparisonOptions:
     permutations: int | None = option(
         None,
         "Random swaps of the models, row by row, for a p-value; 0 for none. Default: 9999; 999 for metrics that are"
-        " computed again each time, or 199 beyond 20000 rows.",
+        " computed again each time; 199 for cce, and for those beyond 20000 rows.",
     )
 
 

@@ -110,7 +110,7 @@ def paired(pairs: Sequence[Pair], run: Run, *, swaps: int | None = None) -> list
         Seed, confidence, resamples and progress.
     swaps : int, optional
         How often models are swapped, R; 0 for no p-values. By default 9,999 for functions of means of columns, and 999
-        (199 beyond 20,000 rows) for metrics that have to be computed again each time.
+        (199 beyond 20,000 rows) for metrics that have to be computed again each time; 199 for those of one shared fit.
 
     Returns
     -------
