@@ -1,0 +1,210 @@
+"""Simulated references on the command line: options that contradict each other, what is shown, written and repeated."""
+
+import json
+
+import jsonschema
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from numpy.testing import assert_allclose
+from scipy import stats
+
+from calcheck.inference.pointwise import discoveries
+from calcheck.render.schema import report_schema
+from tests.files import columns, write
+
+
+@pytest.fixture
+def wrong(tmp_path):
+    """Return the path of predictions whose spread is far too small, with an input and a narrow column."""
+    parts = columns(n=60)
+    parts["std"] = 0.2 * parts["std"]
+    return write(tmp_path / "wrong.parquet", parts | {"topic": np.array(["news", "prose"] * 30)})
+
+
+def reported(calcheck, *arguments):
+    """Run a command, and return its report, which obeys the schema."""
+    ended = calcheck(*arguments, "--format", "json")
+    assert ended.code == 0, ended
+    report = json.loads(ended.out)
+    jsonschema.validate(report, report_schema())
+    return report
+
+
+def test_by_default_there_are_199_replicates(calcheck, preds):
+    report = reported(calcheck, "ece", preds)
+    (result,) = report["results"]
+    assert report["settings"]["reference"] == result["details"]["simulated"]["replicates"] == 199
+    assert result["reference_kind"] == "simulated"
+    assert result["reference_low"] is None
+    assert result["reference"] < result["reference_high"]
+    assert_allclose(result["p_value"] * 200, round(result["p_value"] * 200), rtol=1e-12)
+
+
+def test_the_number_of_replicates_is_chosen(calcheck, preds):
+    report = reported(calcheck, "crps", preds, "--reference", "59")
+    assert report["settings"]["reference"] == report["results"][0]["details"]["simulated"]["replicates"] == 59
+    assert_allclose(report["results"][0]["p_value"] * 60 % 2, 0, atol=1e-9)
+
+
+def test_without_a_reference_there_is_none(calcheck, preds):
+    report = reported(calcheck, "ece", preds, "--no-reference")
+    (result,) = report["results"]
+    assert report["settings"]["reference"] == 0
+    absent = ("reference", "reference_low", "reference_high", "reference_kind", "p_value", "zeta")
+    assert [result[name] for name in absent] == [None] * 6
+    assert result["verdict"] == "none"
+    assert "simulated" not in result["details"]
+    exact = reported(calcheck, "zms", preds, "--no-reference")["results"][0]
+    assert (exact["reference"], exact["reference_kind"], exact["p_value"]) == (1.0, "exact", None)
+    assert exact["verdict"] != "none"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("ece", "--reference", "99", "--no-reference"), "--reference and --no-reference contradict each other"),
+        (("ece", "--reference", "18"), "--reference must be at least 19, got 18"),
+        (("ece", "--reference", "-5"), "--reference must be at least 19, got -5"),
+        (("cce", "--fdr", "0"), "--fdr must lie strictly between 0 and 1, got 0"),
+        (("cce", "--fdr", "1.5"), "--fdr must lie strictly between 0 and 1, got 1.5"),
+        (("cce", "--estimator", "unbiased", "--lambda-model", "0.2"), "leave out --lambda-model"),
+        (("ece", "--shape", "t6", "--dist", "gaussian"), "--shape says what means and standard deviations do not"),
+        (("ece", "--shape", "t6", "--samples", "mean"), "--shape says what means and standard deviations do not"),
+    ],
+)
+def test_what_contradicts_itself_is_refused(calcheck, preds, arguments, expected):
+    name, *options = arguments
+    assert expected in calcheck(name, preds, *options).refused()
+
+
+def test_the_same_regulariser_for_both_is_no_contradiction(calcheck, preds):
+    assert calcheck("cce", preds, "--estimator", "unbiased", "--lambda-model", "0.1", "--reference", "19").code == 0
+
+
+def test_the_unbiased_estimate_tells_its_noise(calcheck, preds):
+    plain = reported(calcheck, "cce", preds, "--reference", "39")["results"][0]
+    less = reported(calcheck, "cce", preds, "--estimator", "unbiased", "--reference", "39")["results"][0]
+    assert less["value"] < plain["value"] ** 2 + 1
+    assert less["details"]["noise"] > 0
+    assert less["details"]["noise_error"] == 0
+    assert abs(less["reference"]) < less["details"]["noise"]
+
+
+def test_too_few_replicates_for_the_confidence_give_no_verdict(calcheck, preds):
+    """19 replicates give 2/20 at least for both sides, and 1/20 for one."""
+    both, one = reported(calcheck, "evaluate", preds, "--metrics", "crps,ece", "--reference", "19")["results"]
+    both, one = sorted((both, one), key=lambda result: result["metric"])
+    assert both["verdict"] == "none"
+    assert any("19 replicates cannot reject at a confidence of 0.95" in told for told in both["warnings"])
+    assert one["verdict"] in ("pass", "fail")
+    assert (
+        reported(calcheck, "crps", preds, "--reference", "19", "--confidence", "0.9")["results"][0]["verdict"] != "none"
+    )
+
+
+@pytest.mark.parametrize("name", ["ece", "zms", "cce", "coverage"])
+def test_a_spread_that_is_too_small_fails(calcheck, wrong, name):
+    (result,) = reported(calcheck, name, wrong)["results"]
+    assert result["verdict"] == "fail"
+    assert result["p_value"] <= 0.01
+
+
+def test_evaluate_shows_references_and_verdicts_of_all_metrics(calcheck, wrong):
+    ended = calcheck("evaluate", wrong, "--reference", "39")
+    lines = {line.split()[0]: line for line in ended.out.splitlines() if line.split()}
+    for name in ("ece", "pit", "cce", "crps", "ence"):
+        assert lines[name].split()[-1] == "fail"
+    for name in ("sharpness", "width", "cv"):
+        assert "fail" not in lines[name]
+        assert "pass" not in lines[name]
+    assert "it depends on the predictions alone" in " ".join(ended.out.split())
+
+
+@pytest.mark.parametrize("command", [("evaluate",), ("cce",), ("lzms", "--bins", "3")])
+def test_repeated_runs_are_identical_byte_by_byte(calcheck, preds, command):
+    name, *options = command
+    first, second = (calcheck(name, preds, *options, "--reference", "39", "--format", "json") for _ in range(2))
+    assert first.out == second.out
+    other = calcheck(name, preds, *options, "--reference", "39", "--seed", "1", "--format", "json")
+    found, others = (json.loads(each.out)["results"] for each in (first, other))
+    assert [each["value"] for each in found if each["metric"] != "lzms"] == pytest.approx(
+        [each["value"] for each in others if each["metric"] != "lzms"]
+    )
+    assert [each["reference"] for each in found] != [each["reference"] for each in others] or name == "lzms"
+
+
+def test_metrics_have_the_same_reference_alone_and_together(calcheck, preds):
+    together = {
+        result["metric"]: result for result in reported(calcheck, "evaluate", preds, "--reference", "39")["results"]
+    }
+    for name in ("ece", "ence", "cce", "zms", "lzms"):
+        (alone,) = reported(calcheck, name, preds, "--reference", "39")["results"]
+        for field in ("reference", "reference_low", "reference_high", "p_value", "verdict"):
+            assert alone[field] == together[name][field], (name, field)
+
+
+POINTWISE = [
+    "reference_mean",
+    "reference_q05",
+    "reference_q50",
+    "reference_q95",
+    "p_value",
+    "p_approximate",
+    "significant",
+]
+
+
+def test_pointwise_output_tells_the_significance_of_each_input(calcheck, wrong, tmp_path):
+    out = tmp_path / "points.parquet"
+    report = reported(calcheck, "cce", wrong, "--pointwise", out, "--fdr", "0.1")
+    found = pq.read_table(out).to_pydict()
+    assert set(POINTWISE) | {"id", "cce", "topic", "y"} <= set(found)
+    p, flags = np.array(found["p_value"]), np.array(found["significant"])
+    assert (flags == discoveries(p, 0.1)).all()
+    told = report["results"][0]["details"]["incongruent"]
+    assert (told["inputs"], told["of"], told["fdr"]) == (flags.sum(), 60, 0.1)
+    assert report["settings"]["fdr"] == 0.1
+    low, middle, high = (np.array(found[name]) for name in POINTWISE[1:4])
+    assert ((low < middle) & (middle < high)).all()
+    clearest = report["results"][0]["details"]["clearest"]
+    assert 0 < len(clearest) <= 5
+    assert clearest[0]["p_value"] == p.min()
+    assert {"row", "id", "cce", "topic"} <= set(clearest[0])
+
+
+def test_without_a_reference_pointwise_output_has_values_only(calcheck, wrong, tmp_path):
+    out = tmp_path / "points.parquet"
+    assert calcheck("cce", wrong, "--pointwise", out, "--no-reference").code == 0
+    assert not set(POINTWISE) & set(pq.read_table(out).column_names)
+
+
+def test_inputs_elsewhere_need_no_labels_to_be_judged(calcheck, wrong, tmp_path):
+    at, out = tmp_path / "at.npy", tmp_path / "points.csv"
+    np.save(at, np.random.default_rng(0).normal(size=(7, 3)).astype(np.float32))
+    report = reported(calcheck, "cce", wrong, "--at", at, "--pointwise", out)
+    assert report["results"][0]["details"]["incongruent"]["of"] == 7
+    lines = out.read_text().splitlines()
+    assert len(lines) == 8
+    assert set(POINTWISE) <= {name.strip('"') for name in lines[0].split(",")}
+
+
+def test_the_shape_t6_is_a_student_t_of_the_same_spread(calcheck, preds):
+    """NLL by scipy: 6 degrees of freedom, and a scale of std sqrt(2/3), so that the standard deviation is std."""
+    parts = columns(n=40)
+    plain = reported(calcheck, "nll", preds, "--no-reference")["results"][0]["value"]
+    heavy = reported(calcheck, "nll", preds, "--shape", "t6", "--no-reference")["results"][0]["value"]
+    scale = parts["std"] * np.sqrt(2 / 3)
+    assert_allclose(plain, -stats.norm(parts["mean"], parts["std"]).logpdf(parts["y"]).mean(), rtol=1e-12)
+    assert_allclose(heavy, -stats.t(6, parts["mean"], scale).logpdf(parts["y"]).mean(), rtol=1e-12)
+
+
+def test_the_shape_moves_the_reference_of_errors_and_not_their_value(calcheck, tmp_path):
+    """Heavier tails raise what a perfect model scores by ENCE: files of errors say nothing of the shape."""
+    rng = np.random.default_rng(0)
+    path = write(tmp_path / "errors.parquet", {"error": rng.normal(size=400), "std": rng.uniform(0.5, 1.5, 400)})
+    normal, heavy = (reported(calcheck, "ence", path, "--shape", shape)["results"][0] for shape in ("normal", "t6"))
+    assert normal["value"] == heavy["value"]
+    assert heavy["reference"] > 1.15 * normal["reference"]
+    plain = reported(calcheck, "ence", path)["results"][0]
+    assert plain == normal
