@@ -1,0 +1,112 @@
+"""p-values keep their promise where the model is right, and see a spread that is half of what it should be.
+
+`python -m tests.benchmarks.significance` does the same with more families, rows and data sets.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from calcheck.evaluation import evaluate
+from calcheck.execution.run import Run
+from calcheck.metrics import METRICS
+from calcheck.predictions import InMemory, Predictions
+from calcheck.predictive import Gaussian, Samples
+from calcheck.predictive.poisson import Poisson
+
+LEVEL = 0.1  # which a p-value from 19 replicates takes exactly, for one side as for both
+TESTED = [name for name, metric in METRICS.items() if metric.sided != "none"]
+IN_BINS = ("lzms", "lrce")
+SETS = 100
+PLAIN, OF_BINS = Run(reference=19, resamples=0), Run(reference=19, resamples=100)
+ENSEMBLES = {"samples 1": 1, "samples 2": 2, "samples 5": 5}
+TIED = {"coverage", *IN_BINS}  # shares of few rows or bins: p is conservative
+
+
+def right(family, rng, n):
+    """Return inputs, right distributions, and targets from them; ensembles are as the target is."""
+    x = rng.normal(size=(n, 1))
+    normal = Gaussian(x[:, 0], np.exp(0.4 * np.sin(2 * x[:, 0])))
+    if family in ENSEMBLES:
+        values = normal.sample(rng, ENSEMBLES[family] + 1)
+        return Predictions(y=values[:, 0], predictive=Samples(values[:, 1:]), x=x, embedded=False)
+    predictive = normal if family == "gaussian" else Poisson(4 * np.exp(x[:, 0] / 2))
+    return Predictions(y=predictive.sample(rng, 1)[:, 0], predictive=predictive, x=x, embedded=False)
+
+
+def p_values(rows, seed, names=TESTED):
+    """Return the p-value of each metric that applies; with the same seed all data sets would share their replicates."""
+    found = {}
+    for run, chosen in ((PLAIN, set(names) - set(IN_BINS)), (OF_BINS, set(names) & set(IN_BINS))):
+        metrics = [METRICS[name](**({"bins": 4} if name in IN_BINS else {})) for name in sorted(chosen)]
+        found |= {
+            result.metric: result.p_value
+            for result in evaluate(InMemory(rows), metrics, run=replace(run, seed=seed)).results
+        }
+    return {name: p for name, p in found.items() if p is not None}
+
+
+def rejections(family, names=TESTED, n=60):
+    """Count the data sets in which each metric's p-value is at most 0.1."""
+    found = [p_values(right(family, np.random.default_rng([seed, n]), n), seed, names) for seed in range(SETS)]
+    assert all(each.keys() == found[0].keys() for each in found)
+    return {name: sum(each[name] <= LEVEL for each in found) for name in found[0]}
+
+
+def band(cells):
+    """Return between what counts all cells lie with a probability of 99.9 %, if every p-value is exact."""
+    tail = 0.001 / cells / 2
+    return binom.ppf(tail, SETS, LEVEL), binom.ppf(1 - tail, SETS, LEVEL)
+
+
+OF_COUNTS = ["ece", "coverage", "crps", "nll", "cce", "zms"]
+
+
+@pytest.mark.parametrize(("family", "names"), [("gaussian", TESTED), ("poisson", OF_COUNTS), ("samples 5", TESTED)])
+def test_perfect_models_are_rejected_as_often_as_p_says(family, names):
+    found = rejections(family, names, n=30)
+    assert len(found) >= 6
+    low, high = band(3 * len(found))
+    for name, count in found.items():
+        assert count <= high, (name, count)
+        assert count >= low or name in TIED, (name, count)
+
+
+@pytest.mark.parametrize("family", ["samples 1", "samples 2"])
+def test_small_perfect_ensembles_are_rejected_no_more_often(family):
+    """They would be with targets drawn from the saved draws: always with one draw, more often than not with two."""
+    names = ["crps", "cce", "mae"]
+    for name, count in rejections(family, names, n=30).items():
+        assert count <= band(6)[1], (name, count)
+
+
+@pytest.mark.parametrize(("draws", "least"), [(1, 1.0), (2, 0.4)])
+def test_targets_drawn_from_the_draws_would_be_too_good(draws, least):
+    """What swaps are for: with targets chosen among the draws the mean absolute error of a perfect model stands out."""
+    rejected = []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        values = rng.normal(size=(60, draws + 1))
+        y, saved = values[:, 0], values[:, 1:]
+        own = np.abs(y - saved.mean(axis=1)).mean()
+        drawn = [rng.permuted(saved, axis=1)[:, 0] for _ in range(19)]
+        others = [np.abs(each - saved.mean(axis=1)).mean() for each in drawn]
+        rejected.append(np.mean(np.array([*others, own]) >= own) <= 0.05)
+    assert np.mean(rejected) >= least
+
+
+BLIND = {"mae", "rmse", "bias", "confidence-curve"}  # where the spread alone is wrong they see less
+
+
+def test_a_spread_of_half_the_right_one_is_seen():
+    """n = 60, std × 0.5: every metric of the spread rejects at least nine of ten data sets."""
+    found = []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        rows = right("gaussian", rng, 100)
+        half = Gaussian(rows.predictive.loc, rows.predictive.scale / 2)
+        found.append(p_values(rows.with_targets(rows.y, half), seed))
+    for name in set(TESTED) - BLIND:
+        assert sum(each[name] <= LEVEL for each in found) >= 9, name
