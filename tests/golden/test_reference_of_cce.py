@@ -20,6 +20,7 @@ RUN = Run(reference=19)
 K_X = input_kernel("rbf", 0.3)
 PLAIN = {"kernel_x": "rbf", "gamma_x": 0.3, "normalize": "none"}
 N = 50
+TWICE = {"draws": 1, "trials": 2}
 
 
 def inputs(seed=0, n=N):
@@ -147,7 +148,7 @@ def family(name):
     return Predictions(y=y, predictive=predictive, x=x)
 
 
-@pytest.mark.parametrize("options", [{}, {"draws": 1, "trials": 2}, {"estimator": "unbiased"}], ids=str)
+@pytest.mark.parametrize("options", [{}, TWICE, {"estimator": "unbiased"}, TWICE | {"estimator": "unbiased"}])
 @pytest.mark.parametrize("name", ["gaussian", "student-t", "cauchy", "poisson", "independent"])
 def test_replicates_are_what_the_metric_says_of_them_as_data(name, options):
     """Choices and features made anew for each replicate; features that all replicates share say the same."""
