@@ -50,6 +50,12 @@ def test_p_values_count_replicates_where_ten_or_more_reach():
     assert columns["p_value"][2] <= 11 / 200
 
 
+def test_tails_are_no_longer_than_ten_replicates_allow():
+    """Four of 199 replicates are far out, so a gamma distribution gives 1.5 a chance of 15 %; fewer than ten reach it."""
+    others = np.where(np.arange(199) < 4, 100.0, 1.0)[:, None]
+    assert_allclose(said(np.array([1.5]), others)[0]["p_value"], [11 / 200], rtol=1e-14)
+
+
 def test_tails_are_those_of_a_gamma_distribution_with_the_moments_of_the_squares():
     others = replicates(4)
     own = np.array([5.0, 6.0, 8.0, 12.0])

@@ -133,3 +133,37 @@ def test_counts_have_their_own_distances():
         both = np.eye(60)[y[:, 0].astype(int)] - mass
         expected = both @ target_kernel(np.array([gamma]))(k, k) @ both.T
         assert_allclose(distances(features, DataSet(y, np.array([gamma]), [predictive])), expected, rtol=0, atol=3e-6)
+
+
+def crossed(features, each):
+    """Return E k(y_i, Y'_j), (n, n)."""
+    observed, model, norm = features.of(each)
+    return observed @ norm @ (model[0] @ norm).T
+
+
+def test_elements_that_a_data_set_adds_see_its_distributions():
+    """The pool is made for narrow distributions, and targets of wide ones are added.
+
+    Products with these are exact for the kernel that the features are of, half an octave above the data's.
+    """
+    rng, mean, _, narrow = normal_case()
+    wide, gamma, own = Gaussian(mean[:, 0], np.full(N, 9.0)), np.array([0.5]), 0.5 * 1.4142
+    features = shared(DataSet(mean, gamma, [wide]), narrow)
+    targets = mean + 9 * rng.normal(size=(N, 1))
+    spread = 1 + 2 * own * 81
+    expected = np.exp(-own * (targets - mean[:, 0]) ** 2 / spread) / np.sqrt(spread)
+    assert_allclose(crossed(features, DataSet(targets, np.array([own]), [wide])), expected, rtol=0, atol=2e-4)
+
+
+def test_elements_that_a_data_set_adds_see_exchanged_draws():
+    """The pool is made for the first draws, near 0; the second ones, near 20, become targets."""
+    rng = np.random.default_rng(0)
+    values, gamma = rng.normal((0, 0, 20), 1, (N, 3)), np.array([0.5])
+    draws = Samples(values[:, 1:])
+    features = shared(DataSet(values[:, :1], gamma, [draws]), Samples(values[:, 1:2]))
+    place, rows = rng.integers(0, 3, N), np.arange(N)
+    swapped = values.copy()
+    swapped[rows, 0], swapped[rows, place] = values[rows, place], values[:, 0]
+    found = crossed(features, DataSet(swapped[:, :1], gamma, [Exchanged(draws)]))
+    expected = target_kernel(gamma)(swapped[:, :1], swapped[:, 1:].reshape(-1, 1)).reshape(N, N, 2).mean(axis=2)
+    assert_allclose(found, expected, rtol=0, atol=2e-3)
