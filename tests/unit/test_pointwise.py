@@ -51,7 +51,7 @@ def test_p_values_count_replicates_where_ten_or_more_reach():
 
 
 def test_tails_are_no_longer_than_ten_replicates_allow():
-    """Four of 199 replicates are far out, so a gamma distribution gives 1.5 a chance of 15 %; fewer than ten reach it."""
+    """Four of 199 replicates are far out, so a gamma distribution gives 1.5 a chance of 15 %; four reach it."""
     others = np.where(np.arange(199) < 4, 100.0, 1.0)[:, None]
     assert_allclose(said(np.array([1.5]), others)[0]["p_value"], [11 / 200], rtol=1e-14)
 
