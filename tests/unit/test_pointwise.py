@@ -177,6 +177,8 @@ def test_the_clearest_inputs_are_listed_with_their_p_values():
     p = [each["p_value"] for each in clearest]
     assert p == sorted(p)
     assert all(wrong[each["row"]] for each in clearest)
+    (all_of_them,) = evaluate(InMemory(rows), [Cce(kernel_x="rbf", gamma_x=0.5)], worst=100).results
+    assert len(all_of_them.details["clearest"]) == all_of_them.details["incongruent"]["inputs"] < 100
     (none,) = evaluate(InMemory(rows), [METRICS["cce"]()], run=Run(reference=0), worst=7).results
     assert "clearest" not in none.details
     assert "incongruent" not in none.details
