@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 GIB = 1 << 30
 LEAST_RESAMPLES = 100  # fewer have no tails to speak of
 LEAST_REPLICATES = 19  # fewer cannot reject at 5 %
+MOST_RESAMPLES, MOST_REPLICATES = 10_000_000, 1_000_000  # more would tell nothing more
 
 
 class Stream(IntEnum):
@@ -142,16 +143,17 @@ class Run:
         if not 0 < self.fdr < 1:
             msg = f"--fdr must lie strictly between 0 and 1, got {self.fdr}"
             raise OptionError(msg)
-        if self.resamples is not None and self.resamples != 0 and self.resamples < LEAST_RESAMPLES:
-            msg = f"--resamples must be at least {LEAST_RESAMPLES}, got {self.resamples}. To do without, --no-bootstrap"
-            raise OptionError(msg)
-        if self.reference is not None and 0 != self.reference < LEAST_REPLICATES:
-            msg = (
-                f"--reference must be at least {LEAST_REPLICATES}, got {self.reference}. To do without, --no-reference"
-            )
-            raise OptionError(msg)
+        self._require_count("resamples", self.resamples, LEAST_RESAMPLES, MOST_RESAMPLES, "--no-bootstrap")
+        self._require_count("reference", self.reference, LEAST_REPLICATES, MOST_REPLICATES, "--no-reference")
         if self.seed < 0:
             msg = f"--seed must be >= 0, got {self.seed}"
+            raise OptionError(msg)
+
+    @staticmethod
+    def _require_count(name: str, count: int | None, least: int, most: int, without: str) -> None:
+        """Raise unless a count is absent, 0, or within its limits."""
+        if count not in (None, 0) and not least <= count <= most:
+            msg = f"--{name} must be at least {least} and at most {most:,}, got {count}. To do without, {without}"
             raise OptionError(msg)
 
     def silenced(self) -> Run:

@@ -31,6 +31,9 @@ REPLICATES_OF_DEFERRED = 39  # of distributions that are read again for each; en
 BLOCK_DRAWS = 1 << 22  # targets drawn at a time, 32 MiB
 TIED = 1e-12  # of their size, within which values differ by rounding only
 NOT_SIMULATED = "what a perfect model scores was not simulated (--no-reference)"
+DIFFERS = (
+    "verdict and p differ: the verdict holds whatever the shape of the distributions, p supposes the one predicted"
+)
 NO_EVIDENCE = "it depends on the predictions alone"
 
 
@@ -209,7 +212,8 @@ def _referred(
 def _judged(found: Inference, metric: Metric[Any, Any], p: float, replicates: int, confidence: float) -> Inference:
     """Take the verdict from the p-value, unless one follows from an exact reference."""
     if metric.shape_free and found.verdict != "none":
-        return found
+        differs = found.verdict != "undecided" and (found.verdict == "fail") != (p <= 1 - confidence)
+        return replace(found, warnings=(*found.warnings, DIFFERS)) if differs else found
     level = (1 - confidence) * (1 + TIED)
     if (2 if metric.sided == "both" else 1) / (replicates + 1) > level:
         told = f"{replicates} replicates cannot reject at a confidence of {confidence:g}: pass a larger --reference"

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
 
 Spread = Literal["std", "var", "log_std", "log_var"]
 Shape = Literal["normal", "t6"]
+SHAPE_UNKNOWN = (
+    "the file does not tell the shape of the errors: what a perfect model scores supposes a normal one, which matters"
+    " most for ence (--shape t6)"
+)
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from calcheck.io.layouts import Laid, laid_out
 from calcheck.io.named import Columns, shown, unclear_spreads
 from calcheck.io.places import as_array, as_sequence
 from calcheck.io.reruns import require_no_rerun
-from calcheck.io.roles import ParametersRole, ResidualRole, columns_of
+from calcheck.io.roles import SHAPE_UNKNOWN, ParametersRole, ResidualRole, columns_of
 from calcheck.io.scales import scale_hint
 from calcheck.io.tables import open_table, read_batches
 from calcheck.io.values import is_scalar, is_text, key_text, keys, ordering, require_unique, scalars, without_gaps
@@ -294,6 +294,8 @@ class FileSource(Source):
             told.append(
                 f"targets are joined {self.truth.joined()} with {self.truth.file.name}; name keys with --join-on"
             )
+        if isinstance(self.roles.predictive, ResidualRole) and self.roles.predictive.shape == "normal":
+            told.append(SHAPE_UNKNOWN)
         y = self.predictions().y
         if getattr(self.roles.predictive, "error", None) and y is not None and len(y) > FEW and (y >= 0).all():
             told.append("no error is negative: are they absolute? Metrics that look at their sign are wrong then")

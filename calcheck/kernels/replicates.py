@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     Values = NDArray[np.float64]
 
 LEFT_OUT = 1e-7  # share of what is smoothed, squared, that the columns kept may miss
-OWN, FIXED = 0, 1  # kernels on targets: of each data set, and of the data for all
 BLOCK_VALUES = 1 << 22  # numbers smoothed together, 32 MiB
 
 
@@ -92,7 +91,7 @@ def replicated(
         Whether squares less their noise are wanted, sum over i of a_i(x)^2 |delta_i|^2, in place of distances.
     """
     work = _Work(ridge, data, covered, lambdas, points)
-    found = np.full((2, count, ridge.n if points is None else len(points)), np.nan)  # by own kernels, and the data's
+    found = _Found(count, ridge.n if points is None else len(points))
     queue: list[_Columns] = []
     number = 0
     for number, each in enumerate(_with(data, replicates)):
@@ -105,7 +104,14 @@ def replicated(
         ridge.run.progress("simulating", (number + 1) / count)
     work.smooth(queue, found, unbiased=unbiased)
     floor = work.without_noise(found) if unbiased else None
-    return Replicated(found[OWN].mean(axis=1), found[FIXED], floor, work.described())
+    return Replicated(found.means, found.at_inputs, floor, work.described())
+
+
+class _Found:
+    """What is found of each data set: its mean by its own kernel, (count,), and at m inputs by the data's."""
+
+    def __init__(self, count: int, inputs: int) -> None:
+        self.means, self.at_inputs = np.full(count, np.nan), np.full((count, inputs), np.nan)
 
 
 def _with(first: DataSet, others: Iterator[DataSet]) -> Iterator[DataSet]:
@@ -146,7 +152,7 @@ class _Work:
         self._lambdas = list(dict.fromkeys(lambdas))
         self._features = SharedFeatures(data, covered, lambda: ridge.run.rng(Stream.FEATURES))
         self._smoothers: list[Smoother] = []
-        self._noise: dict[tuple[int, int], Values] = {}
+        self._noise: dict[int, Values] = {}
         self._widest = 0
 
     def described(self) -> dict[str, Any]:
@@ -171,7 +177,7 @@ class _Work:
     def _apart(self) -> bool:
         return len(self._lambdas) > 1
 
-    def smooth(self, queue: list[_Columns], found: NDArray[np.float64], *, unbiased: bool) -> None:
+    def smooth(self, queue: list[_Columns], found: _Found, *, unbiased: bool) -> None:
         """Smooth what is queued, and keep the distances, or their squares and what their noise follows from."""
         if not queue:
             return
@@ -182,19 +188,22 @@ class _Work:
         for columns, smoothed in zip(queue, np.split(self._smoothed(queue), ends, axis=1), strict=True):
             parts = smoothed.reshape(len(smoothed), *columns.values.shape[1:])
             apart = parts[:, :1] - parts[:, 1:] if self._apart else parts
-            for kernel, norm in enumerate(columns.roots):
-                squares = np.sum((apart @ norm) ** 2, axis=2)  # (m, trials)
-                found[kernel, columns.number] = (squares if unbiased else np.sqrt(squares)).mean(axis=1)
-                if unbiased:
-                    noise = np.sum((columns.values @ norm) ** 2, axis=2).mean(axis=1)
-                    self._noise[kernel, columns.number] = noise
+            squares = [np.sum((apart @ norm) ** 2, axis=2) for norm in columns.roots]  # (m, trials) each
+            own, fixed = squares if unbiased else map(np.sqrt, squares)
+            found.means[columns.number] = own.mean()
+            found.at_inputs[columns.number] = fixed.mean(axis=1)
+            if unbiased:
+                noise = [np.sum((columns.values @ norm) ** 2, axis=2).mean(axis=1) for norm in columns.roots]
+                self._noise[columns.number] = np.stack(noise, axis=1)
 
-    def without_noise(self, found: NDArray[np.float64]) -> Values:
+    def without_noise(self, found: _Found) -> Values:
         """Subtract from squares what the rows' own noise adds to them; return less its mean, (m,)."""
-        kernels, numbers = map(list, zip(*self._noise, strict=True))
-        noise = self._smoothers[0].smooth_squared(np.stack(list(self._noise.values()), axis=1)).T
-        found[kernels, numbers] -= noise
-        return np.asarray(-noise[np.equal(kernels, FIXED)].mean(axis=0))
+        numbers = list(self._noise)
+        noise = self._smoothers[0].smooth_squared(np.concatenate(list(self._noise.values()), axis=1))
+        own, fixed = noise[:, ::2], noise[:, 1::2]
+        found.means[numbers] -= own.mean(axis=0)
+        found.at_inputs[numbers] -= fixed.T
+        return np.asarray(-fixed.mean(axis=1))
 
     def _smoothed(self, queue: list[_Columns]) -> Values:
         """Smooth all columns; where observed and predicted are apart, each with its own regulariser."""
