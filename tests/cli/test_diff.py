@@ -171,7 +171,7 @@ def test_markdown_is_a_table_with_notes(stored, calcheck):
     assert lines[0] == "| metric | old | new | change | relative | in old interval | verdict |"
     assert lines[2].startswith("| zms | ")
     assert "| -75 % | no, intervals apart | fail |" in lines[2]
-    assert lines[3].endswith("| 0 | 0 % | yes | none |")
+    assert lines[3].endswith("| 0 | 0 % | yes | pass → fail |")
     assert lines[-1].startswith(r"- input.files\[0\].sha256: ")
 
 

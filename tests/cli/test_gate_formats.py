@@ -130,9 +130,9 @@ def test_markdown_begins_with_what_became_of_the_rules():
         "| zms &gt; 0.1 | warned | zms is 1 |",
         "| ece &gt; 1 | warned | ece is null |",
         "",
-        "| metric | value | interval | reference | ζ | verdict |",
-        "| --- | ---: | ---: | ---: | ---: | --- |",
-        "| zms | 1 | – | – | – | none |",
+        "| metric | value | interval | perfect | ζ | p | verdict |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | --- |",
+        "| zms | 1 | – | – | – | – | none |",
         "",
         "- a note",
     ]
@@ -144,7 +144,7 @@ def test_the_table_has_rules_before_results():
     lines = GATE_FORMATS["table"](report_of(*ALL)).splitlines()
     assert lines[3].split() == ["rule", "outcome", "found"]
     assert [line.split("  ")[0] for line in lines[5:10]] == [gate.rule for gate in ALL]
-    assert lines[11].split() == ["metric", "value", "interval", "reference", "ζ", "verdict"]
+    assert lines[11].split() == ["metric", "value", "interval", "perfect", "ζ", "p", "verdict"]
 
 
 def test_flat_formats_have_a_line_a_rule():

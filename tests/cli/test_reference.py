@@ -64,8 +64,8 @@ def test_without_a_reference_there_is_none(calcheck, preds):
     ("arguments", "expected"),
     [
         (("ece", "--reference", "99", "--no-reference"), "--reference and --no-reference contradict each other"),
-        (("ece", "--reference", "18"), "--reference must be at least 19, got 18"),
-        (("ece", "--reference", "-5"), "--reference must be at least 19, got -5"),
+        (("ece", "--reference", "18"), "--reference must be at least 19 and at most 1,000,000, got 18"),
+        (("ece", "--reference", "-5"), "--reference must be at least 19 and at most 1,000,000, got -5"),
         (("cce", "--fdr", "0"), "--fdr must lie strictly between 0 and 1, got 0"),
         (("cce", "--fdr", "1.5"), "--fdr must lie strictly between 0 and 1, got 1.5"),
         (("cce", "--estimator", "unbiased", "--lambda-model", "0.2"), "leave out --lambda-model"),

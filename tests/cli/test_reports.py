@@ -159,7 +159,7 @@ def test_bins_that_repeat_each_other_are_told(calcheck, calibrated, tmp_path):
 
 def test_few_rows_have_no_verdict(calcheck, tmp_path):
     path = write(tmp_path / "few.parquet", columns(n=9))
-    report = json.loads(calcheck("zms", path, "--format", "json").out)
+    report = json.loads(calcheck("zms", path, "--no-reference", "--format", "json").out)
     assert report["results"][0]["verdict"] == "none"
     assert any("it takes 10 rows" in warning for warning in report["results"][0]["warnings"])
 
@@ -252,15 +252,16 @@ def test_csv_has_a_line_a_result_in_full_precision(calcheck, calibrated):
 
 def test_markdown_is_a_table_with_notes(calcheck, calibrated):
     lines = calcheck("evaluate", calibrated, *FEW, "--format", "markdown").out.splitlines()
-    assert lines[2] == "| metric | value | interval | reference | ζ | verdict |"
+    assert lines[2] == "| metric | value | interval | perfect | ζ | p | verdict |"
     cells = [line for line in lines if line.startswith("| ")]
-    assert all(line.count(" | ") == 5 for line in cells)
+    assert all(line.count(" | ") == 6 for line in cells)
     assert len(cells) == 2 + len(METRICS) - 1
     assert any(line.startswith("- skipped cce: ") for line in lines)
 
 
 def test_rows_that_were_asked_for_are_shown_or_refused(calcheck, calibrated):
-    lines = calcheck("zms", calibrated, "--worst", 2, *FEW, "--format", "markdown").out.splitlines()
+    shown = calcheck("zms", calibrated, "--worst", 2, "--no-reference", *FEW, "--format", "markdown")
+    lines = shown.out.splitlines()
     assert lines[lines.index("worst:") + 2].startswith("| row | id | z2 | y |")
     assert len(lines[lines.index("worst:") + 4 :]) == 2
     assert any(

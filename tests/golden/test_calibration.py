@@ -240,7 +240,7 @@ def test_the_reference_of_an_ensembles_coverage_is_the_share_of_gaps():
 def test_draws_that_tie_have_no_reference_for_coverage():
     found = result("coverage", [3.5], Samples(np.array([[1.0, 3.0, 4.0, 4.0]])))
     assert found.reference is None
-    assert any("no reference" in warning for warning in found.warnings)
+    assert any("no exact reference" in warning for warning in found.warnings)
 
 
 def test_the_confidence_curve_by_hand():

@@ -60,7 +60,7 @@ def test_shares_are_those_of_bins_whose_interval_holds_the_reference(block, monk
         for scales in ([1, 1, 1], [0.5, 1, 1], [2, 0.3, 3], [1, 9, 0.1])
     ]
     run = Run(resamples=400, reference=19, confidence=0.9)
-    found = simulated_shares(bins, sets[0], iter(sets[1:]), mean, 1.0, run, stage="x")
+    found = simulated_shares(bins, sets[0], iter(sets[1:]), mean, 1.0, run, count=len(sets), stage="x")
     expected = []
     for each in sets:
         inside = []
@@ -84,11 +84,15 @@ def test_bins_without_an_interval_do_not_count():
     """The second bin has one row: of data sets whose other bin is valid the share is 1, not a half."""
     bins = Bins(np.array([0] * 20 + [1]), 2, None, np.zeros(2), np.ones(2))
     values = np.random.default_rng(0).exponential(size=21)
-    found = simulated_shares(bins, {"a": values}, iter([{"a": values}, {"a": values + 5}]), mean, 1.0, Run(), stage="x")
+    found = simulated_shares(
+        bins, {"a": values}, iter([{"a": values}, {"a": values + 5}]), mean, 1.0, Run(), count=2, stage="x"
+    )
     assert (found.own, *found.values) == (1.0, 1.0, 0.0)
     lone = Bins(np.array([0]), 1, None, np.zeros(1), np.ones(1))
     assert np.isnan(
-        simulated_shares(lone, {"a": np.ones(1)}, iter([{"a": np.ones(1)}]), mean, 1.0, Run(), stage="x").values
+        simulated_shares(
+            lone, {"a": np.ones(1)}, iter([{"a": np.ones(1)}]), mean, 1.0, Run(), count=2, stage="x"
+        ).values
     )
 
 

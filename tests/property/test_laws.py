@@ -45,7 +45,7 @@ def gaussian_files(draw):
         "y": draw(arrays(np.float64, n, elements=finite)),
         "mean": draw(arrays(np.float64, n, elements=finite)),
         "std": draw(arrays(np.float64, n, elements=positive)),
-        "embedding": draw(arrays(np.float32, (n, d), elements=st.floats(-1e3, 1e3, width=32))),
+        "embedding": draw(arrays(np.float32, (n, d), elements=st.floats(-1e3, 1e3, width=32, allow_subnormal=False))),
     }
 
 

@@ -543,9 +543,9 @@ def test_two_columns_of_one_level_are_a_tie(tmp_path):
 def test_errors_without_a_sign_are_doubted(tmp_path):
     errors = np.abs(np.random.default_rng(0).normal(size=50))
     columns = {"error": errors, "std": np.ones(50)}
-    assert "are they absolute?" in read(write(tmp_path / "e.csv", pa.table(columns))).warnings()[0]
+    assert "are they absolute?" in read(write(tmp_path / "e.csv", pa.table(columns))).warnings()[-1]
     columns["error"] = errors * np.where(np.arange(50) % 2, 1, -1)
-    assert read(write(tmp_path / "e.csv", pa.table(columns))).warnings() == ()
+    assert not any("absolute" in told for told in read(write(tmp_path / "e.csv", pa.table(columns))).warnings())
 
 
 def test_mixtures_without_weights_have_equal_ones(tmp_path):

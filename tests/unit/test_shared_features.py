@@ -137,7 +137,7 @@ def test_counts_have_their_own_distances():
 
 def crossed(features, each):
     """Return E k(y_i, Y'_j), (n, n)."""
-    observed, model, norm = features.of(each)
+    observed, model, norm, _ = features.of(each)
     return observed @ norm @ (model[0] @ norm).T
 
 
