@@ -15,6 +15,7 @@ from calcheck.errors import NumericalError
 from calcheck.execution.backend import Backend, backend
 from calcheck.execution.run import Stream
 from calcheck.kernels.gram import Gram
+from calcheck.kernels.nystroem import Nystroem
 from calcheck.kernels.solvers import Cholesky
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ FACTOR_ROWS = 6000  # up to which a factor is had in about a second
 RANKS = (256, 512, 1024, 2048)  # centres of a low-rank form, tried in turn
 WORTH = 6  # rows a centre from which on a low-rank form is cheaper than a factor
 ACCURATE = 1e-3  # of what is smoothed, squared, that a low-rank form may miss where a factor could be had
-JITTER = 1e-12  # of the centres' kernel values, so that their factor exists
 
 
 class Smoother(ABC):
@@ -128,7 +128,7 @@ class Factored(Smoother):
 
 
 class LowRank(Smoother):
-    """A by K ~ Z Z^T, Z = K_nM L^-T, L L^T = K_MM, at M of the inputs (Nystroem): A = Z (Z^T Z + n lambda I)^-1 Z^T."""
+    """A by K ~ Z Z^T, Z the Nystroem features at M of the inputs: A = Z (Z^T Z + n lambda I)^-1 Z^T."""
 
     form = "low rank"
 
@@ -137,14 +137,10 @@ class LowRank(Smoother):
         chosen = np.sort(ridge.run.rng(Stream.CENTRES).choice(ridge.n, rank, replace=False))
         self.rank = rank
         x = self.array.asarray(ridge.backend.to_numpy(ridge.x))
-        centres, xp = x[self.array.indices(chosen)], self.array.xp
-        own = ridge.kernel.gram(centres, centres)
-        diagonal = xp.arange(rank, device=self.array.device)
-        own[diagonal, diagonal] += JITTER * float(xp.max(own))
-        self._factor = xp.linalg.inv(xp.linalg.cholesky(own)).T  # L^-T
-        self._centres = centres
+        self.nystroem, xp = Nystroem(ridge.kernel, x[self.array.indices(chosen)], self.array), self.array.xp
         self._rows_of_z = self._features(x)
         inner = self._rows_of_z.T @ self._rows_of_z
+        diagonal = xp.arange(rank, device=self.array.device)
         inner[diagonal, diagonal] += self.shift
         self._inverse = xp.linalg.inv(inner)
         self._at = self._rows_of_z if points is None else self._features(self.array.asarray(points))
@@ -155,8 +151,7 @@ class LowRank(Smoother):
         return {"form": self.form, "rank": self.rank, "missed": self.missed}
 
     def _features(self, x: Array) -> Array:
-        parts = [self.ridge.kernel.gram(x[rows], self._centres) @ self._factor for rows in self._rows(len(x))]
-        return self.array.xp.concat(parts)
+        return self.array.xp.concat([self.nystroem(x[rows]) for rows in self._rows(len(x))])
 
     def smooth(self, outputs: Values) -> Values:
         inner = self._inverse @ (self._rows_of_z.T @ self.array.asarray(outputs))

@@ -70,7 +70,7 @@ def test_a_run_in_single_precision_stays_there_and_says_if_it_cannot():
 def test_a_low_rank_form_smooths_as_its_own_kernel_does(points, run):
     """K ~ K_nM K_MM^-1 K_Mn at M = 20 of the inputs, by dense algebra."""
     found = LowRank(ridge("cg", run), PENALTY, points, 20)
-    centres = run.backend().to_numpy(found._centres)
+    centres = run.backend().to_numpy(found.nystroem.centres)
     assert len(centres) == 20
     assert {tuple(row) for row in centres} <= {tuple(row) for row in X}
     k_x = input_kernel("rbf", 0.3)
