@@ -17,6 +17,7 @@ from calcheck.inference.verdicts import infer, statistic_of
 from calcheck.metric import why_not
 from calcheck.predictions import InMemory
 from calcheck.report import Report, Result, Skipped
+from calcheck.statistics.repeats import gathered, repeats
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -80,9 +81,8 @@ def evaluate(
 
     run = run or Run()
     told, warnings = source.described(), _warnings(source)
-    if subsample is not None:
-        source = InMemory(_subsample(source.predictions(), subsample, run))
-        told = replace(told, n=subsample)
+    source = _used(source, metrics, subsample, run)
+    told = replace(told, n=len(source.predictions()))
     if at is not None:
         other = at.described()
         told = replace(told, files=(*told.files, *other.files), dropped=told.dropped + other.dropped)
@@ -150,6 +150,13 @@ def _versions(run: Run) -> dict[str, str]:
 
     libraries = ["numpy", "scipy", "pyarrow", "scoringrules", *([] if run.device is None else ["torch"])]
     return {library: version(library) for library in libraries}
+
+
+def _used(source: Source, metrics: Sequence[Metric[Any, Any]], subsample: int | None, run: Run) -> Source:
+    """Return the rows that are used: targets of one input together, if all metrics take these; some of them, if asked."""
+    if all(metric.repeated_targets for metric in metrics) and repeats(source.predictions()):
+        source = InMemory(gathered(source.predictions()))
+    return source if subsample is None else InMemory(_subsample(source.predictions(), subsample, run))
 
 
 def _subsample(rows: Predictions, size: int, run: Run) -> Predictions:

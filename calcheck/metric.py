@@ -143,6 +143,9 @@ class Metric(ABC, Generic[SettingsT, StateT]):
     several_targets: ClassVar[bool] = False
     """Whether it takes targets of several columns."""
 
+    repeated_targets: ClassVar[bool] = False
+    """Whether it takes several targets of one input, in rows that share a key."""
+
     unlawful: ClassVar[dict[str, str]] = {}
     """The laws of all metrics (tests/unit/test_every_metric.py) that are not meant to hold for it, with the reasons."""
 
@@ -163,6 +166,11 @@ class Metric(ABC, Generic[SettingsT, StateT]):
     def from_options(cls, options: dict[str, Any]) -> Metric[Any, Any]:
         """Rebuild a metric from :meth:`options`."""
         return cls(**{option.field: options[option.name] for option in options_of(cls)})
+
+    @property
+    def evidence(self) -> Sided:
+        """What counts as evidence against a model, with these options: ``sided``, as a rule."""
+        return self.sided
 
     def columns(self) -> tuple[str, ...]:
         """Name the columns that it reads besides targets, predictions and inputs."""
@@ -291,6 +299,8 @@ def why_not(metric: type[Metric[Any, Any]], rows: Predictions) -> str:
     lacking = [REMEDIES[need] for need in metric.needs if getattr(rows, need) is None]
     if lacking:
         return "needs " + " and ".join(lacking)
+    if rows.repeated and not metric.repeated_targets:
+        return "needs one target for each input, and there are several"
     targets = 1 if rows.predictive is None else rows.predictive.targets
     if targets > 1 and not metric.several_targets:
         return f"needs a single target column, and there are {targets}"

@@ -12,6 +12,7 @@ import numpy as np
 
 from calcheck.checks import concatenated, require_finite
 from calcheck.errors import DataError, ValuesError
+from calcheck.predictive.base import REPEATED
 from calcheck.report import Input
 
 if TYPE_CHECKING:
@@ -28,8 +29,8 @@ class Predictions:
 
     Parameters
     ----------
-    y : (n,) or (n, t), optional
-        Targets, in their own unit; t columns if the model predicts several at once.
+    y : (n,), (n, t) or (n, r, t), optional
+        Targets, in their own unit; t columns if the model predicts several at once; r of each if they are repeated.
     predictive : Predictive, optional
         One predictive distribution a row.
     x : (n, d), optional
@@ -85,14 +86,15 @@ class Predictions:
                 raise DataError(msg)
             require_finite("x", self.x)
         if self.y is not None and self.predictive is not None:
-            targets = self.y.shape[1] if self.y.ndim > 1 else 1
+            targets = self.y.shape[-1] if self.y.ndim > 1 else 1
             if targets != self.predictive.targets:
                 msg = (
                     f"y has {targets} target columns, the predictions have {self.predictive.targets}."
                     " Give --mean and --std, or --samples, for each"
                 )
                 raise DataError(msg)
-            self.predictive.require_possible(self.y)
+            for y in np.moveaxis(self.y, 1, 0) if self.repeated else [self.y]:
+                self.predictive.require_possible(y.reshape(len(y), *([targets] if targets > 1 else [])))
 
     def _parts(self) -> dict[str, Any]:
         named = {"y": self.y, "predictive": self.predictive, "x": self.x, "id": self.id, "row": self.row}
@@ -102,6 +104,11 @@ class Predictions:
     def __len__(self) -> int:
         """Count the rows, n."""
         return len(next(iter(self._parts().values())))
+
+    @property
+    def repeated(self) -> bool:
+        """Whether there are several targets for each input, ``y`` (n, r, t)."""
+        return self.y is not None and self.y.ndim == REPEATED
 
     def places(self) -> NDArray[np.intp]:
         """Return the places of the rows in their file, (n,)."""

@@ -80,6 +80,7 @@ def opened(file: str, given: dict[str, Any], metrics: Sequence[Metric[Any, Any]]
         wanted="all" if any("y" in metric.needs for metric in metrics) else "any",
         narrow=narrow,
         inputs=any("x" in metric.needs for metric in metrics),
+        repeated=all(metric.repeated_targets for metric in metrics),
         also=tuple(dict.fromkeys(name for metric in metrics for name in metric.columns())),
     )
 

@@ -119,14 +119,14 @@ def paired(pairs: Sequence[Pair], run: Run, *, swaps: int | None = None) -> list
     """
     told = [_unfit(pair) or _on_its_own(pair, run, swaps) for pair in pairs]
     fit = [pair for pair, known in zip(pairs, told, strict=True) if known is None]
-    plain = [pair for pair in fit if pair.plain and pair.metric.sided != "none"]
+    plain = [pair for pair in fit if pair.plain and pair.metric.evidence != "none"]
     limits = dict(zip(map(id, fit), _intervals(fit, run), strict=True))
     chances = dict(zip(map(id, plain), _chances(plain, run, SWAPS if swaps is None else swaps), strict=True))
     found = []
     for pair, known in zip(pairs, told, strict=True):
         if known is not None:
             found.append(known)
-        elif pair.metric.sided == "none":
+        elif pair.metric.evidence == "none":
             found.append(_noted(limits[id(pair)], OF_PREDICTIONS))
         elif swaps == 0:
             found.append(_noted(limits[id(pair)], SWITCHED_OFF))

@@ -122,7 +122,7 @@ def simulate(computed: Sequence[Computed], simulation: Simulation, at: Source | 
 
     Those that are known already, or can be no evidence against a model, are left alone.
     """
-    waiting = [each for each in computed if each.simulated is None and each.metric.sided != "none"]
+    waiting = [each for each in computed if each.simulated is None and each.metric.evidence != "none"]
     if not waiting or not len(simulation):
         return
     values = np.empty((len(waiting), len(simulation)))
@@ -174,11 +174,11 @@ def compared(computed: Computed, estimate: float, inferred: Inference, run: Run)
         The confidence.
     """
     metric, simulated = computed.metric, computed.simulated
-    if metric.sided == "none" or simulated is None or not np.isfinite(estimate):
+    if metric.evidence == "none" or simulated is None or not np.isfinite(estimate):
         return _explained(metric, inferred)
     values = simulated.values
     known = values[np.isfinite(values)]
-    p = p_value(values, estimate if simulated.own is None else simulated.own, metric.sided)
+    p = p_value(values, estimate if simulated.own is None else simulated.own, metric.evidence)
     told = {"replicates": len(values), **simulated.details}
     if len(known) < len(values):
         told["undefined"] = len(values) - len(known)
@@ -189,7 +189,7 @@ def compared(computed: Computed, estimate: float, inferred: Inference, run: Run)
         warnings=(*inferred.warnings, *simulated.warnings),
     )
     if len(known):
-        found = _referred(found, metric.sided, estimate, known, run.confidence)
+        found = _referred(found, metric.evidence, estimate, known, run.confidence)
     return _explained(metric, _judged(found, metric, p, len(values), run.confidence))
 
 
@@ -216,7 +216,7 @@ def _judged(found: Inference, metric: Metric[Any, Any], p: float, replicates: in
         differs = found.verdict != "undecided" and (found.verdict == "fail") != (p <= 1 - confidence)
         return replace(found, warnings=(*found.warnings, DIFFERS)) if differs else found
     level = (1 - confidence) * (1 + TIED)
-    if (2 if metric.sided == "both" else 1) / (replicates + 1) > level:
+    if (2 if metric.evidence == "both" else 1) / (replicates + 1) > level:
         told = f"{replicates} replicates cannot reject at a confidence of {confidence:g}: pass a larger --reference"
         return replace(found, verdict="none", no_verdict=told)
     verdict: Verdict = "fail" if p <= level else "pass"
@@ -227,5 +227,5 @@ def _explained(metric: Metric[Any, Any], inferred: Inference) -> Inference:
     """Say why there is no verdict, where there is none."""
     if inferred.verdict != "none":
         return inferred
-    reason = NO_EVIDENCE if metric.sided == "none" else inferred.no_verdict or NOT_SIMULATED
+    reason = NO_EVIDENCE if metric.evidence == "none" else inferred.no_verdict or NOT_SIMULATED
     return replace(inferred, warnings=(*inferred.warnings, f"no verdict: {reason}"))

@@ -22,11 +22,11 @@ from calcheck.io.joins import Keyed
 from calcheck.io.layouts import Laid, laid_out
 from calcheck.io.named import Columns, shown, unclear_spreads
 from calcheck.io.places import as_array, as_sequence
-from calcheck.io.reruns import require_no_rerun
+from calcheck.io.reruns import require_no_rerun, unique
 from calcheck.io.roles import SHAPE_UNKNOWN, ParametersRole, ResidualRole, columns_of
 from calcheck.io.scales import scale_hint
 from calcheck.io.tables import open_table, read_batches
-from calcheck.io.values import is_scalar, is_text, key_text, keys, ordering, require_unique, scalars, without_gaps
+from calcheck.io.values import is_scalar, is_text, key_text, keys, ordering, scalars, without_gaps
 from calcheck.predictions import Predictions, Source, join
 from calcheck.predictive.deferred import Deferred
 from calcheck.report import Input, InputFile
@@ -56,7 +56,7 @@ class FileSource(Source):
     file : File
         Where they are.
     said : ColumnOptions
-        What the user says about the columns.
+        What the user says of them.
     wanted : str
         ``"all"``: targets and predictions must be there; ``"any"``: whatever is there; ``"inputs"``: inputs and keys,
         nothing else is looked at.
@@ -66,6 +66,8 @@ class FileSource(Source):
         Columns without a role that are read too.
     inputs : bool
         Whether inputs and embeddings are read.
+    repeated : bool
+        Whether rows may share keys.
 
     Raises
     ------
@@ -79,6 +81,7 @@ class FileSource(Source):
     narrow: bool = False
     also: tuple[str, ...] = ()
     inputs: bool = True
+    repeated: bool = False
     read: int = field(default=0, init=False)
     dropped: int = field(default=0, init=False)
     raised: int = field(default=0, init=False)
@@ -216,10 +219,7 @@ class FileSource(Source):
     def _all(self) -> Predictions:
         with self._named():
             rows = self._joined()
-            if rows.id is not None:
-                require_unique(rows.id, rows.id_name, rows.places())
-            require_no_rerun(rows)
-            return rows
+            return require_no_rerun(rows if self.repeated else unique(rows))
 
     def _joined(self) -> Predictions:
         """Read all rows into one batch; distributions that would fill the memory are left in the file."""

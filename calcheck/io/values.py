@@ -283,27 +283,6 @@ def _values(text: str) -> list[float]:
     return [float(value) for value in values]
 
 
-def require_unique(keys: NDArray[Any], name: str, places: NDArray[np.intp] | None = None) -> None:
-    """Raise unless every key (n,) is there once; the rows are told by their places (n,), if given.
-
-    Raises
-    ------
-    DataError
-        A key comes again.
-    """
-    text = keys.astype(str)
-    values, counts = np.unique(text, return_counts=True)
-    if len(values) == len(keys):
-        return
-    repeated = values[np.argmax(counts)]
-    first, second = (np.arange(len(keys)) if places is None else places)[text == repeated][:2]
-    msg = (
-        f"{int((counts > 1).sum()):,} values of {name!r} come more than once, as {str(repeated)!r} in rows {first} and"
-        f" {second}. Were rows appended on a rerun? Leave one of each, or name another key with --id"
-    )
-    raise DataError(msg)
-
-
 def without_gaps(parts: Sequence[NDArray[Any]]) -> NDArray[np.bool_]:
     """Tell which rows have every number, (n,)."""
     rows = [np.isfinite(values).reshape(len(values), -1).all(axis=1) for values in parts]

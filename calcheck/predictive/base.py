@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from numpy.random import Generator
     from numpy.typing import NDArray
 
+REPEATED = 3  # axes of targets that are repeated: rows, repeats, columns
+
 
 @dataclass(frozen=True, eq=False)
 class Predictive(ABC):
@@ -118,6 +120,12 @@ class Predictive(ABC):
         }
         return replace(self, **joined)
 
+    def equals(self, other: Self) -> NDArray[np.bool_]:
+        """Tell which distributions have the same parameters as another's, (n,)."""
+        pairs = [(getattr(self, field.name), getattr(other, field.name)) for field in fields(self)]
+        same = [(mine == theirs).reshape(len(self), -1).all(axis=1) for mine, theirs in pairs]
+        return np.asarray(np.logical_and.reduce(same))
+
     @abstractmethod
     def mean(self) -> NDArray[np.float64]:
         """Return the means, (n,)."""
@@ -197,16 +205,17 @@ class Predictive(ABC):
 
         Parameters
         ----------
-        y : (n,) or (n, t)
+        y : (n,), (n, t) or, r for each distribution, (n, r, t)
             The targets that there are.
         rng : Generator
             Where randomness comes from.
         count : int
             How many sets of targets.
         """
-        drawn = self.sample(rng, count)
-        for number in range(count):
-            yield np.ascontiguousarray(drawn[:, number]).reshape(y.shape), self
+        each = y.shape[1] if y.ndim == REPEATED else 1
+        drawn = self.sample(rng, count * each)
+        for start in range(0, count * each, each):
+            yield np.ascontiguousarray(drawn[:, start : start + each]).reshape(y.shape), self
 
     def normal(self) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
         """Return means and standard deviations, (n, t) each, if the distributions are normal; else None."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from calcheck.predictive.base import Predictive
+from calcheck.predictive.base import REPEATED, Predictive
 from calcheck.predictive.samples import Samples
 
 if TYPE_CHECKING:
@@ -135,6 +135,9 @@ class Deferred(Predictive):
     def replicates(self, y: Values, rng: Generator, count: int) -> Iterator[tuple[Values, Predictive]]:
         if self.draws_a_row is None:
             yield from super().replicates(y, rng, count)
+            return
+        if y.ndim == REPEATED:
+            yield from self.held().replicates(y, rng, count)
             return
         for _ in range(count):
             yield self._swapped(y, rng.integers(0, self.draws_a_row + 1, self.count))

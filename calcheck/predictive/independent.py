@@ -63,6 +63,10 @@ class Independent(Predictive):
         columns = zip(self.marginals, *(other.marginals for other in others), strict=True)
         return replace(self, marginals=tuple(first.join(list(rest)) for first, *rest in columns))
 
+    def equals(self, other: Self) -> NDArray[np.bool_]:
+        pairs = zip(self.marginals, other.marginals, strict=True)
+        return np.asarray(np.logical_and.reduce([mine.equals(theirs) for mine, theirs in pairs]))
+
     def mean(self) -> NDArray[np.float64]:
         return np.stack([marginal.mean() for marginal in self.marginals], axis=1)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from calcheck.checks import require_finite
 from calcheck.errors import DataError, OptionError
-from calcheck.predictive.base import Predictive
+from calcheck.predictive.base import REPEATED, Predictive
 from calcheck.predictive.kernel import rbf
 from calcheck.predictive.words import each
 
@@ -159,13 +159,26 @@ class Samples(Predictive):
     ) -> Iterator[tuple[NDArray[np.float64], Predictive]]:
         """Swap each target with one of the row's m + 1 values, the target and its draws, which are exchangeable.
 
-        Targets drawn from the saved draws would be too close to them: a perfect model would be rejected.
+        Targets drawn from the saved draws would be too close to them: a perfect model would be rejected. Of repeated
+        targets, r a row, any r of the row's m + r values are.
         """
+        if y.ndim == REPEATED:
+            for _ in range(count):
+                yield self._shuffled(y, rng)
+            return
         from calcheck.predictive.swapped import Pool  # which builds on this module
 
         swapped = self.swapped if self.draws.ndim > PLAIN_AXES else Pool(y, self).swapped
         for _ in range(count):
             yield swapped(y, rng.integers(0, self.draws_a_row + 1, len(self)))
+
+    def _shuffled(self, y: NDArray[np.float64], rng: Generator) -> tuple[NDArray[np.float64], Samples]:
+        """Deal each row's r targets (n, r, t) and m draws again."""
+        repeats = y.shape[1]
+        values = np.concatenate([y, self.draws.reshape(len(y), -1, y.shape[2])], axis=1)
+        order = np.argsort(rng.random(values.shape[:2]), axis=1)[:, :, None]
+        dealt = np.take_along_axis(values, order, axis=1)
+        return dealt[:, :repeats], Samples(dealt[:, repeats:].reshape(self.draws.shape))
 
     def swapped(self, y: NDArray[np.float64], chosen: NDArray[np.integer[Any]]) -> tuple[NDArray[np.float64], Samples]:
         """Return draw ``chosen - 1`` of each row as its target, and the draws with the target in its place.

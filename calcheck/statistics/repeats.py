@@ -1,0 +1,81 @@
+"""Repeated targets: rows with the same key are one input, of which several targets were observed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from calcheck.errors import DataError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from calcheck.predictions import Predictions
+
+
+def repeats(rows: Predictions) -> bool:
+    """Tell whether rows share keys."""
+    return rows.id is not None and len(np.unique(rows.id.astype(str))) < len(rows)
+
+
+def gathered(rows: Predictions) -> Predictions:
+    """Make one row of those that share a key.
+
+    Parameters
+    ----------
+    rows : Predictions
+        n r rows with keys, inputs and predictions the same wherever the key is.
+
+    Returns
+    -------
+    Predictions
+        n rows, in the order of the first of each; ``y`` is (n, r, t). Other columns are kept where they do not vary
+        within a key. The rows themselves, if no key comes twice.
+
+    Raises
+    ------
+    DataError
+        Keys come differently often, or their inputs or predictions differ.
+    """
+    if rows.id is None or rows.y is None or not repeats(rows):
+        return rows
+    _, first, key, counts = np.unique(rows.id.astype(str), return_index=True, return_inverse=True, return_counts=True)
+    if counts.min() != counts.max():
+        least, most = int(counts.argmin()), int(counts.argmax())
+        told = " and ".join(f"{rows.id[first[place]]!s} comes {counts[place]:,} times" for place in (least, most))
+        msg = f"repeated targets need the same number of rows for each {rows.id_name}, but {told}"
+        raise DataError(msg)
+    members = np.argsort(first[key], kind="stable").reshape(len(first), counts[0])  # by first row, in file order
+    heads = members[:, 0]
+    own = np.empty(len(rows), np.intp)
+    own[members] = heads[:, None]
+    _require_same(rows, own)
+    kept = {name: values[heads] for name, values in rows.columns.items() if _equal(values, values[own]).all()}
+    one = rows.take(heads)
+    return replace(one, y=rows.y.reshape(len(rows), -1)[members], columns=kept)
+
+
+def _require_same(rows: Predictions, own: NDArray[np.intp]) -> None:
+    """Raise unless inputs and predictions of each row are those of the first row of its key."""
+    parts: dict[str, NDArray[np.bool_]] = {}
+    if rows.x is not None:
+        parts["inputs"] = (rows.x == rows.x[own]).all(axis=1)
+    if rows.predictive is not None:
+        predictive = rows.predictive.held()
+        parts["predictions"] = predictive.equals(predictive.take(own))
+    for what, same in parts.items():
+        if not same.all():
+            row = int(np.argmin(same))
+            places = rows.places()
+            msg = (
+                f"rows {places[own[row]]} and {places[row]} have the same {rows.id_name} but other {what}: repeated"
+                " targets are of one input. Name another key with --id"
+            )
+            raise DataError(msg)
+
+
+def _equal(first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.bool_]:
+    """Compare cells, gaps with gaps too."""
+    return np.asarray((first == second) | ((first != first) & (second != second)))  # noqa: PLR0124 - gaps
