@@ -153,7 +153,7 @@ def _versions(run: Run) -> dict[str, str]:
 
 
 def _used(source: Source, metrics: Sequence[Metric[Any, Any]], subsample: int | None, run: Run) -> Source:
-    """Return the rows that are used: targets of one input together, if all metrics take these; some of them, if asked."""
+    """Return the rows that are used: targets of one input together, if all metrics take these; some, if asked."""
     if all(metric.repeated_targets for metric in metrics) and repeats(source.predictions()):
         source = InMemory(gathered(source.predictions()))
     return source if subsample is None else InMemory(_subsample(source.predictions(), subsample, run))

@@ -5,4 +5,6 @@ from typing import Literal
 KernelName = Literal["rbf", "laplace", "polynomial"]
 Normalization = Literal["none", "l2", "standardize"]
 Bandwidth = Literal["1/d", "median", "variance"]
+Standardize = Literal["data", "none"]
+PairEstimator = Literal["unbiased", "v", "paper"]
 Solver = Literal["auto", "cholesky", "cg"]

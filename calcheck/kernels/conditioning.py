@@ -93,14 +93,23 @@ def target_bandwidths(y: NDArray[np.float64], gamma: float | None) -> NDArray[np
         Targets are constant, or cannot be squared.
     """
     columns = y.shape[1]
-    if gamma is not None:
-        return np.full(columns, gamma)
+    return np.full(columns, gamma) if gamma is not None else target_precisions(y) / (2 * columns)
+
+
+def target_precisions(y: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return one over the variance (n - 1) of each target column, (t,).
+
+    Raises
+    ------
+    DataError
+        Targets are constant, or cannot be squared.
+    """
     constant = (y == y[0]).all(axis=0)
     if constant.any():
         msg = f"the targets are constant ({y[0, np.argmax(constant)]:.6g}): there is nothing to predict"
         raise DataError(msg)
     with np.errstate(over="ignore", under="ignore"):
-        found = 1 / (2 * columns * y.var(axis=0, ddof=1))
+        found = 1 / y.var(axis=0, ddof=1)
     if not (np.isfinite(found) & (found > 0)).all():
         largest = np.abs(y).max()
         msg = f"the targets (up to {largest:.1e}) are too large or too small to square. Give them another unit"

@@ -48,8 +48,8 @@ class DataSet:
 
     Parameters
     ----------
-    y : (n, t)
-        Targets.
+    y : (n, t) or (n, r, t)
+        Targets; r of each row if they are repeated, and then features of targets are their means.
     gamma : (t,), optional
         Of the kernel on targets; None where these targets have none.
     model : sequence of Predictive or Exchanged
@@ -106,11 +106,13 @@ class SharedFeatures:
         """
         octave = self._octave(each)
         features = octave.features
-        observed = features.of_points(each.y)
+        points = each.y.reshape(-1, each.y.shape[-1])
+        observed = features.of_points(points)
         far = np.flatnonzero(1 - np.einsum("ij,ij->i", observed, observed) > FAR_OUT)
         if len(far):
-            features = features.extended(each.y[far], FAR_OUT)
-            observed = features.of_points(each.y)
+            features = features.extended(points[far], FAR_OUT)
+            observed = features.of_points(points)
+        observed = _by_row(observed, each.y)
         model = [self._mean(octave, one, observed, features) for one in each.model]
         return observed, model, _norm(features, each.gamma), _norm(features, self._data.gamma)
 
@@ -120,14 +122,17 @@ class SharedFeatures:
         number = int(np.rint(np.log2(ratio)))
         if number not in self._octaves:
             gamma = np.asarray(self._data.gamma) * 2.0 ** (number + 0.5)
-            features = output_features(self._data.y, self._covered, gamma, self._rng(), TOLERANCE, TAIL)
-            self._octaves[number] = _Octave(features, features.of_points(self._data.y), {})
+            y = self._data.y
+            points = y.reshape(-1, y.shape[-1])
+            features = output_features(points, self._covered, gamma, self._rng(), TOLERANCE, TAIL)
+            self._octaves[number] = _Octave(features, _by_row(features.of_points(points), y), {})
         return self._octaves[number]
 
     def _mean(self, octave: _Octave, one: Predictive | Exchanged, observed: Values, features: OutputFeatures) -> Values:
         """Return E f(Y'), (n, r), made once for distributions that all data sets share.
 
-        Where a draw and the target have changed places, the mean of m draws has moved by an m-th of their difference.
+        Where a draw and the target have changed places, the mean of m draws has moved by an m-th of their difference;
+        of r targets and their means, by r m-ths.
         """
         predictive = one.draws if isinstance(one, Exchanged) else one
         if id(predictive) in octave.means:
@@ -139,10 +144,17 @@ class SharedFeatures:
         before = octave.before
         if features is not octave.features:
             mean = features.continued(mean, predictive.kernel_mean)
-            before = features.of_points(self._data.y)
+            y = self._data.y
+            before = _by_row(features.of_points(y.reshape(-1, y.shape[-1])), y)
         if isinstance(one, Exchanged):
-            return np.asarray(mean + (before - observed) / (predictive.draws_a_row or 1))
+            repeats = self._data.y.size // (len(self._data.y) * self._data.y.shape[-1])
+            return np.asarray(mean + (before - observed) * repeats / (predictive.draws_a_row or 1))
         return mean
+
+
+def _by_row(features: Values, y: Values) -> Values:
+    """Return the means of features of targets over the repeats of each row, (n, q)."""
+    return np.asarray(features.reshape(len(y), -1, features.shape[1]).mean(axis=1))
 
 
 def _norm(features: OutputFeatures, gamma: Values | None) -> Values:

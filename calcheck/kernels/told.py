@@ -34,17 +34,32 @@ def over_trials(means: NDArray[np.float64]) -> dict[str, Any]:
     return {"trials": {"std": float(means.std(ddof=1)), "values": means.tolist()}}
 
 
+def features(bounds: LeftOut) -> dict[str, Any]:
+    """Describe what stands for the kernel on targets."""
+    told = {
+        "rank": bounds.features.rank,
+        "left_out_points": bounds.points,
+        "left_out_predictive": bounds.rows,
+        "quadrature_error": bounds.quadrature,
+    }
+    return {"features": told}
+
+
+def left_out(details: dict[str, Any]) -> list[str]:
+    """Warn where features leave out much."""
+    told = details["features"]
+    most = max(told["left_out_points"], told["left_out_predictive"])
+    if most <= MUCH_LEFT_OUT:
+        return []
+    return [f"{told['rank']:,} output features leave out up to {most:.1e} of a squared norm"]
+
+
 def engine(found: Distances, bounds: LeftOut, ridge: KernelRidge, run: Run) -> dict[str, Any]:
     """Describe features and solver."""
     return {
         "dof": found.dof.value,
         "dof_error": found.dof.error,
-        "features": {
-            "rank": bounds.features.rank,
-            "left_out_points": bounds.points,
-            "left_out_predictive": bounds.rows,
-            "quadrature_error": bounds.quadrature,
-        },
+        **features(bounds),
         "solver": {
             "name": ridge.solver,
             "storage": ridge.storage,
@@ -64,10 +79,7 @@ def cautions(details: dict[str, Any], found: Distances, precision: str) -> tuple
             f"dof {details['dof']:.2g}: the kernel hardly tells inputs apart, so this is close to a marginal test."
             " Try --normalize l2 or standardize, --gamma-x median, or a smaller --lambda"
         )
-    features = details["features"]
-    left_out = max(features["left_out_points"], features["left_out_predictive"])
-    if left_out > MUCH_LEFT_OUT:
-        warnings.append(f"{features['rank']:,} output features leave out up to {left_out:.1e} of a squared norm")
+    warnings += left_out(details)
     moved = found.residual * found.size / max(float(found.values.mean()), np.finfo(float).tiny)
     if moved > ACCURATE[precision]:
         warnings.append(

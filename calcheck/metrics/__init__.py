@@ -5,6 +5,7 @@ from typing import Any
 from calcheck.metric import Metric
 from calcheck.metrics.bias import Bias
 from calcheck.metrics.cce import Cce
+from calcheck.metrics.cmmd import Cmmd
 from calcheck.metrics.confidence_curve import ConfidenceCurve
 from calcheck.metrics.coverage import Coverage
 from calcheck.metrics.crps import Crps
@@ -12,6 +13,7 @@ from calcheck.metrics.cv import Cv
 from calcheck.metrics.ece import Ece
 from calcheck.metrics.ence import Ence
 from calcheck.metrics.interval_score import IntervalScore
+from calcheck.metrics.jmmd import Jmmd
 from calcheck.metrics.lrce import Lrce
 from calcheck.metrics.lzms import Lzms
 from calcheck.metrics.mae import Mae
@@ -31,7 +33,7 @@ METRICS: dict[str, type[Metric[Any, Any]]] = {
     for metric in (
         *(Zms, Rce, Lzms, Lrce),  # is the spread right? on average, and along it
         *(Ece, Pit, Coverage, Ence, Uce),  # are the distributions?
-        Cce,  # are they at each input?
+        *(Cce, Jmmd, Cmmd),  # are they at each input?
         *(Nll, Crps, IntervalScore),  # how good are the predictions altogether?
         *(Mae, Rmse, Bias, ConfidenceCurve),
         *(Sharpness, Width, Cv),  # what they are like

@@ -1,0 +1,174 @@
+"""What metrics share that come from conditional generative models: standardised data, and kernels on both sides."""
+
+# Numerics are imported where they are used: `calcheck --help` reads this file and must start at once.
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from calcheck.errors import DataError
+from calcheck.execution.run import Stream
+from calcheck.kernels.choices import Bandwidth, KernelName, Normalization, Standardize  # noqa: TC001 - types of fields
+from calcheck.metric import Better, Interval, Metric, Need, SettingsT, Simulated, StateT
+from calcheck.options import option, require_count_option, require_positive_option
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from calcheck.execution.run import Run
+    from calcheck.inference.simulation import Simulation
+    from calcheck.kernels.features import OutputFeatures
+    from calcheck.kernels.inputs import Scaling
+    from calcheck.kernels.joint import Embedded
+    from calcheck.kernels.kernels import Kernel
+    from calcheck.predictions import Source
+    from calcheck.predictive import Predictive
+
+EXACT_ROWS = 20_000  # up to which sums over pairs of rows take every pair
+
+
+@dataclass(frozen=True)
+class GenerativeMetric(Metric[SettingsT, StateT]):
+    """A metric of conditional generative models: of several targets, also of several for one input, and of samples."""
+
+    needs: ClassVar[tuple[Need, ...]] = ("y", "predictive", "x")
+    unit: ClassVar[str] = "1"
+    better: ClassVar[Better] = "smaller"
+    several_targets: ClassVar[bool] = True
+    repeated_targets: ClassVar[bool] = True
+
+    standardize: Standardize = option(
+        "data", "Inputs and targets by the mean and standard deviation of each column of the data, or as they are."
+    )
+
+    def _bandwidths(self, y: NDArray[np.float64], gamma: float) -> NDArray[np.float64]:
+        """Return gamma for each column of targets (p, t), in their own unit, (t,)."""
+        import numpy as np
+
+        from calcheck.kernels.conditioning import target_precisions
+
+        return gamma * target_precisions(y) if self.standardize == "data" else np.full(y.shape[1], gamma)
+
+    def _bandwidths_if_any(self, y: NDArray[np.float64], gamma: float) -> NDArray[np.float64] | None:
+        """Return the same; None where targets have no scale."""
+        try:
+            return self._bandwidths(y, gamma)
+        except DataError:
+            return None
+
+
+@dataclass(frozen=True, eq=False)
+class JointSettings:
+    """The choices that depend on the data.
+
+    Parameters
+    ----------
+    scaling : Scaling
+        Normalisation of the inputs.
+    kernel : Kernel
+        k_X on normalised inputs.
+    features : OutputFeatures
+        psi with k_Y(u, v) = psi(u) . psi(v).
+    predictive : Predictive
+        The distributions that the features represent.
+    described : dict
+        The choices in words and numbers, for the report.
+    """
+
+    scaling: Scaling
+    kernel: Kernel
+    features: OutputFeatures
+    predictive: Predictive
+    described: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class JointMetric(GenerativeMetric[JointSettings, StateT]):
+    """A metric by kernels on inputs and on targets."""
+
+    interval: ClassVar[Interval] = "none"
+    engine: ClassVar[bool] = True
+
+    kernel_x: KernelName = option("rbf", "Kernel on inputs; the polynomial one is (gamma x.x' + 1)^3.")
+    gamma_x: float | Bandwidth | None = option(
+        None,
+        "Scale of that kernel: a number, 1/d, or 1/median distance. Default: 1/2, as in the paper; 1/d if polynomial.",
+    )
+    gamma_y: float = option(0.5, "Scale of the kernel exp(-gamma |y - y'|^2) on targets.")
+    exact_rows: int = option(EXACT_ROWS, "Up to so many rows every pair is summed; beyond, in linear time.")
+
+    def __post_init__(self) -> None:
+        require_positive_option("gamma_y", self.gamma_y)
+        if not isinstance(self.gamma_x, str):
+            require_positive_option("gamma_x", self.gamma_x)
+        require_count_option("exact_rows", self.exact_rows)
+
+    def prepare(self, source: Source, run: Run) -> JointSettings:
+        from calcheck.kernels.conditioning import inputs_of
+        from calcheck.kernels.features import output_features
+        from calcheck.kernels.inputs import bandwidth, fit_scaling
+        from calcheck.kernels.joint import known, repeated_targets
+        from calcheck.kernels.kernels import KERNELS
+
+        rows = source.predictions()
+        x, predictive = inputs_of(rows), known(rows)
+        y = repeated_targets(rows)
+        points = y.reshape(-1, y.shape[2])
+        normalize: Normalization = "standardize" if self.standardize == "data" else "none"
+        scaling = fit_scaling(x, normalize, self.kernel_x)
+        choice = self.gamma_x or ("1/d" if self.kernel_x == "polynomial" else 0.5)
+        gamma_x = bandwidth(choice, x, scaling, self.kernel_x, run.rng(Stream.MEDIAN))
+        shape = {"degree": 3, "coef0": 1.0} if self.kernel_x == "polynomial" else {}
+        gamma_y = self._bandwidths(points, self.gamma_y)
+        described = {
+            "inputs": {"kernel": self.kernel_x, "gamma": gamma_x, "columns": x.shape[1], "rows": len(x)},
+            "targets": {"gamma": gamma_y.tolist() if len(gamma_y) > 1 else float(gamma_y[0]), "repeats": y.shape[1]},
+            "draws": predictive.draws_a_row or "exact",
+        }
+        features = output_features(points, predictive, gamma_y, run.rng(Stream.FEATURES))
+        return JointSettings(scaling, KERNELS[self.kernel_x](gamma=gamma_x, **shape), features, predictive, described)
+
+    def simulated(
+        self,
+        settings: JointSettings,
+        state: StateT,
+        simulation: Simulation,
+        at: Source | None,  # noqa: ARG002 - it is of all rows together
+        run: Run,
+    ) -> Simulated:
+        import numpy as np
+
+        from calcheck.kernels.joint import blocks, embedded_again
+
+        replicates = simulation.of(settings.predictive)
+        data_sets = embedded_again(
+            simulation.rows,
+            iter(replicates),
+            lambda y: self._bandwidths_if_any(y, self.gamma_y),
+            settings.predictive,
+            lambda: run.rng(Stream.FEATURES),
+            apart=self._of_differences,
+        )
+        values: list[float] = []
+        for block in blocks(data_sets, 1 + len(replicates), run.progress):
+            values += self._of_many(state, block)
+        own, *others = values
+        return Simulated(np.array(others), own=own, details=self._told_of_many(state))
+
+    @property
+    def _of_differences(self) -> bool:
+        """Whether the metric depends on targets and predictions by the difference of their embeddings only."""
+        return True
+
+    @abstractmethod
+    def _of_many(self, state: StateT, data_sets: Iterable[Embedded | None]) -> list[float]:
+        """Return the metric of some data sets, the data's own the very first; NaN for None."""
+
+    @abstractmethod
+    def _told_of_many(self, state: StateT) -> dict[str, Any]:
+        """Say how it is computed of many data sets."""

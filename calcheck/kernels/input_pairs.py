@@ -1,0 +1,279 @@
+"""Sums over pairs of inputs, sum_ij K_ij u_i . w_j: every pair, in strips of the Gram matrix, or in linear time."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from calcheck.execution.backend import backend
+from calcheck.execution.run import Stream
+from calcheck.kernels.gram import Gram
+from calcheck.kernels.nystroem import Nystroem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from calcheck.execution.backend import Array
+    from calcheck.execution.run import Run
+    from calcheck.kernels.kernels import Kernel
+
+    Values = NDArray[np.float64]
+
+RANKS = (256, 512, 1024, 2048)  # centres, tried in turn
+CHECKED_ROWS = 10_000  # on which a low-rank form is compared with every pair
+OF_VALUE, OF_NULL = 0.01, 0.1  # of the value, or of its standard deviation under the null, that may be missed
+MANY_ROWS = 6000  # up to which every pair costs less than finding a low-rank form
+SIGNS = 16  # sums with random signs that tell what is chance, to a fifth
+BLOCK_BYTES = 1 << 26
+
+
+@dataclass(frozen=True, eq=False)
+class Form:
+    """A sum over pairs, sum_ij K_ij w_i . u_j - sum_i c_i K_ii.
+
+    Parameters
+    ----------
+    u : (n, q)
+        What is summed.
+    c : (n,)
+        How much of each row's pair with itself is left out.
+    scale : float
+        w = scale u, if there is no ``w``.
+    w : (n, q), optional
+        What it is multiplied with.
+    """
+
+    u: Values
+    c: Values
+    scale: float = 1.0
+    w: Values | None = None
+
+    def of_rows(self, rows: NDArray[np.intp]) -> Form:
+        """Return the sum over the pairs of some rows, scaled up to what all would give."""
+        up = (len(self.u) / len(rows)) ** 2
+        return Form(self.u[rows], up * self.c[rows], up * self.scale, None if self.w is None else up * self.w[rows])
+
+    def signed(self, signs: Values) -> Form:
+        """Return the sum with signs (n,) on the rows: what it is by chance."""
+        return Form(signs[:, None] * self.u, self.c, self.scale, None if self.w is None else signs[:, None] * self.w)
+
+    def terms(self, products: Values, diagonal: Values) -> Values:
+        """Return what each row adds, (n,), given K u and the diagonal of K."""
+        left = self.scale * self.u if self.w is None else self.w
+        return np.asarray(np.einsum("ij,ij->i", left, products) - self.c * diagonal)
+
+
+class Pairs(ABC):
+    """K of n inputs, or what stands for it.
+
+    Attributes
+    ----------
+    told : dict
+        How the sums are made.
+    """
+
+    n: int
+    told: dict[str, Any]
+
+    @property
+    def warnings(self) -> list[str]:
+        """Warn where the sums are not accurate."""
+        if self.told.get("accurate", True):
+            return []
+        told = (
+            f"{self.told['rank']:,} features of inputs leave an error of about {self.told['error']:.1e}."
+            " Pass a larger --exact-rows for every pair, or a smaller --gamma-x"
+        )
+        return [told]
+
+    @property
+    @abstractmethod
+    def diagonal(self) -> Values:
+        """K_ii, (n,)."""
+
+    @abstractmethod
+    def products(self, columns: Values) -> Values:
+        """Return K R for columns (n, c), (n, c)."""
+
+    @abstractmethod
+    def totals(self, forms: list[Form]) -> Values:
+        """Return some forms, (f,)."""
+
+
+class EveryPair(Pairs):
+    """K itself."""
+
+    def __init__(self, kernel: Kernel, x: Values, run: Run) -> None:
+        self._array = run.backend()
+        points = self._array.asarray(x)
+        self.n = len(x)
+        self._gram = Gram(kernel, points, memory=run.memory, progress=run.progress)
+        self._diagonal = self._array.to_numpy(kernel.diagonal(points))
+        self.told = {"form": "every pair"}
+
+    @property
+    def diagonal(self) -> Values:
+        return self._diagonal
+
+    def products(self, columns: Values) -> Values:
+        return self._array.to_numpy(self._gram @ self._array.asarray(columns))
+
+    def totals(self, forms: list[Form]) -> Values:
+        """Return some forms, (f,); K is symmetric, so of one with u and w alike half of the pairs say all."""
+        ends = np.cumsum([form.u.shape[1] for form in forms])[:-1]
+        if any(form.w is not None for form in forms):
+            parts = np.split(self.products(np.concatenate([form.u for form in forms], axis=1)), ends, axis=1)
+            return np.array([form.terms(part, self.diagonal).sum() for form, part in zip(forms, parts, strict=True)])
+        u = self._array.asarray(np.concatenate([form.u for form in forms], axis=1))
+        sums: Array = 0.0
+        for rows, strip in self._gram.strips():
+            width = rows.stop - rows.start
+            own, others = strip[:, :width] @ u[rows], strip[:, width:] @ u[rows.stop :]
+            sums = sums + self._array.xp.sum(u[rows] * (own + 2 * others), axis=0)
+        columns = np.split(self._array.to_numpy(sums), ends)
+        return np.array(
+            [form.scale * part.sum() - form.c @ self.diagonal for form, part in zip(forms, columns, strict=True)]
+        )
+
+
+class LowRank(Pairs):
+    """K ~ Z Z^T with the Nystroem features of M inputs: linear in n, and a block of Z at a time where it is large."""
+
+    def __init__(self, features: Nystroem, x: Values, run: Run) -> None:
+        self._features, self._x, self.n = features, x, len(x)
+        self._array = backend(run.device, "float64")
+        keeps = self.n * features.rank * self._array.itemsize <= run.memory // 2
+        self._kept: list[tuple[slice, Array]] | None = list(self._made()) if keeps else None
+        squares = [self._array.xp.sum(block * block, axis=1) for _, block in self._blocks()]
+        self._diagonal = np.concatenate([self._array.to_numpy(each) for each in squares])
+        self.told = {"form": "low rank", "rank": features.rank}
+
+    @property
+    def diagonal(self) -> Values:
+        return self._diagonal
+
+    def products(self, columns: Values) -> Values:
+        return self.outer(self.inner(columns))
+
+    def gram(self) -> Values:
+        """Return Z^T Z, (M, M)."""
+        inner: Array = 0.0
+        for _, block in self._blocks():
+            inner = inner + block.T @ block
+        return self._array.to_numpy(inner)
+
+    def inner(self, columns: Values) -> Values:
+        """Return Z^T R for columns (n, c), (M, c)."""
+        inner: Array = 0.0
+        for rows, block in self._blocks():
+            inner = inner + block.T @ self._array.asarray(columns[rows])
+        return self._array.to_numpy(inner)
+
+    def outer(self, weights: Values) -> Values:
+        """Return Z W for weights (M, c), (n, c)."""
+        columns = self._array.asarray(weights)
+        return np.concatenate([self._array.to_numpy(block @ columns) for _, block in self._blocks()])
+
+    def totals(self, forms: list[Form]) -> Values:
+        """Return some forms, (f,), in one pass: sums over pairs are products of sums over rows."""
+        sides = [side for form in forms for side in ([form.u] if form.w is None else [form.u, form.w])]
+        ends = np.cumsum([side.shape[1] for side in sides])[:-1]
+        inner = iter(np.split(self.inner(np.concatenate(sides, axis=1)), ends, axis=1))
+        found = []
+        for form in forms:
+            u = next(inner)
+            found.append(float(np.sum(u * (form.scale * u if form.w is None else next(inner)))))
+        return np.array(found) - [form.c @ self.diagonal for form in forms]
+
+    def _blocks(self) -> Iterator[tuple[slice, Array]]:
+        """Yield rows and their features, (b, M)."""
+        return iter(self._kept) if self._kept is not None else self._made()
+
+    def _made(self) -> Iterator[tuple[slice, Array]]:
+        size = max(1, BLOCK_BYTES // (self._features.rank * self._array.itemsize))
+        for start in range(0, self.n, size):
+            rows = slice(start, min(start + size, self.n))
+            yield rows, self._features(self._array.asarray(self._x[rows]))
+
+
+class Inputs:
+    """n inputs, and the ways to sum over their pairs.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        k.
+    x : (n, d)
+        Normalised inputs.
+    run : Run
+        Device, precision, memory, seed, progress.
+    exact_rows : int
+        Up to so many rows every pair is summed.
+    """
+
+    def __init__(self, kernel: Kernel, x: Values, run: Run, exact_rows: int) -> None:
+        self._kernel, self._x, self._run = kernel, x, run
+        self._few = len(x) <= exact_rows
+        self.told_of_many: dict[str, Any] = {}
+        self._every: EveryPair | None = None
+        self._linear: LowRank | None = None
+
+    def pairs(self, form: Form) -> Pairs:
+        """Return what sums the data's form: every pair up to so many rows, else in linear time."""
+        return self._every_pair() if self._few else self._low_rank(form)
+
+    def pairs_of_many(self, form: Form) -> Pairs:
+        """Return what sums hundreds of forms like the data's: in linear time where that misses little."""
+        found: Pairs = self._every_pair() if len(self._x) <= MANY_ROWS else self._low_rank(form)
+        if self._few and not found.told.get("accurate", True):
+            found = self._every_pair()
+        self.told_of_many = found.told
+        return found
+
+    def _every_pair(self) -> EveryPair:
+        if self._every is None:
+            self._every = EveryPair(self._kernel, self._x, self._run)
+        return self._every
+
+    def _low_rank(self, form: Form) -> LowRank:
+        """Find the fewest centres that miss little of the form on some of the rows."""
+        if self._linear is not None:
+            return self._linear
+        array, quiet = backend(self._run.device, "float64"), self._run.silenced()
+        rng = self._run.rng(Stream.CENTRES)
+        order = rng.permutation(len(self._x))
+        checked = np.sort(order[:CHECKED_ROWS])
+        own = form.of_rows(checked)
+        forms = [own, *map(own.signed, rng.choice([-1.0, 1.0], (SIGNS, len(checked))))]
+        value, *by_chance = EveryPair(self._kernel, self._x[checked], quiet).totals(forms)
+        allowed = max(OF_VALUE * abs(value), OF_NULL * _size(by_chance))
+        for rank in RANKS:
+            self._run.progress("centres", rank / RANKS[-1])
+            centres = array.asarray(self._x[np.sort(order[::-1][:rank])])
+            features = Nystroem(self._kernel, centres, array)
+            missed, *missed_by_chance = LowRank(features, self._x[checked], quiet).totals(forms) - [value, *by_chance]
+            noise = _size(missed_by_chance)
+            if max(abs(missed), noise) <= allowed:
+                break
+        found = LowRank(features, self._x, self._run)
+        share = len(checked) / len(self._x)  # chance falls with the number of rows, the rest does not
+        error = math.hypot(math.sqrt(max(0.0, missed**2 - noise**2)), noise * share)
+        found.told |= {
+            "error": error,
+            "null_std": _size(by_chance) * share,
+            "checked_rows": len(checked),
+            "accurate": max(abs(missed), noise) <= allowed,
+        }
+        self._linear = found
+        return found
+
+
+def _size(values: Sequence[float]) -> float:
+    """Return the root mean square."""
+    return float(np.sqrt(np.mean(np.square(values))))
