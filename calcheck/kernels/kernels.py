@@ -46,7 +46,7 @@ class Rbf(Kernel):
     def gram(self, a: Array, b: Array) -> Array:
         xp = namespace(a)
         squares_a, squares_b = xp.sum(a * a, axis=1), xp.sum(b * b, axis=1)
-        if a.shape[1] <= FEW_COLUMNS or self.gamma * float(xp.max(squares_b)) > WIDE:
+        if a.shape[1] <= FEW_COLUMNS or self.gamma * xp.max(squares_b) > WIDE:
             return _exponential(_summed_differences(a, b, squared=True), -self.gamma)
         block = a @ b.T
         for start, part in _in_cache(block):

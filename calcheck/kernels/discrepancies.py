@@ -1,0 +1,358 @@
+"""Discrepancies between a sample and a model's draws, in their direct form: plain functions, differentiable in torch.
+
+Written for arrays of any library of the array-API standard: numpy in float64 is the reference, and torch tensors that
+require gradients get them, so that what a model is judged by may also be what it is trained on. Values are the squared
+quantities (``mcmd`` has the choice). Nothing is standardised inside: the default kernels, exp(-|.|^2 / 2), are meant
+for inputs and targets that :func:`standardized` has passed.
+
+Everywhere, n rows have an input each, ``x`` (n, d); their targets ``y`` are (n,), (n, t) for t columns, or (n, r, t)
+where each input has r of them; the model's l ``draws`` a row are (n, l), or (n, l, t). With k(y, y') = exp(-gamma_y
+|y - y'|^2) = psi(y) . psi(y'), a row's targets have the mean a_i = (1/r) sum psi(y_ia), its draws the mean
+b_i = (1/l) sum psi(y'_ij), and delta_i = a_i - b_i.
+
+Cost: every pair of targets and draws, (n (r + l))^2, for all but ``ammd`` and ``fid``; kernels of pairs are summed in
+blocks, so that memory is linear in n for ``ammd``, ``jmmd`` and ``fid`` and n^2 for ``cmmd``, except where a gradient
+needs them all.
+
+References
+----------
+Huang, Lam, Zhang, Evaluating Aleatoric Uncertainty via Conditional Generative Models: Eq. 2-4 (CMMD), 6 (AMMD) and 7
+(JMMD).
+Young, Jenkins, On Measuring Calibration of Discrete Probabilistic Neural Networks (MCMD).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from calcheck.execution.backend import namespace
+from calcheck.kernels.frechet import frechet, moments
+from calcheck.kernels.kernels import Rbf
+from calcheck.kernels.pairs import pair_sum, row_products
+from calcheck.kernels.shapes import columns_of, inputs_of, require_known, require_same_columns, require_two, rows_of
+
+if TYPE_CHECKING:
+    from calcheck.execution.backend import Array
+    from calcheck.kernels.shapes import Estimator
+
+
+def ammd(
+    y: Array,
+    draws: Array,
+    *,
+    gamma_y: float = 0.5,
+    estimator: Estimator = "unbiased",
+    constant: bool = False,
+) -> Array:
+    """Return AMMD^2, the mean over rows of :func:`ammd_terms`, whose arguments it takes.
+
+    It is twice a kernel score: lowest, on average, where the model is right, and negative there unless the constant
+    is added.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> float(ammd(np.zeros(3), np.zeros((3, 2)))), float(ammd(np.zeros(3), np.full((3, 2), 99.0)))
+    (-1.0, 1.0)
+    """
+    return namespace(draws).mean(ammd_terms(y, draws, gamma_y=gamma_y, estimator=estimator, constant=constant))
+
+
+def ammd_terms(
+    y: Array,
+    draws: Array,
+    *,
+    gamma_y: float = 0.5,
+    estimator: Estimator = "unbiased",
+    constant: bool = False,
+) -> Array:
+    """Return what each row contributes to AMMD^2.
+
+    Parameters
+    ----------
+    y : (n,), (n, t) or (n, r, t)
+        Targets.
+    draws : (n, l) or (n, l, t)
+        The model's draws.
+    gamma_y : float
+        Of the kernel on targets.
+    estimator : str
+        ``"unbiased"``, as in the paper (``"paper"``): -2 a_i . b_i + (l^2 |b_i|^2 - l) / (l (l - 1)), l >= 2;
+        ``"v"``: -2 a_i . b_i + |b_i|^2.
+    constant : bool
+        Whether to add what does not depend on the model: (r^2 |a_i|^2 - r) / (r (r - 1)), r >= 2, so that 0 means
+        equal; |a_i|^2 for ``"v"``, which makes it |delta_i|^2.
+
+    Returns
+    -------
+    (n,)
+
+    Raises
+    ------
+    DataError
+        Shapes do not fit, or there are too few draws, or targets, for the estimator.
+    OptionError
+        There is no such estimator.
+    """
+    require_known(estimator)
+    y, draws = rows_of(y, draws)
+    terms = _own_products(draws, gamma_y, estimator, "draws a row") - 2 * row_products(y, draws, gamma_y)
+    return terms + _own_products(y, gamma_y, estimator, "targets a row") if constant else terms
+
+
+def jmmd(
+    x: Array,
+    y: Array,
+    draws: Array,
+    *,
+    gamma_x: float = 0.5,
+    gamma_y: float = 0.5,
+    estimator: Estimator = "unbiased",
+) -> Array:
+    """Return JMMD^2, the squared distance of the mean embeddings of (x, y) and (x, y').
+
+    Parameters
+    ----------
+    x : (n, d)
+        Inputs, at which the model has drawn; K_ij = exp(-gamma_x |x_i - x_j|^2).
+    y : (n,), (n, t) or (n, r, t)
+        Targets.
+    draws : (n, l) or (n, l, t)
+        The model's draws.
+    gamma_x, gamma_y : float
+        Of the kernels on inputs and targets.
+    estimator : str
+        ``"unbiased"``: sum over i != j of K_ij delta_i . delta_j / (n (n - 1)), n >= 2; 0 on average for equal
+        distributions. ``"v"``: all pairs, over n^2; never negative. ``"paper"``: -2 sum_ij K_ij a_i . b_j / n^2 plus
+        the mean of K k over pairs of different ones of the n l draws; without the constant of the data, and biased
+        where, as here, draws share their inputs.
+
+    Returns
+    -------
+    () array
+
+    Raises
+    ------
+    DataError
+        Shapes do not fit, or there are too few rows, or draws, for the estimator.
+    OptionError
+        There is no such estimator.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.zeros((3, 1))
+    >>> float(jmmd(x, np.zeros(3), np.zeros((3, 2)))), float(jmmd(x, np.zeros(3), np.full((3, 2), 99.0)))
+    (0.0, 2.0)
+    """
+    require_known(estimator)
+    y, draws = rows_of(y, draws)
+    x, n, size = inputs_of(x, len(y)), len(y), draws.shape[1]
+
+    def kernel(rows: slice) -> Array:
+        return Rbf(gamma_x).gram(x[rows], x)
+
+    if estimator == "paper":
+        m = n * size
+        require_two(m, "draws", estimator)
+        shares = (0, -2 / n**2, size**2 / (m * (m - 1)))
+        return pair_sum(kernel, y, draws, gamma_y, shares) - 1 / (m - 1)  # a draw with itself: m times 1
+    total = pair_sum(kernel, y, draws, gamma_y)
+    if estimator == "v":
+        return total / n**2
+    require_two(n, "rows", estimator)
+    same = ammd_terms(y, draws, gamma_y=gamma_y, estimator="v", constant=True)  # K_ii |delta_i|^2
+    return (total - namespace(same).sum(same)) / (n * (n - 1))
+
+
+def cmmd(
+    x: Array,
+    y: Array,
+    draws: Array,
+    *,
+    gamma_x: float = 0.5,
+    gamma_y: float = 0.5,
+    lambda_: float = 0.1,
+) -> Array:
+    """Return CMMD^2, the squared distance of the conditional embeddings as operators: tr B^T K B.
+
+    B = (K + n lambda I)^-1 delta, the rows of delta those of delta_i, and K_ij = exp(-gamma_x |x_i - x_j|^2).
+
+    Parameters
+    ----------
+    x : (n, d)
+        Inputs, at which the model has drawn.
+    y : (n,), (n, t) or (n, r, t)
+        Targets.
+    draws : (n, l) or (n, l, t)
+        The model's draws.
+    gamma_x, gamma_y : float
+        Of the kernels on inputs and targets.
+    lambda_ : float
+        Regulariser, > 0.
+
+    Returns
+    -------
+    () array
+
+    Raises
+    ------
+    DataError
+        Shapes do not fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> float(cmmd(np.zeros((1, 1)), np.zeros(1), np.full((1, 1), 99.0), lambda_=1.0))  # B = delta / 2, |delta|^2 = 2
+    0.5
+    """
+    y, draws = rows_of(y, draws)
+    x = inputs_of(x, len(y))
+    gram = Rbf(gamma_x).gram(x, x)
+    inverse = namespace(gram).linalg.inv(_regularised(gram, lambda_))
+    weights = inverse @ gram @ inverse
+    return pair_sum(weights.__getitem__, y, draws, gamma_y)
+
+
+def mcmd(  # noqa: PLR0913 -- two samples, and where to compare them
+    x: Array,
+    y: Array,
+    x_model: Array,
+    y_model: Array,
+    at: Array,
+    *,
+    gamma_x: float,
+    gamma_y: float,
+    lambda_: float = 0.1,
+    squared: bool = False,
+) -> Array:
+    """Return MCMD, the distance of the conditional embeddings of two samples, at each of m points.
+
+    MCMD^2(x) = |sum_i a_i(x) psi(y_i) - sum_j a'_j(x) psi(y'_j)|^2, with a(x) = (K + n lambda I)^-1 k(x) and
+    a'(x) = (K' + n' lambda I)^-1 k'(x).
+
+    Parameters
+    ----------
+    x, y : (n, d), (n,) or (n, t)
+        Inputs and targets of the data.
+    x_model, y_model : (n', d), (n',) or (n', t)
+        Of the model: at other inputs, if need be.
+    at : (m, d)
+        The points.
+    gamma_x, gamma_y : float
+        Of the kernels on inputs and targets.
+    lambda_ : float
+        Regulariser of both, > 0.
+    squared : bool
+        Whether to return MCMD^2: its gradient is finite everywhere, that of the root is not where it is 0.
+
+    Returns
+    -------
+    (m,)
+
+    Raises
+    ------
+    DataError
+        Shapes do not fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x, y = np.zeros((1, 1)), np.zeros(1)  # a(0) = 1 / 2, and |psi(0) - psi(99)|^2 = 2
+    >>> mcmd(x, y, x, y + 99, x, gamma_x=1.0, gamma_y=1.0, lambda_=1.0, squared=True)
+    array([0.5])
+    """
+    y, y_model, at = columns_of("y", y), columns_of("y_model", y_model), columns_of("at", at)
+    x, x_model = inputs_of(x, len(y)), inputs_of(x_model, len(y_model))
+    require_same_columns(x=x, x_model=x_model, at=at)
+    require_same_columns(y=y, y_model=y_model)
+    xp = namespace(y)
+    weights = xp.concat(
+        [_smoothing(x, at, gamma_x, lambda_), -_smoothing(x_model, at, gamma_x, lambda_)]
+    )  # (n + n', m)
+    targets = xp.concat([y, y_model])
+    squares = xp.sum(weights * (Rbf(gamma_y).gram(targets, targets) @ weights), axis=0)
+    return squares if squared else xp.sqrt(xp.clip(squares, 0.0, None))  # rounding may go below
+
+
+def fid(x: Array, y: Array, draws: Array) -> Array:
+    """Return the Fréchet distance of the Gaussians that have the moments of (x, y) and of (x, y').
+
+    |m - m'|^2 + tr (C + C' - 2 (C^(1/2) C' C^(1/2))^(1/2)). Each row weighs 1 / n, shared evenly by its targets, or
+    draws; covariances have n / (n - 1) times that. They may be singular; then there is no gradient.
+
+    Parameters
+    ----------
+    x : (n, d)
+        Inputs, at which the model has drawn.
+    y : (n,), (n, t) or (n, r, t)
+        Targets.
+    draws : (n, l) or (n, l, t)
+        The model's draws.
+
+    Returns
+    -------
+    () array
+
+    Raises
+    ------
+    DataError
+        Shapes do not fit, or there is one row only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x, y = np.zeros((2, 1)), np.array([0.0, 2.0])  # means 1 and 5, variances 2 and 8: 4^2 + 2 + 8 - 2 * 4
+    >>> round(float(fid(x, y, np.array([[3.0], [7.0]]))), 12)
+    18.0
+    """
+    y, draws = rows_of(y, draws)
+    x = inputs_of(x, len(y))
+    return frechet(moments(x, y), moments(x, draws))
+
+
+def standardized(values: Array, by: Array) -> Array:
+    """Return values less the mean of each column of other values, over its standard deviation (n - 1).
+
+    Parameters
+    ----------
+    values : (..., t)
+        What to scale: the last axis is columns; (n, l) draws of a single target have none, like (n,) targets.
+    by : (n,), (n, t) or (n, r, t)
+        Where mean and deviation are taken from: the data. A constant column is divided by 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> y, draws = np.array([1.0, 3.0]), np.array([[2.0, 2.0], [4.0, 0.0]])
+    >>> standardized(draws, by=y).round(3)
+    array([[ 0.   ,  0.   ],
+           [ 1.414, -1.414]])
+    """
+    xp = namespace(by)
+    by = by if by.ndim == 1 else by.reshape(-1, by.shape[-1])
+    varies = xp.any(by != by[0], axis=0)
+    spread = xp.std(by, axis=0, correction=1)
+    return (values - xp.mean(by, axis=0)) / xp.where(varies, spread, xp.ones_like(spread))
+
+
+def _own_products(points: Array, gamma: float, estimator: Estimator, what: str) -> Array:
+    """Return |b_i|^2, or the mean over pairs of different points of each row, (n,)."""
+    squares = row_products(points, points, gamma)
+    if estimator == "v":
+        return squares
+    size = points.shape[1]
+    require_two(size, what, estimator)
+    return (size * squares - 1) / (size - 1)
+
+
+def _regularised(gram: Array, lambda_: float) -> Array:
+    """Return K + n lambda I."""
+    n = len(gram)
+    return gram + n * lambda_ * namespace(gram).eye(n, dtype=gram.dtype, device=gram.device)
+
+
+def _smoothing(x: Array, at: Array, gamma: float, lambda_: float) -> Array:
+    """Return (K + n lambda I)^-1 k(x) for each of m points, (n, m)."""
+    kernel = Rbf(gamma)
+    return namespace(x).linalg.solve(_regularised(kernel.gram(x, x), lambda_), kernel.gram(x, at))
