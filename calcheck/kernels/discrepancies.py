@@ -28,12 +28,12 @@ from typing import TYPE_CHECKING
 from calcheck.execution.backend import namespace
 from calcheck.kernels.frechet import frechet, moments
 from calcheck.kernels.kernels import Rbf
-from calcheck.kernels.pairs import pair_sum, row_products
+from calcheck.kernels.pairs import of_different, pair_sum, row_products
 from calcheck.kernels.shapes import columns_of, inputs_of, require_known, require_same_columns, require_two, rows_of
 
 if TYPE_CHECKING:
     from calcheck.execution.backend import Array
-    from calcheck.kernels.shapes import Estimator
+    from calcheck.kernels.choices import Estimator
 
 
 def ammd(
@@ -343,7 +343,7 @@ def _own_products(points: Array, gamma: float, estimator: Estimator, what: str) 
         return squares
     size = points.shape[1]
     require_two(size, what, estimator)
-    return (size * squares - 1) / (size - 1)
+    return of_different(squares, size)
 
 
 def _regularised(gram: Array, lambda_: float) -> Array:

@@ -12,6 +12,7 @@ from calcheck.errors import DataError
 from calcheck.execution.ahead import one_blas_thread
 from calcheck.kernels.features import LeftOut
 from calcheck.kernels.input_pairs import Form
+from calcheck.kernels.pairs import of_different
 from calcheck.kernels.shared_features import DataSet, Exchanged, SharedFeatures
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.execution.run import Progress
-    from calcheck.kernels.choices import PairEstimator
+    from calcheck.kernels.choices import Estimator
     from calcheck.kernels.features import OutputFeatures
     from calcheck.predictions import Predictions
     from calcheck.predictive import Predictive
@@ -58,7 +59,7 @@ class Embedded:
         """delta_i = a_i - b_i, (n, q)."""
         return self.observed - self.predicted
 
-    def form(self, estimator: PairEstimator) -> Form:
+    def form(self, estimator: Estimator) -> Form:
         """Return the sum over pairs that estimates the squared joint MMD.
 
         With every pair it is sum_ij K_ij delta_i . delta_j / n^2; without those of a row with itself, over n (n - 1),
@@ -79,15 +80,19 @@ class Embedded:
 
         With the constant comes |a_i|^2, without a target's product with itself.
         """
-        score = -2 * np.einsum("ij,ij->i", self.observed, self.predicted)
-        score += _squares(self.predicted, self.draws if unbiased else None)
-        return np.asarray(score + _squares(self.observed, self.targets if unbiased else None) if constant else score)
+        scores = _dots(self.predicted, self.predicted)
+        if unbiased and self.draws is not None:
+            scores = of_different(scores, self.draws)
+        scores = scores - 2 * _dots(self.observed, self.predicted)
+        if not constant:
+            return scores
+        own = _dots(self.observed, self.observed)
+        return scores + (of_different(own, self.targets) if unbiased else own)
 
 
-def _squares(means: Values, count: int | None) -> Values:
-    """Return |mean|^2 of so many elements of norm 1, (n,), without the products of each with itself; all for None."""
-    squares = np.einsum("ij,ij->i", means, means)
-    return np.asarray(squares if count is None else (count * squares - 1) / (count - 1))
+def _dots(a: Values, b: Values) -> Values:
+    """Return a_i . b_i, (n,)."""
+    return np.asarray(np.einsum("ij,ij->i", a, b))
 
 
 def embedded(features: OutputFeatures, rows: Predictions, predictive: Predictive) -> tuple[Embedded, LeftOut]:

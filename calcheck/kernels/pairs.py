@@ -41,6 +41,11 @@ def row_products(a: Array, b: Array, gamma: float) -> Array:
     return xp.concat(found)
 
 
+def of_different(products: Array, size: int) -> Array:
+    """Turn means over all pairs of so many points, (n,), into means over the pairs of different ones."""
+    return (size * products - 1) / (size - 1)
+
+
 def pair_sum(
     weights: Callable[[slice], Array],
     y: Array,

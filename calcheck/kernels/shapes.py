@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, get_args
 
 from calcheck.errors import DataError, OptionError
 from calcheck.execution.backend import namespace
+from calcheck.kernels.choices import Estimator
 
 if TYPE_CHECKING:
     from calcheck.execution.backend import Array
 
-Estimator = Literal["unbiased", "v", "paper"]
 AXES = 3  # of targets and draws: rows, those of a row, columns
 
 

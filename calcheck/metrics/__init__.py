@@ -3,6 +3,7 @@
 from typing import Any
 
 from calcheck.metric import Metric
+from calcheck.metrics.ammd import Ammd
 from calcheck.metrics.bias import Bias
 from calcheck.metrics.cce import Cce
 from calcheck.metrics.cmmd import Cmmd
@@ -33,7 +34,7 @@ METRICS: dict[str, type[Metric[Any, Any]]] = {
     for metric in (
         *(Zms, Rce, Lzms, Lrce),  # is the spread right? on average, and along it
         *(Ece, Pit, Coverage, Ence, Uce),  # are the distributions?
-        *(Cce, Jmmd, Cmmd),  # are they at each input?
+        *(Cce, Jmmd, Ammd, Cmmd),  # are they at each input?
         *(Nll, Crps, IntervalScore),  # how good are the predictions altogether?
         *(Mae, Rmse, Bias, ConfidenceCurve),
         *(Sharpness, Width, Cv),  # what they are like

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from calcheck.errors import DataError
 from calcheck.generative import JointMetric, JointSettings
-from calcheck.kernels.choices import PairEstimator  # noqa: TC001 - type of a field
+from calcheck.kernels.choices import Estimator  # noqa: TC001 - type of a field
 from calcheck.metric import Rows, Sided
 from calcheck.options import option
 
@@ -88,7 +88,7 @@ class Jmmd(JointMetric["Inputs"]):
     reading: ClassVar[str] = "0 on average for a perfect model, which is below it at times."
     no_interval: ClassVar[str] = "it is a mean over pairs of rows, which resampling rows gets wrong"
 
-    estimator: PairEstimator = option(
+    estimator: Estimator = option(
         "unbiased", "Pairs of different rows; all pairs (v); or the paper's, without the part of the data alone."
     )
 

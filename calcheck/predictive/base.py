@@ -102,6 +102,10 @@ class Predictive(ABC):
         """How much memory the parameters take."""
         return sum(getattr(self, field.name).nbytes for field in fields(self))
 
+    def batches(self) -> Iterator[tuple[slice, Predictive]]:
+        """Yield the rows and their distributions in parts that fit in memory."""
+        yield slice(0, len(self)), self.held()
+
     def held(self) -> Predictive:
         """Return the same distributions with all parameters in memory."""
         return self

@@ -71,6 +71,10 @@ class Deferred(Predictive):
     def nbytes(self) -> int:
         return 0
 
+    def batches(self) -> Iterator[tuple[slice, Predictive]]:
+        for start, batch in self._placed():
+            yield slice(start, start + len(batch)), batch
+
     def held(self) -> Predictive:
         return self.take(slice(None))
 

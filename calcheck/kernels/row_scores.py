@@ -1,0 +1,56 @@
+"""Kernel scores of rows: the targets of each against its own predictive distribution."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from calcheck.kernels.pairs import of_different, row_products
+from calcheck.predictive.kernel import normal_kernel_mean
+from calcheck.predictive.samples import Samples
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from calcheck.predictive import Predictive
+
+    Values = NDArray[np.float64]
+
+
+def direct_scores(y: Values, predictive: Predictive, gamma: Values, *, unbiased: bool, constant: bool) -> Values | None:
+    """Return -2 a_i . b_i + |b_i|^2 from pairs of targets and draws, or by the closed form of normal distributions.
+
+    Parameters
+    ----------
+    y : (n, r, t)
+        Targets.
+    predictive : Predictive
+        Samples, in memory or read batch by batch, or any other distributions.
+    gamma : (t,)
+        Of the kernel on targets.
+    unbiased, constant : bool
+        As :meth:`calcheck.kernels.joint.Embedded.scores` takes them.
+
+    Returns
+    -------
+    (n,) or None
+        None for distributions that are neither normal nor draws.
+    """
+    points, scores = y * np.sqrt(gamma), np.empty(len(y))
+    for rows, batch in predictive.batches():
+        if isinstance(batch, Samples):
+            draws = batch.draws.reshape(len(batch), batch.draws_a_row, -1) * np.sqrt(gamma)
+            own, both = row_products(draws, draws, 1.0), row_products(points[rows], draws, 1.0)
+            scores[rows] = (of_different(own, batch.draws_a_row) if unbiased else own) - 2 * both
+            continue
+        normal = batch.normal()
+        if normal is None:
+            return None
+        mean, std = (each[:, None] for each in normal)  # (b, 1, t)
+        both = normal_kernel_mean(y[rows] - mean, std, gamma).prod(axis=2).mean(axis=1)
+        scores[rows] = batch.kernel_norm(gamma) - 2 * both
+    if not constant:
+        return scores
+    own = row_products(points, points, 1.0)
+    return np.asarray(scores + (of_different(own, y.shape[1]) if unbiased else own))

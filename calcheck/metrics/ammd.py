@@ -1,0 +1,195 @@
+"""Average maximum mean discrepancy."""
+
+# Numerics are imported where they are used: `calcheck --help` reads this file and must start at once.
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from calcheck.errors import DataError
+from calcheck.execution.run import Stream
+from calcheck.generative import GenerativeMetric
+from calcheck.kernels.choices import Estimator  # noqa: TC001 - type of a field
+from calcheck.metric import Need, Rows, Sided, Simulated
+from calcheck.options import option, require_positive_option
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from calcheck.execution.run import Run
+    from calcheck.inference.simulation import Simulation
+    from calcheck.metric import Means
+    from calcheck.predictions import Predictions, Source
+
+    Bandwidths = NDArray[np.float64]
+
+FEW_DRAWS = 8  # up to which pairs of a row cost less than their features
+
+
+@dataclass(frozen=True)
+class Ammd(GenerativeMetric["Bandwidths", None]):
+    r"""Average maximum mean discrepancy, squared, of each row's prediction from its target.
+
+    .. math:: \mathrm{AMMD}^2 = \frac1n \sum_i \Big[ \frac{1}{\ell(\ell-1)} \sum_{j \ne j'} k_Y(y'_{ij}, y'_{ij'})
+              - \frac{2}{\ell r} \sum_{a, j} k_Y(y_{ia}, y'_{ij}) \Big]
+
+    with r targets and :math:`\ell` draws of row i; by the closed form where the distributions are known.
+
+    Parameters
+    ----------
+    standardize, gamma_y
+        The kernel, on standardised targets.
+    estimator
+        Whether a draw's pair with itself counts.
+    constant
+        Whether the part of the data alone is added.
+
+    Needs
+    -----
+    y : (n,), (n, t) or (n, r, t), unit of y
+    predictive : n distributions; by samples, at least 2 a row
+
+    Value
+    -----
+    Dimensionless, squared, smaller is better. Twice a kernel score, so negative for a good model: the part that depends
+    on the data alone, between 0 and 1, is left out. With ``--constant``, which takes repeated targets, 0 on average for
+    a perfect model. Unbiased; ``v`` counts a draw's pair with itself, and is larger by about 1/l.
+
+    Raises
+    ------
+    DataError
+        A needed column is absent, targets are constant, or there are too few draws or targets in a row.
+
+    Notes
+    -----
+    A mean over rows: a proper score, O(n l^2), row by row. Repeated targets, r of an input, are rows with the same id.
+    ``paper`` is ``unbiased``: its Table 1 has positive values, which its definition cannot give.
+
+    References
+    ----------
+    Huang, Lam, Zhang, Evaluating Aleatoric Uncertainty via Conditional Generative Models, Eq. 6 (arXiv 2206.04287).
+
+    Examples
+    --------
+    >>> Ammd(estimator="v").options()["estimator"]
+    'v'
+    """
+
+    name: ClassVar[str] = "ammd"
+    needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
+    sided: ClassVar[Sided] = "both"
+    source: ClassVar[str] = "Huang, Lam, Zhang, Eq. 6 (arXiv 2206.04287)"
+    reading: ClassVar[str] = "A proper score: the part of the data alone is left out, so good models are below 0."
+    held_fixed: ClassVar[str] = "scale of the kernel on targets"
+
+    gamma_y: float = option(0.5, "Scale of the kernel exp(-gamma |y - y'|^2) on targets.")
+    estimator: Estimator = option("unbiased", "Pairs of different draws, as in the paper, or all pairs (v).")
+    constant: bool = option(False, "Add the part of the data alone; takes repeated targets.")  # noqa: FBT003 - a default
+
+    def __post_init__(self) -> None:
+        require_positive_option("gamma_y", self.gamma_y)
+
+    def told(self) -> str:
+        return f"{self.summary()} 0 on average for a perfect model." if self.constant else super().told()
+
+    @property
+    def evidence(self) -> Sided:
+        return "upper" if self.constant else "both"
+
+    def prepare(self, source: Source, run: Run) -> Bandwidths:  # noqa: ARG002 - nothing is drawn
+        from calcheck.kernels.joint import repeated_targets
+
+        y = repeated_targets(source.predictions())
+        return self._bandwidths(y.reshape(-1, y.shape[2]), self.gamma_y)
+
+    def fit(self, settings: Bandwidths, source: Source, run: Run) -> None:
+        """Fit nothing."""
+
+    def rows(self, settings: Bandwidths, state: None, source: Source, at: Source | None, run: Run) -> Rows:  # noqa: ARG002
+        from calcheck.kernels.features import output_features
+        from calcheck.kernels.joint import embedded, repeated_targets
+        from calcheck.kernels.row_scores import direct_scores
+        from calcheck.kernels.told import features, left_out
+
+        rows = source.predictions()
+        y, predictive = repeated_targets(rows), rows.predictive
+        if predictive is None:
+            msg = "there are no predictive distributions"
+            raise DataError(msg)
+        draws = predictive.draws_a_row
+        self._require_pairs(draws, y.shape[1])
+        gamma = settings.tolist() if len(settings) > 1 else float(settings[0])
+        details = {"targets": {"gamma": gamma, "repeats": y.shape[1]}, "draws": draws or "exact"}
+        found = direct_scores(y, predictive, settings, **self._pairs)
+        if found is not None:
+            return Rows({"ammd": found}, details=details)
+        psi = output_features(y.reshape(-1, y.shape[2]), predictive, settings, run.rng(Stream.FEATURES))
+        both, bounds = embedded(psi, rows, predictive.held())
+        details |= features(bounds)
+        return Rows({"ammd": both.scores(**self._pairs)}, details=details, warnings=tuple(left_out(details)))
+
+    @property
+    def _pairs(self) -> dict[str, bool]:
+        """Which pairs count, as those who sum them take it."""
+        return {"unbiased": self.estimator != "v", "constant": self.constant}
+
+    def _require_pairs(self, draws: int | None, targets: int) -> None:
+        """Raise unless there are pairs of different draws, and of targets, where they are needed.
+
+        Raises
+        ------
+        DataError
+            There are none.
+        """
+        if self.estimator == "v":
+            return
+        if draws == 1:
+            msg = "ammd needs at least 2 draws a row, and there is 1. Pass --estimator v, which is biased"
+            raise DataError(msg)
+        if self.constant and targets == 1:
+            msg = "--constant needs several targets of each input: rows with the same id. There is one target an input"
+            raise DataError(msg)
+
+    def simulated(
+        self,
+        settings: Bandwidths,  # noqa: ARG002 - made again for each replicate
+        state: None,  # noqa: ARG002
+        simulation: Simulation,
+        at: Source | None,  # noqa: ARG002 - it is of all rows together
+        run: Run,
+    ) -> Simulated | None:
+        import numpy as np
+
+        from calcheck.kernels.joint import embedded_again
+
+        predictive = simulation.rows.predictive
+        if predictive is None or self._cheap(simulation.rows):
+            return None
+        replicates = simulation.of(predictive)
+        data_sets = embedded_again(
+            simulation.rows,
+            iter(replicates),
+            lambda y: self._bandwidths_if_any(y, self.gamma_y),
+            predictive,
+            lambda: run.rng(Stream.FEATURES),
+            apart=False,
+        )
+        values = np.empty(1 + len(replicates))
+        for number, each in enumerate(data_sets):
+            values[number] = np.nan if each is None else each.scores(**self._pairs).mean()
+            run.progress("simulating", (number + 1) / len(values))
+        return Simulated(values[1:], own=float(values[0]))
+
+    @staticmethod
+    def _cheap(rows: Predictions) -> bool:
+        """Tell whether the metric costs no more than features of a replicate's targets."""
+        predictive = rows.predictive
+        if predictive is None or predictive.normal() is not None:
+            return True
+        draws = predictive.draws_a_row
+        return draws is not None and (draws <= FEW_DRAWS or predictive.nbytes == 0)
+
+    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - a plain mean
+        return means["ammd"]
