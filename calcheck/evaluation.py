@@ -189,7 +189,7 @@ def _computed(
 
 def _ranked(rows: Rows, shown: Predictions, count: int) -> list[dict[str, Any]]:
     """Describe the rows with the smallest values of the first column, or with the largest if count < 0."""
-    if not count:
+    if not count or not rows.columns:
         return []
     values = next(iter(rows.columns.values()))
     order = values.argsort(kind="stable")

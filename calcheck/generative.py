@@ -112,11 +112,11 @@ class JointMetric(GenerativeMetric[JointSettings, StateT]):
         from calcheck.kernels.conditioning import inputs_of
         from calcheck.kernels.features import output_features
         from calcheck.kernels.inputs import bandwidth, fit_scaling
-        from calcheck.kernels.joint import known, repeated_targets
+        from calcheck.kernels.joint import distributions_of, repeated_targets
         from calcheck.kernels.kernels import KERNELS
 
         rows = source.predictions()
-        x, predictive = inputs_of(rows), known(rows)
+        x, predictive = inputs_of(rows), distributions_of(rows).held()
         y = repeated_targets(rows)
         points = y.reshape(-1, y.shape[2])
         normalize: Normalization = "standardize" if self.standardize == "data" else "none"

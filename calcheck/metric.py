@@ -110,6 +110,11 @@ class Rows:
     reference: float | None = None
     inference: Inference | None = None
 
+    @property
+    def n(self) -> int:
+        """How many rows are told of: 1, where something is said of all together."""
+        return len(next(iter(self.columns.values()))) if self.columns else 1
+
 
 @dataclass(frozen=True)
 class Metric(ABC, Generic[SettingsT, StateT]):
@@ -140,6 +145,8 @@ class Metric(ABC, Generic[SettingsT, StateT]):
     """Whether it computes with kernels, on a device, in a precision and within a memory budget."""
     conditional: ClassVar[bool] = False
     """Whether it has a value at any input, also at those of another file."""
+    pointwise: ClassVar[bool] = True
+    """Whether it says something of each row."""
     several_targets: ClassVar[bool] = False
     """Whether it takes targets of several columns."""
 

@@ -40,8 +40,7 @@ def metric_command(metric: type[Metric[Any, Any]]) -> Callable[..., None]:
         *REFERENCE,
         *(SIGNIFICANCE if metric.conditional else []),
         *REPORT,
-        *parameters(PointwiseOptions, "Output"),
-        *parameters(ExtremeOptions, "Output"),
+        *(parameters(PointwiseOptions, "Output") + parameters(ExtremeOptions, "Output") if metric.pointwise else []),
         *SEED,
         *(ENGINE if metric.engine else []),
     ]
@@ -62,7 +61,7 @@ def run_metric(metric: Metric[Any, Any], file: str, given: dict[str, Any]) -> No
     if given["format"] == "csv" and (extremes.worst or extremes.best):
         msg = "--format csv has no place for --worst and --best: take another format, or --pointwise"
         raise OptionError(msg)
-    narrow = bool(given["pointwise"] or extremes.worst or extremes.best)
+    narrow = bool(given.get("pointwise") or extremes.worst or extremes.best)
     source = opened(file, given, [metric], narrow=narrow and elsewhere is None)
     at = inputs_elsewhere(elsewhere, source, narrow=narrow) if elsewhere else None
     report_to, pointwise = require_outputs(given, [read for read in (source, at) if read])

@@ -36,7 +36,7 @@ BIASED = "resampling adds noise, so the interval lies beside the value: it shows
 def statistic_of(metric: Metric[Any, Any], rows: Rows) -> Statistic:
     """Return a metric's value as a function of means of its rows."""
     terms = rows.terms or {name: Term(column) for name, column in rows.columns.items()}
-    return Statistic(Averages(terms, len(next(iter(rows.columns.values())))), metric.value, rows.fixed)
+    return Statistic(Averages(terms, rows.n), metric.value, rows.fixed)
 
 
 def infer(found: Sequence[Found], run: Run) -> list[Inference]:
@@ -72,7 +72,7 @@ def _completed(inferred: Inference, rows: Rows, run: Run) -> Inference:
     if inferred.interval not in ("bca", "percentile"):
         return inferred
     warnings = inferred.warnings
-    n, resamples = len(next(iter(rows.columns.values()))), inferred.details["bootstrap"]["resamples"]
+    n, resamples = rows.n, inferred.details["bootstrap"]["resamples"]
     if n < FEW_ROWS:
         warnings += (f"{n} rows are few: intervals by resampling are too narrow, and verdicts by them too hard",)
     if resamples * (1 - run.confidence) / 2 < FEW_IN_A_TAIL:
@@ -84,7 +84,7 @@ def _completed(inferred: Inference, rows: Rows, run: Run) -> Inference:
 
 def _without_bootstrap(metric: Metric[Any, Any], rows: Rows, run: Run) -> Inference | None:
     """Say what needs no bootstrap of means; None where one is to be made."""
-    n = len(next(iter(rows.columns.values())))
+    n = rows.n
     if rows.inference is not None:
         return rows.inference
     if metric.interval == "none":

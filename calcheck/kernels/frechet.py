@@ -46,14 +46,59 @@ def moments(x: Array, targets: Array) -> Moments:
         There is one row only.
     """
     n, size, _ = targets.shape
-    if n == 1:
-        msg = "one row has no covariance. Give at least 2"
-        raise DataError(msg)
+    _require_rows(n)
     xp = namespace(targets)
     repeated = xp.broadcast_to(x[:, None, :], (n, size, x.shape[1]))
     joint = xp.concat([repeated, targets], axis=2).reshape(n * size, -1)
     mean = xp.mean(joint, axis=0)
     return Moments(mean, (joint - mean) / (size * (n - 1)) ** 0.5)
+
+
+class SharedInputs:
+    """Inputs that several samples have in common: moments of each, joined with them, at little further cost.
+
+    Parameters
+    ----------
+    x : (n, d)
+        Inputs, numpy.
+
+    Raises
+    ------
+    DataError
+        There is one row only.
+    """
+
+    def __init__(self, x: Array) -> None:
+        _require_rows(len(x))
+        self._mean = x.mean(axis=0)
+        self._basis, self._root = namespace(x).linalg.qr(x - self._mean)  # (n, k), (k, d)
+
+    @property
+    def columns(self) -> int:
+        """How many columns inputs have, d."""
+        return len(self._mean)
+
+    def joined(self, means: Array, within: Array, spread: Array) -> Moments:
+        """Return the moments of inputs and of something with its own mean at each, over rows.
+
+        Parameters
+        ----------
+        means : (n, t)
+            The mean at each input.
+        within : (t, t)
+            R with R^T R the mean covariance around these.
+        spread : (t,)
+            What means and their covariance are divided by.
+        """
+        xp, n = namespace(means), len(means)
+        scaled = means / spread
+        mean = xp.mean(scaled, axis=0)
+        across = self._basis.T @ (scaled - mean)
+        rest = xp.concat([scaled - mean - self._basis @ across, n**0.5 * within / spread])
+        below = _triangle(rest)
+        right = xp.concat([across, below])
+        left = xp.concat([self._root, xp.zeros((len(below), self.columns), dtype=right.dtype)])
+        return Moments(xp.concat([self._mean, mean]), xp.concat([left, right], axis=1) / (n - 1) ** 0.5)
 
 
 def frechet(one: Moments, other: Moments) -> Array:
@@ -74,6 +119,12 @@ def frechet(one: Moments, other: Moments) -> Array:
     return squares - 2 * xp.sum(xp.linalg.svdvals(overlap))
 
 
+def _require_rows(n: int) -> None:
+    if n == 1:
+        msg = "one row has no covariance. Give at least 2"
+        raise DataError(msg)
+
+
 def _triangle(root: Array) -> Array:
-    """Return R (min(k, p), p) with R^T R = Z^T Z."""
-    return namespace(root).linalg.qr(root)[1]
+    """Return R (min(k, p), p) with R^T R = Z^T Z: Z itself where it has no more rows than columns."""
+    return namespace(root).linalg.qr(root)[1] if root.shape[0] > root.shape[1] else root

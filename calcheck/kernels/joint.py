@@ -110,8 +110,8 @@ def repeated_targets(rows: Predictions) -> Values:
     return y if rows.repeated else y.reshape(len(y), 1, -1)
 
 
-def known(rows: Predictions) -> Predictive:
-    """Return the predictive distributions, held in memory.
+def distributions_of(rows: Predictions) -> Predictive:
+    """Return the predictive distributions.
 
     Raises
     ------
@@ -121,7 +121,7 @@ def known(rows: Predictions) -> Predictive:
     if rows.predictive is None:
         msg = "there are no predictive distributions"
         raise DataError(msg)
-    return rows.predictive.held()
+    return rows.predictive
 
 
 def blocks(data_sets: Iterable[Embedded | None], count: int, progress: Progress) -> Iterator[list[Embedded | None]]:

@@ -13,6 +13,7 @@ from calcheck.metrics.crps import Crps
 from calcheck.metrics.cv import Cv
 from calcheck.metrics.ece import Ece
 from calcheck.metrics.ence import Ence
+from calcheck.metrics.fid import Fid
 from calcheck.metrics.interval_score import IntervalScore
 from calcheck.metrics.jmmd import Jmmd
 from calcheck.metrics.lrce import Lrce
@@ -34,7 +35,7 @@ METRICS: dict[str, type[Metric[Any, Any]]] = {
     for metric in (
         *(Zms, Rce, Lzms, Lrce),  # is the spread right? on average, and along it
         *(Ece, Pit, Coverage, Ence, Uce),  # are the distributions?
-        *(Cce, Jmmd, Ammd, Cmmd),  # are they at each input?
+        *(Cce, Jmmd, Ammd, Cmmd, Fid),  # are they at each input?
         *(Nll, Crps, IntervalScore),  # how good are the predictions altogether?
         *(Mae, Rmse, Bias, ConfidenceCurve),
         *(Sharpness, Width, Cv),  # what they are like

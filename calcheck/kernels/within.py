@@ -1,0 +1,54 @@
+"""Means of rows, and how far targets or draws of the same row are apart: what covariances are made of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from calcheck.checks import require_finite
+from calcheck.predictive.samples import Samples
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from calcheck.predictive import Predictive
+
+    Values = NDArray[np.float64]
+
+
+def within_targets(y: Values) -> tuple[Values, Values]:
+    """Return the means of r targets a row (n, r, t), (n, t), and R (t, t) with R^T R their mean covariance (r)."""
+    mean = y.mean(axis=1)
+    return mean, _triangle([y - mean[:, None]], y.shape[0] * y.shape[1])
+
+
+def within_rows(predictive: Predictive) -> tuple[Values, Values]:
+    """Return the means of distributions, (n, t), and R (t, t) with R^T R their mean covariance.
+
+    Raises
+    ------
+    DataError
+        Distributions have no mean or no variance.
+    """
+    n, t = len(predictive), predictive.targets
+    if predictive.draws_a_row is None:
+        mean, std = predictive.mean().reshape(n, t), predictive.std().reshape(n, t)
+        require_finite("mean", mean)
+        require_finite("std", std)
+        return mean, np.diag(np.sqrt(np.mean(std**2, axis=0)))
+    means, triangles = [], []
+    for _, batch in predictive.batches():
+        if isinstance(batch, Samples):
+            draws = batch.draws.reshape(len(batch), batch.draws_a_row, t)
+            means.append(draws.mean(axis=1))
+            triangles.append(_triangle([draws - means[-1][:, None]], 1))
+    return np.concatenate(means), _triangle(triangles, n * predictive.draws_a_row)
+
+
+def _triangle(parts: list[Values], count: int) -> Values:
+    """Return R (t, t) with R^T R the sum of products of points (..., t), over their count; without forming products."""
+    points = np.concatenate([part.reshape(-1, part.shape[-1]) for part in parts])
+    columns = points.shape[1]
+    triangle = np.linalg.qr(np.concatenate([points, np.zeros((columns, columns))]), mode="r")
+    return np.asarray(triangle / np.sqrt(count))
