@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Cmmd(JointMetric["Operators"]):
-    r"""Conditional maximum mean discrepancy, squared: the distance of the conditional embeddings as operators.
+    r"""Conditional maximum mean discrepancy, squared: how far conditional embeddings are apart.
 
     .. math:: \mathrm{CMMD}^2 = \mathrm{tr}\, B^\top K_X B, \qquad B = (K_X + n \lambda I)^{-1} \delta, \qquad
               \delta_i = \frac1r \sum_a \psi(y_{ia}) - \mathrm{E}\, \psi(Y'_i)
