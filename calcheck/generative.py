@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from calcheck.kernels.inputs import Scaling
     from calcheck.kernels.joint import Embedded
     from calcheck.kernels.kernels import Kernel
-    from calcheck.predictions import Source
+    from calcheck.predictions import Predictions, Source
     from calcheck.predictive import Predictive
 
 EXACT_ROWS = 20_000  # up to which sums over pairs of rows take every pair
@@ -110,7 +110,6 @@ class JointMetric(GenerativeMetric[JointSettings, StateT]):
 
     def prepare(self, source: Source, run: Run) -> JointSettings:
         from calcheck.kernels.conditioning import inputs_of
-        from calcheck.kernels.features import output_features
         from calcheck.kernels.inputs import bandwidth, fit_scaling
         from calcheck.kernels.joint import distributions_of, repeated_targets
         from calcheck.kernels.kernels import KERNELS
@@ -130,7 +129,7 @@ class JointMetric(GenerativeMetric[JointSettings, StateT]):
             "targets": {"gamma": gamma_y.tolist() if len(gamma_y) > 1 else float(gamma_y[0]), "repeats": y.shape[1]},
             "draws": predictive.draws_a_row or "exact",
         }
-        features = output_features(points, predictive, gamma_y, run.rng(Stream.FEATURES))
+        features = self._features(rows, gamma_y, run)
         return JointSettings(scaling, KERNELS[self.kernel_x](gamma=gamma_x, **shape), features, predictive, described)
 
     def simulated(
@@ -159,6 +158,37 @@ class JointMetric(GenerativeMetric[JointSettings, StateT]):
             values += self._of_many(state, block)
         own, *others = values
         return Simulated(np.array(others), own=own, details=self._told_of_many(state))
+
+    def swapped(self, both: Predictions, swaps: Iterable[NDArray[np.bool_]], run: Run) -> NDArray[np.float64]:
+        import numpy as np
+
+        from calcheck.kernels.joint import distributions_of, embedded
+        from calcheck.predictions import InMemory
+
+        first = InMemory(both.take(slice(len(both) // 2)))
+        settings = self.prepare(first, run)
+        features = self._features(both, settings.features.pivots.gamma, run)
+        found, _ = embedded(features, both, distributions_of(both).held())
+        terms = self._swap_terms(self.fit(settings, first, run), *found.halves())
+        return np.array([terms.sum(), *((1.0 - 2.0 * rows) @ terms for block in swaps for rows in block)])
+
+    @staticmethod
+    def _features(rows: Predictions, gamma: NDArray[np.float64], run: Run) -> OutputFeatures:
+        from calcheck.kernels.features import output_features
+        from calcheck.kernels.joint import distributions_of, repeated_targets
+
+        y = repeated_targets(rows)
+        return output_features(
+            y.reshape(-1, y.shape[2]), distributions_of(rows).held(), gamma, run.rng(Stream.FEATURES)
+        )
+
+    @abstractmethod
+    def _swap_terms(self, state: StateT, first: Embedded, second: Embedded) -> NDArray[np.float64]:
+        """Return what each row adds to the second model's value less the first's, (n,); its sign turns if swapped.
+
+        Values are quadratic forms of embeddings, so with s the mean of two models and d half their difference, (s - d)
+        Q (s - d) - (s + d) Q (s + d) = -4 d Q s, and swapping a row turns the sign of its d.
+        """
 
     @property
     def _of_differences(self) -> bool:

@@ -44,7 +44,7 @@ class Form:
     c : (n,)
         How much of each row's pair with itself is left out.
     scale : float
-        w = scale u, if there is no ``w``.
+        w = scale u, if there is no ``w``; else w is that and something without u.
     w : (n, q), optional
         What it is multiplied with.
     """
@@ -65,8 +65,12 @@ class Form:
 
     def terms(self, products: Values, diagonal: Values) -> Values:
         """Return what each row adds, (n,), given K u and the diagonal of K."""
-        left = self.scale * self.u if self.w is None else self.w
-        return np.asarray(np.einsum("ij,ij->i", left, products) - self.c * diagonal)
+        return np.asarray(np.einsum("ij,ij->i", self.left, products) - self.c * diagonal)
+
+    @property
+    def left(self) -> Values:
+        """w, (n, q)."""
+        return self.scale * self.u if self.w is None else self.w
 
 
 class Pairs(ABC):

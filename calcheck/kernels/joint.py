@@ -59,6 +59,15 @@ class Embedded:
         """delta_i = a_i - b_i, (n, q)."""
         return self.observed - self.predicted
 
+    def halves(self) -> tuple[Embedded, Embedded]:
+        """Return the first half of the rows, and the second."""
+        n = len(self.observed) // 2
+        first, second = (
+            Embedded(self.observed[rows], self.predicted[rows], self.targets, self.draws)
+            for rows in (slice(n), slice(n, None))
+        )
+        return first, second
+
     def form(self, estimator: Estimator) -> Form:
         """Return the sum over pairs that estimates the squared joint MMD.
 
@@ -73,7 +82,7 @@ class Embedded:
             return Form(self.apart, scale * np.sum(self.apart**2, axis=1), scale)
         own = 0.0 if self.draws is None else 1 / (n * (n * self.draws - 1))
         others = 1 / n**2 if self.draws is None else self.draws * own
-        return Form(self.predicted, np.full(n, own), w=others * self.predicted - 2 / n**2 * self.observed)
+        return Form(self.predicted, np.full(n, own), others, others * self.predicted - 2 / n**2 * self.observed)
 
     def scores(self, *, unbiased: bool, constant: bool) -> Values:
         """Return -2 a_i . b_i + |b_i|^2, (n,); without a draw's product with itself, if unbiased.

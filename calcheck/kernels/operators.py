@@ -106,6 +106,14 @@ class Operators:
             squares = np.sum(fitted * (columns - fitted), axis=0) / (len(columns) * self._ridge)
         return [float(part.sum()) for part in np.split(squares, ends)]
 
+    def applied(self, outputs: Values) -> Values:
+        """Return Q R for outputs R (n, q), with |F|^2 = tr R^T Q R: Q = (K + n lambda I)^-1 K (K + n lambda I)^-1."""
+        if self._exact is None:
+            return self._in_linear_time(outputs).applied(outputs)
+        ridge, exact = self._ridge, self._exact
+        fitted = exact.smoothed(outputs, ridge)
+        return exact.backend.to_numpy(exact.solve(fitted, ridge, measure_dof=False).coefficients)
+
     def _in_linear_time(self, outputs: Values) -> LinearTime:
         """Find the fewest centres that give the norm on some of the rows nearly as it is."""
         if self._linear is not None:
@@ -144,6 +152,10 @@ class LinearTime:
     def squares(self, outputs: Values) -> Values:
         """Return the squared norm of the regression of each column of outputs (n, c), (c,)."""
         return np.asarray(np.sum((self._inverse @ self._pairs.inner(outputs)) ** 2, axis=0))
+
+    def applied(self, outputs: Values) -> Values:
+        """Return Q R for outputs (n, q), with |F|^2 = tr R^T Q R: Q = Z (Z^T Z + n lambda I)^-2 Z^T."""
+        return self._pairs.outer(self._inverse @ (self._inverse @ self._pairs.inner(outputs)))
 
     def norm(self, outputs: Values) -> Norm:
         """Return the norm of the regression of outputs (n, q), row by row."""

@@ -46,6 +46,24 @@ def within_rows(predictive: Predictive) -> tuple[Values, Values]:
     return np.concatenate(means), _triangle(triangles, n * predictive.draws_a_row)
 
 
+def covariances(predictive: Predictive) -> tuple[Values, Values]:
+    """Return means (n, t) and covariances (n, t, t) of distributions in memory; of draws, over all pairs."""
+    n, t = len(predictive), predictive.targets
+    if not isinstance(predictive, Samples):
+        std = predictive.std().reshape(n, t)
+        return predictive.mean().reshape(n, t), std[:, :, None] ** 2 * np.eye(t)
+    draws = predictive.draws.reshape(n, -1, t)
+    mean = draws.mean(axis=1)
+    away = draws - mean[:, None]
+    return mean, np.einsum("ijk,ijl->ikl", away, away) / draws.shape[1]
+
+
+def root_of(covariance: Values) -> Values:
+    """Return R with R^T R a covariance (t, t), whatever rounding made of it."""
+    sizes, turns = np.linalg.eigh(covariance)
+    return np.asarray(np.sqrt(np.maximum(sizes, 0))[:, None] * turns.T)
+
+
 def _triangle(parts: list[Values], count: int) -> Values:
     """Return R (t, t) with R^T R the sum of products of points (..., t), over their count; without forming products."""
     points = np.concatenate([part.reshape(-1, part.shape[-1]) for part in parts])

@@ -118,6 +118,12 @@ class Cmmd(JointMetric["Operators"]):
         values = iter(state.norms([each for each in apart if each is not None]))
         return [float("nan") if each is None else next(values) for each in apart]
 
+    def _swap_terms(self, state: Operators, first: Embedded, second: Embedded) -> NDArray[np.float64]:
+        import numpy as np
+
+        mean, half = (first.apart + second.apart) / 2, (first.apart - second.apart) / 2
+        return np.asarray(-4 * np.einsum("ij,ij->i", half, state.applied(mean)))
+
     def _told_of_many(self, state: Operators) -> dict[str, Any]:
         return state.told_of_many
 
