@@ -36,6 +36,7 @@ class Stream(IntEnum):
     REPLICATES = 8
     CENTRES = 9
     NOISE = 10
+    SIGNS = 11
     PERMUTATIONS = 20
 
 

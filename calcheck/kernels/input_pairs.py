@@ -12,7 +12,7 @@ import numpy as np
 from calcheck.execution.backend import backend
 from calcheck.execution.run import Stream
 from calcheck.kernels.gram import Gram
-from calcheck.kernels.nystroem import Nystroem
+from calcheck.kernels.nystroem import Centres
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from calcheck.execution.backend import Array
     from calcheck.execution.run import Run
     from calcheck.kernels.kernels import Kernel
+    from calcheck.kernels.nystroem import Nystroem
 
     Values = NDArray[np.float64]
 
-RANKS = (256, 512, 1024, 2048)  # centres, tried in turn
-CHECKED_ROWS = 10_000  # on which a low-rank form is compared with every pair
 OF_VALUE, OF_NULL = 0.01, 0.1  # of the value, or of its standard deviation under the null, that may be missed
 MANY_ROWS = 6000  # up to which every pair costs less than finding a low-rank form
 SIGNS = 16  # sums with random signs that tell what is chance, to a fifth
 BLOCK_BYTES = 1 << 26
+KEPT_SHARE = 8  # of the memory, that kernel values may take to be kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,14 +147,14 @@ class EveryPair(Pairs):
 
 
 class LowRank(Pairs):
-    """K ~ Z Z^T with the Nystroem features of M inputs: linear in n, and a block of Z at a time where it is large."""
+    """K ~ Z Z^T with the Nystroem features of M inputs: linear in n, and a block of rows at a time where n is large."""
 
     def __init__(self, features: Nystroem, x: Values, run: Run) -> None:
         self._features, self._x, self.n = features, x, len(x)
         self._array = backend(run.device, "float64")
-        keeps = self.n * features.rank * self._array.itemsize <= run.memory // 2
+        keeps = self.n * features.rank * self._array.itemsize <= run.memory // KEPT_SHARE
         self._kept: list[tuple[slice, Array]] | None = list(self._made()) if keeps else None
-        squares = [self._array.xp.sum(block * block, axis=1) for _, block in self._blocks()]
+        squares = [self._array.xp.sum(features.of_values(block) ** 2, axis=1) for _, block in self._blocks()]
         self._diagonal = np.concatenate([self._array.to_numpy(each) for each in squares])
         self.told = {"form": "low rank", "rank": features.rank}
 
@@ -169,7 +169,8 @@ class LowRank(Pairs):
         """Return Z^T Z, (M, M)."""
         inner: Array = 0.0
         for _, block in self._blocks():
-            inner = inner + block.T @ block
+            features = self._features.of_values(block)
+            inner = inner + features.T @ features
         return self._array.to_numpy(inner)
 
     def inner(self, columns: Values) -> Values:
@@ -177,11 +178,11 @@ class LowRank(Pairs):
         inner: Array = 0.0
         for rows, block in self._blocks():
             inner = inner + block.T @ self._array.asarray(columns[rows])
-        return self._array.to_numpy(inner)
+        return self._array.to_numpy(self._features.of_values(inner.T).T)
 
     def outer(self, weights: Values) -> Values:
         """Return Z W for weights (M, c), (n, c)."""
-        columns = self._array.asarray(weights)
+        columns = self._features.to_values(self._array.asarray(weights))
         return np.concatenate([self._array.to_numpy(block @ columns) for _, block in self._blocks()])
 
     def totals(self, forms: list[Form]) -> Values:
@@ -196,14 +197,14 @@ class LowRank(Pairs):
         return np.array(found) - [form.c @ self.diagonal for form in forms]
 
     def _blocks(self) -> Iterator[tuple[slice, Array]]:
-        """Yield rows and their features, (b, M)."""
+        """Yield rows and their kernel values with the centres, (b, M)."""
         return iter(self._kept) if self._kept is not None else self._made()
 
     def _made(self) -> Iterator[tuple[slice, Array]]:
         size = max(1, BLOCK_BYTES // (self._features.rank * self._array.itemsize))
         for start in range(0, self.n, size):
             rows = slice(start, min(start + size, self.n))
-            yield rows, self._features(self._array.asarray(self._x[rows]))
+            yield rows, self._features.values(self._array.asarray(self._x[rows]))
 
 
 class Inputs:
@@ -249,18 +250,14 @@ class Inputs:
         """Find the fewest centres that miss little of the form on some of the rows."""
         if self._linear is not None:
             return self._linear
-        array, quiet = backend(self._run.device, "float64"), self._run.silenced()
-        rng = self._run.rng(Stream.CENTRES)
-        order = rng.permutation(len(self._x))
-        checked = np.sort(order[:CHECKED_ROWS])
+        centres, quiet = Centres(self._kernel, self._x, self._run), self._run.silenced()
+        checked = centres.checked
         own = form.of_rows(checked)
-        forms = [own, *map(own.signed, rng.choice([-1.0, 1.0], (SIGNS, len(checked))))]
+        signs = self._run.rng(Stream.SIGNS).choice([-1.0, 1.0], (SIGNS, len(checked)))
+        forms = [own, *map(own.signed, signs)]
         value, *by_chance = EveryPair(self._kernel, self._x[checked], quiet).totals(forms)
         allowed = max(OF_VALUE * abs(value), OF_NULL * _size(by_chance))
-        for rank in RANKS:
-            self._run.progress("centres", rank / RANKS[-1])
-            centres = array.asarray(self._x[np.sort(order[::-1][:rank])])
-            features = Nystroem(self._kernel, centres, array)
+        for features in centres.features():
             missed, *missed_by_chance = LowRank(features, self._x[checked], quiet).totals(forms) - [value, *by_chance]
             noise = _size(missed_by_chance)
             if max(abs(missed), noise) <= allowed:

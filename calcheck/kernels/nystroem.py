@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from calcheck.execution.backend import backend
+from calcheck.execution.run import Stream
+
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
     from calcheck.execution.backend import Array, Backend
+    from calcheck.execution.run import Run
     from calcheck.kernels.kernels import Kernel
 
+RANKS = (256, 512, 1024, 2048)  # centres, tried in turn
+CHECKED_ROWS = 10_000  # on which they are compared with every pair
 JITTER = 1e-12  # of the centres' kernel values, so that their factor exists
 
 
@@ -32,6 +44,18 @@ class Nystroem:
         self._kernel, self.centres = kernel, centres
         self._factor = xp.linalg.inv(xp.linalg.cholesky(own)).T  # L^-T
 
+    def values(self, x: Array) -> Array:
+        """Return k(x, c) of (p, d) inputs, (p, M)."""
+        return self._kernel.gram(x, self.centres)
+
+    def of_values(self, values: Array) -> Array:
+        """Return V L^-T, (p, M), for values V, (p, M): features of the inputs that the values are of."""
+        return values @ self._factor
+
+    def to_values(self, features: Array) -> Array:
+        """Return L^-T W, (M, c), for weights W of features: V (L^-T W) is what they weigh."""
+        return self._factor @ features
+
     @property
     def rank(self) -> int:
         """Number of features M."""
@@ -39,4 +63,36 @@ class Nystroem:
 
     def __call__(self, x: Array) -> Array:
         """Return z of (p, d) inputs, (p, M)."""
-        return self._kernel.gram(x, self.centres) @ self._factor
+        return self.of_values(self.values(x))
+
+
+class Centres:
+    """More and more of the inputs as centres, and some inputs on which to see how many it takes.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        k.
+    x : (n, d)
+        Normalised inputs.
+    run : Run
+        Device, seed, progress.
+
+    Attributes
+    ----------
+    checked : (s,)
+        The rows on which to see: no centres, unless there are few rows.
+    """
+
+    def __init__(self, kernel: Kernel, x: NDArray[np.float64], run: Run) -> None:
+        self._kernel, self._x, self._run = kernel, x, run
+        self._order = run.rng(Stream.CENTRES).permutation(len(x))
+        self.checked = np.sort(self._order[:CHECKED_ROWS])
+
+    def features(self) -> Iterator[Nystroem]:
+        """Yield features by more and more centres."""
+        array = backend(self._run.device, "float64")
+        for rank in RANKS:
+            self._run.progress("centres", rank / RANKS[-1])
+            chosen = np.sort(self._order[::-1][:rank])
+            yield Nystroem(self._kernel, array.asarray(self._x[chosen]), array)

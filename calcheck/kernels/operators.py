@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.execution.backend import backend
-from calcheck.execution.run import Stream
-from calcheck.kernels.input_pairs import CHECKED_ROWS, OF_VALUE, RANKS, LowRank
-from calcheck.kernels.nystroem import Nystroem
+from calcheck.kernels.input_pairs import OF_VALUE, LowRank
+from calcheck.kernels.nystroem import Centres
 from calcheck.kernels.ridge import KernelRidge
 from calcheck.kernels.smoothing import smoother
 
@@ -118,17 +116,13 @@ class Operators:
         """Find the fewest centres that give the norm on some of the rows nearly as it is."""
         if self._linear is not None:
             return self._linear
-        array, quiet = backend(self._run.device, "float64"), self._run.silenced()
-        order = self._run.rng(Stream.CENTRES).permutation(len(self._x))
-        checked = np.sort(order[:CHECKED_ROWS])
+        centres, quiet = Centres(self._kernel, self._x, self._run), self._run.silenced()
+        checked = centres.checked
         some = KernelRidge(self._kernel, self._x[checked], quiet, solver=self._solver)
         found = some.solve(outputs[checked], self._ridge, measure_dof=False)
         fitted = some.fitted(outputs[checked], found.coefficients, self._ridge)
         value = float(np.sum(fitted * some.backend.to_numpy(found.coefficients)))
-        for rank in RANKS:
-            self._run.progress("centres", rank / RANKS[-1])
-            centres = array.asarray(self._x[np.sort(order[::-1][:rank])])
-            features = Nystroem(self._kernel, centres, array)
+        for features in centres.features():
             tried = LinearTime(LowRank(features, self._x[checked], quiet), self._ridge)
             missed = abs(float(tried.squares(outputs[checked]).sum()) / value - 1) if value else 0.0
             if missed <= OF_VALUE:
