@@ -15,7 +15,7 @@ from calcheck.kernels.gram import Gram
 from calcheck.kernels.nystroem import Centres
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
@@ -58,6 +58,10 @@ class Form:
         """Return the sum over the pairs of some rows, scaled up to what all would give."""
         up = (len(self.u) / len(rows)) ** 2
         return Form(self.u[rows], up * self.c[rows], up * self.scale, None if self.w is None else up * self.w[rows])
+
+    def of_own(self, diagonal: Values) -> float:
+        """Return what pairs of a row with itself add, given the diagonal of K."""
+        return float((np.einsum("ij,ij->i", self.left, self.u) - self.c) @ diagonal)
 
     def signed(self, signs: Values) -> Form:
         """Return the sum with signs (n,) on the rows: what it is by chance."""
@@ -147,7 +151,10 @@ class EveryPair(Pairs):
 
 
 class LowRank(Pairs):
-    """K ~ Z Z^T with the Nystroem features of M inputs: linear in n, and a block of rows at a time where n is large."""
+    """K ~ Z Z^T with the Nystroem features of M inputs, but for its diagonal, which is K's own.
+
+    Linear in n, and a block of rows at a time where n is large.
+    """
 
     def __init__(self, features: Nystroem, x: Values, run: Run) -> None:
         self._features, self._x, self.n = features, x, len(x)
@@ -155,7 +162,8 @@ class LowRank(Pairs):
         keeps = self.n * features.rank * self._array.itemsize <= run.memory // KEPT_SHARE
         self._kept: list[tuple[slice, Array]] | None = list(self._made()) if keeps else None
         squares = [self._array.xp.sum(features.of_values(block) ** 2, axis=1) for _, block in self._blocks()]
-        self._diagonal = np.concatenate([self._array.to_numpy(each) for each in squares])
+        self._diagonal = self._array.to_numpy(features.kernel.diagonal(self._array.asarray(x)))
+        self._left_out = self._diagonal - np.concatenate([self._array.to_numpy(each) for each in squares])
         self.told = {"form": "low rank", "rank": features.rank}
 
     @property
@@ -163,7 +171,7 @@ class LowRank(Pairs):
         return self._diagonal
 
     def products(self, columns: Values) -> Values:
-        return self.outer(self.inner(columns))
+        return np.asarray(self.outer(self.inner(columns)) + self._left_out[:, None] * columns)
 
     def gram(self) -> Values:
         """Return Z^T Z, (M, M)."""
@@ -193,8 +201,9 @@ class LowRank(Pairs):
         found = []
         for form in forms:
             u = next(inner)
-            found.append(float(np.sum(u * (form.scale * u if form.w is None else next(inner)))))
-        return np.array(found) - [form.c @ self.diagonal for form in forms]
+            total = float(np.sum(u * (form.scale * u if form.w is None else next(inner))))
+            found.append(total + form.of_own(self._left_out) - float(form.c @ (self._diagonal - self._left_out)))
+        return np.array(found)
 
     def _blocks(self) -> Iterator[tuple[slice, Array]]:
         """Yield rows and their kernel values with the centres, (b, M)."""
@@ -255,10 +264,12 @@ class Inputs:
         own = form.of_rows(checked)
         signs = self._run.rng(Stream.SIGNS).choice([-1.0, 1.0], (SIGNS, len(checked)))
         forms = [own, *map(own.signed, signs)]
-        value, *by_chance = EveryPair(self._kernel, self._x[checked], quiet).totals(forms)
-        allowed = max(OF_VALUE * abs(value), OF_NULL * _size(by_chance))
+        every = EveryPair(self._kernel, self._x[checked], quiet)
+        exact = every.totals(forms)
+        null_std = _size(exact[1:] - own.of_own(every.diagonal))  # signs leave a row's pair with itself as it is
+        allowed = max(OF_VALUE * abs(exact[0]), OF_NULL * null_std)
         for features in centres.features():
-            missed, *missed_by_chance = LowRank(features, self._x[checked], quiet).totals(forms) - [value, *by_chance]
+            missed, *missed_by_chance = LowRank(features, self._x[checked], quiet).totals(forms) - exact
             noise = _size(missed_by_chance)
             if max(abs(missed), noise) <= allowed:
                 break
@@ -267,14 +278,14 @@ class Inputs:
         error = math.hypot(math.sqrt(max(0.0, missed**2 - noise**2)), noise * share)
         found.told |= {
             "error": error,
-            "null_std": _size(by_chance) * share,
+            "null_std": null_std * share,
             "checked_rows": len(checked),
-            "accurate": max(abs(missed), noise) <= allowed,
+            "accurate": bool(max(abs(missed), noise) <= allowed),
         }
         self._linear = found
         return found
 
 
-def _size(values: Sequence[float]) -> float:
+def _size(values: Values | list[np.float64]) -> float:
     """Return the root mean square."""
     return float(np.sqrt(np.mean(np.square(values))))

@@ -41,12 +41,12 @@ class Nystroem:
         own = kernel.gram(centres, centres)
         diagonal = xp.arange(len(centres), device=array.device)
         own[diagonal, diagonal] += JITTER * float(xp.max(own))
-        self._kernel, self.centres = kernel, centres
+        self.kernel, self.centres = kernel, centres
         self._factor = xp.linalg.inv(xp.linalg.cholesky(own)).T  # L^-T
 
     def values(self, x: Array) -> Array:
         """Return k(x, c) of (p, d) inputs, (p, M)."""
-        return self._kernel.gram(x, self.centres)
+        return self.kernel.gram(x, self.centres)
 
     def of_values(self, values: Array) -> Array:
         """Return V L^-T, (p, M), for values V, (p, M): features of the inputs that the values are of."""

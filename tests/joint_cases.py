@@ -1,0 +1,67 @@
+"""Random cases for the metrics of joint samples: n inputs, r targets each, and what the model says of each."""
+
+import numpy as np
+
+from calcheck.evaluation import evaluate
+from calcheck.execution.run import Run
+from calcheck.metrics import METRICS
+from calcheck.predictions import InMemory, Predictions
+from calcheck.predictive import Gaussian, Independent, Samples
+from tests.naive_joint import standardised
+
+PLAIN = Run(reference=0, resamples=0)
+
+
+def sampled_case(seed, n=14, *, draws=2, targets=1, d=1, columns=1, wrong=0.4):
+    """Inputs (n, d), targets (n, r, t) and draws (n, l, t) in units of their own, which the model gets about right."""
+    rng = np.random.default_rng([seed, n, draws, targets, d, columns])
+    x = rng.normal(size=(n, d))
+    centre = np.sin(x @ rng.normal(size=(d, columns)))[:, None]
+    y = centre + 0.5 * rng.normal(size=(n, targets, columns))
+    model = centre + wrong + 0.5 * rng.normal(size=(n, draws, columns))
+    unit = 10.0 ** np.arange(columns)
+    return 3 * x + np.arange(d), unit * y + 7, unit * model + 7
+
+
+def flat(values):
+    """Targets or draws with their last axis only where it counts several columns."""
+    return values[..., 0] if values.shape[-1] == 1 else values
+
+
+def rows_of_case(x, y, predictive):
+    """Predictions of n inputs with r targets each: as many rows with the same id, the rest of them repeated."""
+    n, r, _ = y.shape
+    which = np.repeat(np.arange(n), r)
+    return Predictions(
+        y=flat(y.reshape(n * r, -1)),
+        predictive=predictive.take(which),
+        x=x[which],
+        embedded=False,
+        id=None if r == 1 else which,
+    )
+
+
+def gaussians(mean, std):
+    """Normal distributions of means and standard deviations (n, t)."""
+    columns = tuple(Gaussian(*each) for each in zip(mean.T, std.T, strict=True))
+    return columns[0] if len(columns) == 1 else Independent(columns)
+
+
+def sampled_rows(x, y, draws):
+    """Predictions by draws."""
+    return rows_of_case(x, y, Samples(flat(draws)))
+
+
+def scaled(case, standardize):
+    """What a metric sees of inputs, targets and draws."""
+    x, y, draws = case
+    if standardize == "none":
+        return case
+    return standardised(x), standardised(y), standardised(draws, by=y)
+
+
+def value(name, rows, **options):
+    """The value of a metric, without a reference."""
+    report = evaluate(InMemory(rows), [METRICS[name](**options)], run=PLAIN)
+    assert not report.skipped, report.skipped
+    return report.results[0].value
