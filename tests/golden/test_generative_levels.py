@@ -1,0 +1,63 @@
+"""p-values of the metrics of joint samples keep their level where the model is right, also with repeated targets.
+
+`python -m tests.benchmarks.significance levels --targets 3 --metrics ammd jmmd cmmd fid` does it with more data sets.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from calcheck.evaluation import evaluate
+from calcheck.execution.run import Run
+from calcheck.metrics import METRICS
+from calcheck.predictions import InMemory
+from calcheck.predictive import Samples
+from tests.joint_cases import gaussians, rows_of_case
+
+LEVEL, SETS = 0.1, 100
+NAMES = ("ammd", "jmmd", "cmmd", "fid")
+RUN = Run(reference=19, resamples=0)
+RIGHT = [("gaussian", 3), ("samples 1", 1), ("samples 1", 3), ("samples 5", 3)]  # others: test_levels.py
+
+
+def case(family, targets, seed, n=25):
+    """Inputs, targets and distributions that they are drawn from; ensembles are as the targets are."""
+    rng = np.random.default_rng([seed, targets])
+    x = rng.normal(size=(n, 1))
+    mean, std = np.sin(2 * x), np.exp(0.4 * np.sin(x))
+    values = mean[:, None] + std[:, None] * rng.normal(size=(n, targets + 5, 1))
+    y, draws = values[:, :targets], values[:, targets:, 0]
+    return x, y, gaussians(mean, std) if family == "gaussian" else Samples(draws[:, : int(family.split()[1])])
+
+
+def p_values(rows, seed, names):
+    report = evaluate(InMemory(rows), [METRICS[name]() for name in names], run=replace(RUN, seed=seed))
+    assert not report.skipped
+    return [result.p_value for result in report.results]
+
+
+def band(cells):
+    """Return between what counts all cells lie with a probability of 99.9 %, if every p-value is exact."""
+    tail = 0.001 / cells / 2
+    return binom.ppf(tail, SETS, LEVEL), binom.ppf(1 - tail, SETS, LEVEL)
+
+
+@pytest.mark.parametrize(("family", "targets"), RIGHT)
+def test_right_models_are_rejected_as_often_as_p_says(family, targets):
+    names = NAMES[1:] if family == "samples 1" else NAMES  # one draw has no unbiased AMMD
+    found = [p_values(rows_of_case(*case(family, targets, seed)), seed, names) for seed in range(SETS)]
+    low, high = band(len(NAMES) * len(RIGHT))
+    for name, column in zip(names, np.array(found).T, strict=True):
+        count = np.sum(column <= LEVEL * (1 + 1e-12))
+        assert low <= count <= high, (name, count)
+
+
+@pytest.mark.parametrize(("family", "targets"), RIGHT)
+def test_models_that_are_far_off_are_rejected(family, targets):
+    names = NAMES[1:] if family == "samples 1" else NAMES
+    for seed in range(4):
+        x, y, predictive = case(family, targets, seed, n=60)
+        found = p_values(rows_of_case(x, y + 1.5, predictive), seed, names)
+        assert max(found) <= LEVEL * (1 + 1e-12), dict(zip(names, found, strict=True))
