@@ -2,10 +2,12 @@
 
     python -m tests.benchmarks.significance levels --sets 1000 --workers 2
     python -m tests.benchmarks.significance power --sets 200 --workers 2
+    python -m tests.benchmarks.significance levels --rows 100 --targets 3 --metrics ammd jmmd cmmd fid
 
 ``levels`` draws data sets from models that are right, and prints the share of p <= 0.05 of each metric: it should lie
 inside the binomial band at 99.9 %, divided by the number of cells (below it where ties make p conservative). ``power``
-does the same for models that are wrong.
+does the same for models that are wrong. With more than one target an input, only some metrics know rows that belong
+together.
 """
 
 import argparse
@@ -28,7 +30,8 @@ LEVEL = 0.05
 REPLICATES = 39  # the fewest with which a two-sided p-value can be 0.05, and be it exactly
 PLAIN, IN_BINS = Run(resamples=0, reference=REPLICATES), Run(resamples=100, reference=REPLICATES)
 TESTED = [name for name, metric in METRICS.items() if metric.sided != "none"]
-CONSERVATIVE = {"coverage", "lzms", "lrce"}  # shares of few rows or bins tie
+BINNED = ("lzms", "lrce")
+CONSERVATIVE = {"coverage", *BINNED}  # shares of few rows or bins tie
 
 
 def gaussian(rng, n):
@@ -98,31 +101,33 @@ WRONG = {
 }
 
 
-def p_values(maker, n, seed):
+def p_values(maker, names, targets, n, seed):
     """Return the p-value of each metric for one data set; absent where it does not apply."""
     rng = np.random.default_rng([seed, n])
     x, predictive, *truth = maker(rng, n)
-    y = (truth[0] if truth else predictive).sample(rng, 1)[:, 0]
-    rows = Predictions(y=y, predictive=predictive, x=x, embedded=False)
+    which = np.repeat(np.arange(n), targets)
+    y = (truth[0] if truth else predictive).take(which).sample(rng, 1)[:, 0]
+    key = which if targets > 1 else None
+    rows = Predictions(y=y, predictive=predictive.take(which), x=x[which], embedded=False, id=key)
     found = {}
-    for run, names in ((PLAIN, TESTED), (IN_BINS, ("lzms", "lrce"))):
-        report = evaluate(InMemory(rows), [METRICS[name]() for name in names], run=run)
+    for run, chosen in ((PLAIN, names), (IN_BINS, [name for name in names if name in BINNED])):
+        report = evaluate(InMemory(rows), [METRICS[name]() for name in chosen], run=run)
         found |= {result.metric: result.p_value for result in report.results if result.p_value is not None}
     return found
 
 
-def rejected(maker, n, sets, workers):
+def rejected(maker, names, targets, n, sets, workers):
     """Return the share of data sets in which each metric's p-value is at most 0.05."""
     with ProcessPoolExecutor(workers) as pool:
-        found = list(pool.map(partial(p_values, maker, n), range(sets), chunksize=10))
-    return {name: np.mean([each[name] <= LEVEL for each in found]) for name in TESTED if name in found[0]}
+        found = list(pool.map(partial(p_values, maker, names, targets, n), range(sets), chunksize=10))
+    return {name: np.mean([each[name] <= LEVEL for each in found]) for name in names if name in found[0]}
 
 
-def print_table(cells):
+def print_table(names, cells):
     """Print metrics as rows and cells as columns."""
     print(f"| metric | {' | '.join(cells)} |")
     print(f"| --- |{' ---: |' * len(cells)}")
-    for name in TESTED:
+    for name in names:
         shares = (f"{cell[name]:.3f}" if name in cell else "–" for cell in cells.values())
         print(f"| {name} | {' | '.join(shares)} |")
 
@@ -141,6 +146,8 @@ def main():
     parser.add_argument("--sets", type=int, default=200)
     parser.add_argument("--rows", type=int, nargs="*")
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--targets", type=int, default=1)
+    parser.add_argument("--metrics", choices=TESTED, nargs="*", default=TESTED)
     given = parser.parse_args()
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # for the workers
     makers = RIGHT if given.what == "levels" else WRONG
@@ -148,13 +155,13 @@ def main():
     cells = {}
     for n in rows:
         for name, maker in makers.items():
-            cells[f"{name}, n = {n}"] = rejected(maker, n, given.sets, given.workers)
+            cells[f"{name}, n = {n}"] = rejected(maker, given.metrics, given.targets, n, given.sets, given.workers)
             print(
                 f"{name}, n = {n}:",
                 *(f"{each} {share:.3f}" for each, share in cells[f"{name}, n = {n}"].items()),
                 flush=True,
             )
-    print_table(cells)
+    print_table(given.metrics, cells)
     if given.what == "levels":
         low, high = band(given.sets, sum(map(len, cells.values())))
         outside = [
