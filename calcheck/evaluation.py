@@ -81,7 +81,7 @@ def evaluate(
 
     run = run or Run()
     told, warnings = source.described(), _warnings(source)
-    source = _used(source, metrics, subsample, run)
+    source, notes = _used(source, metrics, subsample, run)
     told = replace(told, n=len(source.predictions()))
     if at is not None:
         other = at.described()
@@ -117,7 +117,7 @@ def evaluate(
             }
             value = statistic_of(each.metric, each.rows).estimate()
             judged = compared(each, value, interval, run)
-            results.append(_result(each.metric, each.rows, value, judged, extremes, warnings))
+            results.append(_result(each.metric, each.rows, value, judged, extremes, (*warnings, *notes)))
     return Report(
         calcheck=__version__,
         input=told,
@@ -152,11 +152,20 @@ def _versions(run: Run) -> dict[str, str]:
     return {library: version(library) for library in libraries}
 
 
-def _used(source: Source, metrics: Sequence[Metric[Any, Any]], subsample: int | None, run: Run) -> Source:
-    """Return the rows that are used: targets of one input together, if all metrics take these; some, if asked."""
-    if all(metric.repeated_targets for metric in metrics) and repeats(source.predictions()):
-        source = InMemory(gathered(source.predictions()))
-    return source if subsample is None else InMemory(_subsample(source.predictions(), subsample, run))
+def _used(
+    source: Source, metrics: Sequence[Metric[Any, Any]], subsample: int | None, run: Run
+) -> tuple[Source, tuple[str, ...]]:
+    """Return the rows that are used, and what was done: targets of one input together, if all metrics take these."""
+    notes: tuple[str, ...] = ()
+    rows = source.predictions()
+    if all(metric.repeated_targets for metric in metrics) and repeats(rows):
+        source = InMemory(gathered(rows))
+        notes = (
+            f"{len(rows):,} rows are {len(source.predictions()):,} inputs with several targets each, by {rows.id_name}",
+        )
+    if subsample is not None:
+        source = InMemory(_subsample(source.predictions(), subsample, run))
+    return source, notes
 
 
 def _subsample(rows: Predictions, size: int, run: Run) -> Predictions:
