@@ -58,7 +58,7 @@ def unique(rows: Predictions) -> Predictions:
     first, second = rows.places()[text == repeated][:2]
     msg = (
         f"{int((counts > 1).sum()):,} values of {name!r} come more than once, as {str(repeated)!r} in rows {first} and"
-        f" {second}. Were rows appended on a rerun? Leave one of each, or name another key with --id. If they are targets"
-        " of one input, ask for jmmd, ammd, cmmd or fid"
+        f" {second}. Were rows appended on a rerun? Leave one of each, or name another key with --id. Are they"
+        " targets of one input? Then ask for jmmd, ammd, cmmd or fid"
     )
     raise DataError(msg)

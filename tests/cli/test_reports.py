@@ -23,6 +23,8 @@ from calcheck.report import Input, InputFile, Report, Skipped
 from tests.files import columns, table, write
 
 FEW = ("--resamples", 100)
+OF_INPUTS = [name for name, metric in METRICS.items() if "x" in metric.needs]
+OF_NO_INPUTS = [name for name in METRICS if name not in OF_INPUTS]
 
 
 @pytest.fixture
@@ -41,17 +43,16 @@ def test_evaluate_gives_every_metric_a_line_and_every_skipped_one_its_reason(cal
     assert found.err == ""
     assert max(map(len, found.out.splitlines()[1:])) <= 100
     lines = found.out.splitlines()
-    for name in METRICS:
-        if name != "cce":
-            assert sum(line.startswith(f"{name} ") for line in lines) == 1
-    assert "note skipped cce: needs inputs to condition on" in found.out
+    for name in OF_NO_INPUTS:
+        assert sum(line.startswith(f"{name} ") for line in lines) == 1
+    assert f"note skipped {', '.join(OF_INPUTS)}: needs inputs to condition on" in found.out
 
 
 def test_evaluate_obeys_the_schema_and_says_what_single_commands_say(calcheck, calibrated):
     report = json.loads(calcheck("evaluate", calibrated, *FEW, "--format", "json").out)
     jsonschema.validate(report, report_schema())
-    assert [result["metric"] for result in report["results"]] == [name for name in METRICS if name != "cce"]
-    assert [skipped["metric"] for skipped in report["skipped"]] == ["cce"]
+    assert [result["metric"] for result in report["results"]] == OF_NO_INPUTS
+    assert [skipped["metric"] for skipped in report["skipped"]] == OF_INPUTS
     for result in report["results"]:
         alone = json.loads(calcheck(result["metric"], calibrated, *FEW, "--format", "json").out)
         (single,) = alone["results"]
@@ -228,7 +229,7 @@ def test_every_format_has_a_renderer():
 
 def test_json_lines_are_one_object_a_result(calcheck, calibrated):
     lines = [json.loads(line) for line in calcheck("evaluate", calibrated, *FEW, "--format", "jsonl").out.splitlines()]
-    assert [line["metric"] for line in lines] == [*(name for name in METRICS if name != "cce"), "cce"]
+    assert [line["metric"] for line in lines] == [*OF_NO_INPUTS, *OF_INPUTS]
     assert all(line["file"] == calibrated and line["n"] == 400 for line in lines)
     assert "skipped" in lines[-1]
     whole = json.loads(calcheck("evaluate", calibrated, *FEW, "--format", "json").out)
@@ -255,8 +256,8 @@ def test_markdown_is_a_table_with_notes(calcheck, calibrated):
     assert lines[2] == "| metric | value | interval | perfect | ζ | p | verdict |"
     cells = [line for line in lines if line.startswith("| ")]
     assert all(line.count(" | ") == 6 for line in cells)
-    assert len(cells) == 2 + len(METRICS) - 1
-    assert any(line.startswith("- skipped cce: ") for line in lines)
+    assert len(cells) == 2 + len(OF_NO_INPUTS)
+    assert any(line.startswith(f"- skipped {', '.join(OF_INPUTS)}: ") for line in lines)
 
 
 def test_rows_that_were_asked_for_are_shown_or_refused(calcheck, calibrated):
@@ -291,7 +292,7 @@ def test_no_cell_of_csv_is_computed_by_a_spreadsheet():
     assert line["notes"] == "'-1"
 
 
-@pytest.mark.parametrize("name", [name for name in METRICS if name != "cce"])
+@pytest.mark.parametrize("name", OF_NO_INPUTS)
 def test_every_metric_has_a_command_that_prints_a_table(calcheck, calibrated, name):
     extra = FEW if METRICS[name].interval != "none" else ()
     found = calcheck(name, calibrated, "--worst", 2, *extra)
@@ -343,7 +344,7 @@ def test_several_targets_are_told_apart_from_one(calcheck, tmp_path):
     assert "needs a single target column, and there are 2" in calcheck("zms", path, *said).refused()
     assert calcheck("evaluate", path, *said, "--metrics", "zms,rce").refused().count("single target column") == 1
     report = json.loads(calcheck("evaluate", path, *said, "--format", "json").out)
-    assert [result["metric"] for result in report["results"]] == ["cce"]
+    assert [result["metric"] for result in report["results"]] == ["cce", "jmmd", "ammd", "cmmd", "fid"]
 
 
 def test_inputs_are_not_read_for_metrics_that_do_not_look_at_them(calcheck, tmp_path):
