@@ -1,0 +1,142 @@
+"""What perfect models score, and what swapping two models changes: each replicate and swap equals the naive sums."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from calcheck.execution.run import Run
+from calcheck.inference.simulation import Computed, Simulation, simulate
+from calcheck.inference.verdicts import statistic_of
+from calcheck.metrics import METRICS
+from calcheck.predictions import InMemory, join
+from calcheck.predictive import Gaussian, Samples
+from calcheck.predictive.poisson import Poisson
+from calcheck.statistics.repeats import gathered
+from tests import naive_joint as naive
+from tests.joint_cases import gaussians, rows_of_case, sampled_case, scaled, value
+
+RUN = Run(reference=19)
+N, D = 24, 2
+VARIANTS = [
+    *[("ammd", {"estimator": estimator}) for estimator in ("unbiased", "v")],
+    *[("jmmd", {"estimator": estimator}) for estimator in ("unbiased", "v", "paper")],
+    *[("jmmd", {"kernel_x": "laplace", "gamma_x": "median", "gamma_y": 2.0}), ("jmmd", {"standardize": "none"})],
+    *[("cmmd", {}), ("cmmd", {"lambda_": 0.003, "solver": "cg"})],
+    *[("fid", {}), ("fid", {"standardize": "none"})],
+]
+MODELS = [("samples", 1), ("samples", 3), ("gaussian", 1), ("gaussian", 3)]
+MODELS = [("samples", 1), ("samples", 3), ("gaussian", 1), ("gaussian", 3)]
+every_variant = pytest.mark.parametrize(
+    ("name", "options"), VARIANTS, ids=[f"{name} {' '.join(map(str, options.values()))}" for name, options in VARIANTS]
+)
+every_model = pytest.mark.parametrize(("family", "targets"), MODELS, ids=[f"{each[0]} {each[1]}" for each in MODELS])
+SHARED = 3e-5  # of a value: features that replicates share miss 1e-7 of the squared size of what varies
+
+
+def every(variants):
+    """A test of some metrics with their options."""
+    ids = [f"{name} {' '.join(map(str, options.values()))}" for name, options in variants]
+    return pytest.mark.parametrize(("name", "options"), variants, ids=ids)
+
+
+def rows_of_model(family, targets, seed=1, wrong=0.4):
+    """Rows with ids, gathered."""
+    x, y, draws = sampled_case(seed, N, draws=4, targets=targets, d=D, wrong=wrong)
+    model = gaussians(draws[:, 0], np.abs(draws[:, 1]) / 20 + 0.1) if family == "gaussian" else Samples(draws[..., 0])
+    return gathered(rows_of_case(x, y, model))
+
+
+def expected(name, rows, options):
+    """The naive value of rows: x, y, and normal distributions or draws."""
+    options = {key: value for key, value in options.items() if key != "solver"}
+    standardize = options.pop("standardize", "data")
+    y, predictive = rows.y.reshape(len(rows), -1, 1), rows.predictive.held()
+    known = isinstance(predictive, Gaussian)
+    values = predictive.loc[:, None] if known else predictive.draws
+    x, y, model = scaled((rows.x, y, values.reshape(len(rows), -1, 1)), standardize)
+    std = None
+    if known:
+        std = predictive.scale[:, None] / (rows.y.std(ddof=1) if standardize == "data" else 1)
+    if name == "fid":
+        return naive.fid(x, y, model) if std is None else fid_of_normal(x, y, model, std)
+    k_x = naive.kernel_on(x, options.pop("kernel_x", "rbf"), options.pop("gamma_x", 0.5))
+    kernel = {"gamma_y": options.pop("gamma_y", 0.5)}
+    if "lambda_" in options:
+        options["ridge"] = options.pop("lambda_")
+    if std is None:
+        inputs = {} if name == "ammd" else {"k_x": k_x}
+        first = (y, model) if name == "ammd" else (x, y, model)
+        return getattr(naive, name)(*first, **inputs, **kernel, **options)
+    embeddings = naive.gaussian_embeddings(y, model[:, 0], std, **kernel)
+    if name == "ammd":
+        return naive.ammd_of(embeddings, y.shape[1], **options)
+    return getattr(naive, f"{name}_of")(k_x(x, x), embeddings, **options)
+
+
+def fid_of_normal(x, y, mean, std):
+    """Two draws a row with that mean and variance say all that FID sees of normal distributions."""
+    return naive.fid(x, y, np.concatenate([mean - std[:, None], mean + std[:, None]], axis=1))
+
+
+def simulated(metric, rows):
+    """The metric of each replicate."""
+    source = InMemory(rows)
+    settings = metric.prepare(source, RUN)
+    state = metric.fit(settings, source, RUN)
+    simulation = Simulation(rows, RUN)
+    found = metric.simulated(settings, state, simulation, None, RUN)
+    computed = Computed(metric, settings, state, metric.rows(settings, state, source, None, RUN), found)
+    simulate([computed], simulation, None, RUN)
+    own = statistic_of(metric, computed.rows).estimate()
+    return computed.simulated.values, own if computed.simulated.own is None else computed.simulated.own
+
+
+@every(VARIANTS)
+@every_model
+def test_every_replicate_is_scored_as_the_naive_sums_do(name, options, family, targets):
+    """Targets are standardised again; draws and targets have changed places, any r of them if there are r targets."""
+    rows = rows_of_model(family, targets)
+    values, own = simulated(METRICS[name](**options), rows)
+    naively = np.array([expected(name, each, options) for each in Simulation(rows, RUN)])
+    size = np.abs(naively).max()
+    assert_allclose(values, naively, rtol=0, atol=SHARED * size)
+    assert_allclose(own, expected(name, rows, options), rtol=SHARED, atol=SHARED * size)
+    assert values.std() > 1e-3 * size  # they are not all alike
+
+
+def test_replicates_of_counts_are_scored_as_the_naive_sums_do():
+    """Three targets an input, drawn anew."""
+    rng = np.random.default_rng(5)
+    x, rate, support = rng.normal(size=(N, D)), rng.uniform(2, 6, N), np.arange(50.0)
+    y = rng.poisson(rate[:, None], (N, 3)).astype(float)[..., None]
+    rows = gathered(rows_of_case(x, y, Poisson(rate)))
+    values, _ = simulated(METRICS["jmmd"](), rows)
+    mass = np.exp(support * np.log(rate[:, None]) - rate[:, None] - np.cumsum(np.log(np.maximum(support, 1))))
+    naively = []
+    for each in Simulation(rows, RUN):
+        assert each.y.shape == (N, 3, 1)
+        inputs, targets, points = scaled((x, each.y, support[:, None]), "data")
+        embeddings = naive.weighted_embeddings(targets, points[:, 0], mass)
+        naively.append(naive.jmmd_of(naive.kernel_on(inputs)(inputs, inputs), embeddings))
+    assert_allclose(values, naively, rtol=0, atol=SHARED * np.abs(naively).max())
+
+
+@every([variant for variant in VARIANTS if variant[0] != "ammd"])  # whose rows are swapped like those of any mean
+@every_model
+def test_every_swap_of_two_models_changes_what_the_naive_sums_do(name, options, family, targets):
+    """Second model's value less the first's, as they are and with the predictions of some rows swapped."""
+    first, second = rows_of_model(family, targets), rows_of_model(family, targets, wrong=-0.2)
+    second = first.with_targets(first.y, second.predictive)
+    swaps = np.random.default_rng(3).random((6, N)) < 0.5
+    found = METRICS[name](**options).swapped(join([first, second]), [swaps[:2], swaps[2:]], RUN)
+    differences = []
+    for swap in [np.zeros(N, bool), *swaps]:
+        both = join([first, second])
+        order = np.arange(N) + N * swap
+        one, other = (both.take(each).predictive for each in (order, (order + N) % (2 * N)))
+        scores = [expected(name, first.with_targets(first.y, each), options) for each in (one, other)]
+        differences.append(scores[1] - scores[0])
+    size = np.abs(differences).max()
+    assert_allclose(found, differences, rtol=0, atol=1e-8 * size)
+    own = value(name, second, **options) - value(name, first, **options)
+    assert_allclose(found[0], own, rtol=0, atol=1e-8 * size)
