@@ -67,6 +67,7 @@ class _Octave:
 
     features: OutputFeatures
     before: Values
+    fixed: Values
     means: dict[int, tuple[Predictive, Values]]
 
 
@@ -114,7 +115,8 @@ class SharedFeatures:
             observed = features.of_points(points)
         observed = _by_row(observed, each.y)
         model = [self._mean(octave, one, observed, features) for one in each.model]
-        return observed, model, _norm(features, each.gamma), _norm(features, self._data.gamma)
+        fixed = octave.fixed if features is octave.features else _norm(features, self._data.gamma)
+        return observed, model, _norm(features, each.gamma), fixed
 
     def _octave(self, each: DataSet) -> _Octave:
         """Return what kernels of about the same bandwidth share."""
@@ -125,7 +127,8 @@ class SharedFeatures:
             y = self._data.y
             points = y.reshape(-1, y.shape[-1])
             features = output_features(points, self._covered, gamma, self._rng(), TOLERANCE, TAIL)
-            self._octaves[number] = _Octave(features, _by_row(features.of_points(points), y), {})
+            before, fixed = _by_row(features.of_points(points), y), _norm(features, self._data.gamma)
+            self._octaves[number] = _Octave(features, before, fixed, {})
         return self._octaves[number]
 
     def _mean(self, octave: _Octave, one: Predictive | Exchanged, observed: Values, features: OutputFeatures) -> Values:
