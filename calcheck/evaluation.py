@@ -96,7 +96,8 @@ def evaluate(
             skipped.append(Skipped(metric=metric.name, reason=reason))
             continue
         try:
-            computed = _computed(metric, source, at, simulation, run)
+            data_sets = simulation.at(len(shown)) if metric.conditional else simulation
+            computed = _computed(metric, source, at, data_sets, run)
         except FileError:
             raise
         except (DataError, NumericalError) as error:
@@ -129,7 +130,7 @@ def evaluate(
             "memory": run.memory,
             "confidence": run.confidence,
             "resamples": run.resamples,
-            "reference": len(simulation),
+            "reference": run.reference,
             "fdr": run.fdr,
             "versions": _versions(run),
         },

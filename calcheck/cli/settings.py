@@ -201,7 +201,8 @@ class ReferenceOptions:
     reference: int | None = option(
         None,
         "Draw the targets anew from the predictions so many times: what a perfect model scores on these rows."
-        " Default: 199; 39 for distributions that do not fit in memory.",
+        " Default: 199; 1999 for cce, which tests each input, up to 2048 rows and inputs; 39 for distributions that do"
+        " not fit in memory.",
         metavar="INT",
     )
     no_reference: bool = option(default=False, text="Simulate nothing: verdicts only where the reference is exact.")

@@ -117,7 +117,8 @@ class Run:
         metrics of many columns.
     reference : int or None
         Replicates of the targets, drawn from the predictions, that tell what a perfect model scores; 0 for none. By
-        default 199, and 39 where the distributions do not fit in memory and are read again for each.
+        default 199; 1,999 for metrics that are tested at each input, up to 2,048 rows and inputs; and 39 where the
+        distributions do not fit in memory and are read again for each.
     fdr : float
         Share of the inputs called incongruent that may be so by chance, in (0, 1).
 

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 REPLICATES = 199
 REPLICATES_OF_DEFERRED = 39  # of distributions that are read again for each; enough for a test at 5 %
+REPLICATES_AT_INPUTS = 1_999  # where a test is made at each input: tails that are fitted to 199 flag too many
+MOST_INPUTS = 2_048  # and rows, at which so many take seconds
 BLOCK_DRAWS = 1 << 22  # targets drawn at a time, 32 MiB
 TIED = 1e-12  # of their size, within which values differ by rounding only
 NOT_SIMULATED = "what a perfect model scores was not simulated (--no-reference)"
@@ -46,11 +48,13 @@ class Simulation:
         With targets and distributions. Where these are known by draws, a target and a draw change places.
     run : Run
         How many, and the seed.
+    inputs : int
+        At how many inputs values are compared, besides the value of all rows: that takes more data sets.
     """
 
-    def __init__(self, rows: Predictions, run: Run) -> None:
-        self.rows, self.run = rows, run
-        self._count = _default_count(rows) if run.reference is None else run.reference
+    def __init__(self, rows: Predictions, run: Run, *, inputs: int = 0) -> None:
+        self.rows, self.run, self._inputs = rows, run, inputs
+        self._count = _default_count(rows, inputs) if run.reference is None else run.reference
 
     def __len__(self) -> int:
         """Count the data sets, R."""
@@ -59,7 +63,11 @@ class Simulation:
     def of(self, predictive: Predictive) -> Simulation:
         """Return the same data sets, their distributions at hand in another way: held in memory, say."""
         y = self.rows.y
-        return self if y is None else Simulation(self.rows.with_targets(y, predictive), self.run)
+        return self if y is None else Simulation(self.rows.with_targets(y, predictive), self.run, inputs=self._inputs)
+
+    def at(self, inputs: int) -> Simulation:
+        """Return as many data sets as it takes to compare values at so many inputs."""
+        return Simulation(self.rows, self.run, inputs=inputs)
 
     def __iter__(self) -> Iterator[Predictions]:
         """Yield the data sets, the same ones every time."""
@@ -72,8 +80,10 @@ class Simulation:
                 yield rows.with_targets(y, predictive)
 
 
-def _default_count(rows: Predictions) -> int:
-    return REPLICATES_OF_DEFERRED if isinstance(rows.predictive, Deferred) else REPLICATES
+def _default_count(rows: Predictions, inputs: int) -> int:
+    if isinstance(rows.predictive, Deferred):
+        return REPLICATES_OF_DEFERRED
+    return REPLICATES_AT_INPUTS if inputs and max(inputs, len(rows)) <= MOST_INPUTS else REPLICATES
 
 
 def _digest(y: NDArray[np.float64]) -> int:

@@ -1,6 +1,7 @@
 """Simulated references on the command line: options that contradict each other, what is shown, written and repeated."""
 
 import json
+from pathlib import Path
 
 import jsonschema
 import numpy as np
@@ -12,6 +13,9 @@ from scipy import stats
 from calcheck.inference.pointwise import discoveries
 from calcheck.render.schema import report_schema
 from tests.files import columns, write
+
+DIABETES = Path(__file__).parents[2] / "examples" / "diabetes.parquet"
+MEASURED = "age,sex,bmi,bp,s1,s2,s3,s4,s5,s6"
 
 
 @pytest.fixture
@@ -34,11 +38,25 @@ def reported(calcheck, *arguments):
 def test_by_default_there_are_199_replicates(calcheck, preds):
     report = reported(calcheck, "ece", preds)
     (result,) = report["results"]
-    assert report["settings"]["reference"] == result["details"]["simulated"]["replicates"] == 199
+    assert result["details"]["simulated"]["replicates"] == 199
+    assert report["settings"]["reference"] is None
     assert result["reference_kind"] == "simulated"
     assert result["reference_low"] is None
     assert result["reference"] < result["reference_high"]
     assert_allclose(result["p_value"] * 200, round(result["p_value"] * 200), rtol=1e-12)
+
+
+def test_a_metric_that_is_tested_at_each_input_has_1999_replicates_and_the_others_have_199(calcheck, preds):
+    report = reported(calcheck, "evaluate", preds, "--metrics", "ece,cce", "--embedding", "embedding")
+    counts = {each["metric"]: each["details"]["simulated"]["replicates"] for each in report["results"]}
+    assert counts == {"ece": 199, "cce": 1999}
+
+
+def test_the_number_of_incongruent_inputs_does_not_hang_on_the_seed(calcheck):
+    """A count by 19,990 replicates finds none of the 442; with 199 these seeds find 5 and 10."""
+    for seed in (5, 6):
+        report = reported(calcheck, "cce", DIABETES, "--inputs", MEASURED, "--seed", seed)
+        assert report["results"][0]["details"]["incongruent"]["inputs"] <= 1
 
 
 def test_the_number_of_replicates_is_chosen(calcheck, preds):

@@ -225,6 +225,16 @@ def test_blocks_of_replicates_are_as_many_and_as_different(monkeypatch):
     assert len(np.unique(found)) == found.size == 400
 
 
+@pytest.mark.parametrize(
+    ("rows", "inputs", "replicates"), [(2, 0, 199), (2, 1, 1999), (2048, 2048, 1999), (2049, 9, 199), (2, 2049, 199)]
+)
+def test_values_at_inputs_take_more_replicates_while_rows_and_inputs_are_few(rows, inputs, replicates):
+    data = calibrated("gaussian", n=rows)
+    assert len(Simulation(data, Run()).at(inputs)) == replicates
+    assert len(Simulation(data, Run()).at(inputs).of(data.predictive)) == replicates
+    assert len(Simulation(data, Run(reference=50)).at(inputs)) == 50
+
+
 def test_several_targets_are_drawn_row_by_row_and_column_by_column():
     both = Independent((Gaussian(np.zeros(3), np.ones(3)), Gaussian(np.full(3, 100.0), np.ones(3))))
     found = np.array([rows.y for rows in simulation(np.zeros((3, 2)), both, 2000)])

@@ -6,17 +6,19 @@ from numpy.testing import assert_allclose
 
 from calcheck.errors import DataError, OptionError
 from calcheck.evaluation import evaluate
+from calcheck.execution.run import Run
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
 from calcheck.predictive import Samples
 from tests.computing import cce, gaussian_case
 
+PLAIN = Run(reference=0)
 X, Y, RIGHT = gaussian_case(np.random.default_rng(0), 60, 4)
 
 
 def details(*, x=X, predictive=RIGHT, embedded=True, **options):
     rows = Predictions(y=Y, predictive=predictive, x=x, embedded=embedded)
-    (result,) = evaluate(InMemory(rows), [Cce(**options)]).results
+    (result,) = evaluate(InMemory(rows), [Cce(**options)], run=PLAIN).results
     return result.details
 
 
@@ -62,7 +64,7 @@ def test_trials_report_mean_and_deviation():
 
 def test_trials_do_not_depend_on_how_many_there_are():
     rows = Predictions(y=Y, predictive=RIGHT, x=X)
-    (one,), (many,) = (evaluate(InMemory(rows), [Cce(draws=1, trials=trials)]).results for trials in (2, 5))
+    (one,), (many,) = (evaluate(InMemory(rows), [Cce(draws=1, trials=trials)], run=PLAIN).results for trials in (2, 5))
     assert_allclose(many.details["trials"]["values"][:2], one.details["trials"]["values"], rtol=1e-9)
 
 
@@ -116,16 +118,16 @@ def test_a_kernel_that_sees_no_inputs_is_warned_of():
     """On unit-norm embeddings of 400 dimensions (x.x'/d + 1)^3 is nearly constant: dof is near 1."""
     x = np.random.default_rng(3).normal(size=(60, 400))
     rows = Predictions(y=Y, predictive=RIGHT, x=x)
-    (blind,) = evaluate(InMemory(rows), [Cce(gamma_x="1/d")]).results
+    (blind,) = evaluate(InMemory(rows), [Cce(gamma_x="1/d")], run=PLAIN).results
     assert blind.details["dof"] < 1
     assert any("marginal test" in warning and "--normalize" in warning for warning in blind.warnings)
-    (seeing,) = evaluate(InMemory(rows), [Cce()]).results
+    (seeing,) = evaluate(InMemory(rows), [Cce()], run=PLAIN).results
     assert not any("marginal test" in warning for warning in seeing.warnings)
 
 
 def test_the_unbiased_square_is_not_read_as_a_distance():
     plain, squared = (
-        evaluate(InMemory(Predictions(y=Y, predictive=RIGHT, x=X)), [Cce(estimator=estimator)]).results[0].summary
+        evaluate(InMemory(Predictions(y=Y, predictive=RIGHT, x=X)), [Cce(estimator=estimator)], run=PLAIN).results[0].summary
         for estimator in ("plugin", "unbiased")
     )
     assert "0 is a perfect match" in plain
@@ -143,7 +145,7 @@ def test_the_report_has_the_spread_over_rows():
 
 def test_rows_are_listed_from_the_worst_and_from_the_best():
     rows = Predictions(y=Y, predictive=RIGHT, x=X, id=np.arange(100, 160), columns={"note": np.full(60, "a")})
-    (result,) = evaluate(InMemory(rows), [Cce()], worst=2, best=3).results
+    (result,) = evaluate(InMemory(rows), [Cce()], run=PLAIN, worst=2, best=3).results
     order = np.argsort(cce(X, Y, RIGHT))
     assert [row["id"] - 100 for row in result.details["worst"]] == order[::-1][:2].tolist()
     assert [row["row"] for row in result.details["best"]] == order[:3].tolist()
@@ -152,7 +154,7 @@ def test_rows_are_listed_from_the_worst_and_from_the_best():
 
 def test_a_subsample_is_a_seeded_choice_of_rows():
     rows = Predictions(y=Y, predictive=RIGHT, x=X)
-    reports = [evaluate(InMemory(rows), [Cce()], subsample=30) for _ in range(2)]
+    reports = [evaluate(InMemory(rows), [Cce()], run=PLAIN, subsample=30) for _ in range(2)]
     assert reports[0] == reports[1]
     assert reports[0].input.n == 30
     with pytest.raises(OptionError, match="between 1 and the 60 rows there are, got 61"):

@@ -142,7 +142,7 @@ def test_wrong_inputs_are_found_and_few_right_ones_are_flagged(estimator):
         kept = []
         metric = Cce(kernel_x="rbf", gamma_x=0.5, normalize="none", estimator=estimator)
         report = evaluate(
-            InMemory(rows), [metric], run=Run(seed=seed), sink=lambda _, __, said, kept=kept: kept.append(said)
+            InMemory(rows), [metric], run=Run(seed=seed, reference=199), sink=lambda _, __, said, kept=kept: kept.append(said)
         )
         flagged = kept[0].columns["significant"]
         false.append(np.sum(flagged & ~wrong) / max(1, flagged.sum()))
@@ -161,6 +161,7 @@ def test_inputs_of_another_file_are_judged_without_labels():
         InMemory(rows),
         [Cce(kernel_x="rbf", gamma_x=0.5, normalize="none")],
         at=InMemory(at),
+        run=Run(reference=199),
         sink=lambda _, shown, said: kept.append((shown, said)),
     )
     shown, found = kept[0]
@@ -171,13 +172,14 @@ def test_inputs_of_another_file_are_judged_without_labels():
 
 def test_the_clearest_inputs_are_listed_with_their_p_values():
     rows, wrong = two_clusters(1, n=100)
-    (result,) = evaluate(InMemory(rows), [Cce(kernel_x="rbf", gamma_x=0.5)], worst=7).results
+    cce, run = Cce(kernel_x="rbf", gamma_x=0.5), Run(reference=199)
+    (result,) = evaluate(InMemory(rows), [cce], run=run, worst=7).results
     clearest = result.details["clearest"]
     assert 0 < len(clearest) <= 7
     p = [each["p_value"] for each in clearest]
     assert p == sorted(p)
     assert all(wrong[each["row"]] for each in clearest)
-    (all_of_them,) = evaluate(InMemory(rows), [Cce(kernel_x="rbf", gamma_x=0.5)], worst=100).results
+    (all_of_them,) = evaluate(InMemory(rows), [cce], run=run, worst=100).results
     assert len(all_of_them.details["clearest"]) == all_of_them.details["incongruent"]["inputs"] < 100
     (none,) = evaluate(InMemory(rows), [METRICS["cce"]()], run=Run(reference=0), worst=7).results
     assert "clearest" not in none.details
