@@ -12,9 +12,7 @@ from calcheck.errors import OptionError
 TRUTHS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
 
-def option(
-    default: Any, text: str, *, metavar: str | None = None, short: str | None = None, writes: bool = False
-) -> Any:
+def option(default: Any, text: str, *, metavar: str | None = None, short: str | None = None, by_hand: str = "") -> Any:
     """Declare a field of a dataclass as an option.
 
     Parameters
@@ -27,10 +25,10 @@ def option(
         What help calls the value, where its type does not say enough.
     short : str, optional
         A second, short flag: ``"-o"``.
-    writes : bool
-        Whether it names a file to write, which a file of settings must not.
+    by_hand : str
+        What it says, if that is not for a file of settings to say.
     """
-    return field(default=default, metadata={"help": text, "metavar": metavar, "short": short, "writes": writes})
+    return field(default=default, metadata={"help": text, "metavar": metavar, "short": short, "by_hand": by_hand})
 
 
 @dataclass(frozen=True)
@@ -51,8 +49,8 @@ class Option:
         What help calls the value.
     short : str or None
         A second, short flag.
-    writes : bool
-        Whether it names a file to write.
+    by_hand : str
+        What it says, if that is not for a file of settings to say.
     """
 
     field: str
@@ -61,7 +59,7 @@ class Option:
     help: str
     metavar: str
     short: str | None = None
-    writes: bool = False
+    by_hand: str = ""
 
     @property
     def name(self) -> str:
@@ -154,7 +152,7 @@ def options_of(owner: type[Any]) -> tuple[Option, ...]:
                 metadata.get("help", ""),
                 metavar,
                 metadata.get("short"),
-                metadata.get("writes", False),
+                metadata.get("by_hand", ""),
             )
         )
     return tuple(found)

@@ -167,8 +167,9 @@ class Settings:
             if name in found:
                 msg = f"{where} is set twice, as {found[name][0]} too"
                 raise FileError(msg)
-            if any(option.writes for option in meant):
-                msg = f"{where} is refused: what is overwritten is said on the command line, {meant[0].flag}"
+            if by_hand := next((option.by_hand for option in meant if option.by_hand), ""):
+                said = f"{by_hand} is said on the command line, {meant[0].flag}, or by {_variable(meant[0])}"
+                msg = f"{where} is refused: {said}"
                 raise FileError(msg)
             _require_one(meant, value, where)
             found[name] = (key, value)

@@ -14,6 +14,8 @@ COMPARISON_FORMAT_NAMES = Literal["table", "json", "jsonl", "csv", "markdown", "
 DIFF_FORMAT_NAMES = Literal["table", "json", "markdown"]
 INPUT_FORMATS = Literal["parquet", "csv", "tsv", "arrow", "jsonl", "npy", "npz", "safetensors", "netcdf"]
 
+OVERWRITTEN = "what is overwritten"
+
 
 @dataclass(frozen=True)
 class InputOptions:
@@ -48,7 +50,7 @@ class ReportOptions:
 
     format: FORMAT_NAMES = option("table", "Format of the report.")
     output: str | None = option(
-        None, "Write the report to a file in place of standard output.", metavar="PATH", short="-o", writes=True
+        None, "Write the report to a file in place of standard output.", metavar="PATH", short="-o", by_hand=OVERWRITTEN
     )
 
 
@@ -58,7 +60,7 @@ class GateReportOptions:
 
     format: GATE_FORMAT_NAMES = option("table", "Format of the report; junit and github show the rules only.")
     output: str | None = option(
-        None, "Write the report to a file in place of standard output.", metavar="PATH", short="-o", writes=True
+        None, "Write the report to a file in place of standard output.", metavar="PATH", short="-o", by_hand=OVERWRITTEN
     )
 
 
@@ -68,7 +70,7 @@ class ComparisonReportOptions:
 
     format: COMPARISON_FORMAT_NAMES = option("table", "Format of the report.")
     output: str | None = option(
-        None, "Write the report to a file in place of standard output.", metavar="PATH", short="-o", writes=True
+        None, "Write the report to a file in place of standard output.", metavar="PATH", short="-o", by_hand=OVERWRITTEN
     )
 
 
@@ -78,7 +80,7 @@ class DiffReportOptions:
 
     format: DIFF_FORMAT_NAMES = option("table", "Format of the changes.")
     output: str | None = option(
-        None, "Write them to a file in place of standard output.", metavar="PATH", short="-o", writes=True
+        None, "Write them to a file in place of standard output.", metavar="PATH", short="-o", by_hand=OVERWRITTEN
     )
 
 
@@ -90,7 +92,10 @@ class SummaryOptions:
     """Where the report goes besides."""
 
     summary: str | None = option(
-        None, "Append the report as Markdown to a file too, as to $GITHUB_STEP_SUMMARY.", metavar="PATH", writes=True
+        None,
+        "Append the report as Markdown to a file too, as to $GITHUB_STEP_SUMMARY.",
+        metavar="PATH",
+        by_hand=OVERWRITTEN,
     )
 
 
@@ -111,7 +116,9 @@ class RuleOptions:
     metrics: str | None = option(
         None, "Metrics to compute besides those that rules name, as in zms,rce.", metavar="NAMES"
     )
-    exit_zero: bool = option(default=False, text="Exit with 0 where rules are violated too.")
+    exit_zero: bool = option(
+        default=False, text="Exit with 0 where rules are violated too.", by_hand="whether violated rules count"
+    )
 
 
 @dataclass(frozen=True)
@@ -149,7 +156,11 @@ class ConvertOptions:
     """Where converted predictions go."""
 
     output: str = option(
-        "", "Where they go: .parquet, .csv, .feather or .arrow. Needed.", metavar="PATH", short="-o", writes=True
+        "",
+        "Where they go: .parquet, .csv, .feather or .arrow. Needed.",
+        metavar="PATH",
+        short="-o",
+        by_hand=OVERWRITTEN,
     )
 
 
@@ -161,7 +172,7 @@ class PointwiseOptions:
         None,
         "Write what is said of each row, with the row's other columns, as .parquet or .csv.",
         metavar="PATH",
-        writes=True,
+        by_hand=OVERWRITTEN,
     )
 
 

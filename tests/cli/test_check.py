@@ -141,10 +141,12 @@ def test_warnings_are_shown_and_do_not_fail(calcheck, wrong):
     assert calcheck("check", wrong, "--warn-on", "zms > 3", "--fail-on", BROKEN, *FEW).code == 1
 
 
-def test_violations_may_be_told_without_failing(calcheck, wrong):
+def test_violations_may_be_told_without_failing(calcheck, wrong, monkeypatch):
     found = calcheck("check", wrong, "--fail-on", "zms > 3", "--exit-zero", *FEW)
     assert found.code == 0
     assert "zms > 3  violated  zms is 4" in found.out
+    monkeypatch.setenv("CALCHECK_EXIT_ZERO", "1")
+    assert calcheck("check", wrong, "--fail-on", "zms > 3", *FEW) == found
 
 
 def test_the_report_is_written_when_rules_are_violated_and_not_on_errors(calcheck, right, tmp_path):

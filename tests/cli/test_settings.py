@@ -203,6 +203,11 @@ def test_variables_that_set_nothing_are_told_and_end_nothing(calcheck, preds, mo
             "output = 'x'",
             "output in calcheck.toml is refused: what is overwritten is said on the command line, --output",
         ),
+        (
+            "exit-zero = true",
+            "refused: whether violated rules count is said on the command line, --exit-zero, or by CALCHECK_EXIT_ZERO",
+        ),
+        ("[check]\nexit_zero = false", "exit_zero in [check] of calcheck.toml is refused"),
         ("[zms]\npointwise = 'x.csv'", "pointwise in [zms] of calcheck.toml is refused"),
         ("[convert]\noutput = 'x.csv'", "output in [convert] of calcheck.toml is refused"),
         ("confidence = 2.0", "got 2.0 (--confidence is set by confidence in calcheck.toml)"),

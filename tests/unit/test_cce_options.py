@@ -127,7 +127,9 @@ def test_a_kernel_that_sees_no_inputs_is_warned_of():
 
 def test_the_unbiased_square_is_not_read_as_a_distance():
     plain, squared = (
-        evaluate(InMemory(Predictions(y=Y, predictive=RIGHT, x=X)), [Cce(estimator=estimator)], run=PLAIN).results[0].summary
+        evaluate(InMemory(Predictions(y=Y, predictive=RIGHT, x=X)), [Cce(estimator=estimator)], run=PLAIN)
+        .results[0]
+        .summary
         for estimator in ("plugin", "unbiased")
     )
     assert "0 is a perfect match" in plain

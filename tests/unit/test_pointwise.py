@@ -142,7 +142,10 @@ def test_wrong_inputs_are_found_and_few_right_ones_are_flagged(estimator):
         kept = []
         metric = Cce(kernel_x="rbf", gamma_x=0.5, normalize="none", estimator=estimator)
         report = evaluate(
-            InMemory(rows), [metric], run=Run(seed=seed, reference=199), sink=lambda _, __, said, kept=kept: kept.append(said)
+            InMemory(rows),
+            [metric],
+            run=Run(seed=seed, reference=199),
+            sink=lambda _, __, said, kept=kept: kept.append(said),
         )
         flagged = kept[0].columns["significant"]
         false.append(np.sum(flagged & ~wrong) / max(1, flagged.sum()))
