@@ -129,7 +129,8 @@ def _details(result: Result) -> Table:
 def _told(value: Any) -> str:
     """Write a detail in one line."""
     if isinstance(value, dict):
-        return " · ".join(f"{name} {_told(item)}" for name, item in value.items())
+        told = (f"{'' if name == 'of' else '· '}{name} {_told(item)}" for name, item in value.items())
+        return " ".join(told).removeprefix("· ")
     if isinstance(value, (list, tuple)):
         return ", ".join(_told(item) for item in value)
     if isinstance(value, bool) or not isinstance(value, (int, float)):

@@ -1,6 +1,7 @@
 """Simulated references on the command line: options that contradict each other, what is shown, written and repeated."""
 
 import json
+import re
 from pathlib import Path
 
 import jsonschema
@@ -189,6 +190,11 @@ def test_pointwise_output_tells_the_significance_of_each_input(calcheck, wrong, 
     assert 0 < len(clearest) <= 5
     assert clearest[0]["p_value"] == p.min()
     assert {"row", "id", "cce", "topic"} <= set(clearest[0])
+
+
+def test_the_table_says_how_many_inputs_of_all_are_incongruent(calcheck, wrong):
+    table = calcheck("cce", wrong, "--reference", "19").out
+    assert re.search(r"^incongruent  inputs \d+ of 60 · fdr 0\.05 · tails ", table, re.MULTILINE)
 
 
 def test_without_a_reference_pointwise_output_has_values_only(calcheck, wrong, tmp_path):
