@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 from calcheck.options import option, options_of, require_count_option
+from calcheck.report import Result
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -27,6 +28,20 @@ Need = Literal["y", "predictive", "x"]
 Sided = Literal["upper", "lower", "both", "none"]
 Better = Literal["smaller", "larger", "reference", "zero", "none"]
 Interval = Literal["bca", "percentile", "own", "none"]
+
+NEVER_BY_SIDE: dict[Sided, tuple[str, ...]] = {
+    "both": (),
+    "upper": ("reference_low",),
+    "lower": ("reference_high",),
+    "none": ("reference", "reference_low", "reference_high", "reference_kind", "zeta", "zeta_mc_error", "p_value"),
+}
+NEVER_BY_INTERVAL: dict[Interval, tuple[str, ...]] = {
+    "bca": (),
+    "percentile": ("zeta_mc_error",),
+    "own": ("zeta", "zeta_mc_error", "reference_low", "reference_high"),
+    "none": ("low", "high", "interval", "zeta_mc_error"),
+}
+"""The fields of results that are always null, by what counts as evidence and by how intervals are made."""
 
 SettingsT = TypeVar("SettingsT")
 StateT = TypeVar("StateT")
@@ -160,6 +175,12 @@ class Metric(ABC, Generic[SettingsT, StateT]):
     def summary(cls) -> str:
         """Return the first line of the class's documentation, one sentence."""
         return (cls.__doc__ or "").strip().splitlines()[0]
+
+    @classmethod
+    def fields(cls) -> tuple[str, ...]:
+        """Name the fields of its results, without those that are always null."""
+        never = {*NEVER_BY_SIDE[cls.sided], *NEVER_BY_INTERVAL[cls.interval]}
+        return tuple(declared.name for declared in fields(Result) if declared.name not in never)
 
     def told(self) -> str:
         """Say what the value is, and how to read it."""

@@ -44,7 +44,7 @@ def _rule(text: str) -> Rule:
     from calcheck.gate.language import parse
 
     rule = parse(text)
-    require_known(rule, METRICS)
+    require_known(rule, {name: metric.fields() for name, metric in METRICS.items()})
     return rule
 
 

@@ -21,12 +21,12 @@ from calcheck.gate.language import (
     Rule,
 )
 from calcheck.gate.words import shown, told
-from calcheck.report import Gate, Input, Result, Verdict
+from calcheck.report import Gate, Input, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from calcheck.report import Level, Report
+    from calcheck.report import Level, Report, Result
 
 COMPARED = {
     "<": operator.lt,
@@ -39,15 +39,15 @@ COMPARED = {
 EQUALITIES = ("==", "!=")  # all that can be said of two texts
 
 
-def require_known(rule: Rule, known: Collection[str]) -> None:
+def require_known(rule: Rule, known: Mapping[str, Collection[str]]) -> None:
     """Raise, before anything is computed, if a rule names what no report has.
 
     Parameters
     ----------
     rule : Rule
         The rule.
-    known : collection of str
-        The metrics that there are.
+    known : mapping
+        The fields that each metric's results have, by its name.
 
     Raises
     ------
@@ -58,8 +58,7 @@ def require_known(rule: Rule, known: Collection[str]) -> None:
         head, *path = name.path
         if head not in (*known, INPUT):
             rule.reject(name.at, f"there is no metric {head!r}. There are: {', '.join(known)}; and {INPUT}")
-        owner = Input if head == INPUT else Result
-        there = [declared.name for declared in fields(owner)]
+        there = [declared.name for declared in fields(Input)] if head == INPUT else known[head]
         if path and path[0] not in there:
             rule.reject(name.at, f"{head} has no field {path[0]!r}. There are: {', '.join(there)}")
     for comparison in rule.comparisons():

@@ -15,9 +15,24 @@ if TYPE_CHECKING:
 TOPICS = {"value": "no value", "low": "no interval", "high": "no interval", "interval": "no interval"}
 """How warnings begin that say why a field is absent; of other fields any that begins with ``no`` may."""
 
+FIELDS = {
+    "low": "there is no interval",
+    "high": "there is no interval",
+    "interval": "there is no interval",
+    "reference": "what a perfect model scores is not known",
+    "reference_kind": "what a perfect model scores is not known",
+    "reference_low": "limits are of simulated references, on the side that counts",
+    "reference_high": "limits are of simulated references, on the side that counts",
+    "zeta": "there is no reference, or no distance from it to its limit",
+    "zeta_mc_error": "only zeta by resampling has one",
+    "p_value": "replicates were not simulated",
+}
+"""Why a field is absent that no warning explains."""
+UNKNOWN = "the report has none, and does not say why"
+
 
 def told(values: Mapping[str, Found], result_of: Callable[[str], Result | None]) -> str:
-    """Say what was found for each name; of an absent number, what its metric warns of.
+    """Say what was found for each name; of an absent number, why there is none.
 
     Parameters
     ----------
@@ -27,7 +42,7 @@ def told(values: Mapping[str, Found], result_of: Callable[[str], Result | None])
         Returns the result that a name is of, if it is of one.
     """
     return "; ".join(
-        f"{name} is {shown(value)}" + (_because(name, result_of(name)) if value is None else "")
+        f"{name} is {shown(value)}" + (f" ({_because(name, result_of(name))})" if value is None else "")
         for name, value in values.items()
     )
 
@@ -46,10 +61,10 @@ def shown(value: Found) -> str:
 
 
 def _because(name: str, result: Result | None) -> str:
-    """Say why a number is absent, as far as its metric warns of it."""
-    if result is None:
-        return ""
-    topic = TOPICS.get(name.rpartition(".")[2], "no ") if "." in name else TOPICS["value"]
-    reasons = [warning for warning in result.warnings if warning.startswith(topic)]
-    reasons = reasons or [warning for warning in result.warnings if warning.startswith("no ")] or [*result.warnings]
-    return f" ({'; '.join(reasons)})" if reasons else ""
+    """Say why a number is absent: what its metric warns of, else what is so of its field, else all warnings."""
+    field = name.rpartition(".")[2] if "." in name else "value"
+    warnings = () if result is None else result.warnings
+    for topic in (TOPICS.get(field, "no "), "no "):
+        if said := [warning for warning in warnings if warning.startswith(topic)]:
+            return "; ".join(said)
+    return FIELDS.get(field) or "; ".join(warnings) or UNKNOWN

@@ -59,6 +59,10 @@ def test_a_rule_that_is_kept_passes_and_one_that_is_broken_does_not(calcheck, ri
 def test_every_broken_rule_is_told_and_one_is_enough(calcheck, wrong):
     found = calcheck("check", wrong, "--fail-on", KEPT, "--fail-on", "zms > 3", "--fail-on", "zms.n < 0 or zms > 3")
     assert "zms has no field 'n'" in found.refused()
+    never = calcheck("check", wrong, "--fail-on", "lzms.zeta > 1").refused()
+    assert (
+        "lzms has no field 'zeta'. There are: metric, summary, options, subset, unit, value, low, high, inter" in never
+    )
     found = calcheck("check", wrong, "--fail-on", KEPT, "--fail-on", "zms > 3", "--fail-on", "rce < 0", *FEW)
     assert found.code == 1
     assert [line.split()[-4] for line in found.out.splitlines() if " is " in line][:3] == [

@@ -69,7 +69,7 @@ def named(node):
 def test_whatever_is_written_is_a_rule_or_refused(text):
     with contextlib.suppress(OptionError):
         rule = parse(text)
-        require_known(rule, METRICS)
+        require_known(rule, dict.fromkeys(METRICS, ("value", "zeta", "unit")))
         judge(rule, report_of({"zms": 1.0, "rce": 0.0, "interval-score": None}))
 
 

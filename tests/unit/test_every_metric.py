@@ -33,6 +33,7 @@ from calcheck.predictive.double_poisson import DoublePoisson
 from calcheck.predictive.gamma import Gamma
 from calcheck.predictive.lognormal import LogNormal
 from calcheck.predictive.mixture import Mixture
+from calcheck.report import Result
 from tests.computing import rows_of
 from tests.families import FAMILIES, calibrated
 
@@ -280,3 +281,15 @@ def test_what_is_missing_is_skipped_with_the_reason(metric):
 def test_values_without_evidence_are_neither_better_nor_worse(name):
     metric = METRICS[name]
     assert (metric.better == "none") == (metric.sided == "none")
+
+
+@every_metric
+def test_a_metric_names_the_fields_that_it_has_and_no_other_is_ever_there(metric):
+    """Of both families at least one has each of them, but for limits and errors that hang on what is predicted."""
+    rows = [calibrated(family) for family in ("gaussian", "samples") if (metric.name, family) not in INAPPLICABLE]
+    run = Run(resamples=100, reference=19)
+    found = [evaluate(InMemory(each), [metric()], run=run).results[0] for each in rows]
+    there = {each.name for each in fields(Result) if any(getattr(one, each.name) is not None for one in found)}
+    named = set(metric.fields())
+    assert there <= named
+    assert named - there <= {"reference_low", "reference_high", "zeta_mc_error"}

@@ -1,7 +1,7 @@
 """Rules on results: the language they are written in, what they are held against, and what never passes."""
 
 import math
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 
@@ -9,10 +9,11 @@ from calcheck.errors import OptionError
 from calcheck.gate.against import StoredInterval, Tolerance, against
 from calcheck.gate.judge import judge, require_known
 from calcheck.gate.language import DEEPEST, LONGEST, parse
-from calcheck.gate.words import told
+from calcheck.gate.words import UNKNOWN, told
 from calcheck.report import Gate, Input, Report, Result
 
 METRICS = ("zms", "ece", "interval-score", "cce", "nll")
+KNOWN = dict.fromkeys(METRICS, tuple(each.name for each in fields(Result))) | {"cce": ("value", "zeta")}
 ZMS = Result(
     metric="zms",
     summary="",
@@ -43,7 +44,7 @@ REPORT = Report(
 
 def held(text):
     rule = parse(text)
-    require_known(rule, METRICS)
+    require_known(rule, KNOWN)
     return judge(rule, REPORT)
 
 
@@ -157,7 +158,9 @@ def test_an_absent_number_has_its_reason():
     assert told({"nll.zeta": None}, lambda _: no_interval).endswith(
         "no interval: one row; no verdict without an interval)"
     )
-    assert held("ece.low < 1").message == "ece.low is null"
+    assert held("ece.low < 1").message == "ece.low is null (there is no interval)"
+    assert held("ece.p_value < 1").message == "ece.p_value is null (replicates were not simulated)"
+    assert held("input.layout != 'x'").message == f"input.layout is null ({UNKNOWN})"
     assert told({"a": None}, lambda _: replace(ECE, warnings=("odd", "strange"))) == "a is null (odd; strange)"
 
 
@@ -207,6 +210,7 @@ def test_an_absent_number_has_its_reason():
         ("ece-1 > 0", "there is no metric 'ece-1'"),
         ("value > 1", "there is no metric 'value'"),
         ("zms.zetta > 1", "zms has no field 'zetta'. There are: metric, summary, options"),
+        ("ece > 1 or cce.low > 1", "character 12, 'cce.low > 1': cce has no field 'low'. There are: value, zeta"),
         ("zms.violated > 1", "zms has no field 'violated'"),
         ("input.rows > 1", "input has no field 'rows'. There are: files, n, dropped"),
         ("input > 1", "input is neither a number nor text. Name one of its entries: files, n"),
@@ -292,7 +296,7 @@ def test_a_value_outside_the_stored_interval_violates(value, passed):
     [
         (None, ZMS, Tolerance(1, 1), "zms is null (no p-value: it was not asked for)"),
         (None, ZMS, StoredInterval(), "zms is null (no p-value: it was not asked for)"),
-        (1, replace(ZMS, value=None, warnings=()), Tolerance(1, 1), "zms is 1; base.zms.value is null"),
+        (1, replace(ZMS, value=None, warnings=()), Tolerance(1, 1), "zms is 1; base.zms.value is null (the report"),
         (1, replace(ZMS, low=None, warnings=("no interval",)), StoredInterval(), "base.zms.low is null (no interval)"),
         (1, replace(ZMS, high=None), StoredInterval(), "base.zms.high is null"),
     ],
