@@ -29,12 +29,13 @@ if TYPE_CHECKING:
     from calcheck.predictions import Predictions, Source
 
     Sink = Callable[[Metric[Any, Any], Predictions, Rows], None]
+    Referred = Callable[[Metric[Any, Any], Rows], bool]
 
 
 MOST_CLEAR = 5  # inputs that are listed where none are asked for, but the rows are
 
 
-def evaluate(
+def evaluate(  # noqa: PLR0913 - what one report is made of
     source: Source,
     metrics: Sequence[Metric[Any, Any]],
     *,
@@ -44,6 +45,7 @@ def evaluate(
     worst: int = 0,
     best: int = 0,
     sink: Sink | None = None,
+    referred: Referred | None = None,
 ) -> Report:
     """Compute metrics.
 
@@ -64,6 +66,8 @@ def evaluate(
         the worst, or a sink, come the clearest of the inputs at which a perfect model would hardly score so much.
     sink : callable, optional
         Is handed each metric's rows, with the predictions that they belong to.
+    referred : callable, optional
+        Tells, of a metric and its rows, whether it is compared with what a perfect model scores; all are if absent.
 
     Returns
     -------
@@ -97,7 +101,7 @@ def evaluate(
             continue
         try:
             data_sets = simulation.at(len(shown)) if metric.conditional else simulation
-            computed = _computed(metric, source, at, data_sets, run)
+            computed = _computed(metric, source, at, data_sets, run, referred)
         except FileError:
             raise
         except (DataError, NumericalError) as error:
@@ -106,7 +110,7 @@ def evaluate(
         found.append(computed)
         if sink is not None:
             sink(metric, shown, computed.rows)
-    simulate(found, simulation, at, run)
+    simulate([each for each in found if referred is None or referred(each.metric, each.rows)], simulation, at, run)
     results = []
     with np.errstate(all="ignore"):  # what is not finite is told in words
         inferred = infer([(each.metric, each.rows) for each in found], run)
@@ -180,7 +184,12 @@ def _subsample(rows: Predictions, size: int, run: Run) -> Predictions:
 
 
 def _computed(
-    metric: Metric[Any, Any], source: Source, at: Source | None, simulation: Simulation, run: Run
+    metric: Metric[Any, Any],
+    source: Source,
+    at: Source | None,
+    simulation: Simulation,
+    run: Run,
+    referred: Referred | None,
 ) -> Computed:
     """Compute a metric, and what it is of replicates, if it simulates these on its own."""
     import numpy as np
@@ -189,7 +198,8 @@ def _computed(
         settings = metric.prepare(source, run)
         state = metric.fit(settings, source, run)
         rows = metric.rows(settings, state, source, at, run)
-        own = metric.simulated(settings, state, simulation, at, run) if len(simulation) else None
+        wanted = len(simulation) and (referred is None or referred(metric, rows))
+        own = metric.simulated(settings, state, simulation, at, run) if wanted else None
     if own is not None:
         columns, told = significance(own, run.fdr)
         rows = replace(rows, columns={**rows.columns, **columns}, details={**rows.details, **told})

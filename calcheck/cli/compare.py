@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from calcheck.cli.computing import COLUMNS, ENGINE, INFERENCE, SEED, chosen, opened, run_of
+from calcheck.cli.computing import BOOTSTRAP, COLUMNS, ENGINE, SEED, SIGNIFICANCE, chosen, opened, run_of
 from calcheck.cli.output import Pointwise, deliver_text, require_deliverable
 from calcheck.cli.parameters import build, parameters, with_signature
 from calcheck.cli.progress import progress_bar
-from calcheck.cli.settings import ComparisonOptions, ComparisonReportOptions
+from calcheck.cli.settings import ComparedReferenceOptions, ComparisonOptions, ComparisonReportOptions
 from calcheck.errors import FileError, OptionError
 from calcheck.render.summary import reasons
 
@@ -102,7 +102,9 @@ compare_command = with_signature(
         FILES,
         *(parameter for parameter in COLUMNS if parameter.name != "file"),
         *parameters(ComparisonOptions, "Comparison"),
-        *INFERENCE,
+        *BOOTSTRAP,
+        *parameters(ComparedReferenceOptions, "Inference"),
+        *SIGNIFICANCE,
         *parameters(ComparisonReportOptions, "Output"),
         *SEED,
         *ENGINE,

@@ -220,6 +220,18 @@ class ReferenceOptions:
 
 
 @dataclass(frozen=True)
+class ComparedReferenceOptions(ReferenceOptions):
+    """The same, where models are compared with each other."""
+
+    reference: int | None = option(
+        None,
+        "Draw the targets anew from the predictions so many times, and add to the JSON of each model what a perfect one"
+        " scores. Default: 199 where that ranks the models (zms of samples), none else.",
+        metavar="INT",
+    )
+
+
+@dataclass(frozen=True)
 class SignificanceOptions:
     """Which inputs are called incongruent."""
 

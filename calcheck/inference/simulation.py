@@ -32,7 +32,7 @@ REPLICATES_AT_INPUTS = 1_999  # where a test is made at each input: tails that a
 MOST_INPUTS = 2_048  # and rows, at which so many take seconds
 BLOCK_DRAWS = 1 << 22  # targets drawn at a time, 32 MiB
 TIED = 1e-12  # of their size, within which values differ by rounding only
-NOT_SIMULATED = "what a perfect model scores was not simulated (--no-reference)"
+NOT_SIMULATED = "what a perfect model scores was not simulated (--reference R does, --no-reference does not)"
 DIFFERS = (
     "verdict and p differ: the verdict holds whatever the shape of the distributions, p supposes the one predicted"
 )

@@ -41,7 +41,8 @@ def compare(
     swaps : int, optional
         Of the permutation tests (:func:`calcheck.inference.paired.paired`).
     run : Run, optional
-        Seed, confidence, resamples and progress.
+        Seed, confidence, resamples and progress. Without a number of replicates, what a perfect model scores is
+        simulated only where that ranks the models.
 
     Returns
     -------
@@ -72,7 +73,8 @@ def compare(
         def keep(metric: Metric[Any, Any], shown: Predictions, rows: Rows, name: str = model.name) -> None:
             said[metric.name, name] = (shown, rows)
 
-        reports.append(evaluate(source, metrics, run=run.silenced(), sink=keep))
+        referred = _ranked_by_simulation if run.reference is None else None
+        reports.append(evaluate(source, metrics, run=run.silenced(), sink=keep, referred=referred))
     run.progress("models", 1.0)
     skipped = _skipped(names, reports)
     left_out = {each.metric for each in skipped}
@@ -94,6 +96,11 @@ def compare(
         ),
         skipped=tuple(skipped),
     )
+
+
+def _ranked_by_simulation(metric: Metric[Any, Any], rows: Rows) -> bool:
+    """Tell whether values are ranked by what a perfect model scores, and that is not known exactly."""
+    return metric.better == "reference" and rows.reference is None
 
 
 def _by_id(said: Said) -> bool:

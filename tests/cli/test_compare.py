@@ -68,6 +68,32 @@ def test_each_model_has_the_values_that_evaluate_finds(compared, calcheck, model
     assert report["settings"]["permutations"] == 99
 
 
+def simulated(report):
+    return {each["metric"] for each in report["results"] if "simulated" in each["details"]}
+
+
+def test_what_a_perfect_model_scores_is_simulated_only_where_it_is_asked_for(compared, models):
+    report = compared(*models, "--metrics", "zms,ece,cce")
+    assert simulated(report) == set()
+    assert all(each["reference"] == 1 for each in values(report, "zms").values())
+    assert all(each["reference"] is None for each in values(report, "ece").values())
+    asked = compared(*models, "--metrics", "zms,ece,cce", "--reference", "19")
+    assert simulated(asked) == {"zms", "ece", "cce"}
+    assert all(each["p_value"] is not None for each in values(asked, "ece").values())
+
+
+def test_what_a_perfect_model_scores_is_simulated_where_it_ranks_the_models(compared, tmp_path):
+    """The z-scores of 8 draws have a mean that is not 1, and no shape-free reference."""
+    rng = np.random.default_rng(0)
+    draws = {name: rng.normal(size=(60, 8)) * spread for name, spread in (("right", 1), ("sharp", 0.3))}
+    y = rng.normal(size=60)
+    paths = [write(tmp_path / f"{name}.parquet", {"y": y, "samples": each}) for name, each in draws.items()]
+    report = compared(*paths, "--metrics", "zms,crps")
+    assert simulated(report) == {"zms"}
+    assert values(report, "zms")["right"]["details"]["rank"] == 1
+    assert simulated(compared(*paths, "--metrics", "zms,crps", "--no-reference")) == set()
+
+
 def test_differences_are_from_the_first_model_with_interval_and_p_value(compared, models):
     report = compared(*models, "--metrics", "rmse,sharpness")
     first, second = values(report, "rmse").values()
