@@ -21,13 +21,15 @@ NEGLIGIBLE = 1e-11  # mass that is left out above, and taken for a point below
 CONSTANT = 1e-10  # length scales: between points closer than that the kernel is 1
 REACH = 8.5  # length scales: beyond it the kernel is below e^-36
 SCORES = 12  # places of the normal score from -6.7 to 6.7; between two of them a density is smooth
-FINER = 8  # places between two, by which panels are laid out
+FINER = 8  # places between two, by which panels are laid out, or more:
+FINER_LOG = 4.0  # no two of them are farther apart in log y
 PANEL_LENGTH = 1.5  # of a dense panel, in length scales
 PANEL_FLAT = 4.0  # of one close to 0, in log y
 NEAR = 0.1  # length scales: where they pass from one to the other
 PANEL_LOG = 0.7  # of a panel where the kernel is narrow, in log y
 SMOOTH = 8.0  # length scales a score: the kernel is narrow where the density varies that slowly
 FAR = 40.0  # length scales from 0, or more
+LARGEST = 345.0  # log y, above which squares overflow: what is out there is far from everything
 BLOCK_VALUES = 1 << 20  # numbers of one block of kernel values, 8 MiB
 ROWS = 1 << 11  # of one block, times its panels
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(8)  # of a panel
@@ -43,7 +45,7 @@ class Positive(Continuous):
     and the kernel. Beyond y* the kernel is narrow: it varies much faster than the density, so the mean is the kernel's
     integral times the density averaged over the kernel, by Gauss-Hermite sums. With L = 1 / sqrt(2 gamma), y* is where
     the distribution's normal score takes 8 L a unit and 0 is 40 L away; so no more than some hundred panels are needed
-    however narrow the kernel.
+    however narrow the kernel, and however wide the distribution.
     """
 
     @property
@@ -79,6 +81,8 @@ class _Quadrature:
     ----------
     low, switch, high : (n,)
         log y: the first node, y* (infinite where the kernel is nowhere narrow), and the last.
+    finer : int
+        Places between two scores.
     """
 
     def __init__(self, family: Positive, gamma: float) -> None:
@@ -87,13 +91,16 @@ class _Quadrature:
         self.family, self.gamma, self.length = family, gamma, 1 / np.sqrt(2 * gamma)
         reach = float(-ndtri(NEGLIGIBLE))
         scores = np.linspace(-reach, reach, SCORES)
-        with np.errstate(divide="ignore"):  # a quantile may underflow
+        with np.errstate(divide="ignore", over="ignore"):  # a quantile may underflow, or overflow
             logs = np.stack([np.log(family.quantile(float(ndtr(score)))) for score in scores], axis=1)
-        self.logs = np.maximum(logs, np.log(CONSTANT * self.length))  # (n, SCORES)
+        self.logs = np.clip(logs, np.log(CONSTANT * self.length), max(LARGEST, np.log(self.length)))  # (n, SCORES)
         self.low, self.high = self.logs[:, 0], self.logs[:, -1]
-        y = np.exp(self.logs)
-        narrow = (np.diff(y, axis=1) >= SMOOTH * self.length * np.diff(scores)) & (y[:, :-1] >= FAR * self.length)
-        first = self.logs[np.arange(len(y)), narrow.argmax(axis=1)]
+        self.finer = max(FINER, int(np.ceil(np.diff(self.logs, axis=1).max() / FINER_LOG)))
+        with np.errstate(divide="ignore"):  # several quantiles may be at a bound
+            smooth = np.log(SMOOTH * self.length * np.diff(scores) / np.diff(self.logs, axis=1))
+        narrow_from = np.maximum(np.maximum(smooth, np.log(FAR * self.length)), self.logs[:, :-1])  # between two places
+        narrow = narrow_from < self.logs[:, 1:]
+        first = narrow_from[np.arange(len(narrow)), narrow.argmax(axis=1)]
         self.switch = np.where(narrow.any(axis=1), first, np.inf)
 
     def mean(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -162,7 +169,7 @@ class _Quadrature:
         self, rows: NDArray[np.intp], low: NDArray[np.float64], high: NDArray[np.float64], also: Refinement
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return places in log y from low to high, and how many panels end before each, (b, w)."""
-        between = np.arange(FINER) / FINER
+        between = np.arange(self.finer) / self.finer
         fine = (self.logs[rows, :-1, None] + np.diff(self.logs[rows], axis=1)[:, :, None] * between).reshape(
             len(rows), -1
         )
@@ -170,7 +177,7 @@ class _Quadrature:
         log_y = np.clip(fine, low[rows, None], high[rows, None])
         steps, whole = np.diff(log_y, axis=1), np.diff(fine, axis=1)
         shares = np.divide(steps, whole, out=np.zeros_like(steps), where=whole > 0)
-        panels = np.cumsum(shares / FINER + np.diff(also(log_y), axis=1), axis=1)
+        panels = np.cumsum(shares / self.finer + np.diff(also(log_y), axis=1), axis=1)
         return log_y, np.pad(panels, ((0, 0), (1, 0)))
 
     def _nodes(

@@ -561,3 +561,14 @@ def test_other_inputs_need_no_keys(calcheck, tmp_path):
     at = write(tmp_path / "at.parquet", {"embedding": columns(5)["embedding"]})
     report = json.loads(calcheck("cce", path, "--id", "key", "--at", at, "--format", "json").out)
     assert report["results"][0]["details"]["rows"] == 5
+
+
+@pytest.mark.parametrize("sigma", [8.0, 300.0])
+def test_distributions_wider_than_numbers_are_embedded(calcheck, tmp_path, sigma):
+    """Half of each is near 0 and half is far beyond all targets, so both embeddings are about half apart."""
+    rng = np.random.default_rng(0)
+    parts = {"y": np.exp(rng.normal(size=30)), "s": np.full(30, sigma), "scale": np.ones(30), "x": rng.normal(size=30)}
+    path = write(tmp_path / "wide.parquet", parts)
+    found = calcheck("cce", path, "--dist", "lognormal:scipy", "--inputs", "x", "--no-reference", "--format", "json")
+    assert found.code == 0
+    assert 0.3 < json.loads(found.out)["results"][0]["value"] < 0.7

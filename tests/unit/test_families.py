@@ -315,6 +315,30 @@ def test_kernel_means_by_quadrature_are_within_their_error(family, width):
         assert_allclose(family.kernel_norm(gamma), norm, atol=2 * family.kernel_error)
 
 
+@pytest.mark.parametrize("sigma", [5.0, 8.0, 30.0, 300.0])
+@pytest.mark.parametrize("gamma", [1e-4, 0.5, 1e6])
+def test_kernel_means_of_wide_distributions_are_sums_over_scores(sigma, gamma):
+    """Log-normal ones, wider than numbers are: by the trapezoidal rule in the normal score, on both sides of y*.
+
+    The norm too, as the mean of such means: over scores where y goes from 1e-9 length scales to 1e6, below which the
+    kernel is 1, and beyond which it is hardly anything.
+    """
+    length, family = np.sqrt(0.5 / gamma), LogNormal(np.zeros(1), np.array([sigma]))
+    score = np.linspace(-7.5, 7.5, 3_000_001)
+    y = np.exp(np.minimum(sigma * score, 300))
+    mass = np.exp(-(score**2) / 2) / np.sqrt(2 * np.pi) * (score[1] - score[0])
+    points = np.array([0, 0.1, 1, 5, 39, 41, 60, 500]) * length
+    expected = [mass @ np.exp(-gamma * (point - y) ** 2) for point in points]
+    assert_allclose(family.kernel_mean(points[:, None], np.array([gamma]))[0], expected, atol=1e-10)
+    low, high = (np.log(end * length) / sigma for end in (1e-9, 1e6))
+    nodes, weights = np.polynomial.legendre.leggauss(2000)
+    at = low + (high - low) * (1 + nodes) / 2
+    mass = (high - low) / 2 * weights * stats.norm.pdf(at)
+    means = family.kernel_mean(np.exp(sigma * at)[:, None], np.array([gamma]))[0]
+    below = stats.norm.cdf(low) * family.kernel_mean(np.zeros((1, 1)), np.array([gamma]))[0, 0]
+    assert_allclose(family.kernel_norm(np.array([gamma])), below + mass @ means, atol=1e-6)
+
+
 def test_norms_of_narrow_kernels_are_those_of_squared_densities():
     """E k(Y, Y') = sqrt(pi / gamma) (int f^2 - L^2 / 2 int f'^2 + …), L^2 = 1 / (2 gamma).
 
