@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import inspect
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from calcheck.cli.base import read_base
 from calcheck.cli.computing import (
-    COLUMNS,
     ENGINE,
-    FILE,
     INFERENCE,
     SEED,
     chosen,
+    files_and_columns,
     opened,
     require_nothing_skipped,
     running,
@@ -42,18 +40,6 @@ OF_SEVERAL = ("table", "markdown", "jsonl")  # formats in which reports may stan
 NO_RULES = (
     "check needs a rule that says what must not be: --fail-on 'ece > 0.05', --warn-on, --against BASE.json, or "
     "fail-on = ['ece > 0.05'] below [gates] in calcheck.toml"
-)
-FILES = inspect.Parameter(
-    "files",
-    inspect.Parameter.POSITIONAL_OR_KEYWORD,
-    annotation=Annotated[
-        list[str],
-        typer.Argument(
-            metavar="FILE",
-            help="Saved predictions, each checked by itself; - reads standard input.",
-            show_default=False,
-        ),
-    ],
 )
 
 
@@ -122,8 +108,7 @@ def _deliver(reports: Sequence[Report], output: GateReportOptions, summary: str 
 check_command = with_signature(
     _check,
     [
-        FILES,
-        *(parameter for parameter in COLUMNS if parameter is not FILE),
+        *files_and_columns("FILE", "Saved predictions, each checked by itself; - reads standard input."),
         *parameters(RuleOptions, "Rules"),
         *parameters(AgainstOptions, "Rules"),
         *parameters(RowOptions, "Rows"),

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 from dataclasses import replace
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from calcheck.cli.computing import BOOTSTRAP, COLUMNS, ENGINE, SEED, SIGNIFICANCE, chosen, opened, run_of
+from calcheck.cli.computing import BOOTSTRAP, ENGINE, SEED, SIGNIFICANCE, chosen, files_and_columns, opened, run_of
 from calcheck.cli.output import Pointwise, deliver_text, require_deliverable
 from calcheck.cli.parameters import build, parameters, with_signature
 from calcheck.cli.progress import progress_bar
@@ -24,16 +21,6 @@ if TYPE_CHECKING:
     from calcheck.studies.same_rows import Model
 
 STDIN = "-"
-FILES = inspect.Parameter(
-    "files",
-    inspect.Parameter.POSITIONAL_OR_KEYWORD,
-    annotation=Annotated[
-        list[str],
-        typer.Argument(
-            metavar="A B [C …]", help="Saved predictions of each model; - reads standard input.", show_default=False
-        ),
-    ],
-)
 
 
 def _compare(files: list[str], **given: Any) -> None:
@@ -99,8 +86,7 @@ def _named(files: Sequence[str], names: str | None) -> list[str]:
 compare_command = with_signature(
     _compare,
     [
-        FILES,
-        *(parameter for parameter in COLUMNS if parameter.name != "file"),
+        *files_and_columns("A B [C …]", "Saved predictions of each model; - reads standard input."),
         *parameters(ComparisonOptions, "Comparison"),
         *BOOTSTRAP,
         *parameters(ComparedReferenceOptions, "Inference"),

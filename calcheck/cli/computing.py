@@ -42,7 +42,8 @@ FILE = inspect.Parameter(
     ],
 )
 INPUTS = ("embedding", "inputs")
-COLUMNS = [FILE, *parameters(ColumnOptions, "Columns"), *parameters(InputOptions, "Columns")]
+OF_FILES = [*parameters(ColumnOptions, "Columns"), *parameters(InputOptions, "Columns")]
+COLUMNS = [FILE, *OF_FILES]
 REPORT = [*parameters(ReportOptions, "Output")]
 BOOTSTRAP = [*parameters(BootstrapOptions, "Inference")]
 REFERENCE = [*parameters(ReferenceOptions, "Inference")]
@@ -50,6 +51,13 @@ SIGNIFICANCE = [*parameters(SignificanceOptions, "Inference")]
 INFERENCE = [*BOOTSTRAP, *REFERENCE, *SIGNIFICANCE]
 SEED = [*parameters(SeedOptions, "Computation")]
 ENGINE = [*parameters(EngineOptions, "Computation")]
+
+
+def files_and_columns(metavar: str, text: str) -> list[inspect.Parameter]:
+    """Declare the parameters of a command that reads several files: as ``COLUMNS`` are those of one."""
+    argument = typer.Argument(metavar=metavar, help=text, show_default=False)
+    declared = Annotated[list[str], argument]
+    return [inspect.Parameter("files", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=declared), *OF_FILES]
 
 
 def chosen(names: str | None, settings: Settings) -> list[Metric[Any, Any]]:
