@@ -110,6 +110,32 @@ class Predictions:
         """Whether there are several targets for each input, ``y`` (n, r, t)."""
         return self.y is not None and self.y.ndim == REPEATED
 
+    def targets(self) -> NDArray[np.float64]:
+        """Return the targets, as they are.
+
+        Raises
+        ------
+        DataError
+            There are none.
+        """
+        if self.y is None:
+            msg = "there are no targets"
+            raise DataError(msg)
+        return self.y
+
+    def distributions(self) -> Predictive:
+        """Return the predictive distributions.
+
+        Raises
+        ------
+        DataError
+            There are none.
+        """
+        if self.predictive is None:
+            msg = "there are no predictive distributions"
+            raise DataError(msg)
+        return self.predictive
+
     def places(self) -> NDArray[np.intp]:
         """Return the places of the rows in their file, (n,)."""
         return np.arange(len(self)) if self.row is None else self.row

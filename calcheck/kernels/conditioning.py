@@ -39,10 +39,7 @@ def targets_of(rows: Predictions) -> NDArray[np.float64]:
     DataError
         There are none.
     """
-    if rows.y is None:
-        msg = "there are no targets"
-        raise DataError(msg)
-    return rows.y.reshape(len(rows), -1)
+    return rows.targets().reshape(len(rows), -1)
 
 
 def needed(rows: Predictions) -> tuple[NDArray[np.float64], Predictive, NDArray[np.floating[Any]]]:
@@ -53,10 +50,7 @@ def needed(rows: Predictions) -> tuple[NDArray[np.float64], Predictive, NDArray[
     DataError
         Some are absent.
     """
-    if rows.predictive is None:
-        msg = "there are no predictive distributions"
-        raise DataError(msg)
-    return targets_of(rows), rows.predictive.held(), inputs_of(rows)
+    return targets_of(rows), rows.distributions().held(), inputs_of(rows)
 
 
 def points_of(at: Source, scaling: Scaling) -> NDArray[np.float64]:

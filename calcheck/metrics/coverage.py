@@ -73,7 +73,7 @@ class Coverage(RowMetric):
         require_share_option("level", self.level)
 
     def of(self, rows: Predictions) -> Rows:
-        from calcheck.statistics.moments import central_interval, distributions, targets
+        from calcheck.statistics.moments import central_interval, targets
 
         covered, expected = self._at(rows, self.level)
         others = {level: self._at(rows, level) for level in self._other_levels(rows)}
@@ -85,7 +85,7 @@ class Coverage(RowMetric):
         }
         columns = {"covered": covered, "expected": expected}
         limits = central_interval(rows, self.level)
-        unclear = float(distributions(rows).interval_mass_error(targets(rows), *limits).mean())
+        unclear = float(rows.distributions().interval_mass_error(targets(rows), *limits).mean())
         if unclear > UNCLEAR:
             told = f"no exact reference: ties, or levels that are not known, leave it open by {unclear:.2g}"
             return Rows(columns, details=details, warnings=(told,))
@@ -93,9 +93,7 @@ class Coverage(RowMetric):
 
     def _other_levels(self, rows: Predictions) -> list[float]:
         """List the other levels that are told of: those whose intervals the file knows."""
-        from calcheck.statistics.moments import distributions
-
-        known = distributions(rows).known_levels
+        known = rows.distributions().known_levels
         others = [level for level in OTHER_LEVELS if level != self.level]
         if known is None:
             return others

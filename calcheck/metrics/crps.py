@@ -67,9 +67,9 @@ class Crps(RowMetric):
     )
 
     def of(self, rows: Predictions) -> Rows:
-        from calcheck.statistics.moments import distributions, targets
+        from calcheck.statistics.moments import targets
 
-        predictive, y = distributions(rows), targets(rows)
+        predictive, y = rows.distributions(), targets(rows)
         if predictive.draws_a_row is None:
             return Rows({"crps": predictive.crps(y)})
         if self.estimator == "biased":

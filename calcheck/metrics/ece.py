@@ -96,11 +96,10 @@ class Ece(RowMetric):
 
     def of(self, rows: Predictions) -> Rows:
         from calcheck.statistics.groups import Term
-        from calcheck.statistics.moments import distributions
         from calcheck.statistics.pit import levels_of, pit, share_below
 
         left, right = pit(rows)
-        known = distributions(rows).known_levels
+        known = rows.distributions().known_levels
         levels = levels_of(self.levels) if known is None else known
         below = share_below(right if self.pit == "plain" else left, right, levels)
         details = self._curve(below, levels, len(rows))

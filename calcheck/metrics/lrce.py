@@ -66,9 +66,9 @@ class Lrce(ValidBinsMetric):
 
     def averaged(self, rows: Predictions) -> tuple[dict[str, NDArray[np.float64]], float]:
         from calcheck.errors import DataError
-        from calcheck.statistics.moments import distributions, errors, reference_rce, uncertainties, why_no_moments
+        from calcheck.statistics.moments import errors, reference_rce, uncertainties, why_no_moments
 
-        if self.by is None and distributions(rows).draws_a_row is not None:
+        if self.by is None and rows.distributions().draws_a_row is not None:
             msg = "bins by the spread of draws sort its errors too: a perfect ensemble would fail. Pass --by COLUMN"
             raise DataError(msg)
         if unknown := why_no_moments(rows):

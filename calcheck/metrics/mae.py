@@ -58,9 +58,9 @@ class Mae(RowMetric):
     def of(self, rows: Predictions) -> Rows:
         import numpy as np
 
-        from calcheck.statistics.moments import distributions, medians, targets
+        from calcheck.statistics.moments import medians, targets
 
-        return Rows({"absolute_error": np.abs(targets(rows) - medians(distributions(rows)))})
+        return Rows({"absolute_error": np.abs(targets(rows) - medians(rows.distributions()))})
 
     def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - a plain mean
         return means["absolute_error"]

@@ -62,9 +62,9 @@ class Nll(RowMetric):
     def of(self, rows: Predictions) -> Rows:
         import numpy as np
 
-        from calcheck.statistics.moments import distributions, targets, uncertainties, z_scores
+        from calcheck.statistics.moments import targets, uncertainties, z_scores
 
-        predictive = distributions(rows)
+        predictive = rows.distributions()
         surprise = -predictive.log_prob(targets(rows))
         details = {}
         if predictive.normal() is not None:

@@ -10,7 +10,7 @@ import numpy as np
 from calcheck.checks import require_finite
 from calcheck.errors import DataError
 from calcheck.statistics.groups import Groups, Term
-from calcheck.statistics.moments import distributions, errors, spreads, uncertainties
+from calcheck.statistics.moments import errors, spreads, uncertainties
 from calcheck.statistics.shared import once
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def bins_of(rows: Predictions, bins: int, by: str | None) -> Bins:
         There are fewer rows than bins, or the column is absent or not of numbers.
     """
     if by is None:
-        return _bins_by_spread(distributions(rows), bins)
+        return _bins_by_spread(rows.distributions(), bins)
     if by not in rows.columns:
         msg = f"there is no column {by!r} to order rows by (--by; columns: {', '.join(map(repr, rows.columns))})"
         raise DataError(msg)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calcheck.checks import require, require_finite
-from calcheck.errors import DataError
 from calcheck.statistics.shared import once
 
 if TYPE_CHECKING:
@@ -28,24 +27,7 @@ def targets(rows: Predictions) -> NDArray[np.float64]:
     DataError
         There are none.
     """
-    if rows.y is None:
-        msg = "there are no targets"
-        raise DataError(msg)
-    return rows.y.reshape(len(rows))
-
-
-def distributions(rows: Predictions) -> Predictive:
-    """Return the predictive distributions.
-
-    Raises
-    ------
-    DataError
-        There are none.
-    """
-    if rows.predictive is None:
-        msg = "there are no predictive distributions"
-        raise DataError(msg)
-    return rows.predictive
+    return rows.targets().reshape(len(rows))
 
 
 @once
@@ -63,7 +45,7 @@ def medians(predictive: Predictive) -> NDArray[np.float64]:
 @once
 def errors(rows: Predictions) -> NDArray[np.float64]:
     """Return y - mean, (n,), unit of y."""
-    error = targets(rows) - means(distributions(rows))
+    error = targets(rows) - means(rows.distributions())
     require_finite("y - mean", error)
     return error
 
@@ -76,7 +58,7 @@ def uncertainties(rows: Predictions) -> NDArray[np.float64]:
     ValuesError
         Some are 0: all draws of the row are equal.
     """
-    return spreads(distributions(rows))
+    return spreads(rows.distributions())
 
 
 @once
@@ -101,13 +83,13 @@ def reference_rce(rows: Predictions) -> float:
     The mean of m draws misses y by a variance of (1 + 1/m) times that of the distribution, which is what the draws'
     variance (m - 1) is on average.
     """
-    draws = distributions(rows).draws_a_row
+    draws = rows.distributions().draws_a_row
     return 0.0 if draws is None else 1 - float(np.sqrt(1 + 1 / draws))
 
 
 def why_no_moments(rows: Predictions) -> str:
     """Say why means and standard deviations are not those of the model; nothing if they are."""
-    caution = distributions(rows).caution
+    caution = rows.distributions().caution
     return "means and standard deviations are interpolated, not the model's" if caution else ""
 
 
@@ -115,7 +97,7 @@ def why_no_reference_zms(rows: Predictions) -> str:
     """Say why a perfect model's mean squared z-score is not known to be 1; nothing if it is."""
     if moments := why_no_moments(rows):
         return moments
-    draws = distributions(rows).draws_a_row
+    draws = rows.distributions().draws_a_row
     if draws is None:
         return ""
     score = f"{(1 + 1 / draws) * (draws - 1) / (draws - 3):.3g} on average" if draws > MEAN_FROM else "without a mean"
@@ -136,7 +118,7 @@ def skewness(values: NDArray[np.float64]) -> float:
 
 def central_interval(rows: Predictions, level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the quantiles between which the middle ``level`` of each distribution lies, (n,) each, unit of y."""
-    return _central_interval(distributions(rows), level)
+    return _central_interval(rows.distributions(), level)
 
 
 @once
@@ -146,7 +128,7 @@ def _central_interval(predictive: Predictive, level: float) -> tuple[NDArray[np.
 
 def interval_mass(rows: Predictions, level: float) -> NDArray[np.float64]:
     """Return how likely a target is to fall inside its central interval if the model is right, (n,)."""
-    return _interval_mass(distributions(rows), level)
+    return _interval_mass(rows.distributions(), level)
 
 
 @once

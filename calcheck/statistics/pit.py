@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from calcheck.statistics.groups import Groups, Term
-from calcheck.statistics.moments import distributions, targets
+from calcheck.statistics.moments import targets
 from calcheck.statistics.shared import once
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @once
 def pit(rows: Predictions) -> tuple[Values, Values]:
     """Return F_i strictly below y_i and F_i at y_i, (n,) each, in [0, 1]: the same array where no F_i has jumps."""
-    return distributions(rows).jump(targets(rows))
+    return rows.distributions().jump(targets(rows))
 
 
 FEW = 16  # rows a different jump, from which grouping them pays

@@ -60,3 +60,11 @@ def test_predictions_in_memory_are_a_source():
     assert source.predictions() is rows
     assert source.described().n == 2
     assert source.warnings() == ()
+
+
+def test_what_is_asked_for_and_absent_is_told():
+    rows = Predictions(x=np.zeros((2, 1)))
+    with pytest.raises(DataError, match="there are no targets"):
+        rows.targets()
+    with pytest.raises(DataError, match="there are no predictive distributions"):
+        rows.distributions()
