@@ -111,11 +111,11 @@ class JointMetric(GenerativeMetric[JointSettings, StateT]):
     def prepare(self, source: Source, run: Run) -> JointSettings:
         from calcheck.kernels.conditioning import inputs_of
         from calcheck.kernels.inputs import bandwidth, fit_scaling
-        from calcheck.kernels.joint import distributions_of, repeated_targets
+        from calcheck.kernels.joint import repeated_targets
         from calcheck.kernels.kernels import KERNELS
 
         rows = source.predictions()
-        x, predictive = inputs_of(rows), distributions_of(rows).held()
+        x, predictive = inputs_of(rows), rows.distributions().held()
         y = repeated_targets(rows)
         points = y.reshape(-1, y.shape[2])
         normalize: Normalization = "standardize" if self.standardize == "data" else "none"
@@ -162,25 +162,23 @@ class JointMetric(GenerativeMetric[JointSettings, StateT]):
     def swapped(self, both: Predictions, swaps: Iterable[NDArray[np.bool_]], run: Run) -> NDArray[np.float64]:
         import numpy as np
 
-        from calcheck.kernels.joint import distributions_of, embedded
+        from calcheck.kernels.joint import embedded
         from calcheck.predictions import InMemory
 
         first = InMemory(both.take(slice(len(both) // 2)))
         settings = self.prepare(first, run)
         features = self._features(both, settings.features.pivots.gamma, run)
-        found, _ = embedded(features, both, distributions_of(both).held())
+        found, _ = embedded(features, both, both.distributions().held())
         terms = self._swap_terms(self.fit(settings, first, run), *found.halves())
         return np.array([terms.sum(), *((1.0 - 2.0 * rows) @ terms for block in swaps for rows in block)])
 
     @staticmethod
     def _features(rows: Predictions, gamma: NDArray[np.float64], run: Run) -> OutputFeatures:
         from calcheck.kernels.features import output_features
-        from calcheck.kernels.joint import distributions_of, repeated_targets
+        from calcheck.kernels.joint import repeated_targets
 
         y = repeated_targets(rows)
-        return output_features(
-            y.reshape(-1, y.shape[2]), distributions_of(rows).held(), gamma, run.rng(Stream.FEATURES)
-        )
+        return output_features(y.reshape(-1, y.shape[2]), rows.distributions().held(), gamma, run.rng(Stream.FEATURES))
 
     @abstractmethod
     def _swap_terms(self, state: StateT, first: Embedded, second: Embedded) -> NDArray[np.float64]:

@@ -38,7 +38,7 @@ class Predictions:
     embedded : bool
         True if ``x`` is a learned embedding, False if its columns are inputs with units of their own.
     id : (n,), optional
-        Keys of the rows, each once.
+        Keys of the rows; rows with the same key are targets of one input, for metrics that take these.
     id_name : str
         What the keys are called.
     row : (n,), optional
@@ -51,7 +51,7 @@ class Predictions:
     DataError
         Lengths differ, or there is no row.
     ValuesError
-        A number is not finite, an id comes twice, or a target is not a count where the family needs one.
+        A number is not finite, or a target is not a count where the family needs one.
     """
 
     y: NDArray[np.float64] | None = None

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calcheck.errors import DataError
 from calcheck.execution.ahead import one_blas_thread
 from calcheck.kernels.features import LeftOut
 from calcheck.kernels.input_pairs import Form
@@ -115,22 +114,8 @@ def embedded(features: OutputFeatures, rows: Predictions, predictive: Predictive
 
 def repeated_targets(rows: Predictions) -> Values:
     """Return the targets with an axis for repeats, (n, r, t)."""
-    y = np.asarray(rows.y)
+    y = rows.targets()
     return y if rows.repeated else y.reshape(len(y), 1, -1)
-
-
-def distributions_of(rows: Predictions) -> Predictive:
-    """Return the predictive distributions.
-
-    Raises
-    ------
-    DataError
-        There are none.
-    """
-    if rows.predictive is None:
-        msg = "there are no predictive distributions"
-        raise DataError(msg)
-    return rows.predictive
 
 
 def blocks(data_sets: Iterable[Embedded | None], count: int, progress: Progress) -> Iterator[list[Embedded | None]]:

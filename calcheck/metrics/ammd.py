@@ -109,12 +109,12 @@ class Ammd(GenerativeMetric["Bandwidths", None]):
 
     def rows(self, settings: Bandwidths, state: None, source: Source, at: Source | None, run: Run) -> Rows:  # noqa: ARG002
         from calcheck.kernels.features import output_features
-        from calcheck.kernels.joint import distributions_of, embedded, repeated_targets
+        from calcheck.kernels.joint import embedded, repeated_targets
         from calcheck.kernels.row_scores import direct_scores
         from calcheck.kernels.told import features, left_out
 
         rows = source.predictions()
-        y, predictive = repeated_targets(rows), distributions_of(rows)
+        y, predictive = repeated_targets(rows), rows.distributions()
         draws = predictive.draws_a_row
         self._require_pairs(draws, y.shape[1])
         gamma = settings.tolist() if len(settings) > 1 else float(settings[0])

@@ -121,11 +121,11 @@ class Fid(GenerativeMetric[FidSettings, "SharedInputs"]):
         import numpy as np
 
         from calcheck.kernels.frechet import frechet
-        from calcheck.kernels.joint import distributions_of, repeated_targets
+        from calcheck.kernels.joint import repeated_targets
         from calcheck.kernels.within import within_rows, within_targets
 
         rows = source.predictions()
-        y, predictive = repeated_targets(rows), distributions_of(rows)
+        y, predictive = repeated_targets(rows), rows.distributions()
         data = state.joined(*within_targets(y), settings.spread)
         model = state.joined(*within_rows(predictive), settings.spread)
         details: dict[str, Any] = {
@@ -140,7 +140,7 @@ class Fid(GenerativeMetric[FidSettings, "SharedInputs"]):
         import numpy as np
 
         from calcheck.kernels.frechet import frechet
-        from calcheck.kernels.joint import distributions_of, repeated_targets
+        from calcheck.kernels.joint import repeated_targets
         from calcheck.kernels.within import covariances, root_of, within_targets
         from calcheck.predictions import InMemory
 
@@ -149,7 +149,7 @@ class Fid(GenerativeMetric[FidSettings, "SharedInputs"]):
         settings = self.prepare(first, run)
         state = self.fit(settings, first, run)
         data = state.joined(*within_targets(repeated_targets(both)[:n]), settings.spread)
-        means, around = covariances(distributions_of(both).held())
+        means, around = covariances(both.distributions().held())
 
         def value(rows: NDArray[np.intp]) -> float:
             model = state.joined(means[rows], root_of(around[rows].mean(axis=0)), settings.spread)
