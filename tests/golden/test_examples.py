@@ -9,7 +9,9 @@ from runpy import run_path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
+
+from tests.tables import generator_table
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -46,3 +48,44 @@ def test_the_table_of_the_zms_paper_is_printed_from_files_of_its_shape():
     verdicts = [(line[:24].strip(), line.split()[-1]) for line in lines]
     assert len(verdicts) == 8
     assert all(verdict == ("pass" if name.endswith("right") else "fail") for name, verdict in verdicts)
+
+
+def test_generators_beat_a_model_that_sees_no_input(tmp_path):
+    """Two branches that part from 0 to 2: each method scores below the marginal distribution, in every metric."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0, 2, (400, 2))
+    y = rng.choice([-1, 1], 400) * x[:, 0] + 0.1 * rng.normal(size=400)
+    columns = np.column_stack([x, y])
+    np.savetxt(tmp_path / "fork.csv", columns, delimiter=",", header="x0,x1,y", comments="")
+    options = ["--data", tmp_path, "--datasets", "fork", "--epochs", "60", "--out", tmp_path / "made"]
+    command = [sys.executable, EXAMPLES / "generators.py", *options]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "numbers may not" in printed
+    table = generator_table(printed)
+    assert list(table) == [("fork", metric) for metric in ("JMMD", "AMMD", "FID")]
+    for values in table.values():
+        assert max(values[:3]) < values[3]
+    saved = pq.read_table(tmp_path / "made" / "fork_A-CGM.parquet")
+    assert saved.column_names == ["x0", "x1", "y", "samples"]
+    draws = np.stack(saved["samples"].to_numpy())
+    assert draws.shape == (80, 50)
+    test = {tuple(row): target for *row, target in np.loadtxt(tmp_path / "fork.csv", delimiter=",", skiprows=1)}
+    inputs = zip(saved["x0"].to_pylist(), saved["x1"].to_pylist(), strict=True)
+    assert [test[row] for row in inputs] == saved["y"].to_pylist()
+
+
+def test_generators_are_the_same_at_every_run():
+    example = run_path(str(EXAMPLES / "generators.py"))
+    rng = np.random.default_rng(0)
+    train = example["Rows"](rng.normal(size=(60, 1)), rng.normal(size=60))
+    for loss in example["LOSSES"].values():
+        once, again, other = (example["draws_of"](loss, train, train.x, 2, seed) for seed in (0, 0, 1))
+        assert_array_equal(once, again)
+        assert np.abs(once - other).max() > 0.1
+
+
+def test_generators_without_data_end_in_one_line(tmp_path):
+    command = [sys.executable, EXAMPLES / "generators.py", "--data", tmp_path, "--datasets", "none"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr == f"there is no {tmp_path / 'none.csv'}: give --data FOLDER and --datasets a,b\n"

@@ -1,0 +1,29 @@
+"""The generators of the example beat a model that sees no input, on real data."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.tables import generator_table
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "generators.py"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param(["--datasets", "boston", "--epochs", "60"], id="little training"),
+        pytest.param([], id="as it is", marks=pytest.mark.slow),
+        pytest.param(
+            ["--datasets", "kin8nm,ccpp", "--epochs", "150", "--seed", "1"], id="more", marks=pytest.mark.slow
+        ),
+    ],
+)
+def test_generators_beat_a_model_that_sees_no_input(data, options):
+    command = [sys.executable, EXAMPLE, "--data", data / "uci", *options]
+    table = generator_table(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    assert len(table) >= 3
+    for values in table.values():
+        assert max(values[:3]) < values[3]
