@@ -89,3 +89,15 @@ def test_generators_without_data_end_in_one_line(tmp_path):
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stdout) == (2, "")
     assert ran.stderr == f"there is no {tmp_path / 'none.csv'}: give --data FOLDER and --datasets a,b\n"
+
+
+def test_theorem_9_needs_a_small_regulariser():
+    """Of sin 4x over whole periods, |delta|^2 is 1 - E exp(-(S - S')^2 / 2), S the sine of a uniform angle."""
+    command = [sys.executable, EXAMPLES / "theorem9.py"]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[1:]
+    s = np.sin(2 * np.pi * np.arange(1000) / 1000)
+    left = 1 - np.exp(-((s[:, None] - s) ** 2) / 2).mean()
+    for gamma_x, lambda_, cce, cmmd, shown, *verdict in map(str.split, lines):
+        assert shown == f"{left:.3f}" == "0.312", gamma_x
+        assert float(cce) <= float(cmmd)
+        assert (verdict[0] == ">") == (float(lambda_) >= 0.1) == (float(cmmd) < left)
