@@ -57,6 +57,12 @@ def write_text(path: str, text: str) -> None:
         temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
+def write_bytes(path: str, content: bytes) -> None:
+    """Write bytes, replacing what was there only on success."""
+    with replacing(path) as temporary:
+        temporary.write_bytes(content)
+
+
 def append_text(path: str, text: str) -> None:
     """Write text below what is there, all of it or nothing."""
     target = Path(path)

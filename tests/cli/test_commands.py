@@ -220,6 +220,7 @@ def test_help_loads_no_heavy_module():
         "pandas",
         "pyarrow",
         "torch",
+        "matplotlib",
         "dask",
     )
     for command in (
