@@ -21,12 +21,25 @@ from calcheck.cli.inspect import inspect_command
 from calcheck.cli.listings import list_metrics, print_schema
 from calcheck.cli.metric_commands import metric_command
 from calcheck.cli.parameters import options_taken
+from calcheck.cli.reject import reject_command
 from calcheck.cli.reports import evaluate_command, prune_command
 from calcheck.errors import CalcheckError
 from calcheck.metrics import METRICS
 from calcheck.render.console import visible
 
-COMMANDS = ("evaluate", "check", "compare", "prune", "diff", *METRICS, "inspect", "convert", "metrics", "schema")
+COMMANDS = (
+    "evaluate",
+    "check",
+    "compare",
+    "prune",
+    "reject",
+    "diff",
+    *METRICS,
+    "inspect",
+    "convert",
+    "metrics",
+    "schema",
+)
 HALF_WORD = 100  # letters of a word's beginning and end that messages show; names of columns may be longer
 EXIT_MISTAKE, EXIT_INTERRUPTED = 2, 130
 OUT_OF_MEMORY = (
@@ -92,6 +105,9 @@ app.command(
 app.command("prune", rich_help_panel="Reports", epilog="Example: calcheck prune preds.parquet --metrics zms,rce")(
     prune_command
 )
+app.command(
+    "reject", rich_help_panel="Reports", epilog="Example: calcheck reject val.parquet --at test.parquet --coverage 0.9"
+)(reject_command)
 app.command("diff", rich_help_panel="Reports", epilog="Example: calcheck diff old.json new.json")(diff_command)
 for _name, _metric in METRICS.items():
     _conditional = " --embedding embedding" if _metric.conditional else ""

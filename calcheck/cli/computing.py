@@ -47,6 +47,7 @@ COLUMNS = [FILE, *OF_FILES]
 REPORT = [*parameters(ReportOptions, "Output")]
 BOOTSTRAP = [*parameters(BootstrapOptions, "Inference")]
 REFERENCE = [*parameters(ReferenceOptions, "Inference")]
+CONFIDENCE = [parameter for parameter in REFERENCE if parameter.name == "confidence"]
 SIGNIFICANCE = [*parameters(SignificanceOptions, "Inference")]
 INFERENCE = [*BOOTSTRAP, *REFERENCE, *SIGNIFICANCE]
 SEED = [*parameters(SeedOptions, "Computation")]
@@ -76,8 +77,15 @@ def chosen(names: str | None, settings: Settings) -> list[Metric[Any, Any]]:
     return [settings.metric(name) for name in dict.fromkeys(named)]
 
 
-def opened(file: str, given: dict[str, Any], metrics: Sequence[Metric[Any, Any]], *, narrow: bool) -> FileSource:
-    """Open the predictions that some metrics need."""
+def opened(
+    file: str,
+    given: dict[str, Any],
+    metrics: Sequence[Metric[Any, Any]],
+    *,
+    narrow: bool,
+    also: Sequence[str] = (),
+) -> FileSource:
+    """Open the predictions that some metrics need, and other columns."""
     from calcheck.io.files import File
     from calcheck.io.source import FileSource
 
@@ -89,7 +97,7 @@ def opened(file: str, given: dict[str, Any], metrics: Sequence[Metric[Any, Any]]
         narrow=narrow,
         inputs=any("x" in metric.needs for metric in metrics),
         repeated=all(metric.repeated_targets for metric in metrics),
-        also=tuple(dict.fromkeys(name for metric in metrics for name in metric.columns())),
+        also=tuple(dict.fromkeys([*(name for metric in metrics for name in metric.columns()), *also])),
     )
 
 

@@ -99,9 +99,9 @@ class Settings:
         self.used += held.values()
         return {**given, **{name: setting.value for name, setting in held.items()}}
 
-    def metric(self, name: str) -> Metric[Any, Any]:
-        """Make a metric with the options that are set for it."""
-        metric: Metric[Any, Any] = build(METRICS[name], self.completed(name, options_of(METRICS[name]), {}))
+    def metric(self, name: str, said: Mapping[str, Any] | None = None) -> Metric[Any, Any]:
+        """Make a metric with the options that are said on the command line, and else with those that are set for it."""
+        metric: Metric[Any, Any] = build(METRICS[name], self.completed(name, options_of(METRICS[name]), said or {}))
         return metric
 
     @contextmanager

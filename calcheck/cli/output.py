@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from calcheck.cli.settings import AnyReportOptions, ReportOptions
     from calcheck.metric import Metric, Rows
     from calcheck.predictions import Predictions
+    from calcheck.render.plot import Plot
     from calcheck.report import Report
 
 STDOUT = "-"
@@ -63,13 +64,26 @@ class Pointwise:
         write_columns(self.path, written)
 
 
-def require_deliverable(report: AnyReportOptions, pointwise: Pointwise, inputs: Sequence[str]) -> None:
+def require_deliverable(
+    report: AnyReportOptions, pointwise: Pointwise, inputs: Sequence[str], *, plot: str | None = None
+) -> None:
     """Raise, before the work starts, if a file that was asked for could not be written, or is one that is read."""
     from calcheck.io.write import require_suffix, require_writable
+    from calcheck.render.plot import require_plot
 
     if pointwise.path:
         require_suffix(pointwise.path)
-    require_writable([path for path in (report.output, pointwise.path) if path and path != STDOUT], inputs)
+    if plot:
+        require_plot(plot)
+    require_writable([path for path in (report.output, pointwise.path, plot) if path and path != STDOUT], inputs)
+
+
+def draw(plot: Plot, path: str) -> None:
+    """Draw a plot to a file, in the format that its name says."""
+    from calcheck.io.write import write_bytes
+    from calcheck.render.plot import drawn
+
+    write_bytes(path, drawn(plot, path))
 
 
 def deliver(report: Report, output: ReportOptions) -> None:

@@ -11,9 +11,10 @@ from calcheck.errors import OptionError
 from calcheck.options import Option, options_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from calcheck.cli.configured import Settings
+    from calcheck.metric import Metric
 
 
 def parameters(owner: type[Any], panel: str) -> list[inspect.Parameter]:
@@ -27,6 +28,28 @@ def parameters(owner: type[Any], panel: str) -> list[inspect.Parameter]:
         The part of the help in which they stand.
     """
     return [_parameter(option, panel) for option in options_of(owner)]
+
+
+def metric_parameters(metrics: Iterable[type[Metric[Any, Any]]], panel: str) -> list[inspect.Parameter]:
+    """Declare a command's parameters for the options of metrics: texts, which :func:`taken` reads for one of them.
+
+    They are no options of the command: what is set for a metric is looked up under the metric's name.
+    """
+    declared: dict[str, dict[str, Option]] = {}
+    for metric in metrics:
+        for option in options_of(metric):
+            declared.setdefault(option.field, {})[metric.name] = option
+    return [_shared_parameter(of, panel) for of in declared.values()]
+
+
+def taken(metric: type[Metric[Any, Any]], given: dict[str, Any]) -> dict[str, Any]:
+    """Read what was given of the options of a metric."""
+    texts = {option: given.get(option.field) for option in options_of(metric)}
+    return {
+        option.field: text if isinstance(text, bool) else option.parse(text)
+        for option, text in texts.items()
+        if text not in (None, False)
+    }
 
 
 def build(owner: type[Any], given: dict[str, Any]) -> Any:
@@ -79,6 +102,28 @@ def _parameter(option: Option, panel: str) -> inspect.Parameter:
     hint = list[str] | None if option.repeated else str | None
     return inspect.Parameter(
         option.field, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[hint, declared, option]
+    )
+
+
+def _shared_parameter(options: dict[str, Option], panel: str) -> inspect.Parameter:
+    """Declare an option that one metric has, or several of them with meanings of their own."""
+    first, *others = options.values()
+    whose = f" ({', '.join(options)})" if others else ""
+    default = "" if others or first.default in (None, False) else f" Default: {first.default}."
+    flag = first.hint is bool
+    declared = typer.Option(
+        first.flag,
+        help=f"{first.help}{default}{whose}",
+        metavar=None if flag else "VALUE" if others else first.metavar,
+        show_default=False,
+        rich_help_panel=panel,
+    )
+    hint = bool if flag else str | None
+    return inspect.Parameter(
+        first.field,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=False if flag else None,
+        annotation=Annotated[hint, declared],
     )
 
 

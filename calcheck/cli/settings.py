@@ -270,6 +270,47 @@ class PruneOptions:
 
 
 @dataclass(frozen=True)
+class RejectOptions:
+    """What is rejected, and by what."""
+
+    by: str | None = option(
+        None,
+        "What is large where predictions are rejected: cce, std, random, or columns of numbers. "
+        "Default: cce where there are inputs, std, random.",
+        metavar="NAMES",
+    )
+    metrics: str | None = option(
+        None, "Errors to show, means over rows. Default: mae, rmse, and nll where there is one.", metavar="NAMES"
+    )
+    step: float = option(10.0, "Steps in which rows are rejected, in percent.")
+    up_to: float = option(90.0, "Largest share of the rows to reject, in percent.")
+    coverage: float | None = option(
+        None, "Show the thresholds that keep at least this share of the rows, as in 0.9.", metavar="SHARE"
+    )
+
+
+@dataclass(frozen=True)
+class ElsewhereOptions:
+    """Which rows are rejected."""
+
+    at: str | None = option(
+        None,
+        "Reject the predictions of another file, which has targets too; FILE then tells cce at its inputs. "
+        "FILE[:COLUMN], a column of embeddings.",
+        metavar="FILE",
+    )
+
+
+@dataclass(frozen=True)
+class PlotOptions:
+    """A plot beside the report."""
+
+    plot: str | None = option(
+        None, "Draw a plot too: .svg, .png or .pdf. Needs the extra plot.", metavar="PATH", writes=True
+    )
+
+
+@dataclass(frozen=True)
 class SeedOptions:
     """What makes random choices repeatable."""
 

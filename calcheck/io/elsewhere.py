@@ -1,9 +1,11 @@
-"""Inputs of another file, at which metrics are evaluated."""
+"""Inputs, or predictions, of another file, at which metrics are evaluated."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from calcheck.errors import OptionError
-from calcheck.io.beside import split_column
+from calcheck.io.beside import names_a_file, split_column
 from calcheck.io.column_options import ColumnOptions
 from calcheck.io.files import STDIN, File
 from calcheck.io.source import FileSource
@@ -27,14 +29,8 @@ def inputs_elsewhere(name: str, source: FileSource, *, narrow: bool) -> FileSour
     FileError, OptionError
         There is no such file, or what was said contradicts it.
     """
-    path, column = split_column(name)
     said = source.said
-    if path == STDIN:
-        msg = "--at reads a file, not standard input"
-        raise OptionError(msg)
-    if column and said.inputs:
-        msg = f"--at {name} names a column, but --inputs says that the columns {said.inputs} are compared"
-        raise OptionError(msg)
+    path, column = _place(name, said)
     file = File(path)
     names = open_table(file).schema.names
     if column is None and len(names) == 1:
@@ -48,3 +44,54 @@ def inputs_elsewhere(name: str, source: FileSource, *, narrow: bool) -> FileSour
         nan_policy=said.nan_policy,
     )
     return FileSource(file, columns, wanted="inputs", narrow=narrow)
+
+
+def predictions_elsewhere(name: str, source: FileSource, *, also: tuple[str, ...]) -> FileSource:
+    """Open the predictions of another file, with their targets and inputs, which has the same columns as a source.
+
+    Parameters
+    ----------
+    name : str
+        ``FILE`` or ``FILE:COLUMN``, a column of embeddings.
+    source : FileSource
+        What was said of its columns holds here too.
+    also : tuple of str
+        Columns without a role that are read too.
+
+    Raises
+    ------
+    FileError, OptionError
+        There is no such file, or what was said contradicts it.
+    """
+    said = source.said
+    path, column = _place(name, said)
+    if said.truth is not None:
+        msg = "--truth has the targets of FILE, and --at needs its own: join them first, with calcheck convert"
+        raise OptionError(msg)
+    if source.inputs and column is None and said.embedding and _is_elsewhere(said.embedding, source):
+        msg = f"--embedding {said.embedding} is that of FILE: name the column that --at has, as in --at {path}:COLUMN"
+        raise OptionError(msg)
+    columns = replace(said, embedding=column) if column else said
+    return FileSource(File(path), columns, also=also, inputs=source.inputs)
+
+
+def _place(name: str, said: ColumnOptions) -> tuple[str, str | None]:
+    """Take ``FILE[:COLUMN]`` apart.
+
+    Raises
+    ------
+    OptionError
+        It is standard input, or a column that contradicts what was said.
+    """
+    path, column = split_column(name)
+    if path == STDIN:
+        msg = "--at reads a file, not standard input"
+        raise OptionError(msg)
+    if column and said.inputs:
+        msg = f"--at {name} names a column, but --inputs says that the columns {said.inputs} are compared"
+        raise OptionError(msg)
+    return path, column
+
+
+def _is_elsewhere(embedding: str, source: FileSource) -> bool:
+    return embedding not in source.table.schema.names and names_a_file(embedding)

@@ -11,6 +11,7 @@ from calcheck.render.json import to_json
 from calcheck.render.junit import to_junit
 from calcheck.render.latex import comparison_to_latex
 from calcheck.render.markdown import to_markdown
+from calcheck.render.rejection import rejection_to_markdown, rejection_to_table
 from calcheck.render.table import to_table
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from calcheck.report import Report
 
-__all__ = ["COMPARISON_FORMATS", "FORMATS", "GATE_FORMATS"]
+__all__ = ["COMPARISON_FORMATS", "FORMATS", "GATE_FORMATS", "REJECTION_FORMATS"]
 
 FORMATS: dict[str, Callable[[Report], str]] = {
     "table": to_table,
@@ -35,6 +36,12 @@ COMPARISON_FORMATS: dict[str, Callable[[Report], str]] = FORMATS | {
     "latex": comparison_to_latex,
 }
 """The same for comparisons of models."""
+
+REJECTION_FORMATS: dict[str, Callable[[Report], str]] = FORMATS | {
+    "table": rejection_to_table,
+    "markdown": rejection_to_markdown,
+}
+"""The same for what is kept as predictions are rejected."""
 
 GATE_FORMATS: dict[str, Callable[[Report], str]] = FORMATS | {"junit": to_junit, "github": to_github}
 """The same for reports with gates; what is added shows these only."""

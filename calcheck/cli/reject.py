@@ -1,0 +1,97 @@
+"""`calcheck reject`: predictions withheld, and the error of those that are kept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from calcheck.cli.computing import (
+    BOOTSTRAP,
+    COLUMNS,
+    CONFIDENCE,
+    ENGINE,
+    REPORT,
+    SEED,
+    chosen,
+    opened,
+    require_nothing_skipped,
+    running,
+)
+from calcheck.cli.output import Pointwise, deliver_text, draw, require_deliverable
+from calcheck.cli.parameters import build, metric_parameters, parameters, taken, with_signature
+from calcheck.cli.settings import ElsewhereOptions, PlotOptions, RejectOptions, ReportOptions
+from calcheck.errors import OptionError
+from calcheck.metrics import METRICS
+
+if TYPE_CHECKING:
+    from calcheck.cli.configured import Settings
+
+ERRORS = "mae,rmse,nll"
+
+
+def _reject(file: str, settings: Settings, **given: Any) -> None:
+    """Show the error of the predictions that are kept as those with the largest cce or std are rejected."""
+    from calcheck.io.elsewhere import predictions_elsewhere
+    from calcheck.render import REJECTION_FORMATS
+    from calcheck.render.rejection import rejection_plot
+    from calcheck.studies.criteria import CCE, columns_of
+    from calcheck.studies.reject import Steps, reject
+
+    options, elsewhere = build(RejectOptions, given), build(ElsewhereOptions, given).at
+    report_to, plot = build(ReportOptions, given), build(PlotOptions, given).plot
+    by, steps = _named(options.by), Steps(options.step, options.up_to, options.coverage)
+    metrics = chosen(options.metrics or ERRORS, settings)
+    cce = settings.metric(CCE, taken(METRICS[CCE], given))
+    needed = [*metrics, *([cce] if by is None or CCE in by else [])]
+    source = opened(file, given, needed, narrow=False, also=() if elsewhere else columns_of(by))
+    at = predictions_elsewhere(elsewhere, source, also=columns_of(by)) if elsewhere else None
+    reads = [name for read in (source, at) if read for name in read.reads()]
+    require_deliverable(report_to, Pointwise(None), reads, plot=plot)
+    with running(given, source) as run:
+        report = reject(
+            source,
+            metrics,
+            by=by,
+            cce=cce,
+            at=at,
+            steps=steps,
+            run=run,
+        )
+    if options.metrics or not report.results:
+        require_nothing_skipped(report, at or source)
+    if plot:
+        draw(rejection_plot(report), plot)
+    deliver_text(REJECTION_FORMATS[report_to.format](report), report_to)
+
+
+def _named(by: str | None) -> list[str] | None:
+    """Take the names of criteria apart.
+
+    Raises
+    ------
+    OptionError
+        There is none.
+    """
+    if by is None:
+        return None
+    names = [name.strip() for name in by.split(",") if name.strip()]
+    if not names:
+        msg = f"--by takes names among cce, std, random and columns, got {by!r}"
+        raise OptionError(msg)
+    return names
+
+
+reject_command = with_signature(
+    _reject,
+    [
+        *COLUMNS,
+        *parameters(RejectOptions, "What is rejected"),
+        *parameters(ElsewhereOptions, "What is rejected"),
+        *metric_parameters([METRICS["cce"]], "Criterion cce"),
+        *BOOTSTRAP,
+        *CONFIDENCE,
+        *REPORT,
+        *parameters(PlotOptions, "Output"),
+        *SEED,
+        *ENGINE,
+    ],
+)

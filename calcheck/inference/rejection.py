@@ -1,0 +1,112 @@
+"""Metrics of the rows that are kept as more and more are rejected: by a criterion, and at random."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from calcheck.execution.run import Stream
+from calcheck.inference.bootstrap import BLOCK_DRAWS_IN_GROUPS
+from calcheck.statistics.groups import Averages, Term, cumulated_at, ranks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from calcheck.execution.run import Run
+    from calcheck.metric import Metric, Rows
+
+    Values = NDArray[np.float64]
+    Found = tuple[Metric[Any, Any], Rows]
+    Curves = dict[tuple[str, str], Values]
+
+
+@dataclass(frozen=True, eq=False)
+class Rejection:
+    """Metrics of n rows of which those with the largest values of a criterion are rejected.
+
+    Rows that tie are rejected in equal parts, so that a curve is the expectation over the orders of ties, for a metric
+    that is a function of means the function of the expected means. A constant criterion rejects at random.
+
+    Parameters
+    ----------
+    found : sequence of (Metric, Rows)
+        What metrics that are functions of means of columns say of the rows.
+    criteria : mapping
+        The criteria, (n,) each, by name.
+    kept : (s,)
+        How many rows are kept, >= 1, in descending order.
+    """
+
+    found: Sequence[Found]
+    criteria: Mapping[str, Values]
+    kept: NDArray[np.intp]
+
+    @property
+    def n(self) -> int:
+        """How many rows there are."""
+        return len(next(iter(self.criteria.values())))
+
+    @cached_property
+    def _averages(self) -> Averages:
+        terms = {}
+        for criterion, values in self.criteria.items():
+            groups = ranks(values)
+            terms[f"{criterion}/"] = Term(groups=groups)
+            for metric, rows in self.found:
+                terms |= {
+                    f"{criterion}/{metric.name}/{name}": Term(column, groups) for name, column in rows.columns.items()
+                }
+        return Averages(terms, self.n)
+
+    def curves(self) -> Curves:
+        """Return each metric by each criterion, (s,)."""
+        return self._curves(self._averages.means())
+
+    def resampled(self, resamples: int, run: Run) -> Curves:
+        """Return the same of rows drawn with replacement, criteria and all, (resamples, s)."""
+        size = max(1, BLOCK_DRAWS_IN_GROUPS // self.n)
+        parts = []
+        for block, start in enumerate(range(0, resamples, size)):
+            means = self._averages.resampled(min(size, resamples - start), run.rng(Stream.RESAMPLES, block))
+            parts.append(self._curves(means))
+            run.progress("resampling", min(1.0, (start + size) / resamples))
+        return {pair: np.concatenate([part[pair] for part in parts]) for pair in parts[0]}
+
+    def shuffled(self, orders: int, run: Run) -> dict[str, Values]:
+        """Return each metric where rows are rejected in random orders, (orders, s)."""
+        columns = np.concatenate([np.stack(list(rows.columns.values()), axis=1) for _, rows in self.found], axis=1)
+        size = max(1, BLOCK_DRAWS_IN_GROUPS // columns.size)
+        parts = []
+        for block, start in enumerate(range(0, orders, size)):
+            rng = run.rng(Stream.PERMUTATIONS, block)
+            order = rng.permuted(np.tile(np.arange(self.n), (min(size, orders - start), 1)), axis=1)
+            parts.append(np.cumsum(columns[order], axis=1)[:, self.kept - 1] / self.kept[:, None])
+            run.progress("shuffling", min(1.0, (start + size) / orders))
+        means = iter(np.moveaxis(np.concatenate(parts), 2, 0))  # (orders, s) each
+        return {metric.name: self._value(metric, rows, means) for metric, rows in self.found}
+
+    def _curves(self, means: Mapping[str, Values]) -> Curves:
+        shares, found = self.kept / self.n, {}
+        for criterion in self.criteria:
+            counts = means[f"{criterion}/"]
+            for metric, rows in self.found:
+                sums = (means[f"{criterion}/{metric.name}/{name}"] for name in rows.columns)
+                kept = (cumulated_at(shares, counts, each) / shares for each in sums)
+                found[metric.name, criterion] = self._value(metric, rows, kept)
+        return found
+
+    def _value(self, metric: Metric[Any, Any], rows: Rows, means: Iterator[Values]) -> Values:
+        """Return the metric of means of its columns, in their order."""
+        with np.errstate(all="ignore"):  # what is not finite is told in words
+            named = {name: next(means) for name in rows.columns}
+            return np.asarray(metric.value({**named, **rows.fixed}, self.n))
+
+
+def area(rejected: Values, curves: Values) -> Values:
+    """Return the areas under curves, (..., s), over rejected shares, (s,), by the trapezoidal rule."""
+    return np.asarray(np.trapezoid(curves, rejected, axis=-1))

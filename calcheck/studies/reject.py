@@ -1,0 +1,286 @@
+"""The error of the predictions that are kept as those with the largest values of a criterion are rejected."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from calcheck.errors import OptionError
+from calcheck.evaluation import evaluate
+from calcheck.execution.run import Run
+from calcheck.inference.intervals import percentile
+from calcheck.inference.rejection import Rejection, area
+from calcheck.inference.verdicts import EQUAL, FEW_ROWS, NO_BOOTSTRAP, RESAMPLES_OF_MANY_COLUMNS, statistic_of, usable
+from calcheck.metrics.cce import Cce
+from calcheck.report import Result
+from calcheck.studies.criteria import RANDOM, criteria_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from calcheck.inference.rejection import Curves, Found
+    from calcheck.metric import Metric
+    from calcheck.predictions import Source
+    from calcheck.report import Input, Report
+
+    Values = NDArray[np.float64]
+
+AREA = "area"
+PERCENT, ROUNDING = 100, 1e-9
+MOST_STEPS = 1000
+BY_RESAMPLING, BY_CHANCE = "percentile", "random orders"
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Which shares of the rows are rejected.
+
+    Parameters
+    ----------
+    step, up_to : float
+        Steps, and the largest share, in percent. At most so many rows are rejected, those that tie in equal parts.
+    coverage : float, optional
+        The share of rows to keep for which the thresholds of criteria are wanted.
+
+    Raises
+    ------
+    OptionError
+        They make no sense, or are too many.
+    """
+
+    step: float = 10.0
+    up_to: float = 90.0
+    coverage: float | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 < self.up_to < PERCENT:
+            msg = f"--up-to must be a share in percent, above 0 and below 100, got {self.up_to:g}"
+            raise OptionError(msg)
+        if not 0 < self.step <= self.up_to:
+            msg = f"--step must be above 0 and at most --up-to ({self.up_to:g}), got {self.step:g}"
+            raise OptionError(msg)
+        if self.up_to / self.step > MOST_STEPS:
+            msg = f"--step {self.step:g} makes more than {MOST_STEPS:,} steps: take a larger one"
+            raise OptionError(msg)
+        if self.coverage is not None and not 0 < self.coverage <= 1:
+            msg = f"--coverage must be a share of the rows to keep, above 0 and at most 1, got {self.coverage:g}"
+            raise OptionError(msg)
+
+    def shares(self) -> Values:
+        """Return them, 0 first, (s,)."""
+        return np.append(np.arange(0.0, self.up_to * (1 - ROUNDING), self.step), self.up_to) / PERCENT
+
+
+def reject(
+    source: Source,
+    metrics: Sequence[Metric[Any, Any]],
+    *,
+    by: Sequence[str] | None = None,
+    cce: Metric[Any, Any] | None = None,
+    at: Source | None = None,
+    steps: Steps | None = None,
+    run: Run | None = None,
+) -> Report:
+    """Compute metrics without the rows of the largest values of criteria, in steps [CCE C.1, Fig. 7].
+
+    Parameters
+    ----------
+    source : Source
+        Predictions with their targets.
+    metrics : sequence of Metric
+        What to compute: functions of means over rows.
+    by : sequence of str, optional
+        The criteria: ``"cce"``, ``"std"``, ``"random"``, or columns. By default the first three, without cce where
+        there are no inputs.
+    cce : Metric, optional
+        cce with its options.
+    at : Source, optional
+        Other predictions with their targets: these are rejected, by what ``source`` tells of cce at their inputs.
+    steps : Steps, optional
+        Which shares are rejected.
+    run : Run, optional
+        Seed, confidence, resamples and progress.
+
+    Returns
+    -------
+    Report
+        For each metric and criterion a result of each share rejected, with ``subset`` ``{"by": "cce", "rejected":
+        "10 %", "rows": 1063}``; the area under that curve over shares (``"rejected": "area"``); by how much it exceeds
+        that of rejection at random (``"minus": "random"``), with its p-value among random orders; and, with
+        ``coverage``, a result of the rows at or below a ``threshold``.
+
+    Raises
+    ------
+    OptionError
+        A metric is no function of means.
+    DataError
+        A criterion does not apply.
+    """
+    steps, cce = steps or Steps(), cce or Cce()
+    _require_means(metrics)
+    run, place, found = run or Run(), at or source, list[Any]()
+    bare = replace(run.silenced(), resamples=0, reference=0)
+    report = evaluate(place, metrics, run=bare, sink=lambda metric, _, rows: found.append((metric, rows)))
+    criteria = criteria_of(source, at, by, cce, bare)
+    told = {"by": list(criteria.values), **asdict(steps), "cce": cce.options()}
+    results: list[Result] = []
+    if found:
+        study = _Study(found, criteria.values, steps.shares(), run)
+        for metric, rows in found:
+            for criterion in criteria.values:
+                first, *others = study.results(metric, criterion, steps.coverage)
+                own = (*rows.warnings, *criteria.notes.get(criterion, ()))
+                notes = (*place.warnings(), *own, *criteria.missing, *study.warnings)
+                results += [replace(first, warnings=(*notes, *first.warnings)), *others]
+    return replace(
+        report,
+        input=_input(source, at),
+        settings={**report.settings, **told, "resamples": run.resamples},
+        results=tuple(results),
+    )
+
+
+def _require_means(metrics: Sequence[Metric[Any, Any]]) -> None:
+    """Raise unless each metric compares predictions with targets, and is a function of means over rows.
+
+    Raises
+    ------
+    OptionError
+        One is not.
+    """
+    for metric in metrics:
+        if metric.interval != "bca" or "y" not in metric.needs:
+            msg = f"--metrics takes means of errors here, as mae, rmse, nll and crps; {metric.name} is none"
+            raise OptionError(msg)
+
+
+def _input(source: Source, at: Source | None) -> Input:
+    """Say what was read: the rows that count are those that are rejected or kept."""
+    told = source.described()
+    if at is None:
+        return told
+    other = at.described()
+    files = (replace(file, role="at") if file.role == "predictions" else file for file in other.files)
+    return replace(told, files=(*told.files, *files), n=other.n, dropped=told.dropped + other.dropped)
+
+
+@dataclass(frozen=True, eq=False)
+class _Study:
+    """Metrics of the rows that are kept, by each criterion and at random, with their resamples."""
+
+    found: Sequence[Found]
+    criteria: dict[str, Values]
+    shares: Values
+    run: Run
+
+    @cached_property
+    def kept(self) -> NDArray[np.intp]:
+        """How many rows are kept at each step, (s,)."""
+        n = len(next(iter(self.criteria.values())))
+        return n - np.floor(n * self.shares * (1 + ROUNDING)).astype(np.intp)
+
+    @cached_property
+    def rejection(self) -> Rejection:
+        return Rejection(self.found, {RANDOM: np.zeros(self.kept[0]), **self.criteria}, self.kept)
+
+    @property
+    def resamples(self) -> int:
+        """How many resamples there are, and random orders."""
+        asked = RESAMPLES_OF_MANY_COLUMNS if self.run.resamples is None else self.run.resamples
+        return asked if self.kept[0] > 1 else 0
+
+    @cached_property
+    def curves(self) -> Curves:
+        return self.rejection.curves()
+
+    @cached_property
+    def resampled(self) -> Curves:
+        return self.rejection.resampled(self.resamples, self.run) if self.resamples else {}
+
+    @cached_property
+    def shuffled(self) -> dict[str, Values]:
+        return self.rejection.shuffled(self.resamples, self.run) if self.resamples else {}
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader should know of all intervals."""
+        n = self.kept[0]
+        if self.run.resamples == 0:
+            return (NO_BOOTSTRAP,)
+        if n == 1:
+            return ("no interval: a single row cannot be resampled",)
+        return (f"{n} rows are few: intervals by resampling are too narrow",) if n < FEW_ROWS else ()
+
+    def results(self, metric: Metric[Any, Any], criterion: str, coverage: float | None) -> Iterator[Result]:
+        """Yield a metric at each step by a criterion, its area, the area's excess, and the metric at the threshold."""
+        values = self.curves[metric.name, criterion]
+        replicates = self.resampled.get((metric.name, criterion))
+        if criterion == RANDOM:
+            replicates = self.shuffled.get(metric.name)
+        for place, (share, rows) in enumerate(zip(self.shares, self.kept, strict=True)):
+            told = {"by": criterion, "rejected": f"{PERCENT * share:.4g} %", "rows": int(rows)}
+            yield self._result(metric, told, values[place], None if replicates is None else replicates[:, place])
+        told = {"by": criterion, "rejected": AREA}
+        areas = None if replicates is None else area(self.shares, replicates)
+        yield self._result(metric, told, area(self.shares, values), areas)
+        if criterion != RANDOM:
+            yield self._gain(metric, criterion)
+            if coverage is not None:
+                yield self._at_threshold(metric, criterion, coverage)
+
+    def _gain(self, metric: Metric[Any, Any], criterion: str) -> Result:
+        """Compare the area with that of rejection at random: on the same resamples, and with that of random orders."""
+        pairs = [(metric.name, criterion), (metric.name, RANDOM)]
+        own, chance = (area(self.shares, self.curves[pair]) for pair in pairs)
+        replicates = None
+        if self.resampled:
+            by_criterion, at_random = (area(self.shares, self.resampled[pair]) for pair in pairs)
+            replicates = by_criterion - at_random
+        told = {"by": criterion, "rejected": AREA, "minus": RANDOM}
+        result = self._result(metric, told, own - chance, replicates)
+        if metric.better != "smaller" or not self.shuffled or not np.isfinite(own):
+            return result
+        orders = area(self.shares, self.shuffled[metric.name])
+        reached = np.sum(~(orders > own + EQUAL * abs(own)))
+        return replace(result, p_value=float((1 + reached) / (len(orders) + 1)))
+
+    def _at_threshold(self, metric: Metric[Any, Any], criterion: str, coverage: float) -> Result:
+        """Keep the rows up to the least value at which they are enough; those that tie with it too."""
+        values = self.criteria[criterion]
+        threshold = np.sort(values)[max(1, int(np.ceil(len(values) * coverage * (1 - ROUNDING)))) - 1]
+        kept = values <= threshold
+        (rows,) = (rows for each, rows in self.found if each is metric)
+        left = replace(rows, columns={name: column[kept] for name, column in rows.columns.items()})
+        told = {"by": criterion, "rejected": f"{PERCENT * (1 - kept.mean()):.3g} %", "rows": int(kept.sum())}
+        return self._result(
+            metric, {**told, "threshold": float(threshold)}, statistic_of(metric, left).estimate(), None
+        )
+
+    def _result(
+        self, metric: Metric[Any, Any], subset: dict[str, Any], value: float | Values, replicates: Values | None
+    ) -> Result:
+        """Tell a number, with the middle of its replicates."""
+        number = float(value)
+        result = Result(
+            metric=metric.name,
+            summary=metric.told(),
+            options=metric.options(),
+            subset=subset,
+            unit=metric.unit,
+            value=number if np.isfinite(number) else None,
+            warnings=() if np.isfinite(number) else (f"no value: it is {number}",),
+        )
+        if replicates is None or not np.isfinite(number):
+            return result
+        finite, details, reason = usable(replicates, number)
+        result = replace(result, details=details)
+        if reason:
+            return result
+        low, high = percentile(finite, self.run.confidence)
+        by_chance = subset["by"] == RANDOM
+        return replace(result, low=low, high=high, interval=BY_CHANCE if by_chance else BY_RESAMPLING)
