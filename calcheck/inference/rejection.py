@@ -72,8 +72,8 @@ class Rejection:
         size = max(1, BLOCK_DRAWS_IN_GROUPS // self.n)
         parts = []
         for block, start in enumerate(range(0, resamples, size)):
-            means = self._averages.resampled(min(size, resamples - start), run.rng(Stream.RESAMPLES, block))
-            parts.append(self._curves(means))
+            rng = run.rng(Stream.RESAMPLES, block)
+            parts.append(self._curves(self._averages.resampled(min(size, resamples - start), rng)))
             run.progress("resampling", min(1.0, (start + size) / resamples))
         return {pair: np.concatenate([part[pair] for part in parts]) for pair in parts[0]}
 
@@ -102,9 +102,8 @@ class Rejection:
 
     def _value(self, metric: Metric[Any, Any], rows: Rows, means: Iterator[Values]) -> Values:
         """Return the metric of means of its columns, in their order."""
-        with np.errstate(all="ignore"):  # what is not finite is told in words
-            named = {name: next(means) for name in rows.columns}
-            return np.asarray(metric.value({**named, **rows.fixed}, self.n))
+        named = {name: next(means) for name in rows.columns}
+        return np.asarray(metric.value({**named, **rows.fixed}, self.n))
 
 
 def area(rejected: Values, curves: Values) -> Values:

@@ -68,10 +68,11 @@ def predictions_elsewhere(name: str, source: FileSource, *, also: tuple[str, ...
     if said.truth is not None:
         msg = "--truth has the targets of FILE, and --at needs its own: join them first, with calcheck convert"
         raise OptionError(msg)
-    if source.inputs and column is None and said.embedding and _is_elsewhere(said.embedding, source):
+    beside = said.embedding and said.embedding not in source.table.schema.names and names_a_file(said.embedding)
+    if beside and column is None and source.inputs:
         msg = f"--embedding {said.embedding} is that of FILE: name the column that --at has, as in --at {path}:COLUMN"
         raise OptionError(msg)
-    columns = replace(said, embedding=column) if column else said
+    columns = replace(said, embedding=column) if column or beside else said
     return FileSource(File(path), columns, also=also, inputs=source.inputs)
 
 
@@ -91,7 +92,3 @@ def _place(name: str, said: ColumnOptions) -> tuple[str, str | None]:
         msg = f"--at {name} names a column, but --inputs says that the columns {said.inputs} are compared"
         raise OptionError(msg)
     return path, column
-
-
-def _is_elsewhere(embedding: str, source: FileSource) -> bool:
-    return embedding not in source.table.schema.names and names_a_file(embedding)

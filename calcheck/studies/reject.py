@@ -129,14 +129,14 @@ def reject(
     criteria = criteria_of(source, at, by, cce, bare)
     told = {"by": list(criteria.values), **asdict(steps), "cce": cce.options()}
     results: list[Result] = []
-    if found:
-        study = _Study(found, criteria.values, steps.shares(), run)
-        for metric, rows in found:
-            for criterion in criteria.values:
+    study = _Study(found, criteria.values, steps.shares(), run)
+    for metric, rows in found:
+        for criterion in criteria.values:
+            with np.errstate(all="ignore"):  # what is not finite is told in words
                 first, *others = study.results(metric, criterion, steps.coverage)
-                own = (*rows.warnings, *criteria.notes.get(criterion, ()))
-                notes = (*place.warnings(), *own, *criteria.missing, *study.warnings)
-                results += [replace(first, warnings=(*notes, *first.warnings)), *others]
+            own = (*rows.warnings, *criteria.notes.get(criterion, ()))
+            notes = (*place.warnings(), *own, *criteria.missing, *study.warnings)
+            results += [replace(first, warnings=(*notes, *first.warnings)), *others]
     return replace(
         report,
         input=_input(source, at),

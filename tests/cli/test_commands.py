@@ -230,6 +230,8 @@ def test_help_loads_no_heavy_module():
         ["check", "--help"],
         ["compare", "--help"],
         ["diff", "--help"],
+        ["reject", "--help"],
+        ["sweep", "--help"],
     ):
         code = (
             f"import sys; sys.argv = ['calcheck', *{command}]; from calcheck.cli.app import run; run();"
@@ -470,7 +472,7 @@ def test_the_program_without_arguments_is_help(calcheck):
 
 
 def test_unknown_commands_are_told_which_there_are(calcheck):
-    assert "There are: evaluate, check, compare, prune, diff, zms" in calcheck("evaluates").refused()
+    assert "There are: evaluate, check, compare, prune, reject, sweep, diff, zms" in calcheck("evaluates").refused()
 
 
 def test_options_reach_the_computation(calcheck, preds):

@@ -1,0 +1,272 @@
+"""What is kept as predictions are rejected: by hand, over all orders of ties, and of a model that is wrong in part."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from calcheck.errors import DataError, OptionError
+from calcheck.execution.run import Run
+from calcheck.inference.rejection import Rejection
+from calcheck.metric import Rows
+from calcheck.metrics import METRICS
+from calcheck.predictions import InMemory, Predictions
+from calcheck.predictive import Gaussian, Samples
+from calcheck.studies.reject import Steps, reject
+from tests.computing import cce
+
+FAST = Run(resamples=200)
+NONE = Run(resamples=0)
+
+
+def predictions(error, std=None, x=None, **columns):
+    """Rows with given errors of a Gaussian at 0."""
+    error = np.asarray(error, float)
+    std = np.ones(len(error)) if std is None else np.asarray(std, float)
+    return Predictions(y=error, predictive=Gaussian(np.zeros(len(error)), std), x=x, embedded=False, columns=columns)
+
+
+def rejected(rows, *metrics, run=NONE, **options):
+    """Return the results, those of one metric by one criterion each."""
+    report = reject(InMemory(rows), [METRICS[name]() for name in metrics or ("mae",)], run=run, **options)
+    found = {}
+    for result in report.results:
+        found.setdefault((result.metric, result.subset["by"]), []).append(result)
+    return found
+
+
+def values(results):
+    """Return the curve."""
+    steps = [each for each in results if each.subset["rejected"] != "area" and "threshold" not in each.subset]
+    return [each.value for each in steps]
+
+
+def area_of(results, minus=None):
+    (found,) = [each for each in results if each.subset["rejected"] == "area" and each.subset.get("minus") == minus]
+    return found
+
+
+QUARTERS = Steps(step=25, up_to=75)
+
+
+def test_the_curve_the_area_and_the_gain_are_those_of_a_hand():
+    """Errors 1, 2, 3, 6 with std 1, 2, 3, 4: kept are all, without 6, without 3, and 1 alone.
+
+    MAE 3, 2, 1.5, 1; area by the trapezoidal rule over 0, 25, 50, 75 %: 0.25 (1.5 + 2 + 1.5 + 0.5) = 1.375.
+    At random it stays 3, with area 3 * 0.75 = 2.25. RMSE: roots of 50/4, 14/3, 5/2, 1.
+    """
+    found = rejected(predictions([1, -2, 3, -6], [1, 2, 3, 4]), "mae", "rmse", by=["std", "random"], steps=QUARTERS)
+    by_std = found["mae", "std"]
+    assert_allclose(values(by_std), [3, 2, 1.5, 1], rtol=1e-14)
+    assert [each.subset["rows"] for each in by_std[:4]] == [4, 3, 2, 1]
+    assert [each.subset["rejected"] for each in by_std[:4]] == ["0 %", "25 %", "50 %", "75 %"]
+    assert_allclose(area_of(by_std).value, 1.375, rtol=1e-14)
+    assert_allclose(area_of(by_std, "random").value, 1.375 - 2.25, rtol=1e-14)
+    assert_allclose(values(found["mae", "random"]), [3] * 4, rtol=1e-14)
+    assert_allclose(area_of(found["mae", "random"]).value, 2.25, rtol=1e-14)
+    assert_allclose(values(found["rmse", "std"]), [math.sqrt(12.5), math.sqrt(14 / 3), math.sqrt(2.5), 1], rtol=1e-14)
+
+
+@pytest.mark.parametrize("metric", ["mae", "nll", "crps"])
+def test_ties_give_the_mean_over_all_their_orders(metric):
+    """Of six rows three share the largest std and two the next: the naive mean over all 720 orders that std allows."""
+    error, std = np.array([0.1, 2.0, -1.0, 3.0, 0.5, -4.0]), np.array([1.0, 2.0, 2.0, 3.0, 3.0, 3.0])
+    rows = predictions(error, std)
+    (found,) = rejected(rows, metric, by=["std"], steps=Steps(step=100 / 6, up_to=500 / 6)).values()
+    one = [METRICS[metric]().of(rows.take(np.array([place]))).columns for place in range(6)]
+    scores = np.array([next(iter(columns.values()))[0] for columns in one])
+    orders = [order for order in itertools.permutations(range(6)) if (np.diff(std[list(order)]) >= 0).all()]
+    naive = [np.mean([scores[list(order[:kept])].mean() for order in orders]) for kept in (6, 5, 4, 3, 2, 1)]
+    assert_allclose(values(found), naive, rtol=1e-12)
+
+
+def test_the_order_of_the_file_does_not_matter():
+    rng = np.random.default_rng(0)
+    error, std = rng.normal(size=50), rng.integers(1, 5, 50) / 2
+    turned = rng.permutation(50)
+    first, second = (
+        rejected(rows, "mae", "rmse", by=["std"], steps=Steps(coverage=0.5))
+        for rows in (predictions(error, std), predictions(error[turned], std[turned]))
+    )
+    for pair in first:
+        assert_allclose([each.value for each in first[pair]], [each.value for each in second[pair]], rtol=1e-12)
+
+
+def test_random_orders_are_what_shuffling_by_hand_gives():
+    """The band holds the middle 95 % of the means of 30 of 100 rows, whose standard error is known exactly."""
+    rng = np.random.default_rng(1)
+    error = np.abs(rng.normal(size=100))
+    found = rejected(predictions(error), by=["random"], steps=Steps(step=70, up_to=70), run=Run(resamples=20_000))
+    _, kept, _ = found["mae", "random"]
+    spread = error.std(ddof=1) * math.sqrt((1 / 30) * (1 - 0.3))
+    assert kept.interval == "random orders"
+    assert_allclose([kept.low, kept.high], error.mean() + 1.96 * spread * np.array([-1, 1]), atol=0.1 * spread)
+
+
+def test_resamples_are_those_of_a_loop():
+    """Weights by rows, sorted by the criterion: the curve of each resample is the naive one of its rows."""
+    rng = np.random.default_rng(2)
+    n, criterion, lost = 12, rng.normal(size=12), np.abs(rng.normal(size=12))
+    study = Rejection([(METRICS["mae"](), Rows({"absolute_error": lost}))], {"c": criterion}, np.array([12, 9, 3]))
+    (curves,) = study.resampled(50, Run()).values()
+    from calcheck.execution.run import Stream
+    from calcheck.statistics.groups import resampled_weights
+
+    weights = resampled_weights(n, 50, Run().rng(Stream.RESAMPLES, 0)).astype(int)
+    for curve, counts in zip(curves, weights, strict=True):
+        drawn = np.repeat(np.arange(n), counts)
+        ordered = lost[drawn[np.argsort(criterion[drawn])]]
+        assert_allclose(curve, [ordered[:kept].mean() for kept in (12, 9, 3)], rtol=1e-12)
+
+
+def test_a_criterion_that_orders_the_errors_is_significant_and_one_that_knows_nothing_is_not():
+    rng = np.random.default_rng(3)
+    error = rng.normal(size=200)
+    rows = predictions(error, column=np.abs(error), noise=rng.normal(size=200), against=-np.abs(error))
+    found = rejected(rows, by=["column", "noise", "against"], run=FAST)
+    chances = {name: area_of(found["mae", name], "random").p_value for name in ("column", "noise", "against")}
+    assert chances["column"] == 1 / 201
+    assert 0.05 < chances["noise"] < 0.95
+    assert chances["against"] == 1
+    gain = area_of(found["mae", "column"], "random")
+    assert gain.low < gain.value < gain.high < 0
+
+
+def test_p_values_of_a_criterion_that_knows_nothing_are_uniform():
+    """Of 200 such criteria 5 % are below 5 %, within 4 standard errors."""
+    rng = np.random.default_rng(4)
+    error = rng.normal(size=40)
+    names = [f"c{place}" for place in range(200)]
+    rows = predictions(error, **{name: rng.normal(size=40) for name in names})
+    found = rejected(rows, by=names, run=Run(resamples=199), steps=Steps(step=30))
+    chances = np.array([area_of(found["mae", name], "random").p_value for name in names])
+    assert abs(np.mean(chances <= 0.05) - 0.05) < 4 * math.sqrt(0.05 * 0.95 / 200)
+    assert abs(chances.mean() - 0.5) < 4 / math.sqrt(12 * 200)
+
+
+def test_the_threshold_is_the_least_that_keeps_enough_and_rows_that_tie_with_it_stay():
+    """Of 5 rows 60 % are 3; the third and fourth tie at 3, so four are kept."""
+    found = rejected(predictions([1, 1, 2, 4, 9], [1, 2, 3, 3, 5]), by=["std", "random"], steps=Steps(coverage=0.6))
+    (at,) = [each for each in found["mae", "std"] if "threshold" in each.subset]
+    assert at.subset == {"by": "std", "rejected": "20 %", "rows": 4, "threshold": 3.0}
+    assert_allclose(at.value, 2.0)
+    assert not [each for each in found["mae", "random"] if "threshold" in each.subset]
+    for coverage, kept in ((1.0, 5), (0.2, 1), (0.21, 2), (1e-9, 1)):
+        found = rejected(predictions([1, 1, 2, 4, 9], [1, 2, 3, 3.5, 5]), by=["std"], steps=Steps(coverage=coverage))
+        assert found["mae", "std"][-1].subset["rows"] == kept
+
+
+def sine(n, seed):
+    """A sine wave whose trough the model misses; it is equally sure everywhere (examples/misfit.py)."""
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(0, 2 * np.pi, n)
+    y = np.sin(x) + (0.1 + 0.2 * np.sin(x / 2)) * rng.normal(size=n)
+    return Predictions(
+        y=y, predictive=Gaussian(np.maximum(np.sin(x), 0), np.full(n, 0.35)), x=x[:, None], embedded=False
+    )
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rejecting_by_cce_beats_rejecting_at_random_from_10_to_50_percent(seed):
+    """The claim of Figure 7 [CCE, C.1]: cce is fitted on labelled rows, and the labels of the others only score."""
+    report = reject(
+        InMemory(sine(300, 2 * seed)),
+        [METRICS[name]() for name in ("mae", "rmse", "nll")],
+        at=InMemory(sine(300, 2 * seed + 1)),
+        run=FAST,
+    )
+    for metric in ("mae", "rmse", "nll"):
+        curves = {
+            by: [each for each in report.results if (each.metric, each.subset["by"]) == (metric, by)][1:6]
+            for by in ("cce", "std", "random")
+        }
+        assert [each.subset["rejected"] for each in curves["cce"]] == ["10 %", "20 %", "30 %", "40 %", "50 %"]
+        for by_cce, by_std, at_random in zip(*curves.values(), strict=True):
+            assert by_cce.high < at_random.value
+            assert by_cce.value < at_random.low
+            assert_allclose(by_std.value, at_random.value, rtol=1e-9)  # equally sure everywhere
+
+
+def test_cce_of_other_rows_does_not_see_their_targets():
+    """Other targets of the rows that are rejected change what is scored, and nothing of who is rejected."""
+    reference, place = sine(60, 0), sine(40, 1)
+    others = place.with_targets(place.y[::-1].copy(), place.predictive)
+    thresholds = []
+    for rows in (place, others):
+        report = reject(
+            InMemory(reference), [METRICS["mae"]()], by=["cce"], at=InMemory(rows), steps=Steps(coverage=0.5), run=NONE
+        )
+        thresholds.append(report.results[-1].subset["threshold"])
+    assert thresholds[0] == thresholds[1]
+    at = cce(reference.x, reference.y, reference.predictive, at=place.x, embedded=False)
+    assert_allclose(thresholds[0], np.sort(at)[19], rtol=1e-12)
+
+
+def test_cce_at_its_own_rows_is_said_to_be_hindsight():
+    notes = [note for each in rejected(sine(60, 0))["mae", "cce"] for note in each.warnings]
+    assert any("hindsight" in note for note in notes)
+    report = reject(InMemory(sine(60, 0)), [METRICS["mae"]()], at=InMemory(sine(60, 1)), run=NONE)
+    assert not any("hindsight" in note for each in report.results for note in each.warnings)
+
+
+def test_without_inputs_nothing_is_rejected_by_cce_unless_it_was_asked_for():
+    found = rejected(predictions([1, 2, 3]))
+    assert {by for _, by in found} == {"std", "random"}
+    assert any("it needs inputs" in note for note in found["mae", "std"][0].warnings)
+    with pytest.raises(DataError, match="cce needs inputs"):
+        rejected(predictions([1, 2, 3]), by=["cce"])
+
+
+def test_a_metric_that_does_not_apply_is_left_out_with_the_reason():
+    rows = Predictions(y=np.arange(5.0), predictive=Samples(np.random.default_rng(0).normal(size=(5, 4))))
+    report = reject(InMemory(rows), [METRICS["mae"](), METRICS["nll"]()], run=NONE)
+    assert {each.metric for each in report.results} == {"mae"}
+    assert [each.metric for each in report.skipped] == ["nll"]
+
+
+def test_what_is_not_finite_is_no_number():
+    """A target that is impossible makes the mean infinite until its row is rejected."""
+    report = rejected(predictions([0, 1e200, 0], [1, 1e-100, 1e-120]), "nll", by=["std"], steps=Steps(30, 60), run=FAST)
+    first, *_ = report["nll", "std"]
+    assert first.value is None
+    assert any("no value" in note for note in first.warnings)
+
+
+def test_few_rows_are_said_to_be_few_and_a_single_one_has_no_interval():
+    assert any("rows are few" in note for note in rejected(predictions([1, 2, 3]), run=FAST)["mae", "std"][0].warnings)
+    single = rejected(predictions([1]), run=FAST)["mae", "std"][0]
+    assert single.low is None
+    assert any("single row" in note for note in single.warnings)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"up_to": 0}, "--up-to must be"),
+        ({"up_to": 100}, "--up-to must be"),
+        ({"step": 0}, "--step must be"),
+        ({"step": 91}, "--step must be"),
+        ({"step": 0.001}, "more than 1,000 steps"),
+        ({"coverage": 0}, "--coverage must be"),
+        ({"coverage": 1.1}, "--coverage must be"),
+        ({"coverage": float("nan")}, "--coverage must be"),
+    ],
+)
+def test_shares_that_make_no_sense_are_refused(options, message):
+    with pytest.raises(OptionError, match=message):
+        Steps(**options)
+
+
+def test_criteria_must_be_columns_of_numbers():
+    rows = predictions([1, 2, 3], name=np.array(["a", "b", "c"]), gap=np.array([1, np.nan, 2]))
+    for name, message in (("name", "holds no numbers"), ("gap", "must be finite"), ("absent", "there is no column")):
+        with pytest.raises(DataError, match=message):
+            rejected(rows, by=[name])
+
+
+@pytest.mark.parametrize("metric", ["ece", "cce", "sharpness", "lzms"])
+def test_only_means_of_errors_are_shown(metric):
+    with pytest.raises(OptionError, match=f"{metric} is none"):
+        rejected(predictions([1, 2, 3]), metric)
