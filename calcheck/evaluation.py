@@ -126,18 +126,7 @@ def evaluate(  # noqa: PLR0913 - what one report is made of
     return Report(
         calcheck=__version__,
         input=told,
-        settings={
-            "seed": run.seed,
-            "subsample": subsample,
-            "device": run.device,
-            "precision": run.precision,
-            "memory": run.memory,
-            "confidence": run.confidence,
-            "resamples": run.resamples,
-            "reference": run.reference,
-            "fdr": run.fdr,
-            "versions": _versions(run),
-        },
+        settings=recorded(run, subsample=subsample, reference=run.reference),
         results=tuple(results),
         skipped=tuple(skipped),
     )
@@ -147,6 +136,22 @@ def _warnings(source: Source) -> tuple[str, ...]:
     """Say what was changed on the way, and what is not known of the distributions."""
     predictive = source.predictions().predictive
     return (*source.warnings(), *([predictive.caution] if predictive is not None and predictive.caution else []))
+
+
+def recorded(run: Run, *, subsample: int | None, reference: int) -> dict[str, Any]:
+    """Record the settings of a run, with the number of replicates that it made."""
+    return {
+        "seed": run.seed,
+        "subsample": subsample,
+        "device": run.device,
+        "precision": run.precision,
+        "memory": run.memory,
+        "confidence": run.confidence,
+        "resamples": run.resamples,
+        "reference": reference,
+        "fdr": run.fdr,
+        "versions": _versions(run),
+    }
 
 
 def _versions(run: Run) -> dict[str, str]:

@@ -10,7 +10,7 @@ from calcheck.options import option, options_of, require_count_option
 from calcheck.report import Result
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -168,6 +168,8 @@ class Metric(ABC, Generic[SettingsT, StateT]):
     repeated_targets: ClassVar[bool] = False
     """Whether it takes several targets of one input, in rows that share a key."""
 
+    fitted_by: ClassVar[tuple[str, ...] | None] = None
+    """The fields that ``fit`` looks at: metrics that differ in others only share its state; None if it may be all."""
     unlawful: ClassVar[dict[str, str]] = {}
     """The laws of all metrics (tests/unit/test_every_metric.py) that are not meant to hold for it, with the reasons."""
 
@@ -215,6 +217,9 @@ class Metric(ABC, Generic[SettingsT, StateT]):
     @abstractmethod
     def fit(self, settings: SettingsT, source: Source, run: Run) -> StateT:
         """Do the costly work that looks at inputs only; shared by the data and all replicates of their targets."""
+
+    def expect(self, state: StateT, metrics: Sequence[Metric[SettingsT, StateT]]) -> None:
+        """Ready a state for metrics that share it (:attr:`fitted_by`), where that pays."""
 
     @abstractmethod
     def rows(self, settings: SettingsT, state: StateT, source: Source, at: Source | None, run: Run) -> Rows:

@@ -23,6 +23,7 @@ from calcheck.cli.metric_commands import metric_command
 from calcheck.cli.parameters import options_taken
 from calcheck.cli.reject import reject_command
 from calcheck.cli.reports import evaluate_command, prune_command
+from calcheck.cli.sweep import sweep_command
 from calcheck.errors import CalcheckError
 from calcheck.metrics import METRICS
 from calcheck.render.console import visible
@@ -108,6 +109,9 @@ app.command("prune", rich_help_panel="Reports", epilog="Example: calcheck prune 
 app.command(
     "reject", rich_help_panel="Reports", epilog="Example: calcheck reject val.parquet --at test.parquet --coverage 0.9"
 )(reject_command)
+app.command(
+    "sweep", rich_help_panel="Reports", epilog="Example: calcheck sweep a.parquet b.parquet --over lambda=0.001..1"
+)(sweep_command)
 app.command("diff", rich_help_panel="Reports", epilog="Example: calcheck diff old.json new.json")(diff_command)
 for _name, _metric in METRICS.items():
     _conditional = " --embedding embedding" if _metric.conditional else ""

@@ -29,11 +29,14 @@ def _compare(files: list[str], **given: Any) -> None:
     from calcheck.studies.compare import compare
 
     options, report_to = build(ComparisonOptions, given), build(ComparisonReportOptions, given)
-    names = _named(files, options.names)
+    if len(files) < 2:  # noqa: PLR2004 - two are compared
+        msg = f"compare takes the files of at least two models, got {files[0]} alone"
+        raise OptionError(msg)
+    names = named(files, options.names)
     metrics = chosen(options.metrics, given["settings"])
     sources = [opened(file, given, metrics, narrow=False) for file in files]
     require_deliverable(report_to, Pointwise(None), [name for source in sources for name in source.reads()])
-    models = [_model(name, source) for name, source in zip(names, sources, strict=True)]
+    models = [model_of(name, source) for name, source in zip(names, sources, strict=True)]
     with progress_bar() as progress:
         report = compare(models, metrics, swaps=options.permutations, run=replace(run_of(given), progress=progress))
     if not report.results:
@@ -43,7 +46,8 @@ def _compare(files: list[str], **given: Any) -> None:
     deliver_text(COMPARISON_FORMATS[report_to.format](report), report_to)
 
 
-def _model(name: str, source: FileSource) -> Model:
+def model_of(name: str, source: FileSource) -> Model:
+    """Make a model of a file."""
     from calcheck.io.roles import ParametersRole, ResidualRole
     from calcheck.studies.same_rows import Model
 
@@ -52,17 +56,14 @@ def _model(name: str, source: FileSource) -> Model:
     return Model(name, source, of_errors=of_errors)
 
 
-def _named(files: Sequence[str], names: str | None) -> list[str]:
+def named(files: Sequence[str], names: str | None) -> list[str]:
     """Name the models: as the user says, or as their files, by as much of their paths as tells them apart.
 
     Raises
     ------
     OptionError
-        There is one file only, the names are too few or too many, or two are the same.
+        Two are standard input, the names are too few or too many, or two are the same.
     """
-    if len(files) < 2:  # noqa: PLR2004 - two are compared
-        msg = f"compare takes the files of at least two models, got {files[0]} alone"
-        raise OptionError(msg)
     if files.count(STDIN) > 1:
         msg = "standard input is one file: give the others by name"
         raise OptionError(msg)

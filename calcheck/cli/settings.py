@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from calcheck.errors import OptionError
-from calcheck.options import flag_of, option
+from calcheck.options import flag_of, option, require_count_option
 
 FORMAT_NAMES = Literal["table", "json", "jsonl", "csv", "markdown"]
 GATE_FORMAT_NAMES = Literal["table", "json", "jsonl", "csv", "markdown", "junit", "github"]
@@ -287,6 +287,25 @@ class RejectOptions:
     coverage: float | None = option(
         None, "Show the thresholds that keep at least this share of the rows, as in 0.9.", metavar="SHARE"
     )
+
+
+@dataclass(frozen=True)
+class SweepOptions:
+    """What is varied."""
+
+    over: tuple[str, ...] = option(
+        (),
+        "What is varied, and its values: draws=1,2,5, a range of 7 values at equal ratios, lambda=0.001..1, or of 4, "
+        "gamma-y=0.1..10:4. Options of the metric, or the rows, at random: subsample=25%,50%,500. May be repeated.",
+        metavar="NAME=VALUES",
+    )
+    metric: str = option("cce", "Metric to compute.", metavar="NAME")
+    grid: bool = option(default=False, text="Combine all values, in place of one setting at a time.")
+    repeats: int = option(5, "Random subsets of each size.")
+    names: str | None = option(None, "What the models are called, as in a,b. Default: as their files.", metavar="NAMES")
+
+    def __post_init__(self) -> None:
+        require_count_option("repeats", self.repeats)
 
 
 @dataclass(frozen=True)

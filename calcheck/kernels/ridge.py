@@ -12,6 +12,7 @@ from calcheck.errors import NumericalError, OptionError
 from calcheck.execution.run import GIB, Stream
 from calcheck.kernels.gram import Gram
 from calcheck.kernels.solvers import Cholesky, Solution, conjugate_gradients
+from calcheck.kernels.spectrum import Shifted, Spectrum
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +28,8 @@ CHECKED_ROWS = 256  # rows on which the residual is measured
 USELESS = 1e-2  # residual above which there is no solution to speak of
 CHOLESKY_ROWS = 2048  # up to which a factorisation takes under half a second, and dof is exact
 TOLERANCES = {"float64": 1e-11, "float32": 1e-6}
+WORTH_A_SPECTRUM = 4  # regularisers, from which on one decomposition is cheaper than their factors
+MATRICES = 4  # n x n, of a decomposition and its workspace
 PROBE_SHARE = 0.01  # size of dof's directions beside the outputs, in the same system
 PROBES = 12  # pairs of random directions for dof: its standard error is a few per cent at most
 
@@ -113,7 +116,10 @@ class KernelRidge:
             small = self.n <= CHOLESKY_ROWS and needed <= run.memory and run.precision == "float64"
             solver = "cholesky" if small else "cg"
         self.solver = solver
-        self._last: tuple[float, Cholesky] | None = None
+        self._factors: dict[float, Cholesky] = {}
+        self._kept = 1
+        self._spectrum: Spectrum | None = None
+        self._by_spectrum = False
         self.gram = Gram(
             kernel,
             self.x,
@@ -171,12 +177,22 @@ class KernelRidge:
             raise NumericalError(msg)
         return Regression(solution.coefficients, solution.iterations, residual, dof)
 
-    def factor(self, shift: float) -> Cholesky:
-        """Factorise K + s I, or take the factor from the last time."""
-        if self._last is None or self._last[0] != shift:
-            self._last = None  # before the next one is made: one n x n matrix at a time
-            self._last = (shift, Cholesky(self.gram, shift, self.run.progress))
-        return self._last[1]
+    def expect(self, ridges: int) -> None:
+        """Be told how many lambda will be asked for, in any order: their factors are kept, or one spectrum is."""
+        room = self.run.memory // (self.n**2 * self.backend.itemsize)
+        self._by_spectrum = self.solver == "cholesky" and ridges >= WORTH_A_SPECTRUM and room >= MATRICES
+        self._kept = max(1, min(ridges, room))
+
+    def factor(self, shift: float) -> Cholesky | Shifted:
+        """Factorise K + s I, or take the factor from before, or the spectrum."""
+        if self._by_spectrum:
+            self._spectrum = self._spectrum or Spectrum(self.gram, self.run.progress)
+            return self._spectrum.shifted(shift)
+        if shift not in self._factors:
+            while len(self._factors) >= self._kept:  # before the next one is made: one n x n matrix at a time
+                del self._factors[next(iter(self._factors))]
+            self._factors[shift] = Cholesky(self.gram, shift, self.run.progress)
+        return self._factors[shift]
 
     def smoothed(self, outputs: NDArray[np.float64], ridge: float) -> NDArray[np.float64]:
         """Return the regression of outputs (n, c) at the inputs themselves, (n, c)."""

@@ -69,6 +69,7 @@ class Cholesky:
             )
             raise NumericalError(msg) from error
         progress("factorise", 1.0)
+        self._trace: float | None = None
 
     def solve(self, rhs: Array) -> Solution:
         """Solve for (n, c) right-hand sides."""
@@ -80,6 +81,12 @@ class Cholesky:
 
         By forward substitution in blocks: only views of L are used, for a copy of its corner would be a second matrix.
         """
+        if self._trace is None:
+            self._trace = self._summed()
+        return self._trace
+
+    def _summed(self) -> float:
+        """Sum the squares of L^-1."""
         xp = namespace(self.factor)
         n, total = len(self.factor), 0.0
         for start in range(0, n, INVERSE_COLUMNS):

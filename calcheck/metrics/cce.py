@@ -14,7 +14,7 @@ from calcheck.metric import Better, Interval, Metric, Need, Rows, Sided, Simulat
 from calcheck.options import option, require_positive_option
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -134,6 +134,7 @@ class Cce(Metric[CceSettings, "KernelRidge"]):
     engine: ClassVar[bool] = True
     conditional: ClassVar[bool] = True
     several_targets: ClassVar[bool] = True
+    fitted_by: ClassVar[tuple[str, ...]] = ("kernel_x", "gamma_x", "degree", "coef0", "normalize", "solver")
 
     kernel_x: KernelName | None = option(
         None, "Kernel on inputs. Default: polynomial, or rbf where inputs are one number."
@@ -223,6 +224,10 @@ class Cce(Metric[CceSettings, "KernelRidge"]):
 
         _, _, x = needed(source.predictions())
         return KernelRidge(settings.kernel, settings.scaling(x), run, solver=self.solver)
+
+    def expect(self, state: KernelRidge, metrics: Sequence[Metric[CceSettings, KernelRidge]]) -> None:
+        of_cce = [each for each in metrics if isinstance(each, Cce)]
+        state.expect(len({each.lambda_ for each in of_cce} | {each.lambda_model or each.lambda_ for each in of_cce}))
 
     def rows(
         self,

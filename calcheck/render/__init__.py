@@ -12,6 +12,7 @@ from calcheck.render.junit import to_junit
 from calcheck.render.latex import comparison_to_latex
 from calcheck.render.markdown import to_markdown
 from calcheck.render.rejection import rejection_to_markdown, rejection_to_table
+from calcheck.render.sweep import sweep_to_markdown, sweep_to_table
 from calcheck.render.table import to_table
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from calcheck.report import Report
 
-__all__ = ["COMPARISON_FORMATS", "FORMATS", "GATE_FORMATS", "REJECTION_FORMATS"]
+__all__ = ["COMPARISON_FORMATS", "FORMATS", "GATE_FORMATS", "REJECTION_FORMATS", "SWEEP_FORMATS"]
 
 FORMATS: dict[str, Callable[[Report], str]] = {
     "table": to_table,
@@ -42,6 +43,12 @@ REJECTION_FORMATS: dict[str, Callable[[Report], str]] = FORMATS | {
     "markdown": rejection_to_markdown,
 }
 """The same for what is kept as predictions are rejected."""
+
+SWEEP_FORMATS: dict[str, Callable[[Report], str]] = FORMATS | {
+    "table": sweep_to_table,
+    "markdown": sweep_to_markdown,
+}
+"""The same for settings that are varied."""
 
 GATE_FORMATS: dict[str, Callable[[Report], str]] = FORMATS | {"junit": to_junit, "github": to_github}
 """The same for reports with gates; what is added shows these only."""

@@ -9,8 +9,8 @@ from calcheck.errors import OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.inference.paired import Pair, paired
-from calcheck.metrics import METRICS
 from calcheck.report import Input, Report, Result, Skipped
+from calcheck.studies.ranking import ranks, score
 from calcheck.studies.same_rows import matched
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     Said = dict[tuple[str, str], tuple[Predictions, Rows]]
 
-DIGITS = 4  # to which values are shown: those that look alike are alike
 ELSEWHERE = "the models are conditioned on different inputs, so their values are not of the same regions"
 TRUSTED = "errors stand in place of targets: that the rows are the same is told by their ids alone"
 
@@ -88,7 +87,7 @@ def compare(
     trusted = (TRUSTED,) if any(model.of_errors for model in models) and _by_id(said) else ()
     return replace(
         reports[0],
-        input=_input(names, [report.input for report in reports]),
+        input=input_of(names, [report.input for report in reports]),
         settings={**reports[0].settings, "models": names, "permutations": swaps},
         results=(
             *(result for group in values for result in group),
@@ -176,33 +175,17 @@ def _difference(first: Result, second: Result, inferred: Inference, notes: tuple
 
 def _ranked(results: Sequence[Result]) -> list[Result]:
     """Mark the best and, of three models or more, the second; ties share a rank, and where all tie there is none."""
-    scores = [_score(result) for result in results]
-    known = sorted(score for score in scores if score is not None)
-    if not known or (known[0] == known[-1]):
+    scores = [score(result.metric, result.value, result.reference) for result in results]
+    if len({each for each in scores if each is not None}) <= 1:
         return list(results)
-    ranks = [None if score is None else known.index(score) + 1 for score in scores]
     most = 1 if len(results) == 2 else 2  # noqa: PLR2004 - of two, the second is the last
     return [
         replace(result, details={**result.details, "rank": rank}) if rank is not None and rank <= most else result
-        for result, rank in zip(results, ranks, strict=True)
+        for result, rank in zip(results, ranks(scores), strict=True)
     ]
 
 
-def _score(result: Result) -> float | None:
-    """Return what is smaller for a better model, to the digits that are shown; None where no value is better."""
-    better, value = METRICS[result.metric].better, result.value
-    if value is None or better == "none" or (better == "reference" and result.reference is None):
-        return None
-    if better == "reference":
-        return _shown(abs(_shown(value) - _shown(result.reference or 0.0)))
-    return _shown({"smaller": value, "larger": -value, "zero": abs(value)}[better])
-
-
-def _shown(value: float) -> float:
-    return float(f"{value:.{DIGITS}g}")
-
-
-def _input(names: Sequence[str], read: Sequence[Input]) -> Input:
+def input_of(names: Sequence[str], read: Sequence[Input]) -> Input:
     """Say what was read: once what is the same, and for each model what is not."""
     first = read[0]
     columns = {

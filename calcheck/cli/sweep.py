@@ -1,0 +1,99 @@
+"""`calcheck sweep`: how a metric moves with its settings."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from calcheck.cli.compare import model_of, named
+from calcheck.cli.computing import COLUMNS, ENGINE, FILE, REPORT, SEED, opened, run_of
+from calcheck.cli.output import Pointwise, deliver_text, draw, require_deliverable
+from calcheck.cli.parameters import build, metric_parameters, parameters, taken, with_signature
+from calcheck.cli.progress import progress_bar
+from calcheck.cli.settings import PlotOptions, ReportOptions, SweepOptions
+from calcheck.errors import OptionError
+from calcheck.metrics import METRICS
+from calcheck.options import flag_of, options_of
+
+if TYPE_CHECKING:
+    from calcheck.cli.configured import Settings
+    from calcheck.metric import Metric
+
+OPTIONS = metric_parameters(METRICS.values(), "Metric")
+FILES = inspect.Parameter(
+    "files",
+    inspect.Parameter.POSITIONAL_OR_KEYWORD,
+    annotation=Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE [FILE …]",
+            help="Saved predictions, of each model on the same rows; - reads standard input.",
+            show_default=False,
+        ),
+    ],
+)
+
+
+def _sweep(files: list[str], settings: Settings, **given: Any) -> None:
+    """Show how a metric, and the ranking of models by it, moves with its settings and with the number of rows."""
+    from calcheck.render import SWEEP_FORMATS
+    from calcheck.render.sweep import require_few_panels, sweep_plot
+    from calcheck.studies.sweep import sweep
+    from calcheck.studies.varied import parse
+
+    options, report_to, plot = build(SweepOptions, given), build(ReportOptions, given), build(PlotOptions, given).plot
+    metric = _metric(options.metric, settings, given)
+    varied = [parse(text, type(metric)) for text in options.over]
+    if not varied:
+        msg = "sweep needs a setting to vary: --over lambda=0.001..1, --over draws=1,2,5 or --over subsample=25%,50%"
+        raise OptionError(msg)
+    names = named(files, options.names)
+    sources = [opened(file, given, [metric], narrow=False) for file in files]
+    reads = [name for source in sources for name in source.reads()]
+    require_deliverable(report_to, Pointwise(None), reads, plot=plot)
+    if plot:
+        require_few_panels({each.name: each.told for each in varied}, grid=options.grid)
+    models = [model_of(name, source) for name, source in zip(names, sources, strict=True)]
+    with progress_bar() as progress:
+        run = replace(run_of(given), progress=progress)
+        report = sweep(models, metric, varied, grid=options.grid, repeats=options.repeats, run=run)
+    if plot:
+        draw(sweep_plot(report), plot)
+    deliver_text(SWEEP_FORMATS[report_to.format](report), report_to)
+
+
+def _metric(name: str, settings: Settings, given: dict[str, Any]) -> Metric[Any, Any]:
+    """Make the metric that is swept.
+
+    Raises
+    ------
+    OptionError
+        There is no such metric, or an option was given that it does not have.
+    """
+    if name not in METRICS:
+        msg = f"--metric takes one of {', '.join(METRICS)}, got {name!r}"
+        raise OptionError(msg)
+    own = {option.field for option in options_of(METRICS[name])}
+    for parameter in OPTIONS:
+        if parameter.name not in own and given.get(parameter.name) not in (None, False):
+            msg = f"{name} has no option {flag_of(parameter.name)} (calcheck {name} --help lists those it has)"
+            raise OptionError(msg)
+    return settings.metric(name, taken(METRICS[name], given))
+
+
+sweep_command = with_signature(
+    _sweep,
+    [
+        FILES,
+        *(parameter for parameter in COLUMNS if parameter is not FILE),
+        *parameters(SweepOptions, "What is varied"),
+        *OPTIONS,
+        *REPORT,
+        *parameters(PlotOptions, "Output"),
+        *SEED,
+        *ENGINE,
+    ],
+)

@@ -1,0 +1,64 @@
+"""The eigenvectors of K: one decomposition solves (K + s I) B = R for every s."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from calcheck.errors import NumericalError
+from calcheck.execution.backend import namespace
+from calcheck.kernels.solvers import Solution
+
+if TYPE_CHECKING:
+    from calcheck.execution.backend import Array
+    from calcheck.execution.run import Progress
+    from calcheck.kernels.gram import Gram
+
+
+class Spectrum:
+    """K = V diag(w) V^T; exact to rounding, at the price of a few factorisations.
+
+    Parameters
+    ----------
+    gram : Gram
+        K.
+    progress : callable
+        Is told when the decomposition begins and ends.
+    """
+
+    def __init__(self, gram: Gram, progress: Progress) -> None:
+        matrix = gram.dense()
+        progress("decompose", 0.0)
+        self.values, self.vectors = namespace(matrix).linalg.eigh(matrix)
+        progress("decompose", 1.0)
+
+    def shifted(self, shift: float) -> Shifted:
+        """Return what solves with K + s I, s > 0.
+
+        Raises
+        ------
+        NumericalError
+            K + s I is not positive definite in this precision.
+        """
+        values = self.values + shift
+        if not float(namespace(values).min(values)) > 0:
+            msg = (
+                f"the kernel matrix plus {shift:.3g} on its diagonal is not positive definite in {values.dtype}."
+                " Pass a larger --lambda, --normalize l2, or --precision float64"
+            )
+            raise NumericalError(msg)
+        return Shifted(values, self.vectors)
+
+
+class Shifted:
+    """K + s I by its spectrum, in place of a factor (:class:`calcheck.kernels.solvers.Cholesky`)."""
+
+    def __init__(self, values: Array, vectors: Array) -> None:
+        self.values, self.vectors = values, vectors
+
+    def solve(self, rhs: Array) -> Solution:
+        """Solve for (n, c) right-hand sides."""
+        return Solution(self.vectors @ ((self.vectors.T @ rhs) / self.values[:, None]), 0)
+
+    def trace_of_inverse(self) -> float:
+        """Return tr (K + s I)^-1."""
+        return float(namespace(self.values).sum(1 / self.values))

@@ -1,0 +1,60 @@
+"""Which of several models is better by a metric, and how much two rankings agree."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from calcheck.metrics import METRICS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+DIGITS = 4  # to which values are shown: those that look alike are alike
+
+
+def score(metric: str, value: float | None, reference: float | None) -> float | None:
+    """Return what is smaller for a better model, to the digits that are shown; None where no value is better."""
+    better = METRICS[metric].better
+    if value is None or better == "none" or (better == "reference" and reference is None):
+        return None
+    if better == "reference":
+        return _shown(abs(_shown(value) - _shown(reference or 0.0)))
+    return _shown({"smaller": value, "larger": -value, "zero": abs(value)}[better])
+
+
+def ranks(scores: Sequence[float | None]) -> list[int | None]:
+    """Return the place of each score, 1 for the smallest; those that tie share a place.
+
+    Examples
+    --------
+    >>> ranks([0.2, 0.1, None, 0.2])
+    [2, 1, None, 2]
+    """
+    known = sorted(each for each in scores if each is not None)
+    return [None if each is None else known.index(each) + 1 for each in scores]
+
+
+def kendall(first: Sequence[float | None], second: Sequence[float | None]) -> float | None:
+    """Return Kendall's tau-b of two rankings, from -1 to 1; None where one of them tells nothing apart.
+
+    Examples
+    --------
+    >>> kendall([1, 2, 3, 4], [1, 2, 4, 3])
+    0.6666666666666666
+    """
+    known = [(a, b) for a, b in zip(first, second, strict=True) if a is not None and b is not None]
+    pairs = [(_sign(c - a), _sign(d - b)) for (a, b), (c, d) in combinations(known, 2)]
+    apart = [sum(pair[side] != 0 for pair in pairs) for side in (0, 1)]
+    if not all(apart):
+        return None
+    return sum(a * b for a, b in pairs) / math.sqrt(apart[0] * apart[1])
+
+
+def _shown(value: float) -> float:
+    return float(f"{value:.{DIGITS}g}")
+
+
+def _sign(value: float) -> int:
+    return (value > 0) - (value < 0)

@@ -1,0 +1,252 @@
+"""How a metric, and the ranking of models by it, move with its settings and with the number of rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from calcheck import __version__
+from calcheck.errors import DataError, FileError, NumericalError
+from calcheck.evaluation import recorded
+from calcheck.execution.run import Run, Stream
+from calcheck.inference.verdicts import statistic_of
+from calcheck.metric import why_not
+from calcheck.predictions import InMemory
+from calcheck.report import Report, Result
+from calcheck.studies.compare import input_of
+from calcheck.studies.ranking import kendall, ranks, score
+from calcheck.studies.same_rows import matched
+from calcheck.studies.varied import points
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from calcheck.metric import Metric
+    from calcheck.predictions import Predictions
+    from calcheck.studies.same_rows import Model
+    from calcheck.studies.varied import Point, Varied
+
+    AnyMetric = Metric[Any, Any]
+
+REPEATS = 5
+MOST_NAMED = 5  # points at which the ranking changes
+
+
+@dataclass
+class Found:
+    """A metric of one model at one point, of one or several random subsets of the rows."""
+
+    values: list[float] = field(default_factory=list)
+    reference: float | None = None
+    problems: dict[str, None] = field(default_factory=dict)
+
+    @property
+    def value(self) -> float | None:
+        """The mean; None where a subset has no value."""
+        mean = float(np.mean(self.values)) if self.values else np.nan
+        return mean if np.isfinite(mean) else None
+
+    @property
+    def deviation(self) -> float | None:
+        """The standard deviation over subsets; None for one."""
+        return float(np.std(self.values, ddof=1)) if len(self.values) > 1 and self.value is not None else None
+
+
+def sweep(
+    models: Sequence[Model],
+    metric: AnyMetric,
+    varied: Sequence[Varied],
+    *,
+    grid: bool = False,
+    repeats: int = REPEATS,
+    run: Run | None = None,
+) -> Report:
+    """Compute a metric with one setting varied at a time, or with all of their combinations [CCE C.3, Fig. 6].
+
+    What a metric fits to inputs is shared by all settings, and by all models, for which it is the same.
+
+    Parameters
+    ----------
+    models : sequence of Model
+        One, or several on the same rows.
+    metric : Metric
+        What to compute, with the options that hold where they are not varied.
+    varied : sequence of Varied
+        What is varied.
+    grid : bool
+        Whether values are combined.
+    repeats : int
+        Random subsets for each number of rows below all; the smaller ones are parts of the larger.
+    run : Run, optional
+        Seed, device, precision, memory and progress.
+
+    Returns
+    -------
+    Report
+        First a result for each model as the metric is, then at each point; ``subset`` tells the model, if there are
+        several, and what is varied. ``details`` has the standard deviation over subsets, and the model's rank with
+        Kendall's tau of the ranking to the first.
+
+    Raises
+    ------
+    DataError, FileError
+        The metric does not apply to a model, or the models' rows are not the same.
+    OptionError
+        A setting cannot have a value.
+    """
+    run, places = run or Run(), points(metric, varied, grid=grid)
+    sources = matched(models) if len(models) > 1 else [models[0].source]
+    for model, source in zip(models, sources, strict=True):
+        if reason := why_not(type(metric), source.predictions()):
+            with model.source.named():
+                msg = f"{metric.name} {reason}"
+                raise DataError(msg)
+    rows = [source.predictions() for source in sources]
+    found = _computed(rows, places, repeats, run)
+    names = [model.name for model in models]
+    results = _results(names, places, found)
+    notes = tuple(dict.fromkeys(note for source in sources for note in source.warnings()))
+    first = replace(results[0], warnings=(*notes, *_changes(varied, names, results, grid=grid), *results[0].warnings))
+    return Report(
+        calcheck=__version__,
+        input=input_of(names, [source.described() for source in sources]),
+        settings={
+            **recorded(run, subsample=None, reference=0),
+            **({"models": names} if len(names) > 1 else {}),
+            "over": {each.name: list(each.told) for each in varied},
+            "grid": grid,
+            "repeats": repeats,
+        },
+        results=(first, *results[1:]),
+    )
+
+
+def _computed(
+    models: Sequence[Predictions], places: Sequence[Point], repeats: int, run: Run
+) -> dict[tuple[int, AnyMetric, int], Found]:
+    """Compute each metric of so many rows of each model, once for points that are the same."""
+    n = len(models[0])
+    wanted: dict[int, dict[AnyMetric, None]] = {}
+    for place in places:
+        wanted.setdefault(place.rows(n), {})[place.metric] = None
+    subsets = [
+        (size, repeat, list(metrics))
+        for size, metrics in wanted.items()
+        for repeat in range(repeats if size < n else 1)
+    ]
+    total = len(models) * sum(len(metrics) for *_, metrics in subsets)
+    found: dict[tuple[int, AnyMetric, int], Found] = {}
+    done = 0
+    for size, repeat, metrics in subsets:
+        chosen = np.sort(run.rng(Stream.SUBSAMPLE, repeat).permutation(n)[:size])
+        sources = [InMemory(rows if size == n else rows.take(chosen)) for rows in models]
+        for sharing in _sharing(metrics):
+            for alike in _alike(sources, shared=sharing[0].fitted_by is not None):
+                for metric, model, value, reference, problem in _values(sources, sharing, alike, run.silenced()):
+                    each = found.setdefault((size, metric, model), Found())
+                    each.values.append(value)
+                    each.reference = reference
+                    each.problems |= dict.fromkeys([problem] if problem else [])
+                    done += 1
+                    run.progress("settings", done / total)
+    return found
+
+
+def _sharing(metrics: Sequence[AnyMetric]) -> list[list[AnyMetric]]:
+    """Gather metrics that fit the same to inputs."""
+    groups: dict[Any, list[AnyMetric]] = {}
+    for metric in metrics:
+        key = metric if metric.fitted_by is None else tuple(getattr(metric, name) for name in metric.fitted_by)
+        groups.setdefault(key, []).append(metric)
+    return list(groups.values())
+
+
+def _alike(sources: Sequence[InMemory], *, shared: bool) -> list[list[int]]:
+    """Gather models with the same inputs, if they may share what is fitted to them."""
+    groups: list[list[int]] = []
+    for place, source in enumerate(sources):
+        for group in groups if shared else ():
+            if _same_inputs(sources[group[0]].rows, source.rows):
+                group.append(place)
+                break
+        else:
+            groups.append([place])
+    return groups
+
+
+def _same_inputs(first: Predictions, second: Predictions) -> bool:
+    return first.embedded == second.embedded and np.array_equal(np.asarray(first.x), np.asarray(second.x))
+
+
+def _values(
+    sources: Sequence[InMemory], metrics: Sequence[AnyMetric], alike: Sequence[int], run: Run
+) -> Iterator[tuple[AnyMetric, int, float, float | None, str]]:
+    """Yield metric, model, value, exact reference and problem, of metrics and models that share what is fitted."""
+    state, fitted = None, False
+    for metric in metrics:
+        for model in alike:
+            source = sources[model]
+            try:
+                with source.placed(), np.errstate(all="ignore"):  # what is not finite is told in words
+                    settings = metric.prepare(source, run)
+                    if not fitted:
+                        state, fitted = metric.fit(settings, source, run), True
+                        metric.expect(state, metrics)
+                    rows = metric.rows(settings, state, source, None, run)
+                    yield metric, model, statistic_of(metric, rows).estimate(), rows.reference, ""
+            except FileError:
+                raise
+            except (DataError, NumericalError) as error:
+                yield metric, model, np.nan, None, str(error)
+
+
+def _results(
+    names: Sequence[str], places: Sequence[Point], found: dict[tuple[int, AnyMetric, int], Found]
+) -> list[Result]:
+    """Tell each model at each point, with its rank."""
+    n = max(size for size, *_ in found)
+    results, first = list[Result](), list[float | None]()
+    for place in places:
+        own = [found[place.rows(n), place.metric, model] for model in range(len(names))]
+        scores = [score(place.metric.name, each.value, each.reference) for each in own]
+        first = first or scores
+        for name, each, rank in zip(names, own, ranks(scores), strict=True):
+            ranked = {"rank": rank, "tau": kendall(first, scores)} if len(names) > 1 else {}
+            spread = {"repeats": len(each.values), "deviation": each.deviation} if each.deviation is not None else {}
+            results.append(
+                Result(
+                    metric=place.metric.name,
+                    summary=place.metric.told(),
+                    options=place.metric.options(),
+                    subset={**({"model": name} if len(names) > 1 else {}), **place.told},
+                    unit=place.metric.unit,
+                    value=each.value,
+                    details={**ranked, **spread},
+                    warnings=tuple(each.problems),
+                )
+            )
+    return results
+
+
+def _changes(varied: Sequence[Varied], names: Sequence[str], results: Sequence[Result], *, grid: bool) -> list[str]:
+    """Say where the ranking of the models is not what it is at first."""
+    if len(names) == 1:
+        return []
+    at = [results[start : start + len(names)] for start in range(0, len(results), len(names))]
+    first, *others = [[each.details["rank"] for each in group] for group in at]
+    changed = [
+        {name: value for name, value in group[0].subset.items() if name != "model"}
+        for group, found in zip(at[1:], others, strict=True)
+        if found != first and None not in found
+    ]
+    if grid:
+        told = [", ".join(f"{name} {value}" for name, value in subset.items()) for subset in changed]
+        return [f"the ranking of the models changes at {_some(told)}"] if told else []
+    by = {each.name: [subset[each.name] for subset in changed if each.name in subset] for each in varied}
+    return [f"the ranking of the models changes at {name} {_some(values)}" for name, values in by.items() if values]
+
+
+def _some(told: Sequence[str]) -> str:
+    return "; ".join(told[:MOST_NAMED]) + ("; …" if len(told) > MOST_NAMED else "")
