@@ -138,8 +138,8 @@ def _warnings(source: Source) -> tuple[str, ...]:
     return (*source.warnings(), *([predictive.caution] if predictive is not None and predictive.caution else []))
 
 
-def recorded(run: Run, *, subsample: int | None, reference: int) -> dict[str, Any]:
-    """Record the settings of a run, with the number of replicates that it made."""
+def recorded(run: Run, *, subsample: int | None, reference: int | None) -> dict[str, Any]:
+    """Record the settings of a run, with the number of replicates that it was asked for."""
     return {
         "seed": run.seed,
         "subsample": subsample,

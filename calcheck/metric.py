@@ -218,8 +218,8 @@ class Metric(ABC, Generic[SettingsT, StateT]):
     def fit(self, settings: SettingsT, source: Source, run: Run) -> StateT:
         """Do the costly work that looks at inputs only; shared by the data and all replicates of their targets."""
 
-    def expect(self, state: StateT, metrics: Sequence[Metric[SettingsT, StateT]]) -> None:
-        """Ready a state for metrics that share it (:attr:`fitted_by`), where that pays."""
+    def expect(self, state: StateT, metrics: Sequence[Metric[SettingsT, StateT]], models: int) -> None:
+        """Ready a state for metrics of so many models that share it (:attr:`fitted_by`), where that pays."""
 
     @abstractmethod
     def rows(self, settings: SettingsT, state: StateT, source: Source, at: Source | None, run: Run) -> Rows:

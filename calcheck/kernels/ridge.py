@@ -28,6 +28,8 @@ CHECKED_ROWS = 256  # rows on which the residual is measured
 USELESS = 1e-2  # residual above which there is no solution to speak of
 CHOLESKY_ROWS = 2048  # up to which a factorisation takes under half a second, and dof is exact
 TOLERANCES = {"float64": 1e-11, "float32": 1e-6}
+FACTOR_ROWS = 6000  # up to which it is cheaper than conjugate gradients for several regressions with one lambda
+WORTH_A_FACTOR = 3  # of them
 WORTH_A_SPECTRUM = 4  # regularisers, from which on one decomposition is cheaper than their factors
 MATRICES = 4  # n x n, of a decomposition and its workspace
 PROBE_SHARE = 0.01  # size of dof's directions beside the outputs, in the same system
@@ -112,9 +114,9 @@ class KernelRidge:
                 f" {run.memory / GIB:.1f} GiB. Pass --solver cg, or more memory"
             )
             raise OptionError(msg)
+        self._factor_fits = solver == "auto" and needed <= run.memory and run.precision == "float64"
         if solver == "auto":
-            small = self.n <= CHOLESKY_ROWS and needed <= run.memory and run.precision == "float64"
-            solver = "cholesky" if small else "cg"
+            solver = "cholesky" if self._factor_fits and self.n <= CHOLESKY_ROWS else "cg"
         self.solver = solver
         self._factors: dict[float, Cholesky] = {}
         self._kept = 1
@@ -177,10 +179,15 @@ class KernelRidge:
             raise NumericalError(msg)
         return Regression(solution.coefficients, solution.iterations, residual, dof)
 
-    def expect(self, ridges: int) -> None:
-        """Be told how many lambda will be asked for, in any order: their factors are kept, or one spectrum is."""
+    def expect(self, ridges: int, solves: int) -> None:
+        """Be told how many lambda will be asked for, and how often in all: what is made for one of them is kept.
+
+        Many lambda are solved by one spectrum, many regressions with each by a factor, where these are cheaper.
+        """
         room = self.run.memory // (self.n**2 * self.backend.itemsize)
-        self._by_spectrum = self.solver == "cholesky" and ridges >= WORTH_A_SPECTRUM and room >= MATRICES
+        if self._factor_fits and self.n <= FACTOR_ROWS and solves >= WORTH_A_FACTOR * ridges:
+            self.solver = "cholesky"
+        self._by_spectrum = self.n <= CHOLESKY_ROWS and ridges >= WORTH_A_SPECTRUM and room >= MATRICES
         self._kept = max(1, min(ridges, room))
 
     def factor(self, shift: float) -> Cholesky | Shifted:

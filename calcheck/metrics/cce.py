@@ -225,9 +225,11 @@ class Cce(Metric[CceSettings, "KernelRidge"]):
         _, _, x = needed(source.predictions())
         return KernelRidge(settings.kernel, settings.scaling(x), run, solver=self.solver)
 
-    def expect(self, state: KernelRidge, metrics: Sequence[Metric[CceSettings, KernelRidge]]) -> None:
+    def expect(self, state: KernelRidge, metrics: Sequence[Metric[CceSettings, KernelRidge]], models: int) -> None:
         of_cce = [each for each in metrics if isinstance(each, Cce)]
-        state.expect(len({each.lambda_ for each in of_cce} | {each.lambda_model or each.lambda_ for each in of_cce}))
+        ridges = {each.lambda_ for each in of_cce} | {each.lambda_model or each.lambda_ for each in of_cce}
+        alone = any(each.estimator == "unbiased" for each in of_cce)  # the noise is had as it is without others
+        state.expect(len(ridges), 0 if alone else len(of_cce) * models)
 
     def rows(
         self,

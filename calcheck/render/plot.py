@@ -109,7 +109,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Plot:
-    """Panels side by side, three in a row, with one legend.
+    """Panels side by side, three in a row at most, with one legend.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ def _figure(plot: Plot) -> Figure:
     from matplotlib.figure import Figure
 
     names = list(dict.fromkeys(curve.name for panel in plot.panels for curve in panel.curves if curve.name))
-    columns = min(COLUMNS, len(plot.panels))
+    columns = 2 if len(plot.panels) == 4 else min(COLUMNS, len(plot.panels))  # noqa: PLR2004 - a square
     lines = math.ceil(len(plot.panels) / columns)
     width = ALONE_WIDTH if columns == 1 else WIDTH * columns
     figure = Figure(figsize=(width, HEIGHT * lines + 0.7), layout="constrained")

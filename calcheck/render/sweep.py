@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -104,8 +105,8 @@ def _places(told: Sequence[str]) -> list[float] | None:
 def _pivots(report: Report) -> Iterator[Pivot]:
     over = report.settings["over"]
     groups = [list(over)] if report.settings["grid"] else [[name] for name in over]
-    for names in groups:
-        yield _pivot(report, names)
+    *others, last = (_pivot(report, names) for names in groups)
+    yield from (*(replace(pivot, legend="") for pivot in others), last)
 
 
 def _pivot(report: Report, names: Sequence[str]) -> Pivot:
@@ -124,6 +125,8 @@ def _pivot(report: Report, names: Sequence[str]) -> Pivot:
     result = report.results[0]
     unit = "" if result.unit == "1" else f" [{result.unit}]"
     title = f"{result.metric}{unit} by {' and '.join(names)}"
+    if any("±" in cell for row in rows for cell in row):
+        title += f", mean ± standard deviation of {report.settings['repeats']} random subsets"
     return Pivot(title, (*names, *head), tuple(rows), keys=len(names), legend=LEGEND if marked else "")
 
 

@@ -193,7 +193,7 @@ def _values(
                     settings = metric.prepare(source, run)
                     if not fitted:
                         state, fitted = metric.fit(settings, source, run), True
-                        metric.expect(state, metrics)
+                        metric.expect(state, metrics, len(alike))
                     rows = metric.rows(settings, state, source, None, run)
                     yield metric, model, statistic_of(metric, rows).estimate(), rows.reference, ""
             except FileError:

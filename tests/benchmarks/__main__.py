@@ -194,6 +194,16 @@ def references(report, folder):
         report(name, f"{used.seconds:.1f} s", "", "", f"{used.megabytes:.0f} MB")
 
 
+def sweeps(report, folder):  # noqa: ARG001 - makes its own data
+    """Seven settings of cce that share what is fitted to inputs, against one computation each."""
+    measured = json.loads(subprocess.check_output([sys.executable, "-m", "tests.benchmarks.sweeping"], text=True))
+    for name, times in measured.items():
+        seconds = f"{times['mine']:.1f} s", f"{times['other']:.1f} s"
+        report(
+            f"sweep {name}", *seconds, f"{times['other'] / times['mine']:.1f} x", f"the same to {times['error']:.0e}"
+        )
+
+
 def start(report, folder):
     """Help against that of a bare Typer program, in turn."""
     bare = folder / "bare.py"
@@ -214,6 +224,7 @@ BENCHMARKS = (
     everything,
     against_the_closed_form,
     references,
+    sweeps,
     many_draws,
     large,
     generative,

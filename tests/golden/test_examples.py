@@ -101,3 +101,15 @@ def test_theorem_9_needs_a_small_regulariser():
         assert shown == f"{left:.3f}" == "0.312", gamma_x
         assert float(cce) <= float(cmmd)
         assert (verdict[0] == ">") == (float(lambda_) >= 0.1) == (float(cmmd) < left)
+
+
+def test_the_misfit_example_rejects_what_the_model_misses(tmp_path):
+    """At 50 % hardly a row is left of where the model misses by up to 1; the std is the same for all."""
+    command = [sys.executable, EXAMPLES / "misfit.py", tmp_path]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    (half,) = [line.split() for line in lines if line.startswith("    50 %")]
+    by_cce, by_std, at_random = (float(cell.rstrip("*")) for cell in half[3:])
+    assert by_cce < 0.5 * at_random
+    assert by_std == at_random
+    assert half[3].endswith("*")
+    assert (tmp_path / "rejected.svg").stat().st_size > 1000

@@ -1,0 +1,34 @@
+"""A sweep, which fits inputs once, against one computation a setting, in one process: prints seconds as JSON."""
+
+import json
+from time import perf_counter
+
+import numpy as np
+
+from calcheck.metrics.cce import Cce
+from calcheck.predictions import InMemory, Predictions
+from calcheck.studies.same_rows import Model
+from calcheck.studies.sweep import sweep
+from calcheck.studies.varied import parse, points
+from tests.computing import gaussian_case, rows_of
+
+SIZES, SWEPT = ((2000, 512), (4000, 512)), ("lambda=0.001..1:7", "gamma-y=0.1..10:7")
+
+
+def compared(n, d, text):
+    """Return the seconds of a sweep and of single computations, and by how much their values differ."""
+    x, y, predictive = gaussian_case(np.random.default_rng(0), n, d)
+    model = Model("m", InMemory(Predictions(y=y, predictive=predictive, x=x.astype(np.float32))))
+    varied = [parse(text, Cce)]
+    started = perf_counter()
+    swept = [result.value for result in sweep([model], Cce(), varied).results]
+    shared = perf_counter() - started
+    started = perf_counter()
+    metrics = [place.metric for place in points(Cce(), varied, grid=False)]
+    alone = [rows_of(metric, model.source.rows).columns["cce"].mean() for metric in metrics]
+    apart = float(np.abs(np.array(swept) - alone).max())
+    return {"mine": shared, "other": perf_counter() - started, "error": apart}
+
+
+if __name__ == "__main__":
+    print(json.dumps({f"{text}, {n:,} x {d}": compared(n, d, text) for n, d in SIZES for text in SWEPT}))
