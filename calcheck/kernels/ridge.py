@@ -30,7 +30,7 @@ CHOLESKY_ROWS = 2048  # up to which a factorisation takes under half a second, a
 TOLERANCES = {"float64": 1e-11, "float32": 1e-6}
 FACTOR_ROWS = 6000  # up to which it is cheaper than conjugate gradients for several regressions with one lambda
 WORTH_A_FACTOR = 3  # of them
-WORTH_A_SPECTRUM = 4  # regularisers, from which on one decomposition is cheaper than their factors
+WORTH_A_SPECTRUM = 7  # regularisers, from which on one decomposition is cheaper than their factors and traces
 MATRICES = 4  # n x n, of a decomposition and its workspace
 PROBE_SHARE = 0.01  # size of dof's directions beside the outputs, in the same system
 PROBES = 12  # pairs of random directions for dof: its standard error is a few per cent at most
@@ -189,6 +189,7 @@ class KernelRidge:
             self.solver = "cholesky"
         self._by_spectrum = self.n <= CHOLESKY_ROWS and ridges >= WORTH_A_SPECTRUM and room >= MATRICES
         self._kept = max(1, min(ridges, room))
+        self.gram.kept |= room > self._kept
 
     def factor(self, shift: float) -> Cholesky | Shifted:
         """Factorise K + s I, or take the factor from before, or the spectrum."""

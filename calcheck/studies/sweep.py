@@ -40,7 +40,7 @@ class Found:
 
     values: list[float] = field(default_factory=list)
     reference: float | None = None
-    problems: dict[str, None] = field(default_factory=dict)
+    notes: dict[str, None] = field(default_factory=dict)
 
     @property
     def value(self) -> float | None:
@@ -144,11 +144,11 @@ def _computed(
         sources = [InMemory(rows if size == n else rows.take(chosen)) for rows in models]
         for sharing in _sharing(metrics):
             for alike in _alike(sources, shared=sharing[0].fitted_by is not None):
-                for metric, model, value, reference, problem in _values(sources, sharing, alike, run.silenced()):
+                for metric, model, value, reference, notes in _values(sources, sharing, alike, run.silenced()):
                     each = found.setdefault((size, metric, model), Found())
                     each.values.append(value)
                     each.reference = reference
-                    each.problems |= dict.fromkeys([problem] if problem else [])
+                    each.notes |= dict.fromkeys(notes)
                     done += 1
                     run.progress("settings", done / total)
     return found
@@ -182,8 +182,8 @@ def _same_inputs(first: Predictions, second: Predictions) -> bool:
 
 def _values(
     sources: Sequence[InMemory], metrics: Sequence[AnyMetric], alike: Sequence[int], run: Run
-) -> Iterator[tuple[AnyMetric, int, float, float | None, str]]:
-    """Yield metric, model, value, exact reference and problem, of metrics and models that share what is fitted."""
+) -> Iterator[tuple[AnyMetric, int, float, float | None, tuple[str, ...]]]:
+    """Yield metric, model, value, exact reference and notes, of metrics and models that share what is fitted."""
     state, fitted = None, False
     for metric in metrics:
         for model in alike:
@@ -195,11 +195,11 @@ def _values(
                         state, fitted = metric.fit(settings, source, run), True
                         metric.expect(state, metrics, len(alike))
                     rows = metric.rows(settings, state, source, None, run)
-                    yield metric, model, statistic_of(metric, rows).estimate(), rows.reference, ""
+                    yield metric, model, statistic_of(metric, rows).estimate(), rows.reference, rows.warnings
             except FileError:
                 raise
             except (DataError, NumericalError) as error:
-                yield metric, model, np.nan, None, str(error)
+                yield metric, model, np.nan, None, (str(error),)
 
 
 def _results(
@@ -212,6 +212,7 @@ def _results(
         own = [found[place.rows(n), place.metric, model] for model in range(len(names))]
         scores = [score(place.metric.name, each.value, each.reference) for each in own]
         first = first or scores
+        where = ", ".join(f"{name} {told}" for name, told in place.told.items())
         for name, each, rank in zip(names, own, ranks(scores), strict=True):
             ranked = {"rank": rank, "tau": kendall(first, scores)} if len(names) > 1 else {}
             spread = {"repeats": len(each.values), "deviation": each.deviation} if each.deviation is not None else {}
@@ -224,7 +225,7 @@ def _results(
                     unit=place.metric.unit,
                     value=each.value,
                     details={**ranked, **spread},
-                    warnings=tuple(each.problems),
+                    warnings=tuple(f"at {where}: {note}" if where else note for note in each.notes),
                 )
             )
     return results

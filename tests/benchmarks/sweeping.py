@@ -7,28 +7,44 @@ import numpy as np
 
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
+from calcheck.predictive import Gaussian
 from calcheck.studies.same_rows import Model
 from calcheck.studies.sweep import sweep
 from calcheck.studies.varied import parse, points
 from tests.computing import gaussian_case, rows_of
 
-SIZES, SWEPT = ((2000, 512), (4000, 512)), ("lambda=0.001..1:7", "gamma-y=0.1..10:7")
+SIZES, SWEPT = (
+    ((2000, 512), (4000, 512)),
+    (("lambda=0.001..1:7", 1), ("lambda=0.001..1:7", 4), ("gamma-y=0.1..10:7", 1)),
+)
 
 
-def compared(n, d, text):
+def compared(n, d, text, models):
     """Return the seconds of a sweep and of single computations, and by how much their values differ."""
     x, y, predictive = gaussian_case(np.random.default_rng(0), n, d)
-    model = Model("m", InMemory(Predictions(y=y, predictive=predictive, x=x.astype(np.float32))))
+    rows = [
+        Predictions(y=y, predictive=Gaussian(predictive.loc, by * predictive.scale), x=x.astype(np.float32))
+        for by in (1.0, 0.7, 1.4, 2.0)[:models]
+    ]
     varied = [parse(text, Cce)]
     started = perf_counter()
-    swept = [result.value for result in sweep([model], Cce(), varied).results]
+    named = [Model(f"m{place}", InMemory(each)) for place, each in enumerate(rows)]
+    swept = [result.value for result in sweep(named, Cce(), varied).results]
     shared = perf_counter() - started
     started = perf_counter()
     metrics = [place.metric for place in points(Cce(), varied, grid=False)]
-    alone = [rows_of(metric, model.source.rows).columns["cce"].mean() for metric in metrics]
+    alone = [rows_of(metric, each).columns["cce"].mean() for metric in metrics for each in rows]
     apart = float(np.abs(np.array(swept) - alone).max())
     return {"mine": shared, "other": perf_counter() - started, "error": apart}
 
 
 if __name__ == "__main__":
-    print(json.dumps({f"{text}, {n:,} x {d}": compared(n, d, text) for n, d in SIZES for text in SWEPT}))
+    print(
+        json.dumps(
+            {
+                f"{text}, {models} model{'s' * (models > 1)}, {n:,} x {d}": compared(n, d, text, models)
+                for n, d in SIZES
+                for text, models in SWEPT
+            }
+        )
+    )

@@ -220,6 +220,13 @@ def test_a_point_without_a_value_says_why_and_the_others_stay():
         )
 
 
+def test_what_makes_a_value_doubtful_is_told_with_its_setting():
+    """With a strong regulariser the kernel tells nothing apart: dof is near 1."""
+    base, strong = swept("lambda=100").results
+    assert base.warnings == ()
+    assert [note[:22] for note in strong.warnings] == ["at lambda 100: dof 0.0"]
+
+
 def test_the_ranking_is_compared_with_that_of_the_metric_as_it_is():
     models = [model(name, spread=spread) for name, spread in (("a", 1.0), ("b", 2.0), ("c", 4.0))]
     report = swept("gamma-y=1e-4,1", models=models)
@@ -285,7 +292,7 @@ def kernel_ridge(n=30, **options):
 def test_a_spectrum_solves_as_factors_do_and_knows_the_trace():
     ridge, outputs = kernel_ridge()
     shared, _ = kernel_ridge()
-    shared.expect(ridges=5, solves=5)
+    shared.expect(ridges=7, solves=7)
     for penalty in (0.001, 0.1, 1.0, 0.1):
         one, other = ridge.solve(outputs, penalty), shared.solve(outputs, penalty)
         assert_allclose(other.coefficients, one.coefficients, rtol=1e-9, atol=1e-12)
