@@ -325,7 +325,7 @@ class PlotOptions:
     """A plot beside the report."""
 
     plot: str | None = option(
-        None, "Draw a plot too: .svg, .png or .pdf. Needs the extra plot.", metavar="PATH", writes=True
+        None, "Draw a plot too: .svg, .png or .pdf. Needs the extra plot.", metavar="PATH", by_hand="where to write"
     )
 
 
