@@ -2,19 +2,43 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from calcheck.errors import DataError
+from calcheck.kernels.inputs import bandwidth, fit_scaling
+from calcheck.kernels.kernels import KERNELS
 
 if TYPE_CHECKING:
+    from numpy.random import Generator
     from numpy.typing import NDArray
 
-    from calcheck.kernels.choices import Bandwidth, KernelName, Normalization
+    from calcheck.kernels.choices import Bandwidth, KernelName, KernelOptions, Normalization
     from calcheck.kernels.inputs import Scaling
+    from calcheck.kernels.kernels import Kernel
     from calcheck.predictions import Predictions, Source
     from calcheck.predictive import Predictive
+
+
+@dataclass(frozen=True, eq=False)
+class Conditioning:
+    """How inputs are compared.
+
+    Parameters
+    ----------
+    scaling : Scaling
+        Normalisation of the inputs.
+    kernel : Kernel
+        k_X on normalised inputs.
+    described : dict
+        Both in words and numbers, for the report.
+    """
+
+    scaling: Scaling
+    kernel: Kernel
+    described: dict[str, Any]
 
 
 def inputs_of(rows: Predictions) -> NDArray[np.floating[Any]]:
@@ -76,6 +100,32 @@ def input_kernel(
     if kernel == "polynomial":
         return kernel, normalize, 1.0 if normalize == "l2" else "1/d"
     return kernel, normalize, "variance" if single and kernel == "rbf" else "median"
+
+
+def conditioning(rows: Predictions, chosen: KernelOptions, rng: Generator) -> Conditioning:
+    """Fix normalisation and kernel on the inputs of some rows.
+
+    Parameters
+    ----------
+    rows : Predictions
+        With inputs.
+    chosen : KernelOptions
+        What the user chose.
+    rng : Generator
+        Chooses pairs of rows (:func:`calcheck.kernels.inputs.bandwidth`).
+
+    Raises
+    ------
+    DataError, OptionError
+        There are no inputs, or the choices do not fit them.
+    """
+    x = inputs_of(rows)
+    name, normalize, gamma_choice = input_kernel(rows, chosen.kernel_x, chosen.normalize, chosen.gamma_x)
+    scaling = fit_scaling(x, normalize, name)
+    gamma = bandwidth(gamma_choice, x, scaling, name, rng)
+    shape = {"degree": chosen.degree, "coef0": chosen.coef0} if name == "polynomial" else {}
+    told = {"kernel": name, "gamma": gamma, **shape, "normalize": normalize, "columns": x.shape[1]}
+    return Conditioning(scaling, KERNELS[name](gamma=gamma, **shape), told)
 
 
 def target_bandwidths(y: NDArray[np.float64], gamma: float | None) -> NDArray[np.float64]:

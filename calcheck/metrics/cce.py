@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from calcheck.errors import DataError, NumericalError, OptionError
 from calcheck.execution.run import Stream
-from calcheck.kernels.choices import Bandwidth, KernelName, Normalization, Solver  # noqa: TC001 - types of fields
+from calcheck.kernels.choices import KernelOptions, Solver
 from calcheck.metric import Better, Interval, Metric, Need, Rows, Sided, Simulated
-from calcheck.options import option, require_positive_option
+from calcheck.options import option, require_count_option, require_positive_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -58,7 +58,7 @@ class CceSettings:
 
 
 @dataclass(frozen=True)
-class Cce(Metric[CceSettings, "KernelRidge"]):
+class Cce(KernelOptions, Metric[CceSettings, "KernelRidge"]):
     r"""Distance between predicted and observed distribution at each input, averaged over inputs.
 
     .. math:: \mathrm{CCE}(x) = \left\| \hat U_{Y|X}(x) - \hat U_{Y'|X}(x) \right\|, \qquad
@@ -136,24 +136,6 @@ class Cce(Metric[CceSettings, "KernelRidge"]):
     several_targets: ClassVar[bool] = True
     fitted_by: ClassVar[tuple[str, ...]] = ("kernel_x", "gamma_x", "degree", "coef0", "normalize", "solver")
 
-    kernel_x: KernelName | None = option(
-        None, "Kernel on inputs. Default: polynomial, or rbf where inputs are one number."
-    )
-    gamma_x: float | Bandwidth | None = option(
-        None,
-        "Scale of that kernel: a number, 1/d, or from the inputs 1/median distance or 1/(2 variance). "
-        "Default: 1 for embeddings, 1/d for standardised inputs, median for rbf and laplace, variance for one number.",
-    )
-    degree: int = option(3, "Degree of the polynomial kernel (gamma x.x' + coef0)^degree.")
-    coef0: float = option(1.0, "Constant of the polynomial kernel.")
-    normalize: Normalization | None = option(
-        None,
-        "Rows to norm 1 (l2), or columns to mean 0 and variance 1 (standardize). "
-        "Default: l2 for embeddings, standardize for --inputs; none for one number and a kernel of differences.",
-    )
-    gamma_y: float | None = option(
-        None, "Scale of the kernel exp(-gamma (y - y')^2) on targets. Default: 1/(2 t variance), t target columns."
-    )
     lambda_: float = option(0.1, "Regulariser of the data's embedding: K + n lambda I.")
     lambda_model: float | None = option(None, "Regulariser of the model's embedding. Default: lambda.")
     draws: int | Literal["exact", "all"] | None = option(
@@ -170,17 +152,11 @@ class Cce(Metric[CceSettings, "KernelRidge"]):
     )
 
     def __post_init__(self) -> None:
-        for name in ("gamma_y", "lambda_", "lambda_model"):
+        super().__post_init__()
+        for name in ("lambda_", "lambda_model"):
             require_positive_option(name, getattr(self, name))
-        if not isinstance(self.gamma_x, str):
-            require_positive_option("gamma_x", self.gamma_x)
-        for name in ("degree", "trials", *(("draws",) if isinstance(self.draws, int) else ())):
-            if getattr(self, name) < 1:
-                msg = f"--{name} must be at least 1, got {getattr(self, name)}"
-                raise OptionError(msg)
-        if not 0 <= self.coef0 < float("inf"):
-            msg = f"--coef0 must be a number >= 0, got {self.coef0}"
-            raise OptionError(msg)
+        for name in ("trials", *(("draws",) if isinstance(self.draws, int) else ())):
+            require_count_option(name, getattr(self, name))
         if self.estimator == "unbiased" and self.lambda_model not in (None, self.lambda_):
             msg = "--estimator unbiased needs one regulariser: leave out --lambda-model"
             raise OptionError(msg)
@@ -192,22 +168,17 @@ class Cce(Metric[CceSettings, "KernelRidge"]):
         return f"{self.summary()} {SQUARED}" if self.estimator == "unbiased" else super().told()
 
     def prepare(self, source: Source, run: Run) -> CceSettings:
-        from calcheck.kernels.conditioning import input_kernel, needed, target_bandwidths
-        from calcheck.kernels.inputs import bandwidth, fit_scaling
-        from calcheck.kernels.kernels import KERNELS
+        from calcheck.kernels.conditioning import conditioning, needed, target_bandwidths
 
         rows = source.predictions()
-        y, predictive, x = needed(rows)
+        y, predictive, _ = needed(rows)
         if len(y) == 1 and None in (self.gamma_x, self.gamma_y):
             msg = "a single row has no spread to scale kernels by: cce needs at least 2 rows"
             raise DataError(msg)
-        kernel_x, normalize, gamma_choice = input_kernel(rows, self.kernel_x, self.normalize, self.gamma_x)
-        scaling = fit_scaling(x, normalize, kernel_x)
-        gamma_x = bandwidth(gamma_choice, x, scaling, kernel_x, run.rng(Stream.MEDIAN))
-        shape = {"degree": self.degree, "coef0": self.coef0} if kernel_x == "polynomial" else {}
+        inputs = conditioning(rows, self, run.rng(Stream.MEDIAN))
         gamma_y = target_bandwidths(y, self.gamma_y)
         described = {
-            "inputs": {"kernel": kernel_x, "gamma": gamma_x, **shape, "normalize": normalize, "columns": x.shape[1]},
+            "inputs": inputs.described,
             "targets": {"kernel": "rbf", "gamma": gamma_y.tolist() if len(gamma_y) > 1 else float(gamma_y[0])},
             "model": {
                 "draws": self._draws(predictive),
@@ -215,8 +186,8 @@ class Cce(Metric[CceSettings, "KernelRidge"]):
                 "lambda_model": self.lambda_model or self.lambda_,
             },
         }
-        kernel = KERNELS[kernel_x](gamma=gamma_x, **shape)
-        return CceSettings(scaling, kernel, self._features(y, predictive, run), predictive, described)
+        features = self._features(y, predictive, run)
+        return CceSettings(inputs.scaling, inputs.kernel, features, predictive, described)
 
     def fit(self, settings: CceSettings, source: Source, run: Run) -> KernelRidge:
         from calcheck.kernels.conditioning import needed
