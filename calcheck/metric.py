@@ -85,6 +85,8 @@ class Simulated:
         How they were made.
     warnings : tuple of str
         What a reader should know of them.
+    no_verdict : str
+        Why no verdict follows from them, where none does.
     """
 
     values: NDArray[np.float64]
@@ -93,6 +95,7 @@ class Simulated:
     floor: NDArray[np.float64] | None = None
     details: dict[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    no_verdict: str = ""
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,6 +18,7 @@ from calcheck.predictive.deferred import Deferred
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from numpy.random import Generator
     from numpy.typing import NDArray
 
     from calcheck.execution.run import Run
@@ -60,6 +61,10 @@ class Simulation:
         """Count the data sets, R."""
         return self._count
 
+    def rng(self, block: int = 0) -> Generator:
+        """Return the generator of a block of data sets."""
+        return self.run.rng(Stream.REPLICATES, block, 0 if self.rows.y is None else _digest(self.rows.y))
+
     def of(self, predictive: Predictive) -> Simulation:
         """Return the same data sets, their distributions at hand in another way: held in memory, say."""
         y = self.rows.y
@@ -75,8 +80,7 @@ class Simulation:
         if rows.y is None or rows.predictive is None:
             return
         for block, start in enumerate(range(0, len(self), size)):
-            rng = self.run.rng(Stream.REPLICATES, block, _digest(rows.y))
-            for y, predictive in rows.predictive.replicates(rows.y, rng, min(size, len(self) - start)):
+            for y, predictive in rows.predictive.replicates(rows.y, self.rng(block), min(size, len(self) - start)):
                 yield rows.with_targets(y, predictive)
 
 
@@ -186,6 +190,9 @@ def compared(computed: Computed, estimate: float, inferred: Inference, run: Run)
     metric, simulated = computed.metric, computed.simulated
     if metric.evidence == "none" or simulated is None or not np.isfinite(estimate):
         return _explained(metric, inferred)
+    if simulated.no_verdict:
+        told = {**inferred.details, "simulated": simulated.details}
+        return _explained(metric, replace(inferred, details=told, no_verdict=simulated.no_verdict))
     values = simulated.values
     known = values[np.isfinite(values)]
     p = p_value(values, estimate if simulated.own is None else simulated.own, metric.evidence)

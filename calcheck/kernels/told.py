@@ -81,7 +81,7 @@ def cautions(details: dict[str, Any], found: Distances, precision: str) -> tuple
         )
     warnings += left_out(details)
     moved = found.residual * found.size / max(float(found.values.mean()), np.finfo(float).tiny)
-    if moved > ACCURATE[precision]:
+    if moved > ACCURATE[precision] and found.values.any():
         warnings.append(
             f"rounding in {precision} may move the value by {moved:.1e} of itself."
             " Pass --precision float64, or a larger --lambda"
