@@ -19,6 +19,7 @@ from calcheck.metrics.jmmd import Jmmd
 from calcheck.metrics.lrce import Lrce
 from calcheck.metrics.lzms import Lzms
 from calcheck.metrics.mae import Mae
+from calcheck.metrics.mcmd import Mcmd
 from calcheck.metrics.nll import Nll
 from calcheck.metrics.pit import Pit
 from calcheck.metrics.rce import Rce
@@ -28,7 +29,7 @@ from calcheck.metrics.uce import Uce
 from calcheck.metrics.width import Width
 from calcheck.metrics.zms import Zms
 
-__all__ = ["METRICS"]
+__all__ = ["METRICS", "OF_TWO_SAMPLES"]
 
 METRICS: dict[str, type[Metric[Any, Any]]] = {
     metric.name: metric
@@ -42,3 +43,6 @@ METRICS: dict[str, type[Metric[Any, Any]]] = {
     )
 }
 """Every metric by its name, in the order in which reports list them."""
+
+OF_TWO_SAMPLES: dict[str, type[Metric[Any, Any]]] = {Mcmd.name: Mcmd}
+"""Metrics of two samples, in files of their own, in place of predictions and targets."""

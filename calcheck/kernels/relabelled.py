@@ -1,0 +1,251 @@
+"""Two samples whose rows may change places: conditional mean embeddings of both, for many labellings of the rows.
+
+Each labelling is a regression of its own, on other inputs. A kernel of low rank on the inputs of both samples, as
+smooth kernels have, makes them small.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from calcheck.execution.ahead import one_blas_thread
+from calcheck.execution.run import Stream
+from calcheck.kernels.shared_features import DataSet, SharedFeatures
+from calcheck.predictive import Samples
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.random import Generator
+    from numpy.typing import NDArray
+
+    from calcheck.execution.run import Run
+    from calcheck.kernels.kernels import Kernel
+    from calcheck.kernels.strata import Strata
+
+    Values = NDArray[np.float64]
+
+LEFT_OUT = 1e-12  # of a kernel's diagonal, that its low rank may miss
+WORTH = 4  # rows a centre from which on a low rank is cheaper than the whole
+WHOLE_ROWS = 4096  # of both samples, up to which the whole is affordable
+MOST_CENTRES = 1024
+SAMPLES = 2
+
+
+class InputKernel(ABC):
+    """The kernel on the inputs of both samples, and between them and the points where embeddings are compared.
+
+    Parameters
+    ----------
+    same : (n,)
+        A number for each input: rows with the same one have the same input.
+    """
+
+    form: str
+
+    def __init__(self, same: NDArray[np.intp]) -> None:
+        self.same = same
+        self._factors: dict[tuple[float, bytes], Any] = {}
+
+    def regressed(self, rows: NDArray[np.intp], outputs: Values, ridge: float) -> Values:
+        """Regress outputs (n, c) of some n rows on their inputs; return the regression at the points, (m, c)."""
+        from scipy.linalg import cho_factor
+
+        key = ridge, self.same[rows].tobytes()
+        if key not in self._factors:
+            if len(self._factors) == SAMPLES:
+                self._factors.clear()
+            system = self._system(rows)
+            system[np.diag_indices(len(system))] += len(rows) * ridge
+            self._factors[key] = cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
+        return self._solved(self._factors[key], rows, outputs)
+
+    @abstractmethod
+    def _system(self, rows: NDArray[np.intp]) -> Values:
+        """Return what is factorised, but for its diagonal."""
+
+    @abstractmethod
+    def _solved(self, factor: Any, rows: NDArray[np.intp], outputs: Values) -> Values:
+        """Return the regression at the points."""
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """Say how it is had."""
+        return {"form": self.form}
+
+
+class Whole(InputKernel):
+    """k(points, x) (K + n lambda I)^-1 R.
+
+    Parameters
+    ----------
+    same : (n,)
+        As :class:`InputKernel` takes it.
+    gram : (n, n)
+        K of all rows.
+    at : (m, n)
+        k(points, x).
+    """
+
+    form = "whole"
+
+    def __init__(self, same: NDArray[np.intp], gram: Values, at: Values) -> None:
+        super().__init__(same)
+        self.gram, self.at = gram, at
+
+    def _system(self, rows: NDArray[np.intp]) -> Values:
+        return self.gram[np.ix_(rows, rows)]
+
+    def _solved(self, factor: Any, rows: NDArray[np.intp], outputs: Values) -> Values:
+        from scipy.linalg import cho_solve
+
+        return np.asarray(self.at[:, rows] @ cho_solve(factor, outputs, check_finite=False))
+
+
+class Centred(InputKernel):
+    """Z(points) (Z^T Z + n lambda I)^-1 Z^T R, with K about Z Z^T.
+
+    Parameters
+    ----------
+    same : (n,)
+        As :class:`InputKernel` takes it.
+    rows : (n, q)
+        Z.
+    at : (m, q)
+        Z(points).
+    missed : float
+        The largest share of the kernel's diagonal that Z Z^T misses.
+    """
+
+    form = "low rank"
+
+    def __init__(self, same: NDArray[np.intp], rows: Values, at: Values, missed: float) -> None:
+        super().__init__(same)
+        self.rows, self.at, self.missed = rows, at, missed
+
+    def _system(self, rows: NDArray[np.intp]) -> Values:
+        return np.asarray(self.rows[rows].T @ self.rows[rows])
+
+    def _solved(self, factor: Any, rows: NDArray[np.intp], outputs: Values) -> Values:
+        from scipy.linalg import cho_solve
+
+        return np.asarray(self.at @ cho_solve(factor, self.rows[rows].T @ outputs, check_finite=False))
+
+    @property
+    def described(self) -> dict[str, Any]:
+        return {"form": self.form, "rank": self.rows.shape[1], "missed": self.missed}
+
+
+def centred(kernel: Kernel, x: Values, points: Values, most: int) -> Centred:
+    """Make Z by pivoted Cholesky: the input that is represented worst becomes a centre next.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        k_X.
+    x : (n, d)
+        Normalised inputs of both samples.
+    points : (m, d)
+        Normalised inputs at which embeddings are compared.
+    most : int
+        Centres.
+    """
+    everything = np.concatenate([x, points])
+    left_out = np.asarray(kernel.diagonal(x), dtype=np.float64)
+    diagonal = left_out.copy()
+    factor = np.zeros((most, len(everything)))  # (q, n + m): rows grow at the end
+    rank = 0
+    while rank < most and (left_out > LEFT_OUT * diagonal).any():
+        pivot = int(np.argmax(left_out))
+        column = kernel.gram(everything, x[pivot : pivot + 1])[:, 0] - factor[:rank, pivot] @ factor[:rank]
+        factor[rank] = column / np.sqrt(left_out[pivot])
+        left_out = np.maximum(left_out - factor[rank, : len(x)] ** 2, 0)
+        left_out[pivot] = 0.0
+        rank += 1
+    missed = float((left_out / diagonal).max())
+    _, same = np.unique(x, axis=0, return_inverse=True)
+    return Centred(same.ravel(), factor[:rank, : len(x)].T.copy(), factor[:rank, len(x) :].T.copy(), missed)
+
+
+def input_kernel_of(kernel: Kernel, x: Values, points: Values, run: Run) -> tuple[InputKernel, Centred]:
+    """Choose how the kernel on inputs is had; return its low-rank form too, however much that misses."""
+    affordable = max(1, run.memory // (4 * 8 * (len(x) + len(points))))
+    low = centred(kernel, x, points, min(MOST_CENTRES, max(1, len(x) // WORTH), affordable))
+    fits = len(x) <= WHOLE_ROWS and 8 * len(x) * (len(x) + len(points)) <= run.memory
+    if low.missed > LEFT_OUT and fits:
+        return Whole(low.same, kernel.gram(x, x), kernel.gram(points, x)), low
+    return low, low
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """What the samples and other labellings of their rows give, the samples first.
+
+    Parameters
+    ----------
+    values : (1 + R,)
+        The mean over points of |U_A(x) - U_B(x)|, by each one's own kernel on targets; NaN for those without.
+    at_points : (1 + R, m)
+        The same at each of m points, by the samples' kernel on targets.
+    """
+
+    values: Values
+    at_points: Values
+
+
+def relabelled(
+    kernel: InputKernel,
+    y: Values,
+    groups: Strata,
+    count: int,
+    *,
+    bandwidths: Callable[[Values], Values | None],
+    lambdas: tuple[float, float],
+    rng: Generator,
+    run: Run,
+) -> Labelled:
+    """Compare the embeddings of two samples, and those after each of R permutations of labels.
+
+    Parameters
+    ----------
+    kernel : InputKernel
+        The kernel on inputs.
+    y : (n, t)
+        Targets of both samples.
+    groups : Strata
+        The rows' labels, and the groups in which they are permuted.
+    count : int
+        R.
+    bandwidths : callable
+        Returns the kernel on targets that the first sample's targets have, (t,), or None.
+    lambdas : (float, float)
+        Regularisers of the two embeddings.
+    rng : Generator
+        Permutes.
+    run : Run
+        Seed and progress.
+    """
+    # group by group, so that labels which change places among equal inputs leave each sample's inputs as they were
+    order = np.argsort(groups.group, kind="stable")
+    shared = SharedFeatures(
+        DataSet(y, bandwidths(y[groups.labels]), []), Samples(y[:, None]), lambda: run.rng(Stream.FEATURES)
+    )
+    values, at_points = np.full(1 + count, np.nan), []
+    for number, labels in enumerate(chain([groups.labels], groups.permuted(rng, count))):
+        samples = [order[labels[order]], order[~labels[order]]]
+        each = DataSet(y, bandwidths(y[samples[0]]), [])
+        if each.gamma is not None:
+            with one_blas_thread():  # many small products
+                observed, _, own, fixed = shared.of(each)
+            first, second = (
+                kernel.regressed(rows, observed[rows], penalty) for rows, penalty in zip(samples, lambdas, strict=True)
+            )
+            values[number] = np.linalg.norm((first - second) @ own, axis=1).mean()
+            at_points.append(np.linalg.norm((first - second) @ fixed, axis=1))
+        run.progress("relabelling", (number + 1) / (1 + count))
+    return Labelled(values, np.stack(at_points))
