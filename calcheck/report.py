@@ -9,6 +9,7 @@ SCHEMA_VERSION = 1
 
 Verdict = Literal["pass", "fail", "undecided", "none"]
 Level = Literal["fail", "warn"]
+FileRole = Literal["predictions", "sample", "embedding", "truth", "at"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +75,7 @@ class Result:
 class InputFile:
     """A file that was read, and for what."""
 
-    role: Literal["predictions", "embedding", "truth", "at"]
+    role: FileRole
     path: str
     sha256: str
     rows: int

@@ -92,6 +92,23 @@ def find_input_roles(columns: Columns, said: ColumnOptions, *, external: bool = 
     return Roles((), None, x, embedded, finder.id(), narrow)
 
 
+def find_sample_roles(columns: Columns, said: ColumnOptions, *, external: bool = False) -> Roles:
+    """Find targets and inputs only, and keys where an embedding is joined by them; predictions need not be sound.
+
+    Raises
+    ------
+    DataError
+        A named column is absent, or targets or inputs have two candidates, or there are no targets.
+    """
+    finder = _Finder(columns, said)
+    target = finder.target()
+    if not target:
+        raise DataError(columns.missing("target"))
+    x, embedded = finder.inputs(external=external)
+    narrow = _shown(columns.schema, x, set(x) if embedded and len(x) > 1 else set())
+    return Roles(target, None, x, embedded, finder.id() if external else None, narrow)
+
+
 def _shown(schema: pa.Schema, x: tuple[str, ...], wide: set[str]) -> tuple[str, ...]:
     """List the columns of one value a row that are worth showing."""
     return tuple(

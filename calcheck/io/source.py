@@ -15,7 +15,7 @@ from calcheck.errors import DataError, FileError, OptionError, ValuesError
 from calcheck.io.beside import Beside, names_a_file, read_embedding, read_truth, split_column
 from calcheck.io.build import arrays_of, columns_read, predictive_of
 from calcheck.io.column_options import ColumnOptions
-from calcheck.io.columns import find_input_roles, find_roles, missing_predictions, missing_target
+from calcheck.io.columns import find_input_roles, find_roles, find_sample_roles, missing_predictions, missing_target
 from calcheck.io.files import STDIN, File
 from calcheck.io.filters import Filters, require_one
 from calcheck.io.joins import Keyed
@@ -29,7 +29,7 @@ from calcheck.io.tables import open_table, read_batches
 from calcheck.io.values import is_scalar, is_text, key_text, keys, ordering, scalars, without_gaps
 from calcheck.predictions import Predictions, Source, join
 from calcheck.predictive.deferred import Deferred
-from calcheck.report import Input, InputFile
+from calcheck.report import FileRole, Input, InputFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +41,9 @@ if TYPE_CHECKING:
     from calcheck.io.tables import Table
     from calcheck.predictive import Predictive
 
-Wanted = Literal["all", "any", "inputs"]
+Wanted = Literal["all", "any", "sample", "inputs"]
+ROLES: dict[Wanted, FileRole] = {"sample": "sample", "inputs": "at"}
+OTHER_ROLES = {"sample": find_sample_roles, "inputs": find_input_roles}
 FAMILY = "dist"  # the column of our own files that names the family
 FEW = 10  # errors, all positive by chance
 HELD_BYTES = 1 << 26  # of distributions in memory; more of them are read again whenever they are needed
@@ -58,8 +60,8 @@ class FileSource(Source):
     said : ColumnOptions
         What the user says of them.
     wanted : str
-        ``"all"``: targets and predictions must be there; ``"any"``: whatever is there; ``"inputs"``: inputs and keys,
-        nothing else is looked at.
+        ``"all"``: targets and predictions must be there; ``"any"``: whatever is there; ``"sample"``: targets
+        and inputs; ``"inputs"``: inputs and keys. Of the last two nothing else is looked at.
     narrow : bool
         Whether the row's other columns of one value are read too, to be shown beside results.
     also : tuple of str
@@ -98,7 +100,9 @@ class FileSource(Source):
         with self._named():
             if self.wanted == "inputs":
                 return Laid(table)
-            return laid_out(self.file, table, self.said, Filters.of(self.said, table.schema))
+            filters = Filters.of(self.said, table.schema)
+            sample = self.wanted == "sample"
+            return Laid(table, filters=filters) if sample else laid_out(self.file, table, self.said, filters)
 
     @property
     def table(self) -> Table:
@@ -115,8 +119,8 @@ class FileSource(Source):
         """The roles of its columns."""
         with self._named():
             external = self._external_name is not None
-            if self.wanted == "inputs":
-                return find_input_roles(self.columns, self.said, external=external)
+            if self.wanted in OTHER_ROLES:
+                return OTHER_ROLES[self.wanted](self.columns, self.said, external=external)
             roles = find_roles(self.columns, self._completed(), external=external)
             problem = next(self._missing(roles), None) if self.wanted == "all" else None
             if problem:
@@ -249,8 +253,7 @@ class FileSource(Source):
 
     def described(self) -> Input:
         rows = self.predictions()
-        role: Literal["predictions", "at"] = "at" if self.wanted == "inputs" else "predictions"
-        files = [self._file(role, self.file, self.laid.read or self.read)]
+        files = [self._file(ROLES.get(self.wanted, "predictions"), self.file, self.laid.read or self.read)]
         columns = self.roles.described()
         if self.embedding is not None:
             files.append(self._file("embedding", self.embedding.file, len(self.embedding.values)))
@@ -278,7 +281,7 @@ class FileSource(Source):
         return f"residuals, {rows.predictive.called}" if is_error else rows.predictive.called
 
     @staticmethod
-    def _file(role: Literal["predictions", "embedding", "truth", "at"], file: File, rows: int) -> InputFile:
+    def _file(role: FileRole, file: File, rows: int) -> InputFile:
         return InputFile(role=role, path=file.name, sha256=file.sha256(), rows=rows)
 
     def reads(self) -> tuple[str, ...]:
