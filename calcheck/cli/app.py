@@ -19,13 +19,14 @@ from calcheck.cli.convert import convert_command
 from calcheck.cli.diff import diff_command
 from calcheck.cli.inspect import inspect_command
 from calcheck.cli.listings import list_metrics, print_schema
+from calcheck.cli.mcmd import mcmd_command
 from calcheck.cli.metric_commands import metric_command
 from calcheck.cli.parameters import options_taken
 from calcheck.cli.reject import reject_command
 from calcheck.cli.reports import evaluate_command, prune_command
 from calcheck.cli.sweep import sweep_command
 from calcheck.errors import CalcheckError
-from calcheck.metrics import METRICS
+from calcheck.metrics import METRICS, OF_TWO_SAMPLES
 from calcheck.render.console import visible
 
 COMMANDS = (
@@ -34,8 +35,10 @@ COMMANDS = (
     "compare",
     "prune",
     "reject",
+    "sweep",
     "diff",
     *METRICS,
+    *OF_TWO_SAMPLES,
     "inspect",
     "convert",
     "metrics",
@@ -117,6 +120,9 @@ for _name, _metric in METRICS.items():
     _conditional = " --embedding embedding" if _metric.conditional else ""
     _epilog = f"Example: calcheck {_name} preds.parquet{_conditional} --worst 5"
     app.command(_name, rich_help_panel="Metrics", epilog=_epilog)(metric_command(_metric))
+app.command("mcmd", rich_help_panel="Metrics", epilog="Example: calcheck mcmd a.parquet b.parquet --inputs x")(
+    mcmd_command
+)
 app.command("inspect", rich_help_panel="Help with files")(inspect_command)
 app.command(
     "convert",

@@ -232,6 +232,16 @@ class ComparedReferenceOptions(ReferenceOptions):
 
 
 @dataclass(frozen=True)
+class PermutationOptions(ReferenceOptions):
+    """How two samples are compared with samples of equal distributions."""
+
+    reference: int | None = option(
+        None, "Exchange rows of the two files so many times, as if their distributions were equal. Default: 199."
+    )
+    no_reference: bool = option(default=False, text="Exchange nothing: no verdict.")
+
+
+@dataclass(frozen=True)
 class SignificanceOptions:
     """Which inputs are called incongruent."""
 
@@ -321,11 +331,28 @@ class ElsewhereOptions:
 
 
 @dataclass(frozen=True)
+class GridOptions:
+    """Where two samples are compared."""
+
+    grid: int | None = option(
+        None,
+        "Evaluate at so many inputs from the least to the largest of both files. Default: 200, for inputs of one "
+        "number.",
+    )
+    at: str | None = option(
+        None,
+        "Evaluate at the inputs of a file, A itself or another, no targets needed: FILE[:COLUMN], .npy or .npz. "
+        "Default: A, for inputs of several numbers.",
+        metavar="FILE",
+    )
+
+
+@dataclass(frozen=True)
 class PlotOptions:
     """A plot beside the report."""
 
     plot: str | None = option(
-        None, "Draw a plot too: .svg, .png or .pdf. Needs the extra plot.", metavar="PATH", by_hand="where to write"
+        None, "Draw a plot too: .svg, .png or .pdf. Needs the extra plot.", metavar="PATH", by_hand=OVERWRITTEN
     )
 
 

@@ -6,13 +6,15 @@ import types
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from calcheck.metrics import METRICS
+from calcheck.metrics import METRICS, OF_TWO_SAMPLES
 from calcheck.options import options_of
 from calcheck.report import SCHEMA_VERSION, Report, Result
 from calcheck.studies.diff import DIFF_SCHEMA_VERSION, Diff
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from calcheck.metric import Metric
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -23,7 +25,7 @@ def report_schema() -> dict[str, Any]:
     schema["properties"]["schema_version"] = {"const": SCHEMA_VERSION}
     schema["properties"]["results"] = {
         "type": "array",
-        "items": {"oneOf": [_result(name) for name in METRICS]},
+        "items": {"oneOf": [_result(metric) for metric in (METRICS | OF_TWO_SAMPLES).values()]},
     }
     return {"$schema": DIALECT, "title": "calcheck report", **schema}
 
@@ -39,11 +41,11 @@ SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {"report": report_schema, "di
 """The schemas by the names of what they describe."""
 
 
-def _result(name: str) -> dict[str, Any]:
+def _result(metric: type[Metric[Any, Any]]) -> dict[str, Any]:
     """Describe the result of one metric."""
     schema = _object(Result)
-    options = options_of(METRICS[name])
-    schema["properties"]["metric"] = {"const": name}
+    options = options_of(metric)
+    schema["properties"]["metric"] = {"const": metric.name}
     schema["properties"]["options"] = {
         "type": "object",
         "properties": {option.name: {**_type(option.hint), "description": option.help} for option in options},

@@ -1,0 +1,141 @@
+"""`calcheck mcmd`: two samples, in two files."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from calcheck.cli.computing import COLUMNS, ENGINE, REPORT, SEED, SIGNIFICANCE, run_of
+from calcheck.cli.output import Pointwise, deliver, draw, require_deliverable
+from calcheck.cli.parameters import build, parameters, with_signature
+from calcheck.cli.progress import progress_bar
+from calcheck.cli.settings import (
+    GridOptions,
+    InputOptions,
+    PermutationOptions,
+    PlotOptions,
+    PointwiseOptions,
+    ReportOptions,
+)
+from calcheck.errors import FileError, OptionError
+from calcheck.io.column_options import ColumnOptions
+from calcheck.metrics.mcmd import Mcmd
+
+if TYPE_CHECKING:
+    from calcheck.io.source import FileSource
+    from calcheck.metric import Metric, Rows
+    from calcheck.predictions import Predictions
+    from calcheck.render.plot import Plot
+
+STDIN = "-"
+SAID = ("target", "embedding", "inputs", "id", "filter", "nan_policy", "input_format")  # of the columns of a sample
+
+
+def _file(name: str, text: str) -> inspect.Parameter:
+    declared = typer.Argument(metavar=name.upper(), help=text, show_default=False)
+    return inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Annotated[str, declared])
+
+
+def _mcmd(a: str, b: str, **given: Any) -> None:
+    """Compare the conditional distributions of two samples, at each input: files of inputs and targets."""
+    from calcheck.studies.two_samples import two_samples
+
+    metric, places = build(Mcmd, given), build(GridOptions, given)
+    report_to, pointwise = build(ReportOptions, given), Pointwise(build(PointwiseOptions, given).pointwise)
+    plot = build(PlotOptions, given).plot
+    narrow = pointwise.path is not None
+    first, second = _samples((a, b), given, narrow=narrow)
+    at = _at(places.at, first, second, narrow=narrow) if places.at else None
+    reads = [name for source in (first, second, at) if source for name in source.reads()]
+    require_deliverable(report_to, pointwise, reads, plot=plot)
+    if plot:
+        _require_curve(first)
+    kept: list[tuple[Predictions, Rows]] = []
+
+    def keep(metric: Metric[Any, Any], shown: Predictions, rows: Rows) -> None:
+        pointwise.take(metric, shown, rows)
+        kept.append((shown, rows))
+
+    with progress_bar() as progress:
+        run = replace(run_of(given), progress=progress)
+        sink = keep if pointwise.path or plot else None
+        report = two_samples(first, second, metric, grid=places.grid, at=at, run=run, sink=sink)
+    for skipped in report.skipped:
+        msg = f"{first.name} and {second.name}: {skipped.reason}"
+        raise FileError(msg)
+    pointwise.write()
+    if plot:
+        draw(_curve(*kept[0], first.roles.described().get("x", "x")), plot)
+    deliver(report, report_to)
+
+
+def _samples(files: tuple[str, str], given: dict[str, Any], *, narrow: bool) -> list[FileSource]:
+    """Open both files.
+
+    Raises
+    ------
+    OptionError
+        Both are standard input.
+    """
+    from calcheck.io.files import File
+    from calcheck.io.source import FileSource
+
+    if files == (STDIN, STDIN):
+        msg = "standard input is one file: give the other by name"
+        raise OptionError(msg)
+    said, input_format = build(ColumnOptions, given), build(InputOptions, given).input_format
+    return [FileSource(File(file, input_format), said, wanted="sample", narrow=narrow) for file in files]
+
+
+def _at(name: str, first: FileSource, second: FileSource, *, narrow: bool) -> FileSource:
+    """Open the inputs at which the samples are compared; those of A or B are there."""
+    from calcheck.io.elsewhere import inputs_elsewhere
+
+    for source in (first, second):
+        if os.path.realpath(name) == os.path.realpath(source.file.name):
+            return source
+    return inputs_elsewhere(name, first, narrow=narrow)
+
+
+def _require_curve(source: FileSource) -> None:
+    """Raise, before the work starts, if there is no curve over the inputs.
+
+    Raises
+    ------
+    OptionError
+        Inputs are several numbers.
+    """
+    x = source.predictions().x
+    if x is not None and x.shape[1] > 1:
+        msg = f"--plot draws a curve over inputs of one number, and these have {x.shape[1]}"
+        raise OptionError(msg)
+
+
+def _curve(shown: Predictions, rows: Rows, called: str) -> Plot:
+    from calcheck.kernels.conditioning import inputs_of
+    from calcheck.render.discrepancy import discrepancy_plot
+
+    return discrepancy_plot(inputs_of(shown)[:, 0], rows.columns, called)
+
+
+mcmd_command = with_signature(
+    _mcmd,
+    [
+        _file("a", "A sample: inputs and targets; - reads standard input."),
+        _file("b", "Another, at inputs of its own."),
+        *(parameter for parameter in COLUMNS if parameter.name in SAID),
+        *parameters(Mcmd, "Metric"),
+        *parameters(GridOptions, "Rows"),
+        *parameters(PermutationOptions, "Inference"),
+        *SIGNIFICANCE,
+        *REPORT,
+        *parameters(PointwiseOptions, "Output"),
+        *parameters(PlotOptions, "Output"),
+        *SEED,
+        *ENGINE,
+    ],
+)

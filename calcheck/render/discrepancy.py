@@ -1,0 +1,36 @@
+"""How far two samples are apart at each input, as a plot."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from calcheck.render.plot import Curve, Panel, Plot
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+BAND = ("reference_q05", "reference_q95")
+
+
+def discrepancy_plot(x: NDArray[Any], columns: Mapping[str, NDArray[Any]], called: str = "x") -> Plot:
+    """Draw MCMD over inputs of one number, with what it is where distributions are equal.
+
+    Parameters
+    ----------
+    x : (m,)
+        The inputs.
+    columns : mapping
+        What the metric says of them, (m,) each; mean and quantiles of the reference, if there is one.
+    called : str
+        What the inputs are called.
+    """
+    order = x.argsort(kind="stable")
+    ordered = {name: values[order].tolist() for name, values in columns.items()}
+    places = x[order].tolist()
+    curves = [Curve("MCMD", places, ordered["mcmd"])]
+    if "reference_mean" in ordered:
+        low, high = (ordered[name] for name in BAND)
+        curves.append(Curve("equal distributions, 90 %", places, ordered["reference_mean"], low, high, style="dashed"))
+    return Plot((Panel(tuple(curves), x_label=called, y_label="MCMD"),))

@@ -1,0 +1,170 @@
+"""Two samples of inputs and targets, from two files: how far their conditional distributions are apart."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from calcheck.errors import DataError, OptionError, ValuesError
+from calcheck.evaluation import evaluate
+from calcheck.metrics.mcmd import SAMPLE
+from calcheck.predictions import InMemory, Predictions, Source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from calcheck.evaluation import Sink
+    from calcheck.execution.run import Run
+    from calcheck.metric import Metric
+    from calcheck.report import Input, Report
+
+GRID = 200
+MOST_POINTS = 1_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Pooled(Source):
+    """The rows of two sources, with a column that says which of them a row is from.
+
+    Raises
+    ------
+    DataError
+        Their targets or inputs have different numbers of columns.
+    """
+
+    first: Source
+    second: Source
+
+    def batches(self) -> Iterator[Predictions]:
+        yield self.predictions()
+
+    def predictions(self) -> Predictions:
+        return self._rows
+
+    @cached_property
+    def _rows(self) -> Predictions:
+        both = [source.predictions() for source in (self.first, self.second)]
+        labels = np.repeat([0, 1], [len(rows) for rows in both])
+        return Predictions(
+            y=_appended("targets", [rows.y for rows in both]),
+            x=_appended("inputs", [rows.x for rows in both]),
+            embedded=both[0].embedded,
+            columns={SAMPLE: labels},
+        )
+
+    @contextmanager
+    def placed(self) -> Iterator[None]:
+        try:
+            yield
+        except ValuesError as error:
+            n = len(self.first.predictions())
+            source, start = (self.first, 0) if error.rows[0] < n else (self.second, n)
+            size = len(source.predictions())
+            rows = [row - start for row in error.rows if start <= row < start + size]
+            with source.named():
+                raise ValuesError(error.name, error.rule, rows, size, error.remedy) from error
+
+    def described(self) -> Input:
+        first, second = self.first.described(), self.second.described()
+        of_each = {"A": first.columns, "B": second.columns}
+        apart = {f"{role} of {name}": told for name, each in of_each.items() for role, told in each.items()}
+        return replace(
+            first,
+            files=(*first.files, *second.files),
+            n=first.n + second.n,
+            dropped=first.dropped + second.dropped,
+            columns=first.columns if first.columns == second.columns else apart,
+            options=first.options if first.options == second.options else (),
+        )
+
+    def warnings(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*self.first.warnings(), *self.second.warnings())))
+
+
+def _appended(what: str, parts: list[NDArray[Any] | None]) -> NDArray[Any] | None:
+    """Append rows of both; None if one of them has none."""
+    first, second = parts
+    if first is None or second is None:
+        return None
+    widths = [part[0].size for part in (first, second)]
+    if widths[0] != widths[1]:
+        msg = f"the two have {what} of {widths[0]} and {widths[1]} columns. Give the same of both"
+        raise DataError(msg)
+    return np.concatenate([part.reshape(len(part), -1) for part in (first, second)])
+
+
+def two_samples(
+    first: Source,
+    second: Source,
+    metric: Metric[Any, Any],
+    *,
+    grid: int | None = None,
+    at: Source | None = None,
+    run: Run | None = None,
+    sink: Sink | None = None,
+) -> Report:
+    """Compare two samples.
+
+    Parameters
+    ----------
+    first, second : Source
+        With targets and inputs; predictions, if any, are ignored.
+    metric : Metric
+        Of two samples.
+    grid : int, optional
+        Evaluate at so many inputs between the least and the largest of both; for inputs of one number. By default 200
+        for these, else the inputs of the first sample.
+    at : Source, optional
+        Evaluate at these inputs.
+    run : Run, optional
+        Seed, device, precision, memory and progress.
+    sink : callable, optional
+        Is handed what the metric says of each input, with the inputs.
+
+    Returns
+    -------
+    Report
+        One result.
+
+    Raises
+    ------
+    OptionError
+        A grid is asked for inputs of several numbers, or beside other inputs, or its size is not one.
+    DataError
+        The two have different columns.
+    """
+    if grid is not None and not 1 <= grid <= MOST_POINTS:
+        msg = f"--grid must be between 1 and {MOST_POINTS:,}, got {grid}"
+        raise OptionError(msg)
+    if grid is not None and at is not None:
+        msg = "--grid and --at contradict each other: give one"
+        raise OptionError(msg)
+    source = Pooled(first, second)
+    x = source.predictions().x
+    if x is not None and at is None:
+        if grid is not None and x.shape[1] > 1:
+            msg = f"--grid is for inputs of one number, and these have {x.shape[1]}. Pass --at FILE"
+            raise OptionError(msg)
+        if x.shape[1] == 1:
+            grid = grid or GRID
+            at = InMemory(_grid(source, grid))
+        else:
+            at = InMemory(first.predictions())
+    elif at is not None and (at is first or at is second):
+        at = InMemory(at.predictions())  # whose file is listed already
+    report = evaluate(source, [metric], at=at, run=run, sink=sink)
+    return replace(report, settings={**report.settings, "grid": grid})
+
+
+def _grid(source: Pooled, size: int) -> Predictions:
+    """Return inputs at equal distances, from the least to the largest, shown by the name of their column."""
+    rows = source.predictions()
+    points = np.linspace(np.min(rows.x), np.max(rows.x), size, dtype=np.float64)  # type: ignore[arg-type]
+    name = source.first.described().columns.get("x", "x")
+    return Predictions(x=points[:, None], embedded=rows.embedded, columns={name: points})
