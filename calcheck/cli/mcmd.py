@@ -32,7 +32,16 @@ if TYPE_CHECKING:
     from calcheck.render.plot import Plot
 
 STDIN = "-"
-SAID = ("target", "embedding", "inputs", "id", "filter", "nan_policy", "input_format")  # of the columns of a sample
+SAID = (
+    "target",
+    "embedding",
+    "inputs",
+    "id",
+    "model",
+    "filter",
+    "nan_policy",
+    "input_format",
+)  # of the columns of a sample
 
 
 def _file(name: str, text: str) -> inspect.Parameter:

@@ -109,6 +109,10 @@ def find_sample_roles(columns: Columns, said: ColumnOptions, *, external: bool =
     return Roles(target, None, x, embedded, finder.id() if external else None, narrow)
 
 
+OTHER_ROLES = {"sample": find_sample_roles, "inputs": find_input_roles}
+"""What is found of files that are read for something else than predictions."""
+
+
 def _shown(schema: pa.Schema, x: tuple[str, ...], wide: set[str]) -> tuple[str, ...]:
     """List the columns of one value a row that are worth showing."""
     return tuple(

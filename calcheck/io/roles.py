@@ -9,9 +9,13 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from calcheck.predictive import Convention
+    from calcheck.report import FileRole
 
 Spread = Literal["std", "var", "log_std", "log_var"]
 Shape = Literal["normal", "t6"]
+Wanted = Literal["all", "any", "sample", "inputs"]
+FILE_ROLES: dict[Wanted, FileRole] = {"all": "predictions", "any": "predictions", "sample": "sample", "inputs": "at"}
+"""What a file is read as, by what is wanted of it."""
 SHAPE_UNKNOWN = (
     "the file does not tell the shape of the errors: what a perfect model scores supposes a normal one, which matters"
     " most for ence (--shape t6)"

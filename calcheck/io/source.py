@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,7 @@ from calcheck.errors import DataError, FileError, OptionError, ValuesError
 from calcheck.io.beside import Beside, names_a_file, read_embedding, read_truth, split_column
 from calcheck.io.build import arrays_of, columns_read, predictive_of
 from calcheck.io.column_options import ColumnOptions
-from calcheck.io.columns import find_input_roles, find_roles, find_sample_roles, missing_predictions, missing_target
+from calcheck.io.columns import OTHER_ROLES, find_roles, missing_predictions, missing_target
 from calcheck.io.files import STDIN, File
 from calcheck.io.filters import Filters, require_one
 from calcheck.io.joins import Keyed
@@ -23,7 +23,7 @@ from calcheck.io.layouts import Laid, laid_out
 from calcheck.io.named import Columns, shown, unclear_spreads
 from calcheck.io.places import as_array, as_sequence
 from calcheck.io.reruns import require_no_rerun, unique
-from calcheck.io.roles import SHAPE_UNKNOWN, ParametersRole, ResidualRole, columns_of
+from calcheck.io.roles import FILE_ROLES, SHAPE_UNKNOWN, ParametersRole, ResidualRole, Wanted, columns_of
 from calcheck.io.scales import scale_hint
 from calcheck.io.tables import open_table, read_batches
 from calcheck.io.values import is_scalar, is_text, key_text, keys, ordering, scalars, without_gaps
@@ -41,9 +41,6 @@ if TYPE_CHECKING:
     from calcheck.io.tables import Table
     from calcheck.predictive import Predictive
 
-Wanted = Literal["all", "any", "sample", "inputs"]
-ROLES: dict[Wanted, FileRole] = {"sample": "sample", "inputs": "at"}
-OTHER_ROLES = {"sample": find_sample_roles, "inputs": find_input_roles}
 FAMILY = "dist"  # the column of our own files that names the family
 FEW = 10  # errors, all positive by chance
 HELD_BYTES = 1 << 26  # of distributions in memory; more of them are read again whenever they are needed
@@ -101,8 +98,8 @@ class FileSource(Source):
             if self.wanted == "inputs":
                 return Laid(table)
             filters = Filters.of(self.said, table.schema)
-            sample = self.wanted == "sample"
-            return Laid(table, filters=filters) if sample else laid_out(self.file, table, self.said, filters)
+            unchanged = self.wanted == "sample"
+            return Laid(table, filters=filters) if unchanged else laid_out(self.file, table, self.said, filters)
 
     @property
     def table(self) -> Table:
@@ -253,7 +250,7 @@ class FileSource(Source):
 
     def described(self) -> Input:
         rows = self.predictions()
-        files = [self._file(ROLES.get(self.wanted, "predictions"), self.file, self.laid.read or self.read)]
+        files = [self._file(FILE_ROLES[self.wanted], self.file, self.laid.read or self.read)]
         columns = self.roles.described()
         if self.embedding is not None:
             files.append(self._file("embedding", self.embedding.file, len(self.embedding.values)))

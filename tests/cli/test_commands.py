@@ -232,6 +232,7 @@ def test_help_loads_no_heavy_module():
         ["diff", "--help"],
         ["reject", "--help"],
         ["sweep", "--help"],
+        ["mcmd", "--help"],
     ):
         code = (
             f"import sys; sys.argv = ['calcheck', *{command}]; from calcheck.cli.app import run; run();"

@@ -113,3 +113,21 @@ def test_the_misfit_example_rejects_what_the_model_misses(tmp_path):
     assert by_std == at_random
     assert half[3].endswith("*")
     assert (tmp_path / "rejected.svg").stat().st_size > 1000
+
+
+def test_of_the_six_pairs_of_samples_only_the_same_pass(tmp_path):
+    command = [sys.executable, EXAMPLES / "mcmd_six.py", tmp_path]
+    _, *lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    verdicts = {line[:20].strip(): line.split()[-1] for line in lines}
+    assert list(verdicts) == [
+        "same",
+        "smaller variance",
+        "larger variance",
+        "shifted mean",
+        "different relation",
+        "heteroscedastic",
+    ]
+    assert verdicts.pop("same") == "pass"
+    assert set(verdicts.values()) == {"fail"}
+    assert "heteroscedastic" in (tmp_path / "mcmd_six.svg").read_text()
+    assert pq.read_table(tmp_path / "heteroscedastic.parquet").column_names == ["x", "y"]

@@ -1,0 +1,215 @@
+"""MCMD is the number of the papers: by hand on few rows, by explicit inverses on random data; and its reference."""
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from calcheck.execution.run import Run
+from calcheck.inference.simulation import Simulation
+from calcheck.kernels.relabelled import input_kernel_of
+from calcheck.kernels.strata import strata
+from calcheck.metrics.mcmd import SAMPLE, Mcmd
+from calcheck.predictions import InMemory, Predictions
+from calcheck.predictive import Samples
+from calcheck.studies.two_samples import two_samples
+from tests.computing import cce, rows_of
+from tests.naive import form, input_kernel, target_kernel, weights
+
+
+def pooled(first, second):
+    """Return the rows (x, y) of two samples, with the column that tells them apart."""
+    x, y = (np.concatenate(parts) for parts in zip(first, second, strict=True))
+    return Predictions(x=x, y=y, embedded=False, columns={SAMPLE: np.repeat([0, 1], [len(first[0]), len(second[0])])})
+
+
+def mcmd(first, second, *, at=None, run=None, **options):
+    """Return MCMD at some points, at all rows where none are given."""
+    points = None if at is None else Predictions(x=at, embedded=False)
+    return rows_of(Mcmd(**options), pooled(first, second), at=points, run=run).columns["mcmd"]
+
+
+def mcmd_squared(first, second, *, k_x, gamma_y, ridges, at):
+    """|sum_i a_i phi(y_i) - sum_j b_j phi(y'_j)|^2, a = (K_X + n lambda I)^-1 k_X(x), b with X', m and lambda'."""
+    (x, y), (other_x, other_y) = first, second
+    k_y = target_kernel(gamma_y)
+    a, b = weights(k_x, x, at, ridges[0]), weights(k_x, other_x, at, ridges[1])
+    return form(a, k_y(y, y), a) - 2 * form(a, k_y(y, other_y), b) + form(b, k_y(other_y, other_y), b)
+
+
+def sample(rng, n, d, t=1, shift=0.0):
+    x = rng.normal(size=(n, d))
+    y = np.sin(x @ rng.normal(size=(d, t))) + 0.3 * rng.normal(size=(n, t)) + shift
+    return x, y * 10.0 ** np.arange(t)
+
+
+def test_two_rows_against_three_by_hand():
+    """Inputs that do not see each other (K = I): each row is on its own, with n lambda = 0.2 and m lambda' = 0.9.
+
+    At x = 0: U = phi(0) / 1.2 and U' = phi(2) / 1.9, k(0, 2) = e^(-2) for gamma_y = 0.5. At x = 1000 both are of
+    phi(1); at x = 2000 there is U' only.
+    """
+    first = np.array([[0.0], [1e3]]), np.array([[0.0], [1.0]])
+    second = np.array([[0.0], [1e3], [2e3]]), np.array([[2.0], [1.0], [5.0]])
+    found = mcmd(first, second, at=np.array([[0.0], [1e3], [2e3], [3e3]]), gamma_y=0.5, lambda_b=0.3)
+    expected = [
+        1 / 1.2**2 + 1 / 1.9**2 - 2 * np.exp(-2) / (1.2 * 1.9),
+        (1 / 1.2 - 1 / 1.9) ** 2,
+        1 / 1.9**2,
+        0,
+    ]
+    assert_allclose(found**2, expected, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("d", [1, 8])
+@pytest.mark.parametrize("t", [1, 3])
+@pytest.mark.parametrize("sizes", [(40, 40), (55, 31)])
+@pytest.mark.parametrize("ridge_b", [None, 0.02])
+def test_samples_at_different_inputs_equal_explicit_inverses(d, t, sizes, ridge_b):
+    """gamma_y = 1 / (2 t s^2), s^2 of the first sample; the square to 1e-10, by every kernel and solver."""
+    rng = np.random.default_rng([d, t, *sizes])
+    first, second = sample(rng, sizes[0], d, t), sample(rng, sizes[1], d, t, shift=0.4)
+    at = rng.normal(size=(25, d))
+    gamma_y = 1 / (2 * t * first[1].var(axis=0, ddof=1))
+    for kernel, shape in {
+        "rbf": {"gamma": 0.3 / d},
+        "laplace": {"gamma": 0.2 / d},
+        "polynomial": {"gamma": 0.5 / d, "degree": 3, "coef0": 1.0},
+    }.items():
+        ridges = 0.1, ridge_b or 0.1
+        squared = mcmd_squared(first, second, k_x=input_kernel(kernel, **shape), gamma_y=gamma_y, ridges=ridges, at=at)
+        options = {"kernel_x": kernel, "gamma_x": shape["gamma"], "normalize": "none", "lambda_b": ridge_b}
+        for solver in ("cholesky", "cg"):
+            found = mcmd(first, second, at=at, solver=solver, **options)
+            assert_allclose(found**2, squared, rtol=0, atol=1e-10)
+
+
+def test_by_default_a_single_input_has_gamma_1():
+    rng = np.random.default_rng(1)
+    first, second = sample(rng, 40, 1), sample(rng, 50, 1)
+    at = np.linspace(-2, 2, 7)[:, None]
+    gamma_y = 1 / (2 * first[1].var(ddof=1))
+    squared = mcmd_squared(first, second, k_x=input_kernel("rbf", 1.0), gamma_y=gamma_y, ridges=(0.1, 0.1), at=at)
+    assert_allclose(mcmd(first, second, at=at) ** 2, squared, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("d", [1, 4])
+@pytest.mark.parametrize("lambdas", [(0.1, None), (0.1, 0.03)])
+def test_on_the_same_inputs_it_is_the_cce_of_a_file_of_samples(d, lambdas):
+    """A model that is known by one draw at each input is a second sample at these inputs."""
+    rng = np.random.default_rng(d)
+    x, y = sample(rng, 60, d)
+    drawn = y + 0.2 * rng.normal(size=y.shape)
+    at = rng.normal(size=(20, d))
+    common = {"gamma_x": 0.7, "normalize": "none", "lambda_": lambdas[0]}
+    expected = cce(x, y[:, 0], Samples(drawn), at=at, embedded=False, lambda_model=lambdas[1], **common)
+    found = mcmd((x, y), (x, drawn), at=at, lambda_b=lambdas[1], **common)
+    assert_allclose(found, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("d", "equal", "options"),
+    [
+        (1, False, {}),
+        (1, True, {}),
+        (1, True, {"lambda_b": 0.03}),
+        (1, False, {"kernel_x": "laplace"}),  # of full rank
+        (3, False, {"lambda_b": 0.03}),
+        (3, True, {"gamma_y": 0.4}),
+    ],
+    ids=str,
+)
+def test_the_reference_is_what_files_with_exchanged_rows_score(d, equal, options):
+    """Row by row exchanged by hand, and everything computed anew: also the kernel on targets, from the new A's."""
+    rng = np.random.default_rng(3)
+    first, second = sample(rng, 40, d), sample(rng, 40 if equal else 33, d, shift=0.5)
+    if equal:
+        second = first[0][rng.permutation(40)], second[1]
+    rows, run, metric = pooled(first, second), Run(reference=19), Mcmd(**options)
+    at = InMemory(Predictions(x=rng.normal(size=(15, d)), embedded=False))
+    source = InMemory(rows)
+    settings = metric.prepare(source, run)
+    simulation = Simulation(rows, run)
+    found = metric.simulated(settings, metric.fit(settings, source, run), simulation, at, run)
+    labels = rows.columns[SAMPLE] == 0
+    x = settings.inputs.scaling(rows.x)
+    _, centred = input_kernel_of(settings.inputs.kernel, x, settings.inputs.scaling(at.rows.x), run)
+    groups = strata(x, labels, lambda: centred.rows)
+    assert found.own == pytest.approx(rows_of(metric, rows, at=at.rows).columns["mcmd"].mean(), rel=1e-5)
+    for value, exchanged in zip(found.values, groups.permuted(simulation.rng(), 19), strict=True):
+        other = replace(rows, columns={SAMPLE: np.where(exchanged, 0, 1)})
+        assert_allclose(value, rows_of(metric, other, at=at.rows).columns["mcmd"].mean(), rtol=1e-5)
+        assert exchanged.sum() == labels.sum()
+
+
+def test_on_equal_inputs_p_is_the_share_of_all_exchanges():
+    """Eight pairs at eight inputs: 2^8 exchanges, each as likely; counted one by one."""
+    rng = np.random.default_rng(4)
+    x = np.arange(8.0)[:, None]
+    y, other = rng.normal(size=(8, 1)), rng.normal(size=(8, 1)) + 1.7
+    values = []
+    for chosen in product([False, True], repeat=8):
+        swapped = np.array(chosen)[:, None]
+        values.append(
+            mcmd((x, np.where(swapped, other, y)), (x, np.where(swapped, y, other)), at=x, gamma_y=0.5).mean()
+        )
+    exact = np.mean(np.array(values) >= values[0] * (1 - 1e-9))
+    first, second = (InMemory(Predictions(x=x, y=part[:, 0], embedded=False)) for part in (y, other))
+    (found,) = two_samples(first, second, Mcmd(gamma_y=0.5), at=first, run=Run(reference=4999)).results
+    assert_allclose(found.p_value, exact, atol=4 * np.sqrt(exact * (1 - exact) / 4999))
+    assert 0.01 < exact < 0.5
+
+
+def drawn(rng, x, shift=0.0):
+    y = np.sin(x[:, 0]) + (0.2 + 0.1 * np.abs(np.sin(x[:, 0]))) * rng.normal(size=len(x))
+    return InMemory(Predictions(x=x, y=y + shift, embedded=False))
+
+
+def rejected(inputs, *, sets, n, shift=0.0):
+    """Return the share of data sets that fail, the same conditional distribution at two kinds of inputs."""
+    found = []
+    for seed in range(sets):
+        rng = np.random.default_rng([11, seed])
+        first, second = (draw(rng, n) for draw in inputs)
+        report = two_samples(drawn(rng, first), drawn(rng, second, shift), Mcmd(), grid=50, run=Run(reference=39))
+        found.append(report.results[0].verdict == "fail")
+    return np.mean(found)
+
+
+def uniform(rng, n):
+    return rng.uniform(0, 2 * np.pi, (n, 1))
+
+
+def denser_to_the_right(rng, n):
+    return 2 * np.pi * rng.beta(2, 1, (n, 1))
+
+
+def to_the_left(rng, n):
+    return rng.normal(2.4, 1.2, (n, 1))
+
+
+def to_the_right(rng, n):
+    return rng.normal(3.9, 1.2, (n, 1))
+
+
+@pytest.mark.parametrize(
+    "inputs", [(uniform, uniform), (uniform, denser_to_the_right), (to_the_left, to_the_right)], ids=str
+)
+def test_equal_distributions_are_rejected_in_five_per_cent_wherever_the_inputs_are(inputs):
+    """Of 60 data sets at most 8 (a chance of 0.1 % at 5 %): with labels permuted among all rows, nearly all fail."""
+    assert rejected(inputs, sets=60, n=60) * 60 <= 8
+
+
+def test_other_distributions_are_seen_at_other_inputs_too():
+    assert rejected((uniform, denser_to_the_right), sets=12, n=100, shift=0.4) > 0.9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "inputs", [(uniform, uniform), (uniform, denser_to_the_right), (to_the_left, to_the_right)], ids=str
+)
+def test_the_level_over_many_data_sets(inputs):
+    """400 data sets of 100 rows: 5 % and four standard errors."""
+    assert 0.01 < rejected(inputs, sets=400, n=100) < 0.05 + 4 * np.sqrt(0.05 * 0.95 / 400)
