@@ -99,12 +99,14 @@ class Whole(InputKernel):
         self.gram, self.at = gram, at
 
     def _system(self, rows: NDArray[np.intp]) -> Values:
-        return self.gram[np.ix_(rows, rows)]
+        return self.gram[rows].take(rows, axis=1)  # several times faster than both at once
 
     def _solved(self, factor: Any, rows: NDArray[np.intp], outputs: Values) -> Values:
         from scipy.linalg import cho_solve
 
-        return np.asarray(self.at[:, rows] @ cho_solve(factor, outputs, check_finite=False))
+        coefficients = np.zeros((len(self.gram), outputs.shape[1]))
+        coefficients[rows] = cho_solve(factor, outputs, check_finite=False)
+        return self.at @ coefficients
 
 
 class Centred(InputKernel):
@@ -242,10 +244,11 @@ def relabelled(
         if each.gamma is not None:
             with one_blas_thread():  # many small products
                 observed, _, own, fixed = shared.of(each)
-            first, second = (
-                kernel.regressed(rows, observed[rows], penalty) for rows, penalty in zip(samples, lambdas, strict=True)
-            )
-            values[number] = np.linalg.norm((first - second) @ own, axis=1).mean()
-            at_points.append(np.linalg.norm((first - second) @ fixed, axis=1))
+                first, second = (
+                    kernel.regressed(rows, observed[rows], penalty)
+                    for rows, penalty in zip(samples, lambdas, strict=True)
+                )
+                values[number] = np.linalg.norm((first - second) @ own, axis=1).mean()
+                at_points.append(np.linalg.norm((first - second) @ fixed, axis=1))
         run.progress("relabelling", (number + 1) / (1 + count))
     return Labelled(values, np.stack(at_points))

@@ -194,9 +194,14 @@ def to_the_right(rng, n):
     return rng.normal(3.9, 1.2, (n, 1))
 
 
-@pytest.mark.parametrize(
-    "inputs", [(uniform, uniform), (uniform, denser_to_the_right), (to_the_left, to_the_right)], ids=str
+wherever_the_inputs_are = pytest.mark.parametrize(
+    "inputs",
+    [(uniform, uniform), (uniform, denser_to_the_right), (to_the_left, to_the_right)],
+    ids=["the same", "denser", "shifted"],
 )
+
+
+@wherever_the_inputs_are
 def test_equal_distributions_are_rejected_in_five_per_cent_wherever_the_inputs_are(inputs):
     """Of 60 data sets at most 8 (a chance of 0.1 % at 5 %): with labels permuted among all rows, nearly all fail."""
     assert rejected(inputs, sets=60, n=60) * 60 <= 8
@@ -207,9 +212,7 @@ def test_other_distributions_are_seen_at_other_inputs_too():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "inputs", [(uniform, uniform), (uniform, denser_to_the_right), (to_the_left, to_the_right)], ids=str
-)
+@wherever_the_inputs_are
 def test_the_level_over_many_data_sets(inputs):
     """400 data sets of 100 rows: 5 % and four standard errors."""
     assert 0.01 < rejected(inputs, sets=400, n=100) < 0.05 + 4 * np.sqrt(0.05 * 0.95 / 400)
