@@ -35,7 +35,7 @@ NOT_EXACT = {
     "input": "the two have other inputs: p is by exchange of rows among neighbours, exact if the inputs have the same"
     " distribution, and about right else",
     "propensity": "the two have other inputs: p is by exchange of rows that are as likely in either file, as estimated,"
-    " and about right",
+    " and about right, but too small where the inputs of the two part sharply",
 }
 
 
