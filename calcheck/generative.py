@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from calcheck.predictions import Predictions, Source
     from calcheck.predictive import Predictive
 
+FEW_NEIGHBOURS = 1.0  # the sum of a row's kernel values with all others
+BLIND = "the kernel hardly relates inputs"
 EXACT_ROWS = 20_000  # up to which sums over pairs of rows take every pair
 
 
@@ -110,7 +112,7 @@ class JointMetric(GenerativeMetric[JointSettings, StateT]):
 
     def prepare(self, source: Source, run: Run) -> JointSettings:
         from calcheck.kernels.conditioning import inputs_of
-        from calcheck.kernels.inputs import bandwidth, fit_scaling
+        from calcheck.kernels.inputs import bandwidth, fit_scaling, neighbours
         from calcheck.kernels.joint import repeated_targets
         from calcheck.kernels.kernels import KERNELS
 
@@ -123,14 +125,16 @@ class JointMetric(GenerativeMetric[JointSettings, StateT]):
         choice = self.gamma_x or ("1/d" if self.kernel_x == "polynomial" else 0.5)
         gamma_x = bandwidth(choice, x, scaling, self.kernel_x, run.rng(Stream.MEDIAN))
         shape = {"degree": 3, "coef0": 1.0} if self.kernel_x == "polynomial" else {}
+        kernel = KERNELS[self.kernel_x](gamma=gamma_x, **shape)
         gamma_y = self._bandwidths(points, self.gamma_y)
         described = {
             "inputs": {"kernel": self.kernel_x, "gamma": gamma_x, "columns": x.shape[1], "rows": len(x)},
             "targets": {"gamma": gamma_y.tolist() if len(gamma_y) > 1 else float(gamma_y[0]), "repeats": y.shape[1]},
             "draws": predictive.draws_a_row or "exact",
+            "neighbours": neighbours(kernel, scaling(x), run.rng(Stream.NEIGHBOURS)),
         }
         features = self._features(rows, gamma_y, run)
-        return JointSettings(scaling, KERNELS[self.kernel_x](gamma=gamma_x, **shape), features, predictive, described)
+        return JointSettings(scaling, kernel, features, predictive, described)
 
     def simulated(
         self,
@@ -157,7 +161,20 @@ class JointMetric(GenerativeMetric[JointSettings, StateT]):
         for block in blocks(data_sets, 1 + len(replicates), run.progress):
             values += self._of_many(state, block)
         own, *others = values
-        return Simulated(np.array(others), own=own, details=self._told_of_many(state))
+        blind = BLIND if self._blind(settings) else ""
+        return Simulated(np.array(others), own=own, details=self._told_of_many(state), no_verdict=blind)
+
+    @staticmethod
+    def _blind(settings: JointSettings) -> list[str]:
+        """Warn where the kernel relates hardly any two inputs."""
+        near = settings.described["neighbours"]
+        if near >= FEW_NEIGHBOURS:
+            return []
+        told = (
+            f"the kernel on inputs relates a row to {near:.2g} others in all, so it sees hardly any two rows together."
+            " Pass --gamma-x 1/d or median"
+        )
+        return [told]
 
     def swapped(self, both: Predictions, swaps: Iterable[NDArray[np.bool_]], run: Run) -> NDArray[np.float64]:
         import numpy as np

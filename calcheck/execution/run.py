@@ -37,6 +37,7 @@ class Stream(IntEnum):
     CENTRES = 9
     NOISE = 10
     SIGNS = 11
+    NEIGHBOURS = 12
     PERMUTATIONS = 20
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.kernels.choices import Bandwidth, KernelName, Normalization
+    from calcheck.kernels.kernels import Kernel
 
 MEDIAN_ROWS = 2000  # rows whose pairwise distances the median is taken over: two million pairs
 
@@ -143,6 +144,15 @@ def bandwidth(
         msg = f"--gamma-x {choice} needs inputs that vary, but by that measure they do not. Give --gamma-x a number"
         raise DataError(msg)
     return 1 / spread
+
+
+def neighbours(kernel: Kernel, x: NDArray[np.float64], rng: Generator) -> float:
+    """Return the sum of an input's kernel values with all others, on average over (n, d) inputs, or 2,000 of them."""
+    n = len(x)
+    if n > MEDIAN_ROWS:
+        x = x[np.sort(rng.choice(n, MEDIAN_ROWS, replace=False))]
+    off_diagonal = float(kernel.gram(x, x).sum() - kernel.diagonal(x).sum())
+    return max(0.0, off_diagonal) / len(x) * (n - 1) / max(1, len(x) - 1)
 
 
 def _median_distance(x: NDArray[np.float64], kernel: KernelName, rng: Generator) -> float:

@@ -110,7 +110,9 @@ class Cmmd(JointMetric["Operators"]):
         norm = state.norm(found.apart)
         details = {**settings.described, "lambda": self.lambda_, **norm.told, **features(bounds)}
         return Rows(
-            {"cmmd": len(norm.terms) * norm.terms}, details=details, warnings=(*left_out(details), *norm.warnings)
+            {"cmmd": len(norm.terms) * norm.terms},
+            details=details,
+            warnings=(*self._blind(settings), *left_out(details), *norm.warnings),
         )
 
     def _of_many(self, state: Operators, data_sets: Iterable[Embedded | None]) -> list[float]:

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from calcheck.metric import Means
     from calcheck.predictions import Source
 
-LONELY = 1.0  # neighbours a row: the sum of its kernel values with all others
-
 
 @dataclass(frozen=True)
 class Jmmd(JointMetric["Inputs"]):
@@ -110,31 +108,17 @@ class Jmmd(JointMetric["Inputs"]):
         return Inputs(settings.kernel, settings.scaling(x), run, self.exact_rows)
 
     def rows(self, settings: JointSettings, state: Inputs, source: Source, at: Source | None, run: Run) -> Rows:  # noqa: ARG002
-        import numpy as np
-
         from calcheck.kernels.joint import embedded
         from calcheck.kernels.told import features, left_out
 
         found, bounds = embedded(settings.features, source.predictions(), settings.predictive)
         form = found.form(self.estimator)
         pairs = state.pairs(form)
-        n = len(form.u)
-        products = pairs.products(np.concatenate([form.u, np.ones((n, 1))], axis=1))
-        values = n * form.terms(products[:, :-1], pairs.diagonal)
-        neighbours = float((products[:, -1] - pairs.diagonal).mean())
-        details = {**settings.described, "neighbours": neighbours, "pairs": pairs.told, **features(bounds)}
+        values = len(form.u) * form.terms(pairs.products(form.u), pairs.diagonal)
+        details = {**settings.described, "pairs": pairs.told, **features(bounds)}
         return Rows(
-            {"jmmd": values}, details=details, warnings=(*self._lonely(neighbours), *left_out(details), *pairs.warnings)
+            {"jmmd": values}, details=details, warnings=(*self._blind(settings), *left_out(details), *pairs.warnings)
         )
-
-    def _lonely(self, neighbours: float) -> list[str]:
-        if neighbours >= LONELY:
-            return []
-        told = (
-            f"the kernel on inputs relates a row to {neighbours:.2g} others in all, so there are hardly any pairs to"
-            " compare. Pass --gamma-x 1/d or median"
-        )
-        return [told]
 
     @property
     def _of_differences(self) -> bool:
