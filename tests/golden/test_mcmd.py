@@ -216,3 +216,14 @@ def test_other_distributions_are_seen_at_other_inputs_too():
 def test_the_level_over_many_data_sets(inputs):
     """400 data sets of 100 rows: 5 % and four standard errors."""
     assert 0.01 < rejected(inputs, sets=400, n=100) < 0.05 + 4 * np.sqrt(0.05 * 0.95 / 400)
+
+
+def test_the_function_that_has_gradients_says_the_same():
+    from calcheck.kernels import mcmd as of_arrays
+
+    rng = np.random.default_rng(8)
+    first, second = sample(rng, 30, 2), sample(rng, 45, 2, shift=0.3)
+    at = rng.normal(size=(12, 2))
+    expected = of_arrays(*first, *second, at, gamma_x=0.4, gamma_y=0.7)
+    found = mcmd(first, second, at=at, kernel_x="rbf", normalize="none", gamma_x=0.4, gamma_y=0.7)
+    assert_allclose(found, expected, rtol=1e-8)
