@@ -11,6 +11,8 @@ import numpy as np
 
 from calcheck.errors import DataError, OptionError, ValuesError
 from calcheck.evaluation import evaluate
+from calcheck.execution.run import Run
+from calcheck.inference.simulation import REPLICATES
 from calcheck.metrics.mcmd import SAMPLE
 from calcheck.predictions import InMemory, Predictions, Source
 
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.evaluation import Sink
-    from calcheck.execution.run import Run
     from calcheck.metric import Metric
     from calcheck.report import Input, Report
 
@@ -123,7 +124,7 @@ def two_samples(
     at : Source, optional
         Evaluate at these inputs.
     run : Run, optional
-        Seed, device, precision, memory and progress.
+        Seed, device, precision, memory and progress. The reference is of 199 exchanges by default.
     sink : callable, optional
         Is handed what the metric says of each input, with the inputs.
 
@@ -158,6 +159,9 @@ def two_samples(
             at = InMemory(first.predictions())
     elif at is not None and (at is first or at is second):
         at = InMemory(at.predictions())  # whose file is listed already
+    run = run or Run()
+    if run.reference is None:
+        run = replace(run, reference=REPLICATES)  # each is two regressions of its own: no more, wherever it is compared
     report = evaluate(source, [metric], at=at, run=run, sink=sink)
     return replace(report, settings={**report.settings, "grid": grid})
 
