@@ -17,7 +17,7 @@ from calcheck.inference.verdicts import infer, statistic_of
 from calcheck.metric import why_not
 from calcheck.predictions import InMemory
 from calcheck.report import Report, Result, Skipped
-from calcheck.statistics.repeats import gathered, repeats
+from calcheck.statistics.repeats import of_inputs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -84,9 +84,11 @@ def evaluate(  # noqa: PLR0913 - what one report is made of
     from calcheck import __version__
 
     run = run or Run()
+    source = of_inputs(source, map(type, metrics))
     told, warnings = source.described(), _warnings(source)
-    source, notes = _used(source, metrics, subsample, run)
-    told = replace(told, n=len(source.predictions()))
+    if subsample is not None:
+        source = InMemory(_subsample(source.predictions(), subsample, run))
+        told = replace(told, n=subsample)
     if at is not None:
         other = at.described()
         told = replace(told, files=(*told.files, *other.files), dropped=told.dropped + other.dropped)
@@ -122,7 +124,7 @@ def evaluate(  # noqa: PLR0913 - what one report is made of
             }
             value = statistic_of(each.metric, each.rows).estimate()
             judged = compared(each, value, interval, run)
-            results.append(_result(each.metric, each.rows, value, judged, extremes, (*warnings, *notes)))
+            results.append(_result(each.metric, each.rows, value, judged, extremes, warnings))
     return Report(
         calcheck=__version__,
         input=told,
@@ -160,22 +162,6 @@ def _versions(run: Run) -> dict[str, str]:
 
     libraries = ["numpy", "scipy", "pyarrow", "scoringrules", *([] if run.device is None else ["torch"])]
     return {library: version(library) for library in libraries}
-
-
-def _used(
-    source: Source, metrics: Sequence[Metric[Any, Any]], subsample: int | None, run: Run
-) -> tuple[Source, tuple[str, ...]]:
-    """Return the rows that are used, and what was done: targets of one input together, if all metrics take these."""
-    notes: tuple[str, ...] = ()
-    rows = source.predictions()
-    if all(metric.repeated_targets for metric in metrics) and repeats(rows):
-        source = InMemory(gathered(rows))
-        notes = (
-            f"{len(rows):,} rows are {len(source.predictions()):,} inputs with several targets each, by {rows.id_name}",
-        )
-    if subsample is not None:
-        source = InMemory(_subsample(source.predictions(), subsample, run))
-    return source, notes
 
 
 def _subsample(rows: Predictions, size: int, run: Run) -> Predictions:

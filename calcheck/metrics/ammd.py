@@ -92,7 +92,10 @@ class Ammd(GenerativeMetric["Bandwidths", None]):
         require_positive_option("gamma_y", self.gamma_y)
 
     def told(self) -> str:
-        return f"{self.summary()} 0 on average for a perfect model." if self.constant else super().told()
+        if not self.constant:
+            return super().told()
+        reading = "At least 0, and larger by noise." if self.estimator == "v" else "0 on average for a perfect model."
+        return f"{self.summary()} {reading}"
 
     @property
     def evidence(self) -> Sided:

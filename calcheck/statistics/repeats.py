@@ -2,20 +2,67 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from calcheck.errors import DataError
+from calcheck.predictions import Source
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from numpy.typing import NDArray
 
+    from calcheck.metric import Metric
     from calcheck.predictions import Predictions
+    from calcheck.report import Input
 
 
-def repeats(rows: Predictions) -> bool:
+def of_inputs(source: Source, metrics: Iterable[type[Metric[Any, Any]]]) -> Source:
+    """Return the source with a row an input, where rows share keys and all metrics take several targets of one."""
+    if all(metric.repeated_targets for metric in metrics) and _repeats(source.predictions()):
+        return OfInputs(source)
+    return source
+
+
+@dataclass(frozen=True)
+class OfInputs(Source):
+    """A source whose rows with the same key are one input with several targets."""
+
+    source: Source
+
+    @cached_property
+    def _gathered(self) -> Predictions:
+        return gathered(self.source.predictions())
+
+    def batches(self) -> Iterator[Predictions]:
+        yield self._gathered
+
+    def predictions(self) -> Predictions:
+        return self._gathered
+
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        with self.source.named(), self.placed():
+            yield
+
+    def called(self, role: str) -> str:
+        return self.source.called(role)
+
+    def described(self) -> Input:
+        return replace(self.source.described(), n=len(self._gathered))
+
+    def warnings(self) -> tuple[str, ...]:
+        rows, n = self.source.predictions(), len(self._gathered)
+        told = f"{len(rows):,} rows are {n:,} inputs with {len(rows) // n} targets each, by {rows.id_name}"
+        return (*self.source.warnings(), told)
+
+
+def _repeats(rows: Predictions) -> bool:
     """Tell whether rows share keys."""
     return rows.id is not None and len(np.unique(rows.id.astype(str))) < len(rows)
 
@@ -31,21 +78,23 @@ def gathered(rows: Predictions) -> Predictions:
     Returns
     -------
     Predictions
-        n rows, in the order of the first of each; ``y`` is (n, r, t). Other columns are kept where they do not vary
-        within a key. The rows themselves, if no key comes twice.
+        n rows, in the order of the first of each; ``y`` is (n, r, t), the targets of each in ascending order. Other
+        columns are kept where they do not vary within a key. The rows themselves, if no key comes twice.
 
     Raises
     ------
     DataError
         Keys come differently often, or their inputs or predictions differ.
     """
-    if rows.id is None or rows.y is None or not repeats(rows):
+    if rows.id is None or rows.y is None or not _repeats(rows):
         return rows
     _, first, key, counts = np.unique(rows.id.astype(str), return_index=True, return_inverse=True, return_counts=True)
     if counts.min() != counts.max():
         least, most = int(counts.argmin()), int(counts.argmax())
         told = " and ".join(f"{rows.id[first[place]]!s} comes {counts[place]:,} times" for place in (least, most))
-        msg = f"repeated targets need the same number of rows for each {rows.id_name}, but {told}"
+        msg = (
+            f"repeated targets need the same number of rows for each {rows.id_name}, but {told}. Leave some of them out"
+        )
         raise DataError(msg)
     members = np.argsort(first[key], kind="stable").reshape(len(first), counts[0])  # by first row, in file order
     heads = members[:, 0]
@@ -54,7 +103,9 @@ def gathered(rows: Predictions) -> Predictions:
     _require_same(rows, own)
     kept = {name: values[heads] for name, values in rows.columns.items() if _equal(values, values[own]).all()}
     one = rows.take(heads)
-    return replace(one, y=rows.y.reshape(len(rows), -1)[members], columns=kept)
+    y = rows.y.reshape(len(rows), -1)[members]
+    order = np.lexsort(np.moveaxis(y, 2, 0)[::-1], axis=1)
+    return replace(one, y=np.take_along_axis(y, order[:, :, None], axis=1), columns=kept)
 
 
 def _require_same(rows: Predictions, own: NDArray[np.intp]) -> None:

@@ -10,6 +10,7 @@ from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.inference.paired import Pair, paired
 from calcheck.report import Input, Report, Result, Skipped
+from calcheck.statistics.repeats import of_inputs
 from calcheck.studies.ranking import ranks, score
 from calcheck.studies.same_rows import matched
 
@@ -64,6 +65,7 @@ def compare(
         msg = f"--permutations must be >= 0, got {swaps}"
         raise OptionError(msg)
     run = run or Run()
+    models = [replace(model, source=of_inputs(model.source, map(type, metrics))) for model in models]
     said: Said = {}
     reports = []
     for done, (model, source) in enumerate(zip(models, matched(models), strict=True)):

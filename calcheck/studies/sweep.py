@@ -15,6 +15,7 @@ from calcheck.inference.verdicts import statistic_of
 from calcheck.metric import why_not
 from calcheck.predictions import InMemory
 from calcheck.report import Report, Result
+from calcheck.statistics.repeats import of_inputs
 from calcheck.studies.compare import input_of
 from calcheck.studies.ranking import kendall, ranks, score
 from calcheck.studies.same_rows import matched
@@ -97,6 +98,7 @@ def sweep(
         A setting cannot have a value.
     """
     run, places = run or Run(), points(metric, varied, grid=grid)
+    models = [replace(model, source=of_inputs(model.source, [type(metric)])) for model in models]
     sources = matched(models) if len(models) > 1 else [models[0].source]
     for model, source in zip(models, sources, strict=True):
         if reason := why_not(type(metric), source.predictions()):

@@ -1,0 +1,121 @@
+"""Several targets of one input: rows that share a key."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from calcheck.errors import DataError
+from calcheck.evaluation import evaluate
+from calcheck.execution.run import Run
+from calcheck.metrics import METRICS
+from calcheck.predictions import InMemory, Predictions
+from calcheck.predictive import Gaussian, Samples
+from calcheck.predictive.poisson import Poisson
+from calcheck.statistics.repeats import gathered, of_inputs
+from calcheck.studies.compare import compare
+from calcheck.studies.same_rows import Model
+from calcheck.studies.sweep import sweep
+from calcheck.studies.varied import parse
+
+PLAIN = Run(reference=0, resamples=0)
+
+
+def repeated(n=12, targets=3, seed=0):
+    """Rows in any order, r a key, with columns that vary within keys and columns that do not."""
+    rng = np.random.default_rng(seed)
+    key = rng.permutation(np.repeat(np.arange(n), targets))
+    x, draws = rng.normal(size=(n, 2)), rng.normal(size=(n, 4))
+    columns = {"age": np.arange(n)[key] * 2, "place": np.arange(n * targets)}
+    return Predictions(y=rng.normal(size=len(key)), predictive=Samples(draws[key]), x=x[key], id=key, columns=columns)
+
+
+def test_rows_with_the_same_key_become_one_with_all_of_its_targets():
+    rows = repeated()
+    made = gathered(rows)
+    assert made.repeated
+    assert made.y.shape == (12, 3, 1)
+    assert_array_equal(made.id, list(dict.fromkeys(rows.id.tolist())))
+    for key, targets, x, draws in zip(made.id, made.y[:, :, 0], made.x, made.predictive.draws, strict=True):
+        own = rows.id == key
+        assert_array_equal(targets, np.sort(rows.y[own]))
+        assert_array_equal(x, rows.x[own][0])
+        assert_array_equal(draws, rows.predictive.draws[own][0])
+    assert_array_equal(made.columns["age"], 2 * made.id)
+    assert "place" not in made.columns
+    assert_array_equal(rows.id[made.places()], made.id)
+
+
+def test_rows_with_keys_of_their_own_stay_as_they_are():
+    rows = repeated(targets=1)
+    assert gathered(rows) is rows
+    assert not rows.repeated
+
+
+def test_vectors_of_targets_stay_together():
+    rows = repeated()
+    y = np.stack([rows.y, -rows.y], axis=1)
+    made = gathered(Predictions(y=y, x=rows.x, id=rows.id))
+    assert made.y.shape == (12, 3, 2)
+    assert_array_equal(made.y[:, :, 1], -made.y[:, :, 0])
+
+
+@pytest.mark.parametrize("what", ["inputs", "predictions"])
+def test_rows_of_one_input_agree_in_it_and_in_what_is_predicted(what):
+    rows = repeated()
+    x, draws = rows.x.copy(), rows.predictive.draws.copy()
+    (x if what == "inputs" else draws)[7, 1] += 1e-9
+    with pytest.raises(DataError, match=f"have the same id but other {what}"):
+        gathered(Predictions(y=rows.y, predictive=Samples(draws), x=x, id=rows.id))
+
+
+def test_every_input_has_as_many_targets():
+    rows = repeated().take(np.arange(35))
+    with pytest.raises(DataError, match=r"comes 2 times and .* comes 3 times\. Leave some of them out"):
+        gathered(rows)
+
+
+def test_a_source_says_what_was_gathered_and_only_for_metrics_that_take_it():
+    source = InMemory(repeated())
+    taken = of_inputs(source, [METRICS["jmmd"], METRICS["ammd"]])
+    assert taken.described().n == len(taken.predictions()) == 12
+    assert taken.warnings() == ("36 rows are 12 inputs with 3 targets each, by id",)
+    assert of_inputs(source, [METRICS["jmmd"], METRICS["crps"]]) is source
+    (result,) = evaluate(source, [METRICS["ammd"]()], run=PLAIN).results
+    assert "36 rows are 12 inputs with 3 targets each, by id" in result.warnings
+
+
+def test_every_study_takes_the_same_inputs():
+    first, second = repeated(), repeated()
+    second = second.take(np.random.default_rng(1).permutation(36))
+    (alone,) = evaluate(InMemory(first), [METRICS["jmmd"]()], run=PLAIN).results
+    models = [Model("a", InMemory(first)), Model("b", InMemory(second))]
+    both = compare(models, [METRICS["jmmd"]()], swaps=0, run=PLAIN)
+    assert [result.value for result in both.results[:2]] == pytest.approx([alone.value] * 2, rel=1e-12)
+    varied = sweep([models[0]], METRICS["jmmd"](), [parse("gamma-x=0.25,1", METRICS["jmmd"])], run=PLAIN)
+    assert varied.results[0].value == pytest.approx(alone.value, rel=1e-12)
+
+
+def test_metrics_of_single_targets_say_that_they_do_not_take_several():
+    rows = gathered(repeated())
+    report = evaluate(InMemory(rows), [METRICS["crps"]()], run=PLAIN)
+    assert report.skipped[0].reason == "needs one target for each input, and there are several"
+
+
+@pytest.mark.parametrize("family", ["gaussian", "poisson", "samples"])
+def test_replicates_have_as_many_targets_of_each_input(family):
+    n, targets, rng = 4000, 3, np.random.default_rng(0)
+    mean = rng.uniform(1, 5, n)
+    made = {"gaussian": Gaussian(mean, np.ones(n)), "poisson": Poisson(mean), "samples": None}[family]
+    predictive = made or Samples(rng.normal(size=(n, 2)) + mean[:, None])
+    y = (predictive if made else Gaussian(mean, np.ones(n))).sample(rng, targets)[:, :, None]
+    (drawn, distributions), (again, _) = predictive.replicates(y, rng, 2)
+    assert drawn.shape == again.shape == y.shape
+    assert (drawn != again).any()
+    assert abs((drawn[:, :, 0] - mean[:, None]).mean()) < 0.1
+    if made is None:  # the same five values, dealt again
+        values = np.concatenate([drawn[:, :, 0], distributions.draws], axis=1)
+        assert_array_equal(np.sort(values), np.sort(np.concatenate([y[:, :, 0], predictive.draws], axis=1)))
+        kept = np.mean([np.isin(row, old).sum() for row, old in zip(drawn[:, :, 0], y[:, :, 0], strict=True)])
+        assert kept == pytest.approx(3 * 3 / 5, abs=0.05)
+    else:
+        assert distributions is predictive
