@@ -165,13 +165,16 @@ class _Work:
         parts = [observed, *model] if self._apart else [observed - mean for mean in model]
         features = np.stack(parts, axis=1)
         flat = features.reshape(-1, features.shape[2])
-        both = np.concatenate(norms, axis=1)
-        sizes, turns = np.linalg.eigh(both.T @ (flat.T @ flat) @ both)
+        few = flat if len(flat) < flat.shape[1] else root(flat.T @ flat).T  # few.T @ few = flat.T @ flat
+        by_kernel = [few @ norm for norm in norms]
+        sizes, turns = np.linalg.eigh(sum(each @ each.T for each in by_kernel))
         left_out = np.cumsum(np.maximum(sizes, 0))
-        kept = turns[:, left_out > LEFT_OUT * left_out[-1]]
-        own, fixed = (root(half.T @ half) for half in np.split(kept, 2))
-        self._widest = max(self._widest, kept.shape[1])
-        return _Columns(number, features @ (both @ kept), (own, fixed))
+        kept = left_out > LEFT_OUT * left_out[-1]
+        turns = turns[:, kept] / np.sqrt(sizes[kept])
+        own, fixed = directions = [each.T @ turns for each in by_kernel]
+        self._widest = max(self._widest, len(sizes[kept]))
+        values = features @ sum(norm @ each for norm, each in zip(norms, directions, strict=True))
+        return _Columns(number, values, (root(own.T @ own), root(fixed.T @ fixed)))
 
     @property
     def _apart(self) -> bool:
