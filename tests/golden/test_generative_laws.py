@@ -122,6 +122,23 @@ def test_the_joint_distance_is_at_most_the_average_one(seed, targets):
     assert 0 <= joint <= k.mean() * average * (1 + 1e-12)
 
 
+@pytest.mark.parametrize(
+    ("name", "options", "evidence"),
+    [
+        ("ammd", {}, "both"),
+        ("ammd", {"constant": True}, "upper"),
+        ("jmmd", {}, "upper"),
+        ("jmmd", {"estimator": "v"}, "upper"),
+        ("jmmd", {"estimator": "paper"}, "both"),
+        ("cmmd", {}, "upper"),
+        ("fid", {}, "upper"),
+    ],
+)
+def test_distances_speak_against_a_model_where_they_are_large_and_parts_of_them_on_both_sides(name, options, evidence):
+    """The part of the data alone, which a distance needs, varies from one data set to the next."""
+    assert METRICS[name](**options).evidence == evidence
+
+
 def refused(name, rows, **options):
     """What is said of a metric that these rows do not allow."""
     try:

@@ -104,6 +104,25 @@ def test_every_replicate_is_scored_as_the_naive_sums_do(name, options, family, t
     assert values.std() > 1e-3 * size  # they are not all alike
 
 
+@pytest.mark.parametrize("estimator", ["unbiased", "v"])
+def test_replicates_of_many_draws_are_scored_as_the_naive_sums_do(estimator):
+    """More than so few that all pairs of a row are summed one by one."""
+    x, y, draws = sampled_case(2, N, draws=30, targets=2, d=D)
+    rows = gathered(rows_of_case(x, y, Samples(draws[..., 0])))
+    values, _ = simulated(METRICS["ammd"](estimator=estimator), rows)
+    naively = [expected("ammd", each, {"estimator": estimator}) for each in Simulation(rows, RUN)]
+    assert_allclose(values, naively, rtol=0, atol=SHARED)
+
+
+def test_replicates_of_many_rows_are_scored_as_the_naive_sums_do():
+    """So many that the Gram matrix is not in one piece; with one draw a row."""
+    x, y, draws = sampled_case(3, 1600, draws=1, d=D)
+    rows = rows_of_case(x, y, Samples(draws[..., 0]))
+    values, own = simulated(METRICS["jmmd"](), rows)
+    for found, each in zip([own, *values[:2]], [rows, *Simulation(rows, RUN)], strict=False):
+        assert_allclose(found, expected("jmmd", each, {}), rtol=1e-4, atol=1e-9)
+
+
 def test_replicates_of_counts_are_scored_as_the_naive_sums_do():
     """Three targets an input, drawn anew."""
     rng = np.random.default_rng(5)
@@ -115,6 +134,7 @@ def test_replicates_of_counts_are_scored_as_the_naive_sums_do():
     naively = []
     for each in Simulation(rows, RUN):
         assert each.y.shape == (N, 3, 1)
+        assert np.mean(each.y[:, 0] != each.y[:, 1]) > 0.5  # drawn on their own
         inputs, targets, points = scaled((x, each.y, support[:, None]), "data")
         embeddings = naive.weighted_embeddings(targets, points[:, 0], mass)
         naively.append(naive.jmmd_of(naive.kernel_on(inputs)(inputs, inputs), embeddings))

@@ -1,0 +1,79 @@
+"""Sums over pairs of inputs are what they say, by every pair and by features."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from calcheck.execution.run import Run
+from calcheck.kernels.input_pairs import EveryPair, Form, LowRank
+from calcheck.kernels.kernels import KERNELS
+from calcheck.kernels.nystroem import Nystroem
+
+N = 60
+KERNEL = KERNELS["rbf"](gamma=0.4)
+rng = np.random.default_rng(0)
+X = rng.normal(size=(N, 3))
+K = KERNEL.gram(X, X)
+FORMS = [
+    Form(rng.normal(size=(N, 4)), rng.normal(size=N), 0.3),
+    Form(rng.normal(size=(N, 2)), rng.normal(size=N), 0.2, rng.normal(size=(N, 2))),
+    Form(rng.normal(size=(N, 1)), np.zeros(N)),
+]
+
+
+def dense(form, k):
+    """Sum_ij K_ij w_i . u_j - sum_i c_i K_ii, with all of K."""
+    left = form.scale * form.u if form.w is None else form.w
+    return np.sum(k * (left @ form.u.T)) - form.c @ k.diagonal()
+
+
+def every_pair(run=Run()):  # noqa: B008 - frozen
+    return EveryPair(KERNEL, X, run)
+
+
+def features():
+    array = Run().backend()
+    return Nystroem(KERNEL, array.asarray(X[:20]), array)
+
+
+def low_rank_gram():
+    """Nystroem's K, by its formula, with the diagonal of K."""
+    values = K[:, :20]
+    found = values @ np.linalg.solve(K[:20, :20], values.T)
+    np.fill_diagonal(found, K.diagonal())
+    return found
+
+
+@pytest.mark.parametrize("forms", [FORMS, FORMS[:1], FORMS[1:2], FORMS[::2]])
+@pytest.mark.parametrize(
+    ("pairs", "gram"), [(every_pair, lambda: K), (lambda: LowRank(features(), X, Run()), low_rank_gram)]
+)
+def test_totals_are_sums_over_the_whole_gram_matrix(pairs, gram, forms):
+    pairs, gram = pairs(), gram()
+    assert_allclose(pairs.totals(forms), [dense(form, gram) for form in forms], rtol=1e-8, atol=1e-10)
+    by_row = [form.terms(pairs.products(form.u), pairs.diagonal).sum() for form in forms]
+    assert_allclose(by_row, pairs.totals(forms), rtol=1e-8, atol=1e-10)
+
+
+def test_pairs_of_a_row_with_itself_are_those_of_the_diagonal():
+    for form in FORMS:
+        assert_allclose(form.of_own(K.diagonal()), dense(form, np.diag(K.diagonal())), rtol=1e-12)
+
+
+def test_some_rows_are_scaled_up_to_all():
+    """Where all values are alike, some rows say what all say: 1 over all pairs, and over different ones to 1/m."""
+    ones, some = np.ones((N, 1)), np.arange(0, N, 3)
+    every = Form(ones, np.zeros(N), 1 / N**2)
+    different = Form(ones, np.full(N, 1 / (N * (N - 1))), 1 / (N * (N - 1)))
+    printed = Form(ones, np.zeros(N), w=ones / N**2)
+    k = np.ones((len(some), len(some)))
+    assert_allclose([dense(form.of_rows(some), k) for form in (every, printed)], 1, rtol=1e-12)
+    assert_allclose(dense(different.of_rows(some), k), (1 - 1 / 20) / (1 - 1 / 60), rtol=1e-12)
+
+
+def test_signs_leave_pairs_of_a_row_with_itself_alone():
+    signs = rng.choice([-1.0, 1.0], N)
+    for form in FORMS:
+        assert_allclose(form.signed(signs).of_own(K.diagonal()), form.of_own(K.diagonal()), rtol=1e-12)
+        turned = signs[:, None] * K * signs
+        assert_allclose(dense(form.signed(signs), K), dense(form, turned), rtol=1e-10)
