@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 OF_VALUE, OF_NULL = 0.01, 0.1  # of the value, or of its standard deviation under the null, that may be missed
 MANY_ROWS = 6000  # up to which every pair costs less than finding a low-rank form
-SIGNS = 16  # sums with random signs that tell what is chance, to a fifth
+SIGNS = 16  # sums with random signs that tell what is chance, to a third at worst
 BLOCK_BYTES = 1 << 26
 ROUNDING = 1e-10  # of the value, that the centres' factor may cost
 KEPT_SHARE = 8  # of the memory, that kernel values may take to be kept
@@ -276,7 +276,7 @@ class Inputs:
                 break
         found = LowRank(features, self._x, self._run)
         share = len(checked) / len(self._x)  # chance falls with the number of rows, the rest does not
-        error = math.hypot(math.sqrt(max(0.0, missed**2 - noise**2)), noise * share, ROUNDING * exact[0])
+        error = math.hypot(missed, noise * share, ROUNDING * exact[0])
         found.told |= {
             "error": error,
             "null_std": null_std * share,
