@@ -61,7 +61,18 @@ def predictions() -> dict[str, pa.Table]:
 
 def cce(path: Path, family: str) -> float:
     """Ask the program."""
-    command = [sys.executable, "-m", "calcheck", "cce", str(path), "--inputs", "x", "--format", "json"]
+    command = [
+        sys.executable,
+        "-m",
+        "calcheck",
+        "cce",
+        str(path),
+        "--inputs",
+        "x",
+        "--no-reference",
+        "--format",
+        "json",
+    ]
     said = subprocess.run([*command, *OPTIONS[family]], capture_output=True, text=True, check=True)
     return json.loads(said.stdout)["results"][0]["value"]
 

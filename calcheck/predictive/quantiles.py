@@ -94,6 +94,10 @@ class Quantiles(Predictive):
     def take(self, rows: NDArray[np.intp] | slice) -> Self:
         return replace(self, values=self.values[rows])
 
+    def equals(self, other: Self) -> NDArray[np.bool_]:
+        same = np.array_equal(self.levels, other.levels)
+        return np.asarray((self.values == other.values).all(axis=1) if same else np.zeros(len(self), np.bool_))
+
     def join(self, others: list[Self]) -> Self:
         """Append the rows of others.
 

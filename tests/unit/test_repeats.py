@@ -9,7 +9,7 @@ from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
-from calcheck.predictive import Gaussian, Samples
+from calcheck.predictive import Gaussian, Quantiles, Samples
 from calcheck.predictive.poisson import Poisson
 from calcheck.statistics.repeats import gathered, of_inputs
 from calcheck.studies.compare import compare
@@ -119,3 +119,12 @@ def test_replicates_have_as_many_targets_of_each_input(family):
         assert kept == pytest.approx(3 * 3 / 5, abs=0.05)
     else:
         assert distributions is predictive
+
+
+def test_distributions_known_by_quantiles_are_told_apart():
+    levels = np.array([0.1, 0.5, 0.9])
+    values = np.array([[0.0, 1.0, 2.0], [0.0, 1.0, 3.0]])
+    one = Quantiles(levels, values)
+    assert one.equals(one).tolist() == [True, True]
+    assert one.equals(Quantiles(levels, values[[0, 0]])).tolist() == [True, False]
+    assert one.equals(Quantiles(levels + 0.01, values)).tolist() == [False, False]
