@@ -58,3 +58,9 @@ def preds(tmp_path):
     """Return the path of a small file of predictions with an embedding and a narrow column."""
     parts = columns(n=40) | {"topic": np.array(["news", "prose"] * 20)}
     return write(tmp_path / "preds.parquet", parts)
+
+
+@pytest.fixture
+def few_replicates(monkeypatch):
+    """Take 199 replicates in this process at inputs too: for tests that do not hang on their number."""
+    monkeypatch.setattr("calcheck.inference.simulation.REPLICATES_AT_INPUTS", 199)

@@ -19,6 +19,7 @@ from calcheck.options import options_of
 from calcheck.render.schema import report_schema
 from tests.files import columns, write
 
+pytestmark = pytest.mark.usefixtures("few_replicates")
 OF_REPLICATES = [
     *("reference_mean", "reference_q05", "reference_q50", "reference_q95"),
     *("p_value", "p_approximate", "significant"),

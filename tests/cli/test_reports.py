@@ -22,6 +22,7 @@ from calcheck.render.schema import report_schema
 from calcheck.report import Input, InputFile, Report, Skipped
 from tests.files import columns, table, write
 
+pytestmark = pytest.mark.usefixtures("few_replicates")
 FEW = ("--resamples", 100)
 OF_INPUTS = [name for name, metric in METRICS.items() if "x" in metric.needs]
 OF_NO_INPUTS = [name for name in METRICS if name not in OF_INPUTS]

@@ -115,6 +115,7 @@ def test_the_misfit_example_rejects_what_the_model_misses(tmp_path):
     assert (tmp_path / "rejected.svg").stat().st_size > 1000
 
 
+@pytest.mark.slow  # README.md is checked against the same table
 def test_of_the_six_pairs_of_samples_only_the_same_pass(tmp_path):
     command = [sys.executable, EXAMPLES / "mcmd_six.py", tmp_path]
     _, *lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
