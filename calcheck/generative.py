@@ -8,9 +8,9 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from calcheck.errors import DataError
 from calcheck.execution.run import Stream
-from calcheck.kernels.choices import Bandwidth, KernelName, Normalization, Standardize  # noqa: TC001 - types of fields
+from calcheck.kernels.choices import Bandwidth, KernelName, KernelOptions, Standardize
+from calcheck.kernels.settings import FEW_NEIGHBOURS, KernelSettings
 from calcheck.metric import Better, Interval, Metric, Need, SettingsT, Simulated, StateT
 from calcheck.options import option, require_count_option, require_positive_option
 
@@ -23,13 +23,9 @@ if TYPE_CHECKING:
     from calcheck.execution.run import Run
     from calcheck.inference.simulation import Simulation
     from calcheck.kernels.features import OutputFeatures
-    from calcheck.kernels.inputs import Scaling
     from calcheck.kernels.joint import Embedded
-    from calcheck.kernels.kernels import Kernel
     from calcheck.predictions import Predictions, Source
-    from calcheck.predictive import Predictive
 
-FEW_NEIGHBOURS = 1.0  # the sum of a row's kernel values with all others
 BLIND = "the kernel hardly relates inputs"
 EXACT_ROWS = 20_000  # up to which sums over pairs of rows take every pair
 
@@ -56,41 +52,9 @@ class GenerativeMetric(Metric[SettingsT, StateT]):
 
         return gamma * target_precisions(y) if self.standardize == "data" else np.full(y.shape[1], gamma)
 
-    def _bandwidths_if_any(self, y: NDArray[np.float64], gamma: float) -> NDArray[np.float64] | None:
-        """Return the same; None where targets have no scale."""
-        try:
-            return self._bandwidths(y, gamma)
-        except DataError:
-            return None
-
-
-@dataclass(frozen=True, eq=False)
-class JointSettings:
-    """The choices that depend on the data.
-
-    Parameters
-    ----------
-    scaling : Scaling
-        Normalisation of the inputs.
-    kernel : Kernel
-        k_X on normalised inputs.
-    features : OutputFeatures
-        psi with k_Y(u, v) = psi(u) . psi(v).
-    predictive : Predictive
-        The distributions that the features represent.
-    described : dict
-        The choices in words and numbers, for the report.
-    """
-
-    scaling: Scaling
-    kernel: Kernel
-    features: OutputFeatures
-    predictive: Predictive
-    described: dict[str, Any]
-
 
 @dataclass(frozen=True)
-class JointMetric(GenerativeMetric[JointSettings, StateT]):
+class JointMetric(GenerativeMetric[KernelSettings, StateT]):
     """A metric by kernels on inputs and on targets."""
 
     interval: ClassVar[Interval] = "none"
@@ -110,35 +74,37 @@ class JointMetric(GenerativeMetric[JointSettings, StateT]):
             require_positive_option("gamma_x", self.gamma_x)
         require_count_option("exact_rows", self.exact_rows)
 
-    def prepare(self, source: Source, run: Run) -> JointSettings:
-        from calcheck.kernels.conditioning import inputs_of
-        from calcheck.kernels.inputs import bandwidth, fit_scaling, neighbours
+    def prepare(self, source: Source, run: Run) -> KernelSettings:
+        from calcheck.kernels.conditioning import conditioning
+        from calcheck.kernels.inputs import neighbours
         from calcheck.kernels.joint import repeated_targets
-        from calcheck.kernels.kernels import KERNELS
 
         rows = source.predictions()
-        x, predictive = inputs_of(rows), rows.distributions().held()
+        x, predictive = rows.inputs(), rows.distributions().held()
         y = repeated_targets(rows)
-        points = y.reshape(-1, y.shape[2])
-        normalize: Normalization = "standardize" if self.standardize == "data" else "none"
-        scaling = fit_scaling(x, normalize, self.kernel_x)
-        choice = self.gamma_x or ("1/d" if self.kernel_x == "polynomial" else 0.5)
-        gamma_x = bandwidth(choice, x, scaling, self.kernel_x, run.rng(Stream.MEDIAN))
-        shape = {"degree": 3, "coef0": 1.0} if self.kernel_x == "polynomial" else {}
-        kernel = KERNELS[self.kernel_x](gamma=gamma_x, **shape)
-        gamma_y = self._bandwidths(points, self.gamma_y)
+        gamma_y = self._bandwidths(y.reshape(-1, y.shape[2]), self.gamma_y)
+        inputs = conditioning(rows, self._on_inputs, run.rng(Stream.MEDIAN))
         described = {
-            "inputs": {"kernel": self.kernel_x, "gamma": gamma_x, "columns": x.shape[1], "rows": len(x)},
+            "inputs": {**inputs.described, "rows": len(x)},
             "targets": {"gamma": gamma_y.tolist() if len(gamma_y) > 1 else float(gamma_y[0]), "repeats": y.shape[1]},
             "draws": predictive.draws_a_row or "exact",
-            "neighbours": neighbours(kernel, scaling(x), run.rng(Stream.NEIGHBOURS)),
+            "neighbours": neighbours(inputs.kernel, inputs.scaling(x), run.rng(Stream.NEIGHBOURS)),
         }
         features = self._features(rows, gamma_y, run)
-        return JointSettings(scaling, kernel, features, predictive, described)
+        return KernelSettings(inputs.scaling, inputs.kernel, features, predictive, described)
+
+    @property
+    def _on_inputs(self) -> KernelOptions:
+        """The kernel on inputs, with what the paper leaves no choice of."""
+        return KernelOptions(
+            kernel_x=self.kernel_x,
+            gamma_x=self.gamma_x or ("1/d" if self.kernel_x == "polynomial" else 0.5),
+            normalize="standardize" if self.standardize == "data" else "none",
+        )
 
     def simulated(
         self,
-        settings: JointSettings,
+        settings: KernelSettings,
         state: StateT,
         simulation: Simulation,
         at: Source | None,  # noqa: ARG002 - it is of all rows together
@@ -146,13 +112,14 @@ class JointMetric(GenerativeMetric[JointSettings, StateT]):
     ) -> Simulated:
         import numpy as np
 
+        from calcheck.kernels.conditioning import if_scaled
         from calcheck.kernels.joint import blocks, embedded_again
 
         replicates = simulation.of(settings.predictive)
         data_sets = embedded_again(
             simulation.rows,
             iter(replicates),
-            lambda y: self._bandwidths_if_any(y, self.gamma_y),
+            lambda y: if_scaled(self._bandwidths, y, self.gamma_y),
             settings.predictive,
             lambda: run.rng(Stream.FEATURES),
             apart=self._of_differences,
@@ -165,7 +132,7 @@ class JointMetric(GenerativeMetric[JointSettings, StateT]):
         return Simulated(np.array(others), own=own, details=self._told_of_many(state), no_verdict=blind)
 
     @staticmethod
-    def _blind(settings: JointSettings) -> list[str]:
+    def _blind(settings: KernelSettings) -> list[str]:
         """Warn where the kernel relates hardly any two inputs."""
         near = settings.described["neighbours"]
         if near >= FEW_NEIGHBOURS:

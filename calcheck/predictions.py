@@ -123,6 +123,19 @@ class Predictions:
             raise DataError(msg)
         return self.y
 
+    def inputs(self) -> NDArray[np.floating[Any]]:
+        """Return the inputs, (n, d).
+
+        Raises
+        ------
+        DataError
+            There are none.
+        """
+        if self.x is None:
+            msg = "there are no inputs nor an embedding of them. Pass --embedding or --inputs"
+            raise DataError(msg)
+        return self.x
+
     def distributions(self) -> Predictive:
         """Return the predictive distributions.
 

@@ -125,10 +125,9 @@ def _require_curve(source: FileSource) -> None:
 
 
 def _curve(shown: Predictions, rows: Rows, called: str) -> Plot:
-    from calcheck.kernels.conditioning import inputs_of
     from calcheck.render.discrepancy import discrepancy_plot
 
-    return discrepancy_plot(inputs_of(shown)[:, 0], rows.columns, called)
+    return discrepancy_plot(shown.inputs()[:, 0], rows.columns, called)
 
 
 mcmd_command = with_signature(

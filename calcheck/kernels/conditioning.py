@@ -12,6 +12,8 @@ from calcheck.kernels.inputs import bandwidth, fit_scaling
 from calcheck.kernels.kernels import KERNELS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.random import Generator
     from numpy.typing import NDArray
 
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
     from calcheck.kernels.kernels import Kernel
     from calcheck.predictions import Predictions, Source
     from calcheck.predictive import Predictive
+
+    Values = NDArray[np.float64]
+    Bandwidths = Callable[[Values, Any], Values]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,20 +46,6 @@ class Conditioning:
     described: dict[str, Any]
 
 
-def inputs_of(rows: Predictions) -> NDArray[np.floating[Any]]:
-    """Return the inputs, (n, d).
-
-    Raises
-    ------
-    DataError
-        There are none.
-    """
-    if rows.x is None:
-        msg = "there are no inputs nor an embedding of them. Pass --embedding or --inputs"
-        raise DataError(msg)
-    return rows.x
-
-
 def targets_of(rows: Predictions) -> NDArray[np.float64]:
     """Return the targets, (n, t).
 
@@ -74,13 +65,13 @@ def needed(rows: Predictions) -> tuple[NDArray[np.float64], Predictive, NDArray[
     DataError
         Some are absent.
     """
-    return targets_of(rows), rows.distributions().held(), inputs_of(rows)
+    return targets_of(rows), rows.distributions().held(), rows.inputs()
 
 
 def points_of(at: Source, scaling: Scaling) -> NDArray[np.float64]:
     """Return the normalised inputs of another source, (m, d); a problem with them is told with its name."""
     with at.named():
-        return scaling(inputs_of(at.predictions()))
+        return scaling(at.predictions().inputs())
 
 
 def input_kernel(
@@ -90,7 +81,7 @@ def input_kernel(
     gamma: float | Bandwidth | None,
 ) -> tuple[KernelName, Normalization, float | Bandwidth]:
     """Fill in the choices that were left open: kernel, normalisation, gamma."""
-    single = inputs_of(rows).shape[1] == 1
+    single = rows.inputs().shape[1] == 1
     kernel = kernel or ("rbf" if single else "polynomial")
     of_several: Normalization = "l2" if rows.embedded else "standardize"
     of_one: Normalization = "standardize" if kernel == "polynomial" else "none"  # others are scaled by their gamma
@@ -119,13 +110,21 @@ def conditioning(rows: Predictions, chosen: KernelOptions, rng: Generator) -> Co
     DataError, OptionError
         There are no inputs, or the choices do not fit them.
     """
-    x = inputs_of(rows)
+    x = rows.inputs()
     name, normalize, gamma_choice = input_kernel(rows, chosen.kernel_x, chosen.normalize, chosen.gamma_x)
     scaling = fit_scaling(x, normalize, name)
     gamma = bandwidth(gamma_choice, x, scaling, name, rng)
     shape = {"degree": chosen.degree, "coef0": chosen.coef0} if name == "polynomial" else {}
     told = {"kernel": name, "gamma": gamma, **shape, "normalize": normalize, "columns": x.shape[1]}
     return Conditioning(scaling, KERNELS[name](gamma=gamma, **shape), told)
+
+
+def if_scaled(bandwidths: Bandwidths, y: Values, gamma: Any) -> Values | None:
+    """Return the bandwidths for targets (p, t), as a function of these and of gamma; None where they have no scale."""
+    try:
+        return bandwidths(y, gamma)
+    except DataError:
+        return None
 
 
 def target_bandwidths(y: NDArray[np.float64], gamma: float | None) -> NDArray[np.float64]:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from calcheck.execution.run import Stream
 from calcheck.kernels.embedding import Distances
+from calcheck.kernels.inputs import neighbours
 from calcheck.kernels.kernels import Polynomial
 from calcheck.kernels.ridge import KernelRidge
 
@@ -91,7 +93,7 @@ class TwoSamples:
         if isinstance(self.kernel, Polynomial):
             return None
         seen = [
-            float(ridge.backend.xp.mean(ridge.gram @ ridge.backend.asarray(np.ones((ridge.n, 1))))) - 1
+            neighbours(self.kernel, ridge.backend.to_numpy(ridge.x), ridge.run.rng(Stream.NEIGHBOURS))
             for ridge in self.ridges
         ]
         return min(seen)

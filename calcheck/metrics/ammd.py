@@ -162,6 +162,7 @@ class Ammd(GenerativeMetric["Bandwidths", None]):
     ) -> Simulated | None:
         import numpy as np
 
+        from calcheck.kernels.conditioning import if_scaled
         from calcheck.kernels.joint import embedded_again
 
         predictive = simulation.rows.predictive
@@ -171,7 +172,7 @@ class Ammd(GenerativeMetric["Bandwidths", None]):
         data_sets = embedded_again(
             simulation.rows,
             iter(replicates),
-            lambda y: self._bandwidths_if_any(y, self.gamma_y),
+            lambda y: if_scaled(self._bandwidths, y, self.gamma_y),
             predictive,
             lambda: run.rng(Stream.FEATURES),
             apart=False,

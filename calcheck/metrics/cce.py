@@ -5,11 +5,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from calcheck.errors import DataError, NumericalError, OptionError
 from calcheck.execution.run import Stream
 from calcheck.kernels.choices import KernelOptions, Solver
+from calcheck.kernels.settings import KernelSettings
 from calcheck.metric import Better, Interval, Metric, Need, Rows, Sided, Simulated
 from calcheck.options import option, require_count_option, require_positive_option
 
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from calcheck.execution.run import Run
     from calcheck.inference.simulation import Simulation
     from calcheck.kernels.features import OutputFeatures
-    from calcheck.kernels.inputs import Scaling
-    from calcheck.kernels.kernels import Kernel
     from calcheck.kernels.ridge import KernelRidge
     from calcheck.metric import Means
     from calcheck.predictions import Predictions, Source
@@ -32,33 +31,8 @@ if TYPE_CHECKING:
 SQUARED = "Squared, less the noise of the rows: 0 on average for a perfect model, which is below it at times."
 
 
-@dataclass(frozen=True, eq=False)
-class CceSettings:
-    """The choices that depend on the data.
-
-    Parameters
-    ----------
-    scaling : Scaling
-        Normalisation of the inputs.
-    kernel : Kernel
-        k_X on normalised inputs.
-    features : OutputFeatures
-        psi with k_Y(u, v) = psi(u) . psi(v).
-    predictive : Predictive
-        The distributions that the features represent.
-    described : dict
-        The choices in words and numbers, for the report.
-    """
-
-    scaling: Scaling
-    kernel: Kernel
-    features: OutputFeatures
-    predictive: Predictive
-    described: dict[str, Any]
-
-
 @dataclass(frozen=True)
-class Cce(KernelOptions, Metric[CceSettings, "KernelRidge"]):
+class Cce(KernelOptions, Metric[KernelSettings, "KernelRidge"]):
     r"""Distance between predicted and observed distribution at each input, averaged over inputs.
 
     .. math:: \mathrm{CCE}(x) = \left\| \hat U_{Y|X}(x) - \hat U_{Y'|X}(x) \right\|, \qquad
@@ -167,7 +141,7 @@ class Cce(KernelOptions, Metric[CceSettings, "KernelRidge"]):
     def told(self) -> str:
         return f"{self.summary()} {SQUARED}" if self.estimator == "unbiased" else super().told()
 
-    def prepare(self, source: Source, run: Run) -> CceSettings:
+    def prepare(self, source: Source, run: Run) -> KernelSettings:
         from calcheck.kernels.conditioning import conditioning, needed, target_bandwidths
 
         rows = source.predictions()
@@ -187,16 +161,16 @@ class Cce(KernelOptions, Metric[CceSettings, "KernelRidge"]):
             },
         }
         features = self._features(y, predictive, run)
-        return CceSettings(inputs.scaling, inputs.kernel, features, predictive, described)
+        return KernelSettings(inputs.scaling, inputs.kernel, features, predictive, described)
 
-    def fit(self, settings: CceSettings, source: Source, run: Run) -> KernelRidge:
+    def fit(self, settings: KernelSettings, source: Source, run: Run) -> KernelRidge:
         from calcheck.kernels.conditioning import needed
         from calcheck.kernels.ridge import KernelRidge
 
         _, _, x = needed(source.predictions())
         return KernelRidge(settings.kernel, settings.scaling(x), run, solver=self.solver)
 
-    def expect(self, state: KernelRidge, metrics: Sequence[Metric[CceSettings, KernelRidge]], models: int) -> None:
+    def expect(self, state: KernelRidge, metrics: Sequence[Metric[KernelSettings, KernelRidge]], models: int) -> None:
         of_cce = [each for each in metrics if isinstance(each, Cce)]
         ridges = {each.lambda_ for each in of_cce} | {each.lambda_model or each.lambda_ for each in of_cce}
         alone = any(each.estimator == "unbiased" for each in of_cce)  # the noise is had as it is without others
@@ -204,7 +178,7 @@ class Cce(KernelOptions, Metric[CceSettings, "KernelRidge"]):
 
     def rows(
         self,
-        settings: CceSettings,
+        settings: KernelSettings,
         state: KernelRidge,
         source: Source,
         at: Source | None,
@@ -253,7 +227,7 @@ class Cce(KernelOptions, Metric[CceSettings, "KernelRidge"]):
         return "cce2" if self.estimator == "unbiased" else "cce"
 
     def simulated(
-        self, settings: CceSettings, state: KernelRidge, simulation: Simulation, at: Source | None, run: Run
+        self, settings: KernelSettings, state: KernelRidge, simulation: Simulation, at: Source | None, run: Run
     ) -> Simulated:
         import numpy as np
 
@@ -318,12 +292,9 @@ class Cce(KernelOptions, Metric[CceSettings, "KernelRidge"]):
 
     def _bandwidth(self, y: NDArray[np.float64]) -> NDArray[np.float64] | None:
         """Return the scale of the kernel on targets; None where these have none."""
-        from calcheck.kernels.conditioning import target_bandwidths
+        from calcheck.kernels.conditioning import if_scaled, target_bandwidths
 
-        try:
-            return target_bandwidths(y, self.gamma_y)
-        except DataError:
-            return None
+        return if_scaled(target_bandwidths, y, self.gamma_y)
 
     def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - a plain mean
         return means[self._column]

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from calcheck.generative import JointMetric, JointSettings
+from calcheck.generative import JointMetric
 from calcheck.kernels.choices import Solver  # noqa: TC001 - type of a field
 from calcheck.metric import Rows, Sided
 from calcheck.options import option, require_positive_option
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from calcheck.execution.run import Run
     from calcheck.kernels.joint import Embedded
     from calcheck.kernels.operators import Operators
+    from calcheck.kernels.settings import KernelSettings
     from calcheck.metric import Means
     from calcheck.predictions import Source
 
@@ -95,14 +96,13 @@ class Cmmd(JointMetric["Operators"]):
         super().__post_init__()
         require_positive_option("lambda_", self.lambda_)
 
-    def fit(self, settings: JointSettings, source: Source, run: Run) -> Operators:
-        from calcheck.kernels.conditioning import inputs_of
+    def fit(self, settings: KernelSettings, source: Source, run: Run) -> Operators:
         from calcheck.kernels.operators import Operators
 
-        x = settings.scaling(inputs_of(source.predictions()))
+        x = settings.scaling(source.predictions().inputs())
         return Operators(settings.kernel, x, run, self.lambda_, solver=self.solver, exact_rows=self.exact_rows)
 
-    def rows(self, settings: JointSettings, state: Operators, source: Source, at: Source | None, run: Run) -> Rows:  # noqa: ARG002
+    def rows(self, settings: KernelSettings, state: Operators, source: Source, at: Source | None, run: Run) -> Rows:  # noqa: ARG002
         from calcheck.kernels.joint import embedded
         from calcheck.kernels.told import features, left_out
 

@@ -95,12 +95,11 @@ class Fid(GenerativeMetric[FidSettings, "SharedInputs"]):
     no_interval: ClassVar[str] = "resampling adds noise to both covariances, and the distance grows with it"
 
     def prepare(self, source: Source, run: Run) -> FidSettings:  # noqa: ARG002 - nothing is drawn
-        from calcheck.kernels.conditioning import inputs_of
         from calcheck.kernels.inputs import fit_scaling
 
         rows = source.predictions()
         normalize: Normalization = "standardize" if self.standardize == "data" else "none"
-        return FidSettings(fit_scaling(inputs_of(rows), normalize, "rbf"), self._spread(rows))
+        return FidSettings(fit_scaling(rows.inputs(), normalize, "rbf"), self._spread(rows))
 
     def again(self, settings: FidSettings, source: Source, run: Run) -> FidSettings:  # noqa: ARG002 - nothing is drawn
         return replace(settings, spread=self._spread(source.predictions()))
@@ -112,10 +111,9 @@ class Fid(GenerativeMetric[FidSettings, "SharedInputs"]):
         return self._bandwidths(y.reshape(-1, y.shape[2]), 1.0) ** -0.5
 
     def fit(self, settings: FidSettings, source: Source, run: Run) -> SharedInputs:  # noqa: ARG002
-        from calcheck.kernels.conditioning import inputs_of
         from calcheck.kernels.frechet import SharedInputs
 
-        return SharedInputs(settings.scaling(inputs_of(source.predictions())))
+        return SharedInputs(settings.scaling(source.predictions().inputs()))
 
     def rows(self, settings: FidSettings, state: SharedInputs, source: Source, at: Source | None, run: Run) -> Rows:  # noqa: ARG002
         import numpy as np

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from calcheck.errors import DataError
-from calcheck.generative import JointMetric, JointSettings
+from calcheck.generative import JointMetric
 from calcheck.kernels.choices import Estimator  # noqa: TC001 - type of a field
 from calcheck.metric import Rows, Sided
 from calcheck.options import option
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from calcheck.execution.run import Run
     from calcheck.kernels.input_pairs import Inputs
     from calcheck.kernels.joint import Embedded
+    from calcheck.kernels.settings import KernelSettings
     from calcheck.metric import Means
     from calcheck.predictions import Source
 
@@ -97,17 +98,16 @@ class Jmmd(JointMetric["Inputs"]):
     def evidence(self) -> Sided:
         return "both" if self.estimator == "paper" else "upper"
 
-    def fit(self, settings: JointSettings, source: Source, run: Run) -> Inputs:
-        from calcheck.kernels.conditioning import inputs_of
+    def fit(self, settings: KernelSettings, source: Source, run: Run) -> Inputs:
         from calcheck.kernels.input_pairs import Inputs
 
-        x = inputs_of(source.predictions())
+        x = source.predictions().inputs()
         if len(x) == 1:
             msg = "jmmd is a mean over pairs of rows, and there is one row"
             raise DataError(msg)
         return Inputs(settings.kernel, settings.scaling(x), run, self.exact_rows)
 
-    def rows(self, settings: JointSettings, state: Inputs, source: Source, at: Source | None, run: Run) -> Rows:  # noqa: ARG002
+    def rows(self, settings: KernelSettings, state: Inputs, source: Source, at: Source | None, run: Run) -> Rows:  # noqa: ARG002
         from calcheck.kernels.joint import embedded
         from calcheck.kernels.told import features, left_out
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from calcheck.errors import DataError, NumericalError
 from calcheck.execution.run import Stream
 from calcheck.kernels.choices import Bandwidth, KernelOptions, Solver
+from calcheck.kernels.settings import FEW_NEIGHBOURS
 from calcheck.metric import Better, Interval, Metric, Need, Rows, Sided, Simulated
 from calcheck.options import option, require_positive_option
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 SAMPLE = "sample"  # the column that says of a row whether it is of the first sample, 0, or of the second, 1
 FEWEST_ROWS = 2  # of a sample
-LONELY = 1.0  # other rows that a row sees, below which its neighbours hardly count
 FEW_EXCHANGEABLE = 0.5  # share of the rows
 APART = "the inputs of the two samples do not overlap: nowhere can rows of both be compared"
 NOT_EXACT = {
@@ -155,13 +155,13 @@ class Mcmd(KernelOptions, Metric[McmdSettings, "TwoSamples"]):
         return (SAMPLE,)
 
     def prepare(self, source: Source, run: Run) -> McmdSettings:
-        from calcheck.kernels.conditioning import conditioning, inputs_of, target_bandwidths
+        from calcheck.kernels.conditioning import conditioning, target_bandwidths
         from calcheck.kernels.features import output_features
         from calcheck.predictive import Samples
 
         rows = source.predictions()
         first, second = _targets(rows)
-        single = inputs_of(rows).shape[1] == 1 and self.kernel_x in (None, "rbf")
+        single = rows.inputs().shape[1] == 1 and self.kernel_x in (None, "rbf")
         chosen = replace(self, gamma_x=1.0) if single and self.gamma_x is None else self
         gamma_y = target_bandwidths(first, self.gamma_y)
         features = output_features(first, Samples(second[:, None]), gamma_y, run.rng(Stream.FEATURES))
@@ -179,11 +179,10 @@ class Mcmd(KernelOptions, Metric[McmdSettings, "TwoSamples"]):
         return McmdSettings(inputs, features, described)
 
     def fit(self, settings: McmdSettings, source: Source, run: Run) -> TwoSamples:
-        from calcheck.kernels.conditioning import inputs_of
         from calcheck.kernels.two_samples import TwoSamples
 
         rows = source.predictions()
-        x, first = settings.inputs.scaling(inputs_of(rows)), _labels(rows)
+        x, first = settings.inputs.scaling(rows.inputs()), _labels(rows)
         return TwoSamples(settings.inputs.kernel, (x[first], x[~first]), self.solver, run)
 
     def rows(self, settings: McmdSettings, state: TwoSamples, source: Source, at: Source | None, run: Run) -> Rows:
@@ -224,12 +223,12 @@ class Mcmd(KernelOptions, Metric[McmdSettings, "TwoSamples"]):
     ) -> Simulated:
         import numpy as np
 
-        from calcheck.kernels.conditioning import inputs_of, points_of, targets_of
+        from calcheck.kernels.conditioning import points_of, targets_of
         from calcheck.kernels.relabelled import input_kernel_of, relabelled
         from calcheck.kernels.strata import strata
 
         rows, scaling = simulation.rows, settings.inputs.scaling
-        y, x, labels = targets_of(rows), scaling(inputs_of(rows)), _labels(rows)
+        y, x, labels = targets_of(rows), scaling(rows.inputs()), _labels(rows)
         points = x if at is None else points_of(at, scaling)
         kernel, centred = input_kernel_of(settings.inputs.kernel, x, points, run)
         groups = strata(x, labels, lambda: centred.rows)
@@ -253,12 +252,9 @@ class Mcmd(KernelOptions, Metric[McmdSettings, "TwoSamples"]):
 
     def _bandwidths(self, y: NDArray[np.float64]) -> NDArray[np.float64] | None:
         """Return the scale of the kernel on targets that the first sample's have; None where these have none."""
-        from calcheck.kernels.conditioning import target_bandwidths
+        from calcheck.kernels.conditioning import if_scaled, target_bandwidths
 
-        try:
-            return target_bandwidths(y, self.gamma_y)
-        except DataError:
-            return None
+        return if_scaled(target_bandwidths, y, self.gamma_y)
 
     def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - a plain mean
         return means["mcmd"]
@@ -303,7 +299,7 @@ def _neighbours(state: TwoSamples) -> dict[str, float]:
 
 def _loneliness(details: dict[str, Any]) -> tuple[str, ...]:
     """Say where inputs are too far apart for the kernel's scale."""
-    if details.get("neighbours", LONELY) >= LONELY:
+    if details.get("neighbours", FEW_NEIGHBOURS) >= FEW_NEIGHBOURS:
         return ()
     told = f"an input sees {details['neighbours']:.2g} others of its file, by the kernel added up"
     return (f"{told}: it is too narrow for these inputs. Try --gamma-x variance or median",)
