@@ -1,0 +1,57 @@
+"""Sums over the rows of a source, a batch at a time: what is added up is all that stays in memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, Self, TypeVar
+
+from calcheck.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from calcheck.execution.run import Run
+    from calcheck.predictions import Predictions, Source
+
+
+class Summable(Protocol):
+    """Something that batches of rows add up to, in any order."""
+
+    def __iadd__(self, other: Self) -> Self:
+        """Add what other rows add up to."""
+
+
+SumT = TypeVar("SumT", bound=Summable)
+
+
+def over(source: Source, work: Callable[[Predictions], SumT], run: Run, *, stage: str) -> SumT:
+    """Add up what ``work`` makes of each batch of rows.
+
+    Parameters
+    ----------
+    source : Source
+        The rows; they are read once, from the start.
+    work : callable
+        Makes a sum of its own of each batch; a function of the batch alone, which can be sent to another process.
+    run : Run
+        Where it runs, and who is told how far it has come.
+    stage : str
+        What is being done, as progress shows it.
+
+    Raises
+    ------
+    DataError
+        There are no rows.
+    """
+    total: SumT | None = None
+    run.progress(stage, 0.0)
+    for batch in source.batches():
+        part = work(batch)
+        if total is None:
+            total = part
+        else:
+            total += part
+    if total is None:
+        msg = "there are no rows"
+        raise DataError(msg)
+    run.progress(stage, 1.0)
+    return total
