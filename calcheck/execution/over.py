@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class Summable(Protocol):
     """Something that batches of rows add up to, in any order."""
 
-    def __iadd__(self, other: Self) -> Self:
-        """Add what other rows add up to."""
+    def add(self, other: Self) -> None:
+        """Add what other rows add up to, in place."""
 
 
 SumT = TypeVar("SumT", bound=Summable)
@@ -49,7 +49,7 @@ def over(source: Source, work: Callable[[Predictions], SumT], run: Run, *, stage
         if total is None:
             total = part
         else:
-            total += part
+            total.add(part)
     if total is None:
         msg = "there are no rows"
         raise DataError(msg)
