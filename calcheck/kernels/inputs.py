@@ -11,12 +11,19 @@ from calcheck.checks import require
 from calcheck.errors import DataError, OptionError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.random import Generator
     from numpy.typing import NDArray
 
+    from calcheck.execution.backend import Precision
     from calcheck.kernels.choices import Bandwidth, KernelName, Normalization
     from calcheck.kernels.kernels import Kernel
 
+    Columns = NDArray[np.float64]
+
+BLOCK_VALUES = 1 << 20  # numbers of a block, 8 MiB in float64
+LEAST_COLUMNS = 16  # of a block: a cache line of numbers
 MEDIAN_ROWS = 2000  # rows whose pairwise distances the median is taken over: two million pairs
 
 
@@ -39,7 +46,11 @@ class Scaling:
     unit_norm: bool
 
     def __call__(self, x: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
-        """Map (n, d) inputs.
+        """Map (n, d) inputs (:meth:`rounded`)."""
+        return np.asarray(self.rounded(x, precision="float64"), dtype=np.float64)
+
+    def rounded(self, x: NDArray[np.floating[Any]], *, precision: Precision) -> NDArray[np.floating[Any]]:
+        """Map (n, d) inputs in float64, a block of rows at a time, and round them to a precision.
 
         Raises
         ------
@@ -49,21 +60,35 @@ class Scaling:
         if x.shape[1] != len(self.shift):
             msg = f"the inputs to evaluate at have {x.shape[1]} columns, the fitted {len(self.shift)}. Give the same"
             raise DataError(msg)
-        scaled = np.array(x, dtype=np.float64)  # the one copy: all else is in place, for inputs may be large
-        if self.shift.any():
-            scaled -= self.shift
-        if (self.divisor != 1).any():
-            scaled /= self.divisor
-        if not self.unit_norm:
-            return scaled
-        # the largest first, so that squares neither overflow nor vanish
-        peak = np.maximum(scaled.max(axis=1), -scaled.min(axis=1))[:, None]
-        if not peak.all():
-            remedy = "All zeros have none. Pass --normalize none or standardize."
-            require("x", peak[:, 0] != 0, "must have a direction", remedy)
-        scaled /= peak
-        scaled /= np.sqrt(np.einsum("ij,ij->i", scaled, scaled))[:, None]
+        scaled = np.empty(x.shape, dtype=precision)  # the one copy, for inputs may be large
+        directed = np.ones(len(x), dtype=bool)
+        for rows in _blocks(x):
+            block = np.array(x[rows], dtype=np.float64)
+            if self.shift.any():
+                block -= self.shift
+            if (self.divisor != 1).any():
+                block /= self.divisor
+            if self.unit_norm:
+                directed[rows] = _to_unit_norm(block)
+            scaled[rows] = block
+        remedy = "All zeros have none. Pass --normalize none or standardize."
+        require("x", directed, "must have a direction", remedy)
         return scaled
+
+
+def _to_unit_norm(block: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Divide rows, in place, by their Euclidean norm, but those without one; say which have one, (b,)."""
+    # the largest first, so that squares neither overflow nor vanish
+    peak = np.maximum(block.max(axis=1), -block.min(axis=1))
+    block /= np.where(peak, peak, 1)[:, None]
+    block /= np.where(peak, np.sqrt(np.einsum("ij,ij->i", block, block)), 1)[:, None]
+    return np.asarray(peak > 0)
+
+
+def _blocks(x: NDArray[np.floating[Any]]) -> Iterator[slice]:
+    """Yield rows, so many at a time that they are few bytes in float64."""
+    size = max(1, BLOCK_VALUES // x.shape[1])
+    return (slice(start, start + size) for start in range(0, len(x), size))
 
 
 def fit_scaling(x: NDArray[np.floating[Any]], normalize: Normalization, kernel: KernelName) -> Scaling:
@@ -84,13 +109,19 @@ def fit_scaling(x: NDArray[np.floating[Any]], normalize: Normalization, kernel: 
     if normalize == "standardize" or (kernel != "polynomial" and normalize == "none"):
         shift = x.mean(axis=0, dtype=np.float64)
     if normalize == "standardize" and len(x) > 1:
-        reach = np.abs(x - shift).max(axis=0)
-        varies = (x != x[0]).any(axis=0)  # a constant's deviation need not be 0 in floating point
-        reach = np.where(varies & (reach > 0), reach, 1.0)
-        deviation = ((x - shift) / reach).std(axis=0, ddof=1)
-        shift = np.where(varies, shift, x[0])
-        divisor = np.where(varies, reach * deviation, 1.0)
+        width = max(LEAST_COLUMNS, BLOCK_VALUES // len(x))
+        for columns in (slice(start, start + width) for start in range(0, d, width)):
+            shift[columns], divisor[columns] = _standard(x[:, columns], shift[columns])
     return Scaling(shift, divisor, unit_norm=normalize == "l2")
+
+
+def _standard(x: NDArray[np.floating[Any]], mean: Columns) -> tuple[Columns, Columns]:
+    """Return what makes columns (n, w) standard: what is subtracted, and what divides then; 1 for a constant."""
+    reach = np.abs(x - mean).max(axis=0)
+    varies = (x != x[0]).any(axis=0)  # a constant's deviation need not be 0 in floating point
+    reach = np.where(varies & (reach > 0), reach, 1.0)
+    deviation = ((x - mean) / reach).std(axis=0, ddof=1)
+    return np.where(varies, mean, x[0]), np.where(varies, reach * deviation, 1.0)
 
 
 def bandwidth(
@@ -135,32 +166,32 @@ def bandwidth(
     if kernel == "polynomial" or (choice == "variance" and kernel == "laplace"):
         msg = f"--gamma-x {choice} does not fit the {kernel} kernel: give a number or another choice"
         raise OptionError(msg)
-    x = scaling(x)
     if choice == "variance":
-        spread = 2 * float(x.var(axis=0, ddof=1).sum()) if len(x) > 1 else 0.0
+        spread = 2 * float(scaling(x).var(axis=0, ddof=1).sum()) if len(x) > 1 else 0.0
     else:
-        spread = _median_distance(x, kernel, rng)
+        spread = _median_distance(scaling(_some(x, rng)), kernel)
     if not spread > 0:
         msg = f"--gamma-x {choice} needs inputs that vary, but by that measure they do not. Give --gamma-x a number"
         raise DataError(msg)
     return 1 / spread
 
 
-def neighbours(kernel: Kernel, x: NDArray[np.float64], rng: Generator) -> float:
+def neighbours(kernel: Kernel, x: NDArray[np.floating[Any]], rng: Generator) -> float:
     """Return the sum of an input's kernel values with all others, on average over (n, d) inputs, or 2,000 of them."""
-    n = len(x)
-    if n > MEDIAN_ROWS:
-        x = x[np.sort(rng.choice(n, MEDIAN_ROWS, replace=False))]
+    n, x = len(x), _some(x, rng)
     off_diagonal = float(kernel.gram(x, x).sum() - kernel.diagonal(x).sum())
     return max(0.0, off_diagonal) / len(x) * (n - 1) / max(1, len(x) - 1)
 
 
-def _median_distance(x: NDArray[np.float64], kernel: KernelName, rng: Generator) -> float:
+def _some(x: NDArray[np.floating[Any]], rng: Generator) -> NDArray[np.floating[Any]]:
+    """Return the rows of (n, d) inputs, or some of them where they are many."""
+    return x if len(x) <= MEDIAN_ROWS else x[np.sort(rng.choice(len(x), MEDIAN_ROWS, replace=False))]
+
+
+def _median_distance(x: NDArray[np.floating[Any]], kernel: KernelName) -> float:
     """Return the median distance (squared for RBF) between different rows."""
     from scipy.spatial.distance import pdist
 
-    if len(x) > MEDIAN_ROWS:
-        x = x[np.sort(rng.choice(len(x), MEDIAN_ROWS, replace=False))]
     distances = pdist(x, "sqeuclidean" if kernel == "rbf" else "cityblock")
     median: float = np.median(distances).item() if len(distances) else 0.0
     return median

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -78,7 +78,7 @@ class KernelRidge:
     ----------
     kernel : Kernel
         k.
-    x : (n, d) float64
+    x : (n, d)
         Normalised inputs.
     run : Run
         Device, precision, memory, progress, and the seed of dof's random directions.
@@ -96,7 +96,7 @@ class KernelRidge:
     def __init__(
         self,
         kernel: Kernel,
-        x: NDArray[np.float64],
+        x: NDArray[np.floating[Any]],
         run: Run,
         *,
         solver: Solver = "auto",
@@ -259,7 +259,7 @@ class KernelRidge:
         """Return F at the inputs, (n, c): R - n lambda B."""
         return outputs - self.n * ridge * self.backend.to_numpy(coefficients)
 
-    def predict(self, x: NDArray[np.float64], coefficients: Array) -> Iterator[NDArray[np.float64]]:
+    def predict(self, x: NDArray[np.floating[Any]], coefficients: Array) -> Iterator[NDArray[np.float64]]:
         """Yield F at other normalised inputs, (b, c), block by block in order."""
         points = self.backend.asarray(x)
         for start in range(0, len(points), self.gram.strip_rows):

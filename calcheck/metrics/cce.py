@@ -168,7 +168,9 @@ class Cce(KernelOptions, Metric[KernelSettings, "KernelRidge"]):
         from calcheck.kernels.ridge import KernelRidge
 
         _, _, x = needed(source.predictions())
-        return KernelRidge(settings.kernel, settings.scaling(x), run, solver=self.solver)
+        return KernelRidge(
+            settings.kernel, settings.scaling.rounded(x, precision=run.precision), run, solver=self.solver
+        )
 
     def expect(self, state: KernelRidge, metrics: Sequence[Metric[KernelSettings, KernelRidge]], models: int) -> None:
         of_cce = [each for each in metrics if isinstance(each, Cce)]
