@@ -32,6 +32,11 @@ def namespace(array: Array) -> ModuleType:
     return found
 
 
+def on_processor(array: Array) -> bool:
+    """Say whether an array is where numpy's are, and not on a device of its own."""
+    return isinstance(array, np.ndarray) or array.device.type == "cpu"
+
+
 @dataclass(frozen=True)
 class Backend:
     """One array library at one device and precision.

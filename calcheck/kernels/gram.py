@@ -1,10 +1,10 @@
-"""The Gram matrix of the inputs: strips of its upper triangle, kept in memory or made again when needed."""
+"""The Gram matrix of the inputs: tiles of its upper triangle, kept in memory or made again when needed."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from calcheck.execution.backend import namespace
+from calcheck.execution.backend import namespace, on_processor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -13,13 +13,19 @@ if TYPE_CHECKING:
     from calcheck.execution.run import Progress
     from calcheck.kernels.kernels import Kernel
 
-STRIP_BYTES = 1 << 24  # 16 MiB: hundreds of rows a product, and small beside any memory budget
+TILE = (512, 2048)  # enough for a product to run at full speed, and few enough to stay in a processor's cache
+LARGE_TILE = (4096, 16_384)  # where starting a product costs more than cache misses: 256 MiB in float32
+
+
+def tile_shape(x: Array) -> tuple[int, int]:
+    """Return rows and columns of a tile of kernel values of inputs, by where these are."""
+    return TILE if on_processor(x) else LARGE_TILE
 
 
 class Gram:
-    """K with K_ij = k(x_i, x_j), as strips of rows from the diagonal to the right.
+    """K with K_ij = k(x_i, x_j), as tiles of the rows from the diagonal to the right.
 
-    By symmetry the strips say everything: half of the work and half of the memory of K.
+    By symmetry they say everything: half of the work and half of the memory of K.
 
     Parameters
     ----------
@@ -28,11 +34,11 @@ class Gram:
     x : (n, d)
         Inputs.
     memory : int
-        Bytes that the strips may take; if they do not fit they are made again at every use.
-    strip_rows : int, optional
-        Rows in a strip; it does not change results beyond rounding.
+        Bytes that the tiles may take; if they do not fit they are made again at every use.
+    tile : (int, int), optional
+        Rows and columns of a tile, the columns no fewer; it does not change results beyond rounding.
     progress : callable
-        Is told how far a first pass over the strips has come.
+        Is told how far a first pass over the tiles has come.
     """
 
     def __init__(
@@ -42,49 +48,68 @@ class Gram:
         *,
         memory: int,
         progress: Progress,
-        strip_rows: int | None = None,
+        tile: tuple[int, int] | None = None,
     ) -> None:
         self.kernel = kernel
         self.x = x
         self.n = len(x)
-        self.strip_rows = min(self.n, strip_rows or max(32, STRIP_BYTES // (self.n * x.itemsize)))
-        self.kept = self.n * (self.n + self.strip_rows) // 2 * x.itemsize <= memory
+        rows, self._columns = tile or tile_shape(x)
+        self._rows = min(self.n, rows)
+        self.kept = self.n * (self.n + self._rows) // 2 * x.itemsize <= memory
         self._progress = progress
         self._passed = False
-        self._strips: list[Array] = []
+        self._tiles: list[Array] = []
 
-    def strips(self) -> Iterator[tuple[slice, Array]]:
-        """Yield the rows of each strip and its values k(x_i, x_j), i in the rows, j from the first of them on."""
-        for number, start in enumerate(range(0, self.n, self.strip_rows)):
-            rows = slice(start, min(start + self.strip_rows, self.n))
-            if number < len(self._strips):
-                yield rows, self._strips[number]
+    def tiles(self) -> Iterator[tuple[slice, slice, Array]]:
+        """Yield rows and columns of each tile, and its values k(x_i, x_j).
+
+        The first columns of some rows are these rows themselves, and the rest follows to the right.
+        """
+        for number, (rows, columns) in enumerate(self._places()):
+            if number < len(self._tiles):
+                yield rows, columns, self._tiles[number]
                 continue
-            strip = self.kernel.gram(self.x[rows], self.x[start:])
+            tile = self.kernel.gram(self.x[rows], self.x[columns])
             if self.kept:
-                self._strips.append(strip)
-            if not self._passed:
+                self._tiles.append(tile)
+            if not self._passed and columns.stop == self.n:
                 self._progress("kernel", 1 - (1 - rows.stop / self.n) ** 2)
-            yield rows, strip
+            yield rows, columns, tile
         self._passed = True
 
+    def _places(self) -> Iterator[tuple[slice, slice]]:
+        for top in range(0, self.n, self._rows):
+            for left in range(top, self.n, self._columns):
+                bottom, right = min(top + self._rows, self.n), min(left + self._columns, self.n)
+                yield slice(top, bottom), slice(left, right)
+
     def forget(self) -> None:
-        """Let go of strips that are kept; they are made again if need be."""
-        self._strips.clear()
+        """Let go of tiles that are kept; they are made again if need be."""
+        self._tiles.clear()
 
     def __matmul__(self, b: Array) -> Array:
         """Return K b for (n, c) columns, (n, c)."""
         product = namespace(b).zeros_like(b)
-        for rows, strip in self.strips():
-            width = rows.stop - rows.start
-            product[rows] += strip @ b[rows.start :]
-            product[rows.stop :] += strip[:, width:].T @ b[rows]
+        for rows, columns, tile in self.tiles():
+            product[rows] += tile @ b[columns]
+            mirrored = slice(max(rows.stop, columns.start), columns.stop)  # but for the block on the diagonal
+            product[mirrored] += tile[:, mirrored.start - columns.start :].T @ b[rows]
         return product
 
     def dense(self) -> Array:
         """Return K in full, (n, n)."""
         full = namespace(self.x).empty((self.n, self.n), dtype=self.x.dtype, device=self.x.device)
-        for rows, strip in self.strips():
-            full[rows, rows.start :] = strip
-            full[rows.start :, rows] = strip.T
+        for rows, columns, tile in self.tiles():
+            full[rows, columns] = tile
+            full[columns, rows] = tile.T
         return full
+
+
+def evaluate(kernel: Kernel, points: Array, x: Array, weights: Array) -> Iterator[Array]:
+    """Yield sum_j k(points_i, x_j) w_j for (m, d) points, (n, d) inputs and (n, c) weights, (b, c), in order."""
+    height, width = tile_shape(x)
+    for top in range(0, len(points), height):
+        some = points[top : top + height]
+        yield sum(
+            kernel.gram(some, x[left : left + width]) @ weights[left : left + width] for left in range(0, len(x), width)
+        )

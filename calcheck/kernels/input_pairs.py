@@ -141,10 +141,10 @@ class EveryPair(Pairs):
             return np.array([form.terms(part, self.diagonal).sum() for form, part in zip(forms, parts, strict=True)])
         u = self._array.asarray(np.concatenate([form.u for form in forms], axis=1))
         sums: Array = 0.0
-        for rows, strip in self._gram.strips():
-            width = rows.stop - rows.start
-            own, others = strip[:, :width] @ u[rows], strip[:, width:] @ u[rows.stop :]
-            sums = sums + self._array.xp.sum(u[rows] * (own + 2 * others), axis=0)
+        for rows, others, tile in self._gram.tiles():
+            own = max(0, rows.stop - others.start)  # the block on the diagonal; the rest stands for two
+            weighted = tile[:, :own] @ u[others][:own] + 2 * (tile[:, own:] @ u[others][own:])
+            sums = sums + self._array.xp.sum(u[rows] * weighted, axis=0)
         columns = np.split(self._array.to_numpy(sums), ends)
         return np.array(
             [form.scale * part.sum() - form.c @ self.diagonal for form, part in zip(forms, columns, strict=True)]

@@ -45,7 +45,7 @@ class Rbf(Kernel):
 
     def gram(self, a: Array, b: Array) -> Array:
         xp = namespace(a)
-        squares_a, squares_b = xp.sum(a * a, axis=1), xp.sum(b * b, axis=1)
+        squares_a, squares_b = xp.vecdot(a, a), xp.vecdot(b, b)
         if a.shape[1] <= FEW_COLUMNS or self.gamma * xp.max(squares_b) > WIDE:
             return _exponential(_summed_differences(a, b, squared=True), -self.gamma)
         block = a @ b.T
@@ -84,7 +84,7 @@ class Polynomial(Kernel):
         return block
 
     def diagonal(self, a: Array) -> Array:
-        return (self.gamma * namespace(a).sum(a * a, axis=1) + self.coef0) ** self.degree
+        return (self.gamma * namespace(a).vecdot(a, a) + self.coef0) ** self.degree
 
 
 KERNELS: dict[str, Callable[..., Kernel]] = {"rbf": Rbf, "laplace": Laplace, "polynomial": Polynomial}

@@ -10,7 +10,7 @@ import numpy as np
 
 from calcheck.errors import NumericalError, OptionError
 from calcheck.execution.run import GIB, Stream
-from calcheck.kernels.gram import Gram
+from calcheck.kernels.gram import Gram, evaluate
 from calcheck.kernels.solvers import Cholesky, Solution, conjugate_gradients
 from calcheck.kernels.spectrum import Shifted, Spectrum
 
@@ -84,8 +84,8 @@ class KernelRidge:
         Device, precision, memory, progress, and the seed of dof's random directions.
     solver : str
         ``"cholesky"``, ``"cg"`` or ``"auto"``: Cholesky for at most 2,048 rows in float64, where it fits the memory.
-    strip_rows : int, optional
-        Rows of the Gram matrix made at a time.
+    tile : (int, int), optional
+        Rows and columns of the Gram matrix made at a time.
 
     Raises
     ------
@@ -100,7 +100,7 @@ class KernelRidge:
         run: Run,
         *,
         solver: Solver = "auto",
-        strip_rows: int | None = None,
+        tile: tuple[int, int] | None = None,
     ) -> None:
         self.kernel = kernel
         self.run = run
@@ -127,7 +127,7 @@ class KernelRidge:
             self.x,
             memory=run.memory if solver == "cg" else 0,  # the factor is the one n x n matrix
             progress=run.progress,
-            strip_rows=strip_rows,
+            tile=tile,
         )
 
     @property
@@ -226,10 +226,10 @@ class KernelRidge:
         if self.n > CHECKED_ROWS:
             chosen = np.sort(self.run.rng(Stream.RESIDUAL).choice(self.n, CHECKED_ROWS, replace=False))
         rows = self.backend.indices(chosen)
-        found = self.kernel.gram(self.x[rows], self.x) @ coefficients + self.n * ridge * coefficients[rows]
-        norm = self.backend.xp.linalg.matrix_norm
-        size = float(norm(rhs)) * math.sqrt(len(chosen) / self.n)
-        return float(norm(rhs[rows] - found)) / size if size else 0.0
+        found = self.backend.xp.concat(list(evaluate(self.kernel, self.x[rows], self.x, coefficients)))
+        missed = self.backend.to_numpy(rhs[rows] - found - self.n * ridge * coefficients[rows])
+        size = float(self.backend.xp.linalg.matrix_norm(rhs)) * math.sqrt(len(chosen) / self.n)
+        return float(np.linalg.norm(missed)) / size if size else 0.0
 
     def _solve_with_probes(self, rhs: Array, ridge: float) -> tuple[Solution, Dof]:
         """Solve for the outputs and, in the same products, for the directions that estimate dof.
@@ -262,7 +262,8 @@ class KernelRidge:
     def predict(self, x: NDArray[np.floating[Any]], coefficients: Array) -> Iterator[NDArray[np.float64]]:
         """Yield F at other normalised inputs, (b, c), block by block in order."""
         points = self.backend.asarray(x)
-        for start in range(0, len(points), self.gram.strip_rows):
-            self.run.progress("evaluate", start / len(points))
-            values = self.kernel.gram(points[start : start + self.gram.strip_rows], self.x)
-            yield self.backend.to_numpy(values @ coefficients)
+        done = 0
+        for block in evaluate(self.kernel, points, self.x, coefficients):
+            self.run.progress("evaluate", done / len(points))
+            done += len(block)
+            yield self.backend.to_numpy(block)

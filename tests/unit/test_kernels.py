@@ -47,12 +47,12 @@ def test_kernels_are_their_formulas(name, d, device):
     assert_allclose(found, expected, rtol=1e-10, atol=1e-13)
 
 
-@pytest.mark.parametrize("rows", [1, 7, 64, 1000])
+@pytest.mark.parametrize("tile", [(1, 1), (7, 7), (7, 30), (64, 100), (1000, 1000), None])
 @pytest.mark.parametrize("memory", [0, 1 << 30])
-def test_products_do_not_depend_on_strips_or_storage(rows, memory):
+def test_products_do_not_depend_on_tiles_or_storage(tile, memory):
     rng = np.random.default_rng(0)
     x, b = rng.normal(size=(150, 6)), rng.normal(size=(150, 3))
-    gram = Gram(Rbf(0.3), x, memory=memory, progress=silent, strip_rows=rows)
+    gram = Gram(Rbf(0.3), x, memory=memory, progress=silent, tile=tile)
     full = input_kernel("rbf", 0.3)(x, x)
     for _ in range(2):  # the second pass uses what was kept
         assert_allclose(gram @ b, full @ b, rtol=1e-12)
@@ -101,13 +101,13 @@ def test_dof_is_the_trace(kernel, ridge):
 
 
 @pytest.mark.parametrize("run", [Run(), Run(memory=1), Run(device="cpu"), Run(device="cpu", memory=1)])
-@pytest.mark.parametrize("strip_rows", [5, 31, None])
-def test_every_route_gives_the_same_regression(run, strip_rows):
+@pytest.mark.parametrize("tile", [(5, 50), (31, 31), None])
+def test_every_route_gives_the_same_regression(run, tile):
     rng = np.random.default_rng(4)
     x, outputs, at = rng.normal(size=(120, 3)), rng.normal(size=(120, 6)), rng.normal(size=(50, 3))
     exact = np.linalg.solve(Rbf(0.4).gram(x, x) + 12 * np.eye(120), outputs)
     for solver in ("cg", "cholesky") if run.memory > 1 else ("cg",):
-        ridge = KernelRidge(Rbf(0.4), x, run, solver=solver, strip_rows=strip_rows)
+        ridge = KernelRidge(Rbf(0.4), x, run, solver=solver, tile=tile)
         solution = ridge.solve(outputs, 0.1)
         assert_allclose(ridge.fitted(outputs, solution.coefficients, 0.1), Rbf(0.4).gram(x, x) @ exact, atol=1e-9)
         predicted = np.concatenate(list(ridge.predict(at, solution.coefficients)))
@@ -316,9 +316,9 @@ def test_inputs_of_any_size_are_normalised(normalize):
     ("solver", "memory", "share"), [("cholesky", 1 << 30, 1.0), ("cg", 1 << 30, 0.55), ("cg", 1, 0.0)]
 )
 def test_there_is_no_square_matrix_but_the_gram_matrix(solver, memory, share):
-    """n = 1,500 in strips of 100 rows: one matrix factorised in place, half of one kept, or none at all.
+    """n = 1,500 in tiles of 100 x 500: one matrix factorised in place, half of one kept, or none at all.
 
-    Beside it: 2 strips, and 2 blocks of 256 columns of the inverse or 16 arrays of n x 44 (outputs, dof's directions).
+    Beside it: 2 tiles, and 2 blocks of 256 columns of the inverse or 16 arrays of n x 44 (outputs, dof's directions).
     """
     n, rng = 1500, np.random.default_rng(20)
     x, outputs = rng.normal(size=(n, 8)), rng.normal(size=(n, 20))
@@ -326,7 +326,7 @@ def test_there_is_no_square_matrix_but_the_gram_matrix(solver, memory, share):
     small.solve(outputs[:50], 0.1)  # what imports take is not counted
     tracemalloc.start()
     try:
-        ridge = KernelRidge(Rbf(0.1), x, Run(memory=memory), solver=solver, strip_rows=100)
+        ridge = KernelRidge(Rbf(0.1), x, Run(memory=memory), solver=solver, tile=(100, 500))
         for penalty in (0.1, 0.05):  # lambda and lambda': one matrix after the other
             ridge.solve(outputs, penalty)
         peak = tracemalloc.get_traced_memory()[1]
