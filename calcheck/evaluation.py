@@ -83,7 +83,7 @@ def evaluate(  # noqa: PLR0913 - what one report is made of
 
     from calcheck import __version__
 
-    run = run or Run()
+    run = replace(run or Run(), every_row=bool(sink or worst or best))
     source = of_inputs(source, map(type, metrics))
     told, warnings = source.described(), _warnings(source)
     if subsample is not None:

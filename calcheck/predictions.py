@@ -136,6 +136,18 @@ class Predictions:
             raise DataError(msg)
         return self.x
 
+    def input_shape(self) -> tuple[int, int]:
+        """Return how many inputs there are, and of how many numbers.
+
+        Raises
+        ------
+        DataError
+            There are none.
+        """
+        if self.x is None:
+            return self.inputs().shape[0], 0
+        return len(self), self.x.shape[1]
+
     def distributions(self) -> Predictive:
         """Return the predictive distributions.
 

@@ -120,6 +120,8 @@ class Run:
         Replicates of the targets, drawn from the predictions, that tell what a perfect model scores; 0 for none. By
         default 199; 1,999 for metrics that are tested at each input, up to 2,048 rows and inputs; and 39 where the
         distributions do not fit in memory and are read again for each.
+    every_row : bool
+        Whether what is said of each row is wanted, besides the value.
     fdr : float
         Share of the inputs called incongruent that may be so by chance, in (0, 1).
 
@@ -138,6 +140,7 @@ class Run:
     resamples: int | None = None
     reference: int | None = None
     fdr: float = 0.05
+    every_row: bool = False
 
     def __post_init__(self) -> None:
         if not 0 < self.confidence < 1:

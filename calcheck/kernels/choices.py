@@ -14,6 +14,8 @@ Bandwidth = Literal["1/d", "median", "variance"]
 Standardize = Literal["data", "none"]
 Estimator = Literal["unbiased", "v", "paper"]
 Solver = Literal["auto", "cholesky", "cg"]
+SolverOnCentres = Literal["auto", "cholesky", "cg", "nystrom"]
+CentresBy = Literal["uniform", "leverage"]
 
 
 @dataclass(frozen=True)

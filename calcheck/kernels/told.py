@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from calcheck.execution.run import Run
     from calcheck.kernels.embedding import Distances
     from calcheck.kernels.features import LeftOut
+    from calcheck.kernels.on_centres import Embedded
     from calcheck.kernels.ridge import KernelRidge
 
 FEW_DOF = 2.0  # below it the kernel tells hardly any inputs apart
@@ -71,15 +72,55 @@ def engine(found: Distances, bounds: LeftOut, ridge: KernelRidge, run: Run) -> d
     }
 
 
+def on_centres(found: Embedded) -> dict[str, Any]:
+    """Describe features and solver of an approximation on centres."""
+    by, measured = found.by, found.measured
+    return {
+        "dof": measured.dof,
+        "dof_error": measured.dof_error,
+        **features(found.bounds),
+        "solver": {
+            "name": "nystrom",
+            "reason": by.reason,
+            "centers": len(found.landmarks.centres),
+            "centers_by": by.options.by,
+            "error": float(measured.errors[0]),
+            "tolerance": by.options.tolerance,
+            "correction": float(measured.corrections[0]),
+            "evaluated_rows": len(found.landmarks.evaluated),
+            "checked_rows": len(found.landmarks.checked),
+            "work": found.work,
+            "precision": by.run.precision,
+            "device": by.run.device or "numpy",
+        },
+    }
+
+
+def cautions_on_centres(details: dict[str, Any], found: Embedded, value: float) -> tuple[str, ...]:
+    """Say what makes a value on centres doubtful."""
+    warnings = [*few_dof(details), *left_out(details)]
+    solver = details["solver"]
+    if not found.accurate:
+        share = f" ({solver['error'] / value:.1%} of it)" if value else ""
+        warnings.append(
+            f"{solver['centers']:,} centres leave an error of {solver['error']:.2g}{share}, above --tolerance"
+            f" {solver['tolerance']:g}. Pass more --centers or a larger --max-work; the verdict holds all the same"
+        )
+    return tuple(warnings)
+
+
+def few_dof(details: dict[str, Any]) -> list[str]:
+    """Warn where the kernel hardly tells inputs apart."""
+    told = (
+        f"dof {details['dof']:.2g}: the kernel hardly tells inputs apart, so this is close to a marginal test."
+        " Try --normalize l2 or standardize, --gamma-x median, or a smaller --lambda"
+    )
+    return [told] if details["dof"] < FEW_DOF else []
+
+
 def cautions(details: dict[str, Any], found: Distances, precision: str) -> tuple[str, ...]:
     """Say what makes the value doubtful."""
-    warnings = []
-    if details["dof"] < FEW_DOF:
-        warnings.append(
-            f"dof {details['dof']:.2g}: the kernel hardly tells inputs apart, so this is close to a marginal test."
-            " Try --normalize l2 or standardize, --gamma-x median, or a smaller --lambda"
-        )
-    warnings += left_out(details)
+    warnings = [*few_dof(details), *left_out(details)]
     moved = found.residual * found.size / max(float(found.values.mean()), np.finfo(float).tiny)
     if moved > ACCURATE[precision] and found.values.any():
         warnings.append(

@@ -1,0 +1,275 @@
+"""Conditional mean embeddings on centres: how many it takes, which, and what they cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from calcheck.execution.over import over
+from calcheck.execution.run import GIB, Stream
+from calcheck.kernels.centres_ridge import CentresRidge, Landmarks, Measured
+from calcheck.kernels.features import LeftOut
+from calcheck.kernels.row_sums import Outputs, RowNorms, RowProducts, directions_of
+from calcheck.kernels.samples import by_leverage, uniform_places
+from calcheck.predictions import InMemory, Predictions, Source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from calcheck.execution.run import Run
+    from calcheck.kernels.choices import CentresBy
+    from calcheck.kernels.settings import KernelSettings
+
+    Values = NDArray[np.float64]
+
+EVALUATED_ROWS = 1 << 15  # at most, over which means are taken: their standard error is a fraction of a per cent
+CHECKED_ROWS = 1 << 10  # on which the error is measured
+TRIED_ROWS = 1 << 13  # on which the number of centres is tried before all rows are read
+FEWEST_CENTRES = 1 << 8
+REPLICATES = 199  # of the targets, where all rows are evaluated and compared with them
+REPLICATES_OF_MANY = 39  # enough for a test at 5 %
+EXACT_PASSES = 12  # products with the kernel matrix that conjugate gradients take, about
+OF_A_VALUE = 100  # products that a kernel value costs besides those of its inputs
+EXACT_COLUMNS = 6  # arrays like the outputs that they hold
+MOST_EXACT_WORK = 2e13  # 40,000 rows of 512 numbers: a minute or two
+NARROW = 0.1  # of the reference's width: an error that moves no verdict
+
+
+@dataclass(frozen=True)
+class CentresOptions:
+    """How many centres, and which.
+
+    Parameters
+    ----------
+    count : int or None
+        M; None for as many as it takes.
+    by : str
+        ``"uniform"`` or ``"leverage"``.
+    tolerance : float
+        Share of the mean that its error may be.
+    max_work : float
+        Products of two numbers that one pass over the rows may take.
+    """
+
+    count: int | None
+    by: CentresBy
+    tolerance: float
+    max_work: float
+
+
+@dataclass(frozen=True, eq=False)
+class OnCentres:
+    """Regressions on centres of the rows of a source.
+
+    Parameters
+    ----------
+    settings : KernelSettings
+        Kernels, normalisation, features of targets.
+    source : Source
+        The rows.
+    options : CentresOptions
+        How many centres, and which.
+    run : Run
+        Device, precision, seed, progress, and how many replicates.
+    reason : str
+        Why centres are taken.
+    """
+
+    settings: KernelSettings
+    source: Source
+    options: CentresOptions
+    run: Run
+    reason: str
+    solved: dict[float, Embedded] = field(default_factory=dict)
+
+    def embedded(self, lambda_: float) -> Embedded:
+        """Compare the data's embedding with the model's, and those of replicates; once for each lambda."""
+        if lambda_ not in self.solved:
+            self.solved[lambda_] = self._embedded(lambda_)
+        return self.solved[lambda_]
+
+    def _embedded(self, lambda_: float) -> Embedded:
+        rows = self.source.predictions()
+        places = uniform_places(rows, EVALUATED_ROWS, self.run)
+        sample = rows.take(places)
+        features = self.settings.features
+        tried = sample.take(slice(TRIED_ROWS))
+        directions = directions_of(features, tried.targets(), tried.distributions().held())
+        outputs = Outputs(features, directions, self.replicates, self.run.silenced())
+        x = self.settings.scaling(sample.inputs())
+        checked = self.run.rng(Stream.RESIDUAL).permutation(len(x))[:CHECKED_ROWS]
+        whole = Landmarks(x[:0], x, np.sort(checked), len(rows))
+        for count, last in self._counts(tried, replace(outputs, replicates=0), lambda_, len(rows)):
+            landmarks = replace(whole, centres=self._centres(x, count, lambda_))
+            measured = self._measured(self.rows(), landmarks, outputs, lambda_)
+            if last or self.accurate(measured):
+                break
+        return Embedded(self, measured, landmarks, places, directions.shape[1], self._bounds(tried))
+
+    def _bounds(self, tried: Predictions) -> LeftOut:
+        """Measure what the features of targets leave out of some rows."""
+        features = self.settings.features
+        bounds = LeftOut(features, features.of_points(tried.targets().reshape(len(tried), -1)))
+        bounds.embedded(tried.distributions().held())
+        return bounds
+
+    @property
+    def replicates(self) -> int:
+        """How many replicates of the targets there are, R."""
+        if self.run.reference is not None:
+            return self.run.reference
+        return REPLICATES if len(self.source.predictions()) <= EVALUATED_ROWS else REPLICATES_OF_MANY
+
+    def rows(self) -> Source:
+        """Return the rows with their inputs: those in memory, or the file."""
+        rows = self.source.predictions()
+        return InMemory(rows) if isinstance(rows.x, np.ndarray) else self.source
+
+    def _centres(self, x: Values, count: int, lambda_: float) -> Values:
+        if self.options.by == "leverage":
+            return by_leverage(self.settings.kernel, x, count, lambda_, self.run)
+        return x[:count]
+
+    def _measured(self, source: Source, landmarks: Landmarks, outputs: Outputs, lambda_: float) -> Measured:
+        settings, count = self.settings, len(landmarks.centres)
+        checked = landmarks.evaluated[landmarks.checked]
+        work = RowProducts(settings.kernel, settings.scaling, landmarks.centres, checked, outputs, self.run.silenced())
+        sums = over(source, work, self.run, stage=f"{count:,} centres")
+        return CentresRidge(sums, settings.kernel, landmarks, self.run).measured(lambda_, outputs.directions.shape[1])
+
+    def _counts(self, tried: Predictions, outputs: Outputs, lambda_: float, n: int) -> Iterator[tuple[int, bool]]:
+        """Yield numbers of centres to try on all rows, and whether each is the last."""
+        most = min(n, EVALUATED_ROWS)
+        if self.options.count is not None:
+            yield min(self.options.count, most), True
+            return
+        affordable = self._affordable(tried.inputs().shape[1], n)
+        count = min(FEWEST_CENTRES, most)
+        if n > 2 * TRIED_ROWS:
+            count = self._enough(tried, outputs, lambda_, min(most, affordable))
+        while True:
+            last = count >= most or 2 * count > affordable
+            yield count, last
+            count = min(most, 2 * count)
+
+    def _enough(self, tried: Predictions, outputs: Outputs, lambda_: float, most: int) -> int:
+        """Return how many centres it takes on a sample of the rows."""
+        x = self.settings.scaling(tried.inputs())
+        checked = np.sort(self.run.rng(Stream.RESIDUAL).permutation(len(x))[:CHECKED_ROWS])
+        count = FEWEST_CENTRES
+        while 2 * count <= min(most, len(x)):
+            landmarks = Landmarks(self._centres(x, count, lambda_), x, checked, len(x))
+            if self.accurate(self._measured(InMemory(tried), landmarks, outputs, lambda_)):
+                break
+            count *= 2
+        return min(count, most)
+
+    def _affordable(self, d: int, n: int) -> int:
+        """Return how many centres the work limit allows."""
+        columns = self.settings.features.rank * (1 + self.replicates)
+        count = FEWEST_CENTRES
+        while work_of(n, d, 2 * count, columns) <= self.options.max_work:
+            count *= 2
+        return count
+
+    def accurate(self, measured: Measured) -> bool:
+        """Tell whether the error of the mean is below the tolerance, or too small to move a verdict."""
+        error, value = measured.errors[0], measured.means[0]
+        others = measured.means[1:]
+        width = np.quantile(others, 0.95) - others.mean() if len(others) else 0.0
+        return bool(error <= self.options.tolerance * abs(value) or error <= NARROW * width)
+
+
+@dataclass(frozen=True, eq=False)
+class Embedded:
+    """What was found of the data, and of replicates.
+
+    Parameters
+    ----------
+    by : OnCentres
+        What found it.
+    measured : Measured
+        Mean norms with errors, the data first.
+    landmarks : Landmarks
+        The inputs that stand for all.
+    places : (E,) intp
+        Which rows are evaluated.
+    columns : int
+        Outputs of each data set, q.
+    bounds : LeftOut
+        What the features of targets leave out.
+    """
+
+    by: OnCentres
+    measured: Measured
+    landmarks: Landmarks
+    places: NDArray[np.intp]
+    columns: int
+    bounds: LeftOut
+
+    @property
+    def values(self) -> Values:
+        """The norms at the evaluated rows, (E, 1 + R); in the order of rows, where that is all of them."""
+        found = self.measured.values
+        return found[np.argsort(self.places)] if self._all_evaluated else found
+
+    @property
+    def _all_evaluated(self) -> bool:
+        return len(self.places) == self.landmarks.rows
+
+    def everywhere(self) -> Values:
+        """Return the norm at every row, (n,)."""
+        if self._all_evaluated:
+            return self.values[:, 0]
+        settings, run = self.by.settings, self.by.run
+        own = self.measured.coefficients[:, : self.columns]
+        work = RowNorms(settings.kernel, settings.scaling, self.landmarks.centres, own, run.silenced())
+        return over(self.by.rows(), work, run, stage="every row").norms
+
+    def at_inputs(self) -> Values | None:
+        """Return the norms of data and replicates at every row, (1 + R, n), where all of them are evaluated."""
+        return self.values.T if self._all_evaluated and self.by.replicates >= REPLICATES else None
+
+    @property
+    def work(self) -> float:
+        """Products of two numbers that the last pass over the rows took."""
+        centres, outputs = self.measured.coefficients.shape
+        return work_of(self.landmarks.rows, self.landmarks.evaluated.shape[1], centres, outputs)
+
+    @property
+    def accurate(self) -> bool:
+        """Whether the error of the mean is below the tolerance, or too small to move a verdict."""
+        return self.by.accurate(self.measured)
+
+
+def work_of(n: int, d: int, centres: int, columns: int) -> float:
+    """Count the products of two numbers of a pass over n rows with so many outputs."""
+    landmarks = centres + CHECKED_ROWS
+    return float(n) * (landmarks * (d + centres + columns))
+
+
+def as_precise(rows: Predictions, run: Run) -> Run:
+    """Return a run that computes kernel values as precisely as inputs are known: in float32, where they are that."""
+    return replace(run, precision="float32") if getattr(rows.x, "dtype", None) == np.float32 else run
+
+
+def why_centres(n: int, d: int, outputs: int, run: Run) -> str:
+    """Say why rows are too many for an exact solver; nothing if they are not.
+
+    It depends on numbers and options only: the same file takes the same way on every machine.
+    """
+    products = EXACT_PASSES * float(n) ** 2 * (d + OF_A_VALUE)
+    needed = n * (d + EXACT_COLUMNS * outputs) * (4 if run.precision == "float32" else 8)
+    if products > MOST_EXACT_WORK:
+        return (
+            f"exact conjugate gradients would take {products:.1e} products of two numbers, {MOST_EXACT_WORK:g} at most"
+        )
+    if needed > run.memory:
+        return (
+            f"exact conjugate gradients would take {needed / GIB:.1f} GiB, and --memory allows {run.memory / GIB:.1f}"
+        )
+    return ""

@@ -1,0 +1,230 @@
+"""What a regression on centres adds up over rows: in any order, by any number of machines, on any number of days."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from calcheck.execution.ahead import one_blas_thread
+from calcheck.execution.run import Stream
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from calcheck.execution.backend import Array, Backend
+    from calcheck.execution.run import Run
+    from calcheck.kernels.features import OutputFeatures
+    from calcheck.kernels.inputs import Scaling
+    from calcheck.kernels.kernels import Kernel
+    from calcheck.predictions import Predictions
+    from calcheck.predictive import Predictive
+
+    Values = NDArray[np.float64]
+
+BLOCK_ROWS = 4096  # rows at a time: their kernel values, tens of MB, are all the memory that rows take
+LEFT_OUT = 1e-7  # share of what is regressed, squared, that the directions kept may miss
+
+
+@dataclass(eq=False)
+class RowSums:
+    """Sums over n rows, with M centres, S checked inputs and c outputs.
+
+    Parameters
+    ----------
+    n : int
+        How many rows.
+    centres : (M, M)
+        Z^T Z, Z = K_nM.
+    checked : (S, M)
+        K_Sn Z.
+    outputs : (M + S, c)
+        K_Mn R above K_Sn R, R what is regressed.
+    """
+
+    n: int
+    centres: Values
+    checked: Values
+    outputs: Values
+
+    def add(self, other: RowSums) -> None:
+        """Add the sums over other rows, in place."""
+        self.n += other.n
+        self.centres += other.centres
+        self.checked += other.checked
+        self.outputs += other.outputs
+
+
+@dataclass(frozen=True, eq=False)
+class Outputs:
+    """What is regressed: psi(y) - E psi(Y'), of the targets and of replicates of them, in a few directions.
+
+    Parameters
+    ----------
+    features : OutputFeatures
+        psi.
+    directions : (r, q)
+        Orthonormal; what is regressed varies in these.
+    replicates : int
+        How many replicates of the targets are drawn from the predictions, R.
+    run : Run
+        Their seed.
+    """
+
+    features: OutputFeatures
+    directions: Values
+    replicates: int
+    run: Run
+
+    @property
+    def columns(self) -> int:
+        """Number of outputs: q of the targets, then q of each replicate."""
+        return int(self.directions.shape[1]) * (1 + self.replicates)
+
+    def __call__(self, rows: Predictions) -> Values:
+        """Return the outputs of some rows, (b, (1 + R) q)."""
+        predictive = rows.distributions()
+        y = rows.targets()
+        mean = self.features.of_distributions(predictive.held()) @ self.directions
+        observed = self._of(y)
+        found = [observed - mean]
+        if self.replicates:
+            rng = self.run.rng(Stream.REPLICATES, int(rows.places()[0]), _digest(y))
+            for drawn, _ in predictive.replicates(y, rng, self.replicates):
+                moved = self._of(drawn)
+                # where a draw and the target change places, the mean of m draws moves by an m-th of their difference
+                exchanged = 0.0 if predictive.draws_a_row is None else (observed - moved) / predictive.draws_a_row
+                found.append(moved - (mean + exchanged))
+        return np.concatenate(found, axis=1)
+
+    def _of(self, y: Values) -> Values:
+        return self.features.of_points(y.reshape(len(y), -1)) @ self.directions
+
+
+def directions_of(features: OutputFeatures, y: Values, predictive: Predictive) -> Values:
+    """Return the directions in which psi(y) - E psi(Y') varies over some rows, (r, q), orthonormal."""
+    apart = features.of_points(y.reshape(len(y), -1)) - features.of_distributions(predictive)
+    sizes, turns = np.linalg.eigh(apart.T @ apart)
+    kept = np.cumsum(np.maximum(sizes, 0)) > LEFT_OUT * sizes.sum()
+    return np.asarray(turns[:, kept])
+
+
+@dataclass(frozen=True, eq=False)
+class RowProducts:
+    """Makes the sums of a batch of rows.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        k_X on normalised inputs.
+    scaling : Scaling
+        Their normalisation.
+    centres, checked : (M, d), (S, d)
+        Normalised inputs.
+    outputs : Outputs
+        What is regressed.
+    run : Run
+        Device and precision.
+    """
+
+    kernel: Kernel
+    scaling: Scaling
+    centres: Values
+    checked: Values
+    outputs: Outputs
+    run: Run
+
+    def __call__(self, batch: Predictions) -> RowSums:
+        array = self.run.backend()
+        landmarks = array.asarray(np.concatenate([self.centres, self.checked]))
+        sums: RowSums | None = None
+        for block in blocks_of(batch):
+            part = self._of_block(block, landmarks, array)
+            if sums is None:
+                sums = part
+            else:
+                sums.add(part)
+        assert sums is not None  # noqa: S101 - batches have rows
+        return sums
+
+    def _of_block(self, block: Predictions, landmarks: Array, array: Backend) -> RowSums:
+        count = len(self.centres)
+        values = self.kernel.gram(
+            array.asarray(self.scaling.rounded(block.inputs(), precision=self.run.precision)), landmarks
+        )  # (b, M + S)
+        with one_blas_thread():  # many small products
+            outputs = self.outputs(block)
+        near = values[:, :count]
+        exact = array.xp.astype(near, array.xp.float64)  # products of nearly dependent columns keep all digits
+        return RowSums(
+            n=len(block),
+            centres=array.to_numpy(exact.T @ exact),
+            checked=array.to_numpy(values[:, count:].T @ near),
+            outputs=array.to_numpy(values.T @ array.asarray(outputs)),
+        )
+
+
+@dataclass(eq=False)
+class Norms:
+    """Norms at rows, in the order in which they are read.
+
+    Parameters
+    ----------
+    parts : list of (b,)
+        Those of each batch.
+    """
+
+    parts: list[Values]
+
+    def add(self, other: Norms) -> None:
+        """Append the norms at other rows."""
+        self.parts += other.parts
+
+    @property
+    def norms(self) -> Values:
+        """The norms, (n,)."""
+        return np.concatenate(self.parts)
+
+
+@dataclass(frozen=True, eq=False)
+class RowNorms:
+    """Evaluates a regression at every row of a batch.
+
+    Parameters
+    ----------
+    kernel, scaling, centres, run
+        As in :class:`RowProducts`.
+    coefficients : (M, q)
+        Of the regression.
+    """
+
+    kernel: Kernel
+    scaling: Scaling
+    centres: Values
+    coefficients: Values
+    run: Run
+
+    def __call__(self, batch: Predictions) -> Norms:
+        array = self.run.backend()
+        centres, weights = array.asarray(self.centres), array.asarray(self.coefficients)
+        parts = []
+        for block in blocks_of(batch):
+            x = array.asarray(self.scaling.rounded(block.inputs(), precision=self.run.precision))
+            parts.append(np.linalg.norm(array.to_numpy(self.kernel.gram(x, centres) @ weights), axis=1))
+        return Norms(parts)
+
+
+def blocks_of(batch: Predictions) -> Iterator[Predictions]:
+    """Yield the rows a few thousand at a time."""
+    for start in range(0, len(batch), BLOCK_ROWS):
+        yield batch.take(slice(start, start + BLOCK_ROWS))
+
+
+def _digest(y: NDArray[Any]) -> int:
+    """Return a number that differs between targets, by their order: it is the same in every unit."""
+    order = np.argsort(y, axis=None, kind="stable").astype("<i8")
+    return int.from_bytes(blake2b(order.tobytes(), digest_size=8).digest())

@@ -1,0 +1,76 @@
+"""Samples of rows that hang on what rows hold, and not on their order: the same from one file or from many."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from calcheck.execution.run import Stream
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from calcheck.execution.run import Run
+    from calcheck.kernels.kernels import Kernel
+    from calcheck.predictions import Predictions
+
+    Values = NDArray[np.float64]
+
+SCORED_BY = 256  # centres that leverage is told by
+MULTIPLIERS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
+
+
+def uniform_places(rows: Predictions, size: int, run: Run) -> NDArray[np.intp]:
+    """Choose rows uniformly, in a random order: those whose targets and predictions have the smallest hashes.
+
+    Parameters
+    ----------
+    rows : Predictions
+        With targets and distributions.
+    size : int
+        How many, at most.
+    run : Run
+        The seed.
+
+    Returns
+    -------
+    (min(n, size),) intp
+        Places among the rows. The first of them are a uniform sample too.
+    """
+    key = run.rng(Stream.CENTRES).integers(1 << 63, dtype=np.uint64)
+    hashed = np.full(len(rows), key)
+    for column in (*rows.targets().reshape(len(rows), -1).T, *_columns(rows.distributions().mean())):
+        hashed = _mixed(hashed ^ np.ascontiguousarray(column, dtype=np.float64).view(np.uint64))
+    if size >= len(rows):
+        return np.argsort(hashed, kind="stable")
+    smallest = np.argpartition(hashed, size)[:size]
+    return smallest[np.lexsort((smallest, hashed[smallest]))]
+
+
+def by_leverage(kernel: Kernel, x: Values, count: int, lambda_: float, run: Run) -> Values:
+    """Choose inputs by their approximate ridge leverage, the share that a row has in its own value, (count, d).
+
+    With weights 1 - (what the first few inputs see of it), Musco and Musco 2017; without replacement, by the largest
+    of weighted exponential keys (Efraimidis, Spirakis 2006).
+    """
+    first = x[:SCORED_BY]
+    own = kernel.gram(first, first)
+    shift = len(first) * lambda_
+    near = kernel.gram(x, first)
+    factor = np.linalg.cholesky(own + shift * np.eye(len(first)))
+    seen = np.linalg.solve(factor, near.T)  # (s, n)
+    scores = np.maximum(kernel.diagonal(x) - np.einsum("ij,ij->j", seen, seen), np.finfo(float).tiny)
+    keys = run.rng(Stream.CENTRES, 1).exponential(size=len(x)) / scores
+    return x[np.argsort(keys, kind="stable")[:count]]
+
+
+def _columns(values: Values) -> NDArray[np.float64]:
+    return np.asarray(values.reshape(len(values), -1).T)
+
+
+def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Mix the bits of numbers (the finaliser of SplitMix64), in place of a hash."""
+    values = (values ^ (values >> np.uint64(30))) * MULTIPLIERS[0]
+    values = (values ^ (values >> np.uint64(27))) * MULTIPLIERS[1]
+    return values ^ (values >> np.uint64(31))
