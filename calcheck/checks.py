@@ -11,6 +11,8 @@ from calcheck.errors import DataError, ValuesError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+BLOCK = 1 << 18  # numbers that are looked at together
+
 
 def concatenated(parts: list[NDArray[Any]], name: str) -> NDArray[Any]:
     """Append batches of rows of one array.
@@ -52,10 +54,21 @@ def require(name: str, good: NDArray[np.bool_], rule: str, remedy: str = "") -> 
     raise ValuesError(name, rule, np.flatnonzero(bad).tolist(), len(bad), remedy)
 
 
+def finite_rows(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Tell which rows of (n, ...) values hold finite numbers only, (n,), without another array of their size."""
+    rows = max(1, BLOCK // max(1, values[:1].size))
+    whole = np.ones(len(values), dtype=bool)
+    for start in range(0, len(values), rows):
+        finite = np.isfinite(values[start : start + rows])
+        if not finite.all():
+            whole[start : start + rows] = finite.reshape(len(finite), -1).all(axis=1)
+    return whole
+
+
 def require_finite(name: str, values: NDArray[np.floating[Any]]) -> None:
     """Raise unless every value is a finite number (:func:`require`)."""
     remedy = "Mend them, or pass --nan-policy omit to leave these rows out."
-    require(name, np.isfinite(values), "must be finite numbers", remedy)
+    require(name, finite_rows(values), "must be finite numbers", remedy)
 
 
 def require_positive(name: str, values: NDArray[np.float64], remedy: str = "") -> None:

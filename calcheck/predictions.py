@@ -12,6 +12,7 @@ import numpy as np
 
 from calcheck.checks import concatenated, require_finite
 from calcheck.errors import DataError, ValuesError
+from calcheck.inputs import DeferredInputs, held, taken
 from calcheck.predictive.base import REPEATED
 from calcheck.report import Input
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from calcheck.inputs import Inputs
     from calcheck.predictive import Predictive
 
 
@@ -34,7 +36,8 @@ class Predictions:
     predictive : Predictive, optional
         One predictive distribution a row.
     x : (n, d), optional
-        Embeddings or inputs on which calibration is conditioned; any unit.
+        Embeddings or inputs on which calibration is conditioned; any unit. Those that would fill the memory are
+        deferred: left in their file.
     embedded : bool
         True if ``x`` is a learned embedding, False if its columns are inputs with units of their own.
     id : (n,), optional
@@ -56,7 +59,7 @@ class Predictions:
 
     y: NDArray[np.float64] | None = None
     predictive: Predictive | None = None
-    x: NDArray[np.floating[Any]] | None = None
+    x: Inputs | None = None
     embedded: bool = True
     id: NDArray[Any] | None = None
     id_name: str = "id"
@@ -84,7 +87,8 @@ class Predictions:
             if self.x.ndim != 2 or not self.x.shape[1]:  # noqa: PLR2004 - rows and columns
                 msg = f"x must be two-dimensional, rows by features, got shape {self.x.shape}"
                 raise DataError(msg)
-            require_finite("x", self.x)
+            if not isinstance(self.x, DeferredInputs):  # else they are checked whenever they are read
+                require_finite("x", self.x)
         if self.y is not None and self.predictive is not None:
             targets = self.y.shape[-1] if self.y.ndim > 1 else 1
             if targets != self.predictive.targets:
@@ -124,13 +128,27 @@ class Predictions:
         return self.y
 
     def inputs(self) -> NDArray[np.floating[Any]]:
-        """Return the inputs, (n, d).
+        """Return the inputs, (n, d), all of them in memory.
 
         Raises
         ------
         DataError
             There are none.
         """
+        return held(self._inputs())
+
+    @property
+    def width(self) -> int:
+        """How many numbers an input has, d.
+
+        Raises
+        ------
+        DataError
+            There are no inputs.
+        """
+        return int(self._inputs().shape[1])
+
+    def _inputs(self) -> Inputs:
         if self.x is None:
             msg = "there are no inputs nor an embedding of them. Pass --embedding or --inputs"
             raise DataError(msg)
@@ -165,9 +183,10 @@ class Predictions:
         """Return the places of the rows in their file, (n,)."""
         return np.arange(len(self)) if self.row is None else self.row
 
-    def without_predictive(self) -> Self:
-        """Return the rows without their distributions; with their places, if nothing else is left."""
-        return replace(self, predictive=None, row=self.places())
+    def without(self, *parts: str) -> Self:
+        """Return the rows without some of their parts; with their places, if nothing else is left."""
+        absent: dict[str, Any] = dict.fromkeys(parts)
+        return replace(self, row=self.places(), **absent)
 
     def with_targets(self, y: NDArray[np.float64], predictive: Predictive) -> Self:
         """Return the rows with other targets and distributions, as many, which are known to be sound."""
@@ -182,7 +201,7 @@ class Predictions:
             self,
             y=None if self.y is None else self.y[rows],
             predictive=None if self.predictive is None else self.predictive.take(rows),
-            x=None if self.x is None else self.x[rows],
+            x=None if self.x is None else taken(self.x, rows),
             id=None if self.id is None else self.id[rows],
             row=self.places()[rows],
             columns={name: values[rows] for name, values in self.columns.items()},

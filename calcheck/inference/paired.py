@@ -20,6 +20,7 @@ from calcheck.inference.verdicts import (
     statistic_of,
     usable,
 )
+from calcheck.inputs import equal
 from calcheck.metric import Inference
 from calcheck.predictions import InMemory, Predictions
 from calcheck.predictive.deferred import Deferred
@@ -158,7 +159,7 @@ def _on_its_own(pair: Pair, run: Run, swaps: int | None) -> Inference | None:
     if swaps == 0:
         return _noted(inferred, SWITCHED_OFF)
     first, second = pair.models
-    if not np.array_equal(np.asarray(first.x), np.asarray(second.x)):
+    if not equal(first.x, second.x):
         return _noted(inferred, "no p-value: the models are conditioned on other inputs")
     try:
         both = _stacked(pair)
@@ -283,7 +284,7 @@ def _stacked(pair: Pair) -> Predictions:
         raise DataError(msg)
     y = None if first.y is None or second.y is None else np.concatenate([first.y, second.y])
     columns = {name: np.concatenate([each.columns[name] for each in pair.models]) for name in pair.metric.columns()}
-    x = None if first.x is None or second.x is None else np.concatenate([first.x, second.x])
+    x = None if first.x is None or second.x is None else np.concatenate([first.inputs(), second.inputs()])
     return Predictions(y=y, predictive=a.join([b]), x=x, embedded=first.embedded, columns=columns)
 
 

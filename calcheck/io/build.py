@@ -17,7 +17,7 @@ from calcheck.io.roles import (
     SamplesRole,
     columns_of,
 )
-from calcheck.io.values import innermost, is_vector, numbers, vectors
+from calcheck.io.values import innermost, is_narrow, is_vector, numbers, vectors
 from calcheck.predictive import Gaussian, Independent, Quantiles, Samples
 from calcheck.predictive.student_t import StudentT
 
@@ -181,7 +181,11 @@ def _columns(table: pa.Table, names: tuple[str, ...]) -> NDArray[np.float64]:
 
 
 def _matrix(table: pa.Table, names: tuple[str, ...]) -> NDArray[np.floating[Any]]:
-    """Return one column of vectors, or several of numbers, as (n, d)."""
+    """Return one column of vectors, or several of numbers, as (n, d); float32 where all of them are stored so."""
     if len(names) == 1:
         return vectors(table[names[0]], names[0])
-    return np.stack([numbers(table[name], name) for name in names], axis=1)
+    narrow = all(is_narrow(table.schema.field(name).type) for name in names)
+    matrix = np.empty((len(table), len(names)), dtype=np.float32 if narrow else np.float64)
+    for place, name in enumerate(names):
+        matrix[:, place] = numbers(table[name], name)
+    return matrix

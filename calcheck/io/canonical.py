@@ -87,9 +87,9 @@ def _columns(rows: Predictions) -> dict[str, Any]:
     if rows.predictive is not None:
         columns |= _described(rows.predictive.held())
     if rows.x is not None and rows.embedded:
-        columns["embedding"] = rows.x
+        columns["embedding"] = rows.inputs()
     elif rows.x is not None:
-        columns |= {f"x_{place}": rows.x[:, place] for place in range(rows.x.shape[1])}
+        columns |= {f"x_{place}": values for place, values in enumerate(rows.inputs().T)}
     for name, values in rows.columns.items():
         free = name if not _plays_a_role(name) else f"{name}_given"
         columns |= {free: values} if name not in columns and free not in columns else {}

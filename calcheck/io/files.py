@@ -5,12 +5,16 @@ from __future__ import annotations
 import hashlib
 import io
 import sys
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
-from calcheck.errors import FileError, OptionError
+from calcheck.errors import DataError, FileError, OptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 UNSAFE_SUFFIXES = frozenset({".pkl", ".pickle", ".pt", ".pth", ".joblib", ".dill"})
 SUFFIXES = {
@@ -178,6 +182,18 @@ class File:
         except OSError as error:
             msg = f"{self.name} cannot be read: {error.strerror}"
             raise FileError(msg) from error
+
+
+@contextmanager
+def named(name: str) -> Iterator[None]:
+    """Tell errors about the data with the name of the file."""
+    try:
+        yield
+    except FileError:
+        raise
+    except DataError as error:
+        msg = f"{name}: {error}"
+        raise FileError(msg) from error
 
 
 def _by_magic(start: bytes) -> str | None:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 BATCH_ROWS = 1 << 17
+BATCH_BYTES = 1 << 26  # of a batch
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,8 +25,18 @@ class Held:
         """Names and types of the columns."""
         return self.table.schema
 
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        return len(self.table)
+
+    def nbytes(self, columns: Sequence[str]) -> int:
+        """Return about how many bytes some columns take as arrays."""
+        return int(self.table.select(list(columns)).nbytes)
+
     def batches(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Read some columns, in batches of rows."""
         table = self.table.select(list(columns))
-        for start in range(0, max(len(table), 1), BATCH_ROWS):
-            yield table.slice(start, BATCH_ROWS)
+        rows = max(1, min(BATCH_ROWS, BATCH_BYTES * len(table) // max(1, table.nbytes)))
+        for start in range(0, max(len(table), 1), rows):
+            yield table.slice(start, rows)

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from calcheck.errors import DataError
+from calcheck.io.held import Held
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,9 +29,18 @@ class ArrayTable:
             raise DataError(msg)
         self.schema = pa.schema([(name, _column(values[:0]).type) for name, values in self._arrays.items()])
 
+    @property
+    def rows(self) -> int:
+        """How many the first array has."""
+        return len(next(iter(self._arrays.values())))
+
+    def nbytes(self, columns: Sequence[str]) -> int:
+        """Return how many bytes some columns take."""
+        return sum(self._arrays[name].nbytes for name in columns)
+
     def batches(self, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Read some columns, in one batch."""
-        yield pa.table({name: _column(self._arrays[name]) for name in columns})
+        """Read some columns, in batches of rows."""
+        yield from Held(pa.table({name: _column(self._arrays[name]) for name in columns})).batches(columns)
 
 
 def npy_table(file: File) -> ArrayTable:

@@ -13,7 +13,10 @@ if TYPE_CHECKING:
     from calcheck.io.files import File
 
 BATCH_BYTES = 1 << 25  # of a batch: 32 MiB
-LEAST_ROWS = 1 << 10
+LEAST_ROWS = 1 << 6
+WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "FLOAT": 4, "DOUBLE": 8, "FIXED_LEN_BYTE_ARRAY": 4}
+"""Bytes of a number of each physical type; numbers of half precision become single ones."""
+TEXT_WIDTH = 16  # of a text that comes again and again, and is written once
 READ_BYTES = 1 << 16  # of a column at a time, where it is too large to be read as a whole
 
 
@@ -25,36 +28,34 @@ class ParquetTable:
         self._whole = self._opened()
         self.schema = self._whole.schema_arrow
 
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        return int(self._whole.metadata.num_rows)
+
     def batches(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Read some columns, in batches of rows."""
-        size = max(1, self._row_bytes(columns))
-        if size * self._whole.metadata.num_rows <= BATCH_BYTES:
+        size = self.nbytes(columns)
+        if size <= BATCH_BYTES:
             yield self._whole.read(columns=list(columns))
             return
-        batch_rows = max(LEAST_ROWS, BATCH_BYTES // size)
-        for batch in self._opened(buffer_size=READ_BYTES, pre_buffer=False).iter_batches(
-            batch_rows, columns=list(columns)
-        ):
+        rows = max(LEAST_ROWS, BATCH_BYTES * self.rows // size)
+        for batch in self._opened(buffer_size=READ_BYTES, pre_buffer=False).iter_batches(rows, columns=list(columns)):
             yield pa.Table.from_batches([batch])
+
+    def nbytes(self, columns: Sequence[str]) -> int:
+        """Return about how many bytes some columns take; the file's metadata tell, without a look at the rows."""
+        metadata, wanted = self._whole.metadata, set(columns)
+        total = 0
+        for place in range(metadata.num_columns):
+            leaf = metadata.schema.column(place)
+            parts = leaf.path.split(".")  # a column of lists is embedding.list.element; names may have points too
+            if any(".".join(parts[:count]) in wanted for count in range(1, len(parts) + 1)):
+                chunks = [metadata.row_group(group).column(place) for group in range(metadata.num_row_groups)]
+                width = WIDTHS.get(leaf.physical_type, TEXT_WIDTH)
+                written = 0 if leaf.physical_type in WIDTHS else sum(chunk.total_uncompressed_size for chunk in chunks)
+                total += max(written, width * sum(chunk.num_values for chunk in chunks))
+        return int(total)
 
     def _opened(self, **reading: Any) -> pq.ParquetFile:
         return pq.ParquetFile(self._file.stream(), **reading)
-
-    def _row_bytes(self, columns: Sequence[str]) -> int:
-        """Return about how many bytes a row of some columns has: by their types, or where these do not tell, all."""
-        metadata = self._whole.metadata
-        widths = [_width(self.schema.field(name).type) for name in columns]
-        if None not in widths:
-            return sum(width or 0 for width in widths)
-        total = sum(metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups))
-        return int(total // max(metadata.num_rows, 1))
-
-
-def _width(kind: pa.DataType) -> int | None:
-    """Return how many bytes a value of a type has; None if that depends on the value."""
-    if isinstance(kind, pa.BaseExtensionType):
-        return _width(kind.storage_type)
-    if pa.types.is_fixed_size_list(kind):
-        inner = _width(kind.value_type)
-        return None if inner is None else inner * kind.list_size
-    return int(kind.bit_width + 7) // 8 if pa.types.is_primitive(kind) else None

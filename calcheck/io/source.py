@@ -3,47 +3,39 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow as pa
 
-from calcheck.errors import DataError, FileError, OptionError, ValuesError
+from calcheck.errors import DataError, OptionError
 from calcheck.io.beside import Beside, names_a_file, read_embedding, read_truth, split_column
-from calcheck.io.build import arrays_of, columns_read, predictive_of
 from calcheck.io.column_options import ColumnOptions
 from calcheck.io.columns import OTHER_ROLES, find_roles, missing_predictions, missing_target
-from calcheck.io.files import STDIN, File
+from calcheck.io.files import STDIN, File, named
 from calcheck.io.filters import Filters, require_one
-from calcheck.io.joins import Keyed
+from calcheck.io.gathered import gathered
 from calcheck.io.layouts import Laid, laid_out
 from calcheck.io.named import Columns, shown, unclear_spreads
-from calcheck.io.places import as_array, as_sequence
+from calcheck.io.passes import Pass
 from calcheck.io.reruns import require_no_rerun, unique
 from calcheck.io.roles import FILE_ROLES, SHAPE_UNKNOWN, ParametersRole, ResidualRole, Wanted, columns_of
 from calcheck.io.scales import scale_hint
 from calcheck.io.tables import open_table, read_batches
-from calcheck.io.values import is_scalar, is_text, key_text, keys, ordering, scalars, without_gaps
-from calcheck.predictions import Predictions, Source, join
-from calcheck.predictive.deferred import Deferred
+from calcheck.io.values import is_scalar, is_text, key_text
+from calcheck.predictions import Predictions, Source
 from calcheck.report import FileRole, Input, InputFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
-    from numpy.typing import NDArray
-
-    from calcheck.io.places import Places
     from calcheck.io.roles import Roles
     from calcheck.io.tables import Table
-    from calcheck.predictive import Predictive
 
 FAMILY = "dist"  # the column of our own files that names the family
 FEW = 10  # errors, all positive by chance
-HELD_BYTES = 1 << 26  # of distributions in memory; more of them are read again whenever they are needed
 
 
 @dataclass
@@ -81,9 +73,6 @@ class FileSource(Source):
     also: tuple[str, ...] = ()
     inputs: bool = True
     repeated: bool = False
-    read: int = field(default=0, init=False)
-    dropped: int = field(default=0, init=False)
-    raised: int = field(default=0, init=False)
 
     @property
     def name(self) -> str:
@@ -159,44 +148,24 @@ class FileSource(Source):
         return FileSource(self.file, replace(self.said, var=column)).predictions()
 
     def batches(self) -> Iterator[Predictions]:
-        self.dropped = self.raised = 0
-        kept, keyed = 0, []
-        with self._named():
-            for table, units in self._pieces():
-                kept += len(table)
-                keyed.append(table.select(list(self.roles.keys)))
-                rows = self._batch(table, units) if len(table) else None
-                if rows is not None:
-                    yield rows
-            if kept == self.dropped > 0:
-                msg = "every row lacks a number, so --nan-policy omit leaves none"
-                raise DataError(msg)
-            if self.read and not kept:
-                raise DataError(self.laid.filters.none_left())
-            for beside in (self.embedding, self.truth):
-                if beside is not None:
-                    beside.require_all_used(self.read)
-            if self.roles.keys:
-                pairs = tuple((name, name) for name in self.roles.keys)
-                Keyed.of("this file", pairs, pa.concat_tables(keyed), "Were files appended? Leave one of each")
+        return self._pass().batches()
 
-    def _pieces(self) -> Iterator[tuple[pa.Table, Places]]:
-        """Read the columns that are needed, of rows that filters keep, and where these rows are in the table."""
-        filters, seen = self.laid.filters, dict[str, dict[str, None]]()
-        wanted = [*columns_read(self.roles, self._beside()), *self.roles.keys, *filters.columns]
-        wanted += [key for beside in (self.embedding, self.truth) if beside for key in beside.keys]
-        self.read = 0
-        wanted = list(dict.fromkeys(wanted)) or self.table.schema.names[:1]  # rows of no columns could not be counted
-        for table in read_batches(self.file, self.table, wanted):
-            mask = filters.mask(table)
-            units = range(self.read, self.read + len(table)) if mask is None else self.read + np.flatnonzero(mask)
-            self.read += len(table)
-            table = table if mask is None else table.filter(pa.array(mask))
-            filters.require_one_of_each(table, seen)
-            yield table, units
+    def _pass(self) -> Pass:
+        """Make a pass over all that is read."""
+        return Pass(
+            self.file,
+            self.laid,
+            self.said,
+            self.roles,
+            self.called,
+            narrow=self.roles.narrow if self.narrow else None,
+            also=self._ordering(),
+            embedding=self.embedding,
+            truth=self.truth,
+        )
 
-    def _beside(self) -> list[str]:
-        """List the columns that are read beside those with a role.
+    def _ordering(self) -> tuple[str, ...]:
+        """List the columns that rows are ordered by.
 
         Raises
         ------
@@ -211,46 +180,31 @@ class FileSource(Source):
             if not is_scalar(self.table.schema.field(name).type):
                 msg = f"column {name!r} does not have one value a row to order rows by"
                 raise DataError(msg)
-        return list(dict.fromkeys([*self.also, *(self.roles.narrow if self.narrow else ())]))
+        return self.also
 
     def predictions(self) -> Predictions:
-        return self._all
+        return self._met[0]
 
     @cached_property
-    def _all(self) -> Predictions:
+    def _met(self) -> tuple[Predictions, Pass]:
+        """All rows, and the pass that met them."""
         with self._named():
-            rows = self._joined()
-            return require_no_rerun(rows if self.repeated else unique(rows))
+            rows, met = gathered(self._pass())
+            return require_no_rerun(rows if self.repeated else unique(rows)), met
 
-    def _joined(self) -> Predictions:
-        """Read all rows into one batch; distributions that would fill the memory are left in the file."""
-        batches: list[Predictions] = []
-        size, first = 0, None
-        for batch in self.batches():
-            size += 0 if batch.predictive is None else batch.predictive.nbytes
-            if size > HELD_BYTES and first is None and batch.predictive is not None:
-                first = batch.predictive.take(slice(0, 1))
-                batches = [each.without_predictive() for each in batches]
-            batches.append(batch if first is None else batch.without_predictive())
-        if not batches:
-            msg = "there are no rows"
-            raise DataError(msg)
-        rows = join(batches)
-        return rows if first is None else replace(rows, predictive=Deferred(self._distributions, first, len(rows)))
+    @property
+    def dropped(self) -> int:
+        """How many rows were left out."""
+        return self._met[1].dropped
 
-    def _distributions(self) -> Iterator[Predictive]:
-        """Read the distributions again, batch by batch."""
-        alone = self.said.nan_policy == "raise"  # else what is left out depends on the other columns too
-        again = copy(self)  # with the table as it is laid out
-        if alone:
-            again.narrow, again.also, again.inputs = False, (), False
-            again.said = replace(self.said, truth=None, embedding=None)
-            again.roles, again.embedding, again.truth = replace(self.roles, target=(), x=()), None, None
-        return (batch.predictive for batch in again.batches() if batch.predictive is not None)
+    @property
+    def raised(self) -> int:
+        """How many standard deviations were raised."""
+        return self._met[1].raised
 
     def described(self) -> Input:
         rows = self.predictions()
-        files = [self._file(FILE_ROLES[self.wanted], self.file, self.laid.read or self.read)]
+        files = [self._file(FILE_ROLES[self.wanted], self.file, self.laid.read or self._met[1].read)]
         columns = self.roles.described()
         if self.embedding is not None:
             files.append(self._file("embedding", self.embedding.file, len(self.embedding.values)))
@@ -322,47 +276,6 @@ class FileSource(Source):
         used = (*columns_of(self.roles.predictive), *self.roles.x)
         return read_truth(self.said, self.laid, self.roles, used, self._values_of)
 
-    def _batch(self, table: pa.Table, units: Places) -> Predictions | None:
-        """Turn a batch of rows into predictions; None if all of them are left out."""
-        roles, lenient = self.roles, self.said.nan_policy == "omit"
-        places = self.laid.placed(units)
-        columns: dict[str, NDArray[Any]] = {}
-        try:
-            arrays = arrays_of(table, roles)
-            id_ = keys(table[roles.id], roles.id) if roles.id else None
-        except ValuesError as error:
-            raise DataError(error.told(error.name, as_sequence(places))) from error
-        if self.embedding is not None:
-            arrays["x"] = self.embedding.rows(table, units, lenient=lenient)
-        if self.truth is not None:
-            arrays["y"] = np.asarray(self.truth.rows(table, units, lenient=lenient), dtype=np.float64)
-            columns |= {"y": arrays["y"]} if self.narrow else {}
-        columns |= {name: scalars(table[name]) for name in self._beside()}
-        columns |= {name: ordering(table[name], name) for name in self.also}
-        if lenient:
-            whole = without_gaps([*arrays.values(), *(columns[name] for name in self.also)])
-            self.dropped += int(len(whole) - whole.sum())
-            arrays = {name: values[whole] for name, values in arrays.items()}
-            columns = {name: values[whole] for name, values in columns.items()}
-            id_, places = None if id_ is None else id_[whole], as_array(places)[whole]
-            if not whole.any():
-                return None
-        try:
-            predictive, raised = predictive_of(roles, arrays, self.said.min_std)
-            self.raised += raised
-            return Predictions(
-                y=arrays.get("y"),
-                predictive=predictive,
-                x=arrays.get("x"),
-                embedded=roles.embedded,
-                id=id_,
-                id_name=roles.id or "id",
-                row=None if isinstance(places, range) and not places.start and arrays else as_array(places),
-                columns=columns,
-            )
-        except ValuesError as error:
-            raise DataError(error.told(self.called(error.name), as_sequence(places))) from error
-
     def explicit(self) -> list[str]:
         """Spell the options that say the same as what was found."""
         said = self.said
@@ -388,13 +301,6 @@ class FileSource(Source):
         column = self.roles.described().get(role, role)
         return role if column == role else f"{role} (column {column})"
 
-    @contextmanager
-    def _named(self) -> Iterator[None]:
+    def _named(self) -> AbstractContextManager[None]:
         """Tell errors about the data with the name of the file."""
-        try:
-            yield
-        except FileError:
-            raise
-        except DataError as error:
-            msg = f"{self.name}: {error}"
-            raise FileError(msg) from error
+        return named(self.name)

@@ -25,6 +25,13 @@ class Table(Protocol):
     def schema(self) -> pa.Schema:
         """Names and types of the columns."""
 
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+
+    def nbytes(self, columns: Sequence[str]) -> int:
+        """Return about how many bytes some columns take as arrays."""
+
     def batches(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Read some columns from the start, in batches of rows."""
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from calcheck.checks import require
+from calcheck.checks import finite_rows, require
 from calcheck.errors import DataError, ValuesError
 
 if TYPE_CHECKING:
@@ -49,6 +49,11 @@ def is_number(kind: pa.DataType) -> bool:
         or pa.types.is_boolean(kind)
         or pa.types.is_null(kind)
     )
+
+
+def is_narrow(kind: pa.DataType) -> bool:
+    """Tell whether single precision holds numbers of this type as they are."""
+    return kind in (pa.float16(), pa.float32())
 
 
 def is_scalar(kind: pa.DataType) -> bool:
@@ -192,7 +197,7 @@ def vectors(column: pa.ChunkedArray, name: str) -> NDArray[np.floating[Any]]:
     """
     if is_text(column.type):
         return _parsed(column, name)
-    array = column.combine_chunks()
+    array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
     if isinstance(array, pa.ChunkedArray):  # of no chunks
         array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
     if not is_vector(array.type):
@@ -241,8 +246,9 @@ def _flattened(array: pa.Array, name: str) -> NDArray[np.floating[Any]]:
     if not is_number(array.type):
         msg = f"column {name!r} holds lists of {array.type}, not of numbers"
         raise DataError(msg)
-    narrow = array.type in (pa.float16(), pa.float32())
-    values = array.cast(pa.float32() if narrow else pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    values = array.cast(pa.float32() if is_narrow(array.type) else pa.float64(), safe=False).to_numpy(
+        zero_copy_only=False
+    )
     return np.asarray(values)
 
 
@@ -285,6 +291,5 @@ def _values(text: str) -> list[float]:
 
 def without_gaps(parts: Sequence[NDArray[Any]]) -> NDArray[np.bool_]:
     """Tell which rows have every number, (n,)."""
-    rows = [np.isfinite(values).reshape(len(values), -1).all(axis=1) for values in parts]
-    whole: NDArray[Any] = np.logical_and.reduce(rows)
+    whole: NDArray[Any] = np.logical_and.reduce([finite_rows(values) for values in parts])
     return whole

@@ -81,7 +81,7 @@ def input_kernel(
     gamma: float | Bandwidth | None,
 ) -> tuple[KernelName, Normalization, float | Bandwidth]:
     """Fill in the choices that were left open: kernel, normalisation, gamma."""
-    single = rows.inputs().shape[1] == 1
+    single = rows.width == 1
     kernel = kernel or ("rbf" if single else "polynomial")
     of_several: Normalization = "l2" if rows.embedded else "standardize"
     of_one: Normalization = "standardize" if kernel == "polynomial" else "none"  # others are scaled by their gamma

@@ -161,7 +161,7 @@ class Mcmd(KernelOptions, Metric[McmdSettings, "TwoSamples"]):
 
         rows = source.predictions()
         first, second = _targets(rows)
-        single = rows.inputs().shape[1] == 1 and self.kernel_x in (None, "rbf")
+        single = rows.width == 1 and self.kernel_x in (None, "rbf")
         chosen = replace(self, gamma_x=1.0) if single and self.gamma_x is None else self
         gamma_y = target_bandwidths(first, self.gamma_y)
         features = output_features(first, Samples(second[:, None]), gamma_y, run.rng(Stream.FEATURES))

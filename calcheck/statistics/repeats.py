@@ -112,7 +112,8 @@ def _require_same(rows: Predictions, own: NDArray[np.intp]) -> None:
     """Raise unless inputs and predictions of each row are those of the first row of its key."""
     parts: dict[str, NDArray[np.bool_]] = {}
     if rows.x is not None:
-        parts["inputs"] = (rows.x == rows.x[own]).all(axis=1)
+        x = rows.inputs()
+        parts["inputs"] = (x == x[own]).all(axis=1)
     if rows.predictive is not None:
         predictive = rows.predictive.held()
         parts["predictions"] = predictive.equals(predictive.take(own))

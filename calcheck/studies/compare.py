@@ -9,6 +9,7 @@ from calcheck.errors import OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.inference.paired import Pair, paired
+from calcheck.inputs import equal
 from calcheck.report import Input, Report, Result, Skipped
 from calcheck.statistics.repeats import of_inputs
 from calcheck.studies.ranking import ranks, score
@@ -153,7 +154,7 @@ def _elsewhere(pair: Pair) -> tuple[str, ...]:
     first, second = (model.x for model in pair.models)
     if "x" not in pair.metric.needs or first is None or second is None:
         return ()
-    return () if first.shape == second.shape and (first == second).all() else (ELSEWHERE,)
+    return () if equal(first, second) else (ELSEWHERE,)
 
 
 def _difference(first: Result, second: Result, inferred: Inference, notes: tuple[str, ...]) -> Result:

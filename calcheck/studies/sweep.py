@@ -12,6 +12,7 @@ from calcheck.errors import DataError, FileError, NumericalError
 from calcheck.evaluation import recorded
 from calcheck.execution.run import Run, Stream
 from calcheck.inference.verdicts import statistic_of
+from calcheck.inputs import equal
 from calcheck.metric import why_not
 from calcheck.predictions import InMemory
 from calcheck.report import Report, Result
@@ -179,7 +180,7 @@ def _alike(sources: Sequence[InMemory], *, shared: bool) -> list[list[int]]:
 
 
 def _same_inputs(first: Predictions, second: Predictions) -> bool:
-    return first.embedded == second.embedded and np.array_equal(np.asarray(first.x), np.asarray(second.x))
+    return first.embedded == second.embedded and equal(first.x, second.x)
 
 
 def _values(

@@ -54,7 +54,7 @@ class Pooled(Source):
         labels = np.repeat([0, 1], [len(rows) for rows in both])
         return Predictions(
             y=_appended("targets", [rows.y for rows in both]),
-            x=_appended("inputs", [rows.x for rows in both]),
+            x=_appended("inputs", [None if rows.x is None else rows.inputs() for rows in both]),
             embedded=both[0].embedded,
             columns={SAMPLE: labels},
         )
@@ -169,6 +169,6 @@ def two_samples(
 def _grid(source: Pooled, size: int) -> Predictions:
     """Return inputs at equal distances, from the least to the largest, shown by the name of their column."""
     rows = source.predictions()
-    points = np.linspace(np.min(rows.x), np.max(rows.x), size, dtype=np.float64)  # type: ignore[arg-type]
+    points = np.linspace(rows.inputs().min(), rows.inputs().max(), size, dtype=np.float64)
     name = source.first.described().columns.get("x", "x")
     return Predictions(x=points[:, None], embedded=rows.embedded, columns={name: points})

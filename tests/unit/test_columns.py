@@ -160,9 +160,9 @@ def test_rows_left_out_are_counted_afresh_in_every_pass(tmp_path):
 
 def test_distributions_left_in_their_file_lack_the_rows_that_were_left_out(tmp_path, monkeypatch):
     """Row 1 has no input: it is left out of targets, inputs and distributions alike."""
-    from calcheck.io import source
+    from calcheck.io import gathered
 
-    monkeypatch.setattr(source, "HELD_BYTES", 1)
+    monkeypatch.setattr(gathered, "HELD_BYTES", 1)
     columns = {"y": [0.0, 1.0, 2.0], "embedding": [[0.0], [np.nan], [2.0]]}
     path = file(tmp_path, columns | {f"sample_{draw}": [0.0 + draw, 10.0 + draw, 20.0 + draw] for draw in range(2)})
     rows = read(path, nan_policy="omit").predictions()
@@ -173,7 +173,7 @@ def test_distributions_left_in_their_file_lack_the_rows_that_were_left_out(tmp_p
 
 def test_quantiles_left_in_their_file_are_quantiles_still(tmp_path, monkeypatch):
     """Their levels, their caution and the masses around limits are the same as in memory."""
-    from calcheck.io import parquet, source
+    from calcheck.io import gathered, parquet
 
     rng = np.random.default_rng(0)
     y, width = rng.normal(size=60), rng.uniform(0.5, 2, 60)
@@ -183,7 +183,7 @@ def test_quantiles_left_in_their_file_are_quantiles_still(tmp_path, monkeypatch)
     metrics = [METRICS[name]() for name in ("ece", "pit", "crps", "cce")]
     metrics += [METRICS["coverage"](level=level) for level in (0.8, 0.6)]
     held = evaluate(read(path), metrics, run=Run(resamples=0, reference=0))
-    monkeypatch.setattr(source, "HELD_BYTES", 1)
+    monkeypatch.setattr(gathered, "HELD_BYTES", 1)
     monkeypatch.setattr(parquet, "BATCH_BYTES", 1)
     monkeypatch.setattr(parquet, "LEAST_ROWS", 16)
     left = read(path)

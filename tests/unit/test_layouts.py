@@ -633,14 +633,14 @@ def test_every_step_of_a_record_is_shown(tmp_path):
 
 def test_a_long_file_is_laid_out_once(tmp_path, monkeypatch):
     """However often its distributions are read again; targets in another file are not joined again for that."""
-    from calcheck.io import layouts, source
+    from calcheck.io import gathered, layouts
 
     path = write(tmp_path / "hub.csv", pa.table(hub("sample", range(8))))
     known = write(tmp_path / "truth.csv", pa.table(truth()))
     held = read(path, truth=known).predictions().predictive
     calls = []
     pivoted = layouts.pivoted
-    monkeypatch.setattr(source, "HELD_BYTES", 1)
+    monkeypatch.setattr(gathered, "HELD_BYTES", 1)
     monkeypatch.setattr(layouts, "pivoted", lambda *given: calls.append(1) or pivoted(*given))
     left = read(path, truth=known).predictions().predictive
     assert left.nbytes == 0

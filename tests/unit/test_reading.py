@@ -447,7 +447,7 @@ def test_the_pattern_that_is_printed_matches_what_was_found_and_nothing_else(tmp
 
 def test_distributions_left_in_their_file_give_the_same_numbers(tmp_path, monkeypatch):
     """All metrics of samples that are read again for each of them, and of samples held in memory."""
-    from calcheck.io import parquet, source
+    from calcheck.io import gathered, parquet, source
 
     rng = np.random.default_rng(0)
     n, m = 400, 12
@@ -461,7 +461,7 @@ def test_distributions_left_in_their_file_give_the_same_numbers(tmp_path, monkey
         },
     )
     held = evaluate(read(path), [metric() for metric in METRICS.values()], run=Run(resamples=100, reference=0))
-    monkeypatch.setattr(source, "HELD_BYTES", 1)
+    monkeypatch.setattr(gathered, "HELD_BYTES", 1)
     monkeypatch.setattr(parquet, "BATCH_BYTES", 1)
     monkeypatch.setattr(parquet, "LEAST_ROWS", 64)
     left = read(path)

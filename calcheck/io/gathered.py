@@ -1,0 +1,80 @@
+"""All rows of a file in one batch; what would fill the memory is left in the file."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from calcheck.errors import DataError
+from calcheck.inputs import DeferredInputs
+from calcheck.predictions import join
+from calcheck.predictive.deferred import Deferred
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from calcheck.inputs import Inputs
+    from calcheck.io.passes import Pass
+    from calcheck.predictions import Predictions
+    from calcheck.predictive import Predictive
+
+HELD_BYTES = 1 << 26  # of distributions in memory; more of them are read again whenever they are needed
+HELD_INPUTS = 1 << 29  # bytes of inputs in memory; more of them are read again whenever they are needed
+
+
+def gathered(whole: Pass) -> tuple[Predictions, Pass]:
+    """Read all rows into one batch, and return the pass that met them.
+
+    Inputs that may be too large to be held are not looked at in this pass, unless they decide which rows are left out.
+
+    Parameters
+    ----------
+    whole : Pass
+        All columns that are needed.
+
+    Raises
+    ------
+    DataError
+        There are no rows, or they are not sound.
+    """
+    large = whole.inputs_bytes() > HELD_INPUTS
+    met = whole.without_inputs() if large and not whole.lenient else whole
+    batches: list[Predictions] = []
+    size, first = 0, None
+    for batch in met.batches():
+        size += 0 if batch.predictive is None else batch.predictive.nbytes
+        if size > HELD_BYTES and first is None and batch.predictive is not None:
+            first = batch.predictive.take(slice(0, 1))
+            batches = [each.without("predictive") for each in batches]
+        left = [*(["predictive"] if first is not None else []), *(["x"] if large else [])]
+        batches.append(batch.without(*left) if left else batch)
+    if not batches:
+        msg = "there are no rows"
+        raise DataError(msg)
+    rows = join(batches)
+    if first is not None:
+        rows = replace(rows, predictive=Deferred(lambda: _distributions(whole), first, len(rows)))
+    return (replace(rows, x=_left(whole, len(rows))) if large else rows), met
+
+
+def _left(whole: Pass, count: int) -> Inputs:
+    """Return the inputs of so many rows, left in their file if they are as large as they looked."""
+    with closing(_inputs(whole)) as blocks:
+        first = next(blocks)
+    left = DeferredInputs(lambda: _inputs(whole), (count, first.shape[1]), first.dtype)
+    return left if left.nbytes > HELD_INPUTS else left.held()
+
+
+def _inputs(whole: Pass) -> Generator[NDArray[np.floating[Any]]]:
+    """Read the inputs again, batch by batch."""
+    for batch in whole.of_inputs().batches():
+        yield batch.inputs()
+
+
+def _distributions(whole: Pass) -> Iterator[Predictive]:
+    """Read the distributions again, batch by batch."""
+    return (batch.predictive for batch in whole.of_predictive().batches() if batch.predictive is not None)

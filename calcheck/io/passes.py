@@ -1,0 +1,208 @@
+"""One pass over the rows of a file: its columns become batches of predictions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import pyarrow as pa
+
+from calcheck.errors import DataError, ValuesError
+from calcheck.io.build import arrays_of, columns_read, predictive_of
+from calcheck.io.files import named
+from calcheck.io.joins import Keyed
+from calcheck.io.places import as_array, as_sequence
+from calcheck.io.tables import read_batches
+from calcheck.io.values import keys, ordering, scalars, without_gaps
+from calcheck.predictions import Predictions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from numpy.typing import NDArray
+
+    from calcheck.io.beside import Beside
+    from calcheck.io.column_options import ColumnOptions
+    from calcheck.io.files import File
+    from calcheck.io.layouts import Laid
+    from calcheck.io.places import Places
+    from calcheck.io.roles import Roles
+
+BATCH_BYTES = 1 << 26  # of inputs from another file that belong to a batch of rows
+
+
+@dataclass
+class Pass:
+    """One pass over the rows of a file.
+
+    Parameters
+    ----------
+    file : File
+        Where they are.
+    laid : Laid
+        Its table, with a row a unit.
+    said : ColumnOptions
+        What the user says of it.
+    roles : Roles
+        The columns that are read, and what they are.
+    called : callable
+        Names a role as users know it.
+    narrow : tuple of str, optional
+        Columns that are shown beside results; absent if nothing is.
+    also : tuple of str
+        Columns without a role that rows are ordered by.
+    embedding, truth : Beside, optional
+        What other files add to the rows.
+    start : int
+        Where the first row is, among those of which these are a part.
+    part : bool
+        Whether the rows are a part of others: then there may be none of them.
+    """
+
+    file: File
+    laid: Laid
+    said: ColumnOptions
+    roles: Roles
+    called: Callable[[str], str]
+    narrow: tuple[str, ...] | None = None
+    also: tuple[str, ...] = ()
+    embedding: Beside | None = None
+    truth: Beside | None = None
+    start: int = 0
+    part: bool = False
+    read: int = field(default=0, init=False)
+    dropped: int = field(default=0, init=False)
+    raised: int = field(default=0, init=False)
+
+    def without_inputs(self) -> Self:
+        """Return a pass that leaves the inputs where they are."""
+        return replace(self, roles=replace(self.roles, x=()), embedding=None)
+
+    def inputs_bytes(self) -> int:
+        """Return about how many bytes the inputs of all rows take."""
+        beside = 0 if self.embedding is None else self.embedding.values.nbytes
+        return beside + (self.laid.table.nbytes(self.roles.x) if self.roles.x else 0)
+
+    def of_inputs(self) -> Self:
+        """Return a pass over the inputs, and over whatever decides which rows are left out."""
+        if self.lenient:
+            return replace(self)
+        roles = replace(self.roles, target=(), predictive=None, id=None, keys=())
+        return replace(self, roles=roles, narrow=None, also=(), truth=None)
+
+    def of_predictive(self) -> Self:
+        """Return a pass over the distributions, and over whatever decides which rows are left out."""
+        if self.lenient:
+            return replace(self)
+        roles = replace(self.roles, target=(), x=(), id=None, keys=())
+        return replace(self, roles=roles, narrow=None, also=(), truth=None, embedding=None)
+
+    @property
+    def _beside(self) -> tuple[str, ...]:
+        """The columns that are read beside those with a role."""
+        return tuple(dict.fromkeys([*self.also, *(self.narrow or ())]))
+
+    @property
+    def lenient(self) -> bool:
+        """Whether rows that lack a number are left out; which these are depends on all columns."""
+        return self.said.nan_policy == "omit"
+
+    def batches(self) -> Iterator[Predictions]:
+        """Read the rows from the start, in order.
+
+        Raises
+        ------
+        DataError
+            They are not sound, or none is left.
+        """
+        with named(self.file.spoken):
+            yield from self._batches()
+
+    def _batches(self) -> Iterator[Predictions]:
+        self.dropped = self.raised = 0
+        kept, keyed = 0, []
+        for table, units in self._pieces():
+            kept += len(table)
+            keyed.append(table.select(list(self.roles.keys)))
+            rows = self._batch(table, units) if len(table) else None
+            if rows is not None:
+                yield rows
+        if self.part:
+            return
+        if kept == self.dropped > 0:
+            msg = "every row lacks a number, so --nan-policy omit leaves none"
+            raise DataError(msg)
+        if self.read and not kept:
+            raise DataError(self.laid.filters.none_left())
+        for beside in (self.embedding, self.truth):
+            if beside is not None:
+                beside.require_all_used(self.read)
+        if self.roles.keys:
+            pairs = tuple((name, name) for name in self.roles.keys)
+            Keyed.of("this file", pairs, pa.concat_tables(keyed), "Were files appended? Leave one of each")
+
+    def _pieces(self) -> Iterator[tuple[pa.Table, Places]]:
+        """Read the columns that are needed, of rows that filters keep, and where these rows are in the table."""
+        filters, seen = self.laid.filters, dict[str, dict[str, None]]()
+        wanted = [*columns_read(self.roles, self._beside), *self.roles.keys, *filters.columns]
+        wanted += [key for beside in (self.embedding, self.truth) if beside for key in beside.keys]
+        self.read = 0
+        names = list(dict.fromkeys(wanted)) or self.laid.table.schema.names[:1]  # rows of no columns are not counted
+        for table in read_batches(self.file, self.laid.table, names):
+            for piece in self._in_pieces(table):
+                mask = filters.mask(piece)
+                first = self.start + self.read
+                units = range(first, first + len(piece)) if mask is None else first + np.flatnonzero(mask)
+                self.read += len(piece)
+                kept = piece if mask is None else piece.filter(pa.array(mask))
+                filters.require_one_of_each(kept, seen)
+                yield kept, units
+
+    def _in_pieces(self, table: pa.Table) -> Iterator[pa.Table]:
+        """Yield so many rows at a time that the inputs that another file adds to them do not fill the memory."""
+        values = None if self.embedding is None else self.embedding.values
+        size = len(table) if values is None else max(1, BATCH_BYTES // max(1, values[:1].nbytes))
+        for start in range(0, max(len(table), 1), max(size, 1)):
+            yield table.slice(start, size)
+
+    def _batch(self, table: pa.Table, units: Places) -> Predictions | None:
+        """Turn a batch of rows into predictions; None if all of them are left out."""
+        roles, lenient = self.roles, self.lenient
+        places = self.laid.placed(units)
+        columns: dict[str, NDArray[Any]] = {}
+        try:
+            arrays = arrays_of(table, roles)
+            id_ = keys(table[roles.id], roles.id) if roles.id else None
+        except ValuesError as error:
+            raise DataError(error.told(error.name, as_sequence(places))) from error
+        if self.embedding is not None:
+            arrays["x"] = self.embedding.rows(table, units, lenient=lenient)
+        if self.truth is not None:
+            arrays["y"] = np.asarray(self.truth.rows(table, units, lenient=lenient), dtype=np.float64)
+            columns |= {"y": arrays["y"]} if self.narrow is not None else {}
+        columns |= {name: scalars(table[name]) for name in self._beside}
+        columns |= {name: ordering(table[name], name) for name in self.also}
+        if lenient:
+            whole = without_gaps([*arrays.values(), *(columns[name] for name in self.also)])
+            self.dropped += int(len(whole) - whole.sum())
+            arrays = {name: values[whole] for name, values in arrays.items()}
+            columns = {name: values[whole] for name, values in columns.items()}
+            id_, places = None if id_ is None else id_[whole], as_array(places)[whole]
+            if not whole.any():
+                return None
+        try:
+            predictive, raised = predictive_of(roles, arrays, self.said.min_std)
+            self.raised += raised
+            return Predictions(
+                y=arrays.get("y"),
+                predictive=predictive,
+                x=arrays.get("x"),
+                embedded=roles.embedded,
+                id=id_,
+                id_name=roles.id or "id",
+                row=None if isinstance(places, range) and not places.start and arrays else as_array(places),
+                columns=columns,
+            )
+        except ValuesError as error:
+            raise DataError(error.told(self.called(error.name), as_sequence(places))) from error
