@@ -79,8 +79,6 @@ def evaluate(  # noqa: PLR0913 - what one report is made of
     FileError, OptionError
         A file or the options do not allow the computation.
     """
-    import numpy as np
-
     from calcheck import __version__
 
     run = replace(run or Run(), every_row=bool(sink or worst or best))
@@ -113,25 +111,53 @@ def evaluate(  # noqa: PLR0913 - what one report is made of
         if sink is not None:
             sink(metric, shown, computed.rows)
     simulate([each for each in found if referred is None or referred(each.metric, each.rows)], simulation, at, run)
-    results = []
-    with np.errstate(all="ignore"):  # what is not finite is told in words
-        inferred = infer([(each.metric, each.rows) for each in found], run)
-        for each, interval in zip(found, inferred, strict=True):
-            extremes = {
-                "clearest": _clearest(each.rows, shown, worst or (MOST_CLEAR if sink else 0)),
-                "worst": _ranked(each.rows, shown, -worst),
-                "best": _ranked(each.rows, shown, best),
-            }
-            value = statistic_of(each.metric, each.rows).estimate()
-            judged = compared(each, value, interval, run)
-            results.append(_result(each.metric, each.rows, value, judged, extremes, warnings))
+
+    def extremes(rows: Rows) -> dict[str, list[dict[str, Any]]]:
+        return {
+            "clearest": _clearest(rows, shown, worst or (MOST_CLEAR if sink else 0)),
+            "worst": _ranked(rows, shown, -worst),
+            "best": _ranked(rows, shown, best),
+        }
+
     return Report(
         calcheck=__version__,
         input=told,
         settings=recorded(run, subsample=subsample, reference=run.reference),
-        results=tuple(results),
+        results=results_of(found, run, extremes=extremes, warnings=warnings),
         skipped=tuple(skipped),
     )
+
+
+def results_of(
+    found: Sequence[Computed],
+    run: Run,
+    *,
+    extremes: Callable[[Rows], dict[str, list[dict[str, Any]]]],
+    warnings: tuple[str, ...],
+) -> tuple[Result, ...]:
+    """Turn what metrics say of the same rows into results: intervals, references, verdicts.
+
+    Parameters
+    ----------
+    found : sequence of Computed
+        The metrics, with what they say.
+    run : Run
+        Seed, confidence, resamples, progress.
+    extremes : callable
+        Lists rows that are told of one by one, for the details.
+    warnings : tuple of str
+        What a reader should know of all rows.
+    """
+    import numpy as np
+
+    results = []
+    with np.errstate(all="ignore"):  # what is not finite is told in words
+        inferred = infer([(each.metric, each.rows) for each in found], run)
+        for each, interval in zip(found, inferred, strict=True):
+            value = statistic_of(each.metric, each.rows).estimate()
+            judged = compared(each, value, interval, run)
+            results.append(_result(each.metric, each.rows, value, judged, extremes(each.rows), warnings))
+    return tuple(results)
 
 
 def _warnings(source: Source) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from calcheck.execution.run import Run
     from calcheck.inference.simulation import Simulation
+    from calcheck.inference.summing import Summing
     from calcheck.predictions import Predictions, Source
     from calcheck.report import Verdict
     from calcheck.statistics.bins import Bins
@@ -118,6 +119,8 @@ class Rows:
         What a perfect model scores on average, where that is known whatever the distributions' shape.
     inference : Inference, optional
         What a metric finds by inference of its own, in place of the bootstrap of its means.
+    count : int
+        How many rows are told of where no columns are at hand: 1, where something is said of all together.
     """
 
     columns: dict[str, NDArray[Any]]
@@ -127,11 +130,12 @@ class Rows:
     warnings: tuple[str, ...] = ()
     reference: float | None = None
     inference: Inference | None = None
+    count: int = 1
 
     @property
     def n(self) -> int:
-        """How many rows are told of: 1, where something is said of all together."""
-        return len(next(iter(self.columns.values()))) if self.columns else 1
+        """How many rows are told of."""
+        return len(next(iter(self.columns.values()))) if self.columns else self.count
 
 
 @dataclass(frozen=True)
@@ -263,6 +267,10 @@ class Metric(ABC, Generic[SettingsT, StateT]):
         """
         return None
 
+    def summing(self) -> Summing[Any, Any] | None:
+        """Return how it is summed over batches that are never together; None for the way of others of its kind."""
+        return None
+
     @abstractmethod
     def value(self, means: Means, n: int) -> NDArray[np.float64]:
         """Return the metric, a function of the means of n rows.
@@ -293,6 +301,26 @@ class RowMetric(Metric[None, None]):
     @abstractmethod
     def of(self, rows: Predictions) -> Rows:
         """Say something of each row."""
+
+    def described(self, means: Means) -> dict[str, Any]:  # noqa: ARG002 - for those who have more to say
+        """Describe what follows from the means of all rows besides the value, for the details."""
+        return {}
+
+
+@dataclass(frozen=True)
+class OrderedMetric(RowMetric):
+    """A metric that puts rows in order by a few numbers each, and looks at nothing else."""
+
+    @abstractmethod
+    def narrow(self, rows: Predictions) -> dict[str, NDArray[np.float64]]:
+        """Return the numbers, (n,) each by name."""
+
+    @abstractmethod
+    def of_narrow(self, columns: dict[str, NDArray[np.float64]]) -> Rows:
+        """Say something of each row."""
+
+    def of(self, rows: Predictions) -> Rows:
+        return self.of_narrow(self.narrow(rows))
 
 
 @dataclass(frozen=True)
@@ -326,8 +354,9 @@ class BinnedMetric(Metric["Bins", None]):
 
         terms = spread_by_bin(source.predictions(), settings)
         columns = {name: term.values for name, term in terms.items() if term.values is not None}
-        details = reliability(terms, settings)
-        return Rows({**columns, "bin": settings.number()}, terms, details=details, warnings=cautions(settings))
+        sums = {name: settings.sums(term.values) for name, term in terms.items()}
+        warnings = cautions(settings, sums["rows"])
+        return Rows({**columns, "bin": settings.number()}, terms, details=reliability(sums, settings), warnings=warnings)
 
 
 def why_not(metric: type[Metric[Any, Any]], rows: Predictions) -> str:

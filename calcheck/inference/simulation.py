@@ -90,6 +90,18 @@ def _default_count(rows: Predictions, inputs: int) -> int:
     return REPLICATES_AT_INPUTS if inputs and max(inputs, len(rows)) <= MOST_INPUTS else REPLICATES
 
 
+def replicates_of(batch: Predictions, count: int, run: Run) -> Iterator[Predictions]:
+    """Yield a batch of rows with targets drawn anew, so many times; batches differ in their luck."""
+    if batch.y is None or batch.predictive is None:
+        return
+    told = blake2b(np.ascontiguousarray(batch.y).tobytes() + batch.places()[:1].tobytes(), digest_size=8)
+    number, size = int.from_bytes(told.digest()), max(1, BLOCK_DRAWS // len(batch))
+    for block, start in enumerate(range(0, count, size)):
+        rng = run.rng(Stream.REPLICATES, block, number)
+        for y, predictive in batch.predictive.replicates(batch.y, rng, min(size, count - start)):
+            yield batch.with_targets(y, predictive)
+
+
 def _digest(y: NDArray[np.float64]) -> int:
     """Return a number that differs between targets, by their order: it is the same in every unit.
 

@@ -73,6 +73,7 @@ class FileSource(Source):
     also: tuple[str, ...] = ()
     inputs: bool = True
     repeated: bool = False
+    _passed: Pass | None = field(default=None, init=False)
 
     @property
     def name(self) -> str:
@@ -148,7 +149,8 @@ class FileSource(Source):
         return FileSource(self.file, replace(self.said, var=column)).predictions()
 
     def batches(self) -> Iterator[Predictions]:
-        return self._pass().batches()
+        self._passed = self._pass()
+        return self._passed.batches()
 
     def _pass(self) -> Pass:
         """Make a pass over all that is read."""
@@ -193,18 +195,27 @@ class FileSource(Source):
             return require_no_rerun(rows if self.repeated else unique(rows)), met
 
     @property
+    def _reading(self) -> Pass:
+        """The pass that met all rows: into memory or, where they were not held, the last one."""
+        known = self.__dict__.get("_met", (None, self._passed))[1]
+        return known or self._met[1]
+
+    @property
     def dropped(self) -> int:
         """How many rows were left out."""
-        return self._met[1].dropped
+        return self._reading.dropped
 
     @property
     def raised(self) -> int:
         """How many standard deviations were raised."""
-        return self._met[1].raised
+        return self._reading.raised
 
     def described(self) -> Input:
         rows = self.predictions()
-        files = [self._file(FILE_ROLES[self.wanted], self.file, self.laid.read or self._met[1].read)]
+        return self.summed(len(rows), rows)
+
+    def summed(self, n: int, first: Predictions) -> Input:
+        files = [self._file(FILE_ROLES[self.wanted], self.file, self.laid.read or self._reading.read)]
         columns = self.roles.described()
         if self.embedding is not None:
             files.append(self._file("embedding", self.embedding.file, len(self.embedding.values)))
@@ -214,9 +225,9 @@ class FileSource(Source):
             columns = {"y": f"{self.truth.told}, {self.truth.joined()}", **columns}
         return Input(
             files=tuple(files),
-            n=len(rows),
+            n=n,
             dropped=self.dropped,
-            predictive=self._family(rows),
+            predictive=self._family(first),
             columns=columns,
             options=tuple(self.explicit()),
             layout=self.laid.layout or self.roles.tool or None,
@@ -250,10 +261,15 @@ class FileSource(Source):
             )
         if isinstance(self.roles.predictive, ResidualRole) and self.roles.predictive.shape == "normal":
             told.append(SHAPE_UNKNOWN)
-        y = self.predictions().y
-        if getattr(self.roles.predictive, "error", None) and y is not None and len(y) > FEW and (y >= 0).all():
+        if getattr(self.roles.predictive, "error", None) and self._never_negative():
             told.append("no error is negative: are they absolute? Metrics that look at their sign are wrong then")
         return tuple(told)
+
+    def _never_negative(self) -> bool:
+        """Tell whether no error is below 0, of more than a few."""
+        met = self.__dict__.get("_met")  # all of them, if they are held
+        errors = [batch.y for batch in ([met[0]] if met else self.batches()) if batch.y is not None]
+        return sum(map(len, errors)) > FEW and all((each >= 0).all() for each in errors)
 
     @property
     def _external_name(self) -> str | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from calcheck.metric import Better, Interval, Need, RowMetric, Rows, Sided
+from calcheck.metric import Better, Interval, Need, OrderedMetric, Rows, Sided
 from calcheck.options import option
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ SHOWN = range(0, LEVELS, 10)
 
 
 @dataclass(frozen=True)
-class ConfidenceCurve(RowMetric):
+class ConfidenceCurve(OrderedMetric):
     r"""Whether large uncertainties point at large errors: area from the confidence curve to its oracle.
 
     .. math:: \int_0^{0.99} (c(s) - o(s)) \, ds
@@ -74,13 +74,17 @@ class ConfidenceCurve(RowMetric):
         "mae", "Error of the rows that are kept: mean absolute, or root mean squared."
     )
 
-    def of(self, rows: Predictions) -> Rows:
+    def narrow(self, rows: Predictions) -> dict[str, NDArray[np.float64]]:
         import numpy as np
 
-        from calcheck.statistics.groups import Averages, Term, ranks
         from calcheck.statistics.moments import errors, uncertainties
 
-        error, std = np.abs(errors(rows)), uncertainties(rows)
+        return {"absolute_error": np.abs(errors(rows)), "std": uncertainties(rows)}
+
+    def of_narrow(self, columns: dict[str, NDArray[np.float64]]) -> Rows:
+        from calcheck.statistics.groups import Averages, Term, ranks
+
+        error, std = columns["absolute_error"], columns["std"]
         lost = error if self.score == "mae" else error**2
         by_std, by_error = ranks(std), ranks(error)
         terms = {
@@ -89,7 +93,7 @@ class ConfidenceCurve(RowMetric):
             "rows_by_error": Term(groups=by_error),
             "error_by_error": Term(lost, by_error),
         }
-        curve, oracle = self._curves(Averages(terms, len(rows)).means())
+        curve, oracle = self._curves(Averages(terms, len(std)).means())
         lines = [
             {"removed": percent / LEVELS, "error": float(curve[percent]), "oracle": float(oracle[percent])}
             for percent in SHOWN

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from calcheck.metric import Better, Need, RowMetric, Rows, Sided
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from calcheck.inference.summing import Summing
     from calcheck.metric import Means
     from calcheck.predictions import Predictions
 
@@ -62,8 +63,21 @@ class Cv(RowMetric):
         if len(std) == 1:
             msg = "a single row has no variation"
             raise DataError(msg)
-        away = std - std.mean()
+        return self.about(float(std.mean()), rows)
+
+    @staticmethod
+    def about(centre: float, rows: Predictions) -> Rows:
+        """Say of each row how far its standard deviation is from some centre, which is not to matter but for digits."""
+        from calcheck.statistics.moments import uncertainties
+
+        std = uncertainties(rows)
+        away = std - centre
         return Rows({"std": std, "std_away": away, "std_away_squared": away**2})
+
+    def summing(self) -> Summing[Any, Any]:
+        from calcheck.inference.summing import CentredSumming
+
+        return CentredSumming(self.about)
 
     def value(self, means: Means, n: int) -> NDArray[np.float64]:
         import numpy as np

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from calcheck.execution.run import Run
     from calcheck.metric import Means
-    from calcheck.predictions import Predictions
-    from calcheck.statistics.groups import Groups
+    from calcheck.predictions import Predictions, Source
 
 SHOWN = 9  # levels of the curve in details
 
@@ -102,21 +102,25 @@ class Ece(RowMetric):
         known = rows.distributions().known_levels
         levels = levels_of(self.levels) if known is None else known
         below = share_below(right if self.pit == "plain" else left, right, levels)
-        details = self._curve(below, levels, len(rows))
-        if self.weights == "frequency" and not below.sums(None).any():
-            msg = "no target lies below any level, so weights by frequency (--weights) are not defined"
-            raise DataError(msg)
         return Rows(
             {"pit_low": left, "pit_high": right},
             {"below": Term(groups=below)},
             fixed={"levels": levels},
-            details=details,
+            details=self.described({"below": below.sums(None) / len(rows), "levels": levels}),
         )
 
-    @staticmethod
-    def _curve(below: Groups, levels: NDArray[np.float64], n: int) -> dict[str, Any]:
+    def rows(self, settings: None, state: None, source: Source, at: Source | None, run: Run) -> Rows:
+        found = super().rows(settings, state, source, at, run)
+        below = found.terms["below"].groups
+        if self.weights == "frequency" and below is not None and not below.sums(None).any():
+            msg = "no target lies below any level, so weights by frequency (--weights) are not defined"
+            raise DataError(msg)
+        return found
+
+    def described(self, means: Means) -> dict[str, Any]:
         """Describe the reliability diagram at some of its levels."""
-        observed, count = below.sums(None) / n, len(levels)
+        observed, levels = means["below"], means["levels"]
+        count = len(levels)
         step = max(1, (count + 1) // 10)
         chosen = range(count) if count <= SHOWN else range(step - 1, count, step)
         return {"curve": [{"level": float(levels[j]), "observed": float(observed[j])} for j in chosen]}

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from calcheck.metric import Better, Interval, Need, RowMetric, Rows, Sided
+from calcheck.metric import Better, Interval, Need, OrderedMetric, Rows, Sided
 from calcheck.options import option, require_count_option
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Pit(RowMetric):
+class Pit(OrderedMetric):
     r"""Cramer-von Mises distance of the targets' places in their predicted distributions from uniform.
 
     .. math:: \omega^2 = \int_0^1 (\bar F(u) - u)^2 \, du, \qquad \bar F(u) = \frac1n \sum_i 1\{F_i(y_i) \le u\}
@@ -72,10 +72,17 @@ class Pit(RowMetric):
     def __post_init__(self) -> None:
         require_count_option("bins", self.bins)
 
-    def of(self, rows: Predictions) -> Rows:
-        from calcheck.statistics.pit import distribution, pit
+    def narrow(self, rows: Predictions) -> dict[str, NDArray[np.float64]]:
+        from calcheck.statistics.pit import pit
 
         left, right = pit(rows)
+        return {"pit_high": right} if left is right else {"pit_low": left, "pit_high": right}
+
+    def of_narrow(self, columns: dict[str, NDArray[np.float64]]) -> Rows:
+        from calcheck.statistics.pit import distribution
+
+        right = columns["pit_high"]
+        left = columns.get("pit_low", right)
         terms, places = distribution(left, right)
         return Rows(
             {"pit_low": left, "pit_high": right},

@@ -14,6 +14,8 @@ from calcheck.statistics.moments import errors, spreads, uncertainties
 from calcheck.statistics.shared import once
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from calcheck.predictions import Predictions
@@ -31,16 +33,23 @@ class Bins(Groups):
     ----------
     low, high : (k,)
         The smallest and the largest value in each bin of what orders the rows.
+    cuts : (c - 1,)
+        The smallest value of each class but the first: other rows are divided in the same way by them.
     """
 
     low: NDArray[Any] = field(default_factory=lambda: np.empty(0))
     high: NDArray[Any] = field(default_factory=lambda: np.empty(0))
+    cuts: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+
+    def like(self, values: NDArray[np.float64]) -> Bins:
+        """Divide other rows by the same cuts, and share classes as they were shared."""
+        return replace(self, label=_cuts_at_or_below(values, self.cuts))
 
     def shared(self) -> bool:
         """Tell whether rows that tie, and belong to several bins by shares, fill more than half of some bin."""
-        if self.shares is None:
+        if self.shares is None or self.label is None or not len(self.label):
             return False
-        sizes = np.bincount(self.label if self.label is not None else [], minlength=self.classes)
+        sizes = np.bincount(self.label, minlength=self.classes)
         split = np.where((self.shares > 0) & (self.shares < 1), self.shares, 0.0)
         return bool(((sizes @ split) > (sizes @ self.shares) / 2).any())
 
@@ -60,6 +69,19 @@ def bins_of(rows: Predictions, bins: int, by: str | None) -> Bins:
     """
     if by is None:
         return _bins_by_spread(rows.distributions(), bins)
+    return ordered_bins(ordering(rows, by), bins, dates=by_date(rows, by))
+
+
+def ordering(rows: Predictions, by: str | None) -> NDArray[np.float64]:
+    """Return what orders rows into bins, (n,): their uncertainties, or a column; dates as microseconds.
+
+    Raises
+    ------
+    DataError
+        The column is absent or not of numbers.
+    """
+    if by is None:
+        return spreads(rows.distributions())
     if by not in rows.columns:
         msg = f"there is no column {by!r} to order rows by (--by; columns: {', '.join(map(repr, rows.columns))})"
         raise DataError(msg)
@@ -70,9 +92,27 @@ def bins_of(rows: Predictions, bins: int, by: str | None) -> Bins:
     if values.dtype.kind != "M":
         values = values.astype(np.float64)
         require_finite(by, values)
-        return equal_count_bins(values, bins)
+        return values
     require_finite(by, np.where(np.isnat(values), np.nan, 0.0))
-    found = equal_count_bins(values.astype("datetime64[us]").astype(np.float64), bins)
+    return values.astype("datetime64[us]").astype(np.float64)
+
+
+def by_date(rows: Predictions, by: str | None) -> bool:
+    """Tell whether rows are ordered by dates."""
+    return by is not None and rows.columns[by].dtype.kind == "M"
+
+
+def ordered_bins(values: NDArray[np.float64], bins: int, *, dates: bool) -> Bins:
+    """Divide rows into bins of equal counts, by what :func:`ordering` returns.
+
+    Raises
+    ------
+    DataError
+        There are fewer rows than bins.
+    """
+    found = equal_count_bins(values, bins)
+    if not dates:
+        return found
     low, high = (np.datetime_as_string(ends.astype("datetime64[us]"), unit="s") for ends in (found.low, found.high))
     return replace(found, low=low, high=high)
 
@@ -86,18 +126,17 @@ def spread_by_bin(rows: Predictions, bins: Bins) -> dict[str, Term]:
     }
 
 
-def reliability(terms: dict[str, Term], bins: Bins) -> dict[str, Any]:
+def reliability(sums: Mapping[str, NDArray[np.float64]], bins: Bins) -> dict[str, Any]:
     """Describe each bin: its range, how many rows, root mean predicted variance and root mean squared error."""
-    sums = {name: bins.sums(term.values) for name, term in terms.items()}
     rmv, rmse = (np.sqrt(sums[name] / sums["rows"]) for name in ("variance", "squared_error"))
     columns = {"from": bins.low, "to": bins.high, "rows": sums["rows"], "rmv": rmv, "rmse": rmse}
     lines = zip(*(values.tolist() for values in columns.values()), strict=True)
     return {"bins": [dict(zip(columns, line, strict=True)) for line in lines]}
 
 
-def cautions(bins: Bins) -> tuple[str, ...]:
+def cautions(bins: Bins, rows: NDArray[np.float64]) -> tuple[str, ...]:
     """Warn if bins hold few rows, or the same ones."""
-    least = float(bins.sums(None).min())
+    least = float(rows.min())
     few = (f"{least:.4g} rows a bin are few, {FEW_ROWS} or more are better: take fewer --bins",)
     tied = ("rows that tie are shared by several bins, which repeat each other: take fewer --bins",)
     return (few if least < FEW_ROWS else ()) + (tied if bins.shared() else ())
@@ -141,7 +180,7 @@ def equal_count_bins(values: NDArray[np.float64], bins: int) -> Bins:
     overlap = np.minimum(stops[:, None], edges[1:]) - np.maximum(starts[:, None], edges[:-1])
     shares = np.maximum(overlap, 0) / (stops - starts)[:, None]
     label = _cuts_at_or_below(values, cuts)
-    return Bins(label, len(starts), shares, low=ordered[edges[:-1]], high=ordered[edges[1:] - 1])
+    return Bins(label, len(starts), shares, low=ordered[edges[:-1]], high=ordered[edges[1:] - 1], cuts=cuts)
 
 
 def _cuts_at_or_below(values: NDArray[np.float64], cuts: NDArray[np.float64]) -> NDArray[np.intp]:

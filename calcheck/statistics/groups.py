@@ -45,11 +45,17 @@ class Groups:
 
     def sums(self, values: NDArray[np.float64] | None) -> NDArray[np.float64]:
         """Sum values, (n,), or count rows, by group, (k,)."""
+        return self.of_classes(self.by_class(values))
+
+    def by_class(self, values: NDArray[np.float64] | None) -> NDArray[np.float64]:
+        """Sum values, (n,), or count rows, by class, (c,)."""
         if self.label is not None:
-            sums = np.bincount(self.label, weights=values, minlength=self.classes).astype(np.float64)
-        else:
-            sums = np.ones(self.classes) if values is None else values
-        return self.of_classes(sums)
+            return np.bincount(self.label, weights=values, minlength=self.classes).astype(np.float64)
+        return np.ones(self.classes) if values is None else values
+
+    def membership(self) -> NDArray[np.float64]:
+        """Return how much of a row of each class belongs to each group, (c, k)."""
+        return self.of_classes(np.eye(self.classes)) if self.shares is None else self.shares
 
     def of_classes(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
         """Turn sums by class, (..., c), into sums by group, (..., k)."""

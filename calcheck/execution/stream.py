@@ -1,0 +1,105 @@
+"""A source that is read batch by batch and never held: its first rows, and its narrow columns on demand."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from calcheck.errors import DataError, ValuesError
+from calcheck.execution.over import over
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from numpy.typing import NDArray
+
+    from calcheck.execution.run import Run
+    from calcheck.predictions import Predictions, Source
+
+    Column = Callable[[Predictions], NDArray[np.float64]]
+
+
+@dataclass(eq=False)
+class Collected:
+    """A narrow column of the batches so far."""
+
+    parts: list[NDArray[Any]]
+
+    def add(self, other: Collected) -> None:
+        """Append what other batches have."""
+        self.parts += other.parts
+
+    def values(self) -> NDArray[Any]:
+        """Return the column, (n,)."""
+        return np.concatenate(self.parts)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return it as a named array."""
+        return {"values": self.values()}
+
+
+@dataclass(frozen=True)
+class Collect:
+    """Takes a narrow column out of each batch."""
+
+    column: Column
+
+    def __call__(self, batch: Predictions) -> Collected:
+        """Take it."""
+        with placed(batch):
+            return Collected([self.column(batch)])
+
+    def restored(self, arrays: dict[str, NDArray[Any]]) -> Collected:
+        """Return what was collected before."""
+        return Collected([arrays["values"]])
+
+
+class Stream:
+    """The rows of a source, of which only narrow columns are ever held.
+
+    Parameters
+    ----------
+    source : Source
+        The rows.
+    run : Run
+        Where they are read.
+    """
+
+    def __init__(self, source: Source, run: Run) -> None:
+        self.source, self.run = source, run
+        self._columns: dict[str, NDArray[np.float64]] = {}
+
+    @cached_property
+    def first(self) -> Predictions:
+        """The first batch of rows.
+
+        Raises
+        ------
+        DataError
+            There are no rows.
+        """
+        batch = next(iter(self.source.batches()), None)
+        if batch is None:
+            msg = "there are no rows"
+            raise DataError(msg)
+        return batch
+
+    def column(self, name: str, column: Column) -> NDArray[np.float64]:
+        """Return a column of all rows, (n,), by what it is of a batch; read once, whoever asks for that name."""
+        if name not in self._columns:
+            self._columns[name] = over(self.source, Collect(column), self.run, stage=f"reading {name}").values()
+        return self._columns[name]
+
+
+@contextmanager
+def placed(batch: Predictions) -> Iterator[None]:
+    """Tell problems with the rows of a batch by their places in the file."""
+    try:
+        yield
+    except ValuesError as error:
+        places = batch.places()[np.asarray(error.rows, dtype=np.intp)].tolist()
+        raise ValuesError(error.name, error.rule, places, error.total, error.remedy) from error

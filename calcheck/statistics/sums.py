@@ -1,0 +1,246 @@
+"""What rows add up to, batch by batch: sums of what is averaged, or the few narrow columns that are ordered."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from calcheck.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from calcheck.statistics.groups import Groups, Means, Term
+
+    Values = NDArray[np.float64]
+    Arrays = Mapping[str, NDArray[Any]]
+
+MOST_MEANS = 512  # whose covariance is kept, 2 MiB
+MOST_WARNINGS = 8  # of batches; more would not be read
+
+
+class Sums(ABC):
+    """What rows add up to: batches, files and days of them, in any order.
+
+    Attributes
+    ----------
+    n : int
+        How many rows there are.
+    """
+
+    n: int
+
+    @abstractmethod
+    def add(self, other: Self) -> None:
+        """Add what other rows add up to, in place."""
+
+    @abstractmethod
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return all of it as named arrays, to be stored; no objects among them."""
+
+
+@dataclass(eq=False)
+class Told:
+    """What is told of rows besides their sums.
+
+    Parameters
+    ----------
+    n : int
+        How many rows.
+    reference : float or None
+        What a perfect model scores on average, where that is known: the mean over batches, by their rows.
+    warnings : tuple of str
+        What a reader should know of some of the rows.
+    """
+
+    n: int
+    reference: float | None = None
+    warnings: tuple[str, ...] = ()
+
+    def add(self, other: Told) -> None:
+        """Add what is told of other rows."""
+        known = self.reference is not None and other.reference is not None
+        n = self.n + other.n
+        if known and self.reference != other.reference:
+            self.reference = ((self.reference or 0.0) * self.n + (other.reference or 0.0) * other.n) / n
+        elif not known:
+            self.reference = None
+        self.n, self.warnings = n, tuple(dict.fromkeys([*self.warnings, *other.warnings]))[:MOST_WARNINGS]
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return it as named arrays."""
+        reference = {} if self.reference is None else {"reference": np.array(self.reference)}
+        return {"n": np.array(self.n), **reference, "warnings": np.array(self.warnings, dtype=str)}
+
+    @classmethod
+    def restored(cls, arrays: Arrays) -> Told:
+        """Read what :meth:`arrays` returned."""
+        reference = float(arrays["reference"]) if "reference" in arrays else None
+        return cls(int(arrays["n"]), reference, tuple(map(str, arrays["warnings"].tolist())))
+
+
+@dataclass(eq=False)
+class MeanSums(Sums):
+    """Sums of what is averaged, and how it varies from row to row.
+
+    Parameters
+    ----------
+    told : Told
+        How many rows there are, and what else is known of them.
+    sums : dict
+        By the names of terms, () or (k,) each.
+    fixed : dict
+        What a value is a function of besides means; the same for all rows.
+    products : (K, K), optional
+        Sums of products of what is summed, about their means, all terms in a line; absent where that is too much.
+    replicates : dict
+        The sums of R replicates of the targets, (R,) or (R, k) each; empty without them.
+    """
+
+    told: Told
+    sums: dict[str, Values]
+    fixed: dict[str, Values] = field(default_factory=dict)
+    products: Values | None = None
+    replicates: dict[str, Values] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, terms: Mapping[str, Term], told: Told, *, fixed: Mapping[str, Values] | None = None) -> MeanSums:
+        """Sum the terms of a batch of rows."""
+        sums = summed(terms, told.n)
+        products = central_products(terms, told.n) if sum(each.size for each in sums.values()) <= MOST_MEANS else None
+        return cls(told, sums, dict(fixed or {}), products)
+
+    @property
+    def n(self) -> int:  # type: ignore[override]
+        """How many rows there are."""
+        return self.told.n
+
+    def means(self) -> Means:
+        """Return the means, () or (k,) each."""
+        return {name: values / self.n for name, values in self.sums.items()}
+
+    def replicated(self) -> Means:
+        """Return the means of each replicate, (R,) or (R, k)."""
+        return {name: values / self.n for name, values in self.replicates.items()}
+
+    def line(self) -> Values:
+        """Return all means in a line, (K,)."""
+        return np.concatenate([np.ravel(values) for values in self.sums.values()]) / self.n
+
+    def add(self, other: MeanSums) -> None:
+        for name, values in self.fixed.items():
+            if not np.array_equal(values, other.fixed[name]):
+                msg = f"its {name} differ between rows, which cannot be summed then"
+                raise DataError(msg)
+        if self.products is not None and other.products is not None:
+            apart = other.line() - self.line()  # both products are about means of their own
+            self.products += other.products + np.outer(apart, apart) * (self.n * other.n / (self.n + other.n))
+        else:
+            self.products = None
+        for name in self.sums:
+            self.sums[name] = self.sums[name] + other.sums[name]
+        for name in self.replicates:
+            self.replicates[name] = self.replicates[name] + other.replicates[name]
+        self.told.add(other.told)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        found = self.told.arrays()
+        for kind, named in (("sums", self.sums), ("fixed", self.fixed), ("replicates", self.replicates)):
+            found |= {f"{kind}.{name}": np.asarray(values) for name, values in named.items()}
+        return found if self.products is None else found | {"products": self.products}
+
+    @classmethod
+    def restored(cls, arrays: Arrays) -> MeanSums:
+        """Read what :meth:`arrays` returned."""
+        parts = {kind: under(kind, arrays) for kind in ("sums", "fixed", "replicates")}
+        products = arrays.get("products")
+        return cls(Told.restored(arrays), products=None if products is None else np.array(products), **parts)
+
+
+@dataclass(eq=False)
+class KeptColumns(Sums):
+    """The narrow columns that a metric orders, one number a row each: they are appended.
+
+    Parameters
+    ----------
+    told : Told
+        How many rows there are, and what else is known of them.
+    parts : dict
+        By the names of columns, the parts (n_1,), (n_2,), … of each.
+    """
+
+    told: Told
+    parts: dict[str, list[NDArray[Any]]]
+
+    @classmethod
+    def of(cls, columns: Mapping[str, NDArray[Any]], told: Told) -> KeptColumns:
+        """Keep the columns of a batch of rows."""
+        return cls(told, {name: [values] for name, values in columns.items()})
+
+    @property
+    def n(self) -> int:  # type: ignore[override]
+        """How many rows there are."""
+        return self.told.n
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """Return the columns, (n,) each."""
+        self.parts = {name: [np.concatenate(parts)] for name, parts in self.parts.items()}
+        return {name: parts[0] for name, parts in self.parts.items()}
+
+    def add(self, other: KeptColumns) -> None:
+        for name, parts in self.parts.items():
+            parts += other.parts[name]
+        self.told.add(other.told)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        return self.told.arrays() | {f"columns.{name}": values for name, values in self.columns().items()}
+
+    @classmethod
+    def restored(cls, arrays: Arrays) -> KeptColumns:
+        """Read what :meth:`arrays` returned."""
+        return cls.of(under("columns", arrays), Told.restored(arrays))
+
+
+def under(prefix: str, arrays: Arrays) -> dict[str, NDArray[Any]]:
+    """Select the arrays whose names begin so, followed by a dot, under the rest of their names."""
+    return {name.removeprefix(f"{prefix}."): each for name, each in arrays.items() if name.startswith(f"{prefix}.")}
+
+
+def summed(terms: Mapping[str, Term], n: int) -> dict[str, Values]:
+    """Sum the terms of n rows, () each, or (k,) over k groups."""
+    return {
+        name: np.asarray(float(n) if term.values is None else term.values.sum())
+        if term.groups is None
+        else term.groups.sums(term.values)
+        for name, term in terms.items()
+    }
+
+
+def central_products(terms: Mapping[str, Term], n: int) -> Values | None:
+    """Sum the products of what is summed over n rows, about the means, (K, K) with all terms in a line.
+
+    None where terms are over different groups, whose products would take all rows at once.
+    """
+    kinds = {term.groups for term in terms.values()}
+    values = [np.ones(n) if term.values is None else term.values for term in terms.values()]
+    if len(kinds) > 1:
+        return None
+    groups = kinds.pop()
+    with np.errstate(invalid="ignore", over="ignore"):  # what is not finite has no interval
+        if groups is None:
+            away = np.stack(values, axis=1) - [each.mean() for each in values]
+            return np.asarray(away.T @ away)
+        return _in_groups(groups, values, n)
+
+
+def _in_groups(groups: Groups, values: list[Values], n: int) -> Values:
+    """Sum products over groups, (c k, c k) for c columns: rows of a class belong to groups alike."""
+    shares = groups.membership()
+    blocks = [[shares.T @ (groups.by_class(one * other)[:, None] * shares) for other in values] for one in values]
+    means = np.concatenate([groups.sums(each) for each in values]) / n
+    return np.block(blocks) - n * np.outer(means, means)

@@ -1,0 +1,340 @@
+"""Metrics of rows that are never together: summed batch by batch, kept as a state, merged with those of other days."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from calcheck.errors import DataError, FileError, NumericalError, OptionError, ValuesError
+from calcheck.evaluation import recorded, results_of
+from calcheck.execution.over import over
+from calcheck.execution.stream import Stream, placed
+from calcheck.inference.of_sums import NO_REPLICATES, inferred, simulated
+from calcheck.inference.simulation import REPLICATES_OF_DEFERRED, Computed, replicates_of
+from calcheck.inference.summing import Summing, summing_of
+from calcheck.metric import Simulated, why_not
+from calcheck.report import Report, Skipped
+from calcheck.statistics.sums import MeanSums, under
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from calcheck.execution.run import Run
+    from calcheck.metric import Metric
+    from calcheck.predictions import Predictions, Source
+    from calcheck.report import Input
+    from calcheck.statistics.sums import Sums
+
+    Arrays = Mapping[str, NDArray[Any]]
+
+NO_SUMS = "keeps no sums: it looks at all rows together"
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A metric, how it is summed, and what was chosen for it from the data."""
+
+    metric: Metric[Any, Any]
+    summing: Summing[Any, Any]
+    settings: Any
+
+    def stored(self) -> dict[str, NDArray[Any]]:
+        """Return what was chosen as named arrays."""
+        found: dict[str, NDArray[Any]] = self.summing.stored(self.settings)
+        return found
+
+
+@dataclass(eq=False)
+class State:
+    """What days of rows add up to.
+
+    Parameters
+    ----------
+    input : Input
+        What was read.
+    chosen : tuple of Chosen
+        The metrics.
+    sums : tuple of Sums
+        Of each metric.
+    skipped : tuple of Skipped
+        The metrics that these rows do not allow.
+    warnings : tuple of str
+        What a reader should know of all rows.
+    replicates : int
+        How often the targets were drawn anew.
+    """
+
+    input: Input
+    chosen: tuple[Chosen, ...]
+    sums: tuple[Sums, ...]
+    skipped: tuple[Skipped, ...] = ()
+    warnings: tuple[str, ...] = ()
+    replicates: int = 0
+
+
+@dataclass(eq=False)
+class Part:
+    """What a batch of rows adds to each metric, or why it adds nothing."""
+
+    parts: list[Sums | Exception]
+
+    def arrays(self) -> dict[str, NDArray[Any]] | None:
+        """Return all of it as named arrays; None where there is a problem, which no array tells."""
+        found: dict[str, NDArray[Any]] = {}
+        for at, part in enumerate(self.parts):
+            if isinstance(part, Exception):
+                return None
+            found |= {f"{at}.{name}": each for name, each in part.arrays().items()}
+        return found
+
+    def add(self, other: Part) -> None:
+        """Add what other rows add; the first problem stays."""
+        for at, theirs in enumerate(other.parts):
+            ours = self.parts[at]
+            if isinstance(theirs, Exception) and not isinstance(ours, Exception):
+                self.parts[at] = theirs
+            elif not isinstance(theirs, Exception) and not isinstance(ours, Exception):
+                ours.add(theirs)
+
+
+@dataclass(frozen=True)
+class Work:
+    """Sums a batch for several metrics; it can be sent to another process.
+
+    Parameters
+    ----------
+    chosen : tuple of Chosen
+        The metrics.
+    run : Run
+        The seed of the replicates.
+    replicates : int
+        How often the targets are drawn anew from the predictions.
+    """
+
+    chosen: tuple[Chosen, ...]
+    run: Run
+    replicates: int = 0
+
+    def __call__(self, batch: Predictions) -> Part:
+        """Sum a batch of rows."""
+        with np.errstate(all="ignore"):  # metrics refuse numbers that are not finite, in words
+            parts = [_summed(each, batch) for each in self.chosen]
+            means = {at: part for at, part in enumerate(parts) if isinstance(part, MeanSums)}
+            wanted = {at: part for at, part in means.items() if self.chosen[at].metric.evidence != "none"}
+            if self.replicates and wanted:
+                self._replicate(wanted, batch)
+        return Part(parts)
+
+    def _replicate(self, sums: dict[int, MeanSums], batch: Predictions) -> None:
+        """Sum replicates of the targets too, one after the other: metrics share what they know of each."""
+        for part in sums.values():
+            part.replicates = {
+                name: np.full((self.replicates, *np.shape(each)), np.nan) for name, each in part.sums.items()
+            }
+        for number, rows in enumerate(replicates_of(batch, self.replicates, self.run)):
+            for at, part in sums.items():
+                drawn = _summed(self.chosen[at], rows)
+                if isinstance(drawn, MeanSums):
+                    for name, each in drawn.sums.items():
+                        part.replicates[name][number] = each
+
+    def restored(self, arrays: Arrays) -> Part:
+        """Read what :meth:`Part.arrays` returned."""
+        return Part([each.summing.restored(under(str(at), arrays)) for at, each in enumerate(self.chosen)])
+
+
+def _summed(each: Chosen, batch: Predictions) -> Sums | Exception:
+    """Sum a batch for a metric, or say what is wrong with it."""
+    try:
+        with placed(batch):
+            found: Sums = each.summing.of(each.settings, batch)
+            return found
+    except FileError:
+        raise
+    except (DataError, NumericalError) as error:
+        return error
+
+
+def sum_up(source: Source, metrics: Sequence[Metric[Any, Any]], run: Run, *, like: State | None = None) -> State:
+    """Sum metrics over the rows of a source, which are read batch by batch.
+
+    Parameters
+    ----------
+    source : Source
+        Predictions with their targets.
+    metrics : sequence of Metric
+        What is summed.
+    run : Run
+        Where it runs, seed, replicates.
+    like : State, optional
+        A state whose choices are used again: edges of bins, say.
+
+    Raises
+    ------
+    FileError, OptionError
+        A file or the options do not allow it.
+    """
+    stream = Stream(source, run)
+    chosen: list[Chosen] = []
+    skipped: dict[str, str] = {}
+    for metric in metrics:
+        found = _chosen(metric, stream, like)
+        if isinstance(found, str):
+            skipped[metric.name] = found
+        else:
+            chosen.append(found)
+    comparable = stream.first.y is not None and stream.first.predictive is not None
+    count = run.reference if run.reference is not None else REPLICATES_OF_DEFERRED
+    work = Work(tuple(chosen), run.silenced(), count if comparable else 0)
+    total = over(source, work, run, stage="summing")
+    kept = []
+    for each, part in zip(chosen, total.parts, strict=True):
+        if isinstance(part, Exception):
+            skipped[each.metric.name] = _told(part, source)
+        else:
+            kept.append((each, part))
+    caution = stream.first.predictive.caution if stream.first.predictive is not None else ""
+    return State(
+        input=source.summed(max((sums.n for _, sums in kept), default=len(stream.first)), stream.first),
+        chosen=tuple(each for each, _ in kept),
+        sums=tuple(sums for _, sums in kept),
+        skipped=tuple(Skipped(metric=each.name, reason=skipped[each.name]) for each in metrics if each.name in skipped),
+        warnings=(*source.warnings(), *([caution] if caution else [])),
+        replicates=work.replicates,
+    )
+
+
+def _chosen(metric: Metric[Any, Any], stream: Stream, like: State | None) -> Chosen | str:
+    """Choose how a metric is summed; or say why it is not."""
+    summing = summing_of(metric)
+    if summing is None:
+        return NO_SUMS
+    if reason := why_not(type(metric), stream.first):
+        return reason
+    if like is not None:
+        return next(each for each in like.chosen if each.metric == metric)
+    try:
+        with np.errstate(all="ignore"):
+            return Chosen(metric, summing, summing.prepared(stream))
+    except FileError:
+        raise
+    except (DataError, NumericalError) as error:
+        return _told(error, stream.source)
+
+
+def _told(error: Exception, source: Source) -> str:
+    """Say what is wrong with rows, by the names that users know."""
+    return error.told(source.called(error.name)) if isinstance(error, ValuesError) else str(error)
+
+
+def report_of(state: State, run: Run) -> Report:
+    """Say what sums tell: values, intervals, references and verdicts.
+
+    Parameters
+    ----------
+    state : State
+        The sums.
+    run : Run
+        Seed, confidence, resamples.
+    """
+    from calcheck import __version__
+
+    found, skipped = [], list(state.skipped)
+    for each, sums in zip(state.chosen, state.sums, strict=True):
+        try:
+            found.append(_computed(each, sums, state, run))
+        except (DataError, NumericalError) as error:
+            skipped.append(Skipped(metric=each.metric.name, reason=str(error)))
+    return Report(
+        calcheck=__version__,
+        input=state.input,
+        settings=recorded(run, subsample=None, reference=state.replicates),
+        results=results_of(found, run, extremes=lambda rows: {}, warnings=state.warnings),  # noqa: ARG005
+        skipped=tuple(skipped),
+    )
+
+
+def _computed(each: Chosen, sums: Sums, state: State, run: Run) -> Computed:
+    """Say what the sums of a metric tell."""
+    with np.errstate(all="ignore"):
+        rows = each.summing.rows(each.settings, sums, run)
+        if isinstance(sums, MeanSums):
+            rows = replace(rows, inference=inferred(each.metric, sums, run))
+            return Computed(each.metric, each.settings, None, rows, simulated(each.metric, sums))
+    if state.replicates and not each.metric.shape_free:
+        return Computed(each.metric, each.settings, None, rows, Simulated(np.empty(0), no_verdict=NO_REPLICATES))
+    return Computed(each.metric, each.settings, None, rows)
+
+
+def merge(states: Mapping[str, State]) -> State:
+    """Add up the states of several days.
+
+    Parameters
+    ----------
+    states : mapping
+        By what messages call them; they are used up.
+
+    Raises
+    ------
+    OptionError
+        They were made with different settings, or hold the same rows.
+    """
+    (name, total), *others = states.items()
+    files = {file.sha256: name for file in total.input.files if file.role == "predictions"}
+    for called, other in others:
+        _require_alike(name, total, called, other)
+        for file in other.input.files:
+            if file.role == "predictions" and file.sha256 in files:
+                msg = f"{called} and {files[file.sha256]} both hold the rows of {file.path}, which would count twice"
+                raise OptionError(msg)
+        files |= {file.sha256: called for file in other.input.files if file.role == "predictions"}
+        for ours, theirs in zip(total.sums, other.sums, strict=True):
+            ours.add(theirs)
+        total.input = replace(
+            total.input,
+            files=(*total.input.files, *other.input.files),
+            n=total.input.n + other.input.n,
+            dropped=total.input.dropped + other.input.dropped,
+        )
+        total.warnings = tuple(dict.fromkeys([*total.warnings, *other.warnings]))
+    return total
+
+
+def _require_alike(name: str, first: State, called: str, other: State) -> None:
+    """Raise unless two states were made with the same settings, naming the difference.
+
+    Raises
+    ------
+    OptionError
+        They were not.
+    """
+    if difference := _difference(first, other):
+        msg = f"{name} and {called} cannot be merged: {difference}. Make a day's state by --like that of the first"
+        raise OptionError(msg)
+
+
+def _difference(first: State, other: State) -> str:
+    """Say how the settings of two states differ; nothing if they do not."""
+    for what, ours, theirs in (
+        ("metrics", [each.metric.name for each in first.chosen], [each.metric.name for each in other.chosen]),
+        ("predictive distributions", first.input.predictive, other.input.predictive),
+        ("replicates (--reference)", first.replicates, other.replicates),
+    ):
+        if ours != theirs:
+            if isinstance(ours, list) and isinstance(theirs, list):
+                ours, theirs = (", ".join(sorted(set(a) - set(b))) or "none more" for a, b in ((ours, theirs), (theirs, ours)))
+            return f"{what} differ, {ours} and {theirs}"
+    for ours, theirs in zip(first.chosen, other.chosen, strict=True):
+        name, options, others = ours.metric.name, ours.metric.options(), theirs.metric.options()
+        for option, value in options.items():
+            if value != others[option]:
+                return f"{name} has {option} {value} in the one and {others[option]} in the other"
+        stored, their = ours.stored(), theirs.stored()
+        for setting in sorted(set(stored) | set(their)):
+            if setting not in stored or setting not in their or not np.array_equal(stored[setting], their[setting]):
+                return f"{name} was prepared on other rows ({setting} differ)"
+    return ""
