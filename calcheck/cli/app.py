@@ -24,6 +24,7 @@ from calcheck.cli.metric_commands import metric_command
 from calcheck.cli.parameters import options_taken
 from calcheck.cli.reject import reject_command
 from calcheck.cli.reports import evaluate_command, prune_command
+from calcheck.cli.summing import merge_command
 from calcheck.cli.sweep import sweep_command
 from calcheck.errors import CalcheckError
 from calcheck.metrics import METRICS, OF_TWO_SAMPLES
@@ -37,6 +38,7 @@ COMMANDS = (
     "reject",
     "sweep",
     "diff",
+    "merge",
     *METRICS,
     *OF_TWO_SAMPLES,
     "inspect",
@@ -116,6 +118,9 @@ app.command(
     "sweep", rich_help_panel="Reports", epilog="Example: calcheck sweep a.parquet b.parquet --over lambda=0.001..1"
 )(sweep_command)
 app.command("diff", rich_help_panel="Reports", epilog="Example: calcheck diff old.json new.json")(diff_command)
+app.command("merge", rich_help_panel="Reports", epilog="Example: calcheck merge monday.state tuesday.state")(
+    merge_command
+)
 for _name, _metric in METRICS.items():
     _conditional = " --embedding embedding" if _metric.conditional else ""
     _epilog = f"Example: calcheck {_name} preds.parquet{_conditional} --worst 5"

@@ -21,6 +21,7 @@ from calcheck.cli.computing import (
 from calcheck.cli.output import deliver
 from calcheck.cli.parameters import build, parameters, with_signature
 from calcheck.cli.settings import ExtremeOptions, PlaceOptions, PointwiseOptions, RowOptions
+from calcheck.cli.summing import STATES, summed_metric, wants_sums
 from calcheck.errors import OptionError
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ def metric_command(metric: type[Metric[Any, Any]]) -> Callable[..., None]:
         *(SIGNIFICANCE if metric.conditional else []),
         *REPORT,
         *(parameters(PointwiseOptions, "Output") + parameters(ExtremeOptions, "Output") if metric.pointwise else []),
+        *STATES,
         *SEED,
         *(ENGINE if metric.engine else []),
     ]
@@ -54,6 +56,9 @@ def metric_command(metric: type[Metric[Any, Any]]) -> Callable[..., None]:
 
 def run_metric(metric: Metric[Any, Any], file: str, given: dict[str, Any]) -> None:
     """Compute one metric of a file and deliver what was asked for."""
+    if wants_sums(given):
+        summed_metric(metric, file, given)
+        return
     from calcheck.evaluation import evaluate
     from calcheck.io.elsewhere import inputs_elsewhere
 

@@ -18,7 +18,8 @@ from calcheck.cli.computing import (
 )
 from calcheck.cli.output import deliver
 from calcheck.cli.parameters import build, parameters, with_signature
-from calcheck.cli.settings import ChosenOptions, PointwiseOptions, PruneOptions, RowOptions
+from calcheck.cli.settings import ChosenOptions, PointwiseOptions, PruneOptions, ReportOptions, RowOptions
+from calcheck.cli.summing import STATES, summed_metrics, wants_sums
 from calcheck.errors import FileError
 from calcheck.render.summary import reasons
 
@@ -28,6 +29,9 @@ def _evaluate(file: str, **given: Any) -> None:
     from calcheck.evaluation import evaluate
 
     metrics = chosen(build(ChosenOptions, given).metrics, given["settings"])
+    if wants_sums(given):
+        deliver(summed_metrics(metrics, file, given), build(ReportOptions, given))
+        return
     source = opened(file, given, metrics, narrow=bool(given["pointwise"]))
     report_to, pointwise = require_outputs(given, [source])
     with running(given, source) as run:
@@ -64,6 +68,7 @@ evaluate_command = with_signature(
         *INFERENCE,
         *REPORT,
         *parameters(PointwiseOptions, "Output"),
+        *STATES,
         *SEED,
         *ENGINE,
     ],

@@ -172,6 +172,10 @@ class File:
         with Path(self.name).open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
 
+    def content_starts(self, magic: bytes) -> bool:
+        """Tell whether the first bytes are these."""
+        return self._start().startswith(magic)
+
     def _start(self) -> bytes:
         """Return the first bytes."""
         try:

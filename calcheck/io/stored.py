@@ -19,7 +19,7 @@ WORDS = {int: "a whole number", float: "a number", str: "text", bool: "true or f
 HOW = "calcheck evaluate FILE --format json writes reports"
 
 
-class _UnfitError(Exception):
+class UnfitError(Exception):
     """A value is not of its type."""
 
 
@@ -40,7 +40,7 @@ def read_report(path: str) -> Report:
     told = _json(file)
     try:
         return _report(told)
-    except _UnfitError as error:
+    except UnfitError as error:
         msg = f"{file.spoken} {error}"
         raise FileError(msg) from error
 
@@ -49,11 +49,11 @@ def _report(told: Any) -> Report:
     _require_shallow(told, DEEPEST)
     if not isinstance(told, dict) or "schema_version" not in told:
         msg = f"is no report of calcheck: it has no schema_version. {HOW}"
-        raise _UnfitError(msg)
+        raise UnfitError(msg)
     if (version := told["schema_version"]) != SCHEMA_VERSION:
         msg = f"is of schema version {_shown(version)}; this calcheck reads {SCHEMA_VERSION}. Make the report again"
-        raise _UnfitError(msg)
-    report: Report = _made(Report, told, "")
+        raise UnfitError(msg)
+    report: Report = made(Report, told, "")
     return report
 
 
@@ -61,7 +61,7 @@ def _require_shallow(told: Any, room: int) -> None:
     """Raise where so much is nested that those who walk through it would lose their way."""
     if not room:
         msg = f"is no report of calcheck: more than {DEEPEST} objects and lists are nested in each other"
-        raise _UnfitError(msg)
+        raise UnfitError(msg)
     for part in told.values() if isinstance(told, dict) else told if isinstance(told, list) else ():
         _require_shallow(part, room - 1)
 
@@ -111,17 +111,17 @@ def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _made(hint: Any, value: Any, where: str) -> Any:
-    """Make a value of a type from what JSON says, or raise :class:`_UnfitError`."""
+def made(hint: Any, value: Any, where: str) -> Any:
+    """Make a value of a type from what JSON says, or raise :class:`UnfitError`."""
     kind = next((kind for kind in _kinds(hint) if _fits(kind, value)), None)
     if kind is None:
         msg = f"is no report of calcheck: {where} must be {_in_words(hint)}, got {_shown(value)}"
-        raise _UnfitError(msg)
+        raise UnfitError(msg)
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is tuple:
-        return tuple(_made(arguments[0], item, f"{where}[{place}]") for place, item in enumerate(value))
+        return tuple(made(arguments[0], item, f"{where}[{place}]") for place, item in enumerate(value))
     if origin is dict:
-        return {name: _made(arguments[1], item, f"{where}.{name}") for name, item in value.items()}
+        return {name: made(arguments[1], item, f"{where}.{name}") for name, item in value.items()}
     if is_dataclass(kind):
         return _object(kind, value, where)
     return float(value) if kind is float else value
@@ -135,8 +135,8 @@ def _object(owner: Any, value: dict[str, Any], where: str) -> Any:
         if wrong:
             name = next(name for name in (*names, *value) if name in wrong)
             msg = f"is no report of this calcheck: {where or 'it'} {told} {_shown(name)}"
-            raise _UnfitError(msg)
-    return owner(**{name: _made(hints[name], value[name], f"{where}.{name}".lstrip(".")) for name in names})
+            raise UnfitError(msg)
+    return owner(**{name: made(hints[name], value[name], f"{where}.{name}".lstrip(".")) for name in names})
 
 
 def _kinds(hint: Any) -> tuple[Any, ...]:

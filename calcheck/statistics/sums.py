@@ -43,6 +43,10 @@ class Sums(ABC):
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return all of it as named arrays, to be stored; no objects among them."""
 
+    @abstractmethod
+    def fits(self) -> bool:
+        """Tell whether its arrays fit each other, as those do that were summed."""
+
 
 @dataclass(eq=False)
 class Told:
@@ -148,6 +152,12 @@ class MeanSums(Sums):
             self.replicates[name] = self.replicates[name] + other.replicates[name]
         self.told.add(other.told)
 
+    def fits(self) -> bool:
+        size = sum(each.size for each in self.sums.values())
+        square = self.products is None or self.products.shape == (size, size)
+        alike = all(each.shape[1:] == self.sums[name].shape for name, each in self.replicates.items())
+        return bool(self.sums) and square and alike and all(each.dtype == np.float64 for each in self.sums.values())
+
     def arrays(self) -> dict[str, NDArray[Any]]:
         found = self.told.arrays()
         for kind, named in (("sums", self.sums), ("fixed", self.fixed), ("replicates", self.replicates)):
@@ -196,6 +206,9 @@ class KeptColumns(Sums):
         for name, parts in self.parts.items():
             parts += other.parts[name]
         self.told.add(other.told)
+
+    def fits(self) -> bool:
+        return bool(self.parts) and all(each.shape == (self.n,) for each in self.columns().values())
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         return self.told.arrays() | {f"columns.{name}": values for name, values in self.columns().items()}

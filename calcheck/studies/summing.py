@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     Arrays = Mapping[str, NDArray[Any]]
 
-NO_SUMS = "keeps no sums: it looks at all rows together"
+NO_SUMS = "needs all rows together, so it keeps no sums"
 
 
 @dataclass(frozen=True)
@@ -178,6 +178,9 @@ def sum_up(source: Source, metrics: Sequence[Metric[Any, Any]], run: Run, *, lik
     FileError, OptionError
         A file or the options do not allow it.
     """
+    if like is not None and run.reference not in (None, like.replicates):
+        msg = f"--reference {run.reference} contradicts --like, whose state has {like.replicates}: leave it out"
+        raise OptionError(msg)
     stream = Stream(source, run)
     chosen: list[Chosen] = []
     skipped: dict[str, str] = {}
@@ -188,7 +191,9 @@ def sum_up(source: Source, metrics: Sequence[Metric[Any, Any]], run: Run, *, lik
         else:
             chosen.append(found)
     comparable = stream.first.y is not None and stream.first.predictive is not None
-    count = run.reference if run.reference is not None else REPLICATES_OF_DEFERRED
+    count = next(
+        each for each in (like and like.replicates, run.reference, REPLICATES_OF_DEFERRED) if each is not None
+    )
     work = Work(tuple(chosen), run.silenced(), count if comparable else 0)
     total = over(source, work, run, stage="summing")
     kept = []
@@ -270,20 +275,20 @@ def _computed(each: Chosen, sums: Sums, state: State, run: Run) -> Computed:
     return Computed(each.metric, each.settings, None, rows)
 
 
-def merge(states: Mapping[str, State]) -> State:
+def merge(states: Sequence[tuple[str, State]]) -> State:
     """Add up the states of several days.
 
     Parameters
     ----------
-    states : mapping
-        By what messages call them; they are used up.
+    states : sequence of (str, State)
+        With what messages call them; they are used up.
 
     Raises
     ------
     OptionError
         They were made with different settings, or hold the same rows.
     """
-    (name, total), *others = states.items()
+    (name, total), *others = states
     files = {file.sha256: name for file in total.input.files if file.role == "predictions"}
     for called, other in others:
         _require_alike(name, total, called, other)

@@ -1,0 +1,172 @@
+"""Commands that sum batch by batch, and `calcheck merge`: states are read, made, merged and told of."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from calcheck.cli.computing import (
+    BOOTSTRAP,
+    CONFIDENCE,
+    REPORT,
+    SEED,
+    opened,
+    require_nothing_skipped,
+    run_of,
+    running,
+)
+from calcheck.cli.output import STDOUT, Pointwise, deliver, require_deliverable
+from calcheck.cli.parameters import build, parameters, with_signature
+from calcheck.cli.settings import MergeOptions, ReportOptions, StateOptions
+from calcheck.errors import OptionError
+from calcheck.options import flag_of, options_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from calcheck.metric import Metric
+    from calcheck.report import Report
+    from calcheck.studies.summing import State
+
+STATES = [*parameters(StateOptions, "Sums")]
+OF_ROWS = ("pointwise", "worst", "best", "at", "subsample")  # what takes rows that are at hand
+
+
+def wants_sums(given: dict[str, Any]) -> bool:
+    """Tell whether a command is to sum batch by batch."""
+    return any(given.get(option.field) for option in options_of(StateOptions))
+
+
+def summed_metric(metric: Metric[Any, Any], file: str, given: dict[str, Any]) -> None:
+    """Sum one metric over a file, and deliver what was asked for."""
+    options = build(StateOptions, given)
+    like = _like(options)
+    metrics = [metric] if like is None else [_as_in(like, options.like, metric, given)]
+    deliver(_summed(metrics, file, given, like, strict=True), build(ReportOptions, given))
+
+
+def summed_metrics(metrics: Sequence[Metric[Any, Any]], file: str, given: dict[str, Any]) -> Report:
+    """Sum several metrics over a file: all that a state has, if that is to be followed and none are named."""
+    options = build(StateOptions, given)
+    like = _like(options)
+    if like is not None:
+        named = [metric.name for metric in metrics] if given.get("metrics") else list(_metrics_of(like))
+        metrics = [_named(like, options.like, name) for name in named]
+    return _summed(metrics, file, given, like, strict=False)
+
+
+def _summed(
+    metrics: Sequence[Metric[Any, Any]], file: str, given: dict[str, Any], like: State | None, *, strict: bool
+) -> Report:
+    from calcheck.io.states import write_state
+    from calcheck.studies.summing import report_of, sum_up
+
+    options = build(StateOptions, given)
+    for name in OF_ROWS:
+        if given.get(name):
+            msg = f"{flag_of(name)} needs rows at hand, and sums keep none: leave it out"
+            raise OptionError(msg)
+    source = opened(file, given, metrics, narrow=False)
+    _require_writable(options.save_state, given, [*source.reads(), *([options.like] if options.like else [])])
+    with running(given, source) as run:
+        state = sum_up(source, metrics, run, like=like)
+        report = report_of(state, run)
+    if strict:
+        require_nothing_skipped(report, source)
+    if options.save_state:
+        write_state(options.save_state, state)
+    return report
+
+
+def _require_writable(path: str | None, given: dict[str, Any], inputs: Sequence[str]) -> None:
+    """Raise, before the work starts, if the report or the state could not be written."""
+    from calcheck.io.archives import require_archive_path
+    from calcheck.io.write import require_writable
+
+    report = build(ReportOptions, given)
+    require_deliverable(report, Pointwise(None), inputs)
+    if path:
+        require_archive_path(path, "--save-state")
+        outputs = [report.output] if report.output and report.output != STDOUT else []
+        require_writable([path, *outputs], inputs)
+
+
+def _like(options: StateOptions) -> State | None:
+    from calcheck.io.states import read_state
+
+    return None if options.like is None else read_state(options.like)
+
+
+def _metrics_of(state: State) -> dict[str, Metric[Any, Any]]:
+    return {each.metric.name: each.metric for each in state.chosen}
+
+
+def _named(like: State, path: str | None, name: str) -> Metric[Any, Any]:
+    """Return a metric of a state.
+
+    Raises
+    ------
+    OptionError
+        It has none of that name.
+    """
+    metrics = _metrics_of(like)
+    if name not in metrics:
+        msg = f"{path} has no sums of {name} (there are: {', '.join(metrics)})"
+        raise OptionError(msg)
+    return metrics[name]
+
+
+def _as_in(like: State, path: str | None, metric: Metric[Any, Any], given: dict[str, Any]) -> Metric[Any, Any]:
+    """Return a metric as a state has it.
+
+    Raises
+    ------
+    OptionError
+        Options that were given say something else.
+    """
+    theirs = _named(like, path, metric.name)
+    for option in options_of(type(metric)):
+        if given.get(option.field) in (None, False, []):
+            continue
+        said, kept = getattr(metric, option.field), getattr(theirs, option.field)
+        if said != kept:
+            msg = f"{option.flag} {said} contradicts --like {path}, which has {kept}: leave it out"
+            raise OptionError(msg)
+    return theirs
+
+
+def _merge(files: list[str], **given: Any) -> None:
+    """Add up the states of several days, and report of all of them."""
+    from calcheck.io.states import read_state, write_state
+    from calcheck.studies.summing import merge, report_of
+
+    options = build(MergeOptions, given)
+    _require_writable(options.save_state, given, files)
+    run = run_of(given)
+    state = merge([(file, read_state(file)) for file in files])
+    report = report_of(state, run)
+    if options.save_state:
+        write_state(options.save_state, state)
+    deliver(report, build(ReportOptions, given))
+
+
+merge_command = with_signature(
+    _merge,
+    [
+        inspect.Parameter(
+            "files",
+            inspect.Parameter.POSITIONAL_OR_KEYWORD,
+            annotation=Annotated[
+                list[str],
+                typer.Argument(metavar="STATES…", help="States of days, by --save-state.", show_default=False),
+            ],
+        ),
+        *BOOTSTRAP,
+        *CONFIDENCE,
+        *REPORT,
+        *parameters(MergeOptions, "Output"),
+        *SEED,
+    ],
+)

@@ -1,0 +1,120 @@
+"""States as files: what days of rows add up to."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from calcheck.errors import CalcheckError, FileError
+from calcheck.inference.summing import Summing, summing_of
+from calcheck.io.archives import DAMAGED, read_archive, write_archive
+from calcheck.io.stored import UnfitError, made
+from calcheck.metrics import METRICS
+from calcheck.options import options_of
+from calcheck.report import Input, Skipped
+from calcheck.statistics.sums import under
+from calcheck.studies.summing import Chosen, State
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from calcheck.metric import Metric
+    from calcheck.statistics.sums import Sums
+
+KIND, VERSION = "state", 1
+
+
+def write_state(path: str, state: State) -> None:
+    """Write a state, replacing what was there only on success.
+
+    Raises
+    ------
+    FileError
+        It cannot be written there.
+    """
+    from calcheck import __version__
+
+    header = {
+        "calcheck": __version__,
+        "input": asdict(state.input),
+        "metrics": [{"metric": each.metric.name, "options": each.metric.options()} for each in state.chosen],
+        "skipped": [asdict(each) for each in state.skipped],
+        "warnings": state.warnings,
+        "replicates": state.replicates,
+    }
+    arrays: dict[str, NDArray[Any]] = {}
+    for each, sums in zip(state.chosen, state.sums, strict=True):
+        arrays |= {f"{each.metric.name}.settings.{name}": values for name, values in each.stored().items()}
+        arrays |= {f"{each.metric.name}.sums.{name}": values for name, values in sums.arrays().items()}
+    write_archive(path, KIND, VERSION, header, arrays)
+
+
+def read_state(path: str) -> State:
+    """Read a state; nothing in it is run.
+
+    Raises
+    ------
+    FileError
+        It is none, one of another version, or damaged.
+    """
+    header, arrays = read_archive(path, KIND, VERSION)
+    try:
+        with np.errstate(all="ignore"):
+            return _state(header, arrays)
+    except FileError:
+        raise
+    except (UnfitError, CalcheckError, KeyError, TypeError, ValueError, IndexError, StopIteration) as error:
+        msg = f"{path} {DAMAGED} ({error})"
+        raise FileError(msg) from error
+
+
+def _state(header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> State:
+    read: Input = made(Input, header["input"], "input")
+    chosen, sums = [], []
+    for told in header["metrics"]:
+        metric, summing = _metric(told["metric"], dict(told["options"]))
+        own = under(metric.name, arrays)
+        chosen.append(Chosen(metric, summing, summing.taken(under("settings", own))))
+        sums.append(_sound(summing.restored(under("sums", own)), read.n))
+    return State(
+        input=read,
+        chosen=tuple(chosen),
+        sums=tuple(sums),
+        skipped=made(tuple[Skipped, ...], header["skipped"], "skipped"),
+        warnings=made(tuple[str, ...], header["warnings"], "warnings"),
+        replicates=made(int, header["replicates"], "replicates"),
+    )
+
+
+def _metric(name: Any, options: dict[str, Any]) -> tuple[Metric[Any, Any], Summing[Any, Any]]:
+    """Rebuild a metric, and how it is summed."""
+    if name not in METRICS:
+        msg = f"there is no metric {name!r}"
+        raise ValueError(msg)
+    declared = {option.name: option for option in options_of(METRICS[name])}
+    if differing := set(declared) ^ set(options):
+        msg = f"{name} of this calcheck has other options: {min(differing)!r} is not in both"
+        raise ValueError(msg)
+    metric = METRICS[name].from_options(
+        {
+            option: None if value is None and declared[option].default is None else declared[option].take(value, option)
+            for option, value in options.items()
+        }
+    )
+    summing = summing_of(metric)
+    if summing is None:
+        msg = f"{name} keeps no sums"
+        raise ValueError(msg)
+    return metric, summing
+
+
+def _sound(sums: Sums, n: int) -> Sums:
+    """Return sums that are of as many rows as they say."""
+    if sums.n != n or n < 1 or not sums.fits():
+        msg = "its sums are not of the rows that were read"
+        raise ValueError(msg)
+    return sums
