@@ -206,6 +206,12 @@ class StateOptions:
     like: str | None = option(
         None, "Sum as a state was summed: the same metrics, options, and edges of bins.", metavar="STATE"
     )
+    cluster: str | None = option(
+        None,
+        "Sum on a cluster of Dask, batch by batch: tcp://host:8786, or local:N for N processes here. "
+        "Needs the extra dask.",
+        metavar="ADDRESS",
+    )
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -24,8 +26,9 @@ from calcheck.errors import OptionError
 from calcheck.options import flag_of, options_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
+    from calcheck.execution.dask import Cluster
     from calcheck.metric import Metric
     from calcheck.report import Report
     from calcheck.studies.summing import State
@@ -71,13 +74,26 @@ def _summed(
     source = opened(file, given, metrics, narrow=False)
     _require_writable(options.save_state, given, [*source.reads(), *([options.like] if options.like else [])])
     with running(given, source) as run:
-        state = sum_up(source, metrics, run, like=like)
+        with _workers(options.cluster) as cluster:
+            state = sum_up(source, metrics, replace(run, cluster=cluster), like=like)
         report = report_of(state, run)
     if strict:
         require_nothing_skipped(report, source)
     if options.save_state:
         write_state(options.save_state, state)
     return report
+
+
+@contextmanager
+def _workers(address: str | None) -> Iterator[Cluster | None]:
+    """Hand out the cluster, if there is one."""
+    if address is None:
+        yield None
+        return
+    from calcheck.execution.dask import cluster_at
+
+    with cluster_at(address) as cluster:
+        yield cluster
 
 
 def _require_writable(path: str | None, given: dict[str, Any], inputs: Sequence[str]) -> None:

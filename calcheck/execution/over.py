@@ -32,6 +32,7 @@ def over(source: Source, work: Callable[[Predictions], SumT], run: Run, *, stage
         The rows; they are read once, from the start.
     work : callable
         Makes a sum of its own of each batch; a function of the batch alone, which can be sent to another process.
+        Where it has a method ``restored``, which makes a sum of that sum's ``arrays()``, checkpoints keep it.
     run : Run
         Where it runs, and who is told how far it has come.
     stage : str
@@ -42,16 +43,32 @@ def over(source: Source, work: Callable[[Predictions], SumT], run: Run, *, stage
     DataError
         There are no rows.
     """
-    total: SumT | None = None
     run.progress(stage, 0.0)
-    for batch in source.batches():
+    if run.cluster is not None:
+        total = run.cluster.over(source.parts(), work, lambda share: run.progress(stage, share))
+    else:
+        total = sum_of(source, work, run, stage=stage)
+    if total is None:
+        msg = "there are no rows"
+        raise DataError(msg)
+    run.progress(stage, 1.0)
+    return total
+
+
+def sum_of(
+    source: Source, work: Callable[[Predictions], SumT], run: Run | None = None, *, stage: str = ""
+) -> SumT | None:
+    """Add up the batches of a source in their order, from the last checkpoint on; None where there are none."""
+    checkpoint = None if run is None or run.checkpoint is None else run.checkpoint
+    done, total = (0, None) if checkpoint is None else checkpoint.found(stage, work)
+    for number, batch in enumerate(source.batches(), 1):
+        if number <= done:
+            continue
         part = work(batch)
         if total is None:
             total = part
         else:
             total.add(part)
-    if total is None:
-        msg = "there are no rows"
-        raise DataError(msg)
-    run.progress(stage, 1.0)
+        if checkpoint is not None:
+            checkpoint.keep(stage, number, total)
     return total

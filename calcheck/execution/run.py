@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from numpy.random import Generator
 
     from calcheck.execution.backend import Backend, Precision
+    from calcheck.execution.checkpoint import Checkpoint
+    from calcheck.execution.dask import Cluster
 
     Progress = Callable[[str, float], None]
 
@@ -124,6 +126,10 @@ class Run:
         Whether what is said of each row is wanted, besides the value.
     fdr : float
         Share of the inputs called incongruent that may be so by chance, in (0, 1).
+    cluster : Cluster, optional
+        Workers that sum rows, in place of this process.
+    checkpoint : Checkpoint, optional
+        Keeps sums on the way, to continue from.
 
     Raises
     ------
@@ -141,6 +147,8 @@ class Run:
     reference: int | None = None
     fdr: float = 0.05
     every_row: bool = False
+    cluster: Cluster | None = None
+    checkpoint: Checkpoint | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.confidence < 1:
@@ -165,6 +173,10 @@ class Run:
     def silenced(self) -> Run:
         """Return the same run without progress."""
         return replace(self, progress=silent)
+
+    def sent(self) -> Run:
+        """Return the same run as it can be sent to another process."""
+        return replace(self, progress=silent, cluster=None, checkpoint=None)
 
     def rng(self, stream: Stream, *number: int) -> Generator:
         """Return the generator of one use of randomness, independent of all others.

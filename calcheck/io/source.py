@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -74,6 +74,10 @@ class FileSource(Source):
     inputs: bool = True
     repeated: bool = False
     _passed: Pass | None = field(default=None, init=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is sent to another process, which opens the file itself."""
+        return {declared.name: getattr(self, declared.name) for declared in fields(self) if declared.init}
 
     @property
     def name(self) -> str:

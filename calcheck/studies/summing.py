@@ -194,7 +194,7 @@ def sum_up(source: Source, metrics: Sequence[Metric[Any, Any]], run: Run, *, lik
     count = next(
         each for each in (like and like.replicates, run.reference, REPLICATES_OF_DEFERRED) if each is not None
     )
-    work = Work(tuple(chosen), run.silenced(), count if comparable else 0)
+    work = Work(tuple(chosen), run.sent(), count if comparable else 0)
     total = over(source, work, run, stage="summing")
     kept = []
     for each, part in zip(chosen, total.parts, strict=True):

@@ -1,0 +1,20 @@
+"""What is kept on the way of a long sum, so that an interrupted run can continue."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from calcheck.predictions import Predictions
+
+
+class Checkpoint(Protocol):
+    """Keeps sums on the way."""
+
+    def found(self, stage: str, work: Callable[[Predictions], Any]) -> tuple[int, Any]:
+        """Return how many batches a stage has behind it, and their sum; 0 and None where it is new."""
+
+    def keep(self, stage: str, batches: int, total: Any) -> None:
+        """Keep the sum of the first batches of a stage, where it is time to."""
