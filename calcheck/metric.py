@@ -356,7 +356,9 @@ class BinnedMetric(Metric["Bins", None]):
         columns = {name: term.values for name, term in terms.items() if term.values is not None}
         sums = {name: settings.sums(term.values) for name, term in terms.items()}
         warnings = cautions(settings, sums["rows"])
-        return Rows({**columns, "bin": settings.number()}, terms, details=reliability(sums, settings), warnings=warnings)
+        return Rows(
+            {**columns, "bin": settings.number()}, terms, details=reliability(sums, settings), warnings=warnings
+        )
 
 
 def why_not(metric: type[Metric[Any, Any]], rows: Predictions) -> str:

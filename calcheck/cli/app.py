@@ -141,6 +141,7 @@ app.command("schema", rich_help_panel="Reference")(print_schema)
 def run() -> int:
     """Run the command line, and return what it exits with; errors of the user are one line on standard error."""
     _make_outputs_forgiving()
+    signal.signal(signal.SIGTERM, _interrupted)
     try:
         code = app(prog_name="calcheck", standalone_mode=False)
         if sys.stdout is not None:
@@ -159,6 +160,11 @@ def run() -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left in the buffer cannot be written either
         return _complain(f"standard output cannot be written: {error.strerror}", EXIT_MISTAKE)
     return code if isinstance(code, int) else 0
+
+
+def _interrupted(*_: object) -> None:
+    """End as by Ctrl-C when asked to: half files are removed on the way out."""
+    raise KeyboardInterrupt
 
 
 def _make_outputs_forgiving() -> None:

@@ -194,36 +194,6 @@ class ExtremeOptions:
 
 
 @dataclass(frozen=True)
-class StateOptions:
-    """What is summed batch by batch: memory does not grow with the rows, and sums of several days add up."""
-
-    save_state: str | None = option(
-        None,
-        "Write the sums to a file, to be merged with those of other days (calcheck merge). Rows are read batch by batch.",
-        metavar="FILE",
-        by_hand=OVERWRITTEN,
-    )
-    like: str | None = option(
-        None, "Sum as a state was summed: the same metrics, options, and edges of bins.", metavar="STATE"
-    )
-    cluster: str | None = option(
-        None,
-        "Sum on a cluster of Dask, batch by batch: tcp://host:8786, or local:N for N processes here. "
-        "Needs the extra dask.",
-        metavar="ADDRESS",
-    )
-
-
-@dataclass(frozen=True)
-class MergeOptions:
-    """What becomes of merged states."""
-
-    save_state: str | None = option(
-        None, "Write the merged state to a file.", metavar="FILE", by_hand=OVERWRITTEN
-    )
-
-
-@dataclass(frozen=True)
 class BootstrapOptions:
     """How intervals are made."""
 

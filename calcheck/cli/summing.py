@@ -21,7 +21,8 @@ from calcheck.cli.computing import (
 )
 from calcheck.cli.output import STDOUT, Pointwise, deliver, require_deliverable
 from calcheck.cli.parameters import build, parameters, with_signature
-from calcheck.cli.settings import MergeOptions, ReportOptions, StateOptions
+from calcheck.cli.settings import ReportOptions
+from calcheck.cli.sum_settings import MergeOptions, StateOptions
 from calcheck.errors import OptionError
 from calcheck.options import flag_of, options_of
 
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from calcheck.execution.dask import Cluster
+    from calcheck.execution.run import Run
+    from calcheck.io.checkpoints import FileCheckpoint
+    from calcheck.io.source import FileSource
     from calcheck.metric import Metric
     from calcheck.report import Report
     from calcheck.studies.summing import State
@@ -72,16 +76,41 @@ def _summed(
             msg = f"{flag_of(name)} needs rows at hand, and sums keep none: leave it out"
             raise OptionError(msg)
     source = opened(file, given, metrics, narrow=False)
-    _require_writable(options.save_state, given, [*source.reads(), *([options.like] if options.like else [])])
+    reads = [*source.reads(), *([options.like] if options.like else [])]
+    _require_writable(given, {"--save-state": options.save_state, "--checkpoint": options.checkpoint}, reads)
     with running(given, source) as run:
+        checkpoint = _checkpoint(options, source, metrics, run)
         with _workers(options.cluster) as cluster:
-            state = sum_up(source, metrics, replace(run, cluster=cluster), like=like)
+            state = sum_up(source, metrics, replace(run, cluster=cluster, checkpoint=checkpoint), like=like)
         report = report_of(state, run)
     if strict:
         require_nothing_skipped(report, source)
     if options.save_state:
         write_state(options.save_state, state)
+    if checkpoint is not None:
+        checkpoint.remove()
     return report
+
+
+def _checkpoint(
+    options: StateOptions, source: FileSource, metrics: Sequence[Metric[Any, Any]], run: Run
+) -> FileCheckpoint | None:
+    """Open the checkpoint, if there is to be one."""
+    if options.checkpoint is None:
+        return None
+    import json
+
+    from calcheck.io.checkpoints import FileCheckpoint
+    from calcheck.io.files import File
+
+    files = {name: File(name).sha256() for name in (*source.reads(), *([options.like] if options.like else []))}
+    told = {
+        "files": json.dumps(files),
+        "column options": " ".join(source.explicit()),
+        "metrics": json.dumps([[metric.name, metric.options()] for metric in metrics]),
+        "seed and replicates": f"{run.seed}, {run.reference}",
+    }
+    return FileCheckpoint(options.checkpoint, told, resume=options.resume)
 
 
 @contextmanager
@@ -96,17 +125,18 @@ def _workers(address: str | None) -> Iterator[Cluster | None]:
         yield cluster
 
 
-def _require_writable(path: str | None, given: dict[str, Any], inputs: Sequence[str]) -> None:
-    """Raise, before the work starts, if the report or the state could not be written."""
+def _require_writable(given: dict[str, Any], paths: dict[str, str | None], inputs: Sequence[str]) -> None:
+    """Raise, before the work starts, if the report or what options name could not be written."""
     from calcheck.io.archives import require_archive_path
     from calcheck.io.write import require_writable
 
     report = build(ReportOptions, given)
     require_deliverable(report, Pointwise(None), inputs)
-    if path:
-        require_archive_path(path, "--save-state")
-        outputs = [report.output] if report.output and report.output != STDOUT else []
-        require_writable([path, *outputs], inputs)
+    for option, path in paths.items():
+        if path:
+            require_archive_path(path, option)
+    outputs = [report.output if report.output != STDOUT else None, *paths.values()]
+    require_writable([path for path in outputs if path], inputs)
 
 
 def _like(options: StateOptions) -> State | None:
@@ -159,7 +189,7 @@ def _merge(files: list[str], **given: Any) -> None:
     from calcheck.studies.summing import merge, report_of
 
     options = build(MergeOptions, given)
-    _require_writable(options.save_state, given, files)
+    _require_writable(given, {"--save-state": options.save_state}, files)
     run = run_of(given)
     state = merge([(file, read_state(file)) for file in files])
     report = report_of(state, run)

@@ -9,7 +9,7 @@ from copy import deepcopy
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
-from calcheck.errors import CalcheckError, DataError, OptionError
+from calcheck.errors import DataError, OptionError
 from calcheck.execution.over import sum_of
 
 if TYPE_CHECKING:
@@ -57,7 +57,9 @@ class Cluster:
             pairs = [level[place : place + 2] for place in range(0, len(level), 2)]
             depth += 1
             level = [
-                client.submit(_added, *pair, key=f"{name}-sum-{depth}-{place}", pure=False) if len(pair) > 1 else pair[0]
+                client.submit(_added, *pair, key=f"{name}-sum-{depth}-{place}", pure=False)
+                if len(pair) > 1
+                else pair[0]
                 for place, pair in enumerate(pairs)
             ]
         try:

@@ -36,7 +36,7 @@ def over(source: Source, work: Callable[[Predictions], SumT], run: Run, *, stage
     run : Run
         Where it runs, and who is told how far it has come.
     stage : str
-        What is being done, as progress shows it.
+        What is being done, as progress shows it; checkpoints know a sum by it, so no two of a run share it.
 
     Raises
     ------
@@ -61,6 +61,8 @@ def sum_of(
     """Add up the batches of a source in their order, from the last checkpoint on; None where there are none."""
     checkpoint = None if run is None or run.checkpoint is None else run.checkpoint
     done, total = (0, None) if checkpoint is None else checkpoint.found(stage, work)
+    if done is None:
+        return total
     for number, batch in enumerate(source.batches(), 1):
         if number <= done:
             continue
@@ -71,4 +73,6 @@ def sum_of(
             total.add(part)
         if checkpoint is not None:
             checkpoint.keep(stage, number, total)
+    if checkpoint is not None:
+        checkpoint.finish(stage, total)
     return total

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from calcheck.report import Verdict
     from calcheck.statistics.sums import MeanSums
 
-NO_PRODUCTS = "no interval: it is a function of more means than sums keep the covariance of"
 NO_REPLICATES = "no reference: its replicates would take all rows that are kept, so many times"
 
 
@@ -38,52 +38,52 @@ def inferred(metric: Metric[Any, Any], sums: MeanSums, run: Run) -> Inference:
     run : Run
         Seed, confidence, how many draws.
     """
-    n, reference = sums.n, sums.told.reference
-    if metric.interval == "none":
-        return Inference(warnings=(f"no interval: {metric.no_interval}",))
-    if run.resamples == 0:
-        return Inference(warnings=(NO_BOOTSTRAP,))
-    if n == 1:
-        return Inference(warnings=("no interval: a single row has no spread",))
-    if sums.products is None:
-        return Inference(warnings=(NO_PRODUCTS,))
-    own = float(metric.value({**sums.means(), **sums.fixed}, n))
-    if not np.isfinite(own) or not np.isfinite(sums.products).all():
-        return Inference(warnings=("no interval: there is no finite value",), no_verdict="there is no finite value")
+    own = float(metric.value({**sums.means(), **sums.fixed}, sums.n))
+    if reason := _why_none(metric, sums, own, run):
+        return Inference(warnings=(f"no interval: {reason}",))
     drawn, told, reason = usable(_drawn(metric, sums, run), own)
-    details = {"normal": told["bootstrap"]}
+    found = Inference(details={"normal": told["bootstrap"]})
     if reason:
-        return Inference(details=details, warnings=(reason.replace("resamples", "draws"),))
+        return replace(found, warnings=(reason.replace("resamples", "draws"),))
     low, high = percentile(drawn, run.confidence)
+    found = replace(found, low=low, high=high, interval="normal")
     if metric.interval == "percentile":
-        warnings = () if low <= own <= high else (BIASED,)
-        return Inference(low=low, high=high, interval="normal", details=details, warnings=warnings)
-    if reference is None:
-        return Inference(low=low, high=high, interval="normal", details=details)
-    distance = zeta(own, reference, low, high)
+        return found if low <= own <= high else replace(found, warnings=(BIASED,))
+    return found if sums.told.reference is None else _judged(found, drawn, own, sums.told.reference, run)
+
+
+def _why_none(metric: Metric[Any, Any], sums: MeanSums, own: float, run: Run) -> str:
+    """Say why there is no interval; nothing if there is one."""
+    if metric.interval == "none":
+        return metric.no_interval
+    reasons = {
+        NO_BOOTSTRAP.removeprefix("no interval: "): run.resamples == 0,
+        "a single row has no spread": sums.n == 1,
+        "it is a function of more means than sums keep the covariance of": sums.products is None,
+        "there is no finite value": not np.isfinite(own)
+        or (sums.products is not None and not np.isfinite(sums.products).all()),
+    }
+    return next((reason for reason, holds in reasons.items() if holds), "")
+
+
+def _judged(found: Inference, drawn: NDArray[np.float64], own: float, reference: float, run: Run) -> Inference:
+    """Compare with a known reference, by the interval."""
+    distance = zeta(own, reference, found.low or 0.0, found.high or 0.0)
     error = zeta_error(drawn, own, reference, 0.0, run.confidence)
     if not np.isfinite(distance):
-        told_ = "the interval does not hold its own value, so there is no zeta"
-        return Inference(low=low, high=high, interval="normal", details=details, no_verdict=told_)
+        return replace(found, no_verdict="the interval does not hold its own value, so there is no zeta")
     hangs = abs(abs(distance) - 1) < HANGS * error
     verdict: Verdict = "undecided" if hangs else ("pass" if abs(distance) <= 1 else "fail")
-    warning = f"undecided: zeta is {distance:.3f} ± {error:.3f} by chance of drawing, and the verdict turns at 1"
-    return Inference(
-        low=low,
-        high=high,
-        interval="normal",
-        zeta=distance,
-        zeta_mc_error=error if np.isfinite(error) else None,
-        verdict=verdict,
-        details=details,
-        warnings=(warning,) if hangs else (),
-    )
+    told = f"undecided: zeta is {distance:.3f} ± {error:.3f} by chance of drawing, and the verdict turns at 1"
+    known = error if np.isfinite(error) else None
+    return replace(found, zeta=distance, zeta_mc_error=known, verdict=verdict, warnings=(told,) if hangs else ())
 
 
 def _drawn(metric: Metric[Any, Any], sums: MeanSums, run: Run) -> NDArray[np.float64]:
     """Return the metric at means drawn about those of the rows, (draws,)."""
     n, line = sums.n, sums.line()
-    values, vectors = np.linalg.eigh(sums.products / ((n - 1) * n))
+    products = np.zeros((len(line), len(line))) if sums.products is None else sums.products
+    values, vectors = np.linalg.eigh(products / ((n - 1) * n))
     root = (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T  # the symmetric one: rounding moves it but little
     normal = run.rng(Stream.RESAMPLES).standard_normal((run.resamples or RESAMPLES, len(line)))
     drawn, start, means = line + normal @ root, 0, {}

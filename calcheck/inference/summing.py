@@ -156,7 +156,8 @@ class InBins(Summing[Bins, SumsT]):
         return {"cuts": settings.cuts, "shares": shares, "low": settings.low, "high": settings.high}
 
     def taken(self, arrays: Arrays) -> Bins:
-        return Bins(None, len(arrays["shares"]), **{name: arrays[name] for name in ("shares", "low", "high", "cuts")})
+        shares, cuts = arrays["shares"], arrays["cuts"]
+        return Bins(None, len(shares), shares, low=arrays["low"], high=arrays["high"], cuts=cuts)
 
     def divided(self, settings: Bins, batch: Predictions) -> Bins:
         """Divide a batch of rows."""
@@ -230,5 +231,3 @@ def summing_of(metric: Metric[Any, Any]) -> Summing[Any, Any] | None:
         return found  # type: ignore[no-any-return]
     made: Any = next((summing for kind, summing in KINDS if isinstance(metric, kind)), None)
     return None if made is None else made(metric)
-
-

@@ -51,7 +51,9 @@ def write_archive(path: str, kind: str, version: int, header: dict[str, Any], ar
         archive.writestr(zipfile.ZipInfo(HEADER, EPOCH), text)
         for number, values in enumerate(arrays.values()):
             stream = BytesIO()
-            np.lib.format.write_array(stream, np.ascontiguousarray(values).reshape(np.shape(values)), allow_pickle=False)
+            np.lib.format.write_array(
+                stream, np.ascontiguousarray(values).reshape(np.shape(values)), allow_pickle=False
+            )
             content = stream.getbuffer()
             digest.update(content)
             archive.writestr(zipfile.ZipInfo(f"{number}.npy", EPOCH), content)

@@ -191,9 +191,9 @@ def sum_up(source: Source, metrics: Sequence[Metric[Any, Any]], run: Run, *, lik
         else:
             chosen.append(found)
     comparable = stream.first.y is not None and stream.first.predictive is not None
-    count = next(
-        each for each in (like and like.replicates, run.reference, REPLICATES_OF_DEFERRED) if each is not None
-    )
+    count = REPLICATES_OF_DEFERRED if run.reference is None else run.reference
+    if like is not None:
+        count = like.replicates
     work = Work(tuple(chosen), run.sent(), count if comparable else 0)
     total = over(source, work, run, stage="summing")
     kept = []
@@ -297,8 +297,9 @@ def merge(states: Sequence[tuple[str, State]]) -> State:
                 msg = f"{called} and {files[file.sha256]} both hold the rows of {file.path}, which would count twice"
                 raise OptionError(msg)
         files |= {file.sha256: called for file in other.input.files if file.role == "predictions"}
-        for ours, theirs in zip(total.sums, other.sums, strict=True):
-            ours.add(theirs)
+        alike = {each.metric.name: sums for each, sums in zip(other.chosen, other.sums, strict=True)}
+        for each, sums in zip(total.chosen, total.sums, strict=True):
+            sums.add(alike[each.metric.name])
         total.input = replace(
             total.input,
             files=(*total.input.files, *other.input.files),
@@ -324,22 +325,32 @@ def _require_alike(name: str, first: State, called: str, other: State) -> None:
 
 def _difference(first: State, other: State) -> str:
     """Say how the settings of two states differ; nothing if they do not."""
-    for what, ours, theirs in (
-        ("metrics", [each.metric.name for each in first.chosen], [each.metric.name for each in other.chosen]),
+    names, theirs = ({each.metric.name for each in state.chosen} for state in (first, other))
+    if names != theirs:
+        more = [f"{', '.join(sorted(left))} in the {which} only" for left, which in _left(names, theirs) if left]
+        return f"there are sums of {' and of '.join(more)}"
+    for what, one, two in (
         ("predictive distributions", first.input.predictive, other.input.predictive),
         ("replicates (--reference)", first.replicates, other.replicates),
     ):
-        if ours != theirs:
-            if isinstance(ours, list) and isinstance(theirs, list):
-                ours, theirs = (", ".join(sorted(set(a) - set(b))) or "none more" for a, b in ((ours, theirs), (theirs, ours)))
-            return f"{what} differ, {ours} and {theirs}"
-    for ours, theirs in zip(first.chosen, other.chosen, strict=True):
-        name, options, others = ours.metric.name, ours.metric.options(), theirs.metric.options()
-        for option, value in options.items():
-            if value != others[option]:
-                return f"{name} has {option} {value} in the one and {others[option]} in the other"
-        stored, their = ours.stored(), theirs.stored()
-        for setting in sorted(set(stored) | set(their)):
-            if setting not in stored or setting not in their or not np.array_equal(stored[setting], their[setting]):
-                return f"{name} was prepared on other rows ({setting} differ)"
+        if one != two:
+            return f"their {what} differ, {one} and {two}"
+    alike = {each.metric.name: each for each in other.chosen}
+    return next((told for each in first.chosen if (told := _of_metric(each, alike[each.metric.name]))), "")
+
+
+def _left(names: set[str], theirs: set[str]) -> tuple[tuple[set[str], str], ...]:
+    return (names - theirs, "first"), (theirs - names, "second")
+
+
+def _of_metric(one: Chosen, other: Chosen) -> str:
+    """Say how the settings of a metric differ; nothing if they do not."""
+    name, options = one.metric.name, other.metric.options()
+    for option, value in one.metric.options().items():
+        if value != options[option]:
+            return f"{name} has {option} {value} in the first and {options[option]} in the second"
+    stored, theirs = one.stored(), other.stored()
+    for setting in sorted(set(stored) | set(theirs)):
+        if setting not in stored or setting not in theirs or not np.array_equal(stored[setting], theirs[setting]):
+            return f"{name} was prepared on other rows: its {setting} differ"
     return ""

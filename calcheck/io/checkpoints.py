@@ -1,0 +1,96 @@
+"""Checkpoints as files: what a long sum has come to, so that an interrupted run can continue."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from calcheck.errors import FileError, OptionError
+from calcheck.io.archives import DAMAGED, read_archive, write_archive
+from calcheck.statistics.sums import under
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from calcheck.predictions import Predictions
+
+KIND, VERSION = "checkpoint", 1
+SHARE = 8  # of the batches behind us, until it is written again: that never takes more than a share of the time
+
+
+class FileCheckpoint:
+    """A file that is written every so many batches, and removed when all is done.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    told : dict
+        What the run is of, in words: files, options, metrics. A file of another run is refused.
+    resume : bool
+        Whether to continue from the file, if it is there.
+
+    Raises
+    ------
+    FileError
+        The file is no checkpoint, or damaged.
+    OptionError
+        It is of another run.
+    """
+
+    def __init__(self, path: str, told: dict[str, str], *, resume: bool) -> None:
+        self._path, self._told = path, told
+        self._stages: dict[str, int | None] = {}
+        self._arrays: dict[str, dict[str, NDArray[Any]]] = {}
+        if resume and Path(path).exists():
+            self._read()
+
+    def _read(self) -> None:
+        header, arrays = read_archive(self._path, KIND, VERSION)
+        theirs = header.get("run", {})
+        for what in {**self._told, **theirs}:
+            if self._told.get(what) != theirs.get(what):
+                msg = f"{self._path} is of another run: its {what} differ. Start anew without --resume"
+                raise OptionError(msg)
+        for place, (stage, batches) in enumerate(header.get("stages", {}).items()):
+            self._stages[stage] = batches
+            self._arrays[stage] = under(str(place), arrays)
+
+    def found(self, stage: str, work: Callable[[Predictions], Any]) -> tuple[int | None, Any]:
+        """Return how many batches a stage has behind it, None for all, and their sum; 0 and None where it is new."""
+        restored = getattr(work, "restored", None)
+        if stage not in self._stages or restored is None:
+            return 0, None
+        try:
+            return self._stages[stage], restored(self._arrays[stage])
+        except (KeyError, ValueError, TypeError, IndexError) as error:
+            msg = f"{self._path} {DAMAGED} ({error})"
+            raise FileError(msg) from error
+
+    def keep(self, stage: str, batches: int, total: Any) -> None:
+        """Keep the sum of the first batches of a stage, where it is time to."""
+        last = self._stages.get(stage) or 0
+        if batches - last >= max(1, last // SHARE):
+            self._write(stage, batches, total)
+
+    def finish(self, stage: str, total: Any) -> None:
+        """Keep the sum of all batches of a stage."""
+        self._write(stage, None, total)
+
+    def remove(self) -> None:
+        """Remove the file: the run is done."""
+        Path(self._path).unlink(missing_ok=True)
+
+    def _write(self, stage: str, batches: int | None, total: Any) -> None:
+        arrays = total.arrays() if hasattr(total, "arrays") else None
+        if arrays is None:  # a sum that cannot be kept is made again
+            return
+        self._stages[stage], self._arrays[stage] = batches, arrays
+        named = {
+            f"{place}.{name}": values
+            for place, each in enumerate(self._stages)
+            for name, values in self._arrays[each].items()
+        }
+        write_archive(self._path, KIND, VERSION, {"run": self._told, "stages": self._stages}, named)
