@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from calcheck.predictive import Predictive
 
 HELD_BYTES = 1 << 26  # of distributions in memory; more of them are read again whenever they are needed
+NARROW_BYTES = 32  # of parameters a row, which are held however many rows there are, as the targets are
 HELD_INPUTS = 1 << 29  # bytes of inputs in memory; more of them are read again whenever they are needed
 
 
@@ -46,7 +47,7 @@ def gathered(whole: Pass) -> tuple[Predictions, Pass]:
     batches: list[Predictions] = []
     size, first = 0, None
     for batch in met.batches():
-        size += 0 if batch.predictive is None else batch.predictive.nbytes
+        size += 0 if batch.predictive is None or _is_narrow(batch.predictive) else batch.predictive.nbytes
         if size > HELD_BYTES and first is None and batch.predictive is not None:
             first = batch.predictive.take(slice(0, 1))
             batches = [each.without("predictive") for each in batches]
@@ -59,6 +60,11 @@ def gathered(whole: Pass) -> tuple[Predictions, Pass]:
     if first is not None:
         rows = replace(rows, predictive=Deferred(lambda: _distributions(whole), first, len(rows)))
     return (replace(rows, x=_left(whole, len(rows))) if large else rows), met
+
+
+def _is_narrow(predictive: Predictive) -> bool:
+    """Tell whether distributions are few numbers a row."""
+    return predictive.nbytes <= NARROW_BYTES * len(predictive)
 
 
 def _left(whole: Pass, count: int) -> Inputs:
