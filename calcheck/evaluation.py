@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     Sink = Callable[[Metric[Any, Any], Predictions, Rows], None]
     Referred = Callable[[Metric[Any, Any], Rows], bool]
+    Known = tuple[Computed, float, dict[str, list[dict[str, Any]]]]
 
 
 MOST_CLEAR = 5  # inputs that are listed where none are asked for, but the rows are
@@ -107,44 +108,31 @@ def evaluate(  # noqa: PLR0913 - what one report is made of
         except (DataError, NumericalError) as error:
             skipped.append(Skipped(metric=metric.name, reason=str(error)))
             continue
-        found.append(computed)
         if sink is not None:
             sink(metric, shown, computed.rows)
-    simulate([each for each in found if referred is None or referred(each.metric, each.rows)], simulation, at, run)
-
-    def extremes(rows: Rows) -> dict[str, list[dict[str, Any]]]:
-        return {
-            "clearest": _clearest(rows, shown, worst or (MOST_CLEAR if sink else 0)),
-            "worst": _ranked(rows, shown, -worst),
-            "best": _ranked(rows, shown, best),
-        }
-
+        value, extremes = value_of(computed), _extremes(computed.rows, shown, worst, best, pointwise=sink is not None)
+        computed.rows = _kept(computed.rows, run)
+        found.append((computed, value, extremes))
+    known = [each for each, *_ in found]
+    simulate([each for each in known if referred is None or referred(each.metric, each.rows)], simulation, at, run)
     return Report(
         calcheck=__version__,
         input=told,
         settings=recorded(run, subsample=subsample, reference=run.reference),
-        results=results_of(found, run, extremes=extremes, warnings=warnings),
+        results=results_of(found, run, warnings),
         skipped=tuple(skipped),
     )
 
 
-def results_of(
-    found: Sequence[Computed],
-    run: Run,
-    *,
-    extremes: Callable[[Rows], dict[str, list[dict[str, Any]]]],
-    warnings: tuple[str, ...],
-) -> tuple[Result, ...]:
+def results_of(found: Sequence[Known], run: Run, warnings: tuple[str, ...]) -> tuple[Result, ...]:
     """Turn what metrics say of the same rows into results: intervals, references, verdicts.
 
     Parameters
     ----------
-    found : sequence of Computed
-        The metrics, with what they say.
+    found : sequence of (Computed, float, dict)
+        The metrics, with what they say; their values; rows that are told of one by one, for the details.
     run : Run
         Seed, confidence, resamples, progress.
-    extremes : callable
-        Lists rows that are told of one by one, for the details.
     warnings : tuple of str
         What a reader should know of all rows.
     """
@@ -152,11 +140,10 @@ def results_of(
 
     results = []
     with np.errstate(all="ignore"):  # what is not finite is told in words
-        inferred = infer([(each.metric, each.rows) for each in found], run)
-        for each, interval in zip(found, inferred, strict=True):
-            value = statistic_of(each.metric, each.rows).estimate()
+        inferred = infer([(each.metric, each.rows) for each, *_ in found], run)
+        for (each, value, extremes), interval in zip(found, inferred, strict=True):
             judged = compared(each, value, interval, run)
-            results.append(_result(each.metric, each.rows, value, judged, extremes(each.rows), warnings))
+            results.append(_result(each.metric, each.rows, value, judged, extremes, warnings))
     return tuple(results)
 
 
@@ -224,6 +211,31 @@ def _computed(
     return Computed(metric, settings, state, rows)
 
 
+def value_of(computed: Computed) -> float:
+    """Return the metric, a function of the means of its rows."""
+    import numpy as np
+
+    with np.errstate(all="ignore"):  # what is not finite is told in words
+        return statistic_of(computed.metric, computed.rows).estimate()
+
+
+def _kept(rows: Rows, run: Run) -> Rows:
+    """Return what is looked at once the value is known: no single row unless rows are resampled; they are gigabytes."""
+    return replace(rows, columns={}, terms={}, fixed={}) if run.resamples == 0 else rows
+
+
+def _extremes(
+    rows: Rows, shown: Predictions, worst: int, best: int, *, pointwise: bool
+) -> dict[str, list[dict[str, Any]]]:
+    """Describe the rows that are asked for, by what they are called under ``details``."""
+    found = {
+        "clearest": _clearest(rows, shown, worst or (MOST_CLEAR if pointwise else 0)),
+        "worst": _ranked(rows, shown, -worst),
+        "best": _ranked(rows, shown, best),
+    }
+    return {name: listed for name, listed in found.items() if listed}
+
+
 def _ranked(rows: Rows, shown: Predictions, count: int) -> list[dict[str, Any]]:
     """Describe the rows with the smallest values of the first column, or with the largest if count < 0."""
     if not count or not rows.columns:
@@ -289,6 +301,6 @@ def _result(
         zeta_mc_error=inferred.zeta_mc_error,
         p_value=inferred.p_value,
         verdict=inferred.verdict,
-        details={**rows.details, **inferred.details, **{name: found for name, found in extremes.items() if found}},
+        details={**rows.details, **inferred.details, **extremes},
         warnings=(*warnings, *rows.warnings, *missing, *inferred.warnings),
     )

@@ -63,8 +63,9 @@ def gathered(whole: Pass) -> tuple[Predictions, Pass]:
 
 
 def _is_narrow(predictive: Predictive) -> bool:
-    """Tell whether distributions are few numbers a row."""
-    return predictive.nbytes <= NARROW_BYTES * len(predictive)
+    """Tell whether distributions take few parameters a row, and are no draws or quantiles."""
+    by_parameters = predictive.draws_a_row is None and predictive.known_levels is None
+    return by_parameters and predictive.nbytes <= NARROW_BYTES * len(predictive)
 
 
 def _left(whole: Pass, count: int) -> Inputs:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calcheck.errors import DataError, FileError, NumericalError, OptionError, ValuesError
-from calcheck.evaluation import recorded, results_of
+from calcheck.evaluation import recorded, results_of, value_of
 from calcheck.execution.over import over
 from calcheck.execution.stream import Stream, placed
 from calcheck.inference.of_sums import NO_REPLICATES, inferred, simulated
@@ -258,7 +258,7 @@ def report_of(state: State, run: Run) -> Report:
         calcheck=__version__,
         input=state.input,
         settings=recorded(run, subsample=None, reference=state.replicates),
-        results=results_of(found, run, extremes=lambda rows: {}, warnings=state.warnings),  # noqa: ARG005
+        results=results_of([(each, value_of(each), {}) for each in found], run, state.warnings),
         skipped=tuple(skipped),
     )
 
