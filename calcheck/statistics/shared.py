@@ -2,16 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from functools import wraps
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+from itertools import count
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
+import numpy as np
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+
+    from numpy.typing import NDArray
 
 OwnerT = TypeVar("OwnerT")
 ResultT = TypeVar("ResultT")
 ParametersT = ParamSpec("ParametersT")
+
+KEPT_BYTES = 3 << 26  # 192 MiB, two columns of ten million rows: more is forgotten, and made again when needed
+_clock = count()
+
+
+@dataclass
+class _Kept:
+    """A result, how much memory it takes, and when it was last asked for."""
+
+    result: Any
+    nbytes: int
+    used: int = field(default_factory=lambda: next(_clock))
+
+
+_known: WeakKeyDictionary[Any, dict[Any, _Kept]] = WeakKeyDictionary()
 
 
 def once(
@@ -20,15 +41,46 @@ def once(
     """Keep what a function says of its first argument (rows, or distributions) for as long as that is kept.
 
     What depends on the distributions alone is best made a function of these: replicates of the targets share them.
+    Where all that is kept takes too much memory, what was not asked for the longest is forgotten.
     """
-    known: WeakKeyDictionary[OwnerT, dict[object, ResultT]] = WeakKeyDictionary()
 
     @wraps(function)
     def remembered(owner: OwnerT, /, *args: ParametersT.args, **kwargs: ParametersT.kwargs) -> ResultT:
-        found = known.setdefault(owner, {})
-        key = (args, tuple(sorted(kwargs.items())))
-        if key not in found:
-            found[key] = function(owner, *args, **kwargs)
-        return found[key]
+        known = _known.setdefault(owner, {})
+        key = (function, args, tuple(sorted(kwargs.items())))
+        if key in known:
+            known[key].used = next(_clock)
+            return known[key].result  # type: ignore[no-any-return]
+        result = function(owner, *args, **kwargs)
+        known[key] = _Kept(result, _nbytes(owner, result))
+        _forget()
+        return result
 
     return remembered
+
+
+def _forget() -> None:
+    """Forget what was not asked for the longest, until the rest takes no more memory than it may."""
+    kept = [(each, key, known) for known in _known.values() for key, each in known.items()]
+    total = sum(each.nbytes for each, *_ in kept)
+    for each, key, known in sorted(kept, key=lambda entry: entry[0].used):
+        if total <= KEPT_BYTES:
+            return
+        total -= each.nbytes
+        del known[key]
+
+
+def _nbytes(owner: object, result: object) -> int:
+    """Return how much memory a result takes besides what its owner holds anyway."""
+    held = {id(value) for value in vars(owner).values()}
+    return sum({id(array): array.nbytes for array in _arrays(result) if id(array) not in held}.values())
+
+
+def _arrays(result: object) -> Iterator[NDArray[Any]]:
+    """Yield the arrays of a result: itself, or those that a tuple or an object has."""
+    if isinstance(result, np.ndarray):
+        yield result
+        return
+    for part in result if isinstance(result, tuple) else vars(result).values() if hasattr(result, "__dict__") else ():
+        if isinstance(part, np.ndarray):
+            yield part

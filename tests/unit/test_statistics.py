@@ -1,6 +1,8 @@
 """Bins, groups and row quantities, against their definitions written out row by row."""
 
 import gc
+import weakref
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from calcheck.metrics.ece import Ece
 from calcheck.predictions import Predictions
 from calcheck.predictive import Gaussian, Samples
 from calcheck.predictive.poisson import Poisson
+from calcheck.statistics import shared
 from calcheck.statistics.bins import bins_of, equal_count_bins
 from calcheck.statistics.groups import Averages, Groups, Term, cumulated_at, ranks, resampled_weights
 from calcheck.statistics.moments import errors, heavy_tails, skewness, uncertainties
@@ -192,19 +195,46 @@ def test_bins_of_other_columns():
 
 
 def test_what_is_remembered_of_rows_is_forgotten_with_them():
+    calls, results = [], []
+
+    @once
+    def zeros(rows):
+        calls.append(len(rows))
+        found = np.zeros(len(rows))
+        results.append(weakref.ref(found))
+        return found
+
+    rows = Predictions(y=np.zeros(3))
+    assert zeros(rows) is zeros(rows)
+    assert calls == [3]
+    del rows
+    gc.collect()
+    assert results[0]() is None
+
+
+def test_what_was_not_asked_for_the_longest_is_forgotten_where_all_takes_too_much(monkeypatch):
+    """Room for two columns of ten rows; what the rows hold themselves takes none, nor does an array the second time."""
+    monkeypatch.setattr(shared, "KEPT_BYTES", 170)
+    monkeypatch.setattr(shared, "_known", WeakKeyDictionary())
     calls = []
 
     @once
-    def length(rows):
-        calls.append(len(rows))
-        return len(rows)
+    def column(rows, name):
+        calls.append(name)
+        found = np.zeros(len(rows))
+        return {"own": rows.y, "pair": (found, found), "bins": Groups(found, 1)}.get(name, found)
 
-    rows = Predictions(y=np.zeros(3))
-    assert (length(rows), length(rows), calls) == (3, 3, [3])
-    known = length.__closure__
-    del rows
-    gc.collect()
-    assert all(not len(cell.cell_contents) for cell in known if hasattr(cell.cell_contents, "keys"))
+    rows = Predictions(y=np.zeros(10))
+    for name in ("own", "pair", "b", "pair", "own"):
+        column(rows, name)
+    assert calls == ["own", "pair", "b"]
+    column(rows, "bins")
+    column(rows, "pair")
+    assert calls == ["own", "pair", "b", "bins"]
+    column(rows, "b")
+    column(rows, "pair")
+    column(rows, "bins")
+    assert calls == ["own", "pair", "b", "bins", "b", "bins"]
 
 
 def test_work_ahead_keeps_the_order_and_raises_what_went_wrong():
