@@ -10,7 +10,7 @@ import numpy as np
 
 from calcheck.execution.run import Stream
 from calcheck.inference.bootstrap import BLOCK_DRAWS_IN_GROUPS
-from calcheck.statistics.groups import Averages, Term, cumulated_at, ranks
+from calcheck.statistics.groups import Averages, Ranks, Term, cumulated_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -55,7 +55,7 @@ class Rejection:
     def _averages(self) -> Averages:
         terms = {}
         for criterion, values in self.criteria.items():
-            groups = ranks(values)
+            groups = Ranks(values)
             terms[f"{criterion}/"] = Term(groups=groups)
             for metric, rows in self.found:
                 terms |= {

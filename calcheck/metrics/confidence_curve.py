@@ -82,11 +82,11 @@ class ConfidenceCurve(OrderedMetric):
         return {"absolute_error": np.abs(errors(rows)), "std": uncertainties(rows)}
 
     def of_narrow(self, columns: dict[str, NDArray[np.float64]]) -> Rows:
-        from calcheck.statistics.groups import Averages, Term, ranks
+        from calcheck.statistics.groups import Averages, Ranks, Term
 
         error, std = columns["absolute_error"], columns["std"]
         lost = error if self.score == "mae" else error**2
-        by_std, by_error = ranks(std), ranks(error)
+        by_std, by_error = Ranks(std, self._kept()), Ranks(lost, self._kept())
         terms = {
             "rows_by_std": Term(groups=by_std),
             "error_by_std": Term(lost, by_std),
@@ -106,13 +106,20 @@ class ConfidenceCurve(OrderedMetric):
         curve, oracle = self._curves(means)
         return np.asarray(np.trapezoid(curve - oracle, dx=1 / LEVELS, axis=-1))
 
+    @staticmethod
+    def _kept() -> NDArray[np.float64]:
+        """Return the shares of the rows that are kept."""
+        import numpy as np
+
+        return 1 - np.arange(LEVELS) / LEVELS
+
     def _curves(self, means: Means) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the error of the rows kept after removing 0, 1, ..., 99 %, by uncertainty and by error, (..., 100)."""
         import numpy as np
 
         from calcheck.statistics.groups import cumulated_at
 
-        kept = 1 - np.arange(LEVELS) / LEVELS
+        kept = self._kept()
         curves = (
             cumulated_at(kept, means[f"rows_by_{order}"], means[f"error_by_{order}"]) / kept
             for order in ("std", "error")

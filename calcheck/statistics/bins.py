@@ -183,11 +183,11 @@ def equal_count_bins(values: NDArray[np.float64], bins: int) -> Bins:
     return Bins(label, len(starts), shares, low=ordered[edges[:-1]], high=ordered[edges[1:] - 1], cuts=cuts)
 
 
-def _cuts_at_or_below(values: NDArray[np.float64], cuts: NDArray[np.float64]) -> NDArray[np.intp]:
+def _cuts_at_or_below(values: NDArray[np.float64], cuts: NDArray[np.float64]) -> NDArray[np.integer[Any]]:
     """Count the cuts that lie at or below each value, (n,)."""
     if len(cuts) > FEW_CUTS:
         return np.searchsorted(cuts, values, side="right")
     label = np.zeros(len(values), np.uint8)  # five times faster than a search in unordered values
     for cut in cuts:
         label += values >= cut
-    return label.astype(np.intp)
+    return label

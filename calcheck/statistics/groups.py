@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,7 +28,7 @@ class Groups:
 
     Parameters
     ----------
-    label : (n,) intp, optional
+    label : (n,) of whole numbers, optional
         The class of each row, 0 to c - 1; absent if each row is a class of its own.
     classes : int
         How many classes there are, c.
@@ -38,7 +38,7 @@ class Groups:
         Whether a group holds the rows of all classes up to its own, in place of ``shares``; the last class has none.
     """
 
-    label: NDArray[np.intp] | None
+    label: NDArray[np.integer[Any]] | None
     classes: int
     shares: NDArray[np.float64] | None = None
     cumulative: bool = False
@@ -80,12 +80,89 @@ class Groups:
         """The rows class by class."""
         return slice(None) if self.label is None else np.argsort(self.label, kind="stable")
 
+    @property
+    def counts(self) -> NDArray[np.intp]:
+        """How many rows each class has, (c,)."""
+        return np.bincount(self.label if self.label is not None else [], minlength=self.classes)
+
     @cached_property
     def _runs(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Where each class that has rows starts in :attr:`order`, and which class that is."""
-        counts = np.bincount(self.label if self.label is not None else [], minlength=self.classes)
+        counts = self.counts
         present = np.flatnonzero(counts)
         return (np.cumsum(counts) - counts)[present], present
+
+
+class Ranks(Groups):
+    """Groups of equal values, in ascending order, found by sorting alone unless rows are told apart.
+
+    Parameters
+    ----------
+    values : (n,)
+        What is sorted.
+    shares : (s,), optional
+        The shares of all rows, in [0, 1], at which sums over the first rows are needed (:func:`cumulated_at`). Where
+        all rows count alike, values between two of them are summed together.
+    """
+
+    def __init__(self, values: NDArray[np.float64], shares: NDArray[np.float64] | None = None) -> None:
+        ordered = np.sort(values)
+        steps = ordered[1:] != ordered[:-1]
+        vars(self).update(values=values, ordered=ordered, classes=1 + int(np.count_nonzero(steps)))
+        vars(self).update(_steps=steps, _cuts=None if shares is None else self._around(shares))
+
+    values: NDArray[np.float64]
+    ordered: NDArray[np.float64]
+    """The values in order, (n,)."""
+    _steps: NDArray[np.bool_]
+    _cuts: NDArray[np.intp] | None
+
+    def _around(self, shares: NDArray[np.float64]) -> NDArray[np.intp]:
+        """Return where values start and stop that are cut at some shares, and where the first one starts."""
+        n = len(self.ordered)
+        cut = self.ordered[np.minimum((shares * n).astype(np.intp), n - 1)]
+        found = [np.searchsorted(self.ordered, cut, side) for side in ("left", "right")]
+        starts = np.unique(np.concatenate([[0], *found]))
+        return starts[starts < n]
+
+    @property
+    def distinct(self) -> NDArray[np.float64]:
+        """The value of each class, (c,)."""
+        return self.ordered if self.classes == len(self.ordered) else self.ordered[self._starts]
+
+    @property
+    def counts(self) -> NDArray[np.intp]:
+        return np.diff(self._starts, append=len(self.ordered))
+
+    def sums(self, values: NDArray[np.float64] | None) -> NDArray[np.float64]:
+        """Sum values, (n,), or count rows, by group, or by several groups that follow each other."""
+        alone = self._cuts is None and self.classes == len(self.ordered)
+        if values is None and alone:
+            return np.ones(self.classes)
+        starts = self._starts if self._cuts is None else self._cuts
+        if values is None:
+            return np.diff(starts, append=len(self.ordered)).astype(np.float64)
+        ordered = self.ordered if values is self.values else values[self.order]
+        return ordered if alone else np.add.reduceat(ordered, starts)
+
+    @property
+    def _starts(self) -> NDArray[np.intp]:
+        """Where each class starts in the order, (c,)."""
+        return np.append(0, np.flatnonzero(self._steps) + 1)
+
+    @cached_property
+    def label(self) -> NDArray[np.intp]:  # type: ignore[override] - made when it is asked for
+        label = np.empty(len(self.ordered), np.intp)
+        label[self.order] = np.append(0, np.cumsum(self._steps))
+        return label
+
+    @cached_property
+    def order(self) -> NDArray[np.intp]:
+        return np.argsort(self.values)
+
+    @cached_property
+    def _runs(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        return self._starts, np.arange(self.classes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,9 +255,7 @@ class Averages:
         Where rows differ in nothing but their class, the counts of classes are drawn.
         """
         if (groups := self._classes_only()) is not None:
-            label = groups.label
-            counts = np.bincount(label if label is not None else [], minlength=groups.classes)
-            drawn = rng.multinomial(self.n, counts / self.n, resamples) / self.n
+            drawn = rng.multinomial(self.n, groups.counts / self.n, resamples) / self.n
             return dict.fromkeys(self.terms, groups.of_classes(drawn))
         sums = np.full(resamples, float(self.n))
         return self.under(resampled_weights(self.n, resamples, rng), sums=sums)
@@ -189,9 +264,9 @@ class Averages:
         """Return the groups of all terms if they are the same and each row counts 1."""
         kinds = {(term.groups, term.values is None) for term in self.terms.values()}
         groups, counted = next(iter(kinds))
-        if len(kinds) > 1 or not counted or groups is None or groups.label is None:
+        if len(kinds) > 1 or not counted or groups is None or CROWDED * groups.classes > self.n:
             return None
-        return groups if CROWDED * groups.classes <= self.n else None
+        return groups
 
 
 def resampled_weights(n: int, resamples: int, rng: Generator) -> NDArray[np.float64]:
@@ -204,12 +279,6 @@ def resampled_weights(n: int, resamples: int, rng: Generator) -> NDArray[np.floa
     for counts, line in zip(weights, lines, strict=True):
         counts[:] = np.bincount(line, minlength=n)
     return weights
-
-
-def ranks(values: NDArray[np.float64]) -> Groups:
-    """Group rows by equal values, (n,), in ascending order."""
-    distinct, label = np.unique(values, return_inverse=True)
-    return Groups(label, len(distinct))
 
 
 def cumulated_at(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.statistics.groups import Groups, Term
+from calcheck.statistics.groups import Groups, Ranks, Term
 from calcheck.statistics.moments import targets
 from calcheck.statistics.shared import once
 
@@ -26,6 +26,7 @@ def pit(rows: Predictions) -> tuple[Values, Values]:
     return rows.distributions().jump(targets(rows))
 
 
+BLOCK = 1 << 16  # values at a time, which stay in the cache
 FEW = 16  # rows a different jump, from which grouping them pays
 
 
@@ -59,15 +60,22 @@ def share_below(left: Values, right: Values, levels: Values) -> Groups:
     return Groups(label, len(left), shares)
 
 
-def _cell(values: Values, levels: Values) -> NDArray[np.intp]:
+def _cell(values: Values, levels: Values) -> NDArray[np.unsignedinteger[Any]]:
     """Count the levels that lie strictly below each value, (n,)."""
     count = len(levels)
-    if not np.array_equal(levels, levels_of(count)):
-        return np.searchsorted(levels, values)
+    even = np.array_equal(levels, levels_of(count))
     edges = np.concatenate([[-np.inf], levels, [np.inf, np.inf]])
-    cell = (values * (count + 1)).astype(np.intp)  # may be off by one, through rounding
-    cell -= values <= edges[cell]
-    cell += values > edges[cell + 1]
+    cell = np.empty(len(values), np.min_scalar_type(count))
+    for start in range(0, len(values), BLOCK):
+        rows = slice(start, start + BLOCK)
+        part = values[rows]
+        if not even:
+            cell[rows] = np.searchsorted(levels, part)
+            continue
+        near = (part * (count + 1)).astype(np.intp)  # may be off by one, through rounding
+        near -= part <= edges[near]
+        near += part > edges[near + 1]
+        cell[rows] = near
     return cell
 
 
@@ -105,12 +113,15 @@ def distribution(left: Values, right: Values) -> tuple[dict[str, Term], Values]:
     places : (k,)
         In ascending order.
     """
+    if left is right:
+        steps = Ranks(right)
+        return {"steps": Term(groups=steps)}, steps.distinct
     jump = right - left
     wide = jump > NARROW
     middle = (left + right) / 2
     if not wide.any():
-        places, label = np.unique(middle, return_inverse=True)
-        return {"steps": Term(groups=Groups(label, len(places)))}, places
+        steps = Ranks(middle)
+        return {"steps": Term(groups=steps)}, steps.distinct
     ends = np.concatenate([np.where(wide, left, middle), np.where(wide, right, middle)])
     places, label = np.unique(ends, return_inverse=True)
     slopes = np.divide(1.0, jump, out=np.zeros_like(jump), where=wide)
@@ -129,13 +140,17 @@ def distance_from_uniform(means: Mapping[str, Values], places: Values) -> Values
     places : (k,)
         Where F bends.
     """
-    widths = np.diff(places)
     above = means["steps"].cumsum(axis=-1)
-    slopes: Values | float = 0.0
+    slopes = None
     if "rises" in means:
         slopes = np.cumsum(means["rises"] - means["falls"], axis=-1)[..., :-1]
-        above[..., 1:] += np.cumsum(slopes * widths, axis=-1)
+        above[..., 1:] += np.cumsum(slopes * np.diff(places), axis=-1)
     above -= places  # F - u at each place, after its step
-    first, last = above[..., :-1], above[..., :-1] + (slopes - 1) * widths  # of each piece between two places
-    inner = (first**2 + first * last + last**2) @ widths
-    return np.asarray((inner + places[0] ** 3 + (1 - places[-1]) ** 3) / 3)
+    inner = places[0] ** 3 / 3 + (1 - places[-1]) ** 3 / 3
+    for start in range(0, len(places) - 1, BLOCK):
+        pieces = slice(start, min(start + BLOCK, len(places) - 1))  # each between two places
+        widths = np.diff(places[pieces.start : pieces.stop + 1])
+        first = above[..., pieces]
+        last = first + ((0 if slopes is None else slopes[..., pieces]) - 1) * widths
+        inner = inner + (first**2 + first * last + last**2) @ widths / 3
+    return np.asarray(inner)

@@ -18,7 +18,7 @@ from calcheck.predictive import Gaussian, Samples
 from calcheck.predictive.poisson import Poisson
 from calcheck.statistics import shared
 from calcheck.statistics.bins import bins_of, equal_count_bins
-from calcheck.statistics.groups import Averages, Groups, Term, cumulated_at, ranks, resampled_weights
+from calcheck.statistics.groups import Averages, Groups, Ranks, Term, cumulated_at, resampled_weights
 from calcheck.statistics.moments import errors, heavy_tails, skewness, uncertainties
 from calcheck.statistics.pit import distance_from_uniform, distribution, levels_of, pit, share_below
 from calcheck.statistics.shared import once
@@ -145,7 +145,7 @@ def test_sums_over_first_rows_cut_a_group_in_proportion():
 
 
 def test_ranks_follow_values_and_join_equal_ones():
-    assert ranks(np.array([3.0, 1.0, 3.0, 2.0])).label.tolist() == [2, 0, 2, 1]
+    assert Ranks(np.array([3.0, 1.0, 3.0, 2.0])).label.tolist() == [2, 0, 2, 1]
 
 
 def test_skewness_by_hand():
