@@ -196,6 +196,7 @@ class FileSource(Source):
         """All rows, and the pass that met them."""
         with self._named():
             rows, met = gathered(self._pass())
+            pa.default_memory_pool().release_unused()  # what was read is held a second time now
             return require_no_rerun(rows if self.repeated else unique(rows)), met
 
     @property

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from calcheck.execution.run import Run
     from calcheck.metric import Means
     from calcheck.predictions import Predictions, Source
+    from calcheck.predictive import Predictive
 
 UNCLEAR = 1e-3  # of the reference, beyond which there is none
 ROUNDING = 1e-9
@@ -73,19 +74,15 @@ class Coverage(RowMetric):
         require_share_option("level", self.level)
 
     def of(self, rows: Predictions) -> Rows:
-        from calcheck.statistics.moments import central_interval, targets
-
         covered, expected = self._at(rows, self.level)
-        others = {level: self._at(rows, level) for level in self._other_levels(rows)}
+        means = {level: [float(each.mean()) for each in self._at(rows, level)] for level in self._other_levels(rows)}
         details = {
             "at_other_levels": [
-                {"level": level, "coverage": float(inside.mean()), "expected": float(mass.mean())}
-                for level, (inside, mass) in others.items()
+                {"level": level, "coverage": inside, "expected": mass} for level, (inside, mass) in means.items()
             ]
         }
         columns = {"covered": covered, "expected": expected}
-        limits = central_interval(rows, self.level)
-        unclear = float(rows.distributions().interval_mass_error(targets(rows), *limits).mean())
+        unclear = self._unclear(rows)
         if unclear > UNCLEAR:
             told = f"no exact reference: ties, or levels that are not known, leave it open by {unclear:.2g}"
             return Rows(columns, details=details, warnings=(told,))
@@ -126,9 +123,24 @@ class Coverage(RowMetric):
 
         from calcheck.statistics.moments import central_interval, interval_mass, targets
 
-        low, high = central_interval(rows, level)
         y = targets(rows)
-        return ((low <= y) & (y <= high)).astype(np.float64), interval_mass(rows, level)
+
+        def inside(part: Predictive, rows: slice) -> NDArray[np.float64]:
+            low, high = central_interval(part, level)
+            return ((low <= y[rows]) & (y[rows] <= high)).astype(np.float64)
+
+        return rows.distributions().in_parts(inside), interval_mass(rows, level)
+
+    def _unclear(self, rows: Predictions) -> float:
+        """Return by how much the reference may be too small: draws that tie leave it open."""
+        from calcheck.statistics.moments import central_interval, targets
+
+        y = targets(rows)
+
+        def error(part: Predictive, rows: slice) -> NDArray[np.float64]:
+            return part.interval_mass_error(y[rows], *central_interval(part, self.level))
+
+        return float(rows.distributions().in_parts(error).mean())
 
     def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - a plain mean
         return means["covered"]

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from calcheck.metric import Means
     from calcheck.predictions import Predictions
+    from calcheck.predictive import Predictive
 
 
 @dataclass(frozen=True)
@@ -72,9 +73,13 @@ class IntervalScore(RowMetric):
 
         from calcheck.statistics.moments import central_interval, targets
 
-        low, high = central_interval(rows, self.level)
-        score = interval_score(targets(rows), low, high, 1 - self.level, backend="numpy")
-        return Rows({"interval_score": np.reshape(score, -1)})
+        y = targets(rows)
+
+        def score(part: Predictive, rows: slice) -> NDArray[np.float64]:
+            limits = central_interval(part, self.level)
+            return np.reshape(interval_score(y[rows], *limits, 1 - self.level, backend="numpy"), -1)
+
+        return Rows({"interval_score": rows.distributions().in_parts(score)})
 
     def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - a plain mean
         return means["interval_score"]

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from calcheck.metric import Means
     from calcheck.predictions import Predictions
+    from calcheck.predictive import Predictive
 
 
 @dataclass(frozen=True)
@@ -69,8 +70,11 @@ class Width(RowMetric):
     def of(self, rows: Predictions) -> Rows:
         from calcheck.statistics.moments import central_interval
 
-        low, high = central_interval(rows, self.level)
-        return Rows({"width": high - low})
+        def width(part: Predictive, rows: slice) -> NDArray[np.float64]:  # noqa: ARG001 - of the predictions alone
+            low, high = central_interval(part, self.level)
+            return high - low
+
+        return Rows({"width": rows.distributions().in_parts(width)})
 
     def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - a plain mean
         return means["width"]

@@ -106,6 +106,10 @@ class Predictive(ABC):
         """Yield the rows and their distributions in parts that fit in memory."""
         yield slice(0, len(self)), self.held()
 
+    def in_parts(self, of: Callable[[Self, slice], NDArray[np.float64]]) -> NDArray[np.float64]:
+        """Compute something of each row, (n,): of a part of the rows at a time, where that is no more work."""
+        return of(self, slice(None))
+
     def held(self) -> Predictive:
         """Return the same distributions with all parameters in memory."""
         return self
@@ -170,6 +174,10 @@ class Predictive(ABC):
     def central_interval(self, level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the quantiles between which the middle ``level`` of each distribution lies, (n,) each."""
         return self.quantile((1 - level) / 2), self.quantile((1 + level) / 2)
+
+    def central_mass(self, level: float) -> NDArray[np.float64]:
+        """Return how likely a target is to lie in its :meth:`central_interval`, (n,)."""
+        return self.interval_mass(*self.central_interval(level))
 
     def support_interval(self, tail: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return between what values, (n,) each, all but a ``tail`` on either side lies."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from copy import copy
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
@@ -12,8 +13,13 @@ from calcheck.checks import require_finite, require_positive
 from calcheck.predictive.base import Predictive
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from numpy.random import Generator
     from numpy.typing import NDArray
+
+
+PART = 1 << 16  # rows at a time: half a megabyte a column
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,10 +86,33 @@ class LocationScale(Continuous):
     def median(self) -> NDArray[np.float64]:
         return self.loc
 
+    def batches(self) -> Iterator[tuple[slice, Self]]:
+        for start in range(0, len(self), PART):
+            rows = slice(start, min(start + PART, len(self)))
+            part = copy(self)  # of what is sound already
+            for field in fields(self):
+                object.__setattr__(part, field.name, getattr(self, field.name)[rows])
+            yield rows, part
+
+    def in_parts(self, of: Callable[[Self, slice], NDArray[np.float64]]) -> NDArray[np.float64]:
+        if len(self) <= PART:
+            return of(self, slice(None))
+        found = np.empty(len(self))
+        for rows, part in self.batches():
+            found[rows] = of(part, rows)
+        return found
+
     def cdf(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self.standard_cdf(self._standard(y))
+        return self.in_parts(lambda part, rows: part.standard_cdf(part._standard(y[rows])))  # noqa: SLF001 - its own
+
+    def central_mass(self, level: float) -> NDArray[np.float64]:
+        low, high = (self.standard_cdf(np.asarray(self.standard_quantile((1 + sign * level) / 2))) for sign in (-1, 1))
+        return np.broadcast_to(high - low, len(self))
 
     def log_prob(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self.in_parts(lambda part, rows: part._log_prob(y[rows]))  # noqa: SLF001 - its own
+
+    def _log_prob(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         return self.standard_log_density(self._standard(y)) - np.log(self.scale)
 
     def quantile(self, p: float) -> NDArray[np.float64]:

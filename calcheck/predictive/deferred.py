@@ -118,6 +118,9 @@ class Deferred(Predictive):
     def central_interval(self, level: float) -> tuple[Values, Values]:
         return self._pair(lambda batch, _: batch.central_interval(level))
 
+    def central_mass(self, level: float) -> Values:
+        return self._each(lambda batch, _: batch.central_mass(level))
+
     def log_prob(self, y: Values) -> Values:
         return self._each(lambda batch, rows: batch.log_prob(y[rows]))
 

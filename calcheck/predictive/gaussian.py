@@ -59,7 +59,7 @@ class Gaussian(LocationScale):
     def crps(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         from scoringrules import crps_normal
 
-        return np.asarray(crps_normal(y, self.loc, self.scale, backend="numpy"))
+        return self.in_parts(lambda part, rows: np.asarray(crps_normal(y[rows], part.loc, part.scale, backend="numpy")))
 
     def normal(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         return self.loc[:, None], self.scale[:, None]

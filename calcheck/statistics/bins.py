@@ -49,13 +49,16 @@ class Bins(Groups):
         """Tell whether rows that tie, and belong to several bins by shares, fill more than half of some bin."""
         if self.shares is None or self.label is None or not len(self.label):
             return False
-        sizes = np.bincount(self.label, minlength=self.classes)
-        split = np.where((self.shares > 0) & (self.shares < 1), self.shares, 0.0)
-        return bool(((sizes @ split) > (sizes @ self.shares) / 2).any())
+        if not (partly := (self.shares > 0) & (self.shares < 1)).any():
+            return False
+        split = np.where(partly, self.shares, 0.0)
+        return bool(((self.counts @ split) > (self.counts @ self.shares) / 2).any())
 
-    def number(self) -> NDArray[np.intp]:
+    def number(self) -> NDArray[np.integer[Any]]:
         """Return the bin that holds the largest share of each row, (n,), counted from 0."""
         classes = np.zeros(self.classes, np.intp) if self.shares is None else self.shares.argmax(axis=1)
+        if self.label is not None and np.array_equal(classes, np.arange(self.classes)):
+            return self.label
         return np.asarray(classes[self.label])
 
 

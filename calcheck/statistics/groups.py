@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     Means = dict[str, NDArray[np.float64]]
 
 DRAWS_AHEAD = 1 << 17  # of rows at a time while the last ones are counted
+PART = 1 << 16  # rows summed at a time
 CROWDED = 16  # rows a class from which drawing the counts of classes is faster than drawing rows
 
 
@@ -49,9 +50,13 @@ class Groups:
 
     def by_class(self, values: NDArray[np.float64] | None) -> NDArray[np.float64]:
         """Sum values, (n,), or count rows, by class, (c,)."""
-        if self.label is not None:
-            return np.bincount(self.label, weights=values, minlength=self.classes).astype(np.float64)
-        return np.ones(self.classes) if values is None else values
+        if self.label is None:
+            return np.ones(self.classes) if values is None else values
+        sums, part = np.zeros(self.classes), max(PART, self.classes)
+        for start in range(0, len(self.label), part):  # numpy makes a copy of small labels
+            rows = slice(start, start + part)
+            sums += np.bincount(self.label[rows], None if values is None else values[rows], self.classes)
+        return sums
 
     def membership(self) -> NDArray[np.float64]:
         """Return how much of a row of each class belongs to each group, (c, k)."""
@@ -151,7 +156,7 @@ class Ranks(Groups):
         return np.append(0, np.flatnonzero(self._steps) + 1)
 
     @cached_property
-    def label(self) -> NDArray[np.intp]:  # type: ignore[override] - made when it is asked for
+    def label(self) -> NDArray[np.intp]:
         label = np.empty(len(self.ordered), np.intp)
         label[self.order] = np.append(0, np.cumsum(self._steps))
         return label

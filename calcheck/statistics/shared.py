@@ -72,15 +72,22 @@ def _forget() -> None:
 
 def _nbytes(owner: object, result: object) -> int:
     """Return how much memory a result takes besides what its owner holds anyway."""
-    held = {id(value) for value in vars(owner).values()}
-    return sum({id(array): array.nbytes for array in _arrays(result) if id(array) not in held}.values())
+    held = {id(_whole(array)) for array in _arrays(owner)}
+    return sum({id(array): array.nbytes for array in map(_whole, _arrays(result)) if id(array) not in held}.values())
 
 
-def _arrays(result: object) -> Iterator[NDArray[Any]]:
-    """Yield the arrays of a result: itself, or those that a tuple or an object has."""
-    if isinstance(result, np.ndarray):
-        yield result
+def _whole(array: NDArray[Any]) -> NDArray[Any]:
+    """Return the array that one is a view of."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
+def _arrays(holder: object) -> Iterator[NDArray[Any]]:
+    """Yield an array itself, or those that a tuple or an object has."""
+    if isinstance(holder, np.ndarray):
+        yield holder
         return
-    for part in result if isinstance(result, tuple) else vars(result).values() if hasattr(result, "__dict__") else ():
+    for part in holder if isinstance(holder, tuple) else vars(holder).values() if hasattr(holder, "__dict__") else ():
         if isinstance(part, np.ndarray):
             yield part
