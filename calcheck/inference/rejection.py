@@ -10,7 +10,8 @@ import numpy as np
 
 from calcheck.execution.run import Stream
 from calcheck.inference.bootstrap import BLOCK_DRAWS_IN_GROUPS
-from calcheck.statistics.groups import Averages, Ranks, Term, cumulated_at
+from calcheck.statistics.groups import Averages, Term, cumulated_at
+from calcheck.statistics.ranks import Ranks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

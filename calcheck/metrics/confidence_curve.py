@@ -82,11 +82,12 @@ class ConfidenceCurve(OrderedMetric):
         return {"absolute_error": np.abs(errors(rows)), "std": uncertainties(rows)}
 
     def of_narrow(self, columns: dict[str, NDArray[np.float64]]) -> Rows:
-        from calcheck.statistics.groups import Averages, Ranks, Term
+        from calcheck.statistics.groups import Averages, Term
+        from calcheck.statistics.ranks import CutRanks
 
         error, std = columns["absolute_error"], columns["std"]
         lost = error if self.score == "mae" else error**2
-        by_std, by_error = Ranks(std, self._kept()), Ranks(lost, self._kept())
+        by_std, by_error = CutRanks(std, self._kept()), CutRanks(lost, self._kept())
         terms = {
             "rows_by_std": Term(groups=by_std),
             "error_by_std": Term(lost, by_std),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calcheck.execution.ahead import ahead
+from calcheck.statistics.cuts import PART
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     Means = dict[str, NDArray[np.float64]]
 
 DRAWS_AHEAD = 1 << 17  # of rows at a time while the last ones are counted
-PART = 1 << 16  # rows summed at a time
 CROWDED = 16  # rows a class from which drawing the counts of classes is faster than drawing rows
 
 
@@ -96,78 +96,6 @@ class Groups:
         counts = self.counts
         present = np.flatnonzero(counts)
         return (np.cumsum(counts) - counts)[present], present
-
-
-class Ranks(Groups):
-    """Groups of equal values, in ascending order, found by sorting alone unless rows are told apart.
-
-    Parameters
-    ----------
-    values : (n,)
-        What is sorted.
-    shares : (s,), optional
-        The shares of all rows, in [0, 1], at which sums over the first rows are needed (:func:`cumulated_at`). Where
-        all rows count alike, values between two of them are summed together.
-    """
-
-    def __init__(self, values: NDArray[np.float64], shares: NDArray[np.float64] | None = None) -> None:
-        ordered = np.sort(values)
-        steps = ordered[1:] != ordered[:-1]
-        vars(self).update(values=values, ordered=ordered, classes=1 + int(np.count_nonzero(steps)))
-        vars(self).update(_steps=steps, _cuts=None if shares is None else self._around(shares))
-
-    values: NDArray[np.float64]
-    ordered: NDArray[np.float64]
-    """The values in order, (n,)."""
-    _steps: NDArray[np.bool_]
-    _cuts: NDArray[np.intp] | None
-
-    def _around(self, shares: NDArray[np.float64]) -> NDArray[np.intp]:
-        """Return where values start and stop that are cut at some shares, and where the first one starts."""
-        n = len(self.ordered)
-        cut = self.ordered[np.minimum((shares * n).astype(np.intp), n - 1)]
-        found = [np.searchsorted(self.ordered, cut, side) for side in ("left", "right")]
-        starts = np.unique(np.concatenate([[0], *found]))
-        return starts[starts < n]
-
-    @property
-    def distinct(self) -> NDArray[np.float64]:
-        """The value of each class, (c,)."""
-        return self.ordered if self.classes == len(self.ordered) else self.ordered[self._starts]
-
-    @property
-    def counts(self) -> NDArray[np.intp]:
-        return np.diff(self._starts, append=len(self.ordered))
-
-    def sums(self, values: NDArray[np.float64] | None) -> NDArray[np.float64]:
-        """Sum values, (n,), or count rows, by group, or by several groups that follow each other."""
-        alone = self._cuts is None and self.classes == len(self.ordered)
-        if values is None and alone:
-            return np.ones(self.classes)
-        starts = self._starts if self._cuts is None else self._cuts
-        if values is None:
-            return np.diff(starts, append=len(self.ordered)).astype(np.float64)
-        ordered = self.ordered if values is self.values else values[self.order]
-        return ordered if alone else np.add.reduceat(ordered, starts)
-
-    @property
-    def _starts(self) -> NDArray[np.intp]:
-        """Where each class starts in the order, (c,)."""
-        return np.append(0, np.flatnonzero(self._steps) + 1)
-
-    @cached_property
-    def label(self) -> NDArray[np.intp]:
-        label = np.empty(len(self.ordered), np.intp)
-        label[self.order] = np.append(0, np.cumsum(self._steps))
-        return label
-
-    @cached_property
-    def order(self) -> NDArray[np.intp]:
-        return np.argsort(self.values)
-
-    @cached_property
-    def _runs(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        return self._starts, np.arange(self.classes)
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.statistics.groups import Groups, Ranks, Term
+from calcheck.statistics.cuts import PART, cuts_below
+from calcheck.statistics.groups import Groups, Term
 from calcheck.statistics.moments import targets
+from calcheck.statistics.ranks import Ranks
 from calcheck.statistics.shared import once
 
 if TYPE_CHECKING:
@@ -26,7 +28,6 @@ def pit(rows: Predictions) -> tuple[Values, Values]:
     return rows.distributions().jump(targets(rows))
 
 
-BLOCK = 1 << 16  # values at a time, which stay in the cache
 FEW = 16  # rows a different jump, from which grouping them pays
 
 
@@ -63,19 +64,16 @@ def share_below(left: Values, right: Values, levels: Values) -> Groups:
 def _cell(values: Values, levels: Values) -> NDArray[np.unsignedinteger[Any]]:
     """Count the levels that lie strictly below each value, (n,)."""
     count = len(levels)
-    even = np.array_equal(levels, levels_of(count))
+    if not np.array_equal(levels, levels_of(count)):
+        return cuts_below(values, levels)
     edges = np.concatenate([[-np.inf], levels, [np.inf, np.inf]])
     cell = np.empty(len(values), np.min_scalar_type(count))
-    for start in range(0, len(values), BLOCK):
-        rows = slice(start, start + BLOCK)
-        part = values[rows]
-        if not even:
-            cell[rows] = np.searchsorted(levels, part)
-            continue
+    for start in range(0, len(values), PART):
+        part = values[start : start + PART]
         near = (part * (count + 1)).astype(np.intp)  # may be off by one, through rounding
         near -= part <= edges[near]
         near += part > edges[near + 1]
-        cell[rows] = near
+        cell[start : start + PART] = near
     return cell
 
 
@@ -147,8 +145,8 @@ def distance_from_uniform(means: Mapping[str, Values], places: Values) -> Values
         above[..., 1:] += np.cumsum(slopes * np.diff(places), axis=-1)
     above -= places  # F - u at each place, after its step
     inner = places[0] ** 3 / 3 + (1 - places[-1]) ** 3 / 3
-    for start in range(0, len(places) - 1, BLOCK):
-        pieces = slice(start, min(start + BLOCK, len(places) - 1))  # each between two places
+    for start in range(0, len(places) - 1, PART):
+        pieces = slice(start, min(start + PART, len(places) - 1))  # each between two places
         widths = np.diff(places[pieces.start : pieces.stop + 1])
         first = above[..., pieces]
         last = first + ((0 if slopes is None else slopes[..., pieces]) - 1) * widths

@@ -18,9 +18,10 @@ from calcheck.predictive import Gaussian, Samples
 from calcheck.predictive.poisson import Poisson
 from calcheck.statistics import shared
 from calcheck.statistics.bins import bins_of, equal_count_bins
-from calcheck.statistics.groups import Averages, Groups, Ranks, Term, cumulated_at, resampled_weights
+from calcheck.statistics.groups import Averages, Groups, Term, cumulated_at, resampled_weights
 from calcheck.statistics.moments import errors, heavy_tails, skewness, uncertainties
 from calcheck.statistics.pit import distance_from_uniform, distribution, levels_of, pit, share_below
+from calcheck.statistics.ranks import Ranks
 from calcheck.statistics.shared import once
 from tests.computing import rows_of
 

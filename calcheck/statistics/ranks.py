@@ -1,0 +1,130 @@
+"""Groups of equal values in ascending order: found by sorting, without telling single rows apart where nobody asks."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from calcheck.statistics.cuts import cuts_below
+from calcheck.statistics.groups import Groups
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class Ranks(Groups):
+    """Groups of equal values, in ascending order.
+
+    Parameters
+    ----------
+    values : (n,)
+        What is sorted.
+    """
+
+    def __init__(self, values: NDArray[np.float64]) -> None:
+        ordered = np.sort(values)
+        steps = ordered[1:] != ordered[:-1]
+        vars(self).update(values=values, ordered=ordered, steps=steps, classes=1 + int(np.count_nonzero(steps)))
+
+    values: NDArray[np.float64]
+    ordered: NDArray[np.float64]
+    """The values in order, (n,)."""
+    steps: NDArray[np.bool_]
+    """Where they are not equal to the one before, (n - 1,)."""
+
+    @property
+    def distinct(self) -> NDArray[np.float64]:
+        """The value of each class, (c,)."""
+        return self.ordered if self.classes == len(self.ordered) else self.ordered[self._starts]
+
+    @property
+    def counts(self) -> NDArray[np.intp]:
+        return np.diff(self._starts, append=len(self.ordered))
+
+    def sums(self, values: NDArray[np.float64] | None) -> NDArray[np.float64]:
+        if self.classes == len(self.ordered):
+            return np.broadcast_to(1.0, self.classes) if values is None else values[self.order]
+        return self.counts.astype(np.float64) if values is None else np.add.reduceat(values[self.order], self._starts)
+
+    @property
+    def _starts(self) -> NDArray[np.intp]:
+        """Where each class starts in the order, (c,)."""
+        return np.append(0, np.flatnonzero(self.steps) + 1)
+
+    @cached_property
+    def label(self) -> NDArray[np.intp]:
+        label = np.empty(len(self.ordered), np.intp)
+        label[self.order] = np.append(0, np.cumsum(self.steps))
+        return label
+
+    @cached_property
+    def order(self) -> NDArray[np.intp]:
+        return np.argsort(self.values)
+
+    @cached_property
+    def _runs(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        return self._starts, np.arange(self.classes)
+
+
+class CutRanks(Groups):
+    """Groups of equal values, in ascending order, of which the first are summed up to some shares of all rows.
+
+    Where all rows count alike, it is known which groups are cut by a share (:func:`cumulated_at`): those between two of
+    them are summed together. Under other weights it may be any.
+
+    Parameters
+    ----------
+    values : (n,)
+        What is sorted.
+    shares : (s,)
+        In [0, 1].
+    """
+
+    def __init__(self, values: NDArray[np.float64], shares: NDArray[np.float64]) -> None:
+        n, ordered = len(values), np.sort(values)
+        cut = ordered[np.minimum((shares * n).astype(np.intp), n - 1)]
+        starts = np.unique(np.concatenate([[0], *(np.searchsorted(ordered, cut, side) for side in ("left", "right"))]))
+        starts = starts[starts < n]
+        vars(self).update(values=values, starts=starts, cuts=ordered[starts[1:]], own=np.add.reduceat(ordered, starts))
+
+    values: NDArray[np.float64]
+    starts: NDArray[np.intp]
+    """Where groups that are summed together start in the order, (k,)."""
+    cuts: NDArray[np.float64]
+    """The first value of each, but of the first one, (k - 1,)."""
+    own: NDArray[np.float64]
+    """The sums of the values themselves, (k,)."""
+
+    def sums(self, values: NDArray[np.float64] | None) -> NDArray[np.float64]:
+        if values is None:
+            return np.diff(self.starts, append=len(self.values)).astype(np.float64)
+        return self.own if values is self.values else self._together.sums(values)
+
+    @cached_property
+    def _together(self) -> Groups:
+        return Groups(cuts_below(self.values, self.cuts, equal=True), len(self.starts))
+
+    @cached_property
+    def _each(self) -> Ranks:
+        return Ranks(self.values)
+
+    def weighted_sums(self, weighted: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self._each.weighted_sums(weighted)
+
+    @property
+    def classes(self) -> int:
+        return self._each.classes
+
+    @property
+    def label(self) -> NDArray[np.intp]:
+        return self._each.label
+
+    @property
+    def order(self) -> NDArray[np.intp]:
+        return self._each.order
+
+    @property
+    def counts(self) -> NDArray[np.intp]:
+        return self._each.counts
