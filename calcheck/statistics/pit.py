@@ -144,11 +144,11 @@ def distance_from_uniform(means: Mapping[str, Values], places: Values) -> Values
         slopes = np.cumsum(means["rises"] - means["falls"], axis=-1)[..., :-1]
         above[..., 1:] += np.cumsum(slopes * np.diff(places), axis=-1)
     above -= places  # F - u at each place, after its step
-    inner = places[0] ** 3 / 3 + (1 - places[-1]) ** 3 / 3
+    inner = np.zeros(above.shape[:-1])
     for start in range(0, len(places) - 1, PART):
         pieces = slice(start, min(start + PART, len(places) - 1))  # each between two places
         widths = np.diff(places[pieces.start : pieces.stop + 1])
         first = above[..., pieces]
-        last = first + ((0 if slopes is None else slopes[..., pieces]) - 1) * widths
-        inner = inner + (first**2 + first * last + last**2) @ widths / 3
-    return np.asarray(inner)
+        last = first + ((0.0 if slopes is None else slopes[..., pieces]) - 1) * widths
+        inner += np.sum((first**2 + first * last + last**2) * widths, axis=-1)
+    return np.asarray((inner + places[0] ** 3 + (1 - places[-1]) ** 3) / 3)
