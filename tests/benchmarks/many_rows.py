@@ -1,0 +1,44 @@
+"""Every metric of a file of y, mean and std, against the least of it, in turn: prints seconds as JSON.
+
+The least is reading the columns with pyarrow, one distribution function of all rows, and one order of them.
+"""
+
+import json
+import statistics
+import sys
+import time
+
+import numpy as np
+import pyarrow.parquet as pq
+from scipy.special import ndtr
+
+from calcheck import METRICS, evaluate, read
+from calcheck.execution.run import Run
+
+RUNS = 3
+PLAIN = Run(resamples=0, reference=0)
+
+
+def least(path):
+    """Read, and do what no evaluation can do without."""
+    y, mean, std = (column.to_numpy() for column in pq.read_table(path, columns=["y", "mean", "std"]).columns)
+    return ndtr((y - mean) / std), np.argsort(std)
+
+
+def every_metric(path):
+    """Do what `calcheck evaluate` does."""
+    return evaluate(read(path), [metric() for metric in METRICS.values()], run=PLAIN)
+
+
+def timed(work, path):
+    """Return the seconds that some work takes."""
+    started = time.perf_counter()
+    work(path)
+    return time.perf_counter() - started
+
+
+if __name__ == "__main__":
+    pairs = [(timed(every_metric, sys.argv[1]), timed(least, sys.argv[1])) for _ in range(1 + RUNS)][1:]
+    mine, other = (statistics.median(column) for column in zip(*pairs, strict=True))
+    ratio = statistics.median(first / second for first, second in pairs)
+    print(json.dumps({"mine": mine, "other": other, "ratio": ratio}))
