@@ -135,7 +135,7 @@ class Predictions:
         DataError
             There are none.
         """
-        return held(self._inputs())
+        return held(self.inputs_as_read())
 
     @property
     def width(self) -> int:
@@ -146,16 +146,10 @@ class Predictions:
         DataError
             There are no inputs.
         """
-        return int(self._inputs().shape[1])
+        return int(self.inputs_as_read().shape[1])
 
-    def _inputs(self) -> Inputs:
-        if self.x is None:
-            msg = "there are no inputs nor an embedding of them. Pass --embedding or --inputs"
-            raise DataError(msg)
-        return self.x
-
-    def input_shape(self) -> tuple[int, int]:
-        """Return how many inputs there are, and of how many numbers.
+    def inputs_as_read(self) -> Inputs:
+        """Return the inputs, (n, d), in memory or left in their file.
 
         Raises
         ------
@@ -163,8 +157,9 @@ class Predictions:
             There are none.
         """
         if self.x is None:
-            return self.inputs().shape[0], 0
-        return len(self), self.x.shape[1]
+            msg = "there are no inputs nor an embedding of them. Pass --embedding or --inputs"
+            raise DataError(msg)
+        return self.x
 
     def distributions(self) -> Predictive:
         """Return the predictive distributions.

@@ -36,6 +36,22 @@ def ahead(work: Callable[[ItemT], ResultT], items: Iterable[ItemT]) -> Iterator[
             yield waiting.result()
 
 
+def prefetched(items: Iterable[ItemT]) -> Iterator[ItemT]:
+    """Yield items, the next one made in a thread of its own while the last is used: files are read so.
+
+    Examples
+    --------
+    >>> list(prefetched(number**2 for number in [1, 2, 3]))
+    [1, 4, 9]
+    """
+    remaining, end = iter(items), object()
+    with ThreadPoolExecutor(1) as pool:
+        following = pool.submit(next, remaining, end)
+        while (item := following.result()) is not end:
+            following = pool.submit(next, remaining, end)
+            yield item  # type: ignore[misc]
+
+
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Keep products of matrices to one thread: others would spin between them, on the processor that works ahead."""

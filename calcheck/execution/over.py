@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol, Self, TypeVar
 
 from calcheck.errors import DataError
+from calcheck.execution.ahead import prefetched
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +24,7 @@ class Summable(Protocol):
 SumT = TypeVar("SumT", bound=Summable)
 
 
-def over(source: Source, work: Callable[[Predictions], SumT], run: Run, *, stage: str) -> SumT:
+def over(source: Source, work: Callable[[Predictions], SumT], run: Run, *, stage: str, rows: int | None = None) -> SumT:
     """Add up what ``work`` makes of each batch of rows.
 
     Parameters
@@ -37,6 +38,8 @@ def over(source: Source, work: Callable[[Predictions], SumT], run: Run, *, stage
         Where it runs, and who is told how far it has come.
     stage : str
         What is being done, as progress shows it; checkpoints know a sum by it, so no two of a run share it.
+    rows : int, optional
+        How many there are, if it is known: then progress is shown on the way.
 
     Raises
     ------
@@ -47,7 +50,7 @@ def over(source: Source, work: Callable[[Predictions], SumT], run: Run, *, stage
     if run.cluster is not None:
         total = run.cluster.over(source.parts(), work, lambda share: run.progress(stage, share))
     else:
-        total = sum_of(source, work, run, stage=stage)
+        total = sum_of(source, work, run, stage=stage, rows=rows)
     if total is None:
         msg = "there are no rows"
         raise DataError(msg)
@@ -56,14 +59,21 @@ def over(source: Source, work: Callable[[Predictions], SumT], run: Run, *, stage
 
 
 def sum_of(
-    source: Source, work: Callable[[Predictions], SumT], run: Run | None = None, *, stage: str = ""
+    source: Source,
+    work: Callable[[Predictions], SumT],
+    run: Run | None = None,
+    *,
+    stage: str = "",
+    rows: int | None = None,
 ) -> SumT | None:
     """Add up the batches of a source in their order, from the last checkpoint on; None where there are none."""
     checkpoint = None if run is None or run.checkpoint is None else run.checkpoint
     done, total = (0, None) if checkpoint is None else checkpoint.found(stage, work)
     if done is None:
         return total
-    for number, batch in enumerate(source.batches(), 1):
+    read = 0
+    for number, batch in enumerate(prefetched(source.batches()), 1):
+        read += len(batch)
         if number <= done:
             continue
         part = work(batch)
@@ -73,6 +83,8 @@ def sum_of(
             total.add(part)
         if checkpoint is not None:
             checkpoint.keep(stage, number, total)
+        if run is not None and rows is not None:
+            run.progress(stage, read / rows)
     if checkpoint is not None:
         checkpoint.finish(stage, total)
     return total

@@ -15,7 +15,7 @@ that factor is near the truth: over d = 16, 512 and lambda = 0.1, 0.01 within a 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -51,8 +51,8 @@ class Landmarks:
         How many rows there are, n.
     """
 
-    centres: Values
-    evaluated: Values
+    centres: NDArray[np.floating[Any]]
+    evaluated: NDArray[np.floating[Any]]
     checked: NDArray[np.intp]
     rows: int
 
@@ -107,7 +107,8 @@ class CentresRidge:
 
     def __init__(self, sums: RowSums, kernel: Kernel, landmarks: Landmarks, run: Run) -> None:
         self._sums, self._kernel, self._landmarks, self._run = sums, kernel, landmarks, run
-        own = kernel.gram(landmarks.centres, landmarks.centres)
+        self._centres = landmarks.centres.astype(np.float64)  # its small eigenvalues are differences of large numbers
+        own = kernel.gram(self._centres, self._centres)
         sizes, turns = np.linalg.eigh(own)
         kept = sizes > SMALLEST[run.precision] * sizes[-1]
         self._whitened = turns[:, kept] / np.sqrt(sizes[kept])  # (M, k)
@@ -124,7 +125,7 @@ class CentresRidge:
         norms = _norms(fitted, columns)
         known = fitted[landmarks.checked]
         missed = (sums.outputs[count:] - sums.checked @ coefficients) / shift - known  # g
-        x = landmarks.evaluated[landmarks.checked]
+        x = landmarks.evaluated[landmarks.checked].astype(np.float64)
         gram = self._kernel.gram(x, x)
         left, own = _left_over(gram, missed, len(x) * lambda_)
         before = norms[landmarks.checked]
@@ -143,7 +144,7 @@ class CentresRidge:
 
     def _seen(self, x: Values) -> Values:
         """Return z(x) . z(x) of inputs (p, d), (p,): what the centres see of k(x, x)."""
-        features = self._kernel.gram(x, self._landmarks.centres) @ self._whitened
+        features = self._kernel.gram(x, self._centres) @ self._whitened
         return np.asarray(np.einsum("ij,ij->i", features, features))
 
     def _at_evaluated(self, coefficients: Values) -> Values:

@@ -57,15 +57,16 @@ def targets_of(rows: Predictions) -> NDArray[np.float64]:
     return rows.targets().reshape(len(rows), -1)
 
 
-def needed(rows: Predictions) -> tuple[NDArray[np.float64], Predictive, NDArray[np.floating[Any]]]:
-    """Return targets (n, t), predictive distributions and inputs (n, d).
+def needed(rows: Predictions) -> tuple[NDArray[np.float64], Predictive]:
+    """Return targets (n, t) and predictive distributions of rows that have inputs too.
 
     Raises
     ------
     DataError
         Some are absent.
     """
-    return targets_of(rows), rows.distributions().held(), rows.inputs()
+    rows.inputs_as_read()
+    return targets_of(rows), rows.distributions().held()
 
 
 def points_of(at: Source, scaling: Scaling) -> NDArray[np.float64]:
@@ -110,12 +111,12 @@ def conditioning(rows: Predictions, chosen: KernelOptions, rng: Generator) -> Co
     DataError, OptionError
         There are no inputs, or the choices do not fit them.
     """
-    x = rows.inputs()
     name, normalize, gamma_choice = input_kernel(rows, chosen.kernel_x, chosen.normalize, chosen.gamma_x)
+    x = rows.inputs_as_read()
     scaling = fit_scaling(x, normalize, name)
     gamma = bandwidth(gamma_choice, x, scaling, name, rng)
     shape = {"degree": chosen.degree, "coef0": chosen.coef0} if name == "polynomial" else {}
-    told = {"kernel": name, "gamma": gamma, **shape, "normalize": normalize, "columns": x.shape[1]}
+    told = {"kernel": name, "gamma": gamma, **shape, "normalize": normalize, "columns": rows.width}
     return Conditioning(scaling, KERNELS[name](gamma=gamma, **shape), told)
 
 

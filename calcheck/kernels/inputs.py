@@ -9,6 +9,7 @@ import numpy as np
 
 from calcheck.checks import require
 from calcheck.errors import DataError, OptionError
+from calcheck.inputs import DeferredInputs, held, taken
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.execution.backend import Precision
+    from calcheck.inputs import Inputs
     from calcheck.kernels.choices import Bandwidth, KernelName, Normalization
     from calcheck.kernels.kernels import Kernel
 
@@ -91,7 +93,7 @@ def _blocks(x: NDArray[np.floating[Any]]) -> Iterator[slice]:
     return (slice(start, start + size) for start in range(0, len(x), size))
 
 
-def fit_scaling(x: NDArray[np.floating[Any]], normalize: Normalization, kernel: KernelName) -> Scaling:
+def fit_scaling(x: Inputs, normalize: Normalization, kernel: KernelName) -> Scaling:
     """Fix the normalisation of inputs.
 
     Parameters
@@ -106,6 +108,11 @@ def fit_scaling(x: NDArray[np.floating[Any]], normalize: Normalization, kernel: 
     """
     d = x.shape[1]
     shift, divisor = np.zeros(d), np.ones(d)
+    if isinstance(x, DeferredInputs):
+        if normalize == "standardize" or (kernel != "polynomial" and normalize == "none"):
+            mean, deviation = _streamed(x)
+            shift, divisor = mean, deviation if normalize == "standardize" else divisor
+        return Scaling(shift, divisor, unit_norm=normalize == "l2")
     if normalize == "standardize" or (kernel != "polynomial" and normalize == "none"):
         shift = x.mean(axis=0, dtype=np.float64)
     if normalize == "standardize" and len(x) > 1:
@@ -113,6 +120,21 @@ def fit_scaling(x: NDArray[np.floating[Any]], normalize: Normalization, kernel: 
         for columns in (slice(start, start + width) for start in range(0, d, width)):
             shift[columns], divisor[columns] = _standard(x[:, columns], shift[columns])
     return Scaling(shift, divisor, unit_norm=normalize == "l2")
+
+
+def _streamed(x: DeferredInputs) -> tuple[Columns, Columns]:
+    """Return mean and deviation of columns that are read twice, a block at a time; the deviation of a constant is 1."""
+    total, low, high = np.zeros(x.shape[1]), np.full(x.shape[1], np.inf), np.full(x.shape[1], -np.inf)
+    for _, block in x.blocks():
+        total += block.sum(axis=0, dtype=np.float64)
+        low, high = np.minimum(low, block.min(axis=0)), np.maximum(high, block.max(axis=0))
+    varies = high > low
+    mean = np.where(varies, total / len(x), low)
+    reach = np.where(varies, np.maximum(high - mean, mean - low), 1.0)
+    squares = np.zeros(x.shape[1])
+    for _, block in x.blocks():
+        squares += (((block - mean) / reach) ** 2).sum(axis=0)
+    return mean, np.where(varies, reach * np.sqrt(squares / (len(x) - 1)), 1.0)
 
 
 def _standard(x: NDArray[np.floating[Any]], mean: Columns) -> tuple[Columns, Columns]:
@@ -126,7 +148,7 @@ def _standard(x: NDArray[np.floating[Any]], mean: Columns) -> tuple[Columns, Col
 
 def bandwidth(
     choice: float | Bandwidth,
-    x: NDArray[np.floating[Any]],
+    x: Inputs,
     scaling: Scaling,
     kernel: KernelName,
     rng: Generator,
@@ -167,7 +189,7 @@ def bandwidth(
         msg = f"--gamma-x {choice} does not fit the {kernel} kernel: give a number or another choice"
         raise OptionError(msg)
     if choice == "variance":
-        spread = 2 * float(scaling(x).var(axis=0, ddof=1).sum()) if len(x) > 1 else 0.0
+        spread = 2 * _variance(x, scaling) if len(x) > 1 else 0.0
     else:
         spread = _median_distance(scaling(_some(x, rng)), kernel)
     if not spread > 0:
@@ -183,9 +205,23 @@ def neighbours(kernel: Kernel, x: NDArray[np.floating[Any]], rng: Generator) -> 
     return max(0.0, off_diagonal) / len(x) * (n - 1) / max(1, len(x) - 1)
 
 
-def _some(x: NDArray[np.floating[Any]], rng: Generator) -> NDArray[np.floating[Any]]:
+def _variance(x: Inputs, scaling: Scaling) -> float:
+    """Return the variances (n - 1) of normalised columns, added up; these are centred, so that squares keep digits."""
+    if not isinstance(x, DeferredInputs):
+        return float(scaling(x).var(axis=0, ddof=1).sum())
+    total, squares = np.zeros(x.shape[1]), 0.0
+    for _, block in x.blocks():
+        scaled = scaling(block)
+        total += scaled.sum(axis=0)
+        squares += float(np.vdot(scaled, scaled))
+    return (squares - float(total @ total) / len(x)) / (len(x) - 1)
+
+
+def _some(x: Inputs, rng: Generator) -> NDArray[np.floating[Any]]:
     """Return the rows of (n, d) inputs, or some of them where they are many."""
-    return x if len(x) <= MEDIAN_ROWS else x[np.sort(rng.choice(len(x), MEDIAN_ROWS, replace=False))]
+    if len(x) <= MEDIAN_ROWS:
+        return held(x)
+    return taken(x, np.sort(rng.choice(len(x), MEDIAN_ROWS, replace=False)))
 
 
 def _median_distance(x: NDArray[np.floating[Any]], kernel: KernelName) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -100,7 +100,7 @@ class OnCentres:
         tried = sample.take(slice(TRIED_ROWS))
         directions = directions_of(features, tried.targets(), tried.distributions().held())
         outputs = Outputs(features, directions, self.replicates, self.run.silenced())
-        x = self.settings.scaling(sample.inputs())
+        x = self._scaled(sample)
         checked = self.run.rng(Stream.RESIDUAL).permutation(len(x))[:CHECKED_ROWS]
         whole = Landmarks(x[:0], x, np.sort(checked), len(rows))
         for count, last in self._counts(tried, replace(outputs, replicates=0), lambda_, len(rows)):
@@ -109,6 +109,9 @@ class OnCentres:
             if last or self.accurate(measured):
                 break
         return Embedded(self, measured, landmarks, places, directions.shape[1], self._bounds(tried))
+
+    def _scaled(self, rows: Predictions) -> NDArray[np.floating[Any]]:
+        return self.settings.scaling.rounded(rows.inputs(), precision=self.run.precision)
 
     def _bounds(self, tried: Predictions) -> LeftOut:
         """Measure what the features of targets leave out of some rows."""
@@ -129,7 +132,7 @@ class OnCentres:
         rows = self.source.predictions()
         return InMemory(rows) if isinstance(rows.x, np.ndarray) else self.source
 
-    def _centres(self, x: Values, count: int, lambda_: float) -> Values:
+    def _centres(self, x: NDArray[np.floating[Any]], count: int, lambda_: float) -> NDArray[np.floating[Any]]:
         if self.options.by == "leverage":
             return by_leverage(self.settings.kernel, x, count, lambda_, self.run)
         return x[:count]
@@ -138,7 +141,7 @@ class OnCentres:
         settings, count = self.settings, len(landmarks.centres)
         checked = landmarks.evaluated[landmarks.checked]
         work = RowProducts(settings.kernel, settings.scaling, landmarks.centres, checked, outputs, self.run.silenced())
-        sums = over(source, work, self.run, stage=f"{count:,} centres")
+        sums = over(source, work, self.run, stage=f"{count:,} centres", rows=landmarks.rows)
         return CentresRidge(sums, settings.kernel, landmarks, self.run).measured(lambda_, outputs.directions.shape[1])
 
     def _counts(self, tried: Predictions, outputs: Outputs, lambda_: float, n: int) -> Iterator[tuple[int, bool]]:
@@ -158,7 +161,7 @@ class OnCentres:
 
     def _enough(self, tried: Predictions, outputs: Outputs, lambda_: float, most: int) -> int:
         """Return how many centres it takes on a sample of the rows."""
-        x = self.settings.scaling(tried.inputs())
+        x = self._scaled(tried)
         checked = np.sort(self.run.rng(Stream.RESIDUAL).permutation(len(x))[:CHECKED_ROWS])
         count = FEWEST_CENTRES
         while 2 * count <= min(most, len(x)):
@@ -228,7 +231,7 @@ class Embedded:
         settings, run = self.by.settings, self.by.run
         own = self.measured.coefficients[:, : self.columns]
         work = RowNorms(settings.kernel, settings.scaling, self.landmarks.centres, own, run.silenced())
-        return over(self.by.rows(), work, run, stage="every row").norms
+        return over(self.by.rows(), work, run, stage="every row", rows=self.landmarks.rows).norms
 
     def at_inputs(self) -> Values | None:
         """Return the norms of data and replicates at every row, (1 + R, n), where all of them are evaluated."""

@@ -133,8 +133,8 @@ class RowProducts:
 
     kernel: Kernel
     scaling: Scaling
-    centres: Values
-    checked: Values
+    centres: NDArray[np.floating[Any]]
+    checked: NDArray[np.floating[Any]]
     outputs: Outputs
     run: Run
 
@@ -204,7 +204,7 @@ class RowNorms:
 
     kernel: Kernel
     scaling: Scaling
-    centres: Values
+    centres: NDArray[np.floating[Any]]
     coefficients: Values
     run: Run
 

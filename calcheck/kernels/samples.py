@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -48,13 +48,15 @@ def uniform_places(rows: Predictions, size: int, run: Run) -> NDArray[np.intp]:
     return smallest[np.lexsort((smallest, hashed[smallest]))]
 
 
-def by_leverage(kernel: Kernel, x: Values, count: int, lambda_: float, run: Run) -> Values:
+def by_leverage(
+    kernel: Kernel, x: NDArray[np.floating[Any]], count: int, lambda_: float, run: Run
+) -> NDArray[np.floating[Any]]:
     """Choose inputs by their approximate ridge leverage, the share that a row has in its own value, (count, d).
 
     With weights 1 - (what the first few inputs see of it), Musco and Musco 2017; without replacement, by the largest
     of weighted exponential keys (Efraimidis, Spirakis 2006).
     """
-    first = x[:SCORED_BY]
+    first = x[:SCORED_BY].astype(np.float64)
     own = kernel.gram(first, first)
     shift = len(first) * lambda_
     near = kernel.gram(x, first)

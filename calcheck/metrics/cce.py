@@ -167,7 +167,7 @@ class Cce(KernelOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
         from calcheck.kernels.conditioning import conditioning, needed, target_bandwidths
 
         rows = source.predictions()
-        y, predictive, _ = needed(rows)
+        y, predictive = needed(rows)
         if len(y) == 1 and None in (self.gamma_x, self.gamma_y):
             msg = "a single row has no spread to scale kernels by: cce needs at least 2 rows"
             raise DataError(msg)
@@ -200,7 +200,7 @@ class Cce(KernelOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
         rows = source.predictions()
         reason = "as asked" if self.solver == "nystrom" else ""
         if self.solver == "auto" and not self._exact_only:
-            reason = why_centres(*rows.input_shape(), settings.features.rank, run)
+            reason = why_centres(len(rows), rows.width, settings.features.rank, run)
         if not reason:
             return self._ridge(settings, source, run)
         options = CentresOptions(self.centers, self.centers_by, self.tolerance, self.max_work)
@@ -245,7 +245,7 @@ class Cce(KernelOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
 
         if isinstance(state, OnCentres):
             return self._on_centres(settings, state, at, run)
-        y, _, _ = needed(source.predictions())
+        y, _ = needed(source.predictions())
         features = settings.features
         points = None if at is None else points_of(at, settings.scaling)
         observed = features.of_points(y)
@@ -320,7 +320,7 @@ class Cce(KernelOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
         from calcheck.kernels.shared_features import DataSet, Exchanged
         from calcheck.predictive import Samples
 
-        y, _, _ = needed(simulation.rows)
+        y, _ = needed(simulation.rows)
         distributions = settings.predictive
         model = list(self._trials(distributions, run))
 
@@ -355,7 +355,7 @@ class Cce(KernelOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
 
         n = len(both) // 2
         first = InMemory(both.take(slice(n)))
-        y, predictive, _ = needed(both)
+        y, predictive = needed(both)
         settings = self.prepare(first, run)
         features = self._features(y[:n], predictive, run)
         means = [features.of_distributions(trial) for trial in self._trials(predictive, run)]
