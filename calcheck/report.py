@@ -11,6 +11,9 @@ Verdict = Literal["pass", "fail", "undecided", "none"]
 Level = Literal["fail", "warn"]
 FileRole = Literal["predictions", "sample", "embedding", "truth", "at"]
 
+ADDED: dict[str, bool] = {"added": True}
+"""Marks fields that reports stored by earlier versions of calcheck do not have."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
@@ -73,12 +76,27 @@ class Result:
 
 @dataclass(frozen=True, kw_only=True)
 class InputFile:
-    """A file that was read, and for what."""
+    """A file that was read, and for what.
+
+    Parameters
+    ----------
+    role : str
+        What it was read for.
+    path : str
+        Its path as given; a folder or a pattern for many files that are one.
+    sha256 : str
+        The fingerprint of its bytes; of the fingerprints of many files, a line each, in their order.
+    rows : int
+        How many were read of it.
+    files : int
+        How many files it is.
+    """
 
     role: FileRole
     path: str
     sha256: str
     rows: int
+    files: int = field(default=1, metadata=ADDED)
 
 
 @dataclass(frozen=True, kw_only=True)

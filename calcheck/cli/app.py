@@ -47,7 +47,7 @@ COMMANDS = (
     "schema",
 )
 HALF_WORD = 100  # letters of a word's beginning and end that messages show; names of columns may be longer
-EXIT_MISTAKE, EXIT_INTERRUPTED = 2, 130
+EXIT_MISTAKE, EXIT_INTERRUPTED, EXIT_TERMINATED = 2, 130, 143
 OUT_OF_MEMORY = (
     "this takes more memory than there is: fewer rows do (--subsample), or a smaller --reference or --resamples"
 )
@@ -141,7 +141,7 @@ app.command("schema", rich_help_panel="Reference")(print_schema)
 def run() -> int:
     """Run the command line, and return what it exits with; errors of the user are one line on standard error."""
     _make_outputs_forgiving()
-    signal.signal(signal.SIGTERM, _interrupted)
+    _end_as_if_interrupted()
     try:
         code = app(prog_name="calcheck", standalone_mode=False)
         if sys.stdout is not None:
@@ -162,11 +162,6 @@ def run() -> int:
     return code if isinstance(code, int) else 0
 
 
-def _interrupted(*_: object) -> None:
-    """End as by Ctrl-C when asked to: half files are removed on the way out."""
-    raise KeyboardInterrupt
-
-
 def _make_outputs_forgiving() -> None:
     """Let neither a poor terminal nor a reader that leaves early raise errors."""
     for stream in (sys.stdout, sys.stderr):
@@ -176,6 +171,12 @@ def _make_outputs_forgiving() -> None:
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a reader that leaves early ends us silently, as it ends others
 
 
+def _end_as_if_interrupted() -> None:
+    """Let who is told to end leave no temporary file, as one who is interrupted leaves none."""
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_TERMINATED))
+
+
 def _complain(message: str, code: int) -> int:
     """Say in one line what is wrong; hand the exit code on."""
     if message:
@@ -183,6 +184,8 @@ def _complain(message: str, code: int) -> int:
             message += f" There are: {', '.join(COMMANDS)}."
         if message.startswith(("No such option: --config", "No such option: --no-config")):
             message += " It goes before the command, as in calcheck --config FILE evaluate …"
+        if message.startswith("Got unexpected extra argument"):
+            message += ". Many files are one FILE if they are a folder, or a pattern in quotes: 'preds/*.parquet'"
         words = (
             word if len(word) <= 2 * HALF_WORD else f"{word[:HALF_WORD]}…{word[-HALF_WORD:]}"
             for word in message.split()

@@ -86,12 +86,12 @@ def opened(
     also: Sequence[str] = (),
 ) -> FileSource:
     """Open the predictions that some metrics need, and other columns."""
-    from calcheck.io.files import File
+    from calcheck.io.many import located
     from calcheck.io.source import FileSource
 
     options = build(InputOptions, given)
     return FileSource(
-        File(file, options.input_format),
+        located(file, options.input_format),
         build(ColumnOptions, given),
         wanted="all" if any("y" in metric.needs for metric in metrics) else "any",
         narrow=narrow,

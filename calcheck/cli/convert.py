@@ -16,7 +16,7 @@ def _convert(file: str, **given: Any) -> None:
     """Write predictions as id, y, one form of predictions and an embedding, which need no options to be read."""
     from calcheck.io import write
     from calcheck.io.canonical import suffix_of
-    from calcheck.io.files import File
+    from calcheck.io.many import located
     from calcheck.io.source import FileSource
     from calcheck.io.write import require_writable
 
@@ -26,7 +26,7 @@ def _convert(file: str, **given: Any) -> None:
         raise OptionError(msg)
     suffix_of(path)
     options = build(InputOptions, given)
-    source = FileSource(File(file, options.input_format), build(ColumnOptions, given), wanted="any", narrow=True)
+    source = FileSource(located(file, options.input_format), build(ColumnOptions, given), wanted="any", narrow=True)
     require_writable([path], source.reads())
     with source.named():
         write(source, path)

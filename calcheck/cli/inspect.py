@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 def _inspect(file: str, **given: Any) -> None:
     """Show what was found in a file, its first rows in words, and the options that say the same explicitly."""
-    from calcheck.io.files import File
+    from calcheck.io.many import located
     from calcheck.io.source import FileSource
     from calcheck.render.console import rendered, visible
 
     options = build(InputOptions, given)
-    source = FileSource(File(file, options.input_format), build(ColumnOptions, given), wanted="any")
+    source = FileSource(located(file, options.input_format), build(ColumnOptions, given), wanted="any")
     found = _found(source)
     if used := given["settings"].used:
         found["settings"] = ", ".join(f"{setting.option.flag} by {setting.where}" for setting in used)
@@ -61,7 +61,7 @@ def _found(source: FileSource) -> dict[str, str]:
     rows = source.predictions()
     read = source.described()
     found = {
-        "file": source.name,
+        "file": source.name + (f" ({source.file.count:,} files)" if source.file.count > 1 else ""),
         "format": ", ".join(filter(None, [source.file.format, read.layout])),
         "rows": _counted(read),
         "predictions": read.predictive or "none found",

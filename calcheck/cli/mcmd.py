@@ -90,14 +90,14 @@ def _samples(files: tuple[str, str], given: dict[str, Any], *, narrow: bool) -> 
     OptionError
         Both are standard input.
     """
-    from calcheck.io.files import File
+    from calcheck.io.many import located
     from calcheck.io.source import FileSource
 
     if files == (STDIN, STDIN):
         msg = "standard input is one file: give the other by name"
         raise OptionError(msg)
     said, input_format = build(ColumnOptions, given), build(InputOptions, given).input_format
-    return [FileSource(File(file, input_format), said, wanted="sample", narrow=narrow) for file in files]
+    return [FileSource(located(file, input_format), said, wanted="sample", narrow=narrow) for file in files]
 
 
 def _at(name: str, first: FileSource, second: FileSource, *, narrow: bool) -> FileSource:

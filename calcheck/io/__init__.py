@@ -14,12 +14,13 @@ __all__ = ["read", "write"]
 
 
 def read(path: str, *, input_format: str | None = None, **columns: Any) -> FileSource:
-    """Open a file of predictions.
+    """Open a file of predictions, or several as one.
 
     Parameters
     ----------
     path : str
-        The file, or ``"-"`` for standard input.
+        The file, or many as one: a folder, or a pattern with ``*``, ``**``, ``?`` or ``[…]``; local, or in a store
+        (``s3://``, ``gs://``). ``"-"`` for standard input.
     input_format : str, optional
         Its format, where the name does not tell.
     **columns
@@ -37,10 +38,10 @@ def read(path: str, *, input_format: str | None = None, **columns: Any) -> FileS
         The file is absent or unsafe to load, or options contradict each other.
     """
     from calcheck.io.column_options import ColumnOptions
-    from calcheck.io.files import File
+    from calcheck.io.many import located
     from calcheck.io.source import FileSource
 
-    return FileSource(File(str(path), input_format), ColumnOptions(**columns))
+    return FileSource(located(str(path), input_format), ColumnOptions(**columns))
 
 
 def write(source: Source, path: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,12 +11,15 @@ import pyarrow.compute as pc
 
 from calcheck.checks import concatenated
 from calcheck.errors import DataError, FileError
+from calcheck.io.chained import open_table
 from calcheck.io.column_options import TARGETS
-from calcheck.io.files import SUFFIXES, File
+from calcheck.io.files import SUFFIXES, kind_of, suffix_of
 from calcheck.io.joins import Keyed
+from calcheck.io.many import located
 from calcheck.io.named import shown
 from calcheck.io.places import as_index
-from calcheck.io.tables import open_table, read_batches
+from calcheck.io.stores import is_uri
+from calcheck.io.tables import read_batches
 from calcheck.io.values import is_scalar, is_text, key_text, numbers, vectors
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
     from calcheck.io.column_options import ColumnOptions
     from calcheck.io.layouts import Laid
+    from calcheck.io.many import AnyFile
     from calcheck.io.places import Places
     from calcheck.io.roles import Roles
     from calcheck.io.tables import Table
@@ -43,7 +46,7 @@ class Beside:
 
     Parameters
     ----------
-    file : File
+    file : File or Files
         The other file.
     column : str
         Its column.
@@ -53,7 +56,7 @@ class Beside:
         How rows are found; by place if absent.
     """
 
-    file: File
+    file: AnyFile
     column: str
     values: NDArray[np.floating[Any]]
     keyed: Keyed | None
@@ -134,7 +137,7 @@ def read_embedding(name: str, id_column: str | None) -> Beside:
         There is no such file or column, its rows are no vectors, or a key comes twice.
     """
     path, column = split_column(name)
-    file = File(path)
+    file = located(path)
     table = open_table(file)
     names = table.schema.names
     key = id_column if id_column in names and id_column != column else None
@@ -170,7 +173,7 @@ def read_truth(
         There is no such file or column, a key comes twice, or it is not clear which dates belong together.
     """
     path, column = split_column(said.truth or "")
-    file = File(path)
+    file = located(path)
     table = open_table(file)
     here = {field.name: field.type for field in laid.table.schema if is_scalar(field.type) and field.name not in used}
     there = {field.name: field.type for field in table.schema if is_scalar(field.type)}
@@ -200,7 +203,7 @@ def read_truth(
 
 
 def _read(
-    file: File,
+    file: AnyFile,
     table: Table,
     column: str,
     reader: Callable[[pa.ChunkedArray, str], NDArray[np.floating[Any]]],
@@ -320,7 +323,7 @@ def _dated_alike(
     here: list[str],
     there: list[str],
     shared: tuple[tuple[str, str], ...],
-    file: File,
+    file: AnyFile,
     table: Table,
     values_of: Callable[[str], pa.ChunkedArray],
 ) -> tuple[str, str]:
@@ -358,19 +361,23 @@ def split_column(name: str) -> tuple[str, str | None]:
     --------
     >>> split_column("no/such/file.parquet:vector")
     ('no/such/file.parquet', 'vector')
+    >>> split_column("s3://bucket/embeddings/")
+    ('s3://bucket/embeddings/', None)
     """
     path, colon, column = name.rpartition(":")
-    return (path, column) if colon and not _exists(name) else (name, None)
+    if not colon or column.startswith("//") or (not is_uri(name) and _exists(name)):
+        return name, None
+    return path, column
 
 
 def names_a_file(name: str) -> bool:
-    """Tell whether a value of ``--embedding`` names a file."""
+    """Tell whether a value of ``--embedding`` names a file, or several."""
     path, _ = split_column(name)
-    return Path(path).suffix.lower() in SUFFIXES or _exists(path)
+    return is_uri(path) or suffix_of(path) in SUFFIXES or _exists(path)
 
 
 def _exists(path: str) -> bool:
     try:
-        return Path(path).exists()
-    except (OSError, ValueError):  # a name that can be none
+        return kind_of(path) != "nothing"
+    except FileError:  # a name that can be none
         return False

@@ -3,37 +3,27 @@
 from __future__ import annotations
 
 import re
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
-from pyarrow import csv
 
 from calcheck.errors import DataError, OptionError
+from calcheck.io.blocks import WRITERS, writing_tables
 from calcheck.io.column_options import ERROR, MEANS, STDS, TARGETS
 from calcheck.io.filters import MODELS
 from calcheck.io.forms import SAMPLE, level_name, level_of
-from calcheck.io.write import replacing
 from calcheck.predictive import CONVENTIONS, Gaussian, Independent, Quantiles, Samples
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from numpy.typing import NDArray
 
     from calcheck.predictions import Predictions
     from calcheck.predictive import Predictive
 
-WRITERS: dict[str, Callable[[Path, pa.Schema], Any]] = {
-    ".parquet": pq.ParquetWriter,
-    ".csv": csv.CSVWriter,
-    ".feather": pa.ipc.new_file,
-    ".arrow": pa.ipc.new_stream,
-}
-"""What opens a file to be written in parts, by its ending."""
 PARAMETERS = {name for made in CONVENTIONS.values() for known in made.parameters.values() for name in known}
 FLAT = {"samples": "sample", "embedding": "emb"}  # what columns of lists are called where each number has its own
 
@@ -56,13 +46,9 @@ def write_canonical(path: str, batches: Iterable[Predictions]) -> None:
         Text cannot hold vectors of targets.
     """
     ending = suffix_of(path)
-    tables = (_table(_columns(batch), flat=ending == ".csv") for batch in batches)
-    with replacing(path) as temporary, ExitStack() as opened:
-        writer = None
-        for table in tables:
-            if writer is None:
-                writer = opened.enter_context(WRITERS[ending](temporary, table.schema))
-            writer.write_table(table.cast(writer.schema) if hasattr(writer, "schema") else table)
+    with writing_tables(path) as write:
+        for batch in batches:
+            write(_table(_columns(batch), flat=ending == ".csv"))
 
 
 def suffix_of(path: str) -> str:

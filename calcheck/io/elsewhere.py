@@ -6,10 +6,11 @@ from dataclasses import replace
 
 from calcheck.errors import OptionError
 from calcheck.io.beside import names_a_file, split_column
+from calcheck.io.chained import open_table
 from calcheck.io.column_options import ColumnOptions
-from calcheck.io.files import STDIN, File
+from calcheck.io.files import STDIN
+from calcheck.io.many import located
 from calcheck.io.source import FileSource
-from calcheck.io.tables import open_table
 
 
 def inputs_elsewhere(name: str, source: FileSource, *, narrow: bool) -> FileSource:
@@ -31,7 +32,7 @@ def inputs_elsewhere(name: str, source: FileSource, *, narrow: bool) -> FileSour
     """
     said = source.said
     path, column = _place(name, said)
-    file = File(path)
+    file = located(path)
     names = open_table(file).schema.names
     if column is None and len(names) == 1:
         column = names[0]  # as in a .npy file
@@ -73,7 +74,7 @@ def predictions_elsewhere(name: str, source: FileSource, *, also: tuple[str, ...
         msg = f"--embedding {said.embedding} is that of FILE: name the column that --at has, as in --at {path}:COLUMN"
         raise OptionError(msg)
     columns = replace(said, embedding=column) if column or beside else said
-    return FileSource(File(path), columns, also=also, inputs=source.inputs)
+    return FileSource(located(path), columns, also=also, inputs=source.inputs)
 
 
 def _place(name: str, said: ColumnOptions) -> tuple[str, str | None]:

@@ -6,15 +6,18 @@ import hashlib
 import io
 import sys
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Literal
 
 from calcheck.errors import DataError, FileError, OptionError
+from calcheck.io.stores import is_uri, stored
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from calcheck.io.stores import Stored
 
 UNSAFE_SUFFIXES = frozenset({".pkl", ".pickle", ".pt", ".pth", ".joblib", ".dill"})
 SUFFIXES = {
@@ -58,9 +61,13 @@ class File:
     Parameters
     ----------
     name : str
-        The path as given, or ``"-"`` for standard input.
+        The path as given, a URI, or ``"-"`` for standard input.
     input_format : str, optional
         The format, where the name does not tell.
+    groups : tuple of int, optional
+        The row groups of a Parquet file that are read; all of them if absent.
+    place : Stored, optional
+        Where it is in a store; found by the URI if absent.
 
     Raises
     ------
@@ -70,23 +77,22 @@ class File:
 
     name: str
     input_format: str | None = None
+    groups: tuple[int, ...] | None = None
+    place: Stored | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.name == STDIN:
             return
-        path = Path(self.name)
-        try:
-            folder, there = path.is_dir(), path.exists()
-        except OSError as error:
-            msg = f"{self.name} cannot be read: {error.strerror}"
-            raise FileError(msg) from error
-        if folder:
+        if is_uri(self.name) and self.place is None:
+            object.__setattr__(self, "place", stored(self.name))
+        found = self.place.kind() if self.place else kind_of(self.name)
+        if found == "folder":
             msg = f"{self.name} is a folder. Give a file"
             raise FileError(msg)
-        if not there:
+        if found == "nothing":
             msg = f"there is no file {self.name}"
             raise FileError(msg)
-        if path.suffix.lower() in UNSAFE_SUFFIXES:
+        if self._suffix in UNSAFE_SUFFIXES:
             msg = f"{self.name} is a pickle-based file, unsafe to load: it can run any code. Export to Parquet"
             raise FileError(msg)
 
@@ -94,6 +100,20 @@ class File:
     def spoken(self) -> str:
         """How messages call the file."""
         return "standard input" if self.name == STDIN else self.name
+
+    @property
+    def count(self) -> int:
+        """How many files it is."""
+        return 1
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files, by name."""
+        return (self.name,)
+
+    @property
+    def _suffix(self) -> str:
+        return suffix_of(self.name)
 
     @cached_property
     def spooled(self) -> bytes | None:
@@ -103,7 +123,7 @@ class File:
                 msg = "standard input is closed"
                 raise FileError(msg)
             return sys.stdin.buffer.read()
-        return None if Path(self.name).is_file() else Path(self.name).read_bytes()
+        return None if self.place or Path(self.name).is_file() else Path(self.name).read_bytes()
 
     def require_content(self) -> None:
         """Raise unless there are bytes to read, of the format that they are said to be.
@@ -128,15 +148,18 @@ class File:
 
     def content(self) -> bytes:
         """Return all bytes."""
-        return Path(self.name).read_bytes() if self.spooled is None else self.spooled
+        with self.opened() as stream:
+            return stream.read()
 
-    def opened(self) -> BinaryIO:
+    def opened(self) -> io.BufferedIOBase:
         """Return the bytes as a stream, to be closed."""
-        return Path(self.name).open("rb") if self.spooled is None else io.BytesIO(self.spooled)
+        if self.spooled is not None:
+            return io.BytesIO(self.spooled)
+        return self.place.opened() if self.place else Path(self.name).open("rb")
 
-    def stream(self) -> str | io.BytesIO:
-        """Return what a library opens: the path, or the bytes of a pipe."""
-        return self.name if self.spooled is None else io.BytesIO(self.spooled)
+    def stream(self) -> str | io.BufferedIOBase:
+        """Return what a library opens: the path, or the bytes of a pipe or of a store."""
+        return self.opened() if self.place or self.spooled is not None else self.name
 
     @property
     def format(self) -> str:
@@ -149,9 +172,8 @@ class File:
         """
         if self.input_format:
             return self.input_format
-        suffix = Path(self.name).suffix.lower()
-        if suffix in SUFFIXES:
-            return SUFFIXES[suffix]
+        if self._suffix in SUFFIXES:
+            return SUFFIXES[self._suffix]
         if self.name == STDIN:
             formats = "|".join(dict.fromkeys(SUFFIXES.values()))
             msg = f"standard input has no name that tells its format. Pass --input-format {formats}"
@@ -167,9 +189,7 @@ class File:
 
     def sha256(self) -> str:
         """Return the fingerprint of the bytes."""
-        if self.spooled is not None:
-            return hashlib.sha256(self.spooled).hexdigest()
-        with Path(self.name).open("rb") as stream:
+        with self.opened() as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
 
     def content_starts(self, magic: bytes) -> bool:
@@ -179,13 +199,40 @@ class File:
     def _start(self) -> bytes:
         """Return the first bytes."""
         try:
-            if self.spooled is not None:
-                return self.spooled[:LONGEST_MAGIC]
-            with Path(self.name).open("rb") as stream:
+            with self.opened() as stream:
                 return stream.read(LONGEST_MAGIC)
         except OSError as error:
             msg = f"{self.name} cannot be read: {error.strerror}"
             raise FileError(msg) from error
+
+
+def kind_of(name: str) -> Literal["file", "folder", "nothing"]:
+    """Say what is at a path or URI; whatever is no folder is a file.
+
+    Raises
+    ------
+    FileError
+        It cannot be told.
+    """
+    if is_uri(name):
+        return stored(name).kind()
+    try:
+        path = Path(name)
+        return "folder" if path.is_dir() else "file" if path.exists() else "nothing"
+    except (OSError, ValueError) as error:
+        msg = f"{name} cannot be read: {getattr(error, 'strerror', None) or error}"
+        raise FileError(msg) from error
+
+
+def suffix_of(name: str) -> str:
+    """Return the ending of a path or URI.
+
+    Examples
+    --------
+    >>> suffix_of("s3://bucket/preds.PARQUET?region=eu-west-1")
+    '.parquet'
+    """
+    return Path(name.partition("?")[0] if is_uri(name) else name).suffix.lower()
 
 
 @contextmanager

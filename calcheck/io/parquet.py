@@ -18,6 +18,7 @@ WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "FLOAT": 4, "DOUBLE": 8, "FIXED_
 """Bytes of a number of each physical type; numbers of half precision become single ones."""
 TEXT_WIDTH = 16  # of a text that comes again and again, and is written once
 READ_BYTES = 1 << 16  # of a column at a time, where it is too large to be read as a whole
+REMOTE_BYTES = 1 << 23  # the same of a store, which answers each question after a while
 
 
 class ParquetTable:
@@ -25,37 +26,39 @@ class ParquetTable:
 
     def __init__(self, file: File) -> None:
         self._file = file
-        self._whole = self._opened()
-        self.schema = self._whole.schema_arrow
+        with pq.ParquetFile(file.stream()) as opened:  # no handle is kept: there may be thousands of files
+            self.metadata, self.schema = opened.metadata, opened.schema_arrow
+        self._groups = list(range(self.metadata.num_row_groups) if file.groups is None else file.groups)
 
     @property
     def rows(self) -> int:
         """How many there are."""
-        return int(self._whole.metadata.num_rows)
+        return sum(self.metadata.row_group(group).num_rows for group in self._groups)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Read some columns, in batches of rows."""
         size = self.nbytes(columns)
         if size <= BATCH_BYTES:
-            yield self._whole.read(columns=list(columns))
+            yield self._opened().read_row_groups(self._groups, columns=list(columns))
             return
         rows = max(LEAST_ROWS, BATCH_BYTES * self.rows // size)
-        for batch in self._opened(buffer_size=READ_BYTES, pre_buffer=False).iter_batches(rows, columns=list(columns)):
+        opened = self._opened(buffer_size=REMOTE_BYTES if self._file.place else READ_BYTES, pre_buffer=False)
+        for batch in opened.iter_batches(rows, row_groups=self._groups, columns=list(columns)):
             yield pa.Table.from_batches([batch])
 
     def nbytes(self, columns: Sequence[str]) -> int:
         """Return about how many bytes some columns take; the file's metadata tell, without a look at the rows."""
-        metadata, wanted = self._whole.metadata, set(columns)
+        metadata, wanted = self.metadata, set(columns)
         total = 0
         for place in range(metadata.num_columns):
             leaf = metadata.schema.column(place)
             parts = leaf.path.split(".")  # a column of lists is embedding.list.element; names may have points too
             if any(".".join(parts[:count]) in wanted for count in range(1, len(parts) + 1)):
-                chunks = [metadata.row_group(group).column(place) for group in range(metadata.num_row_groups)]
+                chunks = [metadata.row_group(group).column(place) for group in self._groups]
                 width = WIDTHS.get(leaf.physical_type, TEXT_WIDTH)
                 written = 0 if leaf.physical_type in WIDTHS else sum(chunk.total_uncompressed_size for chunk in chunks)
                 total += max(written, width * sum(chunk.num_values for chunk in chunks))
         return int(total)
 
     def _opened(self, **reading: Any) -> pq.ParquetFile:
-        return pq.ParquetFile(self._file.stream(), **reading)
+        return pq.ParquetFile(self._file.stream(), metadata=self.metadata, **reading)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import pyarrow as pa
 
-from calcheck.errors import DataError, ValuesError
+from calcheck.errors import DataError, FileError, ValuesError
 from calcheck.io.build import arrays_of, columns_read, predictive_of
+from calcheck.io.chained import Chained
 from calcheck.io.files import named
 from calcheck.io.joins import Keyed
 from calcheck.io.places import as_array, as_sequence
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 
     from calcheck.io.beside import Beside
     from calcheck.io.column_options import ColumnOptions
-    from calcheck.io.files import File
     from calcheck.io.layouts import Laid
+    from calcheck.io.many import AnyFile
     from calcheck.io.places import Places
     from calcheck.io.roles import Roles
 
@@ -38,7 +39,7 @@ class Pass:
 
     Parameters
     ----------
-    file : File
+    file : File or Files
         Where they are.
     laid : Laid
         Its table, with a row a unit.
@@ -60,7 +61,7 @@ class Pass:
         Whether the rows are a part of others: then there may be none of them.
     """
 
-    file: File
+    file: AnyFile
     laid: Laid
     said: ColumnOptions
     roles: Roles
@@ -175,7 +176,7 @@ class Pass:
             arrays = arrays_of(table, roles)
             id_ = keys(table[roles.id], roles.id) if roles.id else None
         except ValuesError as error:
-            raise DataError(error.told(error.name, as_sequence(places))) from error
+            raise self._told(error, error.name, places) from error
         if self.embedding is not None:
             arrays["x"] = self.embedding.rows(table, units, lenient=lenient)
         if self.truth is not None:
@@ -205,4 +206,12 @@ class Pass:
                 columns=columns,
             )
         except ValuesError as error:
-            raise DataError(error.told(self.called(error.name), as_sequence(places))) from error
+            raise self._told(error, self.called(error.name), places) from error
+
+    def _told(self, error: ValuesError, name: str, places: Places) -> DataError:
+        """Tell what is wrong with some rows by their places in their file."""
+        rows = as_sequence(places)
+        if not isinstance(self.laid.table, Chained):
+            return DataError(error.told(name, rows))
+        file, start = self.laid.table.origin(rows[0] - self.start)
+        return FileError(f"{file.name}: {error.told(name, [row - self.start - start for row in rows])}")

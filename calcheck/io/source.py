@@ -11,18 +11,20 @@ import pyarrow as pa
 
 from calcheck.errors import DataError, OptionError
 from calcheck.io.beside import Beside, names_a_file, read_embedding, read_truth, split_column
+from calcheck.io.chained import open_table
 from calcheck.io.column_options import ColumnOptions
 from calcheck.io.columns import OTHER_ROLES, find_roles, missing_predictions, missing_target
-from calcheck.io.files import STDIN, File, named
+from calcheck.io.files import STDIN, named
 from calcheck.io.filters import Filters, require_one
 from calcheck.io.gathered import gathered
 from calcheck.io.layouts import Laid, laid_out
+from calcheck.io.many import Files, located
 from calcheck.io.named import Columns, shown, unclear_spreads
 from calcheck.io.passes import Pass
 from calcheck.io.reruns import require_no_rerun, unique
 from calcheck.io.roles import FILE_ROLES, SHAPE_UNKNOWN, ParametersRole, ResidualRole, Wanted, columns_of
 from calcheck.io.scales import scale_hint
-from calcheck.io.tables import open_table, read_batches
+from calcheck.io.tables import read_batches
 from calcheck.io.values import is_scalar, is_text, key_text
 from calcheck.predictions import Predictions, Source
 from calcheck.report import FileRole, Input, InputFile
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
+    from calcheck.io.many import AnyFile
     from calcheck.io.roles import Roles
     from calcheck.io.tables import Table
 
@@ -44,7 +47,7 @@ class FileSource(Source):
 
     Parameters
     ----------
-    file : File
+    file : File or Files
         Where they are.
     said : ColumnOptions
         What the user says of them.
@@ -66,7 +69,7 @@ class FileSource(Source):
         The file or its columns are not what is needed.
     """
 
-    file: File
+    file: AnyFile
     said: ColumnOptions = field(default_factory=ColumnOptions)
     wanted: Wanted = "all"
     narrow: bool = False
@@ -78,6 +81,10 @@ class FileSource(Source):
     def __getstate__(self) -> dict[str, Any]:
         """Return what is sent to another process, which opens the file itself."""
         return {declared.name: getattr(self, declared.name) for declared in fields(self) if declared.init}
+
+    def __post_init__(self) -> None:
+        if isinstance(self.file, Files) and self.wanted != "inputs":
+            self.file = self.file.having(self.said.filter)
 
     @property
     def name(self) -> str:
@@ -248,13 +255,13 @@ class FileSource(Source):
         return f"residuals, {rows.predictive.called}" if is_error else rows.predictive.called
 
     @staticmethod
-    def _file(role: FileRole, file: File, rows: int) -> InputFile:
-        return InputFile(role=role, path=file.name, sha256=file.sha256(), rows=rows)
+    def _file(role: FileRole, file: AnyFile, rows: int) -> InputFile:
+        return InputFile(role=role, path=file.name, sha256=file.sha256(), rows=rows, files=file.count)
 
     def reads(self) -> tuple[str, ...]:
         """Name the files that are read."""
         others = [name for name in (self._external_name, self.said.truth) if name is not None]
-        return (self.file.name, *(split_column(name)[0] for name in others))
+        return (*self.file.paths, *(path for name in others for path in located(split_column(name)[0]).paths))
 
     def warnings(self) -> tuple[str, ...]:
         told = [*self.laid.notes]

@@ -128,15 +128,18 @@ def made(hint: Any, value: Any, where: str) -> Any:
 
 
 def _object(owner: Any, value: dict[str, Any], where: str) -> Any:
-    """Make a dataclass; it must have all of its fields, and no other."""
+    """Make a dataclass; it must have all of its fields, but for those added later, and no other."""
     hints = get_type_hints(owner)
     names = [declared.name for declared in fields(owner)]
-    for told, wrong in (("lacks", set(names) - set(value)), ("has an unknown", set(value) - set(names))):
+    added = {declared.name for declared in fields(owner) if declared.metadata.get("added")}
+    for told, wrong in (("lacks", set(names) - set(value) - added), ("has an unknown", set(value) - set(names))):
         if wrong:
             name = next(name for name in (*names, *value) if name in wrong)
             msg = f"is no report of this calcheck: {where or 'it'} {told} {_shown(name)}"
             raise UnfitError(msg)
-    return owner(**{name: made(hints[name], value[name], f"{where}.{name}".lstrip(".")) for name in names})
+    return owner(
+        **{name: made(hints[name], value[name], f"{where}.{name}".lstrip(".")) for name in names if name in value}
+    )
 
 
 def _kinds(hint: Any) -> tuple[Any, ...]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from calcheck.io.files import File
+    from calcheck.io.many import AnyFile
 
 
 class Table(Protocol):
@@ -51,8 +52,8 @@ READERS: dict[str, Callable[[File], Table]] = {
 """How each format is opened, by its name in ``--input-format``."""
 
 
-def open_table(file: File) -> Table:
-    """Open a file as a table.
+def open_file(file: File) -> Table:
+    """Open one file as a table.
 
     Raises
     ------
@@ -72,7 +73,7 @@ def open_table(file: File) -> Table:
     return table
 
 
-def read_batches(file: File, table: Table, columns: Sequence[str]) -> Iterator[pa.Table]:
+def read_batches(file: AnyFile, table: Table, columns: Sequence[str]) -> Iterator[pa.Table]:
     """Read some columns of an open table, in batches of rows.
 
     Raises

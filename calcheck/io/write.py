@@ -117,18 +117,10 @@ def require_suffix(path: str) -> None:
 
 def write_columns(path: str, columns: Mapping[str, NDArray[Any]]) -> None:
     """Write columns (n,) as Parquet or CSV, by the path's ending."""
-    import pyarrow as pa
+    from calcheck.io.blocks import writing_columns
 
-    table = pa.table({name: pa.array(values) for name, values in columns.items()})
-    with replacing(path) as temporary:
-        if Path(path).suffix.lower() == ".csv":
-            from pyarrow import csv
-
-            csv.write_csv(table, temporary)
-        else:
-            import pyarrow.parquet as pq
-
-            pq.write_table(table, temporary)
+    with writing_columns(path) as write:
+        write(columns)
 
 
 def _umask() -> int:

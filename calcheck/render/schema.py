@@ -61,7 +61,7 @@ def _object(owner: type[Any]) -> dict[str, Any]:
     return {
         "type": "object",
         "properties": {declared.name: _type(hints[declared.name]) for declared in fields(owner)},
-        "required": [declared.name for declared in fields(owner)],
+        "required": [declared.name for declared in fields(owner) if not declared.metadata.get("added")],
         "additionalProperties": False,
     }
 

@@ -85,7 +85,10 @@ def subset_columns(results: Sequence[Result]) -> list[str]:
 
 def read_in_words(read: Input) -> tuple[list[str], str]:
     """Name the files, and say what was read in them."""
-    names = [file.path if file.path != "-" else "standard input" for file in read.files]
+    names = [
+        ("standard input" if file.path == "-" else file.path) + (f" ({file.files:,} files)" if file.files > 1 else "")
+        for file in read.files
+    ]
     told = [f"{read.n:,} row" + ("s" if read.n != 1 else "")]
     if read.layout:
         told.append(read.layout)

@@ -341,8 +341,8 @@ def test_files_that_are_not_what_they_say_are_refused(tmp_path):
             read(str(tmp_path / name)).predictions()
     with pytest.raises(DataError, match="there is no file"):
         read(str(tmp_path / "absent.csv"))
-    with pytest.raises(DataError, match="is a folder"):
-        read(str(tmp_path))
+    with pytest.raises(DataError, match="holds files of several formats"):
+        read(str(tmp_path)).predictions()
 
 
 def test_pickles_are_never_loaded(tmp_path):

@@ -10,14 +10,14 @@ from calcheck.io.layouts.nested import is_nested, unnested
 
 if TYPE_CHECKING:
     from calcheck.io.column_options import ColumnOptions
-    from calcheck.io.files import File
     from calcheck.io.filters import Filters
+    from calcheck.io.many import AnyFile
     from calcheck.io.tables import Table
 
 __all__ = ["Laid", "laid_out"]
 
 
-def laid_out(file: File, table: Table, said: ColumnOptions, filters: Filters) -> Laid:
+def laid_out(file: AnyFile, table: Table, said: ColumnOptions, filters: Filters) -> Laid:
     """Return a table with a row a unit, as the file has it, or made from a layout that is known by its column names.
 
     An option that says what form the predictions have switches the search for layouts off.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.io.column_options import ColumnOptions
-    from calcheck.io.files import File
+    from calcheck.io.many import AnyFile
     from calcheck.io.tables import Table
 
 POINTS = frozenset({"point", "mean", "median"})
@@ -100,7 +100,7 @@ LONG = (
 """In the order in which they are looked for."""
 
 
-def pivoted(layout: Long, file: File, table: Table, said: ColumnOptions, filters: Filters) -> Laid:
+def pivoted(layout: Long, file: AnyFile, table: Table, said: ColumnOptions, filters: Filters) -> Laid:
     """Return a table with a row a unit: its keys, its target if there is one, and quantiles or samples.
 
     Raises
@@ -137,7 +137,7 @@ def pivoted(layout: Long, file: File, table: Table, said: ColumnOptions, filters
     )
 
 
-def _rows(file: File, table: Table, filters: Filters) -> tuple[pa.Table, NDArray[np.intp], int]:
+def _rows(file: AnyFile, table: Table, filters: Filters) -> tuple[pa.Table, NDArray[np.intp], int]:
     """Read the rows that filters keep, with their places, and count all rows."""
     kept, places, read = [], [], 0
     for batch in read_batches(file, table, table.schema.names):

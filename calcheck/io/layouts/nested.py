@@ -19,8 +19,8 @@ from calcheck.io.values import innermost, is_scalar, is_vector, vectors
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from calcheck.io.files import File
     from calcheck.io.filters import Filters
+    from calcheck.io.many import AnyFile
     from calcheck.io.tables import Table
 
 
@@ -40,7 +40,7 @@ def _has_quantiles(schema: pa.Schema) -> bool:
     return "quantiles" in schema.names and pa.types.is_struct(schema.field("quantiles").type)
 
 
-def unnested(file: File, table: Table, filters: Filters) -> Laid:
+def unnested(file: AnyFile, table: Table, filters: Filters) -> Laid:
     """Return a table with a row a step: the record, the step, and its samples; quantiles where there are no samples.
 
     Samples come first, since mean and quantiles were computed from them.

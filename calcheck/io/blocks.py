@@ -1,0 +1,65 @@
+"""Tables that are written a block of rows at a time: whole, or not at all."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import csv
+
+from calcheck.errors import DataError
+from calcheck.io.write import replacing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from numpy.typing import NDArray
+
+WRITERS: dict[str, Callable[[Path, pa.Schema], Any]] = {
+    ".parquet": pq.ParquetWriter,
+    ".csv": csv.CSVWriter,
+    ".feather": pa.ipc.new_file,
+    ".arrow": pa.ipc.new_stream,
+}
+"""What opens a file to be written in parts, by its ending."""
+
+
+@contextmanager
+def writing_tables(path: str) -> Iterator[Callable[[pa.Table], None]]:
+    """Hand out what appends a table to a file, in the format of its ending; the first decides on names and types.
+
+    The file is there, in place of one that was there before, when the block has ended well; else nothing is.
+
+    Raises
+    ------
+    FileError
+        The file cannot be written.
+    DataError
+        A table does not have the first one's columns.
+    """
+    with replacing(path) as temporary, ExitStack() as opened:
+        first: list[tuple[pa.Schema, Any]] = []
+
+        def write(table: pa.Table) -> None:
+            if not first:
+                made = WRITERS[Path(path).suffix.lower()](temporary, table.schema)
+                first.append((table.schema, opened.enter_context(made)))
+            schema, writer = first[0]
+            try:
+                alike = table.select(schema.names).cast(schema)
+            except (KeyError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+                msg = f"{path} cannot be written: rows differ in their columns ({str(error).splitlines()[0]})"
+                raise DataError(msg) from error
+            writer.write_table(alike)
+
+        yield write
+
+
+@contextmanager
+def writing_columns(path: str) -> Iterator[Callable[[Mapping[str, NDArray[Any]]], None]]:
+    """Hand out what appends columns (b,) of some more rows to a file: :func:`writing_tables` of arrays."""
+    with writing_tables(path) as write:
+        yield lambda columns: write(pa.table({name: pa.array(values) for name, values in columns.items()}))

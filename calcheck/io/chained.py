@@ -1,0 +1,182 @@
+"""Tables of many files, one after the other."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from calcheck.errors import FileError
+from calcheck.io.files import TEXT, File
+from calcheck.io.parquet import ParquetTable
+from calcheck.io.tables import open_file, read_batches
+from calcheck.io.values import is_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from calcheck.io.many import AnyFile, Files, Member
+    from calcheck.io.tables import Table
+
+WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")  # a leading zero belongs to a key that is text
+
+
+def open_table(file: AnyFile) -> Table:
+    """Open a file, or many as one, as a table.
+
+    Raises
+    ------
+    FileError
+        One is not what its format says, or files differ in their columns.
+    """
+    return open_file(file) if isinstance(file, File) else Chained(file)
+
+
+class Chained:
+    """The rows of many files, in the order of the files; what their folders say of them are columns too.
+
+    Parameters
+    ----------
+    files : Files
+        The files; each is opened once to learn its columns.
+
+    Raises
+    ------
+    FileError
+        Their columns differ in name or type.
+    """
+
+    def __init__(self, files: Files) -> None:
+        self.members = files.members
+        self.tables = [_lean(member.file) for member in files.members]
+        self.starts = [0, *accumulate(table.rows for table in self.tables)]
+        self.schema = files.schema or self._agreed(files.name, text=files.format in TEXT)
+
+    def _agreed(self, name: str, *, text: bool) -> pa.Schema:
+        """Return the columns that all files have, and the keys of their folders."""
+        first, *others = self.tables
+        where = self.members[0].file.name
+        types = {field.name: field.type for field in first.schema}
+        keys = {key for member in self.members for key in member.keys} - set(types)
+        for member, table in zip(self.members[1:], others, strict=True):
+            theirs = {field.name: field.type for field in table.schema}
+            if differing := [column for column in (*types, *theirs) if (column in types) != (column in theirs)]:
+                has, lacks = (member.file.name, where) if differing[0] in theirs else (where, member.file.name)
+                msg = f"{name}: the files differ in their columns: {has} has {differing[0]!r}, {lacks} does not"
+                raise FileError(msg)
+            for column, kind in theirs.items():
+                common = _common(types[column], kind, text=text)
+                if common is None:
+                    told = f"{column!r} holds {types[column]} in {where}, {kind} in {member.file.name}"
+                    msg = f"{name}: the files differ in their columns: {told}"
+                    raise FileError(msg)
+                types[column] = common
+        for member in self.members:
+            if absent := sorted(keys - set(member.keys)):
+                msg = f"{name}: the folders of {member.file.name} do not tell {absent[0]!r}, as those of others do"
+                raise FileError(msg)
+        kinds = {key: _kind([member.keys[key] for member in self.members]) for key in sorted(keys)}
+        return pa.schema({**types, **kinds})
+
+    @property
+    def rows(self) -> int:
+        """How many there are in all files."""
+        return self.starts[-1]
+
+    def nbytes(self, columns: Sequence[str]) -> int:
+        """Return about how many bytes some columns take as arrays, without those that folders tell."""
+        return sum(table.nbytes([name for name in columns if name in table.schema.names]) for table in self.tables)
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Read some columns of a file after the other, in batches of rows."""
+        schema = pa.schema([self.schema.field(name) for name in columns])
+        for member, table in zip(self.members, self.tables, strict=True):
+            own = [name for name in columns if name in table.schema.names]
+            for batch in read_batches(member.file, table, own or table.schema.names[:1]):
+                yield _completed(batch, member, schema)
+
+    def origin(self, row: int) -> tuple[File, int]:
+        """Return the file that a row is in, and where that file begins."""
+        place = bisect_right(self.starts, row) - 1
+        return self.members[place].file, self.starts[place]
+
+
+@dataclass(frozen=True, eq=False)
+class Reopened:
+    """A table that is in memory as a whole while it is read, and opened again for that.
+
+    Parameters
+    ----------
+    file : File
+        Where it is.
+    schema : pyarrow.Schema
+        Names and types of its columns.
+    rows : int
+        How many it has.
+    sizes : dict
+        Bytes of each column.
+    """
+
+    file: File
+    schema: pa.Schema
+    rows: int
+    sizes: dict[str, int]
+
+    def nbytes(self, columns: Sequence[str]) -> int:
+        """Return how many bytes some columns take."""
+        return sum(self.sizes[name] for name in columns)
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Read some columns, in batches of rows."""
+        return open_file(self.file).batches(columns)
+
+
+def _lean(file: File) -> Table:
+    """Open a file as a table that holds no rows."""
+    table = open_file(file)
+    if isinstance(table, ParquetTable):
+        return table
+    return Reopened(file, table.schema, table.rows, {name: table.nbytes([name]) for name in table.schema.names})
+
+
+def _common(first: pa.DataType, second: pa.DataType, *, text: bool) -> pa.DataType | None:
+    """Return the type of a column that has two in different files, None if there is none.
+
+    Text formats do not tell types: a file may happen to hold whole numbers only, or no key with a leading zero.
+    """
+    if first == second or pa.types.is_null(second):
+        return first
+    if pa.types.is_null(first):
+        return second
+    kinds = {_sort(first), _sort(second)}
+    if text and kinds == {"whole", "fraction"}:
+        return pa.float64()
+    return pa.string() if text and kinds == {"whole", "text"} else None
+
+
+def _sort(kind: pa.DataType) -> str:
+    if pa.types.is_integer(kind):
+        return "whole"
+    return "fraction" if pa.types.is_floating(kind) else "text" if is_text(kind) else ""
+
+
+def _kind(values: list[str | None]) -> pa.DataType:
+    """Return the type of the values of a key."""
+    return pa.int64() if all(value is None or WHOLE.fullmatch(value) for value in values) else pa.string()
+
+
+def _completed(batch: pa.Table, member: Member, schema: pa.Schema) -> pa.Table:
+    """Return columns of one order and type, those that folders tell included."""
+    columns = []
+    for field in schema:
+        if field.name in batch.schema.names:
+            columns.append(batch[field.name].cast(field.type))
+            continue
+        value = member.keys.get(field.name)
+        scalar = pa.scalar(value, pa.string()).cast(field.type)
+        columns.append(pa.chunked_array([pa.repeat(scalar, len(batch))]))
+    return pa.table(columns, schema=schema)
