@@ -17,7 +17,7 @@ from calcheck.predictive.base import REPEATED
 from calcheck.report import Input
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -241,6 +241,13 @@ class Source(ABC):
     def batches(self) -> Iterator[Predictions]:
         """Read the rows from the start, in order."""
 
+    def parts(self) -> Sequence[Source]:
+        """Return sources that have the same rows in the same order, one after the other, for several processes.
+
+        They can be sent to other processes, know where their rows are in the whole, and may have none.
+        """
+        return (self,)
+
     def predictions(self) -> Predictions:
         """Read all rows into one batch.
 
@@ -280,10 +287,6 @@ class Source(ABC):
     def summed(self, n: int, first: Predictions) -> Input:  # noqa: ARG002 - for those who would have to read all rows
         """Say what was read, where all n rows were read batch by batch, the first of them these."""
         return self.described()
-
-    def parts(self) -> list[Source]:
-        """Divide the rows, in their order, into sources that can be read independently, by other processes too."""
-        return [self]
 
     def warnings(self) -> tuple[str, ...]:
         """Say what was changed on the way."""

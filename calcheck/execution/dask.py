@@ -37,7 +37,7 @@ class Cluster:
         self._client = client
 
     def over(
-        self, parts: list[Source], work: Callable[[Predictions], SumT], progress: Callable[[float], None]
+        self, parts: Sequence[Source], work: Callable[[Predictions], SumT], progress: Callable[[float], None]
     ) -> SumT | None:
         """Add up what ``work`` makes of the batches of all parts; None where there are no rows.
 

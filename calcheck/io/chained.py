@@ -51,10 +51,11 @@ class Chained:
     """
 
     def __init__(self, files: Files) -> None:
+        text = files.format in TEXT
         self.members = files.members
         self.tables = [_lean(member.file) for member in files.members]
         self.starts = [0, *accumulate(table.rows for table in self.tables)]
-        self.schema = files.schema or self._agreed(files.name, text=files.format in TEXT)
+        self.schema = files.schema or self._agreed(files.name, text=text)
 
     def _agreed(self, name: str, *, text: bool) -> pa.Schema:
         """Return the columns that all files have, and the keys of their folders."""

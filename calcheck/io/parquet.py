@@ -28,22 +28,27 @@ class ParquetTable:
         self._file = file
         with pq.ParquetFile(file.stream()) as opened:  # no handle is kept: there may be thousands of files
             self.metadata, self.schema = opened.metadata, opened.schema_arrow
-        self._groups = list(range(self.metadata.num_row_groups) if file.groups is None else file.groups)
+        self.groups = list(range(self.metadata.num_row_groups) if file.groups is None else file.groups)
 
     @property
     def rows(self) -> int:
         """How many there are."""
-        return sum(self.metadata.row_group(group).num_rows for group in self._groups)
+        return sum(self.metadata.row_group(group).num_rows for group in self.groups)
+
+    def group(self, place: int) -> tuple[int, int]:
+        """Return how many rows a row group has, and how many bytes."""
+        found = self.metadata.row_group(place)
+        return int(found.num_rows), int(found.total_byte_size)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Read some columns, in batches of rows."""
         size = self.nbytes(columns)
         if size <= BATCH_BYTES:
-            yield self._opened().read_row_groups(self._groups, columns=list(columns))
+            yield self._opened().read_row_groups(self.groups, columns=list(columns))
             return
         rows = max(LEAST_ROWS, BATCH_BYTES * self.rows // size)
         opened = self._opened(buffer_size=REMOTE_BYTES if self._file.place else READ_BYTES, pre_buffer=False)
-        for batch in opened.iter_batches(rows, row_groups=self._groups, columns=list(columns)):
+        for batch in opened.iter_batches(rows, row_groups=self.groups, columns=list(columns)):
             yield pa.Table.from_batches([batch])
 
     def nbytes(self, columns: Sequence[str]) -> int:
@@ -54,7 +59,7 @@ class ParquetTable:
             leaf = metadata.schema.column(place)
             parts = leaf.path.split(".")  # a column of lists is embedding.list.element; names may have points too
             if any(".".join(parts[:count]) in wanted for count in range(1, len(parts) + 1)):
-                chunks = [metadata.row_group(group).column(place) for group in self._groups]
+                chunks = [metadata.row_group(group).column(place) for group in self.groups]
                 width = WIDTHS.get(leaf.physical_type, TEXT_WIDTH)
                 written = 0 if leaf.physical_type in WIDTHS else sum(chunk.total_uncompressed_size for chunk in chunks)
                 total += max(written, width * sum(chunk.num_values for chunk in chunks))

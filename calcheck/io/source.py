@@ -20,6 +20,7 @@ from calcheck.io.gathered import gathered
 from calcheck.io.layouts import Laid, laid_out
 from calcheck.io.many import Files, located
 from calcheck.io.named import Columns, shown, unclear_spreads
+from calcheck.io.parts import parts_of
 from calcheck.io.passes import Pass
 from calcheck.io.reruns import require_no_rerun, unique
 from calcheck.io.roles import FILE_ROLES, SHAPE_UNKNOWN, ParametersRole, ResidualRole, Wanted, columns_of
@@ -30,7 +31,7 @@ from calcheck.predictions import Predictions, Source
 from calcheck.report import FileRole, Input, InputFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from calcheck.io.many import AnyFile
@@ -62,6 +63,8 @@ class FileSource(Source):
         Whether inputs and embeddings are read.
     repeated : bool
         Whether rows may share keys.
+    start : int, optional
+        Where the first row is among those of which these are a part (:meth:`parts`); absent if these are all.
 
     Raises
     ------
@@ -76,11 +79,13 @@ class FileSource(Source):
     also: tuple[str, ...] = ()
     inputs: bool = True
     repeated: bool = False
+    start: int | None = None
     _passed: Pass | None = field(default=None, init=False)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is sent to another process, which opens the file itself."""
-        return {declared.name: getattr(self, declared.name) for declared in fields(self) if declared.init}
+        sent = {declared.name: getattr(self, declared.name) for declared in fields(self) if declared.init}
+        return sent | {name: value for name, value in vars(self).items() if name == "roles"}
 
     def __post_init__(self) -> None:
         if isinstance(self.file, Files) and self.wanted != "inputs":
@@ -175,7 +180,24 @@ class FileSource(Source):
             also=self._ordering(),
             embedding=self.embedding,
             truth=self.truth,
+            start=self.start or 0,
+            part=self.start is not None,
         )
+
+    def parts(self) -> Sequence[Source]:
+        if self.start is not None or self._needs_all_rows():
+            return (self,)
+        parts = [replace(self, file=file, start=start) for file, start in parts_of(self.file, self.table)]
+        for part in parts:
+            part.roles = self.roles  # found of the whole
+        return parts
+
+    def _needs_all_rows(self) -> bool:
+        """Tell whether some rows cannot be read, or known to be sound, without the others."""
+        laid, filters = self.laid, self.laid.filters
+        one_of_each = filters.target or (filters.model and not filters.of_models)
+        beside = self.embedding is not None or self.truth is not None
+        return bool(laid.layout or beside or self.roles.keys or one_of_each or STDIN in self.file.paths)
 
     def _ordering(self) -> tuple[str, ...]:
         """List the columns that rows are ordered by.
