@@ -371,9 +371,9 @@ def split_column(name: str) -> tuple[str, str | None]:
 
 
 def names_a_file(name: str) -> bool:
-    """Tell whether a value of ``--embedding`` names a file, or several."""
+    """Tell whether a value of ``--embedding`` names files: ``h*`` is a pattern of columns, ``h/*`` of files."""
     path, _ = split_column(name)
-    return is_uri(path) or suffix_of(path) in SUFFIXES or _exists(path)
+    return is_uri(path) or suffix_of(path) in SUFFIXES or _exists(path) or ("/" in path and "*" in path)
 
 
 def _exists(path: str) -> bool:

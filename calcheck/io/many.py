@@ -190,7 +190,7 @@ def _matching(pattern: str, wild: re.Pattern[str]) -> dict[str, Stored | str]:
     for place in glob.iglob(pattern, recursive=True):  # noqa: PTH207 - Path.glob refuses **.parquet
         path = place[len(base + slash) :]
         if Path(place).is_dir():
-            found |= {f"{path}/{inner}": each for inner, each in _in_folder(place).items()}
+            found |= {PurePosixPath(path, inner).as_posix(): each for inner, each in _in_folder(place).items()}
         else:
             found[path] = place
     return found

@@ -1,0 +1,463 @@
+"""Many files are one source: whatever they are called, wherever they are, and however they are read."""
+
+import hashlib
+import json
+import math
+import pickle
+from pathlib import Path
+from types import SimpleNamespace
+
+import jsonschema
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from numpy.testing import assert_array_equal
+from pyarrow import fs
+
+from calcheck import METRICS, evaluate, read
+from calcheck.errors import CalcheckError, DataError, FileError
+from calcheck.execution.run import Run
+from calcheck.io import parquet, parts, stores
+from calcheck.io.column_options import ColumnOptions
+from calcheck.io.many import located
+from calcheck.io.source import FileSource
+from calcheck.io.stored import read_report
+from calcheck.predictions import InMemory
+from calcheck.render import FORMATS
+from calcheck.render.schema import report_schema
+from tests.files import columns, table, vector_column, wide, write
+
+N = 500
+ROWS = table(columns(N))
+
+
+def spread(folder, rows=ROWS, count=5, ending="parquet", name="part-{:03d}"):
+    """Write equal parts of some rows to files of a folder; return the folder as text."""
+    folder.mkdir(parents=True, exist_ok=True)
+    size = math.ceil(len(rows) / count)
+    for place in range(count):
+        path = folder / f"{name.format(place)}.{ending}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write(path, rows.slice(place * size, size))
+    return str(folder)
+
+
+def with_all_columns(name, **said):
+    """Open a source with the columns that are shown beside results."""
+    return FileSource(located(name), ColumnOptions(**said), narrow=True)
+
+
+def assert_same_rows(source, rows=ROWS):
+    found = source.predictions()
+    assert_array_equal(found.y, rows["y"].to_numpy())
+    assert_array_equal(found.predictive.mean(), rows["mean"].to_numpy())
+    assert_array_equal(found.places(), np.arange(len(rows)))
+    if "id" in rows.schema.names:
+        assert_array_equal(found.id, rows["id"].to_numpy())
+
+
+@pytest.mark.parametrize("ending", ["parquet", "feather", "arrow", "csv"])
+def test_a_folder_is_read_as_one_file(tmp_path, ending):
+    rows = table(wide(columns(N))) if ending == "csv" else ROWS
+    source = read(spread(tmp_path / "preds", rows, ending=ending))
+    assert_same_rows(source, rows)
+    assert source.predictions().x.shape == (N, 3)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["preds/*", "preds/*.parquet", "pre*", "**/part-*", "**/*.parquet", "preds/part-00[0-4].parquet", "*/part-00?.*"],
+)
+def test_patterns_are_read_as_one_file(tmp_path, pattern):
+    """Also as URIs, where a question mark is no wild card."""
+    spread(tmp_path / "preds")
+    assert_same_rows(read(f"{tmp_path}/{pattern}"))
+    if "?" not in pattern:
+        assert_same_rows(read(f"{tmp_path.as_uri()}/{pattern}"))
+
+
+def test_files_are_read_in_the_order_of_their_paths_wherever_they_are(tmp_path, monkeypatch):
+    spread(tmp_path / "preds", name="{:02d}/x/part")
+    monkeypatch.chdir(tmp_path)
+    for name in ("preds", "preds/", "./preds", str(tmp_path / "preds"), (tmp_path / "preds").as_uri(), "preds/*/x"):
+        assert_same_rows(read(name))
+
+
+def test_what_other_tools_leave_beside_data_is_passed_over(tmp_path):
+    folder = tmp_path / "preds"
+    spread(folder)
+    for name in (
+        "_SUCCESS",
+        "_metadata",
+        ".part.crc",
+        ".hidden.parquet",
+        "_tmp/a.parquet",
+        ".x/a.parquet",
+        "README.md",
+    ):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text("no data")
+    for name in (folder, folder.as_uri(), folder / "*", folder / "**"):
+        assert_same_rows(read(str(name)))
+
+
+def test_files_without_endings_are_known_by_their_first_bytes(tmp_path):
+    folder = tmp_path / "preds"
+    spread(folder)
+    for path in folder.iterdir():
+        path.rename(path.with_suffix(""))
+    assert_same_rows(read(str(folder)))
+
+
+def test_a_file_whose_name_looks_like_a_pattern_is_a_file(tmp_path):
+    path = write(tmp_path / "preds[1].parquet", ROWS)
+    assert_same_rows(read(path))
+    assert read(path).described().files[0].files == 1
+
+
+def test_only_the_columns_that_are_needed_are_read(tmp_path, monkeypatch):
+    met, batches = set(), parquet.ParquetTable.batches
+    monkeypatch.setattr(parquet.ParquetTable, "batches", lambda self, names: met.update(names) or batches(self, names))
+    rows = ROWS.append_column("unused", ROWS["y"])
+    read(spread(tmp_path / "preds", rows)).predictions()
+    assert met == {"id", "y", "mean", "std", "embedding"}
+
+
+def test_no_file_stays_open(tmp_path):
+    """There may be more of them than a process may open."""
+    source = read(spread(tmp_path / "preds", count=50))
+    before = len(list(Path("/dev/fd").iterdir()))
+    for batch in source.batches():
+        assert len(list(Path("/dev/fd").iterdir())) <= before + 3
+        assert len(batch) == N // 50
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_folders_tell_keys(tmp_path, ending):
+    """As Hive writes them; whole numbers are numbers unless a zero leads, and the file's own column wins."""
+    name = "day=2026-11-2{0:d}/hour=0{0:d}/rank={0:d}/who=a%20b/none=__HIVE_DEFAULT_PARTITION__/part"
+    bare = ROWS.select(["id", "y", "mean", "std"])
+    folder = spread(tmp_path / "preds", bare, ending=ending, name=name)
+    source = with_all_columns(folder)
+    assert_same_rows(source, bare)
+    found = source.predictions().columns
+    assert list(dict.fromkeys(found["day"])) == [f"2026-11-2{place}" for place in range(5)]
+    assert list(dict.fromkeys(found["hour"])) == [f"0{place}" for place in range(5)]
+    assert found["rank"].dtype == np.int64
+    assert set(found["who"]) == {"a b"}
+    assert set(found["none"]) == {None}
+    for path in (folder, f"{folder}/day=2026-11-23", f"{folder}/day=*"):
+        one = with_all_columns(path, filter=("day=2026-11-23", "rank=3")).predictions()
+        assert_array_equal(one.y, ROWS["y"][300:400].to_numpy())
+
+
+def test_files_whose_folders_do_not_agree_with_a_filter_are_not_opened(tmp_path):
+    folder = spread(tmp_path / "preds", name="day={0:d}/part")
+    (tmp_path / "preds" / "day=2" / "part.parquet").write_bytes(b"PAR1 cut short")
+    source = read(folder, filter=("day=1",))
+    assert len(source.predictions()) == 100
+    assert source.described().files[0].files == 1
+    with pytest.raises(FileError, match=r"no file has day=9 \(there are 0, 1, 2, … 5 in all\)"):
+        read(folder, filter=("day=9",))
+
+
+def test_the_order_of_columns_may_differ(tmp_path):
+    folder = tmp_path / "preds"
+    spread(folder)
+    last = folder / "part-004.parquet"
+    rows = pq.read_table(last)
+    pq.write_table(rows.select(rows.schema.names[::-1]), last)
+    assert_same_rows(read(str(folder)))
+
+
+def test_text_that_looks_like_other_types_in_some_files_is_read_as_in_one(tmp_path):
+    """Whole numbers among fractions, keys without leading zeros among keys with them, columns without a value."""
+    (tmp_path / "a.csv").write_text("id,y,mean,std,note\n1,1,0,1,\n2,2,0,1,\n")
+    (tmp_path / "b.csv").write_text("id,y,mean,std,note\n03,0.5,0,1,x\n04,0.25,0,1,y\n")
+    for pattern in ("*.csv", "[ab].csv"):
+        found = with_all_columns(f"{tmp_path}/{pattern}").predictions()
+        assert_array_equal(found.y, [1, 2, 0.5, 0.25])
+        assert list(found.id) == ["1", "2", "03", "04"]
+        assert list(found.columns["note"]) == [None, None, "x", "y"]
+
+
+def one_changed(rows, name):
+    """Return a function that changes the third file of a folder."""
+    return lambda folder: write(folder / name, rows)
+
+
+WRONG = {
+    "a column less": (
+        one_changed(ROWS.drop(["std"]), "part-002.parquet"),
+        r"preds: the files differ in their columns: .*part-000.parquet has 'std', .*part-002.parquet does not",
+    ),
+    "a column more": (
+        one_changed(ROWS.append_column("more", ROWS["y"]), "part-002.parquet"),
+        r"part-002.parquet has 'more', .*part-000.parquet does not",
+    ),
+    "another type": (
+        one_changed(ROWS.set_column(1, "y", ROWS["y"].cast(pa.string())), "part-002.parquet"),
+        r"'y' holds double in .*part-000.parquet, string in .*part-002.parquet",
+    ),
+    "another precision": (
+        one_changed(ROWS.set_column(1, "y", ROWS["y"].cast(pa.float32())), "part-002.parquet"),
+        r"'y' holds double in .*part-000.parquet, float in .*part-002.parquet",
+    ),
+    "another format": (
+        one_changed(ROWS.select(["y", "mean", "std"]), "part-002.csv"),
+        r"several formats: .*part-000.parquet \(parquet\), .*part-002.csv \(csv\)\. Name those of one by a pattern",
+    ),
+    "a file that is cut short": (
+        lambda folder: (folder / "part-002.parquet").write_bytes(b"PAR1"),
+        r"part-002.parquet is not a readable parquet file",
+    ),
+    "an empty file": (
+        lambda folder: (folder / "part-002.parquet").write_bytes(b""),
+        r"part-002.parquet is empty",
+    ),
+    "a gap": (
+        one_changed(ROWS.slice(200, 100).set_column(1, "y", pa.array([None, 1.0] * 50)), "part-002.parquet"),
+        r"part-002.parquet: y must be finite numbers, .* \(rows 0, 2, 4, …, counted from 0\)",
+    ),
+    "an embedding of another width": (
+        one_changed(table(columns(100, 4)), "part-002.parquet"),
+        r"'embedding' holds fixed_size_list<.*>\[3\] in .*\[4\] in .*part-002.parquet",
+    ),
+    "a key that comes again": (
+        one_changed(ROWS.slice(0, 100), "part-002.parquet"),
+        r"preds: 100 values of 'id' come more than once, as '100' in rows 0 and 200",
+    ),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+@pytest.mark.parametrize("as_uri", [False, True])
+def test_what_is_wrong_with_one_file_is_told_with_its_name(tmp_path, wrong, as_uri):
+    change, message = WRONG[wrong]
+    folder = tmp_path / "preds"
+    spread(folder)
+    change(folder)
+    with pytest.raises(FileError, match=message):
+        read(folder.as_uri() if as_uri else str(folder)).predictions()
+
+
+def test_folders_that_tell_other_keys_are_refused(tmp_path):
+    folder = spread(tmp_path / "preds", name="day={:d}/part")
+    write(tmp_path / "preds" / "part.parquet", ROWS)
+    with pytest.raises(FileError, match=r"the folders of .*part.parquet do not tell 'day', as those of others do"):
+        read(folder).predictions()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("{}/empty", "there is no file in .*/empty"),
+        ("file://{}/empty", "there is no file in file://.*/empty"),
+        ("{}/no/*.parquet", r"no file matches .*/no/\*\.parquet"),
+        ("file://{}/no/*.parquet", r"no file matches file://.*\*\.parquet|cannot be read"),
+        ("{}/no.parquet", "there is no file .*/no.parquet"),
+        ("file://{}/no.parquet", "there is no file file://.*/no.parquet"),
+        (
+            "ftp://host/x.parquet",
+            r"ftp://host/x.parquet cannot be read: .* \(s3://, gs://, file:// and paths are known\)",
+        ),
+        ("file://{}/pickle.pkl", "is a pickle-based file, unsafe to load"),
+    ],
+)
+def test_what_is_not_there_is_told_in_a_line(tmp_path, name, message):
+    (tmp_path / "empty" / ".hidden").mkdir(parents=True)
+    (tmp_path / "pickle.pkl").write_bytes(b"\x80")
+    with pytest.raises(FileError, match=message) as told:
+        read(name.format(tmp_path))
+    assert "\n" not in str(told.value)
+
+
+class Unreachable(fs.FileSystemHandler):
+    """A store that does not answer."""
+
+    def __getattribute__(self, name):
+        if name in ("get_file_info", "get_file_info_selector", "open_input_file"):
+            raise OSError(5, "AWS Error NETWORK_CONNECTION during HeadObject operation:\nno host")
+        return super().__getattribute__(name)
+
+
+def _method(self, *_):
+    raise NotImplementedError
+
+
+for _name in fs.FileSystemHandler.__abstractmethods__:
+    setattr(Unreachable, _name, _method)
+Unreachable.__abstractmethods__ = frozenset()
+
+
+@pytest.mark.parametrize("name", ["s3://bucket/a.parquet", "s3://bucket/a/*.parquet", "gs://bucket/a/"])
+def test_a_store_that_does_not_answer_is_told_in_a_line(monkeypatch, name):
+    found = fs.PyFileSystem(Unreachable()), "bucket/a"
+    monkeypatch.setattr(fs, "FileSystem", SimpleNamespace(from_uri=lambda _: found))
+    with pytest.raises(CalcheckError, match=r"bucket/a.* cannot be read: .*NETWORK_CONNECTION") as told:
+        read(name)
+    assert told.value.exit_code == 2
+    assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize("order", ["in order", "shuffled"])
+def test_every_metric_is_the_same_from_one_file_and_from_a_hundred(tmp_path, order):
+    """Rows in another order, for names of another order: sums are rounded differently, nothing else."""
+    one = write(tmp_path / "one.parquet", ROWS)
+    folder = tmp_path / "preds"
+    spread(folder, count=100)
+    if order == "shuffled":
+        paths = sorted(folder.iterdir())
+        for path, place in zip(paths, np.random.default_rng(0).permutation(100), strict=True):
+            path.rename(folder / f"{place:03d}_{path.name}")
+    run = Run(resamples=0, reference=0)
+    metrics = [metric() for metric in METRICS.values()]
+    expected, found = (evaluate(read(name), metrics, run=run) for name in (one, str(folder)))
+    assert [skipped.metric for skipped in found.skipped] == [skipped.metric for skipped in expected.skipped]
+    assert len(found.results) > 20
+    for mine, theirs in zip(found.results, expected.results, strict=True):
+        assert mine.metric == theirs.metric
+        assert mine.value == pytest.approx(theirs.value, rel=1e-10, abs=1e-12), mine.metric
+
+
+def test_the_report_tells_how_many_files_there_are_and_their_fingerprint(tmp_path):
+    """That of their fingerprints, a line each."""
+    folder = spread(tmp_path / "preds")
+    file = read(folder).described().files[0]
+    digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted((tmp_path / "preds").iterdir())]
+    assert (file.path, file.files, file.rows) == (folder, 5, N)
+    assert file.sha256 == hashlib.sha256("\n".join(digests).encode()).hexdigest()
+    assert len(read(folder).reads()) == 5
+
+
+def test_reports_of_before_there_were_many_files_are_read(tmp_path):
+    report = evaluate(read(write(tmp_path / "one.parquet", ROWS)), [METRICS["rmse"]()], run=Run(resamples=0))
+    stored = json.loads(FORMATS["json"](report))
+    assert stored["input"]["files"][0].pop("files") == 1
+    (tmp_path / "old.json").write_text(json.dumps(stored))
+    jsonschema.validate(stored, report_schema())
+    assert read_report(str(tmp_path / "old.json")).input == report.input
+
+
+@pytest.mark.parametrize("keyed", [True, False])
+def test_targets_and_embeddings_may_be_in_many_files_too(tmp_path, keyed):
+    order = np.random.default_rng(0).permutation(N) if keyed else np.arange(N)
+    names = ["id"] if keyed else []
+    preds = spread(tmp_path / "preds", ROWS.select([*names, "mean", "std"]))
+    truth = spread(tmp_path / "truth", ROWS.take(order).select([*names, "y"]), count=3)
+    beside = spread(tmp_path / "emb", ROWS.take(order).select([*names, "embedding"]), count=7)
+    for embedding in (beside, f"{beside}/*:embedding", (tmp_path / "emb").as_uri()):
+        source = read(preds, truth=truth, embedding=embedding)
+        assert_same_rows(source, ROWS.select(["y", "mean", "std"]))
+        assert_array_equal(source.predictions().x, columns(N)["embedding"])
+    assert [file.files for file in source.described().files] == [5, 7, 3]
+
+
+def test_long_layouts_may_be_in_many_files(tmp_path):
+    """A unit may even begin in one file and end in the next."""
+    rows = pa.table(
+        {
+            "location": np.repeat(["a", "b", "c"], 4),
+            "output_type": ["sample"] * 12,
+            "output_type_id": np.tile(np.arange(4), 3),
+            "value": np.arange(12.0),
+        }
+    )
+    folder = spread(tmp_path / "hub", rows, count=5, ending="csv")
+    write(tmp_path / "truth.csv", pa.table({"location": ["a", "b", "c"], "observed": [1.0, 2.0, 3.0]}))
+    source = read(folder, truth=str(tmp_path / "truth.csv"))
+    assert_array_equal(source.predictions().predictive.draws, np.arange(12.0).reshape(3, 4))
+    assert list(source.parts()) == [source]
+
+
+def assert_parts_make_the_whole(source):
+    """Each sent to another process, and back."""
+    sent = [pickle.loads(pickle.dumps(part)) for part in source.parts()]  # noqa: S301 - our own
+    batches = [batch for part in sent for batch in part.batches()]
+    assert_array_equal(np.concatenate([batch.places() for batch in batches]), source.predictions().places())
+    assert_array_equal(np.concatenate([batch.y for batch in batches]), source.predictions().y)
+    assert_array_equal(np.concatenate([batch.x for batch in batches]), source.predictions().inputs())
+    return sent
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+@pytest.mark.parametrize("said", [{}, {"filter": ("day=2",)}, {"filter": ("id=333",)}, {"nan_policy": "omit"}])
+def test_many_files_have_a_part_each(tmp_path, ending, said):
+    """What all files decide on, the types of columns and keys, is known to each; some may have no row left."""
+    rows = table(wide(columns(N)))
+    gaps = [None] * 100 + rows["y"].to_pylist()[100:] if said.get("nan_policy") else rows["y"].to_pylist()
+    rows = rows.set_column(1, "y", pa.array(gaps))
+    folder = spread(tmp_path / "preds", rows, ending=ending, name="day={0:d}/part")
+    sent = assert_parts_make_the_whole(read(folder, **said))
+    assert len(sent) == (1 if said.get("filter") == ("day=2",) else 5)
+    assert all(part.table.schema == read(folder, **said).table.schema for part in sent)
+
+
+def test_row_groups_of_a_large_file_are_its_parts(tmp_path, monkeypatch):
+    """As many as make a part worth while; too few that are left over belong to the last."""
+    path = tmp_path / "preds.parquet"
+    pq.write_table(ROWS, path, row_group_size=60)
+    monkeypatch.setattr(parts, "LEAST_ROWS", 100)
+    for name in (str(path), str(tmp_path)):
+        assert [len(part.predictions()) for part in assert_parts_make_the_whole(read(name))] == [120, 120, 120, 140]
+    monkeypatch.setattr(parts, "LEAST_ROWS", 1000)
+    assert len(read(str(path)).parts()) == 1
+    monkeypatch.setattr(parts, "LEAST_BYTES", 1)
+    assert len(read(str(path)).parts()) == 9
+    assert all(list(part.parts()) == [part] for part in read(str(path)).parts())
+
+
+def test_a_problem_in_a_part_is_told_by_its_row_in_the_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(parts, "LEAST_ROWS", 100)
+    x = columns(N)["embedding"]
+    x[333, 0] = np.inf
+    rows = ROWS.set_column(4, "embedding", vector_column(x))
+    pq.write_table(rows, tmp_path / "one.parquet", row_group_size=50)
+    with pytest.raises(DataError, match=r"one.parquet: x \(column embedding\) must .*row 333"):
+        list(read(str(tmp_path / "one.parquet")).parts()[3].batches())
+    folder = spread(tmp_path / "preds", rows, count=2)
+    with pytest.raises(DataError, match=r"part-001.parquet: x \(column embedding\) must .*row 83"):
+        list(read(folder).parts()[1].batches())
+
+
+def test_rows_that_are_known_by_others_are_not_taken_apart(tmp_path):
+    """Those that other files add to, and those of several models, which only all of them can tell."""
+    folder = spread(tmp_path / "preds")
+    truth = write(tmp_path / "truth.parquet", ROWS.select(["id", "y"]))
+    models = spread(tmp_path / "models", ROWS.append_column("model", pa.array(["a", "b"] * (N // 2))))
+    for source in (read(folder, truth=truth), read(models), InMemory(read(folder).predictions())):
+        assert list(source.parts()) == [source]
+    assert len(read(models, model="a").parts()) == 5
+
+
+def test_a_source_in_a_store_is_read_as_one_on_this_machine(tmp_path, monkeypatch):
+    """Of a store that pyarrow knows by another name than a path's."""
+    folder = tmp_path / "bucket" / "preds"
+    spread(folder, count=5, name="day={0:d}/part")
+    store = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
+
+    def from_uri(uri):
+        return store, uri.partition("?")[0].removeprefix("s3://")
+
+    monkeypatch.setattr(fs, "FileSystem", SimpleNamespace(from_uri=from_uri))
+    for name in ("s3://bucket/preds", "s3://bucket/preds/day=*/*.parquet?region=x", "s3://bucket/*"):
+        source = read(name)
+        assert_same_rows(source)
+        assert source.reads()[1] == "s3://bucket/preds/day=1/part.parquet" + ("?region=x" if "?" in name else "")
+        assert len(assert_parts_make_the_whole(source)) == 5
+    one = read("s3://bucket/preds/day=3/part.parquet")
+    assert len(one.predictions()) == 100
+    assert one.described().files[0].sha256 == hashlib.sha256((folder / "day=3/part.parquet").read_bytes()).hexdigest()
+    source = read("s3://bucket/preds", embedding="s3://bucket/preds:embedding")
+    assert_array_equal(source.predictions().x, columns(N)["embedding"])
+
+
+def test_a_store_is_not_asked_for_ever(monkeypatch):
+    asked = []
+    found = fs.LocalFileSystem(), "/nothing"
+    monkeypatch.setattr(fs, "FileSystem", SimpleNamespace(from_uri=lambda uri: asked.append(uri) or found))
+    for name in ("gs://b/a", "gs://b/a?x=1", "gs://b/a?retry_limit_seconds=5", "s3://b/a"):
+        stores.stored(name)
+    patience = "retry_limit_seconds=30"
+    assert asked == [f"gs://b/a?{patience}", f"gs://b/a?x=1&{patience}", "gs://b/a?retry_limit_seconds=5", "s3://b/a"]
