@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from calcheck.evaluation import evaluate
-    from calcheck.io import read, write
+    from calcheck.io import read
+    from calcheck.io.canonical import write
     from calcheck.metrics import METRICS
     from calcheck.predictions import InMemory, Predictions
     from calcheck.report import Report
@@ -22,7 +23,7 @@ _HOMES = {
     "Report": "calcheck.report",
     "evaluate": "calcheck.evaluation",
     "read": "calcheck.io",
-    "write": "calcheck.io",
+    "write": "calcheck.io.canonical",
 }
 
 

@@ -38,7 +38,12 @@ FILE = inspect.Parameter(
     "file",
     inspect.Parameter.POSITIONAL_OR_KEYWORD,
     annotation=Annotated[
-        str, typer.Argument(metavar="FILE", help="Saved predictions; - reads standard input.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="FILE",
+            help="Saved predictions: a file, a folder, or a pattern in quotes; - reads standard input.",
+            show_default=False,
+        ),
     ],
 )
 INPUTS = ("embedding", "inputs")

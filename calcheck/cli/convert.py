@@ -14,8 +14,7 @@ from calcheck.io.column_options import ColumnOptions
 
 def _convert(file: str, **given: Any) -> None:
     """Write predictions as id, y, one form of predictions and an embedding, which need no options to be read."""
-    from calcheck.io import write
-    from calcheck.io.canonical import suffix_of
+    from calcheck.io.canonical import suffix_of, write
     from calcheck.io.many import located
     from calcheck.io.source import FileSource
     from calcheck.io.write import require_writable

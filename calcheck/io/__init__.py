@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from calcheck.io.source import FileSource
-    from calcheck.predictions import Source
 
-__all__ = ["read", "write"]
+__all__ = ["read"]
 
 
 def read(path: str, *, input_format: str | None = None, **columns: Any) -> FileSource:
@@ -42,24 +41,3 @@ def read(path: str, *, input_format: str | None = None, **columns: Any) -> FileS
     from calcheck.io.source import FileSource
 
     return FileSource(located(str(path), input_format), ColumnOptions(**columns))
-
-
-def write(source: Source, path: str) -> None:
-    """Write predictions so that :func:`read` needs no option to read them.
-
-    Parameters
-    ----------
-    source : Source
-        The predictions, from a file or from memory.
-    path : str
-        Where they go: .parquet, .csv, .feather or .arrow.
-
-    Raises
-    ------
-    DataError, OptionError
-        The predictions are not sound, or cannot be written so.
-    """
-    from calcheck.io.canonical import write_canonical
-
-    source.predictions()  # what is not sound as a whole is refused before anything is written
-    write_canonical(path, source.batches())

@@ -21,11 +21,30 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from calcheck.predictions import Predictions
+    from calcheck.predictions import Predictions, Source
     from calcheck.predictive import Predictive
 
 PARAMETERS = {name for made in CONVENTIONS.values() for known in made.parameters.values() for name in known}
 FLAT = {"samples": "sample", "embedding": "emb"}  # what columns of lists are called where each number has its own
+
+
+def write(source: Source, path: str) -> None:
+    """Write predictions so that :func:`read` needs no option to read them.
+
+    Parameters
+    ----------
+    source : Source
+        The predictions, from a file or from memory.
+    path : str
+        Where they go: .parquet, .csv, .feather or .arrow.
+
+    Raises
+    ------
+    DataError, OptionError
+        The predictions are not sound, or cannot be written so.
+    """
+    source.predictions()  # what is not sound as a whole is refused before anything is written
+    write_canonical(path, source.batches())
 
 
 def write_canonical(path: str, batches: Iterable[Predictions]) -> None:

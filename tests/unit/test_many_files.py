@@ -15,6 +15,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from pyarrow import fs
 
+import calcheck
 from calcheck import METRICS, evaluate, read
 from calcheck.errors import CalcheckError, DataError, FileError
 from calcheck.execution.run import Run
@@ -461,3 +462,10 @@ def test_a_store_is_not_asked_for_ever(monkeypatch):
         stores.stored(name)
     patience = "retry_limit_seconds=30"
     assert asked == [f"gs://b/a?{patience}", f"gs://b/a?x=1&{patience}", "gs://b/a?retry_limit_seconds=5", "s3://b/a"]
+
+
+def test_predictions_are_written_as_often_as_one_likes(tmp_path):
+    source = read(spread(tmp_path / "preds"))
+    for name in ("a.parquet", "b.parquet"):
+        calcheck.write(source, str(tmp_path / name))
+        assert_same_rows(read(str(tmp_path / name)))

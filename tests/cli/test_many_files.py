@@ -1,0 +1,137 @@
+"""Folders and patterns where a FILE is taken, and files that are written a block at a time."""
+
+import json
+import signal
+import subprocess
+import sys
+
+import jsonschema
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from numpy.testing import assert_array_equal
+from pyarrow import csv
+
+from calcheck.errors import DataError
+from calcheck.io.blocks import writing_columns
+from calcheck.render.schema import report_schema
+from tests.files import columns, table, write
+
+QUICK = ("--no-bootstrap", "--no-reference")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Return a folder of two days with two files each."""
+    rows = table(columns(n=80))
+    for place in range(4):
+        path = tmp_path / "preds" / f"day=2026-11-2{place // 2}" / f"hour={place}" / "part.parquet"
+        path.parent.mkdir(parents=True)
+        write(path, rows.slice(place * 20, 20))
+    return tmp_path / "preds"
+
+
+def test_a_folder_and_a_pattern_are_evaluated_as_one_file(calcheck, folder, tmp_path):
+    one = write(tmp_path / "one.parquet", table(columns(n=80)))
+    options = ("--metrics", "rmse,ece,cce", "--format", "json", *QUICK)
+    expected = json.loads(calcheck("evaluate", one, *options).out)
+    for name in (folder, f"{folder}/day=*/*/*.parquet", folder.as_uri()):
+        found = json.loads(calcheck("evaluate", name, *options).out)
+        jsonschema.validate(found, report_schema())
+        assert found["results"] == expected["results"]
+        (file,) = found["input"].pop("files")
+        assert (file["path"], file["files"], file["rows"]) == (str(name), 4, 80)
+        assert found["input"] == {name: told for name, told in expected["input"].items() if name != "files"}
+    assert f"{folder} (4 files)" in calcheck("rmse", folder, *QUICK).out.replace("\n", "")
+
+
+def test_inspect_tells_how_many_files_there_are(calcheck, folder):
+    shown = calcheck("inspect", folder).out
+    assert "(4 files)" in shown.replace("\n", "")
+    assert "format       parquet" in shown
+    assert "rows         80" in shown
+
+
+def test_keys_of_folders_filter_rows_and_order_them(calcheck, folder, tmp_path):
+    assert "40 rows" in calcheck("rmse", folder, "--filter", "day=2026-11-21", *QUICK).out
+    calcheck("rmse", folder, *QUICK, "--pointwise", tmp_path / "rows.csv")
+    assert csv.read_csv(tmp_path / "rows.csv")["hour"].to_pylist() == np.repeat(range(4), 20).tolist()
+    ended = calcheck("reject", folder, "--by", "hour", "--format", "json")
+    assert json.loads(ended.out)["results"][0]["subset"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("rmse", "{0}/day=2026-11-20", "{0}/day=2026-11-21"), "a pattern in quotes: 'preds/*.parquet'"),
+        (("rmse", "{0}/*.csv"), "no file matches"),
+        (("rmse", "{0}", "--filter", "day=1999-01-01"), "no file has day=1999-01-01"),
+        (("rmse", "{0}", "--truth", "{0}/none/"), "there is no file"),
+        (("diff", "{0}", "{0}"), "is a folder. Give a file"),
+        (("rmse", "{0}", "-o", "{0}/day=2026-11-20/hour=0/part.parquet"), "would overwrite"),
+    ],
+)
+def test_what_cannot_be_read_is_told_in_a_line(calcheck, folder, arguments, message):
+    assert message in calcheck(*(argument.format(folder) for argument in arguments)).refused()
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_columns_are_written_a_block_at_a_time(tmp_path, ending):
+    path = tmp_path / f"rows.{ending}"
+    path.write_text("what was there")
+    with writing_columns(str(path)) as append:
+        for start in range(0, 30, 10):
+            append({"place": np.arange(start, start + 10), "cce": np.full(10, 0.5 + start)})
+            assert path.read_text() == "what was there"
+    found = pq.read_table(path) if ending == "parquet" else csv.read_csv(path)
+    assert_array_equal(found["place"].to_numpy(), np.arange(30))
+    assert_array_equal(found["cce"].to_numpy(), np.repeat([0.5, 10.5, 20.5], 10))
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_blocks_of_other_columns_are_refused_and_nothing_is_left(tmp_path):
+    path = tmp_path / "rows.parquet"
+
+    def failing():
+        with writing_columns(str(path)) as append:
+            append({"place": np.arange(3), "cce": np.ones(3)})
+            append({"place": np.arange(3)})
+
+    with pytest.raises(DataError, match=r"rows.parquet cannot be written: rows differ in their columns \(.*cce"):
+        failing()
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("told", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_who_is_told_to_end_leaves_no_half_file(tmp_path, told, code, ending):
+    path = tmp_path / f"rows.{ending}"
+    path.write_text("what was there")
+    program = f"""
+import os, signal, time
+import numpy as np
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from calcheck import cli
+from calcheck.cli import app
+
+def half(**given):
+    from calcheck.io.blocks import writing_columns
+    with writing_columns({str(path)!r}) as append:
+        append({{"place": np.arange(1000)}})
+        os.kill(os.getpid(), {int(told)})
+        time.sleep(20)
+
+app.app = half
+cli.main()
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
+    assert (ended.returncode, ended.stderr) == (code, "")
+    assert path.read_text() == "what was there"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_many_files_are_converted_to_one(calcheck, folder, tmp_path):
+    assert calcheck("convert", folder, "-o", tmp_path / "one.parquet").code == 0
+    found = pq.read_table(tmp_path / "one.parquet")
+    assert_array_equal(found["y"].to_numpy(), columns(n=80)["y"])
+    assert found["day"].to_pylist()[::40] == ["2026-11-20", "2026-11-21"]
