@@ -13,7 +13,7 @@ from calcheck.errors import DataError, OptionError
 from calcheck.execution.over import sum_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from calcheck.execution.over import Summable
     from calcheck.predictions import Predictions, Source
