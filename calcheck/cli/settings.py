@@ -213,7 +213,7 @@ class ReferenceOptions:
         None,
         "Draw the targets anew from the predictions so many times: what a perfect model scores on these rows."
         " Default: 199; 1999 for cce, which tests each input, up to 2048 rows and inputs; 39 for distributions that do"
-        " not fit in memory.",
+        " not fit in memory, and from a million rows on for metrics of all rows together.",
         metavar="INT",
     )
     no_reference: bool = option(default=False, text="Simulate nothing: verdicts only where the reference is exact.")

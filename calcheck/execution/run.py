@@ -120,8 +120,9 @@ class Run:
         metrics of many columns.
     reference : int or None
         Replicates of the targets, drawn from the predictions, that tell what a perfect model scores; 0 for none. By
-        default 199; 1,999 for metrics that are tested at each input, up to 2,048 rows and inputs; and 39 where the
-        distributions do not fit in memory and are read again for each.
+        default 199; 1,999 for metrics that are tested at each input, up to 2,048 rows and inputs; and 39, the fewest
+        that allow a test at 5 %, where the distributions do not fit in memory and are read again for each, and from a
+        million rows on for metrics of all rows together.
     every_row : bool
         Whether what is said of each row is wanted, besides the value.
     fdr : float

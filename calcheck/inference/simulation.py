@@ -14,6 +14,7 @@ from calcheck.inference.verdicts import statistic_of
 from calcheck.metric import Inference, Simulated
 from calcheck.predictions import InMemory
 from calcheck.predictive.deferred import Deferred
+from calcheck.statistics.shared import once
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
     from calcheck.report import Verdict
 
 REPLICATES = 199
-REPLICATES_OF_DEFERRED = 39  # of distributions that are read again for each; enough for a test at 5 %
+FEW_REPLICATES = 39  # enough for a test at 5 %: of distributions that are read again for each, and of many rows
+MANY_ROWS = 1_000_000  # from which a replicate takes as long as all replicates of a few thousand rows
 REPLICATES_AT_INPUTS = 1_999  # where a test is made at each input: tails that are fitted to 199 flag too many
 MOST_INPUTS = 2_048  # and rows, at which so many take seconds
 BLOCK_DRAWS = 1 << 22  # targets drawn at a time, 32 MiB
@@ -63,7 +65,7 @@ class Simulation:
 
     def rng(self, block: int = 0) -> Generator:
         """Return the generator of a block of data sets."""
-        return self.run.rng(Stream.REPLICATES, block, 0 if self.rows.y is None else _digest(self.rows.y))
+        return self.run.rng(Stream.REPLICATES, block, 0 if self.rows.y is None else _digest(self.rows))
 
     def of(self, predictive: Predictive) -> Simulation:
         """Return the same data sets, their distributions at hand in another way: held in memory, say."""
@@ -85,8 +87,8 @@ class Simulation:
 
 
 def _default_count(rows: Predictions, inputs: int) -> int:
-    if isinstance(rows.predictive, Deferred):
-        return REPLICATES_OF_DEFERRED
+    if isinstance(rows.predictive, Deferred) or (len(rows) >= MANY_ROWS and not inputs):
+        return FEW_REPLICATES
     return REPLICATES_AT_INPUTS if inputs and max(inputs, len(rows)) <= MOST_INPUTS else REPLICATES
 
 
@@ -102,13 +104,14 @@ def replicates_of(batch: Predictions, count: int, run: Run) -> Iterator[Predicti
             yield batch.with_targets(y, predictive)
 
 
-def _digest(y: NDArray[np.float64]) -> int:
+@once
+def _digest(rows: Predictions) -> int:
     """Return a number that differs between targets, by their order: it is the same in every unit.
 
     With one seed for all data sets, their p-values would share their luck.
     """
-    order = np.argsort(y, axis=None, kind="stable").astype("<i8")
-    return int.from_bytes(blake2b(order.tobytes(), digest_size=8).digest())
+    order = np.argsort(rows.targets(), axis=None, kind="stable").astype("<i8", copy=False)
+    return int.from_bytes(blake2b(order.data, digest_size=8).digest())
 
 
 @dataclass(eq=False)

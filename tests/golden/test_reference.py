@@ -235,6 +235,16 @@ def test_values_at_inputs_take_more_replicates_while_rows_and_inputs_are_few(row
     assert len(Simulation(data, Run(reference=50)).at(inputs)) == 50
 
 
+@pytest.mark.parametrize(("rows", "inputs", "replicates"), [(999, 0, 199), (1000, 0, 39), (1000, 9, 199)])
+def test_many_rows_take_the_fewest_replicates_that_allow_a_verdict(monkeypatch, rows, inputs, replicates):
+    """Each costs as much as all of a thousand times fewer rows; values at inputs take what they take."""
+    monkeypatch.setattr("calcheck.inference.simulation.MANY_ROWS", 1000)
+    monkeypatch.setattr("calcheck.inference.simulation.MOST_INPUTS", 0)
+    data = calibrated("gaussian", n=rows)
+    assert len(Simulation(data, Run()).at(inputs)) == replicates
+    assert len(Simulation(data, Run(reference=50)).at(inputs)) == 50
+
+
 def test_several_targets_are_drawn_row_by_row_and_column_by_column():
     both = Independent((Gaussian(np.zeros(3), np.ones(3)), Gaussian(np.full(3, 100.0), np.ones(3))))
     found = np.array([rows.y for rows in simulation(np.zeros((3, 2)), both, 2000)])
