@@ -61,7 +61,7 @@ def once(
 
 def _forget() -> None:
     """Forget what was not asked for the longest, until the rest takes no more memory than it may."""
-    kept = [(each, key, known) for known in _known.values() for key, each in known.items()]
+    kept = [(each, key, known) for known in _known.values() for key, each in known.items() if each.nbytes]
     total = sum(each.nbytes for each, *_ in kept)
     for each, key, known in sorted(kept, key=lambda entry: entry[0].used):
         if total <= KEPT_BYTES:

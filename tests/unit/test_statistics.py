@@ -223,19 +223,22 @@ def test_what_was_not_asked_for_the_longest_is_forgotten_where_all_takes_too_muc
     def column(rows, name):
         calls.append(name)
         found = np.zeros(len(rows))
-        return {"own": rows.y, "pair": (found, found), "bins": Groups(found, 1)}.get(name, found)
+        return {"own": rows.y, "view": rows.y[1:], "pair": (found, found), "bins": Groups(found, 1)}.get(name, found)
 
     rows = Predictions(y=np.zeros(10))
-    for name in ("own", "pair", "b", "pair", "own"):
+    free = ["own", "view"]
+    for name in (*free, "pair", "b", "pair"):
         column(rows, name)
-    assert calls == ["own", "pair", "b"]
+    assert calls == [*free, "pair", "b"]
     column(rows, "bins")
     column(rows, "pair")
-    assert calls == ["own", "pair", "b", "bins"]
+    assert calls == [*free, "pair", "b", "bins"]
     column(rows, "b")
     column(rows, "pair")
     column(rows, "bins")
-    assert calls == ["own", "pair", "b", "bins", "b", "bins"]
+    for name in free:
+        column(rows, name)
+    assert calls == [*free, "pair", "b", "bins", "b", "bins"]
 
 
 def test_work_ahead_keeps_the_order_and_raises_what_went_wrong():
