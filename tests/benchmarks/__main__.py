@@ -2,7 +2,7 @@
 
 Every promise of DESIGN.md section 7 that this version makes has a line here; nothing is asserted. Run it on an idle
 machine: it takes about three minutes and 2 GB, and some ten, and 4 GB, for what generative models are judged by.
-With names, only these: `python -m tests.benchmarks start generative`.
+With names, only these: `python -m tests.benchmarks start generative`; of so many rows: `many_rows=1000000`.
 """
 
 import json
@@ -176,6 +176,20 @@ def reading(report, folder):
         path.unlink()
 
 
+def many_rows(report, folder, rows=10_000_000):
+    """Every metric of y, mean and std against pyarrow reading them, one ndtr and one argsort, in turn."""
+    path = folder / "many.parquet"
+    process(sys.executable, "-m", "tests.benchmarks.data", rows, path)
+    measured = subprocess.check_output([sys.executable, "-m", "tests.benchmarks.many_rows", path], text=True)
+    times = json.loads(measured)
+    seconds = f"{times['mine']:.1f} s", f"{times['other']:.1f} s"
+    report(f"evaluate, {rows:,} rows, in process", *seconds, f"1/{times['ratio']:.1f} x", "read, one ndtr, one argsort")
+    for command in ("evaluate", "crps", "nll"):
+        used = process(sys.executable, "-m", "calcheck", command, path, PLAIN, "--no-bootstrap")
+        report(f"{command}, {rows:,} rows", f"{used.seconds:.1f} s", "", "", f"{used.megabytes:.0f} MB")
+    path.unlink()
+
+
 def references(report, folder):
     """What a perfect model scores: R = 200 replicates against none, in turn."""
     path = saved(folder, 4000, 512)
@@ -222,6 +236,7 @@ BENCHMARKS = (
     reading,
     calibration,
     everything,
+    many_rows,
     against_the_closed_form,
     references,
     sweeps,
@@ -236,10 +251,12 @@ def main():
     table = Table(
         "benchmark", "calcheck", "other", "ratio", "", title=f"{os.cpu_count()} cores, numpy {version('numpy')}"
     )
+    asked = dict((*word.split("="), "")[:2] for word in sys.argv[1:])
     with tempfile.TemporaryDirectory() as temporary:
         for benchmark in BENCHMARKS:
-            if benchmark.__name__ in (sys.argv[1:] or [benchmark.__name__]):
-                benchmark(table.add_row, Path(temporary))
+            if not asked or benchmark.__name__ in asked:
+                rows = asked.get(benchmark.__name__)
+                benchmark(table.add_row, Path(temporary), *([int(rows)] if rows else []))
     Console(width=120).print(table)
 
 
