@@ -1,0 +1,183 @@
+"""Many rows take little memory and time: what is done in parts, or by sorting alone, gives what all at once gives."""
+
+import gc
+import weakref
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from calcheck import METRICS, InMemory, Predictions, evaluate, read
+from calcheck.execution.run import Run
+from calcheck.io import parquet, source
+from calcheck.predictions import join
+from calcheck.predictive import Gaussian, continuous
+from calcheck.statistics import cuts as of_cuts
+from calcheck.statistics import groups as of_groups
+from calcheck.statistics import pit as of_pit
+from calcheck.statistics.cuts import cuts_below
+from calcheck.statistics.groups import Averages, Groups, Term, cumulated_at
+from calcheck.statistics.moments import median
+from calcheck.statistics.pit import distance_from_uniform, distribution
+from calcheck.statistics.ranks import CutRanks, Ranks
+from tests.families import cauchy, gaussian, laplace, student_t
+from tests.files import write as save
+
+PLAIN = Run(resamples=0, reference=0)
+NUMBERS = st.lists(st.sampled_from([-1.0, -0.0, 0.0, 0.5, 1.0, 2.0, 3.0, 1e300]), min_size=1, max_size=40)
+FIRST = 1 - np.arange(10) / 10  # shares of rows
+
+
+def model(n, family=gaussian, seed=0):
+    rng = np.random.default_rng(seed)
+    predictive = family(rng, n)
+    return Predictions(y=predictive.sample(rng, 1)[:, 0], predictive=predictive)
+
+
+@given(values=NUMBERS, cuts=NUMBERS, part=st.integers(1, 9), none=st.booleans())
+@settings(max_examples=100, deadline=None)
+def test_cuts_below_values_are_counted(values, cuts, part, none):
+    """Also by parts, without cuts, and below infinity."""
+    values, cuts = np.array([*values, np.inf, -np.inf]), np.sort([] if none else cuts)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(of_cuts, "PART", part)
+        assert_array_equal(cuts_below(values, cuts), np.searchsorted(cuts, values, "left"))
+        assert_array_equal(cuts_below(values, cuts, equal=True), np.searchsorted(cuts, values, "right"))
+
+
+@pytest.mark.parametrize(("count", "size"), [(255, 1), (256, 2)])
+def test_counts_of_cuts_take_no_more_bytes_than_they_need(count, size):
+    found = cuts_below(np.array([-1.0, 1e9]), np.arange(float(count)))
+    assert found.tolist() == [0, count]
+    assert found.itemsize == size
+
+
+@given(values=NUMBERS, seed=st.integers(0, 100))
+@settings(max_examples=100, deadline=None)
+def test_ranks_are_groups_of_equal_values(values, seed):
+    """Their sums, plain and weighted, are those of the classes that numpy finds."""
+    values, rng = np.array(values), np.random.default_rng(seed)
+    distinct, label = np.unique(values, return_inverse=True)
+    peer, found = Groups(label, len(distinct)), Ranks(values)
+    other, weights = rng.normal(size=len(values)), rng.random((3, len(values)))
+    assert_array_equal(found.distinct, distinct)
+    assert_array_equal(found.label, label)
+    assert_array_equal(found.counts, peer.counts)
+    for column in (None, values, other):
+        assert_allclose(found.sums(column), peer.sums(column), rtol=1e-12, atol=1e-12)
+        terms = [Averages({"x": Term(column, groups)}, len(values)).under(weights)["x"] for groups in (found, peer)]
+        assert_allclose(*terms, rtol=1e-12, atol=1e-12)
+
+
+@given(values=NUMBERS, seed=st.integers(0, 100))
+@settings(max_examples=100, deadline=None)
+def test_sums_over_first_rows_take_no_more_groups_than_are_cut(values, seed):
+    """Rows between two cuts are summed together; curves are those of all groups, and under weights made of all."""
+    values = np.minimum(np.array(values), 4.0)
+    other = np.random.default_rng(seed).normal(size=len(values))
+    few, every = CutRanks(values, FIRST), Ranks(values)
+    for column in (values, other):
+        found, expected = (
+            cumulated_at(FIRST, groups.sums(None) / len(values), groups.sums(column) / len(values))
+            for groups in (few, every)
+        )
+        assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+        weights = np.random.default_rng(seed).random((2, len(values)))
+        terms = [Averages({"x": Term(column, groups)}, len(values)).under(weights)["x"] for groups in (few, every)]
+        assert_allclose(*terms, rtol=1e-12, atol=1e-12)
+
+
+def test_a_thousand_rows_are_summed_in_few_groups():
+    values = np.random.default_rng(0).normal(size=1000)
+    assert len(CutRanks(values, FIRST).sums(None)) <= 1 + 2 * len(FIRST)
+
+
+@pytest.mark.parametrize("jumps", [False, True])
+def test_the_distance_of_the_pit_is_the_same_in_parts(monkeypatch, jumps):
+    rng = np.random.default_rng(0)
+    left = rng.random(100) * 0.9
+    terms, places = distribution(left, left + rng.random(100) / 10 if jumps else left)
+    means = Averages(terms, 100).means()
+    whole = distance_from_uniform(means, places)
+    monkeypatch.setattr(of_pit, "PART", 7)
+    assert_allclose(distance_from_uniform(means, places), whole, rtol=1e-13)
+
+
+def test_groups_are_summed_in_parts(monkeypatch):
+    rng = np.random.default_rng(0)
+    label, values = rng.integers(0, 3, 100).astype(np.uint8), rng.normal(size=100)
+    monkeypatch.setattr(of_groups, "PART", 7)
+    assert_allclose(Groups(label, 3).sums(values), [values[label == each].sum() for each in range(3)], rtol=1e-12)
+    assert Groups(label, 3).sums(None).tolist() == [(label == each).sum() for each in range(3)]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 10, 11])
+def test_the_median_is_that_of_numpy(count):
+    values = np.random.default_rng(count).normal(size=count)
+    assert median(values) == np.median(values)
+
+
+@pytest.mark.parametrize("family", [gaussian, laplace, student_t, cauchy])
+def test_metrics_are_the_same_in_parts(monkeypatch, family):
+    """Every metric of rows, of 100 rows at once and seven at a time; nobody sees the parts."""
+    rows = model(100, family)
+    metrics = [metric() for metric in METRICS.values()]
+    whole = evaluate(InMemory(rows), metrics, run=PLAIN)
+    monkeypatch.setattr(continuous, "PART", 7)
+    assert sum(len(part) for _, part in rows.predictive.batches()) == 100
+    assert len(next(rows.predictive.batches())[1]) == 7
+    parts = evaluate(InMemory(Predictions(y=rows.y, predictive=rows.predictive)), metrics, run=PLAIN)
+    assert [each.metric for each in parts.results] == [each.metric for each in whole.results]
+    for mine, other in zip(parts.results, whole.results, strict=True):
+        assert_allclose(mine.value, other.value, rtol=1e-13)
+
+
+@pytest.mark.parametrize("family", [gaussian, laplace, student_t, cauchy])
+def test_a_central_interval_has_its_mass_in_every_row(family):
+    """Far from zero too, where the limits themselves have lost the digits that tell it."""
+    predictive = model(20, family).predictive
+    assert_allclose(predictive.central_mass(0.8), 0.8, rtol=1e-12)
+    assert_allclose(predictive.interval_mass(*predictive.central_interval(0.8)), 0.8, rtol=1e-9)
+    far = replace(predictive, loc=predictive.loc + 1e9)
+    assert_allclose(far.central_mass(0.8), 0.8, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("resamples", "kept"), [(0, False), (100, True)])
+def test_columns_are_kept_for_resampling_only(resamples, kept):
+    """With the columns of all metrics, ten million rows take gigabytes."""
+    columns, alive = [], []
+
+    def sink(metric, shown, rows):  # noqa: ARG001 - as it is called
+        gc.collect()
+        alive.extend(column() is not None for column in columns)
+        columns.append(weakref.ref(next(iter(rows.columns.values()))))
+
+    run = Run(resamples=resamples, reference=0)
+    evaluate(InMemory(model(50)), [METRICS[name]() for name in ("nll", "crps", "mae")], run=run, sink=sink)
+    assert alive == [kept] * 3
+
+
+def test_few_parameters_are_held_however_many_rows_there_are(tmp_path, monkeypatch):
+    """Mean and standard deviation are; the fifteen parameters of a mixture of five are read again."""
+    rng = np.random.default_rng(0)
+    columns = {"y": rng.normal(size=99), "mean": rng.normal(size=99), "std": rng.uniform(1, 2, 99)}
+    mixture = {f"{kind}_{part}": np.full(99, 0.2) for kind in ("weight", "mean", "std") for part in range(5)}
+    monkeypatch.setattr(source, "HELD_BYTES", 1)
+    monkeypatch.setattr(parquet, "BATCH_BYTES", 1)
+    monkeypatch.setattr(parquet, "LEAST_ROWS", 10)
+    rows = read(save(tmp_path / "narrow.parquet", pa.table(columns))).predictions()
+    assert isinstance(rows.predictive, Gaussian)
+    assert_array_equal(rows.predictive.scale, columns["std"])
+    assert rows.row is None
+    wide = pa.table({"y": columns["y"]} | mixture)
+    assert read(save(tmp_path / "wide.parquet", wide), dist="mixture").predictions().predictive.nbytes == 0
+
+
+@pytest.mark.parametrize(("places", "told"), [([2, 3], None), ([2, 4], [0, 1, 2, 4]), ([3, 2], [0, 1, 3, 2])])
+def test_places_of_joined_rows_are_told_unless_they_are_all_there_in_order(places, told):
+    joined = join([Predictions(y=np.zeros(2)), Predictions(y=np.zeros(2), row=np.array(places))])
+    assert (joined.row if told is None else joined.row.tolist()) == told
