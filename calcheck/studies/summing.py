@@ -12,7 +12,7 @@ from calcheck.evaluation import recorded, results_of, value_of
 from calcheck.execution.over import over
 from calcheck.execution.stream import Stream, placed
 from calcheck.inference.of_sums import NO_REPLICATES, inferred, simulated
-from calcheck.inference.simulation import REPLICATES_OF_DEFERRED, Computed, replicates_of
+from calcheck.inference.simulation import FEW_REPLICATES, Computed, replicates_of
 from calcheck.inference.summing import Summing, summing_of
 from calcheck.metric import Simulated, why_not
 from calcheck.report import Report, Skipped
@@ -191,7 +191,7 @@ def sum_up(source: Source, metrics: Sequence[Metric[Any, Any]], run: Run, *, lik
         else:
             chosen.append(found)
     comparable = stream.first.y is not None and stream.first.predictive is not None
-    count = REPLICATES_OF_DEFERRED if run.reference is None else run.reference
+    count = FEW_REPLICATES if run.reference is None else run.reference
     if like is not None:
         count = like.replicates
     work = Work(tuple(chosen), run.sent(), count if comparable else 0)
