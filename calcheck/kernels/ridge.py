@@ -209,7 +209,7 @@ class KernelRidge:
     @property
     def trace(self) -> float:
         """The trace of K, which bounds its largest eigenvalue."""
-        return float(self.backend.xp.sum(self.kernel.diagonal(self.x)))
+        return float(self.backend.to_numpy(self.kernel.diagonal(self.x)).sum())
 
     def _iterate(self, rhs: Array, ridge: float) -> Solution:
         return conjugate_gradients(
@@ -238,22 +238,25 @@ class KernelRidge:
         their complement (Hutch++: Meyer, Musco, Musco, Woodruff 2021).
         """
         xp = self.backend.xp
-        rng = self.run.rng(Stream.DOF)
-        signs = rng.choice([-1.0, 1.0], (self.n, 2 * min(PROBES, self.n)))
-        sketch, probes = (self.backend.asarray(half) for half in np.split(signs, 2, axis=1))
-        main, _ = xp.linalg.qr(self.gram @ sketch)  # (n, p)
-        probes = probes - main @ (main.T @ probes)
         # small beside the outputs, so that the tolerance is theirs
-        weight = PROBE_SHARE * (float(xp.linalg.matrix_norm(rhs)) or 1.0) / np.sqrt(self.n)
-        directions = weight * xp.concat([main, probes], axis=1)
+        weight = PROBE_SHARE * (float(xp.linalg.matrix_norm(rhs)) or 1.0) / math.sqrt(self.n)
         columns = rhs.shape[1]
-        solution = self._iterate(xp.concat([rhs, directions], axis=1), ridge)
-        smoothed = directions - self.n * ridge * solution.coefficients[:, columns:]
-        forms = self.backend.to_numpy(xp.sum(directions * smoothed, axis=0)) / weight**2
+        rhs = xp.concat([rhs, weight * self._directions()], axis=1)
+        solution = self._iterate(rhs, ridge)
+        sent, found = (self.backend.to_numpy(each[:, columns:]) for each in (rhs, solution.coefficients))
+        forms = np.einsum("ij,ij->j", sent, sent - self.n * ridge * found) / weight**2  # in float64
         exact, estimates = np.split(forms, 2)
         error = float(estimates.std(ddof=1) / np.sqrt(len(estimates))) if len(estimates) > 1 else 0.0
         dof = Dof(float(exact.sum() + estimates.mean()), error)
         return Solution(solution.coefficients[:, :columns], solution.iterations), dof
+
+    def _directions(self) -> Array:
+        """Return orthonormal directions that K stretches most, and random ones orthogonal to them, (n, 2 p)."""
+        xp, rng = self.backend.xp, self.run.rng(Stream.DOF)
+        signs = rng.choice([-1.0, 1.0], (self.n, 2 * min(PROBES, self.n)))
+        sketch, probes = (self.backend.asarray(half) for half in np.split(signs, 2, axis=1))
+        main, _ = xp.linalg.qr(self.gram @ sketch)  # (n, p)
+        return xp.concat([main, probes - main @ (main.T @ probes)], axis=1)
 
     def fitted(self, outputs: NDArray[np.float64], coefficients: Array, ridge: float) -> NDArray[np.float64]:
         """Return F at the inputs, (n, c): R - n lambda B."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 INVERSE_COLUMNS = 256  # of the inverse factor at a time
 MOST_ITERATIONS = 1000
+QR_ROWS = 4096  # that are made orthonormal at a time
 PATIENCE = 40  # iterations without a better residual: it may rise for a while, but then rounding has taken over
 
 
@@ -156,19 +157,19 @@ def conjugate_gradients(gram: Gram, shift: float, rhs: Array, *, tolerance: floa
     BCGrQ: A. A. Dubrulle, Retooling the method of block conjugate gradients, ETNA 12 (2001), 216-233.
     """
     xp = namespace(rhs)
-    solve = xp.linalg.solve
     coefficients = xp.zeros_like(rhs)
-    basis, scale = xp.linalg.qr(rhs)  # R = Q S
+    basis, scale = _orthonormal(rhs)  # R = Q S
     start = float(xp.linalg.matrix_norm(scale))
     if start == 0:
         return Solution(coefficients, 0)
-    directions = basis
-    best, best_residual, best_iteration, iterations = coefficients, 1.0, 0, 0
+    directions, since = basis, None  # since: what was added after the best, where the residual has risen
+    best_residual, best_iteration, iterations = 1.0, 0, 0
     while best_residual > tolerance and iterations < min(MOST_ITERATIONS, best_iteration + PATIENCE):
-        product = gram @ directions + shift * directions
-        step = solve(directions.T @ product, directions.T @ basis)
-        coefficients = coefficients + directions @ (step @ scale)
-        basis, turn = _orthonormal(basis - product @ step)
+        step, missed = _stepped(gram, shift, directions, basis)
+        if since is None:
+            since = xp.zeros_like(rhs)
+        since += directions @ (step @ scale)
+        basis, turn = _orthonormal(missed)
         scale = turn @ scale
         directions = basis + directions @ turn.T
         iterations += 1
@@ -176,9 +177,18 @@ def conjugate_gradients(gram: Gram, shift: float, rhs: Array, *, tolerance: floa
         if not math.isfinite(residual):
             break
         if residual < best_residual:
-            best, best_residual, best_iteration = coefficients, residual, iterations
+            coefficients += since
+            since, best_residual, best_iteration = None, residual, iterations
         progress("solve", min(1.0, math.log(max(best_residual, tolerance)) / math.log(tolerance)))
-    return Solution(best, iterations)
+    return Solution(coefficients, iterations)
+
+
+def _stepped(gram: Gram, shift: float, directions: Array, basis: Array) -> tuple[Array, Array]:
+    """Return the step along directions D that makes the residual's basis Q orthogonal to them, and what then is left."""
+    product = gram @ directions
+    product += shift * directions
+    step = namespace(product).linalg.solve(directions.T @ product, directions.T @ basis)
+    return step, basis - product @ step
 
 
 def _orthonormal(block: Array) -> tuple[Array, Array]:
@@ -190,9 +200,19 @@ def _orthonormal(block: Array) -> tuple[Array, Array]:
     first = _cholesky_qr(block)
     second = first and _cholesky_qr(first[0])
     if first is None or second is None:
-        basis, scale = namespace(block).linalg.qr(block)
-        return basis, scale
+        return _householder(block)
     return second[0], second[1] @ first[1]
+
+
+def _householder(block: Array) -> tuple[Array, Array]:
+    """Return Q, S by reflections: of some rows at a time, and then of what these leave, for little memory."""
+    xp = namespace(block)
+    height = max(QR_ROWS, 4 * block.shape[1])
+    parts = [xp.linalg.qr(block[start : start + height]) for start in range(0, len(block), height)]
+    inner, scale = xp.linalg.qr(xp.concat([part for _, part in parts]))
+    ends = np.cumsum([len(part) for _, part in parts])
+    turned = [basis @ inner[end - len(part) : end] for (basis, part), end in zip(parts, ends.tolist(), strict=True)]
+    return xp.concat(turned), scale
 
 
 def _cholesky_qr(block: Array) -> tuple[Array, Array] | None:
