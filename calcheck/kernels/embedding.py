@@ -39,6 +39,8 @@ class Distances:
         |psi(y_i) - E psi(Y'_i)|^2, the mean over trials.
     size : float
         Root mean square of what was regressed, over rows: a residual moves a value by about residual * size.
+    preconditioner : int
+        Features of the preconditioner, the most of any regression; 0 if there was none.
     """
 
     values: NDArray[np.float64]
@@ -47,6 +49,7 @@ class Distances:
     residual: float
     sizes: NDArray[np.float64]
     size: float
+    preconditioner: int
 
 
 def distances(
@@ -109,6 +112,7 @@ def distances(
         max(regression.residual for regression in done),
         np.mean(apart_by, axis=0),
         max(sizes),
+        max(regression.preconditioner for regression in done),
     )
 
 

@@ -39,6 +39,13 @@ class Gram:
         Rows and columns of a tile, the columns no fewer; it does not change results beyond rounding.
     progress : callable
         Is told how far a first pass over the tiles has come.
+
+    Attributes
+    ----------
+    kept : bool
+        Whether they are kept.
+    nbytes : int
+        What they take then.
     """
 
     def __init__(
@@ -55,7 +62,8 @@ class Gram:
         self.n = len(x)
         rows, self._columns = tile or tile_shape(x)
         self._rows = min(self.n, rows)
-        self.kept = self.n * (self.n + self._rows) // 2 * x.itemsize <= memory
+        self.nbytes = self.n * (self.n + self._rows) // 2 * x.itemsize
+        self.kept = self.nbytes <= memory
         self._progress = progress
         self._passed = False
         self._tiles: list[Array] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from calcheck.errors import NumericalError, OptionError
 from calcheck.execution.run import GIB, Stream
 from calcheck.kernels.gram import Gram, evaluate
+from calcheck.kernels.preconditioner import TRIED, Costs, Preconditioner
 from calcheck.kernels.solvers import Cholesky, Solution, conjugate_gradients
 from calcheck.kernels.spectrum import Shifted, Spectrum
 
@@ -61,12 +62,15 @@ class Regression:
         |R - (K + n lambda I) B| / |R|, measured.
     dof : Dof
         tr K (K + n lambda I)^-1; 0 if it was not wanted.
+    preconditioner : int
+        Features of the preconditioner; 0 if there was none.
     """
 
     coefficients: Array
     iterations: int
     residual: float
     dof: Dof
+    preconditioner: int = 0
 
 
 class KernelRidge:
@@ -177,7 +181,7 @@ class KernelRidge:
                 " --normalize l2 or standardize, or --precision float64"
             )
             raise NumericalError(msg)
-        return Regression(solution.coefficients, solution.iterations, residual, dof)
+        return Regression(solution.coefficients, solution.iterations, residual, dof, solution.preconditioner)
 
     def expect(self, ridges: int, solves: int) -> None:
         """Be told how many lambda will be asked for, and how often in all: what is made for one of them is kept.
@@ -212,13 +216,19 @@ class KernelRidge:
         return float(self.backend.to_numpy(self.kernel.diagonal(self.x)).sum())
 
     def _iterate(self, rhs: Array, ridge: float) -> Solution:
-        return conjugate_gradients(
-            self.gram,
-            self.n * ridge,
-            rhs,
-            tolerance=TOLERANCES[self.run.precision],
-            progress=self.run.progress,
-        )
+        tolerance, shift = TOLERANCES[self.run.precision], self.n * ridge
+        room = self.run.memory - (self.gram.nbytes if self.gram.kept else 0)
+        costs = Costs.of(self.x, rhs.shape[1], kept=self.gram.kept, room=room)
+
+        def suggest(iterations: int, residual: float) -> Preconditioner | None:
+            if iterations != TRIED or not costs.worth(residual, tolerance):
+                return None
+            self.run.progress("precondition", 0.0)
+            centres = np.sort(self.run.rng(Stream.CENTRES).choice(self.n, costs.centres, replace=False))
+            return Preconditioner(self.gram, shift, centres, self.backend, memory=room)
+
+        progress = self.run.progress
+        return conjugate_gradients(self.gram, shift, rhs, tolerance=tolerance, progress=progress, suggest=suggest)
 
     def _residual(self, coefficients: Array, rhs: Array, ridge: float) -> float:
         """Measure |R - (K + n lambda I) B| / |R| on some rows chosen at random: all of them where they are few."""
@@ -248,7 +258,7 @@ class KernelRidge:
         exact, estimates = np.split(forms, 2)
         error = float(estimates.std(ddof=1) / np.sqrt(len(estimates))) if len(estimates) > 1 else 0.0
         dof = Dof(float(exact.sum() + estimates.mean()), error)
-        return Solution(solution.coefficients[:, :columns], solution.iterations), dof
+        return replace(solution, coefficients=solution.coefficients[:, :columns]), dof
 
     def _directions(self) -> Array:
         """Return orthonormal directions that K stretches most, and random ones orthogonal to them, (n, 2 p)."""

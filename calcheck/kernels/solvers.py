@@ -12,9 +12,14 @@ from calcheck.errors import NumericalError
 from calcheck.execution.backend import namespace
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from calcheck.execution.backend import Array
     from calcheck.execution.run import Progress
     from calcheck.kernels.gram import Gram
+    from calcheck.kernels.preconditioner import Preconditioner
+
+    Suggest = Callable[[int, float], Preconditioner | None]
 
 INVERSE_COLUMNS = 256  # of the inverse factor at a time
 MOST_ITERATIONS = 1000
@@ -32,10 +37,13 @@ class Solution:
         B.
     iterations : int
         Products with K that it took; 0 for a factorisation.
+    preconditioner : int
+        Features of the preconditioner; 0 if there was none.
     """
 
     coefficients: Array
     iterations: int
+    preconditioner: int = 0
 
 
 class Cholesky:
@@ -128,7 +136,9 @@ def _solve_triangular(factor: Array, rhs: Array, *, transposed: bool) -> Array:
     return torch.linalg.solve_triangular(factor.mT if transposed else factor, rhs, upper=transposed)
 
 
-def conjugate_gradients(gram: Gram, shift: float, rhs: Array, *, tolerance: float, progress: Progress) -> Solution:
+def conjugate_gradients(
+    gram: Gram, shift: float, rhs: Array, *, tolerance: float, progress: Progress, suggest: Suggest | None = None
+) -> Solution:
     """Solve by block conjugate gradients, all right-hand sides in one Krylov space.
 
     The residual is kept as Q S with orthonormal Q, which stays stable when right-hand sides are (nearly) dependent, as
@@ -146,6 +156,9 @@ def conjugate_gradients(gram: Gram, shift: float, rhs: Array, *, tolerance: floa
         Stop when the residual's Frobenius norm is below this share of that of R.
     progress : callable
         Is told how far the residual has come, on a log scale.
+    suggest : callable
+        Is told iterations and the residual's share after each, and returns a preconditioner once it has one: from then
+        on directions are conjugate anew.
 
     Returns
     -------
@@ -154,7 +167,8 @@ def conjugate_gradients(gram: Gram, shift: float, rhs: Array, *, tolerance: floa
 
     Notes
     -----
-    BCGrQ: A. A. Dubrulle, Retooling the method of block conjugate gradients, ETNA 12 (2001), 216-233.
+    BCGrQ: A. A. Dubrulle, Retooling the method of block conjugate gradients, ETNA 12 (2001), 216-233. Preconditioned by
+    P, directions start as P^-1 Q; Q stays orthonormal, so that S has the norm of the residual itself.
     """
     xp = namespace(rhs)
     coefficients = xp.zeros_like(rhs)
@@ -162,16 +176,15 @@ def conjugate_gradients(gram: Gram, shift: float, rhs: Array, *, tolerance: floa
     start = float(xp.linalg.matrix_norm(scale))
     if start == 0:
         return Solution(coefficients, 0)
-    directions, since = basis, None  # since: what was added after the best, where the residual has risen
+    search, since = Search(basis), None  # since: what was added after the best, where the residual has risen
     best_residual, best_iteration, iterations = 1.0, 0, 0
     while best_residual > tolerance and iterations < min(MOST_ITERATIONS, best_iteration + PATIENCE):
-        step, missed = _stepped(gram, shift, directions, basis)
+        step, missed = _stepped(gram, shift, search.directions, basis)
         if since is None:
             since = xp.zeros_like(rhs)
-        since += directions @ (step @ scale)
+        since += search.directions @ (step @ scale)
         basis, turn = _orthonormal(missed)
         scale = turn @ scale
-        directions = basis + directions @ turn.T
         iterations += 1
         residual = float(xp.linalg.matrix_norm(scale)) / start
         if not math.isfinite(residual):
@@ -180,11 +193,46 @@ def conjugate_gradients(gram: Gram, shift: float, rhs: Array, *, tolerance: floa
             coefficients += since
             since, best_residual, best_iteration = None, residual, iterations
         progress("solve", min(1.0, math.log(max(best_residual, tolerance)) / math.log(tolerance)))
-    return Solution(coefficients, iterations)
+        if best_residual > tolerance:
+            search.turn(basis, turn, search.preconditioner or (suggest and suggest(iterations, residual)))
+    return Solution(coefficients, iterations, search.preconditioner.rank if search.preconditioner else 0)
+
+
+class Search:
+    """Directions of search, conjugate to those before.
+
+    Parameters
+    ----------
+    basis : (n, c)
+        Q, of the first residual.
+
+    Attributes
+    ----------
+    directions : (n, c)
+        D.
+    preconditioner : Preconditioner or None
+        P^-1, up to a factor.
+    """
+
+    def __init__(self, basis: Array) -> None:
+        self.directions = basis
+        self.preconditioner: Preconditioner | None = None
+        self._inner: Array = None  # Q^T P^-1 Q
+
+    def turn(self, basis: Array, turn: Array, preconditioner: Preconditioner | None) -> None:
+        """Go on with the residual's next basis Q (n, c): what the last step left is Q T, T (c, c)."""
+        if preconditioner is None:
+            self.directions = basis + self.directions @ turn.T
+            return
+        before, applied = self._inner, preconditioner(basis)
+        self._inner = basis.T @ applied
+        if self.preconditioner is not None:
+            applied += self.directions @ namespace(basis).linalg.solve(before, turn.T @ self._inner)
+        self.directions, self.preconditioner = applied, preconditioner
 
 
 def _stepped(gram: Gram, shift: float, directions: Array, basis: Array) -> tuple[Array, Array]:
-    """Return the step along directions D that makes the residual's basis Q orthogonal to them, and what then is left."""
+    """Return the step along directions D that makes the residual's basis orthogonal to them, and what is left of it."""
     product = gram @ directions
     product += shift * directions
     step = namespace(product).linalg.solve(directions.T @ product, directions.T @ basis)

@@ -65,6 +65,7 @@ def engine(found: Distances, bounds: LeftOut, ridge: KernelRidge, run: Run) -> d
             "name": ridge.solver,
             "storage": ridge.storage,
             "iterations": found.iterations,
+            **({"preconditioner": {"name": "nystroem", "rank": found.preconditioner}} if found.preconditioner else {}),
             "residual": max(found.residual, ROUNDING),
             "precision": run.precision,
             "device": run.device or "numpy",

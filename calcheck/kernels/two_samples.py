@@ -82,6 +82,7 @@ class TwoSamples:
             max(own.residual, other.residual),
             np.empty(0),
             max(float(np.sqrt(np.mean(np.sum(psi**2, axis=1)))) for psi in outputs),
+            max(own.preconditioner, other.preconditioner),
         )
         return found, (own.dof, other.dof)
 
