@@ -5,7 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 import torch
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 from calcheck.errors import DataError, NumericalError, OptionError
 from calcheck.execution.backend import backend
@@ -218,6 +218,43 @@ def test_float32_agrees_with_float64(scale, lambda_, device):
     single = cce(scale * x, y, predictive, run=Run(precision="float32", device=device), **options)
     assert np.isfinite(single).all()
     assert_allclose(single.mean(), double.mean(), rtol=1e-4)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("memory", [1, 1 << 30])
+def test_single_precision_has_six_digits_of_what_double_has(device, memory):
+    """Products, their evaluation elsewhere, solutions and dof, against all n x n values in float64."""
+    rng = np.random.default_rng(21)
+    x, outputs, at = rng.normal(size=(900, 6)), rng.normal(size=(900, 5)), rng.normal(size=(70, 6))
+    scaling = fit_scaling(x, "l2", "polynomial")
+    run, kernel = Run(precision="float32", device=device, memory=memory), Polynomial(3, 1.0, 1.0)
+    ridge = KernelRidge(kernel, scaling.rounded(x, precision="float32"), run, solver="cg", tile=(100, 300))
+    assert ridge.x.dtype == run.backend().dtype
+    full, found = kernel.gram(scaling(x), scaling(x)), ridge.solve(outputs, 0.1)
+    product = ridge.backend.to_numpy(ridge.gram @ ridge.backend.asarray(outputs))
+    assert_allclose(product, full @ outputs, rtol=0, atol=1e-6 * np.abs(full @ outputs).max())
+    exact = np.linalg.solve(full + 90 * np.eye(900), outputs)
+    assert_allclose(ridge.backend.to_numpy(found.coefficients), exact, rtol=0, atol=2e-6 * np.abs(exact).max())
+    predicted = np.concatenate(list(ridge.predict(scaling(at), found.coefficients)))
+    expected = kernel.gram(scaling(at), scaling(x)) @ exact
+    assert_allclose(predicted, expected, rtol=0, atol=5e-6 * np.abs(expected).max())
+    double = KernelRidge(kernel, scaling(x), Run(), solver="cg").solve(outputs, 0.1)
+    assert_allclose(found.dof.value, double.dof.value, rtol=1e-5)
+    assert found.residual < 2e-6
+
+
+def test_many_inputs_are_normalised_block_by_block():
+    x = np.random.default_rng(22).normal(3.0, 2.0, size=(60_000, 40)).astype(np.float32)
+    double = x.astype(float)
+    unit = double / np.linalg.norm(double, axis=1, keepdims=True)
+    standard = (double - double.mean(axis=0)) / double.std(axis=0, ddof=1)
+    for name, expected in (("l2", unit), ("standardize", standard), ("none", double)):
+        scaling = fit_scaling(x, name, "polynomial")
+        assert_allclose(scaling(x), expected, rtol=1e-10, atol=1e-12)
+        assert_array_equal(scaling.rounded(x, precision="float32"), scaling(x).astype(np.float32))
+    x[50_000] = 0
+    with pytest.raises(DataError, match="row 50000"):
+        fit_scaling(x, "l2", "polynomial")(x)
 
 
 def test_devices_that_are_not_there_are_refused():
