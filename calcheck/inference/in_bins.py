@@ -81,7 +81,7 @@ def share_of_valid_bins(
     found = []
     for place, (low, high) in enumerate(zip(bins.low.tolist(), bins.high.tolist(), strict=True)):
         share = shares[bins.label, place]
-        inside = np.flatnonzero(share)
+        inside = _in_order(np.flatnonzero(share), {"share": share, **columns})
         told = _bin(share[inside], {name: column[inside] for name, column in columns.items()}, function, run, place)
         valid = None if told["low"] is None else told["low"] <= reference <= told["high"]
         found.append({"from": low, "to": high, "rows": float(share.sum()), **told, "valid": valid})
@@ -141,6 +141,11 @@ def simulated_shares(
         run.progress(f"simulating {stage}", min(1.0, sum(map(len, found)) / count))
     values = np.concatenate(found)
     return Simulated(values[1:], own=float(values[0]), details={"resamples": resamples})
+
+
+def _in_order(rows: NDArray[np.intp], columns: Mapping[str, NDArray[np.float64]]) -> NDArray[np.intp]:
+    """Order rows by what is said of them, so that their order in the file matters to no resample."""
+    return rows[np.lexsort([column[rows] for column in columns.values()])]
 
 
 def _limits(

@@ -34,7 +34,7 @@ class Bins(Groups):
     low, high : (k,)
         The smallest and the largest value in each bin of what orders the rows.
     cuts : (c - 1,)
-        The smallest value of each class but the first: other rows are divided in the same way by them.
+        At or below each class but the first, above the one before: other rows are divided in the same way by them.
     """
 
     low: NDArray[Any] = field(default_factory=lambda: np.empty(0))
@@ -177,10 +177,16 @@ def equal_count_bins(values: NDArray[np.float64], bins: int) -> Bins:
     after = ordered[edges[1:-1]]
     tied = after[ordered[edges[1:-1] - 1] == after]
     cuts = np.concatenate([after, np.nextafter(tied, np.inf)])  # values tied across an edge are a class of their own
-    starts, first = np.unique(np.append(np.searchsorted(ordered, cuts), [0, n]), return_index=True)
-    starts, cuts = starts[:-1], cuts[first[1:-1]]
+    starts = np.unique(np.append(np.searchsorted(ordered, cuts), [0, n]))[:-1]
+    cuts = _between(ordered[starts[1:] - 1], ordered[starts[1:]])  # rounding moves no row to another class
     stops = np.append(starts[1:], n)
     overlap = np.minimum(stops[:, None], edges[1:]) - np.maximum(starts[:, None], edges[:-1])
     shares = np.maximum(overlap, 0) / (stops - starts)[:, None]
     label = cuts_below(values, cuts, equal=True)
     return Bins(label, len(starts), shares, low=ordered[edges[:-1]], high=ordered[edges[1:] - 1], cuts=cuts)
+
+
+def _between(before: NDArray[np.float64], after: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return numbers above some and not above others, halfway where there is room."""
+    middle = before / 2 + after / 2
+    return np.where((middle > before) & (middle <= after), middle, after)

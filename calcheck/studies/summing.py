@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 NO_SUMS = "needs all rows together, so it keeps no sums"
 
+NOT_LIKE = "was not summed in the state that this one is to be like"
+
 
 @dataclass(frozen=True)
 class Chosen:
@@ -221,7 +223,7 @@ def _chosen(metric: Metric[Any, Any], stream: Stream, like: State | None) -> Cho
     if reason := why_not(type(metric), stream.first):
         return reason
     if like is not None:
-        return next(each for each in like.chosen if each.metric == metric)
+        return next((each for each in like.chosen if each.metric == metric), NOT_LIKE)
     try:
         with np.errstate(all="ignore"):
             return Chosen(metric, summing, summing.prepared(stream))
