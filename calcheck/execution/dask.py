@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -71,8 +72,9 @@ class Cluster:
         except KilledWorker as error:
             msg = f"workers of the cluster died {DEATHS} times at the same rows: have they enough memory?"
             raise DataError(msg) from error
-        finally:
-            client.cancel([held, *leaves, *level])
+        except CancelledError as error:
+            msg = "the connection to the cluster was lost: is its scheduler still there?"
+            raise DataError(msg) from error
         return total
 
 

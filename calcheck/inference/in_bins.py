@@ -208,6 +208,8 @@ def _bin(
     def of_means(means: Mapping[str, NDArray[np.float64]], n: int) -> NDArray[np.float64]:  # noqa: ARG001 - as any statistic
         return function({name: means[name] / means["share"] for name in columns})
 
+    if not len(share):  # of a later day, by edges of an earlier one
+        return {"value": None, "low": None, "high": None}
     terms = {"share": Term(share), **{name: Term(share * column) for name, column in columns.items()}}
     statistic = Statistic.of(terms, len(share), of_means)
     estimate = statistic.estimate()

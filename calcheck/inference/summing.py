@@ -157,6 +157,9 @@ class InBins(Summing[Bins, SumsT]):
 
     def taken(self, arrays: Arrays) -> Bins:
         shares, cuts = arrays["shares"], arrays["cuts"]
+        if shares.ndim != 2 or shares.shape[1] != self.metric.bins or cuts.shape != (len(shares) - 1,):  # noqa: PLR2004
+            msg = "its bins do not fit their edges"
+            raise ValueError(msg)
         return Bins(None, len(shares), shares, low=arrays["low"], high=arrays["high"], cuts=cuts)
 
     def divided(self, settings: Bins, batch: Predictions) -> Bins:

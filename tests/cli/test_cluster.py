@@ -1,0 +1,126 @@
+"""Sums on a cluster of Dask: a real scheduler, and workers that are processes of their own."""
+
+import os
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from calcheck.execution.run import Run
+from calcheck.metrics import METRICS
+from calcheck.studies.summing import report_of, sum_up
+from tests.files import columns, write
+from tests.streams import Files
+
+pytest.importorskip("distributed")
+
+ROOT = Path(__file__).parents[2]
+RUN = Run(resamples=100, reference=19)
+METRICS_SUMMED = [METRICS[name]() for name in METRICS if name not in ("cce", "jmmd", "ammd", "cmmd", "fid")]
+
+
+@contextmanager
+def workers(folder, count):
+    """Start a scheduler and workers, and hand out its address."""
+    told = folder / "scheduler.json"
+    common = {"cwd": ROOT, "env": os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}}
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    base = [sys.executable, "-m", "distributed.cli"]
+    scheduler = [f"{base[2]}.dask_scheduler", "--port", "0", "--no-dashboard", "--host", "127.0.0.1"]
+    worker = [f"{base[2]}.dask_worker", "--no-nanny", "--nthreads", "1", "--no-dashboard", "--death-timeout", "30"]
+    file = ["--scheduler-file", str(told)]
+    running = [subprocess.Popen([*base[:2], *scheduler, *file], **common, **quiet)]
+    running += [
+        subprocess.Popen([*base[:2], *worker, *file, "--local-directory", str(folder)], **common, **quiet)
+        for _ in range(count)
+    ]
+    try:
+        yield file[1], running
+    finally:
+        for process in running:
+            process.kill()
+        for process in running:
+            process.wait()
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    """Return the address of a scheduler with three workers."""
+    from distributed import Client
+
+    folder = tmp_path_factory.mktemp("dask")
+    with workers(folder, 3) as (file, running):
+        with Client(scheduler_file=file, timeout=60) as client:
+            client.wait_for_workers(3, timeout=60)
+            found = client.scheduler.address
+        yield found, running
+
+
+@pytest.fixture(scope="module")
+def paths(tmp_path_factory):
+    """Return the paths of twelve files."""
+    folder, whole = tmp_path_factory.mktemp("files"), columns(n=600)
+    parts = np.array_split(np.arange(600), 12)
+    return tuple(
+        write(folder / f"{number}.parquet", {name: values[part] for name, values in whole.items()})
+        for number, part in enumerate(parts)
+    )
+
+
+def on_cluster(source, address):
+    from dataclasses import replace
+
+    from calcheck.execution.dask import cluster_at
+
+    with cluster_at(address) as cluster:
+        return report_of(sum_up(source, METRICS_SUMMED, replace(RUN, cluster=cluster)), RUN)
+
+
+def require_same(found, expected):
+    assert [each.metric for each in found.results] == [each.metric for each in expected.results]
+    assert found.skipped == expected.skipped
+    for ours, theirs in zip(found.results, expected.results, strict=True):
+        for name in ("value", "low", "high", "p_value", "reference"):
+            one, other = getattr(ours, name), getattr(theirs, name)
+            assert (one is None) == (other is None)
+            if one is not None:
+                assert_allclose(one, other, rtol=1e-10, atol=1e-7 if name in ("low", "high") else 0, err_msg=name)
+
+
+def test_three_workers_give_what_one_process_gives(address, paths):
+    local = report_of(sum_up(Files(paths), METRICS_SUMMED, RUN), RUN)
+    require_same(on_cluster(Files(paths), address[0]), local)
+
+
+def test_a_file_on_the_command_line_is_summed_by_workers(address, paths, calcheck):
+    ended = calcheck("evaluate", paths[0], "--cluster", address[0], "--no-bootstrap", "--metrics", "zms,ence")
+    assert (ended.code, ended.err) == (0, "")
+    assert "ence" in ended.out
+    local = calcheck(
+        "evaluate", paths[0], "--save-state", f"{paths[0]}.state", "--no-bootstrap", "--metrics", "zms,ence"
+    )
+    assert local.out == ended.out
+
+
+def test_problems_of_workers_are_told_as_those_of_this_process(address, calcheck, tmp_path):
+    broken = write(tmp_path / "broken.csv", {"y": np.ones(4), "mean": np.ones(4), "std": np.array([1.0, 1, -1, 1])})
+    here = calcheck("zms", broken, "--save-state", tmp_path / "a.state").refused()
+    assert calcheck("zms", broken, "--cluster", address[0]).refused() == here
+
+
+def test_a_worker_that_is_killed_changes_nothing(address, paths, tmp_path):
+    local = report_of(sum_up(Files(paths), METRICS_SUMMED, RUN), RUN)
+    alive = [process.poll() is None for process in address[1]]
+    found = on_cluster(Files(paths, deadly=str(tmp_path / "died")), address[0])
+    assert (tmp_path / "died").exists()
+    assert sum(process.poll() is None for process in address[1]) == sum(alive) - 1
+    require_same(found, local)
+
+
+@pytest.mark.parametrize("said", ["nowhere", "local:", "local:0", "local:two"])
+def test_addresses_that_are_none_are_refused(said, calcheck, paths):
+    assert "--cluster" in calcheck("zms", paths[0], "--cluster", said).refused()

@@ -1,0 +1,172 @@
+"""Sums on the command line: --save-state, --like, calcheck merge, --checkpoint and --resume."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import jsonschema
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from calcheck.metrics import METRICS
+from calcheck.render.schema import report_schema
+from tests.files import columns, write
+
+FEW = ("--resamples", 100)
+
+
+def results(ended):
+    """Return values by metric, of a report that is sound."""
+    assert (ended.code, ended.err) == (0, ""), ended
+    report = json.loads(ended.out)
+    jsonschema.validate(report, report_schema())
+    return report, {each["metric"]: each["value"] for each in report["results"]}
+
+
+@pytest.fixture
+def days(tmp_path):
+    """Return the paths of ten days, and of all of them in one file."""
+    whole = columns(n=400)
+    parts = np.array_split(np.arange(400), 10)
+    paths = [
+        write(tmp_path / f"{day}.parquet", {name: values[part] for name, values in whole.items()})
+        for day, part in enumerate(parts)
+    ]
+    return paths, write(tmp_path / "whole.parquet", whole)
+
+
+@pytest.fixture
+def states(calcheck, days, tmp_path):
+    """Return the paths of ten states like the first."""
+    like, made = (), []
+    for path in days[0]:
+        made.append(path.replace(".parquet", ".state"))
+        ended = calcheck("evaluate", path, *like, "--save-state", made[-1], "--reference", 19, *FEW)
+        assert (ended.code, ended.err) == (0, "")
+        like = ("--like", made[0])
+    return made
+
+
+def test_ten_days_merged_are_one_file_summed_alike(calcheck, states, days):
+    merged, values = results(calcheck("merge", *states, *FEW, "--format", "json"))
+    whole = calcheck("evaluate", days[1], "--like", states[0], *FEW, "--format", "json")
+    expected, same = results(whole)
+    assert set(values) == set(METRICS) - {"cce", "jmmd", "ammd", "cmmd", "fid"}
+    for name, value in values.items():
+        assert_allclose(value, same[name], rtol=1e-10, err_msg=name)
+    assert [file["path"] for file in merged["input"]["files"]] == days[0]
+    assert merged["input"]["n"] == expected["input"]["n"] == 400
+    zms = merged["results"][0]
+    assert (zms["interval"], zms["reference"], zms["details"]["simulated"]["replicates"]) == ("normal", 1, 19)
+    assert zms["verdict"] != "none"
+
+
+def test_a_merged_state_is_merged_again(calcheck, states, tmp_path):
+    _, expected = results(calcheck("merge", *states, *FEW, "--format", "json"))
+    kept = tmp_path / "kept.state"
+    results(calcheck("merge", *states[:6], *FEW, "--save-state", kept, "--format", "json"))
+    _, values = results(calcheck("merge", kept, *states[6:], *FEW, "--format", "json"))
+    for name, value in values.items():
+        assert_allclose(value, expected[name], rtol=1e-10, err_msg=name)
+
+
+def test_one_metric_of_a_state_is_followed(calcheck, states, days, tmp_path):
+    path = tmp_path / "ence.state"
+    told = calcheck("ence", days[0][1], "--like", states[0], "--save-state", path, *FEW, "--format", "json")
+    _, values = results(told)
+    assert list(values) == ["ence"]
+    assert "--bins 5 contradicts --like" in calcheck("ence", days[0][1], "--like", states[0], "--bins", 5).refused()
+    results(calcheck("ence", days[0][1], "--like", states[0], "--bins", 10, *FEW, "--format", "json"))
+    told = calcheck("zms", days[0][1], "--like", path).refused()
+    assert "has no sums of zms (there are: ence)" in told
+    told = calcheck("evaluate", days[0][1], "--like", path, "--metrics", "ence,zms").refused()
+    assert "has no sums of zms" in told
+    told = calcheck("ence", days[0][1], "--like", states[0], "--reference", 39).refused()
+    assert "--reference 39 contradicts --like, whose state has 19" in told
+
+
+def test_what_does_not_add_up_is_refused(calcheck, states, days, tmp_path):
+    assert "both hold the rows of" in calcheck("merge", states[0], states[0]).refused()
+    apart = tmp_path / "apart.state"
+    results(calcheck("ence", days[0][2], "--save-state", apart, *FEW, "--format", "json"))
+    alike = tmp_path / "alike.state"
+    results(calcheck("ence", days[0][1], "--save-state", alike, *FEW, "--format", "json"))
+    told = calcheck("merge", apart, alike).refused()
+    assert "ence was prepared on other rows: its cuts differ" in told
+    assert "--like" in told
+    assert "crps, cv, ece" in calcheck("merge", apart, states[1]).refused()
+    assert "is no state of calcheck" in calcheck("merge", days[0][0]).refused()
+    assert "there is no file" in calcheck("merge", tmp_path / "no.state").refused()
+
+
+def test_what_sums_cannot_say_is_told_before_the_work(calcheck, days, tmp_path):
+    path, state = days[0][0], tmp_path / "a.state"
+    for option in (("--pointwise", tmp_path / "a.csv"), ("--worst", 3), ("--subsample", 10)):
+        assert f"{option[0]} needs rows at hand" in calcheck("zms", path, "--save-state", state, *option).refused()
+    assert "cce needs all rows together" in calcheck("cce", path, "--save-state", state).refused()
+    told = calcheck("zms", path, "--save-state", tmp_path / "a.parquet").refused()
+    assert "ends like a table or a report" in told
+    assert "would overwrite" in calcheck("zms", path, "--save-state", state, "-o", state).refused()
+    assert "there is no such folder" in calcheck("zms", path, "--save-state", tmp_path / "no" / "a.state").refused()
+    assert "--resume continues from a file" in calcheck("zms", path, "--resume").refused()
+    assert (
+        "--checkpoint is for a single machine"
+        in calcheck("zms", path, "--checkpoint", state, "--cluster", "local:2").refused()
+    )
+    assert not state.exists()
+
+
+LONG = ("--metrics", "zms,ence,crps", "--reference", 25, "--no-bootstrap", "--format", "json")
+
+
+@pytest.fixture(scope="module")
+def long(tmp_path_factory):
+    """Return the path of a file of four batches."""
+    path = tmp_path_factory.mktemp("long") / "long.arrow"
+    whole = columns(n=400_000, d=1)
+    return write(path, {name: whole[name] for name in ("y", "mean", "std")})
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_continues_and_ends_the_same(number, process, long, tmp_path):
+    whole, half, kept = tmp_path / "whole.state", tmp_path / "half.state", tmp_path / "kept"
+    if number == signal.SIGINT:  # once is enough
+        expected = process("evaluate", long, *LONG, "--save-state", whole)
+        assert expected.returncode == 0
+    arguments = [*map(str, ("evaluate", long, *LONG, "--save-state", half, "--checkpoint", kept))]
+    running = subprocess.Popen(
+        [sys.executable, "-m", "calcheck", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    for _ in range(2000):
+        if kept.exists() or running.poll() is not None:
+            break
+        time.sleep(0.01)
+    time.sleep(0.1)
+    os.kill(running.pid, number)
+    out, err = running.communicate(timeout=30)
+    assert (running.returncode, out, err) == (130, b"", b"")
+    assert sorted(path.name for path in tmp_path.iterdir() if path != whole) == ["kept"]
+    if number == signal.SIGINT:
+        again = process(*arguments, "--resume")
+        assert again.returncode == 0
+        assert again.stdout == expected.stdout
+        assert half.read_bytes() == whole.read_bytes()
+        assert not kept.exists()
+
+
+def test_a_checkpoint_is_continued_by_its_own_run_only(calcheck, days, tmp_path, monkeypatch):
+    kept = tmp_path / "kept"
+    monkeypatch.setattr("calcheck.io.checkpoints.FileCheckpoint.remove", lambda self: None)
+    run = ("ence", days[0][0], "--checkpoint", kept, "--no-bootstrap", "--reference", 19, "--format", "json")
+    results(calcheck(*run))
+    results(calcheck(*run, "--resume"))
+    for other, what in ((("--bins", 5), "metrics"), (("--seed", 3), "seed"), (("--min-std", 1), "column options")):
+        assert f"its {what}" in calcheck(*run, *other, "--resume").refused()
+    assert "its files differ" in calcheck("ence", days[0][1], *run[2:], "--resume").refused()
+    kept.write_bytes(kept.read_bytes()[:500])
+    assert "is damaged" in calcheck(*run, "--resume").refused()
+    results(calcheck(*run))

@@ -1,0 +1,167 @@
+"""States in files: what was written comes back, and nothing else is taken for a state."""
+
+import hashlib
+import io
+import json
+import zipfile
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from calcheck.errors import FileError
+from calcheck.execution.run import Run
+from calcheck.io.archives import read_archive
+from calcheck.io.states import read_state, write_state
+from calcheck.metrics import METRICS
+from calcheck.predictions import InMemory
+from calcheck.studies.summing import report_of, sum_up
+from tests.families import calibrated
+
+METRICS_SUMMED = ("zms", "ece", "ence", "lzms", "confidence-curve", "cv", "pit")
+
+
+@pytest.fixture(scope="module")
+def state():
+    metrics = [METRICS[name]() for name in METRICS_SUMMED]
+    return sum_up(InMemory(calibrated("gaussian", n=60)), metrics, Run(reference=19))
+
+
+@pytest.fixture
+def stored(state, tmp_path):
+    path = tmp_path / "day.state"
+    write_state(str(path), state)
+    return path
+
+
+def refused(path):
+    """Return the one line that says why a file is no state."""
+    with pytest.raises(FileError) as error:
+        read_state(str(path))
+    assert "\n" not in str(error.value)
+    assert str(error.value).startswith(str(path))
+    return str(error.value)
+
+
+def test_a_state_comes_back_as_it_was(state, stored):
+    back = read_state(str(stored))
+    assert (back.input, back.skipped, back.warnings) == (state.input, state.skipped, state.warnings)
+    assert [each.metric for each in back.chosen] == [each.metric for each in state.chosen]
+    for ours, theirs in zip(state.sums, back.sums, strict=True):
+        kept = theirs.arrays()
+        assert set(kept) == set(ours.arrays())
+        for name, values in ours.arrays().items():
+            assert_array_equal(kept[name], values)
+    run = Run(resamples=100)
+    assert report_of(back, run) == report_of(state, run)
+
+
+def test_the_same_sums_make_the_same_bytes(state, stored, tmp_path):
+    write_state(str(tmp_path / "again.state"), read_state(str(stored)))
+    assert (tmp_path / "again.state").read_bytes() == stored.read_bytes()
+    assert [path.name for path in tmp_path.glob(".*")] == []
+
+
+def test_a_file_that_was_cut_short_is_refused(stored):
+    content = stored.read_bytes()
+    for size in (*range(2, 60, 7), *range(100, len(content), len(content) // 40)):
+        stored.write_bytes(content[:size])
+        assert "is damaged or was cut short" in refused(stored)
+
+
+def test_a_byte_that_flipped_changes_nothing_unseen(state, stored):
+    """A byte of the archive's own bookkeeping may not matter; what is read is never another number."""
+    content, rng = stored.read_bytes(), np.random.default_rng(0)
+    for place in rng.integers(2, len(content), 250):
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << int(rng.integers(8))
+        stored.write_bytes(damaged)
+        try:
+            back = read_state(str(stored))
+        except FileError as error:
+            assert "\n" not in str(error)  # noqa: PT017 - most are refused
+        else:
+            for ours, theirs in zip(state.sums, back.sums, strict=True):
+                kept = theirs.arrays()
+                assert all(np.array_equal(kept[name], values) for name, values in ours.arrays().items())
+
+
+def changed(stored, change, *, compression=zipfile.ZIP_STORED):
+    """Write the archive again, with other members and a checksum that fits."""
+    with zipfile.ZipFile(stored) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    change(members)
+    digest = hashlib.sha256(b"".join(each for name, each in members.items() if name != "sha256"))
+    if "sha256" in members:
+        members["sha256"] = digest.hexdigest().encode()
+    with zipfile.ZipFile(stored, "w", compression) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+
+
+def header(**said):
+    def change(members):
+        told = json.loads(members["header.json"])
+        told |= said
+        members["header.json"] = json.dumps(told).encode()
+
+    return change
+
+
+def npy(values, **options):
+    stream = io.BytesIO()
+    np.save(stream, values, **options)
+    return stream.getvalue()
+
+
+def test_what_is_something_else_is_told_so(stored, tmp_path):
+    changed(stored, header(version=2))
+    assert "was written by a newer calcheck: it is of version 2, this one reads 1" in refused(stored)
+    changed(stored, header(version=1, kind="checkpoint"))
+    assert "is no state of calcheck, but a checkpoint" in refused(stored)
+    np.savez(tmp_path / "other.npz", a=np.ones(3))
+    assert "is no state of calcheck" in refused(tmp_path / "other.npz")
+    (tmp_path / "text.state").write_text("PK is how this text begins")
+    assert "is damaged" in refused(tmp_path / "text.state")
+    (tmp_path / "empty.state").write_bytes(b"")
+    assert "is no state of calcheck" in refused(tmp_path / "empty.state")
+    assert "there is no file" in str(pytest.raises(FileError, read_state, str(tmp_path / "absent")).value)
+
+
+def test_what_small_files_could_grow_to_is_not_unpacked(stored):
+    changed(stored, lambda members: None, compression=zipfile.ZIP_DEFLATED)
+    assert "its parts are compressed" in refused(stored)
+
+
+@pytest.mark.parametrize(
+    "content",
+    {
+        "objects": npy(np.array([{}], dtype=object), allow_pickle=True),
+        "too long": npy(np.zeros(3)).replace(b"(3,)", b"(9,)"),
+        "complex": npy(np.zeros(3, dtype=complex)),
+        "empty": b"",
+        "short": npy(np.zeros(3))[:40],
+    }.values(),
+    ids=["objects", "too long", "complex", "empty", "short"],
+)
+def test_arrays_are_not_trusted(stored, content):
+    changed(stored, lambda members: members.update({"1.npy": content}))
+    assert "is damaged" in refused(stored)
+
+
+@pytest.mark.parametrize("name", ["sums.n", "sums.sums.z2", "sums.products", "sums.replicates.z2"])
+def test_sums_that_do_not_fit_each_other_are_refused(stored, name):
+    _, arrays = read_archive(str(stored), "state", 1)
+    place = list(arrays).index(f"zms.{name}")
+    changed(stored, lambda members: members.update({f"{place}.npy": npy(np.arange(35.0).reshape(5, 7))}))
+    assert "is damaged" in refused(stored)
+
+
+def test_a_header_that_says_other_things_is_refused(stored):
+    for said in ({"metrics": [{"metric": "nope", "options": {}}]}, {"input": {}}, {"metrics": 3}, {"replicates": "a"}):
+        with zipfile.ZipFile(stored) as archive:
+            told = json.loads(archive.read("header.json"))["header"]
+        before = stored.read_bytes()
+        changed(stored, header(header=told | said))
+        assert "is damaged" in refused(stored)
+        stored.write_bytes(before)
