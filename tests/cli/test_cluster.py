@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -72,8 +73,6 @@ def paths(tmp_path_factory):
 
 
 def on_cluster(source, address):
-    from dataclasses import replace
-
     from calcheck.execution.dask import cluster_at
 
     with cluster_at(address) as cluster:
@@ -97,12 +96,11 @@ def test_three_workers_give_what_one_process_gives(address, paths):
 
 
 def test_a_file_on_the_command_line_is_summed_by_workers(address, paths, calcheck):
-    ended = calcheck("evaluate", paths[0], "--cluster", address[0], "--no-bootstrap", "--metrics", "zms,ence")
+    asked = ("evaluate", paths[0], "--no-bootstrap", "--metrics", "zms,ence")
+    ended = calcheck(*asked, "--cluster", address[0])
     assert (ended.code, ended.err) == (0, "")
     assert "ence" in ended.out
-    local = calcheck(
-        "evaluate", paths[0], "--save-state", f"{paths[0]}.state", "--no-bootstrap", "--metrics", "zms,ence"
-    )
+    local = calcheck(*asked, "--save-state", f"{paths[0]}.state")
     assert local.out == ended.out
 
 

@@ -40,7 +40,7 @@ def days(tmp_path):
 
 
 @pytest.fixture
-def states(calcheck, days, tmp_path):
+def states(calcheck, days):
     """Return the paths of ten states like the first."""
     like, made = (), []
     for path in days[0]:
@@ -160,7 +160,7 @@ def test_an_interrupted_run_continues_and_ends_the_same(number, process, long, t
 
 def test_a_checkpoint_is_continued_by_its_own_run_only(calcheck, days, tmp_path, monkeypatch):
     kept = tmp_path / "kept"
-    monkeypatch.setattr("calcheck.io.checkpoints.FileCheckpoint.remove", lambda self: None)
+    monkeypatch.setattr("calcheck.io.checkpoints.FileCheckpoint.remove", lambda _: None)
     run = ("ence", days[0][0], "--checkpoint", kept, "--no-bootstrap", "--reference", 19, "--format", "json")
     results(calcheck(*run))
     results(calcheck(*run, "--resume"))

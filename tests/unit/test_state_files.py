@@ -56,7 +56,7 @@ def test_a_state_comes_back_as_it_was(state, stored):
     assert report_of(back, run) == report_of(state, run)
 
 
-def test_the_same_sums_make_the_same_bytes(state, stored, tmp_path):
+def test_the_same_sums_make_the_same_bytes(stored, tmp_path):
     write_state(str(tmp_path / "again.state"), read_state(str(stored)))
     assert (tmp_path / "again.state").read_bytes() == stored.read_bytes()
     assert [path.name for path in tmp_path.glob(".*")] == []
@@ -125,11 +125,12 @@ def test_what_is_something_else_is_told_so(stored, tmp_path):
     assert "is damaged" in refused(tmp_path / "text.state")
     (tmp_path / "empty.state").write_bytes(b"")
     assert "is no state of calcheck" in refused(tmp_path / "empty.state")
-    assert "there is no file" in str(pytest.raises(FileError, read_state, str(tmp_path / "absent")).value)
+    with pytest.raises(FileError, match="there is no file"):
+        read_state(str(tmp_path / "absent"))
 
 
 def test_what_small_files_could_grow_to_is_not_unpacked(stored):
-    changed(stored, lambda members: None, compression=zipfile.ZIP_DEFLATED)
+    changed(stored, lambda _: None, compression=zipfile.ZIP_DEFLATED)
     assert "its parts are compressed" in refused(stored)
 
 
