@@ -249,7 +249,7 @@ class FileSource(Source):
         return self.summed(len(rows), rows)
 
     def summed(self, n: int, first: Predictions) -> Input:
-        files = [self._file(FILE_ROLES[self.wanted], self.file, self.laid.read or self._reading.read)]
+        files = [self._file(FILE_ROLES[self.wanted], self.file, self.laid.read or max(self._reading.read, n))]
         columns = self.roles.described()
         if self.embedding is not None:
             files.append(self._file("embedding", self.embedding.file, len(self.embedding.values)))

@@ -140,7 +140,7 @@ def test_what_sums_cannot_say_is_told_before_the_work(calcheck, days, tmp_path):
     assert not state.exists()
 
 
-LONG = ("--metrics", "ence", "--reference", 19, "--no-bootstrap", "--format", "json")
+LONG = ("--metrics", "zms,crps", "--reference", 39, "--no-bootstrap", "--format", "json")
 
 
 @pytest.fixture(scope="module")
@@ -168,7 +168,7 @@ def test_an_interrupted_run_continues_and_ends_the_same(number, process, long, t
     time.sleep(0.1)
     os.kill(running.pid, number)
     out, err = running.communicate(timeout=30)
-    assert (running.returncode, out, err) == (130, b"", b"")
+    assert (running.returncode in (130, 143), out, err) == (True, b"", b"")
     assert sorted(path.name for path in tmp_path.iterdir() if path != whole) == ["kept"]
     if number == signal.SIGINT:
         again = process(*arguments, "--resume")

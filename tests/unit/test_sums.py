@@ -47,6 +47,10 @@ def test_batches_give_what_all_rows_give(name, family):
     if together.results:
         assert_allclose(only(summed).value, only(together).value, rtol=1e-10)
         assert only(summed).options == only(together).options
+        references = [only(report).reference for report in (summed, together)]
+        assert [each is None for each in references] in ([True, True], [False, False])
+        if references[0] is not None:
+            assert_allclose(references[0], references[1], rtol=1e-10)
 
 
 @every_summed
