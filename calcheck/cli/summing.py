@@ -103,7 +103,9 @@ def _checkpoint(
     from calcheck.io.checkpoints import FileCheckpoint
     from calcheck.io.files import File
 
-    files = {name: File(name).sha256() for name in (*source.reads(), *([options.like] if options.like else []))}
+    names = (*source.reads(), *([options.like] if options.like else []))
+    main = source.file  # opened already: a pipe is read once
+    files = {name: main.sha256() if name == main.name else File(name).sha256() for name in names}
     told = {
         "files": json.dumps(files),
         "column options": " ".join(source.explicit()),
