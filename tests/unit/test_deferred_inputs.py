@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 from numpy.testing import assert_array_equal
 
-from calcheck import METRICS, evaluate, read
+from calcheck import METRICS, checks, evaluate, read
 from calcheck.errors import DataError
 from calcheck.execution.run import Run
 from calcheck.inputs import DeferredInputs, equal
@@ -106,6 +106,25 @@ def test_what_is_wrong_with_deferred_inputs_is_told_when_they_are_read(tmp_path)
     assert omitted.dropped == 1
     assert_array_equal(omitted.predictions().inputs(), np.delete(x, 177, axis=0))
     assert_array_equal(omitted.predictions().y, np.delete(PARTS["y"], 177))
+
+
+@pytest.mark.usefixtures("little_memory")
+def test_deferred_inputs_lack_the_rows_that_were_left_out_for_other_columns(tmp_path):
+    y = PARTS["y"].copy()
+    y[::7] = np.nan
+    rows = read(write(tmp_path / "preds.parquet", PARTS | {"y": y}), nan_policy="omit").predictions()
+    assert isinstance(rows.x, DeferredInputs)
+    assert_array_equal(rows.inputs(), PARTS["embedding"][~np.isnan(y)])
+
+
+@pytest.mark.parametrize("shape", [(100,), (100, 3), (50, 2, 2)])
+def test_numbers_are_looked_at_in_blocks_wherever_they_are(monkeypatch, shape):
+    monkeypatch.setattr(checks, "BLOCK", 20)
+    for bad in (0, 7, 33, shape[0] - 1):
+        values = np.zeros(shape)
+        values.reshape(len(values), -1)[bad, -1] = np.inf
+        assert_array_equal(checks.finite_rows(values), np.arange(shape[0]) != bad)
+    assert checks.finite_rows(np.zeros((0, *shape[1:]))).shape == (0,)
 
 
 @pytest.mark.usefixtures("little_memory")

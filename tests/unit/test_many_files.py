@@ -137,7 +137,7 @@ def test_no_file_stays_open(tmp_path):
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
 def test_folders_tell_keys(tmp_path, ending):
     """As Hive writes them; whole numbers are numbers unless a zero leads, and the file's own column wins."""
-    name = "day=2026-11-2{0:d}/hour=0{0:d}/rank={0:d}/who=a%20b/none=__HIVE_DEFAULT_PARTITION__/part"
+    name = "day=2026-11-2{0:d}/hour=0{0:d}/_rank={0:d}/who=a%20b/none=__HIVE_DEFAULT_PARTITION__/part"
     bare = ROWS.select(["id", "y", "mean", "std"])
     folder = spread(tmp_path / "preds", bare, ending=ending, name=name)
     source = with_all_columns(folder)
@@ -145,11 +145,11 @@ def test_folders_tell_keys(tmp_path, ending):
     found = source.predictions().columns
     assert list(dict.fromkeys(found["day"])) == [f"2026-11-2{place}" for place in range(5)]
     assert list(dict.fromkeys(found["hour"])) == [f"0{place}" for place in range(5)]
-    assert found["rank"].dtype == np.int64
+    assert found["_rank"].dtype == np.int64
     assert set(found["who"]) == {"a b"}
     assert set(found["none"]) == {None}
     for path in (folder, f"{folder}/day=2026-11-23", f"{folder}/day=*"):
-        one = with_all_columns(path, filter=("day=2026-11-23", "rank=3")).predictions()
+        one = with_all_columns(path, filter=("day=2026-11-23", "_rank=3")).predictions()
         assert_array_equal(one.y, ROWS["y"][300:400].to_numpy())
 
 
@@ -395,8 +395,16 @@ def test_many_files_have_a_part_each(tmp_path, ending, said):
     assert all(part.table.schema == read(folder, **said).table.schema for part in sent)
 
 
-def test_row_groups_of_a_large_file_are_its_parts(tmp_path, monkeypatch):
-    """As many as make a part worth while; too few that are left over belong to the last."""
+def test_a_part_knows_the_family_that_other_files_name(tmp_path):
+    rows = pa.table({"y": [0.0, 1.0], "loc": [0.0, 0.0], "scale": [1.0, 1.0], "dist": ["laplace", None]})
+    source = read(spread(tmp_path / "preds", rows, count=2))
+    assert [part.predictions().predictive.called for part in source.parts()] == ["laplace", "laplace"]
+
+
+@pytest.mark.parametrize("batch", [1 << 25, 1000])
+def test_row_groups_of_a_large_file_are_its_parts(tmp_path, monkeypatch, batch):
+    """As many as make a part worth while; too few that are left over belong to the last. Read at once, or in pieces."""
+    monkeypatch.setattr(parquet, "BATCH_BYTES", batch)
     path = tmp_path / "preds.parquet"
     pq.write_table(ROWS, path, row_group_size=60)
     monkeypatch.setattr(parts, "LEAST_ROWS", 100)
