@@ -148,7 +148,9 @@ def test_metrics_are_the_same_whether_inputs_are_held_or_deferred(tmp_path, monk
     expected = evaluate(read(path), metrics, run=run)
     monkeypatch.setattr(gathered, "HELD_INPUTS", 1)
     found = evaluate(read(path), metrics, run=run)
-    assert found.results == expected.results
+    for ours, theirs in zip(found.results, expected.results, strict=True):
+        assert (ours.metric, ours.verdict, ours.warnings) == (theirs.metric, theirs.verdict, theirs.warnings)
+        assert ours.value == pytest.approx(theirs.value, rel=1e-12), ours.metric  # means are summed in another order
     assert found.skipped == expected.skipped
     assert any(result.metric == "cce" for result in found.results)
 
