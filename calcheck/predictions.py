@@ -219,19 +219,9 @@ def join(batches: list[Predictions]) -> Predictions:
         predictive=first.predictive and first.predictive.join([b.predictive for b in rest if b.predictive]),
         x=appended("x"),
         id=appended("id"),
-        row=_places(batches),
+        row=None if all(batch.row is None for batch in batches) else np.concatenate([b.places() for b in batches]),
         columns={name: np.concatenate([batch.columns[name] for batch in batches]) for name in first.columns},
     )
-
-
-def _places(batches: list[Predictions]) -> NDArray[np.intp] | None:
-    """Return the places of joined rows, (n,); None if they are 0, 1, …."""
-    start = 0
-    for batch in batches:
-        if not np.array_equal(batch.places(), np.arange(start, start + len(batch))):
-            return np.concatenate([each.places() for each in batches])
-        start += len(batch)
-    return None
 
 
 class Source(ABC):

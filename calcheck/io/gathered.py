@@ -6,9 +6,8 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from calcheck.errors import DataError
 from calcheck.inputs import DeferredInputs
-from calcheck.predictions import join
+from calcheck.io.kept import is_narrow, joined
 from calcheck.predictive.deferred import Deferred
 
 if TYPE_CHECKING:
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from calcheck.predictive import Predictive
 
 HELD_BYTES = 1 << 26  # of distributions in memory; more of them are read again whenever they are needed
-NARROW_BYTES = 32  # of parameters a row, which are held however many rows there are, as the targets are
 HELD_INPUTS = 1 << 29  # bytes of inputs in memory; more of them are read again whenever they are needed
 
 
@@ -47,25 +45,16 @@ def gathered(whole: Pass) -> tuple[Predictions, Pass]:
     batches: list[Predictions] = []
     size, first = 0, None
     for batch in met.batches():
-        size += 0 if batch.predictive is None or _is_narrow(batch.predictive) else batch.predictive.nbytes
+        size += 0 if batch.predictive is None or is_narrow(batch.predictive) else batch.predictive.nbytes
         if size > HELD_BYTES and first is None and batch.predictive is not None:
             first = batch.predictive.take(slice(0, 1))
             batches = [each.without("predictive") for each in batches]
         left = [*(["predictive"] if first is not None else []), *(["x"] if large else [])]
         batches.append(batch.without(*left) if left else batch)
-    if not batches:
-        msg = "there are no rows"
-        raise DataError(msg)
-    rows = join(batches)
+    rows = joined(batches)
     if first is not None:
         rows = replace(rows, predictive=Deferred(lambda: _distributions(whole), first, len(rows)))
     return (replace(rows, x=_left(whole, len(rows))) if large else rows), met
-
-
-def _is_narrow(predictive: Predictive) -> bool:
-    """Tell whether distributions take few parameters a row, and are no draws or quantiles."""
-    by_parameters = predictive.draws_a_row is None and predictive.known_levels is None
-    return by_parameters and predictive.nbytes <= NARROW_BYTES * len(predictive)
 
 
 def _left(whole: Pass, count: int) -> Inputs:

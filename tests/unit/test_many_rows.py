@@ -14,7 +14,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from calcheck import METRICS, InMemory, Predictions, evaluate, read
 from calcheck.execution.run import Run
 from calcheck.io import parquet, source
-from calcheck.predictions import join
 from calcheck.predictive import Gaussian, continuous
 from calcheck.statistics import cuts as of_cuts
 from calcheck.statistics import groups as of_groups
@@ -177,7 +176,10 @@ def test_few_parameters_are_held_however_many_rows_there_are(tmp_path, monkeypat
     assert read(save(tmp_path / "wide.parquet", wide), dist="mixture").predictions().predictive.nbytes == 0
 
 
-@pytest.mark.parametrize(("places", "told"), [([2, 3], None), ([2, 4], [0, 1, 2, 4]), ([3, 2], [0, 1, 3, 2])])
-def test_places_of_joined_rows_are_told_unless_they_are_all_there_in_order(places, told):
-    joined = join([Predictions(y=np.zeros(2)), Predictions(y=np.zeros(2), row=np.array(places))])
-    assert (joined.row if told is None else joined.row.tolist()) == told
+def test_places_of_rows_are_held_where_some_are_left_out(tmp_path, monkeypatch):
+    monkeypatch.setattr(parquet, "BATCH_BYTES", 1)
+    monkeypatch.setattr(parquet, "LEAST_ROWS", 2)
+    columns = {"y": [0.0, 1, 2, 3, 4, 5], "mean": [0.0] * 6, "std": [1.0] * 6, "part": list("aaabab")}
+    path = save(tmp_path / "preds.parquet", pa.table(columns))
+    assert read(path).predictions().row is None
+    assert read(path, filter=("part=a",)).predictions().row.tolist() == [0, 1, 2, 4]
