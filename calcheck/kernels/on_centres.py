@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 EVALUATED_ROWS = 1 << 15  # at most, over which means are taken: their standard error is a fraction of a per cent
 CHECKED_ROWS = 1 << 10  # on which the error is measured
+ALL_CHECKED = 1 << 12  # rows up to which all are: then the mean is exact
 TRIED_ROWS = 1 << 13  # on which the number of centres is tried before all rows are read
 FEWEST_CENTRES = 1 << 8
 REPLICATES = 199  # of the targets, where all rows are evaluated and compared with them
@@ -101,8 +102,8 @@ class OnCentres:
         directions = directions_of(features, tried.targets(), tried.distributions().held())
         outputs = Outputs(features, directions, self.replicates, self.run.silenced())
         x = self._scaled(sample)
-        checked = self.run.rng(Stream.RESIDUAL).permutation(len(x))[:CHECKED_ROWS]
-        whole = Landmarks(x[:0], x, np.sort(checked), len(rows))
+        size = len(rows) if len(rows) <= ALL_CHECKED else CHECKED_ROWS
+        whole = Landmarks(x[:0], x, self._checked(len(x), size), len(rows))
         for count, last in self._counts(tried, replace(outputs, replicates=0), lambda_, len(rows)):
             landmarks = replace(whole, centres=self._centres(x, count, lambda_))
             measured = self._measured(self.rows(), landmarks, outputs, lambda_)
@@ -131,6 +132,10 @@ class OnCentres:
         """Return the rows with their inputs: those in memory, or the file."""
         rows = self.source.predictions()
         return InMemory(rows) if isinstance(rows.x, np.ndarray) else self.source
+
+    def _checked(self, rows: int, size: int) -> NDArray[np.intp]:
+        """Choose some of the evaluated rows, a uniform sample."""
+        return np.sort(self.run.rng(Stream.RESIDUAL).permutation(rows)[:size])
 
     def _centres(self, x: NDArray[np.floating[Any]], count: int, lambda_: float) -> NDArray[np.floating[Any]]:
         if self.options.by == "leverage":
@@ -162,7 +167,7 @@ class OnCentres:
     def _enough(self, tried: Predictions, outputs: Outputs, lambda_: float, most: int) -> int:
         """Return how many centres it takes on a sample of the rows."""
         x = self._scaled(tried)
-        checked = np.sort(self.run.rng(Stream.RESIDUAL).permutation(len(x))[:CHECKED_ROWS])
+        checked = self._checked(len(x), CHECKED_ROWS)
         count = FEWEST_CENTRES
         while 2 * count <= min(most, len(x)):
             landmarks = Landmarks(self._centres(x, count, lambda_), x, checked, len(x))
@@ -251,7 +256,7 @@ class Embedded:
 
 def work_of(n: int, d: int, centres: int, columns: int) -> float:
     """Count the products of two numbers of a pass over n rows with so many outputs."""
-    landmarks = centres + CHECKED_ROWS
+    landmarks = centres + (n if n <= ALL_CHECKED else CHECKED_ROWS)
     return float(n) * (landmarks * (d + centres + columns))
 
 

@@ -1,4 +1,7 @@
-"""Seeded predictions for benchmarks: `python -m tests.benchmarks.data ROWS [DRAWS | COLUMNS DRAWS] PATH`."""
+"""Seeded predictions for benchmarks: `python -m tests.benchmarks.data ROWS [DRAWS | COLUMNS DRAWS] PATH`.
+
+Embeddings in clusters: `python -m tests.benchmarks.data clustered ROWS COLUMNS PERCENT PATH`.
+"""
 
 import sys
 
@@ -7,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 GROUP = 1 << 18  # rows
+CLUSTERED_GROUP = 20_000
 
 
 def write(n, d, draws, path):
@@ -18,6 +22,22 @@ def write(n, d, draws, path):
     samples = {f"sample_{number}": draw for number, draw in enumerate(drawn)}
     embedding = pa.FixedSizeListArray.from_arrays(pa.array(x.astype(np.float32).ravel()), d)
     pq.write_table(pa.table({"y": y, **samples, "embedding": embedding}), path)
+
+
+def write_clustered(n, d, percent, path):
+    """Write n Gaussian predictions with embeddings in 200 clusters; their std is so many per cent of what is right."""
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(200, d)).astype(np.float32)
+    narrow = [(name, pa.float64()) for name in ("y", "mean", "std")]
+    schema = pa.schema([*narrow, ("embedding", pa.list_(pa.float32(), d))])
+    with pq.ParquetWriter(path, schema, compression="none", use_dictionary=False) as out:
+        for start in range(0, n, CLUSTERED_GROUP):
+            size = min(CLUSTERED_GROUP, n - start)
+            x = centres[rng.integers(0, 200, size)] + 0.5 * rng.standard_normal((size, d), dtype=np.float32)
+            mean, std = x[:, :5].sum(axis=1).astype(float), np.exp(0.2 * x[:, 5]).astype(float)
+            y = mean + std * rng.standard_normal(size)
+            embedding = pa.FixedSizeListArray.from_arrays(pa.array(x.ravel()), d)
+            out.write_table(pa.table([y, mean, std * percent / 100, embedding], schema=schema))
 
 
 def write_gaussian(n, path):
@@ -40,5 +60,6 @@ def write_ensemble(n, draws, path):
 
 
 if __name__ == "__main__":
-    *numbers, written = sys.argv[1:]
-    {1: write_gaussian, 2: write_ensemble, 3: write}[len(numbers)](*map(int, numbers), written)
+    *numbers, written = [word for word in sys.argv[1:] if word != "clustered"]
+    clustered = {3: write_clustered} if "clustered" in sys.argv[1:] else {}
+    ({1: write_gaussian, 2: write_ensemble, 3: write} | clustered)[len(numbers)](*map(int, numbers), written)
