@@ -46,15 +46,15 @@ class Landmarks:
         Regression functions are combinations of k(c, .).
     evaluated : (E, d)
         A uniform sample of the rows, over which means are taken; all rows, where they are few.
-    checked : (S,) intp
-        Some of the evaluated ones, a uniform sample too, on which the error is measured.
+    checked : (S, d)
+        Another uniform sample, on which the error is measured; it may be some of the evaluated ones.
     rows : int
         How many rows there are, n.
     """
 
     centres: NDArray[np.floating[Any]]
     evaluated: NDArray[np.floating[Any]]
-    checked: NDArray[np.intp]
+    checked: NDArray[np.floating[Any]]
     rows: int
 
 
@@ -122,14 +122,13 @@ class CentresRidge:
         sizes = np.maximum(self._sizes, 0)
         to_centres = self._whitened @ self._turned
         coefficients = to_centres @ ((to_centres.T @ sums.outputs[:count]) / (sizes + shift)[:, None])
-        fitted = self._at_evaluated(coefficients)  # (E, c)
-        norms = _norms(fitted, columns)
-        known = fitted[landmarks.checked]
+        norms = _norms(self._at(landmarks.evaluated, coefficients), columns)
+        known = self._at(landmarks.checked, coefficients)  # (S, c)
         missed = (sums.outputs[count:] - sums.checked @ coefficients) / shift - known  # g
-        x = landmarks.evaluated[landmarks.checked].astype(np.float64)
+        x = landmarks.checked.astype(np.float64)
         gram = self._kernel.gram(x, x)
         left, own = _left_over(gram, missed, len(x) * lambda_)
-        before = norms[landmarks.checked]
+        before = _norms(known, columns)
         halfway = 0.5 if len(x) < landmarks.rows else 0.0  # where all rows are checked, what they leave is the truth
         powers = (left / ((1 - own) ** power)[:, None] for power in (0, halfway, 2 * halfway))
         low, likely, high = (_norms(known + rest, columns) - before for rest in powers)
@@ -141,19 +140,19 @@ class CentresRidge:
         )
         errors = np.linalg.norm(parts, axis=0) + rounding * norms.mean(axis=0)
         trace = float(np.sum(sizes / (sizes + shift)))
-        unseen = float(np.maximum(np.diag(gram) - self._seen(x), 0).mean()) / lambda_
+        unseen = float(self.unseen(x).mean()) / lambda_
         return Measured(norms, likely.mean(axis=0), errors, trace + unseen / 2, unseen / 2, coefficients)
 
-    def _seen(self, x: Values) -> Values:
-        """Return z(x) . z(x) of inputs (p, d), (p,): what the centres see of k(x, x)."""
+    def unseen(self, x: NDArray[np.floating[Any]]) -> Values:
+        """Return k(x, x) - z(x) . z(x) of inputs (p, d), (p,): what the centres do not see of them."""
+        x = x.astype(np.float64)
         features = self._kernel.gram(x, self._centres) @ self._whitened
-        return np.asarray(np.einsum("ij,ij->i", features, features))
+        return np.maximum(self._kernel.diagonal(x) - np.einsum("ij,ij->i", features, features), 0)
 
-    def _at_evaluated(self, coefficients: Values) -> Values:
-        """Return the regressions at the evaluated inputs, (E, c), block by block."""
+    def _at(self, x: NDArray[np.floating[Any]], coefficients: Values) -> Values:
+        """Return the regressions at inputs (p, d), (p, c), block by block."""
         array = self._run.backend()
         centres, weights = array.asarray(self._landmarks.centres), array.asarray(coefficients)
-        x = self._landmarks.evaluated
         found = np.empty((len(x), coefficients.shape[1]))
         for start in range(0, len(x), 4096):
             values = self._kernel.gram(array.asarray(x[start : start + 4096]), centres)

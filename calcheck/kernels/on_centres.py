@@ -61,6 +61,13 @@ class CentresOptions:
     tolerance: float
     max_work: float
 
+    def met_by(self, measured: Measured) -> bool:
+        """Tell whether the error of the mean is below the tolerance, or too small to move a verdict."""
+        error, value = measured.errors[0], measured.means[0]
+        others = measured.means[1:]
+        width = np.quantile(others, 0.95) - others.mean() if len(others) else 0.0
+        return bool(error <= self.tolerance * abs(value) or error <= NARROW * width)
+
 
 @dataclass(frozen=True, eq=False)
 class OnCentres:
@@ -102,12 +109,11 @@ class OnCentres:
         directions = directions_of(features, tried.targets(), tried.distributions().held())
         outputs = Outputs(features, directions, self.replicates, self.run.silenced())
         x = self._scaled(sample)
-        size = len(rows) if len(rows) <= ALL_CHECKED else CHECKED_ROWS
-        whole = Landmarks(x[:0], x, self._checked(len(x), size), len(rows))
+        whole = Landmarks(x[:0], x, self._checked(x, checked_of(len(rows))), len(rows))
         for count, last in self._counts(tried, replace(outputs, replicates=0), lambda_, len(rows)):
             landmarks = replace(whole, centres=self._centres(x, count, lambda_))
             measured = self._measured(self.rows(), landmarks, outputs, lambda_)
-            if last or self.accurate(measured):
+            if last or self.options.met_by(measured):
                 break
         return Embedded(self, measured, landmarks, places, directions.shape[1], self._bounds(tried))
 
@@ -133,9 +139,30 @@ class OnCentres:
         rows = self.source.predictions()
         return InMemory(rows) if isinstance(rows.x, np.ndarray) else self.source
 
-    def _checked(self, rows: int, size: int) -> NDArray[np.intp]:
-        """Choose some of the evaluated rows, a uniform sample."""
-        return np.sort(self.run.rng(Stream.RESIDUAL).permutation(rows)[:size])
+    def chosen(self, lambda_: float, n: int) -> tuple[Values, NDArray[np.floating[Any]], NDArray[np.floating[Any]]]:
+        """Choose directions of outputs, centres, and inputs to be checked, where the source is a sample of n rows.
+
+        Centres are as many as it takes on the sample.
+
+        Raises
+        ------
+        DataError
+            The features cannot represent targets or predictions.
+        """
+        rows = self.source.predictions()
+        tried = rows.take(slice(TRIED_ROWS))
+        self._bounds(tried)
+        features, x = self.settings.features, self._scaled(rows)
+        directions = directions_of(features, tried.targets(), tried.distributions().held())
+        count = self.options.count
+        if count is None:
+            outputs = Outputs(features, directions, 0, self.run.silenced())
+            count = self._enough(tried, outputs, lambda_, min(len(x), self._affordable(x.shape[1], n)))
+        return directions, self._centres(x, count, lambda_), self._checked(x, checked_of(n))
+
+    def _checked(self, x: NDArray[np.floating[Any]], size: int) -> NDArray[np.floating[Any]]:
+        """Choose some of the evaluated inputs, a uniform sample."""
+        return x[np.sort(self.run.rng(Stream.RESIDUAL).permutation(len(x))[:size])]
 
     def _centres(self, x: NDArray[np.floating[Any]], count: int, lambda_: float) -> NDArray[np.floating[Any]]:
         if self.options.by == "leverage":
@@ -144,8 +171,9 @@ class OnCentres:
 
     def _measured(self, source: Source, landmarks: Landmarks, outputs: Outputs, lambda_: float) -> Measured:
         settings, count = self.settings, len(landmarks.centres)
-        checked = landmarks.evaluated[landmarks.checked]
-        work = RowProducts(settings.kernel, settings.scaling, landmarks.centres, checked, outputs, self.run.silenced())
+        work = RowProducts(
+            settings.kernel, settings.scaling, landmarks.centres, landmarks.checked, outputs, self.run.silenced()
+        )
         sums = over(source, work, self.run, stage=f"{count:,} centres", rows=landmarks.rows)
         return CentresRidge(sums, settings.kernel, landmarks, self.run).measured(lambda_, outputs.directions.shape[1])
 
@@ -167,11 +195,11 @@ class OnCentres:
     def _enough(self, tried: Predictions, outputs: Outputs, lambda_: float, most: int) -> int:
         """Return how many centres it takes on a sample of the rows."""
         x = self._scaled(tried)
-        checked = self._checked(len(x), CHECKED_ROWS)
+        checked = self._checked(x, CHECKED_ROWS)
         count = FEWEST_CENTRES
         while 2 * count <= min(most, len(x)):
             landmarks = Landmarks(self._centres(x, count, lambda_), x, checked, len(x))
-            if self.accurate(self._measured(InMemory(tried), landmarks, outputs, lambda_)):
+            if self.options.met_by(self._measured(InMemory(tried), landmarks, outputs, lambda_)):
                 break
             count *= 2
         return min(count, most)
@@ -183,13 +211,6 @@ class OnCentres:
         while work_of(n, d, 2 * count, columns) <= self.options.max_work:
             count *= 2
         return count
-
-    def accurate(self, measured: Measured) -> bool:
-        """Tell whether the error of the mean is below the tolerance, or too small to move a verdict."""
-        error, value = measured.errors[0], measured.means[0]
-        others = measured.means[1:]
-        width = np.quantile(others, 0.95) - others.mean() if len(others) else 0.0
-        return bool(error <= self.options.tolerance * abs(value) or error <= NARROW * width)
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,22 +263,15 @@ class Embedded:
         """Return the norms of data and replicates at every row, (1 + R, n), where all of them are evaluated."""
         return self.values.T if self._all_evaluated and self.by.replicates >= REPLICATES else None
 
-    @property
-    def work(self) -> float:
-        """Products of two numbers that the last pass over the rows took."""
-        centres, outputs = self.measured.coefficients.shape
-        return work_of(self.landmarks.rows, self.landmarks.evaluated.shape[1], centres, outputs)
 
-    @property
-    def accurate(self) -> bool:
-        """Whether the error of the mean is below the tolerance, or too small to move a verdict."""
-        return self.by.accurate(self.measured)
+def checked_of(n: int) -> int:
+    """Return on how many of n rows the error is measured."""
+    return n if n <= ALL_CHECKED else CHECKED_ROWS
 
 
 def work_of(n: int, d: int, centres: int, columns: int) -> float:
     """Count the products of two numbers of a pass over n rows with so many outputs."""
-    landmarks = centres + (n if n <= ALL_CHECKED else CHECKED_ROWS)
-    return float(n) * (landmarks * (d + centres + columns))
+    return float(n) * ((centres + checked_of(n)) * (d + centres + columns))
 
 
 def as_precise(rows: Predictions, run: Run) -> Run:

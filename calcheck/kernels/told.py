@@ -6,13 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calcheck.kernels.on_centres import work_of
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.execution.run import Run
+    from calcheck.kernels.centres_ridge import Landmarks, Measured
     from calcheck.kernels.embedding import Distances
     from calcheck.kernels.features import LeftOut
-    from calcheck.kernels.on_centres import Embedded
+    from calcheck.kernels.on_centres import CentresOptions
     from calcheck.kernels.ridge import KernelRidge
 
 FEW_DOF = 2.0  # below it the kernel tells hardly any inputs apart
@@ -73,35 +76,36 @@ def engine(found: Distances, bounds: LeftOut, ridge: KernelRidge, run: Run) -> d
     }
 
 
-def on_centres(found: Embedded) -> dict[str, Any]:
-    """Describe features and solver of an approximation on centres."""
-    by, measured = found.by, found.measured
+def on_centres(
+    measured: Measured, landmarks: Landmarks, options: CentresOptions, run: Run, reason: str
+) -> dict[str, Any]:
+    """Describe an approximation on centres."""
+    n, d = landmarks.rows, landmarks.centres.shape[1]
     return {
         "dof": measured.dof,
         "dof_error": measured.dof_error,
-        **features(found.bounds),
         "solver": {
             "name": "nystrom",
-            "reason": by.reason,
-            "centers": len(found.landmarks.centres),
-            "centers_by": by.options.by,
+            "reason": reason,
+            "centers": len(landmarks.centres),
+            "centers_by": options.by,
             "error": float(measured.errors[0]),
-            "tolerance": by.options.tolerance,
+            "tolerance": options.tolerance,
             "correction": float(measured.corrections[0]),
-            "evaluated_rows": len(found.landmarks.evaluated),
-            "checked_rows": len(found.landmarks.checked),
-            "work": found.work,
-            "precision": by.run.precision,
-            "device": by.run.device or "numpy",
+            "evaluated_rows": len(landmarks.evaluated),
+            "checked_rows": len(landmarks.checked),
+            "work": work_of(n, d, *measured.coefficients.shape),
+            "precision": run.precision,
+            "device": run.device or "numpy",
         },
     }
 
 
-def cautions_on_centres(details: dict[str, Any], found: Embedded, value: float) -> tuple[str, ...]:
+def cautions_on_centres(details: dict[str, Any], *, accurate: bool, value: float) -> tuple[str, ...]:
     """Say what makes a value on centres doubtful."""
     warnings = [*few_dof(details), *left_out(details)]
     solver = details["solver"]
-    if not found.accurate:
+    if not accurate:
         share = f" ({solver['error'] / value:.1%} of it)" if value else ""
         warnings.append(
             f"{solver['centers']:,} centres leave an error of {solver['error']:.2g}{share}, above --tolerance"

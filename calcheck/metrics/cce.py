@@ -281,7 +281,7 @@ class Cce(KernelOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
         return "cce2" if self.estimator == "unbiased" else "cce"
 
     def _on_centres(self, settings: KernelSettings, state: OnCentres, at: Source | None, run: Run) -> Rows:
-        from calcheck.kernels.told import cautions_on_centres, on_centres, quantiles
+        from calcheck.kernels.told import cautions_on_centres, features, on_centres, quantiles
 
         if at is not None:
             msg = "--at takes an exact solver: pass --solver cg, or fewer rows (--subsample)"
@@ -292,10 +292,12 @@ class Cce(KernelOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
             "rows": found.landmarks.rows,
             "quantiles": quantiles(values),
             **settings.described,
-            **on_centres(found),
+            **features(found.bounds),
+            **on_centres(found.measured, found.landmarks, state.options, state.run, state.reason),
         }
         value = found.measured.means[0]
-        warnings = cautions_on_centres(details, found, float(value))
+        accurate = state.options.met_by(found.measured)
+        warnings = cautions_on_centres(details, accurate=accurate, value=float(value))
         return Rows({"cce": values}, fixed={"correction": value - values.mean()}, details=details, warnings=warnings)
 
     def simulated(
