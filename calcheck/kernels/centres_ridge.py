@@ -27,13 +27,14 @@ if TYPE_CHECKING:
     from calcheck.kernels.kernels import Kernel
     from calcheck.kernels.row_sums import RowSums
 
+    Groups = tuple[int, int]
     Values = NDArray[np.float64]
 
 SMALLEST = {"float64": 1e-13, "float32": 1e-9}  # share of the largest eigenvalue of K_MM below which one is rounding
-ROUNDINGS = 1.5  # of one number, times the condition of the system, that may move a value
+ROUNDINGS = 1.0  # of one number, times the condition of the system, that may move a value
 STANDARD_ERRORS = 2.0  # of means over evaluated inputs, in the error that is told
-CHECKED_ERRORS = 1.5  # of means over checked inputs: what regressions leave there varies half as much as if by chance
-BETWEEN = 0.2  # of the distance between the limits of what is left, in the error that is told
+CHECKED_ERRORS = 1.0  # of means over checked inputs: what regressions leave there varies half as much as if by chance
+BETWEEN = 0.3  # of the distance between the limits of what is left, in the error that is told
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +93,7 @@ class Measured:
 
 
 class CentresRidge:
-    """Regressions of outputs that come in groups of q columns; their norms are what is wanted.
+    """Regressions of outputs that come in groups: o columns, then q again and again; their norms are what is wanted.
 
     Parameters
     ----------
@@ -115,23 +116,23 @@ class CentresRidge:
         self._whitened = turns[:, kept] / np.sqrt(sizes[kept])  # (M, k)
         self._sizes, self._turned = np.linalg.eigh(self._whitened.T @ sums.centres @ self._whitened)
 
-    def measured(self, lambda_: float, columns: int) -> Measured:
-        """Regress all outputs, groups of so many columns, and measure what centres miss."""
+    def measured(self, lambda_: float, groups: Groups) -> Measured:
+        """Regress all outputs, groups of (o, q) columns, and measure what centres miss."""
         sums, landmarks = self._sums, self._landmarks
         count, shift = len(landmarks.centres), sums.n * lambda_
         sizes = np.maximum(self._sizes, 0)
         to_centres = self._whitened @ self._turned
         coefficients = to_centres @ ((to_centres.T @ sums.outputs[:count]) / (sizes + shift)[:, None])
-        norms = _norms(self._at(landmarks.evaluated, coefficients), columns)
+        norms = _norms(self._at(landmarks.evaluated, coefficients), groups)
         known = self._at(landmarks.checked, coefficients)  # (S, c)
         missed = (sums.outputs[count:] - sums.checked @ coefficients) / shift - known  # g
         x = landmarks.checked.astype(np.float64)
         gram = self._kernel.gram(x, x)
         left, own = _left_over(gram, missed, len(x) * lambda_)
-        before = _norms(known, columns)
+        before = _norms(known, groups)
         halfway = 0.5 if len(x) < landmarks.rows else 0.0  # where all rows are checked, what they leave is the truth
         powers = (left / ((1 - own) ** power)[:, None] for power in (0, halfway, 2 * halfway))
-        low, likely, high = (_norms(known + rest, columns) - before for rest in powers)
+        low, likely, high = (_norms(known + rest, groups) - before for rest in powers)
         rounding = ROUNDINGS * np.finfo(self._run.precision).eps * (1 + np.diag(gram).max() / lambda_)
         parts = (
             STANDARD_ERRORS * _error_of_mean(norms, landmarks.rows),
@@ -147,7 +148,7 @@ class CentresRidge:
         """Return k(x, x) - z(x) . z(x) of inputs (p, d), (p,): what the centres do not see of them."""
         x = x.astype(np.float64)
         features = self._kernel.gram(x, self._centres) @ self._whitened
-        return np.maximum(self._kernel.diagonal(x) - np.einsum("ij,ij->i", features, features), 0)
+        return np.asarray(np.maximum(self._kernel.diagonal(x) - np.einsum("ij,ij->i", features, features), 0))
 
     def _at(self, x: NDArray[np.floating[Any]], coefficients: Values) -> Values:
         """Return the regressions at inputs (p, d), (p, c), block by block."""
@@ -169,10 +170,12 @@ def _left_over(gram: Values, values: Values, shift: float) -> tuple[Values, Valu
     return shift * cho_solve(factor, values), own
 
 
-def _norms(fitted: Values, columns: int) -> Values:
-    """Return the norms of groups of so many columns, (p, g)."""
-    groups = fitted.reshape(len(fitted), -1, columns)
-    return np.asarray(np.sqrt(np.einsum("igc,igc->ig", groups, groups)))
+def _norms(fitted: Values, groups: Groups) -> Values:
+    """Return the norms of groups of columns, (p, g): the first has as many as it says, all others as many as they."""
+    first, each = groups
+    own, others = fitted[:, :first], fitted[:, first:].reshape(len(fitted), -1, each)
+    squares = np.einsum("ic,ic->i", own, own), np.einsum("igc,igc->ig", others, others)
+    return np.asarray(np.sqrt(np.column_stack(squares)))
 
 
 def _error_of_mean(values: Values, rows: int) -> Values:

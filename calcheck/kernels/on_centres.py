@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from calcheck.kernels.choices import CentresBy
     from calcheck.kernels.settings import KernelSettings
 
+    Inputs = NDArray[np.floating[Any]]
     Values = NDArray[np.float64]
 
 EVALUATED_ROWS = 1 << 15  # at most, over which means are taken: their standard error is a fraction of a per cent
@@ -107,15 +108,15 @@ class OnCentres:
         features = self.settings.features
         tried = sample.take(slice(TRIED_ROWS))
         directions = directions_of(features, tried.targets(), tried.distributions().held())
-        outputs = Outputs(features, directions, self.replicates, self.run.silenced())
+        outputs = Outputs(features, *directions, self.replicates, self.run.silenced())
         x = self._scaled(sample)
-        whole = Landmarks(x[:0], x, self._checked(x, checked_of(len(rows))), len(rows))
         for count, last in self._counts(tried, replace(outputs, replicates=0), lambda_, len(rows)):
-            landmarks = replace(whole, centres=self._centres(x, count, lambda_))
+            checked = self._checked(x, checked_of(len(rows), count))
+            landmarks = Landmarks(self._centres(x, count, lambda_), x, checked, len(rows))
             measured = self._measured(self.rows(), landmarks, outputs, lambda_)
             if last or self.options.met_by(measured):
                 break
-        return Embedded(self, measured, landmarks, places, directions.shape[1], self._bounds(tried))
+        return Embedded(self, measured, landmarks, places, outputs.groups, self._bounds(tried))
 
     def _scaled(self, rows: Predictions) -> NDArray[np.floating[Any]]:
         return self.settings.scaling.rounded(rows.inputs(), precision=self.run.precision)
@@ -139,7 +140,7 @@ class OnCentres:
         rows = self.source.predictions()
         return InMemory(rows) if isinstance(rows.x, np.ndarray) else self.source
 
-    def chosen(self, lambda_: float, n: int) -> tuple[Values, NDArray[np.floating[Any]], NDArray[np.floating[Any]]]:
+    def chosen(self, lambda_: float, n: int) -> tuple[tuple[Values, int], Inputs, Inputs]:
         """Choose directions of outputs, centres, and inputs to be checked, where the source is a sample of n rows.
 
         Centres are as many as it takes on the sample.
@@ -156,9 +157,9 @@ class OnCentres:
         directions = directions_of(features, tried.targets(), tried.distributions().held())
         count = self.options.count
         if count is None:
-            outputs = Outputs(features, directions, 0, self.run.silenced())
+            outputs = Outputs(features, *directions, 0, self.run.silenced())
             count = self._enough(tried, outputs, lambda_, min(len(x), self._affordable(x.shape[1], n)))
-        return directions, self._centres(x, count, lambda_), self._checked(x, checked_of(n))
+        return directions, self._centres(x, count, lambda_), self._checked(x, checked_of(n, count))
 
     def _checked(self, x: NDArray[np.floating[Any]], size: int) -> NDArray[np.floating[Any]]:
         """Choose some of the evaluated inputs, a uniform sample."""
@@ -175,7 +176,7 @@ class OnCentres:
             settings.kernel, settings.scaling, landmarks.centres, landmarks.checked, outputs, self.run.silenced()
         )
         sums = over(source, work, self.run, stage=f"{count:,} centres", rows=landmarks.rows)
-        return CentresRidge(sums, settings.kernel, landmarks, self.run).measured(lambda_, outputs.directions.shape[1])
+        return CentresRidge(sums, settings.kernel, landmarks, self.run).measured(lambda_, outputs.groups)
 
     def _counts(self, tried: Predictions, outputs: Outputs, lambda_: float, n: int) -> Iterator[tuple[int, bool]]:
         """Yield numbers of centres to try on all rows, and whether each is the last."""
@@ -195,9 +196,9 @@ class OnCentres:
     def _enough(self, tried: Predictions, outputs: Outputs, lambda_: float, most: int) -> int:
         """Return how many centres it takes on a sample of the rows."""
         x = self._scaled(tried)
-        checked = self._checked(x, CHECKED_ROWS)
         count = FEWEST_CENTRES
         while 2 * count <= min(most, len(x)):
+            checked = self._checked(x, max(CHECKED_ROWS, count))
             landmarks = Landmarks(self._centres(x, count, lambda_), x, checked, len(x))
             if self.options.met_by(self._measured(InMemory(tried), landmarks, outputs, lambda_)):
                 break
@@ -227,8 +228,8 @@ class Embedded:
         The inputs that stand for all.
     places : (E,) intp
         Which rows are evaluated.
-    columns : int
-        Outputs of each data set, q.
+    groups : (int, int)
+        Outputs of the data, and of each replicate.
     bounds : LeftOut
         What the features of targets leave out.
     """
@@ -237,7 +238,7 @@ class Embedded:
     measured: Measured
     landmarks: Landmarks
     places: NDArray[np.intp]
-    columns: int
+    groups: tuple[int, int]
     bounds: LeftOut
 
     @property
@@ -255,7 +256,7 @@ class Embedded:
         if self._all_evaluated:
             return self.values[:, 0]
         settings, run = self.by.settings, self.by.run
-        own = self.measured.coefficients[:, : self.columns]
+        own = self.measured.coefficients[:, : self.groups[0]]
         work = RowNorms(settings.kernel, settings.scaling, self.landmarks.centres, own, run.silenced())
         return over(self.by.rows(), work, run, stage="every row", rows=self.landmarks.rows).norms
 
@@ -264,14 +265,14 @@ class Embedded:
         return self.values.T if self._all_evaluated and self.by.replicates >= REPLICATES else None
 
 
-def checked_of(n: int) -> int:
-    """Return on how many of n rows the error is measured."""
-    return n if n <= ALL_CHECKED else CHECKED_ROWS
+def checked_of(n: int, centres: int) -> int:
+    """Return how many of n rows are checked: all, where they are few, and as many as centres, where these are many."""
+    return n if n <= ALL_CHECKED else max(CHECKED_ROWS, centres)
 
 
 def work_of(n: int, d: int, centres: int, columns: int) -> float:
     """Count the products of two numbers of a pass over n rows with so many outputs."""
-    return float(n) * ((centres + checked_of(n)) * (d + centres + columns))
+    return float(n) * ((centres + checked_of(n, centres)) * (d + centres + columns))
 
 
 def as_precise(rows: Predictions, run: Run) -> Run:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from calcheck.predictive import Predictive
 
     Values = NDArray[np.float64]
+    Groups = tuple[int, int]
 
 BLOCK_ROWS = 4096  # rows at a time: their kernel values, tens of MB, are all the memory that rows take
 LEFT_OUT = 1e-7  # share of what is regressed, squared, that the directions kept may miss
@@ -67,8 +68,10 @@ class Outputs:
     ----------
     features : OutputFeatures
         psi.
-    directions : (r, q)
-        Orthonormal; what is regressed varies in these.
+    directions : (r, o)
+        Orthonormal; what is regressed varies in these, most in the first.
+    few : int
+        How many of them replicates take, q: they are compared with each other, and not to the last digit.
     replicates : int
         How many replicates of the targets are drawn from the predictions, R.
     run : Run
@@ -77,16 +80,17 @@ class Outputs:
 
     features: OutputFeatures
     directions: Values
+    few: int
     replicates: int
     run: Run
 
     @property
-    def columns(self) -> int:
-        """Number of outputs: q of the targets, then q of each replicate."""
-        return int(self.directions.shape[1]) * (1 + self.replicates)
+    def groups(self) -> Groups:
+        """How many outputs belong together: o of the targets, then q of each replicate."""
+        return self.directions.shape[1], self.few
 
     def __call__(self, rows: Predictions) -> Values:
-        """Return the outputs of some rows, (b, (1 + R) q)."""
+        """Return the outputs of some rows, (b, o + R q)."""
         predictive = rows.distributions()
         y = rows.targets()
         mean = self.features.of_distributions(predictive.held()) @ self.directions
@@ -98,19 +102,19 @@ class Outputs:
                 moved = self._of(drawn)
                 # where a draw and the target change places, the mean of m draws moves by an m-th of their difference
                 exchanged = 0.0 if predictive.draws_a_row is None else (observed - moved) / predictive.draws_a_row
-                found.append(moved - (mean + exchanged))
+                found.append((moved - (mean + exchanged))[:, : self.few])
         return np.concatenate(found, axis=1)
 
     def _of(self, y: Values) -> Values:
         return self.features.of_points(y.reshape(len(y), -1)) @ self.directions
 
 
-def directions_of(features: OutputFeatures, y: Values, predictive: Predictive) -> Values:
-    """Return the directions in which psi(y) - E psi(Y') varies over some rows, (r, q), orthonormal."""
+def directions_of(features: OutputFeatures, y: Values, predictive: Predictive) -> tuple[Values, int]:
+    """Return the directions in which psi(y) - E psi(Y') varies over some rows, (r, r), and how many nearly suffice."""
     apart = features.of_points(y.reshape(len(y), -1)) - features.of_distributions(predictive)
     sizes, turns = np.linalg.eigh(apart.T @ apart)
-    kept = np.cumsum(np.maximum(sizes, 0)) > LEFT_OUT * sizes.sum()
-    return np.asarray(turns[:, kept])
+    few = int(np.count_nonzero(np.cumsum(np.maximum(sizes, 0)) > LEFT_OUT * sizes.sum()))
+    return np.asarray(turns[:, ::-1]), few
 
 
 @dataclass(frozen=True, eq=False)

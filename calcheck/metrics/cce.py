@@ -314,7 +314,7 @@ class Cce(KernelOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
 
         if isinstance(state, OnCentres):
             near = state.embedded(self.lambda_)
-            told = {"columns": near.columns, "centers": len(near.landmarks.centres)}
+            told = {"columns": near.groups[1], "centers": len(near.landmarks.centres)}
             return Simulated(near.measured.means[1:], at_inputs=near.at_inputs(), details=told)
 
         from calcheck.kernels.conditioning import needed, points_of, targets_of

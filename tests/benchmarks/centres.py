@@ -1,0 +1,89 @@
+"""Whether the error that CCE on centres tells covers the truth: `python -m tests.benchmarks.centres [SEEDS [ROWS]]`.
+
+For d = 1, 16, 512, lambda = 0.1, 0.01 and models from perfect to plainly wrong, with as many seeds (of centres and
+checked rows): how often the true error is at most the one that is told, and how much larger that is. The truth is by
+a Cholesky factor of all rows, which calcheck has no part in.
+"""
+
+import sys
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from scipy.linalg import cho_factor, cho_solve
+
+from calcheck import evaluate
+from calcheck.execution.run import Run
+from calcheck.kernels.conditioning import conditioning, target_bandwidths
+from calcheck.kernels.features import output_features
+from calcheck.metrics.cce import Cce
+from calcheck.predictions import InMemory, Predictions
+from calcheck.predictive import Gaussian
+
+MODELS = {"perfect": (0.0, 1.0), "std x 0.9": (0.0, 0.9), "std x 0.7": (0.0, 0.7), "mean + std/2": (0.5, 1.0)}
+
+
+def data(d, n):
+    """Return inputs (n, d), right means and deviations, and targets."""
+    rng = np.random.default_rng(d)
+    if d == 1:
+        x = rng.uniform(-3, 3, (n, 1))
+        mean, std = np.sin(2 * x[:, 0]), 0.2 + 0.1 * np.abs(x[:, 0])
+    elif d == 16:
+        x = rng.normal(size=(n, d))
+        mean, std = np.sin(x[:, 0]) + 0.5 * x[:, 1], 0.3 * np.exp(0.3 * x[:, 2])
+    else:
+        clusters = rng.normal(size=(200, d))
+        x = (clusters[rng.integers(0, 200, n)] + rng.normal(size=(n, d))) / np.sqrt(np.arange(1, d + 1)) + 0.05
+        shown = x @ rng.normal(size=(d, 3))
+        shown /= shown.std(axis=0)
+        mean, std = np.sin(shown[:, 0]) + 0.5 * shown[:, 1], 0.4 * np.exp(0.3 * shown[:, 2])
+    return x, mean, std, mean + std * rng.normal(size=n)
+
+
+def runs(d, n, seeds):
+    """Yield lambda, model, and the true error and the one that is told of each seed, as shares of the value."""
+    x, mean, std, y = data(d, n)
+    models = {name: Gaussian(mean + shift * std, factor * std) for name, (shift, factor) in MODELS.items()}
+    rows = {name: Predictions(y=y, predictive=model, x=x, embedded=d > 16) for name, model in models.items()}
+    chosen = conditioning(rows["perfect"], Cce(), np.random.default_rng(0))
+    scaled = chosen.scaling(x)
+    gram = chosen.kernel.gram(scaled, scaled)
+    for lambda_ in (0.1, 0.01):
+        factor = cho_factor(gram + n * lambda_ * np.eye(n), lower=True, overwrite_a=True)
+        for name, model in models.items():
+            gamma = target_bandwidths(y[:, None], None)
+            features = output_features(y[:, None], model, gamma, np.random.default_rng(0))
+            apart = features.of_points(y[:, None]) - features.of_distributions(model)
+            exact = np.linalg.norm(apart - n * lambda_ * cho_solve(factor, apart), axis=1).mean()
+            errors = []
+            for seed in range(seeds):
+                metric = Cce(solver="nystrom", lambda_=lambda_)
+                run = Run(seed=seed, reference=0)
+                (result,) = evaluate(InMemory(rows[name]), [metric], run=run).results
+                errors.append((abs(result.value / exact - 1), result.details["solver"]["error"] / exact))
+            yield lambda_, name, np.array(errors)
+        del factor
+
+
+def main():
+    """Print a line for each case, and what holds over all runs."""
+    seeds, n = (int(word) for word in [*sys.argv[1:], *("9", "12000")[len(sys.argv) - 1 :]])
+    shown = Table("d", "lambda", "model", "true error", "error told", "covered", "median ratio")
+    every = []
+    for d in (1, 16, 512):
+        for lambda_, name, errors in runs(d, n, seeds):
+            true, told = errors.T
+            every.append(errors)
+            ratio = np.median(told / np.maximum(true, np.finfo(float).eps))
+            covered = f"{np.sum(true <= told)} of {len(true)}"
+            cells = f"{np.median(true):.1e}", f"{np.median(told):.1e}", covered, f"{ratio:.1f}"
+            shown.add_row(f"{d}", f"{lambda_:g}", name, *cells)
+    Console(width=120).print(shown)
+    true, told = np.concatenate(every).T
+    print(f"covered: {np.mean(true <= told):.1%} of {len(true)} runs; median of told over true: ", end="")
+    print(f"{np.median(told / np.maximum(true, np.finfo(float).eps)):.1f}")
+
+
+if __name__ == "__main__":
+    main()
