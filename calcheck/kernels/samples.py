@@ -24,6 +24,9 @@ MULTIPLIERS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 def uniform_places(rows: Predictions, size: int, run: Run) -> NDArray[np.intp]:
     """Choose rows uniformly, in a random order: those whose targets and predictions have the smallest hashes.
 
+    What is hashed is their rank among those of all rows, which is the same in every unit; of rows that share both, each
+    has a hash of its own, or whole groups would come together.
+
     Parameters
     ----------
     rows : Predictions
@@ -41,7 +44,8 @@ def uniform_places(rows: Predictions, size: int, run: Run) -> NDArray[np.intp]:
     key = run.rng(Stream.CENTRES).integers(1 << 63, dtype=np.uint64)
     hashed = np.full(len(rows), key)
     for column in (*rows.targets().reshape(len(rows), -1).T, *_columns(rows.distributions().mean())):
-        hashed = _mixed(hashed ^ np.ascontiguousarray(column, dtype=np.float64).view(np.uint64))
+        hashed = _mixed(hashed ^ _ranks(column))
+    hashed ^= _mixed(_occurrences(hashed))
     if size >= len(rows):
         return np.argsort(hashed, kind="stable")
     smallest = np.argpartition(hashed, size)[:size]
@@ -53,7 +57,7 @@ def by_leverage(
 ) -> NDArray[np.floating[Any]]:
     """Choose inputs by their approximate ridge leverage, the share that a row has in its own value, (count, d).
 
-    With weights 1 - (what the first few inputs see of it), Musco and Musco 2017; without replacement, by the largest
+    With weights 1 - (what the first few inputs see of it), Musco and Musco 2017; without replacement, by the smallest
     of weighted exponential keys (Efraimidis, Spirakis 2006).
     """
     first = x[:SCORED_BY].astype(np.float64)
@@ -65,6 +69,21 @@ def by_leverage(
     scores = np.maximum(kernel.diagonal(x) - np.einsum("ij,ij->j", seen, seen), np.finfo(float).tiny)
     keys = run.rng(Stream.CENTRES, 1).exponential(size=len(x)) / scores
     return x[np.argsort(keys, kind="stable")[:count]]
+
+
+def _ranks(values: NDArray[Any]) -> NDArray[np.uint64]:
+    """Return how many different smaller values there are, for each of (n,)."""
+    return np.unique(values, return_inverse=True)[1].astype(np.uint64)
+
+
+def _occurrences(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return how many equal values come before each of (n,)."""
+    order = np.argsort(values, kind="stable")
+    places = np.arange(len(values))
+    first = np.concatenate([[True], np.diff(values[order]) != 0])
+    found = np.empty(len(values), dtype=np.uint64)
+    found[order] = places - np.maximum.accumulate(np.where(first, places, 0))
+    return found
 
 
 def _columns(values: Values) -> NDArray[np.float64]:
