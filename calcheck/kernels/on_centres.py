@@ -95,6 +95,10 @@ class OnCentres:
     reason: str
     solved: dict[float, Embedded] = field(default_factory=dict)
 
+    def of(self, settings: KernelSettings, source: Source) -> OnCentres:
+        """Return the same for other targets, or another model, at the same inputs."""
+        return self if settings is self.settings else replace(self, settings=settings, source=source, solved={})
+
     def embedded(self, lambda_: float) -> Embedded:
         """Compare the data's embedding with the model's, and those of replicates; once for each lambda."""
         if lambda_ not in self.solved:

@@ -116,7 +116,7 @@ class Cce(KernelOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
     several_targets: ClassVar[bool] = True
     fitted_by: ClassVar[tuple[str, ...]] = (
         *("kernel_x", "gamma_x", "degree", "coef0", "normalize", "solver"),
-        *("centers", "centers_by", "tolerance", "max_work"),
+        *("centers", "centers_by", "tolerance", "max_work", "exact_only"),
     )
 
     lambda_: float = option(0.1, "Regulariser of the data's embedding: K + n lambda I.")
@@ -150,8 +150,8 @@ class Cce(KernelOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
             require_count_option(name, getattr(self, name))
         if self.centers is not None:
             require_count_option("centers", self.centers)
-        if self.solver == "nystrom" and self._exact_only:
-            msg = f"--solver nystrom goes without {self._exact_only}: leave that out, or pass --solver cg"
+        if self.solver == "nystrom" and self.exact_only:
+            msg = f"--solver nystrom goes without {self.exact_only}: leave that out, or pass --solver cg"
             raise OptionError(msg)
         if self.estimator == "unbiased" and self.lambda_model not in (None, self.lambda_):
             msg = "--estimator unbiased needs one regulariser: leave out --lambda-model"
@@ -186,7 +186,7 @@ class Cce(KernelOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
         return KernelSettings(inputs.scaling, inputs.kernel, features, predictive, described)
 
     @property
-    def _exact_only(self) -> str:
+    def exact_only(self) -> str:
         """Name an option, as it is set, that only exact solvers have."""
         if self.lambda_model not in (None, self.lambda_):
             return "--lambda-model"
@@ -199,7 +199,7 @@ class Cce(KernelOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
 
         rows = source.predictions()
         reason = "as asked" if self.solver == "nystrom" else ""
-        if self.solver == "auto" and not self._exact_only:
+        if self.solver == "auto" and not self.exact_only:
             reason = why_centres(len(rows), rows.width, settings.features.rank, run)
         if not reason:
             return self._ridge(settings, source, run)
@@ -244,7 +244,7 @@ class Cce(KernelOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
         from calcheck.kernels.told import cautions, engine, over_trials, quantiles
 
         if isinstance(state, OnCentres):
-            return self._on_centres(settings, state, at, run)
+            return self._on_centres(settings, state.of(settings, source), at, run)
         y, _ = needed(source.predictions())
         features = settings.features
         points = None if at is None else points_of(at, settings.scaling)

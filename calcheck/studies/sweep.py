@@ -107,7 +107,7 @@ def sweep(
                 msg = f"{metric.name} {reason}"
                 raise DataError(msg)
     rows = [source.predictions() for source in sources]
-    found = _computed(rows, places, repeats, run)
+    found = _computed(rows, places, repeats, replace(run, reference=0))
     names = [model.name for model in models]
     results = _results(names, places, found)
     notes = tuple(dict.fromkeys(note for source in sources for note in source.warnings()))
