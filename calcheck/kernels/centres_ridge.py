@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calcheck.errors import NumericalError
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -111,6 +113,9 @@ class CentresRidge:
         self._sums, self._kernel, self._landmarks, self._run = sums, kernel, landmarks, run
         self._centres = landmarks.centres.astype(np.float64)  # its small eigenvalues are differences of large numbers
         own = kernel.gram(self._centres, self._centres)
+        if not all(np.isfinite(part).all() for part in (own, sums.centres, sums.checked)):
+            msg = "the kernel overflows at some inputs. Pass --normalize l2 or standardize, or a smaller --gamma-x"
+            raise NumericalError(msg)
         sizes, turns = np.linalg.eigh(own)
         kept = sizes > SMALLEST[run.precision] * sizes[-1]
         self._whitened = turns[:, kept] / np.sqrt(sizes[kept])  # (M, k)
@@ -165,7 +170,11 @@ def _left_over(gram: Values, values: Values, shift: float) -> tuple[Values, Valu
     """Return what is left of values (S, c) less their regression, and each row's share in its own, (S,)."""
     from scipy.linalg import cho_factor, cho_solve
 
-    factor = cho_factor(gram + shift * np.eye(len(gram)), lower=True)
+    try:
+        factor = cho_factor(gram + shift * np.eye(len(gram)), lower=True)
+    except np.linalg.LinAlgError as error:
+        msg = f"kernel values plus {shift:.3g} on their diagonal are not positive definite. Pass a larger --lambda"
+        raise NumericalError(msg) from error
     own = 1 - shift * np.diag(cho_solve(factor, np.eye(len(gram))))
     return shift * cho_solve(factor, values), own
 

@@ -113,8 +113,8 @@ def directions_of(features: OutputFeatures, y: Values, predictive: Predictive) -
     """Return the directions in which psi(y) - E psi(Y') varies over some rows, (r, r), and how many nearly suffice."""
     apart = features.of_points(y.reshape(len(y), -1)) - features.of_distributions(predictive)
     sizes, turns = np.linalg.eigh(apart.T @ apart)
-    few = int(np.count_nonzero(np.cumsum(np.maximum(sizes, 0)) > LEFT_OUT * sizes.sum()))
-    return np.asarray(turns[:, ::-1]), few
+    few = np.count_nonzero(np.cumsum(np.maximum(sizes, 0)) > LEFT_OUT * sizes.sum())
+    return np.asarray(turns[:, ::-1]), max(1, int(few))  # one, where nothing varies
 
 
 @dataclass(frozen=True, eq=False)
