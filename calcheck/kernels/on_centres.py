@@ -37,6 +37,7 @@ REPLICATES_OF_MANY = 39  # enough for a test at 5 %
 EXACT_PASSES = 12  # products with the kernel matrix that conjugate gradients take, about
 OF_A_VALUE = 100  # products that a kernel value costs besides those of its inputs
 EXACT_COLUMNS = 6  # arrays like the outputs that they hold
+SQUARES = 8  # arrays of as many rows and columns as there are centres, held to factorise their system
 MOST_EXACT_WORK = 2e13  # 40,000 rows of 512 numbers: a minute or two
 NARROW = 0.1  # of the reference's width: an error that moves no verdict
 
@@ -210,10 +211,10 @@ class OnCentres:
         return min(count, most)
 
     def _affordable(self, d: int, n: int) -> int:
-        """Return how many centres the work limit allows."""
-        columns = self.settings.features.rank * (1 + self.replicates)
+        """Return how many centres the work limit and the memory allow."""
+        columns, limit = self.settings.features.rank * (1 + self.replicates), self.options.max_work
         count = FEWEST_CENTRES
-        while work_of(n, d, 2 * count, columns) <= self.options.max_work:
+        while work_of(n, d, 2 * count, columns) <= limit and SQUARES * 8 * (2 * count) ** 2 <= self.run.memory:
             count *= 2
         return count
 

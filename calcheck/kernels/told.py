@@ -109,7 +109,8 @@ def cautions_on_centres(details: dict[str, Any], *, accurate: bool, value: float
         share = f" ({solver['error'] / value:.1%} of it)" if value else ""
         warnings.append(
             f"{solver['centers']:,} centres leave an error of {solver['error']:.2g}{share}, above --tolerance"
-            f" {solver['tolerance']:g}. Pass more --centers or a larger --max-work; the verdict holds all the same"
+            f" {solver['tolerance']:g}. Pass more --centers, or a larger --max-work or --memory; the verdict holds"
+            " all the same"
         )
     return tuple(warnings)
 
