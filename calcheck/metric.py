@@ -271,6 +271,11 @@ class Metric(ABC, Generic[SettingsT, StateT]):
         """Return how it is summed over batches that are never together; None for the way of others of its kind."""
         return None
 
+    @property
+    def no_sums(self) -> str:
+        """Why it is not summed, if it is not."""
+        return "needs all rows together, so it keeps no sums"
+
     @abstractmethod
     def value(self, means: Means, n: int) -> NDArray[np.float64]:
         """Return the metric, a function of the means of n rows.

@@ -11,7 +11,7 @@ import numpy as np
 
 from calcheck.inference.in_bins import share_of_valid_bins
 from calcheck.inference.valid_bins import ValidBinsMetric
-from calcheck.metric import BinnedMetric, Metric, OrderedMetric, RowMetric, Rows
+from calcheck.metric import BinnedMetric, Metric, OrderedMetric, RowMetric, Rows, Simulated
 from calcheck.statistics.bins import Bins, by_date, cautions, ordered_bins, ordering, reliability, spread_by_bin
 from calcheck.statistics.groups import Term
 from calcheck.statistics.moments import uncertainties
@@ -62,6 +62,18 @@ class Summing(ABC, Generic[SettingsT, SumsT]):
     @abstractmethod
     def rows(self, settings: SettingsT, sums: SumsT, run: Run) -> Rows:
         """Say what the sums tell of the rows, which are not at hand."""
+
+    def of_all(self, settings: SettingsT, batch: Predictions, replicates: int, run: Run) -> SumsT:  # noqa: ARG002
+        """Sum a batch of rows, and replicates of its targets where these are summed with it."""
+        return self.of(settings, batch)
+
+    def told(self, settings: SettingsT, sums: SumsT, run: Run) -> tuple[Rows, Simulated | None]:
+        """Say what the sums tell of the rows, and of replicates where these were summed with them."""
+        return self.rows(settings, sums, run), None
+
+    def fits(self, settings: SettingsT, sums: SumsT) -> bool:  # noqa: ARG002 - for those whose shapes hang on settings
+        """Tell whether sums are what rows add up to under these settings."""
+        return sums.fits()
 
 
 class Unsettled(Summing[None, SumsT]):

@@ -79,7 +79,7 @@ def _state(header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> State:
         metric, summing = _metric(told["metric"], dict(told["options"]))
         own = under(metric.name, arrays)
         chosen.append(Chosen(metric, summing, summing.taken(under("settings", own))))
-        sums.append(_sound(summing.restored(under("sums", own)), read.n))
+        sums.append(_sound(chosen[-1], summing.restored(under("sums", own)), read.n))
     return State(
         input=read,
         chosen=tuple(chosen),
@@ -112,9 +112,9 @@ def _metric(name: Any, options: dict[str, Any]) -> tuple[Metric[Any, Any], Summi
     return metric, summing
 
 
-def _sound(sums: Sums, n: int) -> Sums:
+def _sound(each: Chosen, sums: Sums, n: int) -> Sums:
     """Return sums that are of as many rows as they say."""
-    if sums.n != n or n < 1 or not sums.fits():
+    if sums.n != n or n < 1 or not each.summing.fits(each.settings, sums):
         msg = "its sums are not of the rows that were read"
         raise ValueError(msg)
     return sums

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     Values = NDArray[np.float64]
 
+BLOCK_ROWS = 4096  # whose inputs are hashed at a time
 SCORED_BY = 256  # centres that leverage is told by
 MULTIPLIERS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
@@ -41,15 +42,36 @@ def uniform_places(rows: Predictions, size: int, run: Run) -> NDArray[np.intp]:
     (min(n, size),) intp
         Places among the rows. The first of them are a uniform sample too.
     """
-    key = run.rng(Stream.CENTRES).integers(1 << 63, dtype=np.uint64)
-    hashed = np.full(len(rows), key)
+    hashed = np.full(len(rows), key_of(run), dtype=np.uint64)
     for column in (*rows.targets().reshape(len(rows), -1).T, *_columns(rows.distributions().mean())):
         hashed = _mixed(hashed ^ _ranks(column))
     hashed ^= _mixed(_occurrences(hashed))
-    if size >= len(rows):
-        return np.argsort(hashed, kind="stable")
-    smallest = np.argpartition(hashed, size)[:size]
-    return smallest[np.lexsort((smallest, hashed[smallest]))]
+    return smallest(hashed, size)
+
+
+def key_of(run: Run) -> int:
+    """Return what hashes of rows hang on besides the rows."""
+    return int(run.rng(Stream.CENTRES).integers(1 << 63, dtype=np.uint64))
+
+
+def smallest(hashes: NDArray[np.uint64], size: int) -> NDArray[np.intp]:
+    """Return the places of the smallest of (n,) hashes, in their order, (min(n, size),)."""
+    if size >= len(hashes):
+        return np.argsort(hashes, kind="stable")
+    found = np.argpartition(hashes, size)[:size]
+    return found[np.lexsort((found, hashes[found]))]
+
+
+def hashes_of(rows: Predictions, key: int) -> NDArray[np.uint64]:
+    """Hash rows by targets, predicted means and inputs, (n,); rows that are the same by their places too.
+
+    So a sample by hashes is uniform also where targets and predictions take few values.
+    """
+    hashed = _mixed(_hashes(rows, key) ^ _hashes_of_inputs(rows.inputs(), key))
+    _, which, count = np.unique(hashed, return_inverse=True, return_counts=True)
+    again = count[which] > 1
+    hashed[again] = _mixed(hashed[again] ^ rows.places()[again].astype(np.uint64))
+    return hashed
 
 
 def by_leverage(
@@ -84,6 +106,27 @@ def _occurrences(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
     found = np.empty(len(values), dtype=np.uint64)
     found[order] = places - np.maximum.accumulate(np.where(first, places, 0))
     return found
+
+
+def _hashes(rows: Predictions, key: int) -> NDArray[np.uint64]:
+    """Hash rows by targets and predicted means, (n,)."""
+    hashed = np.full(len(rows), key, dtype=np.uint64)
+    for column in (*rows.targets().reshape(len(rows), -1).T, *_columns(rows.distributions().mean())):
+        hashed = _mixed(hashed ^ np.ascontiguousarray(column, dtype=np.float64).view(np.uint64))
+    return hashed
+
+
+def _hashes_of_inputs(x: NDArray[np.floating[Any]], key: int) -> NDArray[np.uint64]:
+    """Hash (n, d) inputs, (n,): sums of products of whole numbers, which no order of rows rounds differently."""
+    factors = np.random.default_rng(key).integers(1 << 63, size=x.shape[1], dtype=np.uint64) * np.uint64(2)
+    factors += np.uint64(1)
+    hashed = np.empty(len(x), dtype=np.uint64)
+    for start in range(0, len(x), BLOCK_ROWS):
+        block = np.ascontiguousarray(x[start : start + BLOCK_ROWS])
+        words = block.view(f"u{block.itemsize}").astype(np.uint64)
+        words ^= words >> np.uint64(32)  # numbers of few digits differ in their first bits only
+        hashed[start : start + BLOCK_ROWS] = words @ factors
+    return hashed
 
 
 def _columns(values: Values) -> NDArray[np.float64]:

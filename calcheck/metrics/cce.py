@@ -22,13 +22,15 @@ if TYPE_CHECKING:
 
     from calcheck.execution.run import Run
     from calcheck.inference.simulation import Simulation
+    from calcheck.inference.summing_on_centres import SummingOnCentres
     from calcheck.kernels.features import OutputFeatures
-    from calcheck.kernels.on_centres import OnCentres
+    from calcheck.kernels.on_centres import CentresOptions, OnCentres
     from calcheck.kernels.ridge import KernelRidge
     from calcheck.metric import Means
     from calcheck.predictions import Predictions, Source
     from calcheck.predictive import Predictive
 
+EXACT = ("cholesky", "cg")
 SQUARED = "Squared, less the noise of the rows: 0 on average for a perfect model, which is below it at times."
 
 
@@ -195,7 +197,7 @@ class Cce(KernelOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
         return "--draws of so many a row" if isinstance(self.draws, int) else ""
 
     def fit(self, settings: KernelSettings, source: Source, run: Run) -> KernelRidge | OnCentres:
-        from calcheck.kernels.on_centres import CentresOptions, OnCentres, as_precise, why_centres
+        from calcheck.kernels.on_centres import OnCentres, as_precise, why_centres
 
         rows = source.predictions()
         reason = "as asked" if self.solver == "nystrom" else ""
@@ -203,8 +205,25 @@ class Cce(KernelOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
             reason = why_centres(len(rows), rows.width, settings.features.rank, run)
         if not reason:
             return self._ridge(settings, source, run)
-        options = CentresOptions(self.centers, self.centers_by, self.tolerance, self.max_work)
-        return OnCentres(settings, source, options, as_precise(rows, run), reason)
+        return OnCentres(settings, source, self._on_centres_as, as_precise(rows, run), reason)
+
+    @property
+    def _on_centres_as(self) -> CentresOptions:
+        from calcheck.kernels.on_centres import CentresOptions
+
+        return CentresOptions(self.centers, self.centers_by, self.tolerance, self.max_work)
+
+    def summing(self) -> SummingOnCentres | None:
+        from calcheck.inference.summing_on_centres import SummingOnCentres
+
+        if self._exact_only or self.solver in EXACT:
+            return None
+        return SummingOnCentres(self, self._on_centres_as, self.lambda_)
+
+    @property
+    def no_sums(self) -> str:
+        exact = self._exact_only or f"--solver {self.solver}"
+        return f"{exact} needs all rows together, so it keeps no sums. Sums take --solver nystrom, without it"
 
     def _ridge(self, settings: KernelSettings, source: Source, run: Run) -> KernelRidge:
         from calcheck.kernels.ridge import KernelRidge

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     Arrays = Mapping[str, NDArray[Any]]
 
-NO_SUMS = "needs all rows together, so it keeps no sums"
-
 NOT_LIKE = "was not summed in the state that this one is to be like"
 
 
@@ -124,7 +122,7 @@ class Work:
     def __call__(self, batch: Predictions) -> Part:
         """Sum a batch of rows."""
         with np.errstate(all="ignore"):  # metrics refuse numbers that are not finite, in words
-            parts = [_summed(each, batch) for each in self.chosen]
+            parts = [_summed(each, batch, self.run, self.replicates) for each in self.chosen]
             means = {at: part for at, part in enumerate(parts) if isinstance(part, MeanSums)}
             wanted = {at: part for at, part in means.items() if self.chosen[at].metric.evidence != "none"}
             if self.replicates and wanted:
@@ -139,7 +137,7 @@ class Work:
             }
         for number, rows in enumerate(replicates_of(batch, self.replicates, self.run)):
             for at, part in sums.items():
-                drawn = _summed(self.chosen[at], rows)
+                drawn = _summed(self.chosen[at], rows, self.run)
                 if isinstance(drawn, MeanSums):
                     for name, each in drawn.sums.items():
                         part.replicates[name][number] = each
@@ -149,11 +147,11 @@ class Work:
         return Part([each.summing.restored(under(str(at), arrays)) for at, each in enumerate(self.chosen)])
 
 
-def _summed(each: Chosen, batch: Predictions) -> Sums | Exception:
+def _summed(each: Chosen, batch: Predictions, run: Run, replicates: int = 0) -> Sums | Exception:
     """Sum a batch for a metric, or say what is wrong with it."""
     try:
         with placed(batch):
-            found: Sums = each.summing.of(each.settings, batch)
+            found: Sums = each.summing.of_all(each.settings, batch, replicates, run)
             return found
     except FileError:
         raise
@@ -183,7 +181,10 @@ def sum_up(source: Source, metrics: Sequence[Metric[Any, Any]], run: Run, *, lik
     if like is not None and run.reference not in (None, like.replicates):
         msg = f"--reference {run.reference} contradicts --like, whose state has {like.replicates}: leave it out"
         raise OptionError(msg)
-    stream = Stream(source, run)
+    count = FEW_REPLICATES if run.reference is None else run.reference
+    if like is not None:
+        count = like.replicates
+    stream = Stream(source, replace(run, reference=count))
     chosen: list[Chosen] = []
     skipped: dict[str, str] = {}
     for metric in metrics:
@@ -193,9 +194,6 @@ def sum_up(source: Source, metrics: Sequence[Metric[Any, Any]], run: Run, *, lik
         else:
             chosen.append(found)
     comparable = stream.first.y is not None and stream.first.predictive is not None
-    count = FEW_REPLICATES if run.reference is None else run.reference
-    if like is not None:
-        count = like.replicates
     work = Work(tuple(chosen), run.sent(), count if comparable else 0)
     total = over(source, work, run, stage="summing")
     kept = []
@@ -219,7 +217,7 @@ def _chosen(metric: Metric[Any, Any], stream: Stream, like: State | None) -> Cho
     """Choose how a metric is summed; or say why it is not."""
     summing = summing_of(metric)
     if summing is None:
-        return NO_SUMS
+        return metric.no_sums
     if reason := why_not(type(metric), stream.first):
         return reason
     if like is not None:
@@ -268,13 +266,13 @@ def report_of(state: State, run: Run) -> Report:
 def _computed(each: Chosen, sums: Sums, state: State, run: Run) -> Computed:
     """Say what the sums of a metric tell."""
     with np.errstate(all="ignore"):
-        rows = each.summing.rows(each.settings, sums, run)
+        rows, replicated = each.summing.told(each.settings, sums, run)
         if isinstance(sums, MeanSums):
             rows = replace(rows, inference=inferred(each.metric, sums, run))
             return Computed(each.metric, each.settings, None, rows, simulated(each.metric, sums))
-    if state.replicates and not each.metric.shape_free:
-        return Computed(each.metric, each.settings, None, rows, Simulated(np.empty(0), no_verdict=NO_REPLICATES))
-    return Computed(each.metric, each.settings, None, rows)
+    if replicated is None and state.replicates and not each.metric.shape_free:
+        replicated = Simulated(np.empty(0), no_verdict=NO_REPLICATES)
+    return Computed(each.metric, each.settings, None, rows, replicated)
 
 
 def merge(states: Sequence[tuple[str, State]]) -> State:

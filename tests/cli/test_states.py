@@ -127,7 +127,10 @@ def test_what_sums_cannot_say_is_told_before_the_work(calcheck, days, tmp_path):
     path, state = days[0][0], tmp_path / "a.state"
     for option in (("--pointwise", tmp_path / "a.csv"), ("--worst", 3), ("--subsample", 10)):
         assert f"{option[0]} needs rows at hand" in calcheck("zms", path, "--save-state", state, *option).refused()
-    assert "cce needs all rows together" in calcheck("cce", path, "--save-state", state).refused()
+    told = calcheck("cce", path, "--solver", "cg", "--save-state", state).refused()
+    assert "--solver cg needs all rows together" in told
+    told = calcheck("cce", path, "--estimator", "unbiased", "--save-state", state).refused()
+    assert "--estimator unbiased needs all rows together" in told
     told = calcheck("zms", path, "--save-state", tmp_path / "a.parquet").refused()
     assert "ends like a table or a report" in told
     assert "would overwrite" in calcheck("zms", path, "--save-state", state, "-o", state).refused()

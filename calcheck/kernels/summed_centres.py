@@ -1,0 +1,209 @@
+"""Regressions on centres of rows that are never together: what is chosen once, summed, and told of the sums."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from calcheck.kernels.centres_ridge import CentresRidge, Landmarks
+from calcheck.kernels.features import ROUNDING
+from calcheck.kernels.on_centres import CHECKED_ROWS, OnCentres, as_precise
+from calcheck.kernels.row_sample import SAMPLE_ROWS, RowSample, Sampled
+from calcheck.kernels.row_sums import Outputs, RowProducts
+from calcheck.kernels.samples import hashes_of, smallest
+from calcheck.kernels.told import cautions_on_centres, on_centres, quantiles
+from calcheck.predictions import InMemory
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from calcheck.execution.backend import Precision
+    from calcheck.execution.run import Run
+    from calcheck.kernels.centres_ridge import Measured
+    from calcheck.kernels.features import OutputFeatures
+    from calcheck.kernels.inputs import Scaling
+    from calcheck.kernels.kernels import Kernel
+    from calcheck.kernels.on_centres import CentresOptions
+    from calcheck.kernels.row_sums import RowSums
+    from calcheck.kernels.settings import KernelSettings
+    from calcheck.predictions import Predictions
+
+    Values = NDArray[np.float64]
+    Inputs = NDArray[np.floating[Any]]
+
+REASON = "rows are summed batch by batch, which takes centres"
+LEFT_OUT = 1e-4  # share of what is regressed, squared, that may be left out without a warning: it moves little
+MOVED = 1.25  # times what centres do not see of the checked inputs, beyond which others are elsewhere
+CLEAR = 4.0  # standard errors of such a difference
+NONE = 1e-6  # of k(x, x), below which nothing is left that centres do not see
+
+
+@dataclass(frozen=True, eq=False)
+class SummedCentres:
+    """What is chosen once, by the first rows, for all that are summed like them.
+
+    Parameters
+    ----------
+    scaling : Scaling
+        Normalisation of the inputs.
+    kernel : Kernel
+        k_X on normalised inputs.
+    features : OutputFeatures
+        psi with k_Y(u, v) = psi(u) . psi(v).
+    directions : (r, q)
+        Orthonormal; what is regressed varies in these.
+    centres, checked : (M, d), (S, d)
+        Normalised inputs.
+    key : int
+        Of the hashes that rows are sampled by.
+    precision : str
+        Of kernel values.
+    described : dict
+        The choices in words and numbers, for the report.
+    """
+
+    scaling: Scaling
+    kernel: Kernel
+    features: OutputFeatures
+    directions: Values
+    centres: Inputs
+    checked: Inputs
+    key: int
+    precision: Precision
+    described: dict[str, Any]
+
+    @classmethod
+    def of(
+        cls, settings: KernelSettings, sample: Sampled, key: int, options: CentresOptions, lambda_: float, run: Run
+    ) -> SummedCentres:
+        """Choose directions, centres and checked inputs by a sample of the rows.
+
+        Raises
+        ------
+        DataError
+            The features cannot represent targets or predictions.
+        """
+        run = as_precise(sample.rows, run.sent())
+        by = OnCentres(settings, InMemory(sample.rows), options, run, REASON)
+        directions, centres, checked = by.chosen(lambda_, sample.n)
+        scaling, kernel, features = settings.scaling, settings.kernel, settings.features
+        return cls(scaling, kernel, features, directions, centres, checked, key, run.precision, settings.described)
+
+    def summed(self, batch: Predictions, replicates: int, run: Run) -> tuple[RowSums, RowSample]:
+        """Sum a batch of rows and replicates of its targets; sample it too."""
+        run = replace(run, precision=self.precision)
+        outputs = Outputs(self.features, self.directions, replicates, run)
+        work = RowProducts(self.kernel, self.scaling, self.centres, self.checked, outputs, run)
+        hashes = hashes_of(batch, self.key)
+        kept = smallest(hashes, SAMPLE_ROWS)
+        rows = batch.take(kept)
+        x = self.scaling.rounded(rows.inputs(), precision=self.precision)
+        return work(batch), RowSample(hashes[kept], {"x": x, "left_out": self._left_out(rows)})
+
+    def _left_out(self, rows: Predictions) -> Values:
+        """Return squared norms of rows, (p, 4).
+
+        What features leave out of the target, and of the distribution; what directions leave out of the difference
+        of their features, and this difference.
+        """
+        y, predictive = rows.targets().reshape(len(rows), -1), rows.distributions().held()
+        observed, expected = self.features.of_points(y), self.features.of_distributions(predictive)
+        apart = observed - expected
+        norm = predictive.kernel_norm(self.features.pivots.gamma)
+        size, seen = _squares(apart), _squares(apart @ self.directions)
+        return np.stack([1 - _squares(observed), norm - _squares(expected), size - seen, size], axis=1)
+
+    def measured(self, sums: RowSums, sample: RowSample, lambda_: float, run: Run) -> OfSums:
+        """Regress what was summed."""
+        run = replace(run, precision=self.precision)
+        landmarks = Landmarks(self.centres, sample.columns["x"], self.checked, sums.n)
+        ridge = CentresRidge(sums, self.kernel, landmarks, run)
+        found = ridge.measured(lambda_, self.directions.shape[1])
+        unseen = tuple(ridge.unseen(x) for x in (self.checked, landmarks.evaluated[:CHECKED_ROWS]))
+        return OfSums(self, found, landmarks, sample.columns["left_out"], unseen[0], unseen[1], run)
+
+
+@dataclass(frozen=True, eq=False)
+class OfSums:
+    """What sums say of the data, and of replicates.
+
+    Parameters
+    ----------
+    by : SummedCentres
+        What was chosen.
+    measured : Measured
+        Mean norms with errors, the data first.
+    landmarks : Landmarks
+        The inputs that stand for all.
+    left_out : (k, 4)
+        Of sampled rows (:meth:`SummedCentres.summed`).
+    unseen_checked, unseen : (S,), (p,)
+        What centres do not see of checked inputs, and of some of all rows.
+    run : Run
+        Device and precision.
+    """
+
+    by: SummedCentres
+    measured: Measured
+    landmarks: Landmarks
+    left_out: Values
+    unseen_checked: Values
+    unseen: Values
+    run: Run
+
+    def details(self, options: CentresOptions, quadrature: float) -> dict[str, Any]:
+        """Describe the sums and what was had from them."""
+        points, distributions = self.left_out[:, :2].max(axis=0)
+        told = on_centres(self.measured, self.landmarks, options, self.run, REASON)
+        told["solver"] |= {
+            "unseen_checked": float(self.unseen_checked.mean()),
+            "unseen": float(self.unseen.mean()),
+        }
+        return {
+            "rows": self.landmarks.rows,
+            "quantiles": quantiles(self.measured.values[:, 0]),
+            **self.by.described,
+            "features": {
+                "rank": self.by.features.rank,
+                "left_out_points": max(float(points), ROUNDING),
+                "left_out_predictive": max(float(distributions), ROUNDING),
+                "left_out_rows": self._share(),
+                "quadrature_error": quadrature,
+            },
+            **told,
+        }
+
+    def _share(self) -> float:
+        """Return the share of what is regressed, squared, that features and directions leave out."""
+        total = np.maximum(self.left_out, 0).sum(axis=0)
+        whole = total[0] + total[1] + total[3]
+        return float(total[:3].sum() / whole) if whole > 0 else 0.0
+
+    def cautions(self, details: dict[str, Any], options: CentresOptions) -> tuple[str, ...]:
+        """Say what makes the value doubtful."""
+        value, accurate = float(self.measured.means[0]), options.met_by(self.measured)
+        warnings = [*cautions_on_centres(details, accurate=accurate, value=value)]
+        if (share := self._share()) > LEFT_OUT:
+            warnings.append(
+                "targets or predictions have moved to where the rows that settings were chosen by had none:"
+                f" {share:.2g} of what is compared is left out. Make a new state, without --like"
+            )
+        if self._moved():
+            warnings.append(
+                "inputs have moved from those that centres were chosen among: of k(x, x) these do not see"
+                f" {self.unseen.mean():.2g}, and {self.unseen_checked.mean():.2g} of the checked inputs, on which the"
+                " error is measured: it may be larger than is told. Make a new state, without --like"
+            )
+        return tuple(warnings)
+
+    def _moved(self) -> bool:
+        """Tell whether the inputs of all rows are not where the checked ones are, which were chosen at first."""
+        new, old = self.unseen, self.unseen_checked
+        error = np.sqrt(new.var() / len(new) + old.var() / len(old))
+        return bool(new.mean() > max(NONE, MOVED * old.mean()) and new.mean() - old.mean() > CLEAR * error)
+
+
+def _squares(values: Values) -> Values:
+    return np.asarray(np.einsum("ij,ij->i", values, values))
