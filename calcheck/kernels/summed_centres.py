@@ -87,14 +87,16 @@ class SummedCentres:
         """
         run = as_precise(sample.rows, run.sent())
         by = OnCentres(settings, InMemory(sample.rows), options, run, REASON)
-        directions, centres, checked = by.chosen(lambda_, sample.n)
+        (directions, few), centres, checked = by.chosen(lambda_, sample.n)
         scaling, kernel, features = settings.scaling, settings.kernel, settings.features
-        return cls(scaling, kernel, features, directions, centres, checked, key, run.precision, settings.described)
+        return cls(
+            scaling, kernel, features, directions[:, :few], centres, checked, key, run.precision, settings.described
+        )
 
     def summed(self, batch: Predictions, replicates: int, run: Run) -> tuple[RowSums, RowSample]:
         """Sum a batch of rows and replicates of its targets; sample it too."""
         run = replace(run, precision=self.precision)
-        outputs = Outputs(self.features, self.directions, replicates, run)
+        outputs = Outputs(self.features, self.directions, self.directions.shape[1], replicates, run)
         work = RowProducts(self.kernel, self.scaling, self.centres, self.checked, outputs, run)
         hashes = hashes_of(batch, self.key)
         kept = smallest(hashes, SAMPLE_ROWS)
@@ -120,7 +122,7 @@ class SummedCentres:
         run = replace(run, precision=self.precision)
         landmarks = Landmarks(self.centres, sample.columns["x"], self.checked, sums.n)
         ridge = CentresRidge(sums, self.kernel, landmarks, run)
-        found = ridge.measured(lambda_, self.directions.shape[1])
+        found = ridge.measured(lambda_, (self.directions.shape[1],) * 2)
         unseen = tuple(ridge.unseen(x) for x in (self.checked, landmarks.evaluated[:CHECKED_ROWS]))
         return OfSums(self, found, landmarks, sample.columns["left_out"], unseen[0], unseen[1], run)
 

@@ -216,13 +216,13 @@ class Cce(KernelOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
     def summing(self) -> SummingOnCentres | None:
         from calcheck.inference.summing_on_centres import SummingOnCentres
 
-        if self._exact_only or self.solver in EXACT:
+        if self.exact_only or self.solver in EXACT:
             return None
         return SummingOnCentres(self, self._on_centres_as, self.lambda_)
 
     @property
     def no_sums(self) -> str:
-        exact = self._exact_only or f"--solver {self.solver}"
+        exact = self.exact_only or f"--solver {self.solver}"
         return f"{exact} needs all rows together, so it keeps no sums. Sums take --solver nystrom, without it"
 
     def _ridge(self, settings: KernelSettings, source: Source, run: Run) -> KernelRidge:
