@@ -119,8 +119,13 @@ class KernelRidge:
             )
             raise OptionError(msg)
         self._factor_fits = solver == "auto" and needed <= run.memory and run.precision == "float64"
+        self.reason = "as asked"
         if solver == "auto":
-            solver = "cholesky" if self._factor_fits and self.n <= CHOLESKY_ROWS else "cg"
+            few = self.n <= CHOLESKY_ROWS
+            solver = "cholesky" if self._factor_fits and few else "cg"
+            self.reason = f"{'at most' if few else 'more than'} {CHOLESKY_ROWS:,} rows"
+            if few and not self._factor_fits:
+                self.reason = f"a factor takes float64 and {needed / GIB:.1f} GiB"
         self.solver = solver
         self._factors: dict[float, Cholesky] = {}
         self._kept = 1
@@ -196,7 +201,7 @@ class KernelRidge:
         """
         room = self.run.memory // (self.n**2 * self.backend.itemsize)
         if self._factor_fits and self.n <= FACTOR_ROWS and solves >= WORTH_A_FACTOR * ridges:
-            self.solver = "cholesky"
+            self.solver, self.reason = "cholesky", f"one factor serves {solves:,} regressions"
         self._by_spectrum = self.n <= CHOLESKY_ROWS and ridges >= WORTH_A_SPECTRUM and room >= MATRICES
         self._kept = max(1, min(ridges, room))
         self.gram.kept |= room > self._kept

@@ -66,6 +66,7 @@ def engine(found: Distances, bounds: LeftOut, ridge: KernelRidge, run: Run) -> d
         **features(bounds),
         "solver": {
             "name": ridge.solver,
+            "reason": ridge.reason,
             "storage": ridge.storage,
             "iterations": found.iterations,
             **({"preconditioner": {"name": "nystroem", "rank": found.preconditioner}} if found.preconditioner else {}),
