@@ -10,7 +10,7 @@ what is left of g when its own regression is taken away. At S inputs, chosen at 
 regression is that of S rows with the same lambda. What that leaves of a row is too little where the row itself takes
 part, and too much where it is left out, a factor of 1 - h more for a row with a share h in its own value. The root of
 that factor is near the truth: over d = 16, 512 and lambda = 0.1, 0.01 within a tenth of the distance between the two.
-Where all rows are checked, S = n, what is left with the row itself is exact.
+Where all rows are checked, S = n, what is left with the row itself is exact; between, so is the power of the factor.
 """
 
 from __future__ import annotations
@@ -135,8 +135,8 @@ class CentresRidge:
         gram = self._kernel.gram(x, x)
         left, own = _left_over(gram, missed, len(x) * lambda_)
         before = _norms(known, groups)
-        halfway = 0.5 if len(x) < landmarks.rows else 0.0  # where all rows are checked, what they leave is the truth
-        powers = (left / ((1 - own) ** power)[:, None] for power in (0, halfway, 2 * halfway))
+        unchecked = 1 - len(x) / landmarks.rows
+        powers = (left / ((1 - own) ** power)[:, None] for power in (0, unchecked / 2, unchecked))
         low, likely, high = (_norms(known + rest, groups) - before for rest in powers)
         rounding = ROUNDINGS * np.finfo(self._run.precision).eps * (1 + np.diag(gram).max() / lambda_)
         parts = (
@@ -145,9 +145,17 @@ class CentresRidge:
             BETWEEN * (high - low).mean(axis=0),
         )
         errors = np.linalg.norm(parts, axis=0) + rounding * norms.mean(axis=0)
-        trace = float(np.sum(sizes / (sizes + shift)))
-        unseen = float(self.unseen(x).mean()) / lambda_
-        return Measured(norms, likely.mean(axis=0), errors, trace + unseen / 2, unseen / 2, coefficients)
+        dof, dof_error = self._dof(float(np.sum(sizes / (sizes + shift))), own, lambda_)
+        return Measured(norms, likely.mean(axis=0), errors, dof, dof_error, coefficients)
+
+    def _dof(self, seen: float, own: Values, lambda_: float) -> tuple[float, float]:
+        """Return tr K (K + n lambda I)^-1, and its error: it is at least that of centres, and of the checked rows."""
+        rows, checked = self._landmarks.rows, self._landmarks.checked
+        if len(checked) == rows:
+            return float(own.sum()), 0.0
+        most = min(seen + float(self.unseen(checked).mean()) / lambda_, float(rows))
+        least = min(max(seen, float(own.sum())), most)
+        return (least + most) / 2, (most - least) / 2
 
     def unseen(self, x: NDArray[np.floating[Any]]) -> Values:
         """Return k(x, x) - z(x) . z(x) of inputs (p, d), (p,): what the centres do not see of them."""
