@@ -1,0 +1,278 @@
+"""CCE on centres equals its formulas written with explicit inverses, and the error that it tells covers the truth."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.stats import binom
+
+from calcheck.evaluation import evaluate
+from calcheck.execution.run import Run
+from calcheck.kernels import on_centres, row_sums
+from calcheck.kernels.centres_ridge import BETWEEN, CHECKED_ERRORS, STANDARD_ERRORS
+from calcheck.metrics.cce import Cce
+from calcheck.predictions import InMemory, Predictions
+from calcheck.predictive import Gaussian, Independent, Samples
+from calcheck.predictive.poisson import Poisson
+from calcheck.predictive.student_t import StudentT
+from tests.computing import gaussian_case
+from tests.naive import cce_squared, input_kernel
+from tests.naive_centres import corrections, differences_gaussian, left_over
+from tests.naive_centres import on_centres as naive
+
+PLAIN = {"kernel_x": "rbf", "gamma_x": 0.3, "normalize": "none", "solver": "nystrom"}
+K_X = input_kernel("rbf", 0.3)
+QUICK = Run(reference=0)
+
+
+@pytest.fixture
+def some_checked(monkeypatch):
+    """The error is measured on some of few rows, as it is of many, and all directions of targets are regressed."""
+    monkeypatch.setattr(on_centres, "ALL_CHECKED", 0)
+    monkeypatch.setattr(on_centres, "CHECKED_ROWS", 60)
+    monkeypatch.setattr(row_sums, "LEFT_OUT", 0.0)
+
+
+def rows_of(seed=0, n=200, d=3, spread=1.0):
+    x, y, predictive = gaussian_case(np.random.default_rng(seed), n, d, spread=spread)
+    return Predictions(y=y, predictive=predictive, x=x)
+
+
+def embedded(rows, run=QUICK, **options):
+    """Return what is found on centres, before it is a report."""
+    metric, source = Cce(**{**PLAIN, **options}), InMemory(rows)
+    settings = metric.prepare(source, run)
+    return metric.fit(settings, source, run).embedded(metric.lambda_)
+
+
+def result(rows, run=QUICK, **options):
+    (found,) = evaluate(InMemory(rows), [Cce(**{**PLAIN, **options})], run=run).results
+    return found
+
+
+def differences(rows):
+    gamma_y = 1 / (2 * rows.y.var(ddof=1))
+    return differences_gaussian(rows.y, rows.predictive.loc, rows.predictive.scale, gamma_y)
+
+
+def centred(rows):
+    """Kernels of differences see inputs less their mean."""
+    return rows.x - rows.x.mean(axis=0)
+
+
+def places_of(found, x):
+    """Return which of the inputs were checked."""
+    return np.array([np.argmin(np.sum((x - each) ** 2, axis=1)) for each in found.landmarks.checked])
+
+
+@pytest.mark.usefixtures("some_checked")
+@pytest.mark.parametrize("ridge", [0.1, 0.01, 1e-4])
+@pytest.mark.parametrize("by", ["uniform", "leverage"])
+def test_values_correction_error_and_dof_are_the_formulas(ridge, by):
+    rows = rows_of(spread=0.7)
+    x = centred(rows)
+    found = embedded(rows, lambda_=ridge, centers=25, centers_by=by)
+    expected = naive(K_X, x, found.landmarks.centres, ridge, differences(rows))
+    checked = places_of(found, x)
+    assert len(np.unique(checked)) == 60
+    by_row = np.empty(len(x))
+    by_row[:] = found.values[:, 0]
+    assert_allclose(by_row, expected.norms(expected.fitted), rtol=1e-7, atol=1e-9)
+    low, likely, high = (corrections(expected, K_X, x, checked, ridge, power) for power in (0, 0.35, 0.7))
+    assert_allclose(found.measured.corrections[0], likely.mean(), rtol=1e-6, atol=1e-9)
+    assert_allclose(found.measured.means[0], by_row.mean() + likely.mean(), rtol=1e-8)
+    chance = likely.std(ddof=1) * np.sqrt((1 - 60 / 200) / 60)
+    error = np.hypot(CHECKED_ERRORS * chance, BETWEEN * (high - low).mean())
+    assert_allclose(found.measured.errors[0], error, rtol=1e-5)
+    gram = K_X(x, x)
+    exact = np.trace(gram @ np.linalg.inv(gram + 200 * ridge * np.eye(200)))
+    assert abs(found.measured.dof - exact) <= found.measured.dof_error
+    assert found.measured.dof + found.measured.dof_error <= 200
+
+
+@pytest.mark.usefixtures("some_checked")
+def test_the_error_counts_rows_that_are_not_evaluated(monkeypatch):
+    monkeypatch.setattr(on_centres, "EVALUATED_ROWS", 120)
+    rows = rows_of(spread=0.7)
+    found = embedded(rows, centers=25)
+    values = found.values[:, 0]
+    assert values.shape == (120,)
+    expected = naive(K_X, centred(rows), found.landmarks.centres, 0.1, differences(rows))
+    everywhere = expected.norms(expected.fitted)
+    assert_allclose(values, everywhere[found.places], rtol=1e-8)
+    assert_allclose(found.everywhere(), everywhere, rtol=1e-8)
+    low, likely, high = (
+        corrections(expected, K_X, centred(rows), places_of(found, centred(rows)), 0.1, power)
+        for power in (0, 0.35, 0.7)
+    )
+    parts = (
+        STANDARD_ERRORS * values.std(ddof=1) * np.sqrt((1 - 120 / 200) / 120),
+        CHECKED_ERRORS * likely.std(ddof=1) * np.sqrt((1 - 60 / 200) / 60),
+        BETWEEN * (high - low).mean(),
+    )
+    assert_allclose(found.measured.errors[0], np.linalg.norm(parts), rtol=1e-5)
+
+
+@pytest.mark.parametrize("ridge", [0.1, 0.001])
+@pytest.mark.parametrize("count", [5, 30, 120])
+def test_what_centres_miss_is_what_is_left_of_g(count, ridge):
+    """F - F_M = n lambda (K + n lambda I)^-1 g, for any centres: the identity that the error is measured by."""
+    rng = np.random.default_rng(count)
+    x, regressed = rng.normal(size=(150, 4)), rng.normal(size=(150, 2))
+    found = naive(K_X, x, x[:count], ridge, np.eye(150))
+    gram = K_X(x, x)
+    exact = gram @ np.linalg.solve(gram + 150 * ridge * np.eye(150), regressed)
+    left, _ = left_over(gram, found.missed @ regressed, ridge)
+    assert_allclose(found.fitted @ regressed + left, exact, rtol=0, atol=1e-10)
+    assert np.abs(left).max() > 1e-6
+
+
+@pytest.mark.parametrize("ridge", [0.1, 0.01, 1e-4, 1e-6])
+@pytest.mark.parametrize("by", ["uniform", "leverage"])
+def test_where_all_rows_are_checked_the_mean_is_that_of_the_exact_solver(ridge, by):
+    rows = rows_of(spread=0.7)
+    exact = result(rows, lambda_=ridge, solver="cholesky")
+    found = result(rows, lambda_=ridge, centers=20, centers_by=by)
+    assert_allclose(found.value, exact.value, rtol=max(1e-8, 1e-13 / ridge))
+    assert_allclose(found.details["dof"], exact.details["dof"], rtol=1e-6)
+    assert found.details["solver"]["correction"] > 1e-4
+    assert found.details["solver"]["error"] < 1e-6 * found.value
+
+
+@pytest.mark.usefixtures("some_checked")
+@pytest.mark.parametrize("options", [{"centers": 500}, {"kernel_x": "polynomial", "degree": 2, "centers": 40}])
+def test_centres_that_span_everything_miss_nothing(options):
+    """As many as rows, or as a kernel of finite rank has directions: 10 of degree 2 in 3 columns."""
+    rows = rows_of(spread=0.7)
+    exact = result(rows, **{**options, "solver": "cholesky"})
+    found = result(rows, **options)
+    assert_allclose(found.value, exact.value, rtol=1e-8)
+    assert abs(found.details["solver"]["correction"]) < 1e-9
+    assert abs(found.details["solver"]["error"]) < 1e-9
+    assert_allclose(found.details["dof"], exact.details["dof"], rtol=1e-5)
+    assert found.details["quantiles"] == pytest.approx(exact.details["quantiles"], rel=1e-7)
+
+
+@pytest.mark.parametrize("ridge", [0.1, 1e-4, 1e-6])
+def test_centres_that_are_equal_or_nearly_so_do_no_harm(ridge):
+    """Every input three times, once moved by 1e-9: half of the centres' directions are rounding."""
+    base = rows_of(n=60).x
+    x = np.concatenate([base, base, base + 1e-9])
+    y, predictive = rows_of(n=180).y, rows_of(n=180, spread=0.7).predictive
+    rows = Predictions(y=y, predictive=predictive, x=x)
+    exact = result(rows, lambda_=ridge, solver="cholesky")
+    for count in (100, 180):
+        found = result(rows, lambda_=ridge, centers=count)
+        assert_allclose(found.value, exact.value, rtol=1e-6)
+
+
+SIZES = {"ALL_CHECKED": 0, "CHECKED_ROWS": 300, "EVALUATED_ROWS": 1200, "FEWEST_CENTRES": 30}
+SPREADS = {"perfect": 1.0, "narrow": 0.7, "wide": 1.6, "too narrow": 0.85, "plainly wrong": 0.3}
+
+
+def study_case(seed, d, spread):
+    rng = np.random.default_rng([seed, d])
+    x = rng.normal(size=(1500, d))
+    mean = np.sin(x @ rng.normal(size=d) / np.sqrt(d))
+    std = rng.uniform(0.3, 0.8, 1500)
+    return Predictions(y=mean + std * rng.normal(size=1500), predictive=Gaussian(mean, spread * std), x=x)
+
+
+def test_the_error_that_is_told_covers_the_truth(monkeypatch):
+    """40 cases, from perfect models to plainly wrong ones; from 30 centres on, 300 of 1,500 rows checked."""
+    for name, size in SIZES.items():
+        monkeypatch.setattr(on_centres, name, size)
+    off, plain, told = [], [], []
+    for seed in range(2):
+        for d in (1, 16):
+            for spread in SPREADS.values():
+                rows = study_case(seed, d, spread)
+                for ridge in (0.1, 0.01):
+                    options = {"kernel_x": None, "gamma_x": None, "normalize": None}
+                    exact = result(rows, **{**options, "solver": "cholesky", "lambda_": ridge}).value
+                    found = result(rows, **options, lambda_=ridge, tolerance=0.05)
+                    solver = found.details["solver"]
+                    off.append(abs(found.value - exact))
+                    plain.append(abs(found.value - solver["correction"] - exact))
+                    told.append(solver["error"])
+    off, plain, told = map(np.array, (off, plain, told))
+    assert np.mean(off <= told) >= 0.9
+    assert np.median(told / off) < 5
+    assert np.mean(off) < 0.3 * np.mean(plain)
+
+
+def p_values(spread, count=40):
+    return [
+        result(rows_of(seed, n=300, spread=spread), Run(reference=19, seed=seed), centers=64).p_value
+        for seed in range(count)
+    ]
+
+
+@pytest.mark.usefixtures("some_checked")
+def test_a_perfect_model_has_uniform_p_values():
+    found = np.array(p_values(1.0))
+    for level in (0.1, 0.5):
+        assert binom.ppf(0.005, 40, level) <= np.sum(found <= level) <= binom.ppf(0.995, 40, level)
+
+
+@pytest.mark.usefixtures("some_checked")
+def test_a_wrong_model_fails():
+    """Normal distributions that are too narrow by 30 %, 300 of them."""
+    assert np.mean(np.array(p_values(0.6, count=10)) <= 0.05) >= 0.9
+
+
+def family(name, seed, n=300):
+    """Return rows whose targets come from the distributions that are predicted."""
+    rng = np.random.default_rng([seed, 1])
+    x = rng.normal(size=(n, 3))
+    loc, scale = np.sin(x[:, 0]), rng.uniform(0.3, 0.8, n)
+    if name == "samples":
+        draws = loc[:, None] + scale[:, None] * rng.normal(size=(n, 5))
+        return Predictions(y=draws[:, 0], predictive=Samples(draws[:, 1:]), x=x)
+    predictive = {
+        "poisson": Poisson(4 * np.exp(loc)),
+        "student-t": StudentT(loc=loc, scale=scale, df=np.full(n, 6.0)),
+        "two targets": Independent((Gaussian(loc, scale), Gaussian(-loc, 2 * scale))),
+    }[name]
+    return Predictions(y=predictive.sample(rng, 1)[:, 0], predictive=predictive, x=x)
+
+
+@pytest.mark.usefixtures("some_checked")
+@pytest.mark.parametrize("name", ["samples", "poisson", "student-t", "two targets"])
+def test_perfect_models_of_every_kind_have_uniform_p_values(name):
+    found = np.array(
+        [result(family(name, seed), Run(reference=19, seed=seed), centers=40).p_value for seed in range(24)]
+    )
+    assert binom.ppf(0.002, 24, 0.5) <= np.sum(found <= 0.5) <= binom.ppf(0.998, 24, 0.5)
+    assert np.sum(found <= 0.05) <= binom.ppf(0.998, 24, 0.05)
+
+
+@pytest.mark.usefixtures("some_checked")
+@pytest.mark.parametrize("size", [1, 4])
+def test_replicates_of_samples_exchange_a_draw_and_the_target(size, monkeypatch):
+    """Each replicate is data of its own: as many centres as rows give what the naive closed form gives of it."""
+    rng = np.random.default_rng(size)
+    x = rng.normal(size=(50, 2))
+    values = np.sin(x[:, :1]) + rng.normal(size=(50, size + 1))
+    y, draws = values[:, 0], values[:, 1:]
+    chosen = rng.integers(0, size + 1, size=(6, 50))
+    swapped = [values[np.arange(50), each] for each in chosen]
+    monkeypatch.setattr(Samples, "replicates", lambda self, *_: ((each, self) for each in swapped))
+    monkeypatch.setattr(on_centres.OnCentres, "replicates", 6)
+    found = embedded(Predictions(y=y, predictive=Samples(draws), x=x), centers=50)
+    for one, own, places in zip(found.measured.means[1:], swapped, chosen, strict=True):
+        others = draws.copy()
+        moved = places > 0
+        others[moved, places[moved] - 1] = y[moved]
+        gamma_y = 1 / (2 * y.var(ddof=1))
+        squared = cce_squared(x, own[:, None], others[:, :, None], k_x=K_X, gamma_y=gamma_y)
+        assert_allclose(one, np.sqrt(np.maximum(squared, 0)).mean(), rtol=1e-6)
+
+
+def test_data_and_replicates_have_the_same_centres(monkeypatch):
+    """Replicates drawn as the data themselves score what the data score, centres or not."""
+    rows = rows_of(spread=0.7)
+    monkeypatch.setattr(Gaussian, "replicates", lambda self, y, _, count: ((y, self) for _ in range(count)))
+    for checked in (0, 4096):
+        monkeypatch.setattr(on_centres, "ALL_CHECKED", checked)
+        means = embedded(rows, Run(reference=19), centers=15).measured.means
+        assert_allclose(means[1:], means[0], rtol=1e-6)

@@ -1,0 +1,52 @@
+"""Regression on centres as its formulas are written: explicit inverses, every Gram matrix, no features, float64.
+
+All of it is linear in what is regressed, R = phi(y) - E phi(Y'), which has no coordinates: so each step is a matrix
+that acts on R, and norms come from the products of R with itself. Nothing here is imported from calcheck.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class OnCentres:
+    """Weights of R, each (rows, n), and the products of R with itself, (n, n)."""
+
+    fitted: np.ndarray  # F_M = fitted R at all rows
+    missed: np.ndarray  # g = missed R at all rows
+    products: np.ndarray
+
+    def norms(self, weights):
+        return np.sqrt(np.maximum(np.einsum("in,nm,im->i", weights, self.products, weights, optimize=True), 0))
+
+
+def differences_gaussian(y, mean, std, gamma_y):
+    """<R_i, R_j> for R_i = phi(y_i) - E phi(Y'_i), Y'_i normal: (n, n)."""
+    v = 1 + 2 * gamma_y * std**2
+    cross = np.exp(-gamma_y * (y[:, None] - mean) ** 2 / v) / np.sqrt(v)
+    w = 1 + 2 * gamma_y * (std[:, None] ** 2 + std**2)
+    model = np.exp(-gamma_y * (mean[:, None] - mean) ** 2 / w) / np.sqrt(w)
+    return np.exp(-gamma_y * (y[:, None] - y) ** 2) - cross - cross.T + model
+
+
+def on_centres(k_x, x, centres, ridge, products):
+    """F_M = Z (Z^T Z + n lambda K_MM)^-1 Z^T R, and g = K (R - F_M) / (n lambda) - F_M."""
+    n = len(x)
+    gram, near, own = k_x(x, x), k_x(x, centres), k_x(centres, centres)
+    fitted = near @ np.linalg.inv(near.T @ near + n * ridge * own) @ near.T
+    return OnCentres(fitted, gram @ (np.eye(n) - fitted) / (n * ridge) - fitted, products)
+
+
+def left_over(gram, values, ridge):
+    """What is left of values at S inputs less their regression on each other, and each one's share in its own."""
+    size = len(gram)
+    smooth = gram @ np.linalg.inv(gram + size * ridge * np.eye(size))
+    return values - smooth @ values, np.diag(smooth)
+
+
+def corrections(found, k_x, x, checked, ridge, power):
+    """By how much |F| exceeds |F_M| at checked rows: what is left, divided by (1 - h)^power."""
+    left, own = left_over(k_x(x[checked], x[checked]), found.missed[checked], ridge)
+    exact = found.fitted[checked] + left / (1 - own)[:, None] ** power
+    return found.norms(exact) - found.norms(found.fitted[checked])
