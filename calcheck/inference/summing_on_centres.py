@@ -119,7 +119,10 @@ class SummingOnCentres(Summing[SummedCentres, CentresSums]):
         sample = over(stream.source, SampleRows(key), stream.run, stage="sampling rows")
         with placed(sample.rows):
             settings = self.metric.prepare(InMemory(sample.rows), stream.run.sent())
-            return SummedCentres.of(settings, sample, key, self.options, self.lambda_, stream.run)
+            chosen = SummedCentres.of(settings, sample, key, self.options, self.lambda_, stream.run)
+        return self.taken(
+            self.stored(chosen)
+        )  # arrays lie in memory as those of a state that is read: to the last digit
 
     def stored(self, settings: SummedCentres) -> dict[str, NDArray[Any]]:
         kernel = next(name for name, kind in KERNELS.items() if isinstance(settings.kernel, kind))  # type: ignore[arg-type]
@@ -132,8 +135,7 @@ class SummingOnCentres(Summing[SummedCentres, CentresSums]):
             "described": settings.described,
         }
         pivots = settings.features.pivots
-        return {
-            "kernels": np.array(json.dumps(told)),
+        arrays = {
             "shift": settings.scaling.shift,
             "divisor": settings.scaling.divisor,
             "centres": settings.centres,
@@ -144,6 +146,7 @@ class SummingOnCentres(Summing[SummedCentres, CentresSums]):
             "features.factor": settings.features.factor,
             "directions": settings.directions,
         }
+        return {"kernels": np.array(json.dumps(told))} | {name: np.ascontiguousarray(arrays[name]) for name in arrays}
 
     def taken(self, arrays: Arrays) -> SummedCentres:
         told = json.loads(str(arrays["kernels"]))

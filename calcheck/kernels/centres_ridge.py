@@ -53,12 +53,15 @@ class Landmarks:
         Another uniform sample, on which the error is measured; it may be some of the evaluated ones.
     rows : int
         How many rows there are, n.
+    checked_of : float
+        How many rows the checked inputs are a sample of: n, or infinity where they are not among these rows.
     """
 
     centres: NDArray[np.floating[Any]]
     evaluated: NDArray[np.floating[Any]]
     checked: NDArray[np.floating[Any]]
     rows: int
+    checked_of: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,13 +138,13 @@ class CentresRidge:
         gram = self._kernel.gram(x, x)
         left, own = _left_over(gram, missed, len(x) * lambda_)
         before = _norms(known, groups)
-        power = 1 - (len(x) / landmarks.rows) ** 2
+        power = 1 - (len(x) / landmarks.checked_of) ** 2
         powers = (left / ((1 - own) ** each)[:, None] for each in (0, power / 2, power))
         low, likely, high = (_norms(known + rest, groups) - before for rest in powers)
         rounding = ROUNDINGS * np.finfo(self._run.precision).eps * (1 + np.diag(gram).max() / lambda_)
         parts = (
             STANDARD_ERRORS * _error_of_mean(norms, landmarks.rows),
-            CHECKED_ERRORS * _error_of_mean(likely, landmarks.rows),
+            CHECKED_ERRORS * _error_of_mean(likely, landmarks.checked_of),
             BETWEEN * (high - low).mean(axis=0),
         )
         errors = np.linalg.norm(parts, axis=0) + rounding * norms.mean(axis=0)
@@ -195,7 +198,7 @@ def _norms(fitted: Values, groups: Groups) -> Values:
     return np.asarray(np.sqrt(np.column_stack(squares)))
 
 
-def _error_of_mean(values: Values, rows: int) -> Values:
+def _error_of_mean(values: Values, rows: float) -> Values:
     """Return the standard error of the mean over a sample of so many rows, without replacement, (g,)."""
     size = len(values)
     if size == 1:

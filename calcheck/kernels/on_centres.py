@@ -117,7 +117,7 @@ class OnCentres:
         x = self._scaled(sample)
         for count, last in self._counts(tried, replace(outputs, replicates=0), lambda_, len(rows)):
             checked = self._checked(x, checked_of(len(rows), count))
-            landmarks = Landmarks(self._centres(x, count, lambda_), x, checked, len(rows))
+            landmarks = Landmarks(self._centres(x, count, lambda_), x, checked, rows=len(rows), checked_of=len(rows))
             measured = self._measured(self.rows(), landmarks, outputs, lambda_)
             if last or self.options.met_by(measured):
                 break
@@ -204,7 +204,7 @@ class OnCentres:
         count = FEWEST_CENTRES
         while 2 * count <= min(most, len(x)):
             checked = self._checked(x, max(CHECKED_ROWS, count))
-            landmarks = Landmarks(self._centres(x, count, lambda_), x, checked, len(x))
+            landmarks = Landmarks(self._centres(x, count, lambda_), x, checked, rows=len(x), checked_of=len(x))
             if self.options.met_by(self._measured(InMemory(tried), landmarks, outputs, lambda_)):
                 break
             count *= 2

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     Inputs = NDArray[np.floating[Any]]
 
 REASON = "rows are summed batch by batch, which takes centres"
+OWN = 0.5  # of what centres do not see of a row's part in its own value: where no row is checked, that goes unmeasured
+LOST = 10.0  # times that share, of the value, which it may be too small where so much is left out
 LEFT_OUT = 1e-4  # share of what is regressed, squared, that may be left out without a warning: it moves little
 MOVED = 1.25  # times what centres do not see of the checked inputs, beyond which others are elsewhere
 CLEAR = 4.0  # standard errors of such a difference
@@ -120,11 +122,18 @@ class SummedCentres:
     def measured(self, sums: RowSums, sample: RowSample, lambda_: float, run: Run) -> OfSums:
         """Regress what was summed."""
         run = replace(run, precision=self.precision)
-        landmarks = Landmarks(self.centres, sample.columns["x"], self.checked, sums.n)
+        x = sample.columns["x"]
+        first = np.array_equal(x, self.checked)  # the rows that these were chosen by, all of them
+        landmarks = Landmarks(self.centres, x, self.checked, sums.n, checked_of=sums.n if first else np.inf)
         ridge = CentresRidge(sums, self.kernel, landmarks, run)
         found = ridge.measured(lambda_, (self.directions.shape[1],) * 2)
-        unseen = tuple(ridge.unseen(x) for x in (self.checked, landmarks.evaluated[:CHECKED_ROWS]))
-        return OfSums(self, found, landmarks, sample.columns["left_out"], unseen[0], unseen[1], run)
+        left_out = sample.columns["left_out"]
+        unseen_checked, unseen = (ridge.unseen(each) for each in (self.checked, x[:CHECKED_ROWS]))
+        among = _some_among(self.checked, x)
+        own = 0.0 if among else OWN * unseen.mean() / (sums.n * lambda_) * np.sqrt(left_out[:, 3].mean())
+        errors = np.hypot(found.errors, own) + LOST * _share(left_out) * found.means
+        found = replace(found, errors=errors)
+        return OfSums(self, found, landmarks, left_out, unseen_checked, unseen, run)
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,23 +180,17 @@ class OfSums:
                 "rank": self.by.features.rank,
                 "left_out_points": max(float(points), ROUNDING),
                 "left_out_predictive": max(float(distributions), ROUNDING),
-                "left_out_rows": self._share(),
+                "left_out_rows": _share(self.left_out),
                 "quadrature_error": quadrature,
             },
             **told,
         }
 
-    def _share(self) -> float:
-        """Return the share of what is regressed, squared, that features and directions leave out."""
-        total = np.maximum(self.left_out, 0).sum(axis=0)
-        whole = total[0] + total[1] + total[3]
-        return float(total[:3].sum() / whole) if whole > 0 else 0.0
-
     def cautions(self, details: dict[str, Any], options: CentresOptions) -> tuple[str, ...]:
         """Say what makes the value doubtful."""
         value, accurate = float(self.measured.means[0]), options.met_by(self.measured)
         warnings = [*cautions_on_centres(details, accurate=accurate, value=value)]
-        if (share := self._share()) > LEFT_OUT:
+        if (share := _share(self.left_out)) > LEFT_OUT:
             warnings.append(
                 "targets or predictions have moved to where the rows that settings were chosen by had none:"
                 f" {share:.2g} of what is compared is left out. Make a new state, without --like"
@@ -205,6 +208,18 @@ class OfSums:
         new, old = self.unseen, self.unseen_checked
         error = np.sqrt(new.var() / len(new) + old.var() / len(old))
         return bool(new.mean() > max(NONE, MOVED * old.mean()) and new.mean() - old.mean() > CLEAR * error)
+
+
+def _some_among(some: Inputs, others: Inputs) -> bool:
+    """Tell whether some inputs are among others."""
+    return not {each.tobytes() for each in some}.isdisjoint(each.tobytes() for each in others)
+
+
+def _share(left_out: Values) -> float:
+    """Return the share of what is regressed, squared, that features and directions leave out, of (k, 4) norms."""
+    total = np.maximum(left_out, 0).sum(axis=0)
+    whole = total[0] + total[1] + total[3]
+    return float(total[:3].sum() / whole) if whole > 0 else 0.0
 
 
 def _squares(values: Values) -> Values:

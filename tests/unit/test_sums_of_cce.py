@@ -1,0 +1,299 @@
+"""CCE of rows that are never together: sums on centres, and a sample of the rows, that add up."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from calcheck.evaluation import evaluate
+from calcheck.execution.run import Run
+from calcheck.io.archives import read_archive, write_archive
+from calcheck.io.states import read_state, write_state
+from calcheck.kernels import on_centres, row_sample, summed_centres
+from calcheck.kernels.row_sample import RowSample, SampleRows
+from calcheck.kernels.samples import hashes_of
+from calcheck.metrics.cce import Cce
+from calcheck.predictions import InMemory, Predictions, join
+from calcheck.predictive import Gaussian, Samples
+from calcheck.studies.summing import merge, report_of, sum_up
+from tests.streams import Batches
+
+RUN = Run(reference=19)
+METRIC = Cce(kernel_x="rbf", normalize="none", gamma_x=0.1, gamma_y=0.5, lambda_=0.01, centers=64)
+
+
+def rows(n=500, d=4, *, seed=0, spread=1.0, moved=0.0, dtype=np.float64):
+    """Return rows of a model that is right, but for the spread; or elsewhere, by so much, among inputs."""
+    rng = np.random.default_rng(seed)
+    x = (rng.normal(size=(n, d)) + moved).astype(dtype)
+    mean, std = np.sin(x[:, 0], dtype=np.float64), 0.5 + 0.3 * np.abs(np.cos(x[:, 1], dtype=np.float64))
+    return Predictions(y=mean + std * rng.normal(size=n), predictive=Gaussian(mean, std * spread), x=x)
+
+
+def result(state):
+    report = report_of(state, RUN)
+    assert not report.skipped, report.skipped
+    return report.results[0]
+
+
+def summed(source, metric=METRIC, **options):
+    return sum_up(source, [metric], RUN, **options)
+
+
+def merged(*states):
+    return merge([(f"day {number}", state) for number, state in enumerate(states)])
+
+
+@pytest.fixture(scope="module")
+def first():
+    return summed(Batches(rows()))
+
+
+@pytest.fixture(name="few")
+def _few(monkeypatch):
+    """Sample fewer rows than there are."""
+    for module in (row_sample, summed_centres):
+        monkeypatch.setattr(module, "SAMPLE_ROWS", 200)
+
+
+def exact(data, metric=METRIC):
+    return evaluate(InMemory(data), [replace(metric, solver="cholesky", centers=None)], run=Run(reference=0)).results[0]
+
+
+def test_the_value_is_the_exact_one(first):
+    found, whole = result(first), exact(rows())
+    assert_allclose(found.value, whole.value, rtol=2e-6)  # up to 4,096 rows all are checked
+    assert abs(found.value - whole.value) <= found.details["solver"]["error"]
+    assert abs(found.details["solver"]["correction"]) > 1e-4 * found.value  # which is not for nothing
+    assert abs(found.details["dof"] - whole.details["dof"]) <= found.details["dof_error"]
+    assert found.details["solver"]["centers"] == 64
+
+
+@pytest.mark.parametrize("sampled", ["all", "few"])
+def test_batches_files_and_days_give_the_same_in_any_order(sampled, request):
+    if sampled == "few":
+        request.getfixturevalue("few")
+    data, rng = rows(), np.random.default_rng(1)
+    like = summed(InMemory(data))
+    value = result(like).value
+    shuffled = data.take(rng.permutation(len(data)))
+    for source in (InMemory(shuffled), Batches(data, 50), Batches(shuffled, 3)):
+        assert_allclose(result(summed(source, like=like)).value, value, rtol=1e-10)
+    assert_allclose(result(summed(Batches(shuffled, 5))).value, value, rtol=1e-10)  # what is chosen is the same too
+    days = [summed(Batches(shuffled.take(slice(start, start + 50)), 2), like=like) for start in range(0, 500, 50)]
+    for order in (range(10), rng.permutation(10)):
+        states = [summed(Batches(shuffled.take(slice(50 * day, 50 * day + 50))), like=like) for day in order]
+        assert_allclose(result(merged(*states)).value, value, rtol=1e-10)
+    assert result(merged(*days)).details["rows"] == 500
+
+
+@pytest.mark.usefixtures("few")
+def test_the_error_of_a_sample_is_told():
+    """200 of 1,500 rows are evaluated and checked: the exact value is within what is told, and that within 15 %."""
+    data = rows(1500)
+    metric = replace(METRIC, centers=150)
+    found = result(summed(Batches(data), metric))
+    whole = exact(data, metric)
+    assert found.details["solver"]["evaluated_rows"] == 200
+    assert 0 < abs(found.value - whole.value) <= found.details["solver"]["error"] < 0.15 * whole.value
+
+
+def test_replicates_that_are_summed_tell_right_from_wrong(first):
+    assert result(first).verdict == "pass"
+    wrong = result(summed(Batches(rows(spread=0.6))))
+    assert (wrong.verdict, wrong.p_value) == ("fail", 1 / 20)
+    assert wrong.details["simulated"]["replicates"] == 19
+    assert wrong.reference < wrong.value
+    day = summed(Batches(rows(seed=1, spread=0.5)), like=first)
+    assert result(day).verdict == "fail"
+
+
+def test_replicates_are_what_a_right_model_scores():
+    """Their mean is within four standard errors of the mean of right models."""
+    values = [result(summed(InMemory(rows(300, seed=seed)), replace(METRIC, centers=32))) for seed in range(8)]
+    scores, references = (np.array([getattr(each, name) for each in values]) for name in ("value", "reference"))
+    assert abs(scores.mean() - references.mean()) < 4 * (scores - references).std(ddof=1) / np.sqrt(8)
+    assert_allclose(scores.mean(), references.mean(), rtol=0.1)
+
+
+def test_no_replicates_no_verdict():
+    state = sum_up(Batches(rows(200)), [METRIC], Run(reference=0))
+    found = report_of(state, RUN).results[0]
+    assert (found.verdict, found.p_value, found.reference) == ("none", None, None)
+
+
+def test_a_state_comes_back_as_it_was(first, tmp_path):
+    path = str(tmp_path / "day.state")
+    write_state(path, first)
+    back = read_state(path)
+    assert report_of(back, RUN) == report_of(first, RUN)
+    write_state(str(tmp_path / "again.state"), back)
+    assert (tmp_path / "again.state").read_bytes() == (tmp_path / "day.state").read_bytes()
+    day = rows(300, seed=1)
+    assert result(summed(InMemory(day), like=back)) == result(summed(InMemory(day), like=first))
+    total = result(merged(back, summed(InMemory(day), like=first)))
+    assert total.details["rows"] == 800
+
+
+def test_what_is_no_state_of_cce_is_refused(first, tmp_path):
+    path = str(tmp_path / "day.state")
+    write_state(path, first)
+    header, arrays = read_archive(path, "state", 1)
+    assert arrays["cce.sums.centres"].shape == (64, 64)
+    for name, broken in {
+        "cce.sums.centres": arrays["cce.sums.centres"][:-1],
+        "cce.sums.outputs": arrays["cce.sums.outputs"][:, :-1],
+        "cce.sums.checked": np.full_like(arrays["cce.sums.checked"], np.nan),
+        "cce.sums.sample.x": arrays["cce.sums.sample.x"][:, :-1],
+        "cce.sums.hashes": arrays["cce.sums.hashes"][:-1],
+        "cce.settings.centres": arrays["cce.settings.centres"][:, :-1],
+        "cce.settings.directions": arrays["cce.settings.directions"][:-1],
+        "cce.settings.kernels": np.array("{}"),
+    }.items():
+        write_archive(path, "state", 1, header, {**arrays, name: broken})
+        with pytest.raises(Exception, match=r"day\.state is damaged or was cut short"):
+            read_state(path)
+
+
+def test_states_of_other_centres_are_not_merged(first):
+    with pytest.raises(Exception, match="cce was prepared on other rows: its centres differ"):
+        merged(first, summed(InMemory(rows(seed=1))))
+
+
+def test_rows_that_are_elsewhere_are_told(first):
+    for seed in range(3):
+        alike = result(summed(Batches(rows(seed=seed + 2)), like=first))
+        assert not any("moved" in warning for warning in alike.warnings)
+    moved = result(merged(summed(Batches(rows()), like=first), summed(Batches(rows(seed=1, moved=2.5)), like=first)))
+    told = next(warning for warning in moved.warnings if warning.startswith("inputs have moved"))
+    assert "without --like" in told
+    solver = moved.details["solver"]
+    assert solver["unseen"] > 1.25 * solver["unseen_checked"]
+    data = rows(seed=3)
+    far = Predictions(y=data.y + 40, predictive=Gaussian(data.predictive.loc + 40, data.predictive.scale), x=data.x)
+    told = result(summed(Batches(far), like=first))
+    assert any(warning.startswith("targets or predictions have moved") for warning in told.warnings)
+    assert told.details["features"]["left_out_rows"] > 0.9
+
+
+def test_centres_are_as_many_as_the_tolerance_takes_on_a_sample(monkeypatch):
+    monkeypatch.setattr(on_centres, "FEWEST_CENTRES", 32)
+    monkeypatch.setattr(on_centres, "CHECKED_ROWS", 100)
+
+    def count(**options):
+        state = summed(Batches(rows()), replace(METRIC, gamma_x=1.0, centers=None, **options))
+        return result(state).details["solver"]["centers"]
+
+    assert count(tolerance=1e-3) > count(tolerance=10.0) == 32
+    assert count(tolerance=1e-3, max_work=1e3) == 32
+
+
+@pytest.mark.parametrize("size", [100, 500, 1500])
+def test_the_error_of_a_day_whose_rows_are_not_those_that_are_checked_is_told_too(first, size):
+    for spread in (1.0, 0.5):
+        day = rows(size, seed=1, spread=spread)
+        found, whole = result(summed(InMemory(day), like=first)), exact(day)
+        solver = found.details["solver"]
+        assert (solver["evaluated_rows"], solver["checked_rows"]) == (size, 500)
+        assert 1e-5 * whole.value < abs(found.value - whole.value) <= solver["error"] < 0.05 * whole.value
+
+
+def test_the_error_of_days_together_is_told(first):
+    day = rows(700, seed=1)
+    found = result(merged(summed(Batches(rows()), like=first), summed(Batches(day), like=first)))
+    whole = exact(join([rows(), replace(day, row=np.arange(500, 1200))]))
+    assert abs(found.value - whole.value) <= found.details["solver"]["error"] < 0.01 * whole.value
+
+
+def test_inputs_in_float32_are_summed_in_float32():
+    data = rows(300, dtype=np.float32)
+    state = summed(Batches(data))
+    found = result(state)
+    assert found.details["solver"]["precision"] == "float32"
+    assert state.sums[0].sample.columns["x"].dtype == np.float32
+    assert_allclose(found.value, exact(data).value, atol=found.details["solver"]["error"])
+    assert result(summed(InMemory(rows(300, seed=1)), like=state)).details["solver"]["precision"] == "float32"
+
+
+def test_samples_and_several_targets_are_summed():
+    rng = np.random.default_rng(0)
+    data = rows(300)
+    draws = data.predictive.sample(rng, 9)
+    of_draws = Predictions(y=data.y, predictive=Samples(draws), x=data.x)
+    two = Predictions(
+        y=np.stack([data.y, -data.y], axis=1), predictive=Samples(np.stack([draws, -draws], axis=2)), x=data.x
+    )
+    for each in (of_draws, two):
+        found = result(summed(Batches(each)))
+        assert_allclose(found.value, exact(each).value, atol=max(1e-6, found.details["solver"]["error"]))
+        assert found.verdict == "pass"
+
+
+def test_a_metric_that_takes_exact_solvers_is_not_summed():
+    for options, told in (
+        ({"solver": "cg"}, "--solver cg"),
+        ({"solver": "cholesky"}, "--solver cholesky"),
+        ({"estimator": "unbiased"}, "--estimator unbiased"),
+        ({"lambda_model": 0.5}, "--lambda-model"),
+    ):
+        state = summed(InMemory(rows(50)), Cce(**options))
+        assert not state.chosen
+        assert state.skipped[0].reason.startswith(f"{told} needs all rows together")
+
+
+def test_problems_are_told_by_the_places_of_rows_in_the_file():
+    data = rows(60)
+    x = data.x.copy()
+    x[41] = 0
+    state = summed(Batches(replace(data, x=x)), Cce(normalize="l2"))
+    assert "row 41, counted from 0" in state.skipped[0].reason
+    constant = replace(data, y=np.ones(60))
+    assert "targets are constant" in summed(Batches(constant), Cce()).skipped[0].reason
+
+
+@pytest.mark.usefixtures("few")
+def test_a_sample_of_all_is_that_of_samples_of_parts():
+    data = rows(1500)
+    whole = SampleRows(7)(data)
+    first, *others = [SampleRows(7)(part) for part in Batches(data, 40).batches()]
+    for other in others:
+        first.add(other)
+    assert first.n == 1500
+    assert_array_equal(first.hashes, whole.hashes)
+    assert_array_equal(first.rows.y, whole.rows.y)
+    assert len(set(whole.rows.y) & set(SampleRows(8)(data).rows.y)) < 70  # 27 by chance
+
+
+@pytest.mark.usefixtures("few")
+def test_rows_of_few_values_are_sampled_alike():
+    """With ones alone among targets and means, and one of eight inputs: an eighth of the sample each, nearly."""
+    rng = np.random.default_rng(0)
+    kind = rng.integers(0, 8, 9000)
+    data = Predictions(y=np.ones(9000), predictive=Gaussian(np.ones(9000), np.ones(9000)), x=kind[:, None] * 1.0)
+    found = SampleRows(0)(data).rows.x[:, 0]
+    counts = np.bincount(found.astype(int), minlength=8)
+    assert len(found) == 200
+    assert counts.min() > 8  # 25 each on average, with a standard deviation of 5
+    assert counts.max() < 45
+    assert len(np.unique(hashes_of(data, 0))) == 9000
+
+
+def test_hashes_of_inputs_of_few_digits_differ():
+    for dtype in (np.float32, np.float64):
+        x = np.stack(np.meshgrid(*[np.arange(10)] * 3), axis=-1).reshape(-1, 3).astype(dtype)
+        data = Predictions(y=np.zeros(1000), predictive=Gaussian(np.zeros(1000), np.ones(1000)), x=x)
+        hashes = hashes_of(data, 5)
+        assert_array_equal(hashes_of(data.take(slice(500, None)), 5), hashes[500:])
+        assert len(np.unique(hashes)) == 1000
+        assert abs(np.mean(hashes / 2.0**64) - 0.5) < 0.05
+
+
+@pytest.mark.usefixtures("few")
+def test_samples_keep_the_smallest_hashes():
+    hashes = np.random.default_rng(0).permutation(1000).astype(np.uint64)
+    kept = RowSample(hashes[:0], {"x": np.zeros(0)})
+    for part in np.split(hashes, 10):
+        kept.add(RowSample(part, {"x": part * 2.0}))
+    assert_array_equal(kept.hashes, np.arange(200))
+    assert_array_equal(kept.columns["x"], 2.0 * np.arange(200))
