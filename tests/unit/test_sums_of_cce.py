@@ -66,7 +66,7 @@ def test_the_value_is_the_exact_one(first):
     assert_allclose(found.value, whole.value, rtol=2e-6)  # up to 4,096 rows all are checked
     assert abs(found.value - whole.value) <= found.details["solver"]["error"]
     assert abs(found.details["solver"]["correction"]) > 1e-4 * found.value  # which is not for nothing
-    assert abs(found.details["dof"] - whole.details["dof"]) <= found.details["dof_error"]
+    assert abs(found.details["dof"] - whole.details["dof"]) <= found.details["dof_error"] + 1e-9
     assert found.details["solver"]["centers"] == 64
 
 
