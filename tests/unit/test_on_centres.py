@@ -1,0 +1,373 @@
+"""CCE on centres: the same however rows come, as many centres as it takes, and clear about what it cannot do."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from calcheck import read
+from calcheck.errors import DataError, OptionError
+from calcheck.evaluation import evaluate
+from calcheck.execution.run import Run
+from calcheck.io import gathered, held, parquet, passes
+from calcheck.kernels import on_centres, row_sums
+from calcheck.kernels.samples import uniform_places
+from calcheck.metrics.cce import Cce
+from calcheck.predictions import InMemory, Predictions
+from calcheck.predictive import Gaussian, Samples
+from calcheck.predictive.poisson import Poisson
+from calcheck.studies.same_rows import Model
+from calcheck.studies.sweep import sweep
+from calcheck.studies.varied import parse
+from tests.computing import gaussian_case
+from tests.files import write
+
+N, D = 240, 5
+X, Y, RIGHT = gaussian_case(np.random.default_rng(0), N, D)
+WRONG = Gaussian(RIGHT.loc, 0.6 * RIGHT.scale)
+PLAIN = Run(reference=0)
+
+
+@pytest.fixture(autouse=True)
+def some_of_few(monkeypatch):
+    """Some rows are evaluated, fewer are checked, and the number of centres is tried on few: as of a million."""
+    sizes = {"ALL_CHECKED": 0, "CHECKED_ROWS": 70, "EVALUATED_ROWS": 150, "TRIED_ROWS": 100, "FEWEST_CENTRES": 8}
+    for name, size in sizes.items():
+        monkeypatch.setattr(on_centres, name, size)
+
+
+def rows_of(x=X, y=Y, predictive=WRONG, **parts):
+    return Predictions(y=y, predictive=predictive, x=x, **parts)
+
+
+def result(rows, run=PLAIN, *, worst=0, sink=None, **options):
+    source = InMemory(rows) if isinstance(rows, Predictions) else rows
+    metric = Cce(**{"solver": "nystrom", "centers": 30, **options})
+    report = evaluate(source, [metric], run=run, worst=worst, sink=sink)
+    assert not report.skipped, report.skipped
+    return report.results[0]
+
+
+def skipped(rows, **options):
+    (found,) = evaluate(InMemory(rows), [Cce(**{"solver": "nystrom", **options})], run=PLAIN).skipped
+    return found.reason
+
+
+def solver_of(rows, run=PLAIN, **options):
+    return result(rows, run, **options).details["solver"]
+
+
+def assert_same(found, expected, rtol):
+    assert_allclose(found.value, expected.value, rtol=rtol)
+    assert_allclose(found.details["solver"]["error"], expected.details["solver"]["error"], rtol=max(1e-6, 100 * rtol))
+    assert_allclose(found.details["dof"], expected.details["dof"], rtol=max(1e-6, rtol))
+
+
+@pytest.mark.parametrize("by", ["uniform", "leverage"])
+def test_rows_in_another_order_say_the_same(by):
+    order = np.random.default_rng(1).permutation(N)
+    assert_same(result(rows_of().take(order), centers_by=by), result(rows_of(), centers_by=by), 1e-9)
+
+
+def test_another_unit_of_the_targets_says_the_same():
+    scaled = Gaussian(1000 * WRONG.loc, 1000 * WRONG.scale)
+    for run in (PLAIN, Run(reference=19)):
+        expected, found = result(rows_of(), run), result(rows_of(y=1000 * Y, predictive=scaled), run)
+        assert_same(found, expected, 1e-8)
+        assert found.p_value == expected.p_value
+
+
+@pytest.mark.parametrize("size", [1, 7, 64, 1000])
+def test_blocks_of_any_size_say_the_same(size, monkeypatch):
+    expected = result(rows_of())
+    monkeypatch.setattr(row_sums, "BLOCK_ROWS", size)
+    assert_same(result(rows_of()), expected, 1e-10)
+
+
+@pytest.mark.parametrize("normalize", ["l2", "standardize", "none"])
+def test_inputs_that_stay_in_their_file_say_the_same(tmp_path, monkeypatch, normalize):
+    parts = {"y": Y, "mean": WRONG.loc, "std": WRONG.scale, "embedding": X.astype(np.float32)}
+    path = write(tmp_path / "preds.parquet", parts)
+    options = {"normalize": normalize, "kernel_x": "rbf", "gamma_x": "variance"}
+    values, expected = [], result(read(path), run=replace(PLAIN, every_row=True), worst=3, **options)
+    monkeypatch.setattr(gathered, "HELD_INPUTS", 1)
+    for module in (parquet, held, passes):
+        monkeypatch.setattr(module, "BATCH_BYTES", 50 * D * 4)
+    found = result(read(path), sink=lambda *told: values.append(told[2].columns["cce"]), worst=3, **options)
+    assert_same(found, expected, 1e-6)
+    assert found.details["solver"]["precision"] == "float32"
+    assert [row["row"] for row in found.details["worst"]] == [row["row"] for row in expected.details["worst"]]
+    assert values[0].shape == (N,)
+
+
+def test_torch_says_the_same():
+    pytest.importorskip("torch")
+    expected = result(rows_of(), Run(reference=19))
+    found = result(rows_of(), Run(reference=19, device="cpu"))
+    assert_same(found, expected, 1e-8)
+    assert (found.p_value, found.details["solver"]["device"]) == (expected.p_value, "cpu")
+    for device in (None, "cpu"):
+        assert_same(result(rows_of(), replace(PLAIN, device=device, precision="float32")), expected, 1e-3)
+
+
+def test_single_precision_tells_of_rounding():
+    narrow = solver_of(rows_of(), replace(PLAIN, precision="float32"), centers=N, lambda_=1e-4)
+    exact = result(rows_of(), solver="cholesky", lambda_=1e-4).value
+    found = result(rows_of(), replace(PLAIN, precision="float32"), centers=N, lambda_=1e-4).value
+    assert abs(found - exact) < narrow["error"] + 0.02 * exact
+
+
+def test_the_value_is_that_of_all_rows_and_not_of_one_sample():
+    """The mean over 150 rows plus what 70 say that centres miss, beside the exact mean over 240."""
+    exact = result(rows_of(), solver="cholesky")
+    found = result(rows_of())
+    assert found.value != exact.value
+    assert abs(found.value - exact.value) < found.details["solver"]["error"]
+    assert (found.details["rows"], found.details["solver"]["evaluated_rows"]) == (N, 150)
+    assert found.details["solver"]["checked_rows"] == 70
+
+
+def test_every_row_is_evaluated_where_that_is_wanted():
+    values = []
+    found = result(rows_of(), worst=2, sink=lambda *told: values.append(told[2].columns["cce"]))
+    assert_allclose(found.value, result(rows_of()).value, rtol=1e-12)
+    assert values[0].shape == (N,)
+    assert [row["row"] for row in found.details["worst"]] == np.argsort(values[0])[::-1][:2].tolist()
+    exact = []
+    result(rows_of(), solver="cholesky", sink=lambda *told: exact.append(told[2].columns["cce"]))
+    assert np.corrcoef(values[0], exact[0])[0, 1] > 0.9
+
+
+def test_where_all_rows_are_evaluated_each_is_tested(monkeypatch):
+    monkeypatch.setattr(on_centres, "EVALUATED_ROWS", N)
+    rows = []
+    result(rows_of(), Run(), sink=lambda *told: rows.append(told[2].columns))
+    assert set(rows[0]) >= {"cce", "p_value", "significant"}
+    order = np.random.default_rng(2).permutation(N)
+    result(rows_of().take(order), Run(), sink=lambda *told: rows.append(told[2].columns))
+    assert_allclose(rows[1]["cce"], rows[0]["cce"][order], rtol=1e-7)
+
+
+def counts(options=None, **about):
+    found = solver_of(rows_of(**about), centers=None, **(options or {}))
+    return found["centers"], found["error"]
+
+
+def test_a_smaller_tolerance_takes_more_centres():
+    found = [counts({"tolerance": tolerance}) for tolerance in (0.5, 0.06, 0.001)]
+    assert found[0][0] == 8
+    assert found[0][0] < found[1][0] < found[2][0] == 150
+    assert max(found[1][1], found[2][1]) < found[0][1]
+    assert "leave an error" not in str(result(rows_of(), centers=None, tolerance=0.5).warnings)
+
+
+def test_an_error_too_small_to_move_the_verdict_is_enough():
+    """A tenth of the width of the reference: with replicates, a perfect model takes no more centres than that."""
+    rows, hard = rows_of(predictive=RIGHT), {"tolerance": 1e-4, "kernel_x": "rbf", "gamma_x": 0.02, "normalize": "none"}
+    alone = solver_of(rows, centers=None, **hard)
+    compared = solver_of(rows, Run(reference=39), centers=None, **hard)
+    assert alone["centers"] == 150
+    assert compared["centers"] <= alone["centers"]
+    assert not any("leave an error" in text for text in result(rows, Run(reference=39), centers=100, **hard).warnings)
+
+
+def test_a_work_limit_stops_and_says_so():
+    found = result(rows_of(), Run(reference=19), centers=None, tolerance=1e-5, max_work=1e6)
+    assert found.details["solver"]["centers"] == 8
+    assert found.verdict == "fail"
+    (warning,) = [text for text in found.warnings if "leave an error" in text]
+    assert "8 centres leave an error of" in warning
+    assert "above --tolerance 1e-05. Pass more --centers, or a larger --max-work" in warning
+    assert found.details["solver"]["work"] < 1e8
+    assert result(rows_of(), centers=None, tolerance=1e-5, max_work=1e12).details["solver"]["centers"] == 150
+
+
+def test_the_work_limit_and_the_memory_bound_centres():
+    """N (M + 70) (5 + M + columns) products; 8 arrays of M^2 numbers."""
+    for limit in ({"max_work": 1e6}, {}):
+        run = replace(PLAIN, memory=4 << 30 if limit else 8 * 8 * 32**2)
+        settings = Cce(solver="nystrom", **limit)
+        state = settings.fit(settings.prepare(InMemory(rows_of()), run), InMemory(rows_of()), run)
+        count = state._affordable(D, N)
+        columns = state.settings.features.rank * (1 + state.replicates)
+        if limit:
+            assert on_centres.work_of(N, D, count, columns) <= 1e6 or count == 8
+            assert on_centres.work_of(N, D, 2 * count, columns) > 1e6
+        else:
+            assert count == 32
+
+
+def test_work_is_counted_in_products():
+    assert on_centres.work_of(1000, 20, 100, 7) == 1000 * (100 + 100) * (20 + 100 + 7)
+
+
+def test_auto_says_why_it_takes_centres(monkeypatch):
+    assert solver_of(rows_of(), solver="auto", centers=None)["name"] != "nystrom"
+    little = solver_of(rows_of(), replace(PLAIN, memory=20_000), solver="auto")
+    assert (little["name"], "--memory allows" in little["reason"]) == ("nystrom", True)
+    monkeypatch.setattr(on_centres, "MOST_EXACT_WORK", 1e6)
+    busy = solver_of(rows_of(), solver="auto")
+    assert (busy["name"], "products of two numbers" in busy["reason"]) == ("nystrom", True)
+    assert solver_of(rows_of())["reason"] == "as asked"
+    assert solver_of(rows_of(), solver="auto", draws=3)["name"] != "nystrom"
+    assert solver_of(rows_of(), solver="cg")["name"] == "cg"
+
+
+def test_auto_goes_by_numbers_of_rows_columns_and_outputs_alone():
+    def why(n, d, outputs=20, memory=4 << 30, precision="float64"):
+        return on_centres.why_centres(n, d, outputs, replace(PLAIN, memory=memory, precision=precision))
+
+    assert why(40_000, 512) == ""
+    assert "conjugate gradients would take 2.9e+13 products of two numbers, 2e+13 at most" in why(63_000, 512)
+    assert why(100_000, 20) == ""
+    assert "0.5 GiB, and --memory allows 0.2" in why(20_000, 3000, memory=1 << 28)
+    assert why(20_000, 2000, memory=1 << 28)
+    assert not why(20_000, 2000, memory=1 << 28, precision="float32")
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"lambda_model": 0.3}, "--lambda-model"),
+        ({"estimator": "unbiased"}, "--estimator unbiased"),
+        ({"draws": 3}, "--draws"),
+    ],
+)
+def test_options_that_need_an_exact_solver_are_refused(options, named):
+    with pytest.raises(
+        OptionError, match=f"--solver nystrom goes without {named}.*: leave that out, or pass --solver cg"
+    ):
+        Cce(solver="nystrom", **options)
+    assert Cce(solver="nystrom", lambda_model=0.1).exact_only == ""
+
+
+@pytest.mark.parametrize(
+    "options", [{"centers": 0}, {"tolerance": 0.0}, {"tolerance": -1.0}, {"max_work": 0.0}, {"max_work": float("inf")}]
+)
+def test_options_are_checked(options):
+    with pytest.raises(OptionError, match="--" + next(iter(options)).replace("_", "-")):
+        Cce(**options)
+
+
+def test_other_inputs_need_an_exact_solver():
+    with pytest.raises(OptionError, match="--at takes an exact solver: pass --solver cg"):
+        evaluate(InMemory(rows_of()), [Cce(solver="nystrom")], at=InMemory(rows_of()), run=PLAIN)
+
+
+def test_kernels_that_overflow_or_vanish_are_told_in_words():
+    assert "the kernel overflows at some inputs" in skipped(
+        rows_of(x=X * 1e150), normalize="none", kernel_x="polynomial"
+    )
+    assert "Pass a larger --lambda" in skipped(rows_of(), lambda_=1e-18)
+    with pytest.raises(AssertionError, match="at least 2 rows"):
+        result(rows_of().take(slice(1)))
+
+
+def test_data_that_say_little_have_a_value_all_the_same():
+    """Two rows, equal rows, more centres than rows, inputs that are all alike, predictions that always hold."""
+    for rows in (rows_of().take(slice(2)), rows_of().take(np.repeat(np.arange(80), 3)), rows_of(x=np.ones((N, D)))):
+        for count in (1, 8, 5000):
+            found = result(rows, centers=count, normalize="none", kernel_x="rbf", gamma_x=0.1)
+            exact = result(rows, solver="cholesky", normalize="none", kernel_x="rbf", gamma_x=0.1)
+            assert abs(found.value - exact.value) <= found.details["solver"]["error"] + 1e-8
+            assert found.details["solver"]["centers"] <= min(count, len(rows))
+    held = result(rows_of(predictive=Samples(np.repeat(Y[:, None], 3, axis=1))), Run(reference=19))
+    assert held.value < 1e-8
+
+
+def test_regressed_is_at_least_one_direction_where_nothing_varies():
+    class Always:
+        def of_points(self, points):
+            return np.zeros((len(points), 4))
+
+        def of_distributions(self, predictive):
+            return np.zeros((len(predictive), 4))
+
+    _, few = row_sums.directions_of(Always(), Y, RIGHT)
+    assert few == 1
+
+
+SAMPLED = 2000
+
+
+def places(rows, size=400, seed=0):
+    return uniform_places(rows, size, Run(seed=seed))
+
+
+def test_rows_that_stand_for_all_are_a_uniform_sample_where_few_targets_differ():
+    """Counts of 0 to 3 that are predicted alike: no count is left out, nor all of one kind taken."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 4, SAMPLED).astype(float)
+    rows = Predictions(y=y, predictive=Poisson(np.full(SAMPLED, 1.5)), x=rng.normal(size=(SAMPLED, 2)))
+    chosen = places(rows)
+    assert len(np.unique(chosen)) == 400
+    shares = [np.mean(y[chosen] == count) for count in range(4)]
+    assert np.all(np.abs(np.array(shares) - 0.25) < 0.07)
+    assert abs(np.mean(chosen < 1000) - 0.5) < 0.08
+    halves = [np.mean(y[chosen[:100]] == count) for count in range(4)]
+    assert np.all(np.abs(np.array(halves) - 0.25) < 0.15)
+
+
+def test_the_sample_goes_by_what_rows_hold_and_by_the_seed():
+    rng = np.random.default_rng(1)
+    y, order = rng.normal(size=SAMPLED), rng.permutation(SAMPLED)
+    rows = Predictions(y=y, predictive=Gaussian(np.round(y), np.ones(SAMPLED)), x=y[:, None])
+    chosen = places(rows)
+    assert_array_equal(y[order][places(rows.take(order))], y[chosen])
+    assert_array_equal(places(rows, 50), chosen[:50])
+    assert len(np.intersect1d(chosen, places(rows, seed=1))) < 150
+    assert_array_equal(np.sort(places(rows, SAMPLED)), np.arange(SAMPLED))
+    assert_array_equal(places(rows, SAMPLED)[:400], chosen)
+    assert abs(y[chosen].mean()) < 0.15
+    other = Predictions(y=y, predictive=Gaussian(-y, np.ones(SAMPLED)), x=y[:, None])
+    assert len(np.intersect1d(chosen, places(other))) < 200
+
+
+def test_leverage_takes_inputs_that_others_do_not_stand_for():
+    """Ten inputs far from all others, each on its own: centres by leverage have most, uniform ones hardly any."""
+    x = X.copy()
+    x[:10] = 40 * np.eye(10, D) + np.arange(10)[:, None] * 5
+    kept = {"normalize": "none", "kernel_x": "rbf", "gamma_x": 0.01, "lambda_": 0.001, "centers": 40}
+    found = {}
+    for by in ("uniform", "leverage"):
+        metric = Cce(solver="nystrom", centers_by=by, **kept)
+        settings = metric.prepare(InMemory(rows_of(x=x)), PLAIN)
+        state = metric.fit(settings, InMemory(rows_of(x=x)), PLAIN).embedded(0.001)
+        scaled = settings.scaling(x)
+        centres, evaluated = ({tuple(row) for row in each} for each in (state.landmarks.centres, scaled[state.places]))
+        far = {tuple(row) for row in scaled[:10]} & evaluated
+        found[by] = len(far & centres) / len(far)
+        assert len(state.landmarks.centres) == 40
+        assert centres <= evaluated
+    assert found["leverage"] > max(0.75, found["uniform"])
+
+
+def test_settings_and_models_that_share_inputs_have_their_own_values():
+    rows = [replace(rows_of(predictive=each), id=np.arange(N)) for each in (RIGHT, WRONG)]
+    models = [Model(name, InMemory(each)) for name, each in zip("ab", rows, strict=True)]
+    metric = Cce(solver="nystrom", centers=30)
+    report = sweep(models, metric, [parse("gamma-y=0.2,2", Cce), parse("lambda=0.02", Cce)], run=PLAIN)
+    for found in report.results:
+        model = rows["ab".index(found.subset["model"])]
+        options = {name.replace("-", "_"): float(text) for name, text in found.subset.items() if name != "model"}
+        options = {"lambda_" if name == "lambda" else name: value for name, value in options.items()}
+        assert_allclose(found.value, result(model, **options).value, rtol=1e-10)
+    assert len({round(found.value, 9) for found in report.results}) == len(report.results) == 8
+
+
+def test_settings_that_need_an_exact_solver_have_one_beside_those_on_centres(monkeypatch):
+    rows = replace(rows_of(), id=np.arange(N))
+    expected = {
+        text: result(rows, solver="cholesky", draws=draws).value for text, draws in (("1", 1), ("exact", "exact"))
+    }
+    monkeypatch.setattr(on_centres, "MOST_EXACT_WORK", 1.0)
+    report = sweep([Model("m", InMemory(rows))], Cce(centers=30), [parse("draws=1,exact", Cce)], run=PLAIN)
+    first, one, exact = report.results
+    assert_allclose(one.value, expected["1"], rtol=1e-6)
+    assert first.value == exact.value == result(rows).value
+
+
+def test_there_are_no_rows():
+    with pytest.raises(DataError):
+        evaluate(InMemory(rows_of().take(slice(0))), [Cce(solver="nystrom")], run=PLAIN)
