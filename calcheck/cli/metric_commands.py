@@ -21,7 +21,7 @@ from calcheck.cli.computing import (
 from calcheck.cli.output import deliver
 from calcheck.cli.parameters import build, parameters, with_signature
 from calcheck.cli.settings import ExtremeOptions, PlaceOptions, PointwiseOptions, RowOptions
-from calcheck.cli.summing import STATES, summed_metric, wants_sums
+from calcheck.cli.summing import STATES, summed_metric, takes_sums, wants_sums
 from calcheck.errors import OptionError
 
 if TYPE_CHECKING:
@@ -68,6 +68,9 @@ def run_metric(metric: Metric[Any, Any], file: str, given: dict[str, Any]) -> No
         raise OptionError(msg)
     narrow = bool(given.get("pointwise") or extremes.worst or extremes.best)
     source = opened(file, given, [metric], narrow=narrow and elsewhere is None)
+    if reason := takes_sums(source, [metric], given):
+        summed_metric(metric, file, given, reason)
+        return
     at = inputs_elsewhere(elsewhere, source, narrow=narrow) if elsewhere else None
     report_to, pointwise = require_outputs(given, [read for read in (source, at) if read])
     with running(given, source) as run:

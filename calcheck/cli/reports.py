@@ -19,7 +19,7 @@ from calcheck.cli.computing import (
 from calcheck.cli.output import deliver
 from calcheck.cli.parameters import build, parameters, with_signature
 from calcheck.cli.settings import ChosenOptions, PointwiseOptions, PruneOptions, ReportOptions, RowOptions
-from calcheck.cli.summing import STATES, summed_metrics, wants_sums
+from calcheck.cli.summing import STATES, summed_metrics, takes_sums, wants_sums
 from calcheck.errors import FileError
 from calcheck.render.summary import reasons
 
@@ -33,6 +33,9 @@ def _evaluate(file: str, **given: Any) -> None:
         deliver(summed_metrics(metrics, file, given), build(ReportOptions, given))
         return
     source = opened(file, given, metrics, narrow=bool(given["pointwise"]))
+    if reason := takes_sums(source, metrics, given):
+        deliver(summed_metrics(metrics, file, given, reason), build(ReportOptions, given))
+        return
     report_to, pointwise = require_outputs(given, [source])
     with running(given, source) as run:
         subsample = build(RowOptions, given).subsample

@@ -20,7 +20,7 @@ class StateOptions:
         by_hand=OVERWRITTEN,
     )
     like: str | None = option(
-        None, "Sum as a state was summed: the same metrics, options, and edges of bins.", metavar="STATE"
+        None, "Sum as a state was summed: the same metrics, options, edges of bins, centres.", metavar="STATE"
     )
     cluster: str | None = option(
         None,

@@ -46,26 +46,51 @@ def wants_sums(given: dict[str, Any]) -> bool:
     return any(given.get(option.field) for option in options_of(StateOptions))
 
 
-def summed_metric(metric: Metric[Any, Any], file: str, given: dict[str, Any]) -> None:
-    """Sum one metric over a file, and deliver what was asked for."""
+def takes_sums(source: FileSource, metrics: Sequence[Metric[Any, Any]], given: dict[str, Any]) -> str:
+    """Say why rows are too many to be held, where they are and can be summed; nothing otherwise.
+
+    It depends on the file's metadata and on options only.
+    """
+    from calcheck.execution.run import GIB
+    from calcheck.inference.summing import summing_of
+
+    if any(given.get(name) for name in OF_ROWS):
+        return ""
+    held, memory = source.narrow_bytes(), run_of(given).memory
+    if held is None or held <= memory or all(summing_of(metric) is None for metric in metrics):
+        return ""
+    return (
+        f"rows are summed batch by batch: targets and predictions take {held / GIB:.2g} GiB, and --memory allows"
+        f" {memory / GIB:.2g}"
+    )
+
+
+def summed_metric(metric: Metric[Any, Any], file: str, given: dict[str, Any], reason: str = "") -> None:
+    """Sum one metric over a file, and deliver what was asked for; the reason is told, if there is one."""
     options = build(StateOptions, given)
     like = _like(options)
     metrics = [metric] if like is None else [_as_in(like, options.like, metric, given)]
-    deliver(_summed(metrics, file, given, like, strict=True), build(ReportOptions, given))
+    deliver(_summed(metrics, file, given, like, reason, strict=True), build(ReportOptions, given))
 
 
-def summed_metrics(metrics: Sequence[Metric[Any, Any]], file: str, given: dict[str, Any]) -> Report:
+def summed_metrics(metrics: Sequence[Metric[Any, Any]], file: str, given: dict[str, Any], reason: str = "") -> Report:
     """Sum several metrics over a file: all that a state has, if that is to be followed and none are named."""
     options = build(StateOptions, given)
     like = _like(options)
     if like is not None:
         named = [metric.name for metric in metrics] if given.get("metrics") else list(_metrics_of(like))
         metrics = [_named(like, options.like, name) for name in named]
-    return _summed(metrics, file, given, like, strict=False)
+    return _summed(metrics, file, given, like, reason, strict=False)
 
 
 def _summed(
-    metrics: Sequence[Metric[Any, Any]], file: str, given: dict[str, Any], like: State | None, *, strict: bool
+    metrics: Sequence[Metric[Any, Any]],
+    file: str,
+    given: dict[str, Any],
+    like: State | None,
+    reason: str,
+    *,
+    strict: bool,
 ) -> Report:
     from calcheck.io.states import write_state
     from calcheck.studies.summing import report_of, sum_up
@@ -82,6 +107,7 @@ def _summed(
         checkpoint = _checkpoint(options, source, metrics, run)
         with _workers(options.cluster) as cluster:
             state = sum_up(source, metrics, replace(run, cluster=cluster, checkpoint=checkpoint), like=like)
+        state.warnings += (reason,) if reason else ()
         report = report_of(state, run)
     if strict:
         require_nothing_skipped(report, source)

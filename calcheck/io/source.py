@@ -23,7 +23,7 @@ from calcheck.io.named import Columns, shown, unclear_spreads
 from calcheck.io.parts import parts_of
 from calcheck.io.passes import Pass
 from calcheck.io.reruns import require_no_rerun, unique
-from calcheck.io.roles import FILE_ROLES, SHAPE_UNKNOWN, ParametersRole, ResidualRole, Wanted, columns_of
+from calcheck.io.roles import FILE_ROLES, SHAPE_UNKNOWN, ParametersRole, ResidualRole, Wanted, columns_of, is_wide
 from calcheck.io.scales import scale_hint
 from calcheck.io.tables import read_batches
 from calcheck.io.values import is_scalar, is_text, key_text
@@ -198,6 +198,18 @@ class FileSource(Source):
         one_of_each = filters.target or (filters.model and not filters.of_models)
         beside = self.embedding is not None or self.truth is not None
         return bool(laid.layout or beside or self.roles.keys or one_of_each or STDIN in self.file.paths)
+
+    def narrow_bytes(self) -> int | None:
+        """Return about how many bytes the numbers of all rows take besides inputs, draws and quantiles.
+
+        None where the number of rows is not known before they are read: of a pipe, where rows are filtered, or where a
+        layout gives units several.
+        """
+        laid, roles = self.laid, self.roles
+        if STDIN in self.file.paths or laid.layout or laid.filters.columns:
+            return None
+        columns = (*roles.target, *(() if is_wide(roles.predictive) else columns_of(roles.predictive)))
+        return self.table.nbytes(tuple(dict.fromkeys(columns)))
 
     def _ordering(self) -> tuple[str, ...]:
         """List the columns that rows are ordered by.
