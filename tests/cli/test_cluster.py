@@ -72,11 +72,11 @@ def paths(tmp_path_factory):
     )
 
 
-def on_cluster(source, address):
+def on_cluster(source, address, metrics=METRICS_SUMMED):
     from calcheck.execution.dask import cluster_at
 
     with cluster_at(address) as cluster:
-        return report_of(sum_up(source, METRICS_SUMMED, replace(RUN, cluster=cluster)), RUN)
+        return report_of(sum_up(source, metrics, replace(RUN, cluster=cluster)), RUN)
 
 
 def require_same(found, expected):
@@ -93,6 +93,20 @@ def require_same(found, expected):
 def test_three_workers_give_what_one_process_gives(address, paths):
     local = report_of(sum_up(Files(paths), METRICS_SUMMED, RUN), RUN)
     require_same(on_cluster(Files(paths), address[0]), local)
+
+
+def test_three_workers_sum_cce_as_one_process_does(address, tmp_path):
+    whole = columns(n=300)
+    whole["embedding"] = whole["embedding"].astype(float)
+    parts = np.array_split(np.arange(300), 6)
+    paths = tuple(
+        write(tmp_path / f"{number}.parquet", {name: values[part] for name, values in whole.items()})
+        for number, part in enumerate(parts)
+    )
+    metrics = [METRICS["cce"](centers=64)]
+    local = report_of(sum_up(Files(paths), metrics, RUN), RUN)
+    assert local.results[0].details["rows"] == 300
+    require_same(on_cluster(Files(paths), address[0], metrics), local)
 
 
 def test_a_file_on_the_command_line_is_summed_by_workers(address, paths, calcheck):

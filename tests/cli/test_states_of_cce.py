@@ -1,0 +1,132 @@
+"""Sums of cce on the command line: states, merging, checkpoints; and sums in place of rows that are too many."""
+
+import json
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from calcheck.execution.run import Run
+from calcheck.io.checkpoints import FileCheckpoint
+from calcheck.metrics.cce import Cce
+from calcheck.studies.summing import report_of, sum_up
+from tests.files import columns, write
+from tests.streams import Batches
+from tests.unit.test_sums_of_cce import METRIC, rows
+
+CCE = ("--centers", 64, "--gamma-y", 0.5, "--reference", 19)
+
+
+def results(ended):
+    assert (ended.code, ended.err) == (0, ""), ended
+    return json.loads(ended.out)["results"]
+
+
+@pytest.fixture(scope="module")
+def days(tmp_path_factory):
+    """Return the paths of three days, and of all of them in one file."""
+    folder, whole = tmp_path_factory.mktemp("days"), columns(n=300, d=4)
+    whole["embedding"] = whole["embedding"].astype(float)
+    paths = [
+        write(folder / f"{day}.parquet", {name: values[part] for name, values in whole.items()})
+        for day, part in enumerate(np.array_split(np.arange(300), 3))
+    ]
+    return paths, write(folder / "whole.parquet", whole)
+
+
+def test_days_of_cce_are_merged(calcheck, days, tmp_path):
+    states = [tmp_path / f"{day}.state" for day in range(3)]
+    (first,) = results(calcheck("cce", days[0][0], *CCE, "--save-state", states[0], "--format", "json"))
+    assert first["details"]["solver"]["name"] == "nystrom"
+    assert "summed batch by batch" in first["details"]["solver"]["reason"]
+    for path, state in zip(days[0][1:], states[1:], strict=True):
+        results(calcheck("cce", path, "--like", states[0], "--save-state", state, "--format", "json"))
+    (merged,) = results(calcheck("merge", *states, "--format", "json"))
+    (whole,) = results(calcheck("cce", days[1], "--like", states[0], "--format", "json"))
+    assert_allclose(merged["value"], whole["value"], rtol=1e-10)
+    assert merged["details"]["rows"] == 300
+    assert merged["details"]["simulated"]["replicates"] == 19
+    assert merged["verdict"] == "fail"  # the targets have nothing to do with the predictions
+    (alone,) = results(calcheck("merge", states[0], "--format", "json"))
+    assert alone["value"] == first["value"]
+    assert "STATES" in calcheck("merge").refused()
+
+
+def test_cce_and_other_metrics_share_a_state(calcheck, days, tmp_path):
+    both, cce = tmp_path / "both.state", tmp_path / "cce.state"
+    asked = ("--metrics", "cce,zms", "--no-bootstrap", "--reference", 19, "--format", "json")
+    found = results(calcheck("evaluate", days[0][0], *asked, "--save-state", both))
+    assert [each["metric"] for each in found] == ["zms", "cce"] or [each["metric"] for each in found] == ["cce", "zms"]
+    results(calcheck("cce", days[0][1], "--like", both, "--save-state", cce, "--format", "json"))
+    assert "there are sums of zms in the first only" in calcheck("merge", both, cce).refused()
+    assert "--lambda 0.5 contradicts --like" in calcheck("cce", days[0][1], "--like", both, "--lambda", 0.5).refused()
+    apart = tmp_path / "apart.state"
+    results(calcheck("cce", days[0][2], "--reference", 19, "--save-state", apart, "--format", "json"))
+    assert "cce was prepared on other rows: its centres differ" in calcheck("merge", cce, apart).refused()
+
+
+class Interrupted(Batches):
+    """Rows whose third reading ends in the middle: the first is a look at them, the second samples them."""
+
+    readings = 0
+
+    def batches(self):
+        type(self).readings += 1
+        for number, batch in enumerate(super().batches()):
+            if self.readings == 3 and number == 4:
+                raise KeyboardInterrupt
+            yield batch
+
+
+def test_an_interrupted_sum_of_cce_continues_and_ends_the_same(tmp_path, monkeypatch):
+    path, summed = str(tmp_path / "kept"), []
+    data, run = rows(), Run(reference=19)
+    expected = sum_up(Batches(data), [METRIC], run)
+    checkpoint = FileCheckpoint(path, {}, resume=False)
+    with pytest.raises(KeyboardInterrupt):
+        sum_up(Interrupted(data), [METRIC], Run(reference=19, checkpoint=checkpoint))
+    of_all = type(METRIC.summing()).of_all
+    monkeypatch.setattr(
+        "calcheck.inference.summing_on_centres.SummingOnCentres.of_all",
+        lambda self, *arguments: summed.append(1) or of_all(self, *arguments),
+    )
+    checkpoint = FileCheckpoint(path, {}, resume=True)
+    state = sum_up(Batches(data), [METRIC], Run(reference=19, checkpoint=checkpoint))
+    assert len(summed) < 7
+    for name, values in expected.sums[0].arrays().items():
+        assert np.array_equal(state.sums[0].arrays()[name], values), name
+    assert report_of(state, run) == report_of(expected, run)
+
+
+def test_rows_beyond_the_memory_are_summed_and_the_report_says_so(calcheck, days):
+    asked = ("--metrics", "cce,zms,jmmd", "--reference", 19, "--format", "json")
+    few = calcheck("evaluate", days[1], *asked, "--memory", "7200")  # bytes of 300 rows of three numbers
+    assert not any("batch by batch" in warning for each in results(few) for warning in each["warnings"])
+    many = calcheck("evaluate", days[1], *asked, "--memory", "7199")
+    for each in results(many):
+        assert each["warnings"][0].startswith("rows are summed batch by batch: targets and predictions take")
+    found = {each["metric"]: each for each in results(many)}
+    assert found["cce"]["details"]["solver"]["name"] == "nystrom"
+    assert found["zms"]["interval"] == "normal"
+    (cce,) = results(calcheck("cce", days[1], "--memory", "7199", "--reference", 19, "--format", "json"))
+    assert_allclose(cce["value"], found["cce"]["value"], rtol=1e-10)
+    (exact,) = results(calcheck("cce", days[1], "--memory", "7199", "--solver", "cg", "--format", "json"))
+    assert exact["details"]["solver"]["name"] == "cg"
+    (few,) = results(calcheck("cce", days[1], "--memory", "7199", "--worst", 2, "--format", "json"))
+    assert len(few["details"]["worst"]) == 2
+
+
+def test_rows_of_an_unknown_number_are_held(calcheck, tmp_path):
+    path = write(tmp_path / "kinds.parquet", columns(n=60) | {"kind": np.array(["a", "b"] * 30)})
+    asked = ("--metrics", "zms", "--memory", "1000", "--no-bootstrap", "--reference", 19, "--format", "json")
+    for options, summed in (((), True), (("--filter", "kind=a"), False)):
+        (found,) = results(calcheck("evaluate", path, *options, *asked))
+        assert any("batch by batch" in warning for warning in found["warnings"]) == summed
+
+
+def test_options_of_exact_solvers_are_refused_in_one_line(calcheck, days, tmp_path):
+    for option in (("--solver", "cholesky"), ("--solver", "cg"), ("--draws", 2), ("--lambda-model", 0.5)):
+        told = calcheck("cce", days[0][0], *option, "--save-state", tmp_path / "a.state").refused()
+        assert f"{option[0]} " in told or option[0] == "--draws"
+        assert "needs all rows together" in told
+    assert Cce(solver="nystrom").summing() is not None
