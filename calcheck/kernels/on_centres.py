@@ -63,6 +63,11 @@ class CentresOptions:
     tolerance: float
     max_work: float
 
+    @classmethod
+    def of(cls, chosen: Any) -> CentresOptions:
+        """Take them from the fields of a metric."""
+        return cls(chosen.centers, chosen.centers_by, chosen.tolerance, chosen.max_work)
+
     def met_by(self, measured: Measured) -> bool:
         """Tell whether the error of the mean is below the tolerance, or too small to move a verdict."""
         error, value = measured.errors[0], measured.means[0]

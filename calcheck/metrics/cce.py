@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from calcheck.inference.simulation import Simulation
     from calcheck.inference.summing_on_centres import SummingOnCentres
     from calcheck.kernels.features import OutputFeatures
-    from calcheck.kernels.on_centres import CentresOptions, OnCentres
+    from calcheck.kernels.on_centres import OnCentres
     from calcheck.kernels.ridge import KernelRidge
     from calcheck.metric import Means
     from calcheck.predictions import Predictions, Source
@@ -59,10 +59,8 @@ class Cce(KernelOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
         How the model's distributions are represented.
     solver
         How the linear systems are solved: exactly, or on centres (nystrom), with an error that is measured and told.
-    centers, centers_by
-        How many centres, and how they are chosen.
-    tolerance, max_work
-        Until when their number grows.
+    centers, centers_by, tolerance, max_work
+        How many centres, which, and until when their number grows.
 
     Needs
     -----
@@ -144,14 +142,11 @@ class Cce(KernelOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("lambda_", "lambda_model"):
+        for name in ("lambda_", "lambda_model", "tolerance", "max_work"):
             require_positive_option(name, getattr(self, name))
-        for name in ("tolerance", "max_work"):
-            require_positive_option(name, getattr(self, name))
-        for name in ("trials", *(("draws",) if isinstance(self.draws, int) else ())):
-            require_count_option(name, getattr(self, name))
-        if self.centers is not None:
-            require_count_option("centers", self.centers)
+        for name in ("trials", "draws", "centers"):
+            if isinstance(getattr(self, name), int):
+                require_count_option(name, getattr(self, name))
         if self.solver == "nystrom" and self.exact_only:
             msg = f"--solver nystrom goes without {self.exact_only}: leave that out, or pass --solver cg"
             raise OptionError(msg)
@@ -167,6 +162,7 @@ class Cce(KernelOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
 
     def prepare(self, source: Source, run: Run) -> KernelSettings:
         from calcheck.kernels.conditioning import conditioning, needed, target_bandwidths
+        from calcheck.kernels.model import draws_of
 
         rows = source.predictions()
         y, predictive = needed(rows)
@@ -179,7 +175,7 @@ class Cce(KernelOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
             "inputs": inputs.described,
             "targets": {"kernel": "rbf", "gamma": gamma_y.tolist() if len(gamma_y) > 1 else float(gamma_y[0])},
             "model": {
-                "draws": self._draws(predictive),
+                "draws": draws_of(predictive, self.draws),
                 "lambda": self.lambda_,
                 "lambda_model": self.lambda_model or self.lambda_,
             },
@@ -197,7 +193,7 @@ class Cce(KernelOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
         return "--draws of so many a row" if isinstance(self.draws, int) else ""
 
     def fit(self, settings: KernelSettings, source: Source, run: Run) -> KernelRidge | OnCentres:
-        from calcheck.kernels.on_centres import OnCentres, as_precise, why_centres
+        from calcheck.kernels.on_centres import CentresOptions, OnCentres, as_precise, why_centres
 
         rows = source.predictions()
         reason = "as asked" if self.solver == "nystrom" else ""
@@ -205,20 +201,15 @@ class Cce(KernelOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
             reason = why_centres(len(rows), rows.width, settings.features.rank, run)
         if not reason:
             return self._ridge(settings, source, run)
-        return OnCentres(settings, source, self._on_centres_as, as_precise(rows, run), reason)
-
-    @property
-    def _on_centres_as(self) -> CentresOptions:
-        from calcheck.kernels.on_centres import CentresOptions
-
-        return CentresOptions(self.centers, self.centers_by, self.tolerance, self.max_work)
+        return OnCentres(settings, source, CentresOptions.of(self), as_precise(rows, run), reason)
 
     def summing(self) -> SummingOnCentres | None:
         from calcheck.inference.summing_on_centres import SummingOnCentres
+        from calcheck.kernels.on_centres import CentresOptions
 
         if self.exact_only or self.solver in EXACT:
             return None
-        return SummingOnCentres(self, self._on_centres_as, self.lambda_)
+        return SummingOnCentres(self, CentresOptions.of(self), self.lambda_)
 
     @property
     def no_sums(self) -> str:
@@ -314,8 +305,7 @@ class Cce(KernelOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
             **features(found.bounds),
             **on_centres(found.measured, found.landmarks, state.options, state.run, state.reason),
         }
-        value = found.measured.means[0]
-        accurate = state.options.met_by(found.measured)
+        value, accurate = found.measured.means[0], state.options.met_by(found.measured)
         warnings = cautions_on_centres(details, accurate=accurate, value=float(value))
         return Rows({"cce": values}, fixed={"correction": value - values.mean()}, details=details, warnings=warnings)
 
@@ -349,7 +339,7 @@ class Cce(KernelOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
             targets = targets_of(rows)
             if rows.predictive is distributions or rows.predictive is None:
                 return DataSet(targets, self._bandwidth(targets), model)
-            if isinstance(self._draws(distributions), int):
+            if isinstance(self.draws, int):
                 return DataSet(targets, self._bandwidth(targets), list(self._trials(rows.predictive, run)))
             return DataSet(targets, self._bandwidth(targets), [Exchanged(distributions)])
 
@@ -404,35 +394,7 @@ class Cce(KernelOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
     def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - a plain mean
         return means[self._column] + means["correction"] if "correction" in means else means[self._column]
 
-    def _draws(self, predictive: Predictive) -> int | str:
-        """Fill in how the model is represented.
-
-        Raises
-        ------
-        OptionError
-            The choice does not fit the file.
-        """
-        sampled = predictive.draws_a_row is not None
-        if self.draws == "exact" and sampled:
-            msg = "--draws exact needs parameters, but the file has samples. Pass --draws all, or a number"
-            raise OptionError(msg)
-        if self.draws == "all" and not sampled:
-            msg = "--draws all needs saved samples, but the file has parameters. Pass --draws exact, or a number"
-            raise OptionError(msg)
-        return self.draws or ("all" if sampled else "exact")
-
     def _trials(self, predictive: Predictive, run: Run) -> Iterator[Predictive]:
-        """Yield what stands for the model in each trial: the distributions, or draws from them."""
-        from calcheck.predictive import Samples
+        from calcheck.kernels.model import trials_of
 
-        size = self._draws(predictive)
-        if not isinstance(size, int):
-            yield predictive
-            return
-        for trial in range(self.trials):
-            try:
-                draws = predictive.sample(run.rng(Stream.DRAWS, trial), size)
-            except (ValueError, OverflowError, MemoryError) as error:
-                msg = f"{size:,} draws a row from {predictive.family} distributions cannot be made ({error})"
-                raise DataError(msg) from error
-            yield Samples(draws)
+        return trials_of(predictive, self.draws, self.trials, run)

@@ -1,0 +1,56 @@
+"""What stands for the model's distributions: their closed form, all saved draws, or some that are drawn."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from calcheck.errors import DataError, OptionError
+from calcheck.execution.run import Stream
+from calcheck.predictive import Samples
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from calcheck.execution.run import Run
+    from calcheck.predictive import Predictive
+
+    Draws = int | Literal["exact", "all"] | None
+
+
+def draws_of(predictive: Predictive, chosen: Draws) -> int | str:
+    """Fill in how the model is represented, where it was left open.
+
+    Raises
+    ------
+    OptionError
+        The choice does not fit the distributions.
+    """
+    sampled = predictive.draws_a_row is not None
+    if chosen == "exact" and sampled:
+        msg = "--draws exact needs parameters, but the file has samples. Pass --draws all, or a number"
+        raise OptionError(msg)
+    if chosen == "all" and not sampled:
+        msg = "--draws all needs saved samples, but the file has parameters. Pass --draws exact, or a number"
+        raise OptionError(msg)
+    return chosen or ("all" if sampled else "exact")
+
+
+def trials_of(predictive: Predictive, chosen: Draws, trials: int, run: Run) -> Iterator[Predictive]:
+    """Yield what stands for the model in each trial: the distributions, or draws from them.
+
+    Raises
+    ------
+    DataError
+        So many draws cannot be made.
+    """
+    size = draws_of(predictive, chosen)
+    if not isinstance(size, int):
+        yield predictive
+        return
+    for trial in range(trials):
+        try:
+            draws = predictive.sample(run.rng(Stream.DRAWS, trial), size)
+        except (ValueError, OverflowError, MemoryError) as error:
+            msg = f"{size:,} draws a row from {predictive.family} distributions cannot be made ({error})"
+            raise DataError(msg) from error
+        yield Samples(draws)
