@@ -84,13 +84,18 @@ def options_taken(command: Callable[..., Any]) -> tuple[Option, ...]:
     return tuple(each for metadata in told for each in metadata if isinstance(each, Option))
 
 
+def _plain(default: Any) -> str:
+    """Write a default as it can be typed."""
+    return f"{default:g}" if isinstance(default, float) else str(default)
+
+
 def _parameter(option: Option, panel: str) -> inspect.Parameter:
     if option.hint is bool:
         flag = typer.Option(*option.flags, help=option.help, show_default=False, rich_help_panel=panel)
         return inspect.Parameter(
             option.field, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Annotated[bool, flag, option]
         )
-    default = "" if option.default in (None, ()) else f" Default: {option.default}."
+    default = "" if option.default in (None, ()) else f" Default: {_plain(option.default)}."
     declared = typer.Option(
         *option.flags,
         help=option.help + default,
@@ -109,7 +114,7 @@ def _shared_parameter(options: dict[str, Option], panel: str) -> inspect.Paramet
     """Declare an option that one metric has, or several of them with meanings of their own."""
     first, *others = options.values()
     whose = f" ({', '.join(options)})" if others else ""
-    default = "" if others or first.default in (None, False) else f" Default: {first.default}."
+    default = "" if others or first.default in (None, False) else f" Default: {_plain(first.default)}."
     flag = first.hint is bool
     declared = typer.Option(
         first.flag,
