@@ -243,6 +243,10 @@ class Metric(ABC, Generic[SettingsT, StateT]):
         """Compute the metric of all replicates at once; None where that is no cheaper than one by one."""
         return None
 
+    def no_swaps(self, rows: Rows) -> str:  # noqa: ARG002 - for those who compare on their own
+        """Say why rows of two models cannot change places, given what is known of one of them; nothing if they can."""
+        return ""
+
     def swapped(
         self,
         both: Predictions,  # noqa: ARG002 - for those who compare on their own

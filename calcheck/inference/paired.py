@@ -159,8 +159,9 @@ def _on_its_own(pair: Pair, run: Run, swaps: int | None) -> Inference | None:
     if swaps == 0:
         return _noted(inferred, SWITCHED_OFF)
     first, second = pair.models
-    if not equal(first.x, second.x):
-        return _noted(inferred, "no p-value: the models are conditioned on other inputs")
+    differ = "" if equal(first.x, second.x) else "the models are conditioned on other inputs"
+    if reason := differ or pair.metric.no_swaps(pair.rows[0]):
+        return _noted(inferred, f"no p-value: {reason}")
     try:
         both = _stacked(pair)
     except DataError as error:
