@@ -106,14 +106,16 @@ def cautions_on_centres(details: dict[str, Any], *, accurate: bool, value: float
     """Say what makes a value on centres doubtful."""
     warnings = [*few_dof(details), *left_out(details)]
     solver = details["solver"]
+    share = f" ({solver['error'] / value:.2g} of it)" if value else ""
+    told = f"{solver['centers']:,} centres stand for all rows: the value may be off by {solver['error']:.2g}{share}"
     if not accurate:
-        share = f" ({solver['error'] / value:.1%} of it)" if value else ""
-        warnings.append(
-            f"{solver['centers']:,} centres leave an error of {solver['error']:.2g}{share}, above --tolerance"
-            f" {solver['tolerance']:g}. Pass more --centers, or a larger --max-work or --memory; the verdict holds"
-            " all the same"
+        told += (
+            f", which is above --tolerance {solver['tolerance']:g}. Pass more --centers, or a larger --max-work or"
+            " --memory; the verdict holds all the same"
         )
-    return tuple(warnings)
+    if solver["correction"] > solver["tolerance"] * value:
+        told += f". It has a correction of {solver['correction']:.2g} that single rows and quantiles lack"
+    return (*warnings, told)
 
 
 def few_dof(details: dict[str, Any]) -> list[str]:

@@ -135,7 +135,7 @@ class Cce(KernelOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
         "Cholesky, block conjugate gradients, or an approximation on centres with a measured error; "
         "auto goes from one to the next as rows become many.",
     )
-    centers: int | None = option(None, "Centres of nystrom. Default: as many as the tolerance takes.")
+    centers: int | None = option(None, "Take nystrom, with so many centres. Default: as many as the tolerance takes.")
     centers_by: CentresBy = option("uniform", "Centres are rows at random, or by approximate leverage.")
     tolerance: float = option(0.01, "Error of the mean, as a share of it, at which nystrom takes no more centres.")
     max_work: float = option(2e13, "Products of two numbers that a pass of nystrom may take.")
@@ -147,8 +147,11 @@ class Cce(KernelOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
         for name in ("trials", "draws", "centers"):
             if isinstance(getattr(self, name), int):
                 require_count_option(name, getattr(self, name))
-        if self.solver == "nystrom" and self.exact_only:
-            msg = f"--solver nystrom goes without {self.exact_only}: leave that out, or pass --solver cg"
+        if self.centers is not None and self.solver in EXACT:
+            msg = f"--centers is for --solver nystrom, got --solver {self.solver}: leave one of them out"
+            raise OptionError(msg)
+        if self._asked and self.exact_only:
+            msg = f"{self._asked} goes without {self.exact_only}: leave that out, or pass --solver cg"
             raise OptionError(msg)
         if self.estimator == "unbiased" and self.lambda_model not in (None, self.lambda_):
             msg = "--estimator unbiased needs one regulariser: leave out --lambda-model"
@@ -190,14 +193,21 @@ class Cce(KernelOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
             return "--lambda-model"
         if self.estimator == "unbiased":
             return "--estimator unbiased"
-        return "--draws of so many a row" if isinstance(self.draws, int) else ""
+        return "--draws N" if isinstance(self.draws, int) else ""
+
+    @property
+    def _asked(self) -> str:
+        """Name the option that asks for centres, whatever there is to compute."""
+        if self.solver == "nystrom":
+            return "--solver nystrom"
+        return "" if self.centers is None else "--centers"
 
     def fit(self, settings: KernelSettings, source: Source, run: Run) -> KernelRidge | OnCentres:
         from calcheck.kernels.on_centres import CentresOptions, OnCentres, as_precise, why_centres
 
         rows = source.predictions()
-        reason = "as asked" if self.solver == "nystrom" else ""
-        if self.solver == "auto" and not self.exact_only:
+        reason = "as asked" if self._asked else ""
+        if self.solver == "auto" and not (reason or self.exact_only):
             reason = why_centres(len(rows), rows.width, settings.features.rank, run)
         if not reason:
             return self._ridge(settings, source, run)
@@ -358,6 +368,12 @@ class Cce(KernelOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
         )
         own, *others = found.values
         return Simulated(np.array(others), own=own, at_inputs=found.at_inputs, floor=found.floor, details=found.details)
+
+    def no_swaps(self, rows: Rows) -> str:
+        on_centres = rows.details["solver"]["name"] == "nystrom"
+        return (
+            "exchanging the models' rows takes an exact solver: pass --solver cg, or fewer rows" if on_centres else ""
+        )
 
     def swapped(self, both: Predictions, swaps: Iterable[NDArray[np.bool_]], run: Run) -> NDArray[np.float64]:
         from calcheck.kernels.conditioning import needed

@@ -43,7 +43,8 @@ def rows_of(x=X, y=Y, predictive=WRONG, **parts):
 
 def result(rows, run=PLAIN, *, worst=0, sink=None, **options):
     source = InMemory(rows) if isinstance(rows, Predictions) else rows
-    metric = Cce(**{"solver": "nystrom", "centers": 30, **options})
+    exact = {"centers": None} if options.get("solver") == "cholesky" else {}
+    metric = Cce(**{"solver": "nystrom", "centers": 30, **exact, **options})
     report = evaluate(source, [metric], run=run, worst=worst, sink=sink)
     assert not report.skipped, report.skipped
     return report.results[0]
@@ -159,7 +160,7 @@ def test_a_smaller_tolerance_takes_more_centres():
     assert found[0][0] == 8
     assert found[0][0] < found[1][0] < found[2][0] == 150
     assert max(found[1][1], found[2][1]) < found[0][1]
-    assert "leave an error" not in str(result(rows_of(), centers=None, tolerance=0.5).warnings)
+    assert "above --tolerance" not in str(result(rows_of(), centers=None, tolerance=0.5).warnings)
 
 
 def test_an_error_too_small_to_move_the_verdict_is_enough():
@@ -169,16 +170,23 @@ def test_an_error_too_small_to_move_the_verdict_is_enough():
     compared = solver_of(rows, Run(reference=39), centers=None, **hard)
     assert alone["centers"] == 150
     assert compared["centers"] <= alone["centers"]
-    assert not any("leave an error" in text for text in result(rows, Run(reference=39), centers=100, **hard).warnings)
+    assert not any(
+        "above --tolerance" in text for text in result(rows, Run(reference=39), centers=100, **hard).warnings
+    )
 
 
 def test_a_work_limit_stops_and_says_so():
     found = result(rows_of(), Run(reference=19), centers=None, tolerance=1e-5, max_work=1e6)
     assert found.details["solver"]["centers"] == 8
     assert found.verdict == "fail"
-    (warning,) = [text for text in found.warnings if "leave an error" in text]
-    assert "8 centres leave an error of" in warning
-    assert "above --tolerance 1e-05. Pass more --centers, or a larger --max-work" in warning
+    error = found.details["solver"]["error"]
+    told = (
+        f"8 centres stand for all rows: the value may be off by {error:.2g} ({error / found.value:.2g} of it), which is"
+    )
+    (warning,) = [text for text in found.warnings if text.startswith(told)]
+    assert " above --tolerance 1e-05. Pass more --centers, or a larger --max-work" in warning
+    correction = found.details["solver"]["correction"]
+    assert warning.endswith(f"It has a correction of {correction:.2g} that single rows and quantiles lack")
     assert found.details["solver"]["work"] < 1e8
     assert result(rows_of(), centers=None, tolerance=1e-5, max_work=1e12).details["solver"]["centers"] == 150
 
@@ -204,14 +212,23 @@ def test_work_is_counted_in_products():
 
 def test_auto_says_why_it_takes_centres(monkeypatch):
     assert solver_of(rows_of(), solver="auto", centers=None)["name"] != "nystrom"
-    little = solver_of(rows_of(), replace(PLAIN, memory=20_000), solver="auto")
+    little = solver_of(rows_of(), replace(PLAIN, memory=20_000), solver="auto", centers=None)
     assert (little["name"], "--memory allows" in little["reason"]) == ("nystrom", True)
     monkeypatch.setattr(on_centres, "MOST_EXACT_WORK", 1e6)
-    busy = solver_of(rows_of(), solver="auto")
+    busy = solver_of(rows_of(), solver="auto", centers=None)
     assert (busy["name"], "products of two numbers" in busy["reason"]) == ("nystrom", True)
     assert solver_of(rows_of())["reason"] == "as asked"
-    assert solver_of(rows_of(), solver="auto", draws=3)["name"] != "nystrom"
-    assert solver_of(rows_of(), solver="cg")["name"] == "cg"
+    assert solver_of(rows_of(), solver="auto", draws=3, centers=None)["name"] != "nystrom"
+    assert solver_of(rows_of(), solver="cg", centers=None)["name"] == "cg"
+
+
+def test_a_number_of_centres_asks_for_them():
+    found = solver_of(rows_of(), solver="auto", centers=30)
+    assert (found["name"], found["reason"], found["centers"]) == ("nystrom", "as asked", 30)
+    with pytest.raises(OptionError, match="--centers is for --solver nystrom, got --solver cg"):
+        Cce(solver="cg", centers=30)
+    with pytest.raises(OptionError, match="--centers goes without --draws N: leave that out"):
+        Cce(centers=30, draws=2)
 
 
 def test_auto_goes_by_numbers_of_rows_columns_and_outputs_alone():
@@ -362,10 +379,10 @@ def test_settings_that_need_an_exact_solver_have_one_beside_those_on_centres(mon
         text: result(rows, solver="cholesky", draws=draws).value for text, draws in (("1", 1), ("exact", "exact"))
     }
     monkeypatch.setattr(on_centres, "MOST_EXACT_WORK", 1.0)
-    report = sweep([Model("m", InMemory(rows))], Cce(centers=30), [parse("draws=1,exact", Cce)], run=PLAIN)
+    report = sweep([Model("m", InMemory(rows))], Cce(), [parse("draws=1,exact", Cce)], run=PLAIN)
     first, one, exact = report.results
     assert_allclose(one.value, expected["1"], rtol=1e-6)
-    assert first.value == exact.value == result(rows).value
+    assert first.value == exact.value == result(rows, centers=None).value
 
 
 def test_there_are_no_rows():

@@ -1,0 +1,172 @@
+"""The program on more rows than exact solvers take: what it did, how far off it may be, and what it cannot do."""
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+
+from calcheck.kernels import on_centres
+from tests.computing import gaussian_case
+from tests.files import write
+
+N = 300
+
+
+def model(tmp_path, name, spread):
+    x, y, predictive = gaussian_case(np.random.default_rng(0), N, 6)
+    parts = {"id": np.arange(N), "y": y, "mean": predictive.loc, "std": spread * predictive.scale}
+    return write(tmp_path / name, parts | {"embedding": x.astype(np.float32)})
+
+
+@pytest.fixture
+def right(tmp_path):
+    return model(tmp_path, "right.parquet", 1.0)
+
+
+@pytest.fixture
+def wrong(tmp_path):
+    return model(tmp_path, "wrong.parquet", 0.6)
+
+
+@pytest.fixture
+def many_rows(monkeypatch):
+    """Few rows are many: exact solvers would take too much work, and a sample stands for all."""
+    sizes = {"ALL_CHECKED": 0, "CHECKED_ROWS": 80, "EVALUATED_ROWS": 200, "TRIED_ROWS": 100, "FEWEST_CENTRES": 16}
+    for name, size in (sizes | {"MOST_EXACT_WORK": 1.0}).items():
+        monkeypatch.setattr(on_centres, name, size)
+
+
+QUICK = ("--reference", "19")
+
+
+def results(ended):
+    assert ended.code == 0, ended.err
+    return json.loads(ended.out)["results"]
+
+
+@pytest.mark.usefixtures("many_rows")
+def test_the_error_stands_with_the_value_in_every_format(calcheck, wrong):
+    (found,) = results(calcheck("cce", wrong, *QUICK, "--format", "json"))
+    assert found["verdict"] == "fail"
+    solver = found["details"]["solver"]
+    assert 0 < solver["error"] < 0.1 * found["value"]
+    told = f"{solver['centers']} centres stand for all rows: the value may be off by {solver['error']:.2g}"
+    assert any(warning.startswith(told) for warning in found["warnings"])
+    for name in ("table", "markdown", "csv"):
+        said = " ".join(calcheck("cce", wrong, *QUICK, "--format", name).out.split())
+        assert "the value may be off by" in said, name
+    (row,) = csv.DictReader(io.StringIO(calcheck("cce", wrong, *QUICK, "--format", "csv").out))
+    assert float(row["value"]) == found["value"]
+    assert told in row["notes"]
+
+
+@pytest.mark.usefixtures("many_rows")
+def test_auto_says_in_the_table_why_it_took_centres(calcheck, wrong):
+    said = " ".join(calcheck("cce", wrong, *QUICK).out.split())
+    assert "name nystrom" in said
+    assert "reason exact conjugate gradients would take" in said
+
+
+def test_centres_can_be_asked_for(calcheck, wrong):
+    (exact,) = results(calcheck("cce", wrong, *QUICK, "--format", "json"))
+    for options in (("--centers", "50"), ("--centers", "50", "--centers-by", "leverage"), ("--solver", "nystrom")):
+        (found,) = results(calcheck("cce", wrong, *QUICK, *options, "--format", "json"))
+        assert found["details"]["solver"]["name"] == "nystrom"
+        assert found["value"] == pytest.approx(exact["value"], rel=1e-4)
+        assert found["verdict"] == exact["verdict"] == "fail"
+
+
+@pytest.mark.usefixtures("many_rows")
+def test_a_work_limit_is_told_and_the_verdict_remains(calcheck, wrong):
+    ended = calcheck("cce", wrong, *QUICK, "--tolerance", "1e-6", "--max-work", "1", "--format", "json")
+    (found,) = results(ended)
+    assert found["details"]["solver"]["centers"] == 16
+    assert found["verdict"] == "fail"
+    assert any("above --tolerance 1e-06. Pass more --centers" in warning for warning in found["warnings"])
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--solver", "nystrom", "--lambda-model", "0.2"), "--solver nystrom goes without --lambda-model"),
+        (("--solver", "nystrom", "--estimator", "unbiased"), "--solver nystrom goes without --estimator unbiased"),
+        (("--solver", "nystrom", "--draws", "3"), "--solver nystrom goes without --draws N"),
+        (("--centers", "9", "--draws", "3"), "--centers goes without --draws N"),
+        (("--solver", "cg", "--centers", "9"), "--centers is for --solver nystrom, got --solver cg"),
+        (("--solver", "nystrom", "--centers", "0"), "--centers must be at least 1, got 0"),
+        (("--solver", "nystrom", "--centers-by", "size"), "--centers-by takes one of uniform, leverage, got 'size'"),
+        (("--tolerance", "0"), "--tolerance must be a positive number, got 0"),
+        (("--max-work", "-1"), "--max-work must be a positive number, got -1"),
+        (("--solver", "nystroem"), "--solver takes one of auto, cholesky, cg, nystrom, got 'nystroem'"),
+    ],
+)
+def test_options_that_do_not_go_together_are_one_line(calcheck, wrong, options, said):
+    assert said in calcheck("cce", wrong, *options).refused()
+
+
+def test_other_inputs_are_refused_in_one_line(calcheck, wrong, right):
+    said = calcheck("cce", wrong, "--solver", "nystrom", "--at", right).refused()
+    assert "--at takes an exact solver: pass --solver cg" in said
+
+
+@pytest.mark.usefixtures("many_rows")
+def test_pointwise_and_worst_tell_of_every_row(calcheck, wrong, tmp_path):
+    from pyarrow import parquet
+
+    out = tmp_path / "rows.parquet"
+    arguments = ("--pointwise", out, "--worst", "3", "--format", "json")
+    (found,) = results(calcheck("cce", wrong, *QUICK, *arguments))
+    rows = parquet.read_table(out).to_pydict()
+    assert len(rows["cce"]) == N
+    assert rows["id"] == list(range(N))
+    order = np.argsort(rows["cce"])[::-1][:3]
+    assert [row["row"] for row in found["details"]["worst"]] == order.tolist()
+    lacking = found["value"] - np.mean(rows["cce"])
+    assert abs(lacking) < found["details"]["solver"]["correction"] + 3 * found["details"]["solver"]["error"]
+
+
+@pytest.mark.usefixtures("many_rows")
+def test_evaluate_compare_and_sweep_take_many_rows(calcheck, right, wrong):
+    (own,) = results(calcheck("cce", wrong, *QUICK, "--format", "json"))
+    (beside,) = [
+        each
+        for each in results(calcheck("evaluate", wrong, *QUICK, "--no-bootstrap", "--format", "json"))
+        if each["metric"] == "cce"
+    ]
+    assert beside["value"] == own["value"]
+    compared = results(calcheck("compare", right, wrong, "--metrics", "cce", "--format", "json"))
+    values = {each["subset"]["model"]: each["value"] for each in compared if "model" in each["subset"]}
+    assert min(values.values()) < 0.6 * max(values.values())
+    assert any("exchanging the models' rows takes an exact solver" in str(each["warnings"]) for each in compared)
+    swept = results(calcheck("sweep", right, wrong, "--metric", "cce", "--over", "gamma-y=0.3,3", "--format", "json"))
+    assert len({round(each["value"], 9) for each in swept}) == 6
+
+
+@pytest.mark.usefixtures("many_rows")
+def test_rejection_goes_by_cce_at_every_row(calcheck, wrong, tmp_path):
+    from pyarrow import parquet
+
+    out = tmp_path / "rows.parquet"
+    results(calcheck("cce", wrong, "--no-reference", "--pointwise", out, "--format", "json"))
+    kept = np.argsort(parquet.read_table(out)["cce"].to_numpy(), kind="stable")[:150]
+    rows = parquet.read_table(wrong)
+    off = np.abs(rows["y"].to_numpy() - rows["mean"].to_numpy())[kept].mean()
+    found = results(calcheck("reject", wrong, "--by", "cce", "--format", "json"))
+    (half,) = [each for each in found if each["metric"] == "mae" and each["subset"]["rejected"] == "50 %"]
+    assert half["value"] == pytest.approx(off, rel=1e-9)
+
+
+def test_a_kernel_that_overflows_is_one_line(calcheck, tmp_path):
+    x, y, predictive = gaussian_case(np.random.default_rng(0), 60, 3)
+    parts = {"y": y, "mean": predictive.loc, "std": predictive.scale, "embedding": 1e200 * x}
+    path = write(tmp_path / "far.parquet", parts)
+    said = calcheck("cce", path, "--solver", "nystrom", "--normalize", "none").refused()
+    assert "the kernel overflows at some inputs" in said
+
+
+def test_help_tells_of_centres(calcheck):
+    said = " ".join(calcheck("cce", "--help").out.replace("│", " ").split())
+    assert "Take nystrom, with so many centres. Default: as many as the tolerance takes." in said
+    assert "Default: 2e+13." in said
