@@ -23,6 +23,8 @@ import numpy as np
 from calcheck.errors import NumericalError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from calcheck.execution.run import Run
@@ -36,6 +38,7 @@ SMALLEST = {"float64": 1e-13, "float32": 1e-9}  # share of the largest eigenvalu
 ROUNDINGS = 1.0  # of one number, times the condition of the system, that may move a value
 STANDARD_ERRORS = 2.0  # of means over evaluated inputs, in the error that is told
 CHECKED_ERRORS = 1.0  # of means over checked inputs: what regressions leave there varies half as much as if by chance
+EVALUATED_TOGETHER = 1 << 12  # inputs
 BETWEEN = 0.3  # of the distance between the limits of what is left, in the error that is told
 
 
@@ -131,8 +134,8 @@ class CentresRidge:
         sizes = np.maximum(self._sizes, 0)
         to_centres = self._whitened @ self._turned
         coefficients = to_centres @ ((to_centres.T @ sums.outputs[:count]) / (sizes + shift)[:, None])
-        norms = _norms(self._at(landmarks.evaluated, coefficients), groups)
-        known = self._at(landmarks.checked, coefficients)  # (S, c)
+        norms = np.concatenate([_norms(part, groups) for part in self._at(landmarks.evaluated, coefficients)])
+        known = np.concatenate(list(self._at(landmarks.checked, coefficients)))  # (S, c)
         missed = (sums.outputs[count:] - sums.checked @ coefficients) / shift - known  # g
         x = landmarks.checked.astype(np.float64)
         gram = self._kernel.gram(x, x)
@@ -166,15 +169,13 @@ class CentresRidge:
         features = self._kernel.gram(x, self._centres) @ self._whitened
         return np.asarray(np.maximum(self._kernel.diagonal(x) - np.einsum("ij,ij->i", features, features), 0))
 
-    def _at(self, x: NDArray[np.floating[Any]], coefficients: Values) -> Values:
-        """Return the regressions at inputs (p, d), (p, c), block by block."""
+    def _at(self, x: NDArray[np.floating[Any]], coefficients: Values) -> Iterator[Values]:
+        """Yield the regressions at inputs (p, d), (b, c) at a time: with those of all replicates they are gigabytes."""
         array = self._run.backend()
         centres, weights = array.asarray(self._landmarks.centres), array.asarray(coefficients)
-        found = np.empty((len(x), coefficients.shape[1]))
-        for start in range(0, len(x), 4096):
-            values = self._kernel.gram(array.asarray(x[start : start + 4096]), centres)
-            found[start : start + 4096] = array.to_numpy(values @ weights)
-        return found
+        for start in range(0, len(x), EVALUATED_TOGETHER):
+            values = self._kernel.gram(array.asarray(x[start : start + EVALUATED_TOGETHER]), centres)
+            yield array.to_numpy(values @ weights)
 
 
 def _left_over(gram: Values, values: Values, shift: float) -> tuple[Values, Values]:
