@@ -120,9 +120,7 @@ class SummingOnCentres(Summing[SummedCentres, CentresSums]):
         with placed(sample.rows):
             settings = self.metric.prepare(InMemory(sample.rows), stream.run.sent())
             chosen = SummedCentres.of(settings, sample, key, self.options, self.lambda_, stream.run)
-        return self.taken(
-            self.stored(chosen)
-        )  # arrays lie in memory as those of a state that is read: to the last digit
+        return self.taken(self.stored(chosen))  # to the last digit what a state that is read has
 
     def stored(self, settings: SummedCentres) -> dict[str, NDArray[Any]]:
         kernel = next(name for name, kind in KERNELS.items() if isinstance(settings.kernel, kind))  # type: ignore[arg-type]

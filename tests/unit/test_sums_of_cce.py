@@ -211,9 +211,15 @@ def test_inputs_in_float32_are_summed_in_float32():
     state = summed(Batches(data))
     found = result(state)
     assert found.details["solver"]["precision"] == "float32"
-    assert state.sums[0].sample.columns["x"].dtype == np.float32
+    settings, sums = state.chosen[0].settings, state.sums[0]
+    values = settings.kernel.gram(sums.sample.columns["x"], settings.centres)
+    assert values.dtype == np.float32
+    assert_allclose(sums.sums.centres, values.T.astype(float) @ values.astype(float), rtol=1e-12)
     assert_allclose(found.value, exact(data).value, atol=found.details["solver"]["error"])
-    assert result(summed(InMemory(rows(300, seed=1)), like=state)).details["solver"]["precision"] == "float32"
+    other = rows(300, seed=1, dtype=np.float32)
+    days = [summed(InMemory(replace(other, x=other.x.astype(dtype))), like=state) for dtype in (np.float32, np.float64)]
+    assert_array_equal(days[0].sums[0].sums.centres, days[1].sums[0].sums.centres)
+    assert result(days[1]).details["solver"]["precision"] == "float32"
 
 
 def test_samples_and_several_targets_are_summed():
