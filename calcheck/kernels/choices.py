@@ -16,6 +16,7 @@ Estimator = Literal["unbiased", "v", "paper"]
 Solver = Literal["auto", "cholesky", "cg"]
 SolverOnCentres = Literal["auto", "cholesky", "cg", "nystrom"]
 CentresBy = Literal["uniform", "leverage"]
+EXACT = ("cholesky", "cg")
 
 
 @dataclass(frozen=True)
@@ -49,3 +50,36 @@ class KernelOptions:
         if not 0 <= self.coef0 < float("inf"):
             msg = f"--coef0 must be a number >= 0, got {self.coef0}"
             raise OptionError(msg)
+
+
+@dataclass(frozen=True)
+class SolverOptions(KernelOptions):
+    """The kernels, and how the linear systems of an embedding are solved: exactly, or on centres."""
+
+    solver: SolverOnCentres = option(
+        "auto",
+        "Cholesky, block conjugate gradients, or an approximation on centres with a measured error; "
+        "auto goes from one to the next as rows become many.",
+    )
+    centers: int | None = option(None, "Take nystrom, with so many centres. Default: as many as the tolerance takes.")
+    centers_by: CentresBy = option("uniform", "Centres are rows at random, or by approximate leverage.")
+    tolerance: float = option(0.01, "Error of the mean, as a share of it, at which nystrom takes no more centres.")
+    max_work: float = option(2e13, "Products of two numbers that a pass of nystrom may take.")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("tolerance", "max_work"):
+            require_positive_option(name, getattr(self, name))
+        if self.centers is None:
+            return
+        require_count_option("centers", self.centers)
+        if self.solver in EXACT:
+            msg = f"--centers is for --solver nystrom, got --solver {self.solver}: leave one of them out"
+            raise OptionError(msg)
+
+    @property
+    def asked(self) -> str:
+        """Name the option that asks for centres, whatever there is to compute."""
+        if self.solver == "nystrom":
+            return "--solver nystrom"
+        return "" if self.centers is None else "--centers"

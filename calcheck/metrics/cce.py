@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from calcheck.errors import DataError, NumericalError, OptionError
 from calcheck.execution.run import Stream
-from calcheck.kernels.choices import CentresBy, KernelOptions, SolverOnCentres
+from calcheck.kernels.choices import EXACT, SolverOptions
 from calcheck.kernels.settings import KernelSettings
 from calcheck.metric import Better, Interval, Metric, Need, Rows, Sided, Simulated
 from calcheck.options import option, require_count_option, require_positive_option
@@ -30,12 +30,11 @@ if TYPE_CHECKING:
     from calcheck.predictions import Predictions, Source
     from calcheck.predictive import Predictive
 
-EXACT = ("cholesky", "cg")
 SQUARED = "Squared, less the noise of the rows: 0 on average for a perfect model, which is below it at times."
 
 
 @dataclass(frozen=True)
-class Cce(KernelOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
+class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
     r"""Distance between predicted and observed distribution at each input, averaged over inputs.
 
     .. math:: \mathrm{CCE}(x) = \left\| \hat U_{Y|X}(x) - \hat U_{Y'|X}(x) \right\|, \qquad
@@ -130,28 +129,15 @@ class Cce(KernelOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
         "plugin", "Distance, or its square less the noise of the rows: 0 on average for a perfect model."
     )
     trials: int = option(1, "Repeat with fresh draws, and report mean and standard deviation.")
-    solver: SolverOnCentres = option(
-        "auto",
-        "Cholesky, block conjugate gradients, or an approximation on centres with a measured error; "
-        "auto goes from one to the next as rows become many.",
-    )
-    centers: int | None = option(None, "Take nystrom, with so many centres. Default: as many as the tolerance takes.")
-    centers_by: CentresBy = option("uniform", "Centres are rows at random, or by approximate leverage.")
-    tolerance: float = option(0.01, "Error of the mean, as a share of it, at which nystrom takes no more centres.")
-    max_work: float = option(2e13, "Products of two numbers that a pass of nystrom may take.")
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("lambda_", "lambda_model", "tolerance", "max_work"):
+        for name in ("lambda_", "lambda_model"):
             require_positive_option(name, getattr(self, name))
-        for name in ("trials", "draws", "centers"):
-            if isinstance(getattr(self, name), int):
-                require_count_option(name, getattr(self, name))
-        if self.centers is not None and self.solver in EXACT:
-            msg = f"--centers is for --solver nystrom, got --solver {self.solver}: leave one of them out"
-            raise OptionError(msg)
-        if self._asked and self.exact_only:
-            msg = f"{self._asked} goes without {self.exact_only}: leave that out, or pass --solver cg"
+        for name in ("trials", *(("draws",) if isinstance(self.draws, int) else ())):
+            require_count_option(name, getattr(self, name))
+        if self.asked and self.exact_only:
+            msg = f"{self.asked} goes without {self.exact_only}: leave that out, or pass --solver cg"
             raise OptionError(msg)
         if self.estimator == "unbiased" and self.lambda_model not in (None, self.lambda_):
             msg = "--estimator unbiased needs one regulariser: leave out --lambda-model"
@@ -195,18 +181,11 @@ class Cce(KernelOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
             return "--estimator unbiased"
         return "--draws N" if isinstance(self.draws, int) else ""
 
-    @property
-    def _asked(self) -> str:
-        """Name the option that asks for centres, whatever there is to compute."""
-        if self.solver == "nystrom":
-            return "--solver nystrom"
-        return "" if self.centers is None else "--centers"
-
     def fit(self, settings: KernelSettings, source: Source, run: Run) -> KernelRidge | OnCentres:
         from calcheck.kernels.on_centres import CentresOptions, OnCentres, as_precise, why_centres
 
         rows = source.predictions()
-        reason = "as asked" if self._asked else ""
+        reason = "as asked" if self.asked else ""
         if self.solver == "auto" and not (reason or self.exact_only):
             reason = why_centres(len(rows), rows.width, settings.features.rank, run)
         if not reason:
