@@ -19,7 +19,6 @@ from tests.naive import cce_squared, input_kernel
 from tests.naive_centres import corrections, differences_gaussian, left_over
 from tests.naive_centres import on_centres as naive
 
-POWERS = (0, 0.455, 0.91)  # where 60 of 200 rows are checked
 PLAIN = {"kernel_x": "rbf", "gamma_x": 0.3, "normalize": "none", "solver": "nystrom"}
 K_X = input_kernel("rbf", 0.3)
 QUICK = Run(reference=0)
