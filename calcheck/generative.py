@@ -75,12 +75,12 @@ class JointMetric(GenerativeMetric[KernelSettings, StateT]):
         require_count_option("exact_rows", self.exact_rows)
 
     def prepare(self, source: Source, run: Run) -> KernelSettings:
-        from calcheck.kernels.conditioning import conditioning
+        from calcheck.kernels.conditioning import all_inputs, conditioning
         from calcheck.kernels.inputs import neighbours
         from calcheck.kernels.joint import repeated_targets
 
         rows = source.predictions()
-        x, predictive = rows.inputs(), rows.distributions().held()
+        x, predictive = all_inputs(rows, run), rows.distributions().held()
         y = repeated_targets(rows)
         gamma_y = self._bandwidths(y.reshape(-1, y.shape[2]), self.gamma_y)
         inputs = conditioning(rows, self._on_inputs, run.rng(Stream.MEDIAN))

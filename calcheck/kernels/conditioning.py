@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calcheck.errors import DataError
+from calcheck.execution.run import GIB
+from calcheck.inputs import DeferredInputs
 from calcheck.kernels.inputs import bandwidth, fit_scaling
 from calcheck.kernels.kernels import KERNELS
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.random import Generator
     from numpy.typing import NDArray
 
+    from calcheck.execution.run import Run
     from calcheck.kernels.choices import Bandwidth, KernelName, KernelOptions, Normalization
     from calcheck.kernels.inputs import Scaling
     from calcheck.kernels.kernels import Kernel
@@ -25,6 +28,9 @@ if TYPE_CHECKING:
 
     Values = NDArray[np.float64]
     Bandwidths = Callable[[Values, Any], Values]
+
+
+COPIES = 2  # of inputs in float64, for metrics that look at all of them at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +73,24 @@ def needed(rows: Predictions) -> tuple[NDArray[np.float64], Predictive]:
     """
     rows.inputs_as_read()
     return targets_of(rows), rows.distributions().held()
+
+
+def all_inputs(rows: Predictions, run: Run) -> NDArray[np.floating[Any]]:
+    """Return the inputs, (n, d), for those who look at all of them at once.
+
+    Raises
+    ------
+    DataError
+        There are none, or they are left in their file and would fill the memory.
+    """
+    needed = COPIES * len(rows) * rows.width * np.dtype(np.float64).itemsize
+    if isinstance(rows.x, DeferredInputs) and needed > run.memory:
+        msg = (
+            f"{len(rows):,} inputs of {rows.width:,} numbers take {needed / GIB:.1f} GiB, and --memory allows"
+            f" {run.memory / GIB:.1f} GiB: pass more, or --subsample"
+        )
+        raise DataError(msg)
+    return rows.inputs()
 
 
 def points_of(at: Source, scaling: Scaling) -> NDArray[np.float64]:

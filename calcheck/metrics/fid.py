@@ -94,12 +94,13 @@ class Fid(GenerativeMetric[FidSettings, "SharedInputs"]):
     reading: ClassVar[str] = "0 is a perfect match of means and covariances."
     no_interval: ClassVar[str] = "resampling adds noise to both covariances, and the distance grows with it"
 
-    def prepare(self, source: Source, run: Run) -> FidSettings:  # noqa: ARG002 - nothing is drawn
+    def prepare(self, source: Source, run: Run) -> FidSettings:
+        from calcheck.kernels.conditioning import all_inputs
         from calcheck.kernels.inputs import fit_scaling
 
         rows = source.predictions()
         normalize: Normalization = "standardize" if self.standardize == "data" else "none"
-        return FidSettings(fit_scaling(rows.inputs(), normalize, "rbf"), self._spread(rows))
+        return FidSettings(fit_scaling(all_inputs(rows, run), normalize, "rbf"), self._spread(rows))
 
     def again(self, settings: FidSettings, source: Source, run: Run) -> FidSettings:  # noqa: ARG002 - nothing is drawn
         return replace(settings, spread=self._spread(source.predictions()))

@@ -141,6 +141,15 @@ def test_an_embedding_of_another_file_comes_in_small_batches_too(tmp_path, keyed
     assert max(len(batch) for batch in source.batches()) <= 64
 
 
+def test_inputs_that_would_fill_the_memory_are_refused_by_metrics_of_all_of_them(tmp_path, monkeypatch):
+    monkeypatch.setattr(gathered, "HELD_INPUTS", 1)
+    path = write(tmp_path / "preds.parquet", PARTS)
+    metrics = [METRICS[name]() for name in ("cce", "jmmd", "cmmd", "fid")]
+    report = evaluate(read(path), metrics, run=Run(resamples=0, reference=0, memory=2 * 8 * N * D - 1))
+    assert {skipped.metric for skipped in report.skipped} >= {"jmmd", "cmmd", "fid"}
+    assert all("--memory allows" in skipped.reason for skipped in report.skipped)
+
+
 def test_metrics_are_the_same_whether_inputs_are_held_or_deferred(tmp_path, monkeypatch):
     path = write(tmp_path / "preds.parquet", PARTS)
     run = Run(resamples=0, reference=0)
