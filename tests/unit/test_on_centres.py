@@ -121,7 +121,23 @@ def test_single_precision_tells_of_rounding(monkeypatch, ridge):
     found = result(rows_of(), replace(PLAIN, precision="float32"), lambda_=ridge)
     error = found.details["solver"]["error"]
     assert abs(found.value - exact) <= error + 1e-7 * exact
-    assert 1e-7 / ridge * exact < error < 1e-3 * exact / ridge
+    assert 1e-7 / ridge * exact < error < 1e-5 * exact / ridge
+    assert found.details["solver"]["checked_rows"] == N
+
+
+def test_replicates_differ_between_targets_and_not_between_units(monkeypatch):
+    met = []
+
+    def recorded(self, y, rng, count):
+        met.append(rng.integers(1 << 62))
+        return ((y, self) for _ in range(count))
+
+    monkeypatch.setattr(Gaussian, "replicates", recorded)
+    scaled = Gaussian(1000 * WRONG.loc, 1000 * WRONG.scale)
+    for rows in (rows_of(), rows_of(), rows_of(y=1000 * Y, predictive=scaled), rows_of(y=Y[::-1])):
+        result(rows, Run(reference=19))
+    first, again, unit, other = np.reshape(met, (4, -1)).tolist()
+    assert first == again == unit != other
 
 
 def test_the_value_is_that_of_all_rows_and_not_of_one_sample():
