@@ -242,7 +242,7 @@ def family(name, seed, n=300):
 @pytest.mark.parametrize("name", ["samples", "poisson", "student-t", "two targets"])
 def test_perfect_models_of_every_kind_have_uniform_p_values(name):
     found = np.array(
-        [result(family(name, seed), Run(reference=19, seed=seed), centers=40).p_value for seed in range(24)]
+        [result(family(name, seed, n=120), Run(reference=19, seed=seed), centers=40).p_value for seed in range(24)]
     )
     assert binom.ppf(0.002, 24, 0.5) <= np.sum(found <= 0.5) <= binom.ppf(0.998, 24, 0.5)
     assert np.sum(found <= 0.05) <= binom.ppf(0.998, 24, 0.05)

@@ -1,6 +1,7 @@
 """CCE on centres: the same however rows come, as many centres as it takes, and clear about what it cannot do."""
 
 from dataclasses import replace
+from threading import Event
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from calcheck import read
 from calcheck.errors import DataError, OptionError
 from calcheck.evaluation import evaluate
+from calcheck.execution.ahead import prefetched
 from calcheck.execution.run import Run
 from calcheck.io import gathered, held, parquet, passes
 from calcheck.kernels import on_centres, row_sums
@@ -86,11 +88,19 @@ def test_blocks_of_any_size_say_the_same(size, monkeypatch):
     assert_same(result(rows_of()), expected, 1e-10)
 
 
-@pytest.mark.parametrize("normalize", ["l2", "standardize", "none"])
-def test_inputs_that_stay_in_their_file_say_the_same(tmp_path, monkeypatch, normalize):
-    parts = {"y": Y, "mean": WRONG.loc, "std": WRONG.scale, "embedding": X.astype(np.float32)}
+@pytest.mark.parametrize(
+    ("normalize", "kernel_x", "gamma_x"),
+    [
+        ("l2", "polynomial", 1.0),
+        ("standardize", "polynomial", "1/d"),
+        ("standardize", "rbf", "variance"),
+        ("none", "rbf", "variance"),
+    ],
+)
+def test_inputs_that_stay_in_their_file_say_the_same(tmp_path, monkeypatch, normalize, kernel_x, gamma_x):
+    parts = {"y": Y, "mean": WRONG.loc, "std": WRONG.scale, "embedding": (X * 3 + 2).astype(np.float32)}
     path = write(tmp_path / "preds.parquet", parts)
-    options = {"normalize": normalize, "kernel_x": "rbf", "gamma_x": "variance"}
+    options = {"normalize": normalize, "kernel_x": kernel_x, "gamma_x": gamma_x}
     values, expected = [], result(read(path), run=replace(PLAIN, every_row=True), worst=3, **options)
     monkeypatch.setattr(gathered, "HELD_INPUTS", 1)
     for module in (parquet, held, passes):
@@ -409,3 +419,21 @@ def test_settings_that_need_an_exact_solver_have_one_beside_those_on_centres(mon
 def test_there_are_no_rows():
     with pytest.raises(DataError):
         evaluate(InMemory(rows_of().take(slice(0))), [Cce(solver="nystrom")], run=PLAIN)
+
+
+def test_the_next_batch_is_read_while_one_is_used():
+    made = [Event() for _ in range(3)]
+
+    def batches():
+        for each in made:
+            each.set()
+            yield each
+        raise DataError("the file ends here")
+
+    found = prefetched(batches())
+    for place in range(2):
+        assert next(found) is made[place]
+        assert made[place + 1].wait(5)
+    next(found)
+    with pytest.raises(DataError, match="ends here"):
+        next(found)
