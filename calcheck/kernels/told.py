@@ -106,7 +106,7 @@ def cautions_on_centres(details: dict[str, Any], *, accurate: bool, value: float
     """Say what makes a value on centres doubtful."""
     warnings = [*few_dof(details), *left_out(details)]
     solver = details["solver"]
-    share = f" ({solver['error'] / value:.2g} of it)" if value else ""
+    share = f" ({100 * solver['error'] / value:.2g} % of it)" if value else ""
     told = f"{solver['centers']:,} centres stand for all rows: the value may be off by {solver['error']:.2g}{share}"
     if not accurate:
         told += (

@@ -211,9 +211,8 @@ def test_a_work_limit_stops_and_says_so():
     assert found.details["solver"]["centers"] == 8
     assert found.verdict == "fail"
     error = found.details["solver"]["error"]
-    told = (
-        f"8 centres stand for all rows: the value may be off by {error:.2g} ({error / found.value:.2g} of it), which is"
-    )
+    share = f"{100 * error / found.value:.2g} % of it"
+    told = f"8 centres stand for all rows: the value may be off by {error:.2g} ({share}), which is above"
     (warning,) = [text for text in found.warnings if text.startswith(told)]
     assert " above --tolerance 1e-05. Pass more --centers, or a larger --max-work" in warning
     correction = found.details["solver"]["correction"]
