@@ -10,6 +10,8 @@ ROOT = Path(__file__).parents[1]
 OURS = {name: value for name, value in os.environ.items() if not name.startswith("CALCHECK_")} | {
     "CALCHECK_NO_CONFIG": "1"
 }
+ALONE = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+"""Products of matrices take one thread each: tests run on every core already, and more would spin."""
 CHECKS = (
     "ruff format --check .",
     "ruff check .",
@@ -26,7 +28,7 @@ def main() -> int:
         sys.stdout.write(f"· {check}\n")
         sys.stdout.flush()
         program, *arguments = shlex.split(check)
-        code = subprocess.call([Path(sys.executable).with_name(program), *arguments], cwd=ROOT, env=OURS)
+        code = subprocess.call([Path(sys.executable).with_name(program), *arguments], cwd=ROOT, env=OURS | ALONE)
         if code:
             sys.stdout.write(f"failed: {check}\n")
             return code

@@ -474,7 +474,9 @@ def test_the_program_without_arguments_is_help(calcheck):
 
 
 def test_unknown_commands_are_told_which_there_are(calcheck):
-    assert "There are: evaluate, check, compare, prune, reject, sweep, diff, merge, zms" in calcheck("evaluates").refused()
+    assert (
+        "There are: evaluate, check, compare, prune, reject, sweep, diff, merge, zms" in calcheck("evaluates").refused()
+    )
 
 
 def test_options_reach_the_computation(calcheck, preds):

@@ -47,7 +47,7 @@ def test_a_folder_and_a_pattern_are_evaluated_as_one_file(calcheck, folder, tmp_
 
 def test_inspect_tells_how_many_files_there_are(calcheck, folder):
     shown = calcheck("inspect", folder).out
-    assert "(4 files)" in shown.replace("\n", "")
+    assert "(4 files)" in " ".join(shown.split())
     assert "format       parquet" in shown
     assert "rows         80" in shown
 

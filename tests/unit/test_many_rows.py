@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from calcheck import METRICS, InMemory, Predictions, evaluate, read
 from calcheck.execution.run import Run
-from calcheck.io import parquet, source
+from calcheck.io import gathered, parquet
 from calcheck.predictive import Gaussian, continuous
 from calcheck.statistics import cuts as of_cuts
 from calcheck.statistics import groups as of_groups
@@ -165,7 +165,7 @@ def test_few_parameters_are_held_however_many_rows_there_are(tmp_path, monkeypat
     rng = np.random.default_rng(0)
     columns = {"y": rng.normal(size=99), "mean": rng.normal(size=99), "std": rng.uniform(1, 2, 99)}
     mixture = {f"{kind}_{part}": np.full(99, 0.2) for kind in ("weight", "mean", "std") for part in range(5)}
-    monkeypatch.setattr(source, "HELD_BYTES", 1)
+    monkeypatch.setattr(gathered, "HELD_BYTES", 1)
     monkeypatch.setattr(parquet, "BATCH_BYTES", 1)
     monkeypatch.setattr(parquet, "LEAST_ROWS", 10)
     rows = read(save(tmp_path / "narrow.parquet", pa.table(columns))).predictions()
