@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calcheck.errors import DataError, NumericalError
+from calcheck.execution.digest import digest_of_order
 from calcheck.execution.run import Stream
 from calcheck.inference.verdicts import statistic_of
 from calcheck.metric import Inference, Simulated
@@ -106,12 +107,8 @@ def replicates_of(batch: Predictions, count: int, run: Run) -> Iterator[Predicti
 
 @once
 def _digest(rows: Predictions) -> int:
-    """Return a number that differs between targets, by their order: it is the same in every unit.
-
-    With one seed for all data sets, their p-values would share their luck.
-    """
-    order = np.argsort(rows.targets(), axis=None, kind="stable").astype("<i8", copy=False)
-    return int.from_bytes(blake2b(order.data, digest_size=8).digest())
+    """Return a number that differs between targets, made once for each."""
+    return digest_of_order(rows.targets())
 
 
 @dataclass(eq=False)

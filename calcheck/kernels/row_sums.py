@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from calcheck.execution.ahead import one_blas_thread
+from calcheck.execution.digest import digest_of_order
 from calcheck.execution.run import Stream
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class Outputs:
         observed = self._of(y)
         found = [observed - mean]
         if self.replicates:
-            rng = self.run.rng(Stream.REPLICATES, int(rows.places()[0]), _digest(y))
+            rng = self.run.rng(Stream.REPLICATES, int(rows.places()[0]), digest_of_order(y))
             for drawn, _ in predictive.replicates(y, rng, self.replicates):
                 moved = self._of(drawn)
                 # where a draw and the target change places, the mean of m draws moves by an m-th of their difference
@@ -226,9 +226,3 @@ def blocks_of(batch: Predictions) -> Iterator[Predictions]:
     """Yield the rows a few thousand at a time."""
     for start in range(0, len(batch), BLOCK_ROWS):
         yield batch.take(slice(start, start + BLOCK_ROWS))
-
-
-def _digest(y: NDArray[Any]) -> int:
-    """Return a number that differs between targets, by their order: it is the same in every unit."""
-    order = np.argsort(y, axis=None, kind="stable").astype("<i8")
-    return int.from_bytes(blake2b(order.tobytes(), digest_size=8).digest())
