@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from calcheck.errors import DataError, FileError, NumericalError, OptionError
 from calcheck.execution.run import Run, Stream
+from calcheck.inference.basis import INTERPOLATED, Stated, basis_of
+from calcheck.inference.null_comparison import compared
 from calcheck.inference.pointwise import significance
-from calcheck.inference.simulation import Computed, Simulation, compared, simulate
+from calcheck.inference.simulation import Computed, Simulation, settle, simulate
 from calcheck.inference.verdicts import infer, statistic_of
 from calcheck.metric import why_not
 from calcheck.predictions import InMemory
@@ -25,12 +27,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from calcheck.metric import Inference, Metric, Rows
+    from calcheck.metric import Inference, Metric, Rows, Simulated
     from calcheck.predictions import Predictions, Source
 
     Sink = Callable[[Metric[Any, Any], Predictions, Rows], None]
     Referred = Callable[[Metric[Any, Any], Rows], bool]
-    Known = tuple[Computed, float, dict[str, list[dict[str, Any]]]]
+    Known = tuple[Computed, dict[str, list[dict[str, Any]]]]
 
 
 MOST_CLEAR = 5  # inputs that are listed where none are asked for, but the rows are
@@ -110,11 +112,10 @@ def evaluate(  # noqa: PLR0913 - what one report is made of
             continue
         if sink is not None:
             sink(metric, shown, computed.rows)
-        value, extremes = value_of(computed), _extremes(computed.rows, shown, worst, best, pointwise=sink is not None)
+        extremes = _extremes(computed.rows, shown, worst, best, pointwise=sink is not None)
         computed.rows = _kept(computed.rows, run)
-        found.append((computed, value, extremes))
-    known = [each for each, *_ in found]
-    simulate([each for each in known if referred is None or referred(each.metric, each.rows)], simulation, at, run)
+        found.append((computed, extremes))
+    simulate([each for each, _ in found if _is_simulated(each, referred)], simulation, at, run)
     return Report(
         calcheck=__version__,
         input=told,
@@ -129,8 +130,8 @@ def results_of(found: Sequence[Known], run: Run, warnings: tuple[str, ...]) -> t
 
     Parameters
     ----------
-    found : sequence of (Computed, float, dict)
-        The metrics, with what they say; their values; rows that are told of one by one, for the details.
+    found : sequence of (Computed, dict)
+        The metrics, with what they say; rows that are told of one by one, for the details.
     run : Run
         Seed, confidence, resamples, progress.
     warnings : tuple of str
@@ -140,10 +141,9 @@ def results_of(found: Sequence[Known], run: Run, warnings: tuple[str, ...]) -> t
 
     results = []
     with np.errstate(all="ignore"):  # what is not finite is told in words
-        inferred = infer([(each.metric, each.rows) for each, *_ in found], run)
-        for (each, value, extremes), interval in zip(found, inferred, strict=True):
-            judged = compared(each, value, interval, run)
-            results.append(_result(each.metric, each.rows, value, judged, extremes, warnings))
+        inferred = infer([(each.metric, each.rows, each.basis) for each, _ in found], run)
+        for (each, extremes), interval in zip(found, inferred, strict=True):
+            results.append(_result(each, compared(each, interval, run), extremes, warnings))
     return tuple(results)
 
 
@@ -198,25 +198,48 @@ def _computed(
     """Compute a metric, and what it is of replicates, if it simulates these on its own."""
     import numpy as np
 
+    stated = Stated.of(source.predictions().predictive)
     with source.placed(), np.errstate(all="ignore"):  # metrics refuse numbers that are not finite, in words
         settings = metric.prepare(source, run)
         state = metric.fit(settings, source, run)
         rows = metric.rows(settings, state, source, at, run)
-        wanted = len(simulation) and (referred is None or referred(metric, rows))
-        own = metric.simulated(settings, state, simulation, at, run) if wanted else None
-    if own is not None:
+        replicates = bool(len(simulation)) and (referred is None or referred(metric, rows))
+        basis = basis_of(metric, stated, rows, replicates=replicates)
+        computed = Computed(metric, settings, state, rows, value_of(metric, rows), basis)
+        if replicates and _is_simulated(computed):
+            _simulate_alone(computed, simulation, at, run)
+    return computed
+
+
+def _simulate_alone(computed: Computed, simulation: Simulation, at: Source | None, run: Run) -> None:
+    """Compute a metric of replicates by its own way, if it has one; what it has fitted is not needed then."""
+
+    def values_of(_: Sequence[Computed], data_sets: Simulation) -> list[Simulated]:
+        found = computed.metric.simulated(computed.settings, computed.state, data_sets, at, run)
+        return [] if found is None else [found]
+
+    for own in values_of([computed], simulation):
+        computed.simulated = own
+        settle([computed], simulation, run, values_of, costly=True)
         columns, told = significance(own, run.fdr)
-        rows = replace(rows, columns={**rows.columns, **columns}, details={**rows.details, **told})
-        return Computed(metric, settings, None, rows, own)
-    return Computed(metric, settings, state, rows)
+        rows = computed.rows
+        computed.rows = replace(rows, columns={**rows.columns, **columns}, details={**rows.details, **told})
+        computed.state = None
 
 
-def value_of(computed: Computed) -> float:
-    """Return the metric, a function of the means of its rows."""
+def _is_simulated(computed: Computed, referred: Referred | None = None) -> bool:
+    """Tell whether a metric is computed of replicates: not where nothing would follow from that."""
+    if computed.basis.kind != "p" and (computed.metric.interval == "own" or computed.basis.reason == INTERPOLATED):
+        return False
+    return referred is None or referred(computed.metric, computed.rows)
+
+
+def value_of(metric: Metric[Any, Any], rows: Rows) -> float:
+    """Return a metric, a function of the means of its rows."""
     import numpy as np
 
     with np.errstate(all="ignore"):  # what is not finite is told in words
-        return statistic_of(computed.metric, computed.rows).estimate()
+        return statistic_of(metric, rows).estimate()
 
 
 def _kept(rows: Rows, run: Run) -> Rows:
@@ -276,13 +299,9 @@ def _plain(value: Any) -> Any:
 
 
 def _result(
-    metric: Metric[Any, Any],
-    rows: Rows,
-    value: float,
-    inferred: Inference,
-    extremes: dict[str, list[dict[str, Any]]],
-    warnings: tuple[str, ...],
+    computed: Computed, inferred: Inference, extremes: dict[str, list[dict[str, Any]]], warnings: tuple[str, ...]
 ) -> Result:
+    metric, rows, value = computed.metric, computed.rows, computed.value
     missing = () if math.isfinite(value) else (f"no value: it is {value}",)
     return Result(
         metric=metric.name,
@@ -300,6 +319,7 @@ def _result(
         zeta=inferred.zeta,
         zeta_mc_error=inferred.zeta_mc_error,
         p_value=inferred.p_value,
+        p_value_mc_error=inferred.p_value_mc_error,
         verdict=inferred.verdict,
         details={**rows.details, **inferred.details, **extremes},
         warnings=(*warnings, *rows.warnings, *missing, *inferred.warnings),

@@ -143,9 +143,7 @@ class JointMetric(GenerativeMetric[KernelSettings, StateT]):
         )
         return [told]
 
-    def swapped(self, both: Predictions, swaps: Iterable[NDArray[np.bool_]], run: Run) -> NDArray[np.float64]:
-        import numpy as np
-
+    def influences(self, both: Predictions, run: Run) -> NDArray[np.float64]:
         from calcheck.kernels.joint import embedded
         from calcheck.predictions import InMemory
 
@@ -153,8 +151,7 @@ class JointMetric(GenerativeMetric[KernelSettings, StateT]):
         settings = self.prepare(first, run)
         features = self._features(both, settings.features.pivots.gamma, run)
         found, _ = embedded(features, both, both.distributions().held())
-        terms = self._swap_terms(self.fit(settings, first, run), *found.halves())
-        return np.array([terms.sum(), *((1.0 - 2.0 * rows) @ terms for block in swaps for rows in block)])
+        return self._influences(self.fit(settings, first, run), *found.halves())
 
     @staticmethod
     def _features(rows: Predictions, gamma: NDArray[np.float64], run: Run) -> OutputFeatures:
@@ -165,11 +162,11 @@ class JointMetric(GenerativeMetric[KernelSettings, StateT]):
         return output_features(y.reshape(-1, y.shape[2]), rows.distributions().held(), gamma, run.rng(Stream.FEATURES))
 
     @abstractmethod
-    def _swap_terms(self, state: StateT, first: Embedded, second: Embedded) -> NDArray[np.float64]:
-        """Return what each row adds to the second model's value less the first's, (n,); its sign turns if swapped.
+    def _influences(self, state: StateT, first: Embedded, second: Embedded) -> NDArray[np.float64]:
+        """Return what each row contributes to the second model's value less the first's, (n,): they sum to twice that.
 
-        Values are quadratic forms of embeddings, so with s the mean of two models and d half their difference, (s - d)
-        Q (s - d) - (s + d) Q (s + d) = -4 d Q s, and swapping a row turns the sign of its d.
+        Values are quadratic forms Q of embeddings. With b the mean of two models and d half their difference, (b - d) Q
+        (b - d) - (b + d) Q (b + d) = -4 d Q b: a row counts once as one of d, and once as one of b.
         """
 
     @property

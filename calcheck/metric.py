@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 from calcheck.options import option, options_of, require_count_option
 from calcheck.report import Result
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -34,12 +34,15 @@ NEVER_BY_SIDE: dict[Sided, tuple[str, ...]] = {
     "both": (),
     "upper": ("reference_low",),
     "lower": ("reference_high",),
-    "none": ("reference", "reference_low", "reference_high", "reference_kind", "zeta", "zeta_mc_error", "p_value"),
+    "none": (
+        *("reference", "reference_low", "reference_high", "reference_kind", "zeta", "zeta_mc_error"),
+        *("p_value", "p_value_mc_error"),
+    ),
 }
 NEVER_BY_INTERVAL: dict[Interval, tuple[str, ...]] = {
     "bca": (),
     "percentile": ("zeta_mc_error",),
-    "own": ("zeta", "zeta_mc_error", "reference_low", "reference_high"),
+    "own": ("zeta_mc_error",),
     "none": ("low", "high", "interval", "zeta_mc_error"),
 }
 """The fields of results that are always null, by what counts as evidence and by how intervals are made."""
@@ -62,6 +65,7 @@ class Inference:
     zeta: float | None = None
     zeta_mc_error: float | None = None
     p_value: float | None = None
+    p_value_mc_error: float | None = None
     verdict: Verdict = "none"
     no_verdict: str = ""
     details: dict[str, Any] = field(default_factory=dict)
@@ -97,6 +101,12 @@ class Simulated:
     details: dict[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     no_verdict: str = ""
+
+    def joined(self, other: Simulated) -> Simulated:
+        """Return the values of these replicates and of others."""
+        import numpy as np
+
+        return replace(self, values=np.concatenate([self.values, other.values]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +170,7 @@ class Metric(ABC, Generic[SettingsT, StateT]):
     held_fixed: ClassVar[str] = ""
     """Which choices that depend on the data are not made again for each resample."""
     shape_free: ClassVar[bool] = False
-    """Whether its exact reference holds for distributions of any shape: its interval then decides the verdict."""
+    """Whether its exact reference holds for any shape of distribution: where none is stated, its interval decides."""
     no_interval: ClassVar[str] = ""
     """Why there is no interval, where there is none."""
     engine: ClassVar[bool] = False
@@ -213,6 +223,10 @@ class Metric(ABC, Generic[SettingsT, StateT]):
         """Name the columns that it reads besides targets, predictions and inputs."""
         return ()
 
+    def interpolates(self, levels: NDArray[np.float64]) -> bool:  # noqa: ARG002 - for those that look at quantiles only
+        """Tell whether its value rests on what lies between quantiles at these levels, which is not known."""
+        return True
+
     @abstractmethod
     def prepare(self, source: Source, run: Run) -> SettingsT:
         """Make the choices that depend on the data: bandwidths, bin edges, output features."""
@@ -243,31 +257,28 @@ class Metric(ABC, Generic[SettingsT, StateT]):
         """Compute the metric of all replicates at once; None where that is no cheaper than one by one."""
         return None
 
-    def no_swaps(self, rows: Rows) -> str:  # noqa: ARG002 - for those who compare on their own
-        """Say why rows of two models cannot change places, given what is known of one of them; nothing if they can."""
+    def no_influences(self, rows: Rows) -> str:  # noqa: ARG002 - for those whose rows share a fit
+        """Say why :meth:`influences` cannot compare two models, given what is known of one; nothing if they can."""
         return ""
 
-    def swapped(
+    def influences(
         self,
-        both: Predictions,  # noqa: ARG002 - for those who compare on their own
-        swaps: Iterable[NDArray[np.bool_]],  # noqa: ARG002
+        both: Predictions,  # noqa: ARG002 - for those whose rows share a fit
         run: Run,  # noqa: ARG002
     ) -> NDArray[np.float64] | None:
-        """Return by how much a second model's value exceeds a first one's: as they are, and after each swap of rows.
+        """Return what each row contributes to how much a second model's squared value exceeds a first one's.
 
         Parameters
         ----------
         both : Predictions
-            The n rows of the first model, then those of the second.
-        swaps : iterable of (b, n)
-            The rows whose predictions are swapped.
+            The n rows of the first model, then those of the second; the same targets and inputs.
         run : Run
             Seed, device, precision, memory.
 
         Returns
         -------
-        (1 + R,) or None
-            None where that is no cheaper than computing the metric again.
+        (n,) or None
+            They sum to twice the difference, which is bilinear in the rows. None where that is not known.
         """
         return None
 

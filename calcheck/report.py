@@ -43,8 +43,10 @@ class Result:
         What a perfect model scores on the same data, and its limits.
     reference_kind : str or None
         Where the reference comes from.
-    zeta, zeta_mc_error, p_value : float or None
-        The value's distance from its reference in units of the interval, its Monte Carlo error, and its p-value.
+    zeta, zeta_mc_error : float or None
+        The value's distance from its reference in units of the interval, and its Monte Carlo error.
+    p_value, p_value_mc_error : float or None
+        How likely a perfect model scores as far out, and the Monte Carlo error of that.
     verdict : str
         ``"pass"``, ``"fail"``, ``"undecided"`` or ``"none"``.
     details : dict
@@ -69,6 +71,7 @@ class Result:
     zeta: float | None = None
     zeta_mc_error: float | None = None
     p_value: float | None = None
+    p_value_mc_error: float | None = field(default=None, metadata=ADDED)
     verdict: Verdict = "none"
     details: dict[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()

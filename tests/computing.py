@@ -3,6 +3,7 @@
 import numpy as np
 
 from calcheck.execution.run import Run
+from calcheck.inference.paired import Pair, paired
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
 from calcheck.predictive import Gaussian, Samples
@@ -35,3 +36,10 @@ def gaussian_case(rng, n, d, *, spread=1.0):
 def drawn(rng, predictive, size):
     """Replace distributions by draws from them."""
     return Samples(predictive.sample(rng, size))
+
+
+def compared(metric, first, second, *, run=None, swaps=None):
+    """Compare two models' predictions of the same rows."""
+    pair = Pair(metric, (first, second), (rows_of(metric, first, run=run), rows_of(metric, second, run=run)))
+    (found,) = paired([pair], run or Run(), swaps=swaps)
+    return found

@@ -116,8 +116,8 @@ class Run:
     confidence : float
         Of intervals and verdicts, in (0, 1).
     resamples : int or None
-        Of the bootstrap; 0 for no bootstrap. By default 10,000 where they cost one column a metric, and 1,000 for
-        metrics of many columns.
+        Of the bootstrap; 0 for no bootstrap. By default 10,000, or none, for functions of means of columns; 200 to
+        1,000 for metrics of many columns.
     reference : int or None
         Replicates of the targets, drawn from the predictions, that tell what a perfect model scores; 0 for none. By
         default 199; 1,999 for metrics that are tested at each input, up to 2,048 rows and inputs; and 39, the fewest

@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from calcheck.errors import DataError
-from calcheck.execution.ahead import one_blas_thread
-from calcheck.execution.run import Stream
+from calcheck.inference.abc_intervals import abc, abc_limits
 from calcheck.inference.bootstrap import Replicates, Statistic
-from calcheck.inference.intervals import acceleration, accelerations, bca, bca_limits
-from calcheck.inference.verdicts import RESAMPLES, usable
+from calcheck.inference.intervals import acceleration, bca, effective_rows
+from calcheck.inference.p_values import rejects
+from calcheck.inference.verdicts import FEWEST_EFFECTIVE, RESAMPLES, SMALL_ACCELERATION, too_few_effective, usable
 from calcheck.metric import Inference, Rows, Simulated
-from calcheck.statistics.bins import FEW_ROWS
-from calcheck.statistics.groups import Term, resampled_weights
+from calcheck.statistics.groups import Term
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from numpy.random import Generator
     from numpy.typing import NDArray
 
     from calcheck.execution.run import Run
     from calcheck.statistics.bins import Bins
 
+    Function = Callable[[Mapping[str, NDArray[np.float64]]], NDArray[np.float64]]
+
 ItemT = TypeVar("ItemT")
 
-RESAMPLES_OF_REPLICATES = 1_000  # their intervals are counted, never shown
+MANY_ROWS = 2_000  # of a bin, from which ABC limits are had without resampling
 BLOCK_VALUES = 1 << 22  # numbers of one kind at a time, 32 MiB
 FIRST_STREAM = 2  # 0 and 1 resample all rows
 
@@ -36,7 +37,7 @@ FIRST_STREAM = 2  # 0 and 1 resample all rows
 def share_of_valid_bins(
     bins: Bins,
     columns: Mapping[str, NDArray[np.float64]],
-    function: Callable[[Mapping[str, NDArray[np.float64]]], NDArray[np.float64]],
+    function: Function,
     reference: float,
     run: Run,
     *,
@@ -44,9 +45,9 @@ def share_of_valid_bins(
 ) -> Rows:
     r"""Judge a function of means in each bin, and count the bins whose interval holds the reference.
 
-    The share of valid bins f_v is compared with the confidence c of the intervals: of N bins, as many are valid as a
-    binomial variable with probability c says. The p-value is P(Bin(N, c) <= N f_v), the interval of f_v is Clopper and
-    Pearson's.
+    The interval of the share of valid bins f_v is Clopper and Pearson's. Where no replicates say how often intervals
+    hold the reference, f_v is compared with their confidence c: the p-value is P(Bin(N, c) <= N f_v). That is fit where
+    intervals rest on enough rows.
 
     Parameters
     ----------
@@ -95,7 +96,7 @@ def share_of_valid_bins(
         fixed={"valid": judged},
         details={"bins": found},
         reference=run.confidence,
-        inference=_against_the_confidence(judged, run.confidence, _why_no_verdict(bins, found)),
+        inference=_against_the_confidence(bins, found, run),
     )
 
 
@@ -103,14 +104,14 @@ def simulated_shares(
     bins: Bins,
     own: Mapping[str, NDArray[np.float64]],
     replicates: Iterable[Mapping[str, NDArray[np.float64]]],
-    function: Callable[[Mapping[str, NDArray[np.float64]]], NDArray[np.float64]],
+    function: Function,
     reference: float,
     run: Run,
     *,
     count: int,
     stage: str,
 ) -> Simulated:
-    """Count the valid bins of data and of replicates of the targets, all under the same resamples.
+    """Count the valid bins of data and of replicates of the targets, by ABC intervals of all of them.
 
     Parameters
     ----------
@@ -124,7 +125,6 @@ def simulated_shares(
         How many data sets there are, the data counted: for progress.
     """
     shares = np.eye(bins.classes) if bins.shares is None else bins.shares  # (c, k)
-    resamples = run.resamples or RESAMPLES_OF_REPLICATES
     found: list[NDArray[np.float64]] = []
     for block in _blocks(chain([own], replicates), max(1, BLOCK_VALUES // len(bins.number()))):
         together = {name: np.stack([each[name] for each in block], axis=1) for name in block[0]}  # (n, b)
@@ -133,14 +133,13 @@ def simulated_shares(
             share = shares[bins.label, place]
             inside = np.flatnonzero(share)
             columns = {name: column[inside] for name, column in together.items()}
-            rng = run.rng(Stream.RESAMPLES, FIRST_STREAM + place)
-            low, high = _limits(share[inside], columns, function, resamples, rng, run.confidence)
+            low, high = _limits(share[inside, None], columns, function, run.confidence)
             judged += np.isfinite(low) & np.isfinite(high)
             valid += (low <= reference) & (reference <= high)
         found.append(np.divide(valid, judged, out=np.full(len(block), np.nan), where=judged > 0))
         run.progress(f"simulating {stage}", min(1.0, sum(map(len, found)) / count))
     values = np.concatenate(found)
-    return Simulated(values[1:], own=float(values[0]), details={"resamples": resamples})
+    return Simulated(values[1:], own=float(values[0]), details={"intervals": "abc"})
 
 
 def _in_order(rows: NDArray[np.intp], columns: Mapping[str, NDArray[np.float64]]) -> NDArray[np.intp]:
@@ -149,30 +148,19 @@ def _in_order(rows: NDArray[np.intp], columns: Mapping[str, NDArray[np.float64]]
 
 
 def _limits(
-    share: NDArray[np.float64],
-    columns: Mapping[str, NDArray[np.float64]],
-    function: Callable[[Mapping[str, NDArray[np.float64]]], NDArray[np.float64]],
-    resamples: int,
-    rng: Generator,
-    confidence: float,
+    share: NDArray[np.float64], columns: Mapping[str, NDArray[np.float64]], function: Function, confidence: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the BCa limits of a bin in several data sets, (b,) each, from columns (n, b); NaN where there are none."""
-    n = len(share)
-    totals = {name: share @ column for name, column in columns.items()}
-    estimates = function({name: total / share.sum() for name, total in totals.items()})
-    if n == 1:
-        return np.full_like(estimates, np.nan), np.full_like(estimates, np.nan)
-    without = (share.sum() - share)[:, None]
-    left = {name: (totals[name] - share[:, None] * column) / without for name, column in columns.items()}
-    size = max(1, BLOCK_VALUES // n)
-    parts = []
-    with one_blas_thread():
-        for start in range(0, resamples, size):
-            weights = resampled_weights(n, min(size, resamples - start), rng) * share
-            parts.append(
-                function({name: weights @ column / weights.sum(axis=1)[:, None] for name, column in columns.items()})
-            )
-    low, high, _ = bca_limits(np.concatenate(parts), estimates, accelerations(function(left)), confidence)
+    """Return the ABC limits of a bin in several data sets, (b,) each, from columns (n, b); NaN where there are none."""
+    if (share == 1).all():
+        low, high, *_ = abc_limits(columns, function, confidence)
+        return low, high
+    weighted = {name: share * column for name, column in columns.items()}
+    shared = np.broadcast_to(share, next(iter(weighted.values())).shape)
+
+    def of_shares(means: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
+        return function({name: means[name] / means["share"] for name in weighted})
+
+    low, high, *_ = abc_limits({**weighted, "share": shared}, of_shares, confidence)
     return low, high
 
 
@@ -183,23 +171,28 @@ def _blocks(items: Iterable[ItemT], size: int) -> Iterator[list[ItemT]]:
         yield block
 
 
-def _why_no_verdict(bins: Bins, found: list[dict[str, Any]]) -> str:
-    """Say why the binomial test of valid bins would not be honest; nothing if it is."""
+def _why_no_interval(bins: Bins, found: list[dict[str, Any]]) -> str:
+    """Say why bins are no independent trials; nothing if they are."""
     without = sum(each["valid"] is None for each in found)
     if without:
         return f"{without} of {len(found)} bins have no interval, as their rows are too few, too equal or too large"
-    least = min(each["rows"] for each in found)
-    if least < FEW_ROWS:
-        return f"intervals of {least:.4g} rows a bin hold the truth less often than they say: take fewer --bins"
     if bins.shared():
         return "rows that tie are shared by several bins, which are not independent then: take fewer --bins"
     return ""
 
 
+def _why_no_verdict(found: list[dict[str, Any]]) -> str:
+    """Say why intervals of bins hold the truth less often than they say; nothing if they do not."""
+    least = min(found, key=lambda each: float(each["effective_rows"]))
+    if least["effective_rows"] >= FEWEST_EFFECTIVE:
+        return ""
+    return f"in a bin, {too_few_effective(least['effective_rows'], least['rows'])}, or fewer --bins"
+
+
 def _bin(
     share: NDArray[np.float64],
     columns: Mapping[str, NDArray[np.float64]],
-    function: Callable[[Mapping[str, NDArray[np.float64]]], NDArray[np.float64]],
+    function: Function,
     run: Run,
     place: int,
 ) -> dict[str, Any]:
@@ -209,37 +202,39 @@ def _bin(
         return function({name: means[name] / means["share"] for name in columns})
 
     if not len(share):  # of a later day, by edges of an earlier one
-        return {"value": None, "low": None, "high": None}
+        return {"value": None, "low": None, "high": None, "effective_rows": None}
     terms = {"share": Term(share), **{name: Term(share * column) for name, column in columns.items()}}
     statistic = Statistic.of(terms, len(share), of_means)
     estimate = statistic.estimate()
-    told = {"value": estimate, "low": None, "high": None}
+    told = {"value": estimate, "low": None, "high": None, "effective_rows": None}
     if len(share) == 1:
         return told
+    left = statistic.leave_one_out()
+    told["effective_rows"], bent = effective_rows(left), acceleration(left)
+    if run.resamples is None and len(share) >= MANY_ROWS and abs(bent) <= SMALL_ACCELERATION:
+        limits = abc(statistic, run.confidence)
+        return told | {"low": limits.low, "high": limits.high}
     replicates = Replicates([statistic], run.silenced(), number=FIRST_STREAM + place)
     replicates.grow(run.resamples or RESAMPLES)
     values, _, reason = usable(replicates.values[0], estimate)
     if reason:
         return told
-    limits = bca(values, estimate, acceleration(statistic.leave_one_out()), run.confidence)
+    limits = bca(values, estimate, bent, run.confidence)
     return told | {"low": limits.low, "high": limits.high} if np.isfinite([limits.low, limits.high]).all() else told
 
 
-def _against_the_confidence(judged: NDArray[np.float64], confidence: float, unfit: str) -> Inference:
-    """Compare the share of valid bins with the confidence, exactly; not if that is unfit for some reason."""
+def _against_the_confidence(bins: Bins, found: list[dict[str, Any]], run: Run) -> Inference:
+    """Compare the share of valid bins with the confidence by the binomial test, unless that is unfit."""
     from scipy.special import bdtr, betaincinv
 
-    if unfit:
-        return Inference(warnings=(f"no interval: {unfit}",), no_verdict=unfit)
-    valid, bins = int(judged.sum()), len(judged)
-    tail = (1 - confidence) / 2
-    low = float(betaincinv(valid, bins - valid + 1, tail)) if valid else 0.0
-    high = float(betaincinv(valid + 1, bins - valid, 1 - tail)) if valid < bins else 1.0
-    p_value = float(bdtr(valid, bins, confidence))
-    return Inference(
-        low=low,
-        high=high,
-        interval="clopper-pearson",
-        p_value=p_value,
-        verdict="fail" if p_value <= 1 - confidence else "pass",
-    )
+    if reason := _why_no_interval(bins, found):
+        return Inference(warnings=(f"no interval: {reason}",), no_verdict=reason)
+    valid, count = sum(each["valid"] for each in found), len(found)
+    tail = (1 - run.confidence) / 2
+    low = float(betaincinv(valid, count - valid + 1, tail)) if valid else 0.0
+    high = float(betaincinv(valid + 1, count - valid, 1 - tail)) if valid < count else 1.0
+    inferred = Inference(low=low, high=high, interval="clopper-pearson")
+    if unfit := _why_no_verdict(found):
+        return replace(inferred, no_verdict=unfit)
+    p_value = float(bdtr(valid, count, run.confidence))
+    return replace(inferred, p_value=p_value, verdict="fail" if rejects(p_value, run.confidence) else "pass")

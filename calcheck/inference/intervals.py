@@ -57,6 +57,31 @@ def accelerations(leave_one_out: Values) -> Values:
     return np.asarray(cubes / (6 * np.where(largest == 0, 1, squares) ** 1.5))
 
 
+def effective_rows(leave_one_out: Values) -> float:
+    r"""Return how many rows the spread of an estimate rests on: all of them only where all weigh alike.
+
+    .. math:: \frac{(\sum_i d_i^2)^2}{\sum_i d_i^4}, \qquad d_i = \bar\theta - \theta_i
+
+    as Kish's effective sample size, of squared influences.
+
+    Parameters
+    ----------
+    leave_one_out : (n,)
+        Estimates without each row in turn.
+
+    Returns
+    -------
+    float
+        Between 1 and n; n where no row matters.
+    """
+    squared = (leave_one_out.mean() - leave_one_out) ** 2
+    largest = squared.max()
+    if not largest > 0:
+        return float(len(squared))
+    squared = squared / largest
+    return float(squared.sum() ** 2 / np.sum(squared**2))
+
+
 def acceleration(leave_one_out: Values) -> float:
     """Return a as :func:`accelerations` does, of one estimate, (n,)."""
     return float(accelerations(leave_one_out))

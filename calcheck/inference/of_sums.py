@@ -9,21 +9,32 @@ import numpy as np
 
 from calcheck.execution.run import Stream
 from calcheck.inference.intervals import percentile, zeta, zeta_error
-from calcheck.inference.verdicts import BIASED, HANGS, NO_BOOTSTRAP, RESAMPLES, usable
+from calcheck.inference.verdicts import (
+    BIASED,
+    FEWEST_EFFECTIVE,
+    HANGS,
+    NO_BOOTSTRAP,
+    RESAMPLES,
+    too_few_effective,
+    usable,
+)
 from calcheck.metric import Inference, Simulated
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.execution.run import Run
+    from calcheck.inference.basis import Basis
     from calcheck.metric import Metric
     from calcheck.report import Verdict
     from calcheck.statistics.sums import MeanSums
 
-NO_REPLICATES = "no reference: its replicates would take all rows that are kept, so many times"
+STEP = 1e-4  # of a mean, by which gradients are taken
+UNKNOWN_TAILS = "how few rows its interval rests on is not known"
+NOT_REPLICATED = "its replicates would take all rows that are kept, so many times"
 
 
-def inferred(metric: Metric[Any, Any], sums: MeanSums, run: Run) -> Inference:
+def inferred(metric: Metric[Any, Any], sums: MeanSums, run: Run, basis: Basis) -> Inference:
     """Give the interval of a function of means of rows that are not at hand.
 
     Means of many rows are normal, with the covariance that their sums tell: drawn from it, where the bootstrap draws
@@ -37,6 +48,8 @@ def inferred(metric: Metric[Any, Any], sums: MeanSums, run: Run) -> Inference:
         The sums of n rows.
     run : Run
         Seed, confidence, how many draws.
+    basis : Basis
+        What the verdict follows from.
     """
     own = float(metric.value({**sums.means(), **sums.fixed}, sums.n))
     if reason := _why_none(metric, sums, own, run):
@@ -49,7 +62,12 @@ def inferred(metric: Metric[Any, Any], sums: MeanSums, run: Run) -> Inference:
     found = replace(found, low=low, high=high, interval="normal")
     if metric.interval == "percentile":
         return found if low <= own <= high else replace(found, warnings=(BIASED,))
-    return found if sums.told.reference is None else _judged(found, drawn, own, sums.told.reference, run)
+    if sums.told.reference is None:
+        return found
+    judged = _judged(found, drawn, own, sums.told.reference, run)
+    if basis.kind == "interval" and not (why := _why_no_verdict(metric, sums)):
+        return judged
+    return replace(judged, verdict="none", warnings=(), no_verdict=why if basis.kind == "interval" else "")
 
 
 def _why_none(metric: Metric[Any, Any], sums: MeanSums, own: float, run: Run) -> str:
@@ -79,6 +97,39 @@ def _judged(found: Inference, drawn: NDArray[np.float64], own: float, reference:
     return replace(found, zeta=distance, zeta_mc_error=known, verdict=verdict, warnings=(told,) if hangs else ())
 
 
+def _why_no_verdict(metric: Metric[Any, Any], sums: MeanSums) -> str:
+    """Say why the interval gives no verdict; nothing if it does."""
+    effective = _effective_rows(metric, sums)
+    if not np.isfinite(effective):
+        return UNKNOWN_TAILS
+    return too_few_effective(effective, sums.n) if effective < FEWEST_EFFECTIVE else ""
+
+
+def _effective_rows(metric: Metric[Any, Any], sums: MeanSums) -> float:
+    """Return how many rows the spread of a value rests on, as of leave-one-out values; NaN where that is not known."""
+    if sums.fourth is None:
+        return float("nan")
+    line = sums.line()
+    steps = np.diag(STEP * np.maximum(np.abs(line), STEP))
+    up, down = (
+        np.asarray(metric.value({**_means(sums, line + side * steps), **sums.fixed}, sums.n)) for side in (1, -1)
+    )
+    gradient = (up - down) / (2 * np.diag(steps))
+    influence = np.concatenate([[-gradient @ line], gradient])  # of 1 and the columns
+    pairs = np.outer(influence, influence).ravel()
+    return float((pairs @ sums.fourth[:, 0]) ** 2 / (pairs @ sums.fourth @ pairs))
+
+
+def _means(sums: MeanSums, lines: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+    """Return means by name from lines of them, (b, K)."""
+    means, start = {}, 0
+    for name, each in sums.sums.items():
+        part = lines[:, start : start + each.size]
+        means[name] = part if each.ndim else part[:, 0]
+        start += each.size
+    return means
+
+
 def _drawn(metric: Metric[Any, Any], sums: MeanSums, run: Run) -> NDArray[np.float64]:
     """Return the metric at means drawn about those of the rows, (draws,)."""
     n, line = sums.n, sums.line()
@@ -86,11 +137,7 @@ def _drawn(metric: Metric[Any, Any], sums: MeanSums, run: Run) -> NDArray[np.flo
     values, vectors = np.linalg.eigh(products / ((n - 1) * n))
     root = (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T  # the symmetric one: rounding moves it but little
     normal = run.rng(Stream.RESAMPLES).standard_normal((run.resamples or RESAMPLES, len(line)))
-    drawn, start, means = line + normal @ root, 0, {}
-    for name, each in sums.sums.items():
-        part = drawn[:, start : start + each.size]
-        means[name] = part if each.ndim else part[:, 0]
-        start += each.size
+    means = _means(sums, line + normal @ root)
     with np.errstate(all="ignore"):  # draws where the metric is not defined are counted
         return np.asarray(metric.value({**means, **sums.fixed}, n), dtype=np.float64)
 

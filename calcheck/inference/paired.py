@@ -1,4 +1,4 @@
-"""How two models differ on the same rows: intervals by resampling rows, p-values by swapping the models row by row."""
+"""How two models differ on the same rows: intervals and p-values by resampling rows, and by swapping models."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.errors import DataError, NumericalError
+from calcheck.errors import DataError
 from calcheck.execution.run import Stream
 from calcheck.inference.bootstrap import Replicates, Statistic
 from calcheck.inference.intervals import acceleration, bca, percentile
@@ -15,16 +15,16 @@ from calcheck.inference.verdicts import (
     EQUAL,
     FEW_ROWS,
     NO_BOOTSTRAP,
+    PERCENTILE_RESAMPLES,
     RESAMPLES,
-    RESAMPLES_OF_MANY_COLUMNS,
     statistic_of,
     usable,
 )
 from calcheck.inputs import equal
 from calcheck.metric import Inference
-from calcheck.predictions import InMemory, Predictions
+from calcheck.predictions import Predictions
 from calcheck.predictive.deferred import Deferred
-from calcheck.statistics.groups import Averages
+from calcheck.statistics.groups import Averages, Term
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -36,15 +36,19 @@ if TYPE_CHECKING:
 
     Values = NDArray[np.float64]
 
-SWAPS, SWAPS_OF_METRICS, SWAPS_OF_LONG_METRICS = 9_999, 999, 199
-LONG = 20_000  # rows from which on metrics that are computed again for each swap are computed less often
+SWAPS = 9_999
 BLOCK = 1 << 21  # rows swapped at a time
 DECIDES_NOTHING = (
     "resampling adds noise to both values, so the interval of the difference shows spread, and decides nothing"
 )
 SWITCHED_OFF = "no p-value: swapping was switched off (--permutations 0)"
+NOT_RESAMPLED = "no p-value: resampling was switched off (--no-bootstrap)"
+EXCHANGEABLE = "p is by swapping models alone, without resampling: it supposes that they are exchangeable"
 OF_PREDICTIONS = "no p-value: the predictions alone decide it"
 OWN = "no interval and no p-value of the difference: each bin is judged on its own"
+NOT_KNOWN = (
+    "no p-value: no test of its difference is known that holds where models are equally good and not exchangeable"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +73,12 @@ class Pair:
     def plain(self) -> bool:
         """Whether the values are functions of means of columns, each row's of that row alone."""
         return self.metric.interval == "bca"
+
+    @property
+    def ties(self) -> bool:
+        """Whether both values are equal, to rounding."""
+        first, second = self.values()
+        return abs(second - first) <= EQUAL * max(abs(first), abs(second))
 
     def values(self) -> tuple[float, float]:
         """Return the metric of both models."""
@@ -97,11 +107,14 @@ def _of_side(means: Mapping[str, Values], mark: str) -> dict[str, Values]:
 def paired(pairs: Sequence[Pair], run: Run, *, swaps: int | None = None) -> list[Inference]:
     r"""Say of each difference how far it can be trusted.
 
-    Intervals come from resampling rows, the same ones of both models. The p-value is that of a permutation test: where
-    the models are as good as each other, their predictions of a row may be swapped, and D is one of the differences D*
-    after swapping at random,
+    Intervals come from resampling rows, the same ones of both models. What p-values come from depends on the metric.
 
-    .. math:: p = \frac{1 + \#\{|D^*| \ge |D|\}}{R + 1}.
+    * Functions of means over rows: the larger of two. Swapping the models' predictions of a row at random gives
+      differences D*, and :math:`p = (1 + \#\{|D^*| \ge |D|\}) / (R + 1)` is exact where models are exchangeable.
+      Where they are as good as each other in another way it may be too small; the bootstrap of D over its standard
+      error, centred and with equal tails, is right in the limit.
+    * Functions of means that noise biases: the bootstrap of D, centred at its mean.
+    * Quadratic forms of embeddings: the bootstrap of D over its standard error, from the influence of each row.
 
     Parameters
     ----------
@@ -110,36 +123,40 @@ def paired(pairs: Sequence[Pair], run: Run, *, swaps: int | None = None) -> list
     run : Run
         Seed, confidence, resamples and progress.
     swaps : int, optional
-        How often models are swapped, R; 0 for no p-values. By default 9,999 for functions of means of columns, and 999
-        (199 beyond 20,000 rows) for metrics that have to be computed again each time; 199 for those of one shared fit.
+        How often models are swapped, R, by default 9,999; 0 for no p-values.
 
     Returns
     -------
     list of Inference
         With ``low``, ``high``, ``interval`` and ``p_value``; ``warnings`` say why one of them is absent.
     """
-    told = [_unfit(pair) or _on_its_own(pair, run, swaps) for pair in pairs]
-    fit = [pair for pair, known in zip(pairs, told, strict=True) if known is None]
-    plain = [pair for pair in fit if pair.plain and pair.metric.evidence != "none"]
-    limits = dict(zip(map(id, fit), _intervals(fit, run), strict=True))
-    chances = dict(zip(map(id, plain), _chances(plain, run, SWAPS if swaps is None else swaps), strict=True))
-    found = []
-    for pair, known in zip(pairs, told, strict=True):
-        if known is not None:
-            found.append(known)
-        elif pair.metric.evidence == "none":
-            found.append(_noted(limits[id(pair)], OF_PREDICTIONS))
-        elif swaps == 0:
-            found.append(_noted(limits[id(pair)], SWITCHED_OFF))
-        elif pair.plain:
-            found.append(replace(limits[id(pair)], p_value=chances[id(pair)]))
-        else:
-            found.append(_computed_again(pair, limits[id(pair)], run, swaps))
-    return found
+    known = [_unfit(pair) or _by_influences(pair, run, swaps) for pair in pairs]
+    fit = [pair for pair, found in zip(pairs, known, strict=True) if found is None]
+    judged = [pair for pair in fit if pair.plain and pair.metric.evidence != "none"]
+    resampled = dict(zip(map(id, fit), _resampled(fit, run), strict=True))
+    chances = dict(zip(map(id, judged), _chances(judged, run, SWAPS if swaps is None else swaps), strict=True))
+    return [
+        found or _together(pair, resampled[id(pair)], chances.get(id(pair)), swaps)
+        for pair, found in zip(pairs, known, strict=True)
+    ]
 
 
-def _noted(inferred: Inference, *notes: str) -> Inference:
-    return replace(inferred, warnings=(*inferred.warnings, *notes))
+def _together(pair: Pair, resampled: Inference, swapped: float | None, swaps: int | None) -> Inference:
+    """Put the interval and the p-values of a difference together."""
+    p = resampled.p_value
+    if pair.metric.evidence == "none":
+        return _without_p(resampled, OF_PREDICTIONS)
+    if swaps == 0:
+        return _without_p(resampled, SWITCHED_OFF)
+    if swapped is None:
+        return resampled if p is not None else _without_p(resampled, NOT_RESAMPLED)
+    if p is None:
+        return replace(resampled, p_value=swapped, warnings=(*resampled.warnings, EXCHANGEABLE))
+    return replace(resampled, p_value=max(p, swapped))
+
+
+def _without_p(inferred: Inference, *notes: str) -> Inference:
+    return replace(inferred, p_value=None, warnings=(*inferred.warnings, *notes))
 
 
 def _unfit(pair: Pair) -> Inference | None:
@@ -151,67 +168,112 @@ def _unfit(pair: Pair) -> Inference | None:
     return None
 
 
-def _on_its_own(pair: Pair, run: Run, swaps: int | None) -> Inference | None:
-    """Judge a metric whose rows share one fit: by swaps, all by that fit; None for other metrics."""
+def _by_influences(pair: Pair, run: Run, swaps: int | None) -> Inference | None:
+    """Judge a metric whose rows share one fit, by the influence of each row; None for other metrics."""
     if pair.metric.interval != "none":
         return None
     inferred = Inference(warnings=(f"no interval of the difference: {pair.metric.no_interval}",))
     if swaps == 0:
-        return _noted(inferred, SWITCHED_OFF)
+        return _without_p(inferred, SWITCHED_OFF)
     first, second = pair.models
     differ = "" if equal(first.x, second.x) else "the models are conditioned on other inputs"
-    if reason := differ or pair.metric.no_swaps(pair.rows[0]):
-        return _noted(inferred, f"no p-value: {reason}")
+    if reason := differ or pair.metric.no_influences(pair.rows[0]):
+        return _without_p(inferred, f"no p-value: {reason}")
     try:
-        both = _stacked(pair)
+        terms = pair.metric.influences(_stacked(pair), run.silenced())
     except DataError as error:
-        return _noted(inferred, f"no p-value: {error}")
-    rows = _swapped(len(first), swaps or SWAPS_OF_LONG_METRICS, run, f"swapping for {pair.metric.name}")
-    found = pair.metric.swapped(both, rows, run.silenced())
-    if found is None:
-        return inferred
-    own, *others = found
-    return replace(inferred, p_value=_p_value(np.array(others), (0.0, float(own))))
+        return _without_p(inferred, f"no p-value: {error}")
+    if terms is None:
+        return _without_p(inferred, NOT_KNOWN)
+    centred = terms - terms.mean()
+    replicates = Replicates([_studentized(centred)], run, stage=f"resampling for {pair.metric.name}")
+    replicates.grow(run.resamples or RESAMPLES)
+    return replace(inferred, p_value=_p_of_ratio(replicates.values[0], float(terms.sum()) / 2, centred))
 
 
-def _intervals(pairs: Sequence[Pair], run: Run) -> list[Inference]:
-    """Make the interval of each difference; plain ones share their resamples."""
+def _studentized(influences: Values) -> Statistic:
+    """Return the sum of centred influences over its standard error, as a function of means."""
+
+    def ratio(means: Mapping[str, Values], n: int) -> Values:
+        mean, square = means["influence"], means["square"]
+        return np.asarray(np.sqrt(n) * mean / np.sqrt(np.maximum(square - mean**2, 0)))
+
+    return Statistic.of({"influence": Term(influences), "square": Term(influences**2)}, len(influences), ratio)
+
+
+def _p_of_ratio(ratios: Values, difference: float, influences: Values) -> float:
+    """Compare a difference over its standard error with resampled ones, in either tail; what is undefined counts."""
+    error = np.sqrt(np.sum(influences**2))
+    if error == 0:
+        return 1.0 if difference == 0 else 2 / (len(ratios) + 1)
+    own = difference / error
+    farther = min(np.sum(~(ratios < own)), np.sum(~(ratios > own)))
+    return float(min(1.0, 2 * (1 + farther) / (len(ratios) + 1)))
+
+
+def _resampled(pairs: Sequence[Pair], run: Run) -> list[Inference]:
+    """Make the interval and the p-value by resampling of each difference; plain ones share their resamples."""
     n = len(pairs[0].models[0]) if pairs else 0
     if run.resamples == 0 or n == 1:
         why = "no interval: a single row cannot be resampled" if n == 1 else NO_BOOTSTRAP
         return [Inference(warnings=(why,)) for _ in pairs]
-    statistics = {place: pair.statistic() for place, pair in enumerate(pairs)}
-    plain = [place for place, pair in enumerate(pairs) if pair.plain]
-    values: dict[int, Values] = {}
+    plain = {id(pair): _PlainDifference(pair) for pair in pairs if pair.plain}
     if plain:
-        together = Replicates([statistics[place] for place in plain], run)
+        each = [statistic for found in plain.values() for statistic in found.statistics]
+        together = Replicates(each, run)
         together.grow(run.resamples or RESAMPLES)
-        values = dict(zip(plain, together.values, strict=True))
-    found = []
-    for place, statistic in statistics.items():
-        if place not in values:
-            alone = Replicates([statistic], run, stage=pairs[place].metric.name)
-            alone.grow(run.resamples or RESAMPLES_OF_MANY_COLUMNS)
-            values[place] = alone.values[0]
-        found.append(_interval(statistic, values[place], run, plain=place in plain))
+        for found, values in zip(plain.values(), np.split(together.values, len(plain)), strict=True):
+            found.replicates = values
+    inferred = [plain[id(pair)].inferred(run) if id(pair) in plain else _of_biased(pair, run) for pair in pairs]
     few = f"{n} rows are few: intervals by resampling are too narrow"
-    return [_noted(each, few) if n < FEW_ROWS and each.interval else each for each in found]
+    return [
+        replace(found, warnings=(*found.warnings, few)) if n < FEW_ROWS and found.interval else found
+        for found in inferred
+    ]
 
 
-def _interval(statistic: Statistic, replicates: Values, run: Run, *, plain: bool) -> Inference:
+class _PlainDifference:
+    """The difference of a function of means over rows, and of that over its standard error."""
+
+    def __init__(self, pair: Pair) -> None:
+        self.pair, self.statistic = pair, pair.statistic()
+        self.left = self.statistic.leave_one_out()
+        n = len(self.left)
+        self.influences = np.sqrt((n - 1) / n) * (self.left.mean() - self.left)
+        self.statistics = [self.statistic, _studentized(self.influences)]
+        self.replicates: Values = np.empty((2, 0))
+
+    def inferred(self, run: Run) -> Inference:
+        """Return the BCa interval, and the p-value of the ratio."""
+        estimate = self.statistic.estimate()
+        values, details, reason = usable(self.replicates[0], estimate)
+        p = _p_of_ratio(self.replicates[1], 0.0 if self.pair.ties else estimate, self.influences)
+        if reason:
+            return Inference(p_value=p, details=details, warnings=(reason,))
+        bent = acceleration(self.left)
+        limits = bca(values, estimate, bent, run.confidence)
+        if not np.isfinite([limits.low, limits.high]).all():
+            told = "no interval: the BCa interval is not defined; rows are too few"
+            return Inference(p_value=p, details=details, warnings=(told,))
+        details["bootstrap"] |= {"z0": limits.correction, "acceleration": bent}
+        return Inference(low=limits.low, high=limits.high, interval="bca", p_value=p, details=details)
+
+
+def _of_biased(pair: Pair, run: Run) -> Inference:
+    """Return percentiles of the difference of functions of means that noise biases, and the p-value by centring."""
+    statistic = pair.statistic()
+    replicates = Replicates([statistic], run, stage=pair.metric.name)
+    replicates.grow(run.resamples or PERCENTILE_RESAMPLES)
     estimate = statistic.estimate()
-    values, details, reason = usable(replicates, estimate)
-    if reason:
-        return Inference(details=details, warnings=(reason,))
-    if not plain:
-        low, high = percentile(values, run.confidence)
-        return Inference(low=low, high=high, interval="percentile", details=details, warnings=(DECIDES_NOTHING,))
-    bent = acceleration(statistic.leave_one_out())
-    limits = bca(values, estimate, bent, run.confidence)
-    if not np.isfinite([limits.low, limits.high]).all():
-        return Inference(details=details, warnings=("no interval: the BCa interval is not defined; rows are too few",))
-    details["bootstrap"] |= {"z0": limits.correction, "acceleration": bent}
-    return Inference(low=limits.low, high=limits.high, interval="bca", details=details)
+    values, details, reason = usable(replicates.values[0], estimate)
+    if pair.ties or reason:
+        p = 1.0 if pair.ties else None
+        return Inference(p_value=p, details=details, warnings=(reason,) if reason else ())
+    low, high = percentile(values, run.confidence)
+    away = np.abs(replicates.values[0] - values.mean())
+    p = float((1 + np.sum(~(away < abs(estimate)))) / (len(away) + 1))
+    warnings = (DECIDES_NOTHING,)
+    return Inference(low=low, high=high, interval="percentile", p_value=p, details=details, warnings=warnings)
 
 
 def _swapped(n: int, swaps: int, run: Run, stage: str) -> Iterator[NDArray[np.bool_]]:
@@ -227,7 +289,7 @@ def _swapped(n: int, swaps: int, run: Run, stage: str) -> Iterator[NDArray[np.bo
 def _chances(pairs: Sequence[Pair], run: Run, swaps: int) -> list[float]:
     """Return p-values of functions of means of columns: swapping rows moves a sum from one model to the other."""
     if not pairs or not swaps:
-        return [float("nan")] * len(pairs)
+        return [1.0] * len(pairs)
     sides = [[statistic_of(pair.metric, rows) for rows in pair.rows] for pair in pairs]
     gaps = [second.averages.columns - first.averages.columns for first, second in sides]  # (n, c) each
     n, columns = len(gaps[0]), np.concatenate(gaps, axis=1)
@@ -248,22 +310,6 @@ def _p_value(differences: Values, values: tuple[float, float]) -> float:
     first, second = values
     reached = abs(second - first) - EQUAL * max(abs(first), abs(second))
     return float((1 + np.sum(~(np.abs(differences) < reached))) / (len(differences) + 1))
-
-
-def _computed_again(pair: Pair, inferred: Inference, run: Run, swaps: int | None) -> Inference:
-    """Add the p-value of a metric that sorts or groups rows by what is predicted of all of them."""
-    n = len(pair.models[0])
-    count = swaps or (SWAPS_OF_METRICS if n <= LONG else SWAPS_OF_LONG_METRICS)
-    try:
-        both = _stacked(pair)
-    except DataError as error:
-        return _noted(inferred, f"no p-value: {error}")
-    found, own = [], np.arange(n)
-    for rows in _swapped(n, count, run, f"swapping for {pair.metric.name}"):
-        for swapped in rows:
-            first, second = (_value(pair.metric, both.take(own + n * side), run) for side in (swapped, ~swapped))
-            found.append(second - first)
-    return replace(inferred, p_value=_p_value(np.array(found), pair.values()))
 
 
 def _stacked(pair: Pair) -> Predictions:
@@ -287,15 +333,3 @@ def _stacked(pair: Pair) -> Predictions:
     columns = {name: np.concatenate([each.columns[name] for each in pair.models]) for name in pair.metric.columns()}
     x = None if first.x is None or second.x is None else np.concatenate([first.inputs(), second.inputs()])
     return Predictions(y=y, predictive=a.join([b]), x=x, embedded=first.embedded, columns=columns)
-
-
-def _value(metric: Metric[Any, Any], predictions: Predictions, run: Run) -> float:
-    """Compute a metric; NaN where it is not defined."""
-    source, silent = InMemory(predictions), run.silenced()
-    try:
-        with np.errstate(all="ignore"):  # what is not finite is counted
-            settings = metric.prepare(source, silent)
-            rows = metric.rows(settings, metric.fit(settings, source, silent), source, None, silent)
-    except (DataError, NumericalError):
-        return float("nan")
-    return statistic_of(metric, rows).estimate()

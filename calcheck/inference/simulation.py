@@ -2,45 +2,44 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from hashlib import blake2b
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from calcheck.errors import DataError, NumericalError
 from calcheck.execution.digest import digest_of_order
+from calcheck.execution.row_keys import keys_of_all, keys_of_batch, replicate_seed
 from calcheck.execution.run import Stream
+from calcheck.inference.p_values import is_open, p_value, p_value_error
 from calcheck.inference.verdicts import statistic_of
-from calcheck.metric import Inference, Simulated
+from calcheck.metric import Simulated
 from calcheck.predictions import InMemory
 from calcheck.predictive.deferred import Deferred
+from calcheck.predictive.row_random import RowRandom
 from calcheck.statistics.shared import once
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.random import Generator
     from numpy.typing import NDArray
 
     from calcheck.execution.run import Run
-    from calcheck.metric import Metric, Rows, Sided
+    from calcheck.inference.basis import Basis
+    from calcheck.metric import Metric, Rows
     from calcheck.predictions import Predictions, Source
     from calcheck.predictive import Predictive
-    from calcheck.report import Verdict
 
 REPLICATES = 199
 FEW_REPLICATES = 39  # enough for a test at 5 %: of distributions that are read again for each, and of many rows
 MANY_ROWS = 1_000_000  # from which a replicate takes as long as all replicates of a few thousand rows
 REPLICATES_AT_INPUTS = 1_999  # where a test is made at each input: tails that are fitted to 199 flag too many
 MOST_INPUTS = 2_048  # and rows, at which so many take seconds
+MOST_REPLICATES = 9_999  # while a verdict is open: they tell p = 0.05 to 0.002
+MOST_DRAWS = 100_000_000  # targets of all these replicates together
+COSTLY_TIMES = 4  # as many replicates as at first, at most, where each takes products of matrices
 BLOCK_DRAWS = 1 << 22  # targets drawn at a time, 32 MiB
-TIED = 1e-12  # of their size, within which values differ by rounding only
-NOT_SIMULATED = "what a perfect model scores was not simulated (--reference R does, --no-reference does not)"
-DIFFERS = (
-    "verdict and p differ: the verdict holds whatever the shape of the distributions, p supposes the one predicted"
-)
-NO_EVIDENCE = "it depends on the predictions alone"
 
 
 class Simulation:
@@ -54,36 +53,63 @@ class Simulation:
         How many, and the seed.
     inputs : int
         At how many inputs values are compared, besides the value of all rows: that takes more data sets.
+    numbers : range, optional
+        Which of the data sets; by default the first ones, as many as it takes.
     """
 
-    def __init__(self, rows: Predictions, run: Run, *, inputs: int = 0) -> None:
+    def __init__(self, rows: Predictions, run: Run, *, inputs: int = 0, numbers: range | None = None) -> None:
         self.rows, self.run, self._inputs = rows, run, inputs
-        self._count = _default_count(rows, inputs) if run.reference is None else run.reference
+        count = _default_count(rows, inputs) if run.reference is None else run.reference
+        self._first = range(count)
+        self.numbers = self._first if numbers is None else numbers
 
     def __len__(self) -> int:
         """Count the data sets, R."""
-        return self._count
+        return len(self.numbers)
 
-    def rng(self, block: int = 0) -> Generator:
-        """Return the generator of a block of data sets."""
-        return self.run.rng(Stream.REPLICATES, block, 0 if self.rows.y is None else _digest(self.rows))
+    def rng(self) -> Generator:
+        """Return the generator of what is drawn for all rows together."""
+        number = 0 if self.rows.y is None else _digest(self.rows)
+        return self.run.rng(Stream.REPLICATES, self.numbers.start, number)
 
     def of(self, predictive: Predictive) -> Simulation:
         """Return the same data sets, their distributions at hand in another way: held in memory, say."""
         y = self.rows.y
-        return self if y is None else Simulation(self.rows.with_targets(y, predictive), self.run, inputs=self._inputs)
+        rows = self.rows if y is None else self.rows.with_targets(y, predictive)
+        return Simulation(rows, self.run, inputs=self._inputs, numbers=self.numbers)
 
     def at(self, inputs: int) -> Simulation:
         """Return as many data sets as it takes to compare values at so many inputs."""
         return Simulation(self.rows, self.run, inputs=inputs)
+
+    def most(self, *, costly: bool) -> int:
+        """Return how many data sets there may be while a verdict is open: no more where their number was chosen.
+
+        Parameters
+        ----------
+        costly : bool
+            Whether each takes products of matrices.
+        """
+        count = len(self._first)
+        if self.run.reference is not None or isinstance(self.rows.predictive, Deferred):
+            return count
+        most = max(count, min(MOST_REPLICATES, MOST_DRAWS // len(self.rows)))
+        return min(most, COSTLY_TIMES * count) if costly else most
+
+    def more(self, most: int) -> Simulation | None:
+        """Return the data sets after these, as many as there are so far; None where there are the most."""
+        stop = self.numbers.stop
+        numbers = range(stop, min(2 * stop, most))
+        return Simulation(self.rows, self.run, inputs=self._inputs, numbers=numbers) if numbers else None
 
     def __iter__(self) -> Iterator[Predictions]:
         """Yield the data sets, the same ones every time."""
         rows, size = self.rows, max(1, BLOCK_DRAWS // len(self.rows))
         if rows.y is None or rows.predictive is None:
             return
-        for block, start in enumerate(range(0, len(self), size)):
-            for y, predictive in rows.predictive.replicates(rows.y, self.rng(block), min(size, len(self) - start)):
+        rng = RowRandom(_keys(rows, replicate_seed(self.run)))
+        for start in range(0, len(self), size):
+            for y, predictive in rows.predictive.replicates(rows.y, rng, self.numbers[start : start + size]):
                 yield rows.with_targets(y, predictive)
 
 
@@ -94,15 +120,19 @@ def _default_count(rows: Predictions, inputs: int) -> int:
 
 
 def replicates_of(batch: Predictions, count: int, run: Run) -> Iterator[Predictions]:
-    """Yield a batch of rows with targets drawn anew, so many times; batches differ in their luck."""
+    """Yield a batch of rows with targets drawn anew, so many times: each row's as in any other batch."""
     if batch.y is None or batch.predictive is None:
         return
-    told = blake2b(np.ascontiguousarray(batch.y).tobytes() + batch.places()[:1].tobytes(), digest_size=8)
-    number, size = int.from_bytes(told.digest()), max(1, BLOCK_DRAWS // len(batch))
-    for block, start in enumerate(range(0, count, size)):
-        rng = run.rng(Stream.REPLICATES, block, number)
-        for y, predictive in batch.predictive.replicates(batch.y, rng, min(size, count - start)):
+    rng, size = RowRandom(keys_of_batch(batch, replicate_seed(run))), max(1, BLOCK_DRAWS // len(batch))
+    for start in range(0, count, size):
+        for y, predictive in batch.predictive.replicates(batch.y, rng, range(count)[start : start + size]):
             yield batch.with_targets(y, predictive)
+
+
+@once
+def _keys(rows: Predictions, seed: int) -> NDArray[np.uint64]:
+    """Return the keys of rows, made once for each seed."""
+    return keys_of_all(rows, seed)
 
 
 @once
@@ -123,15 +153,30 @@ class Computed:
         What it has prepared and fitted.
     rows : Rows
         What it says.
+    value : float
+        Its value.
+    basis : Basis
+        What its verdict follows from.
     simulated : Simulated, optional
         What it says of replicates.
+    sequential : bool
+        Whether replicates were added while the verdict was open.
     """
 
     metric: Metric[Any, Any]
     settings: Any
     state: Any
     rows: Rows
+    value: float
+    basis: Basis
     simulated: Simulated | None = None
+    sequential: bool = False
+
+    @property
+    def compared_value(self) -> float:
+        """The value, made as those of replicates are."""
+        own = None if self.simulated is None else self.simulated.own
+        return self.value if own is None else own
 
     def of(self, replicate: Source, at: Source | None, run: Run) -> float:
         """Return the metric of a replicate; NaN where it has none."""
@@ -142,119 +187,73 @@ class Computed:
         except (DataError, NumericalError):
             return np.nan
 
+    def is_open(self, run: Run) -> bool:
+        """Tell whether more replicates may turn the verdict."""
+        if self.simulated is None or self.simulated.no_verdict or self.basis.kind != "p" or not np.isfinite(self.value):
+            return False
+        values, sided = self.simulated.values, self.metric.evidence
+        p = p_value(values, self.compared_value, sided)
+        return is_open(p, p_value_error(p, len(values), sided), run.confidence)
+
 
 def simulate(computed: Sequence[Computed], simulation: Simulation, at: Source | None, run: Run) -> None:
     """Compute metrics of all replicates, one replicate after the other: metrics share what they know of each.
 
-    Those that are known already, or can be no evidence against a model, are left alone.
+    Those that are known already, or can be no evidence against a model, are left alone. Replicates are added for those
+    whose verdict is open.
     """
+
+    def values_of(waiting: Sequence[Computed], data_sets: Simulation) -> list[Simulated]:
+        values = np.empty((len(waiting), len(data_sets)))
+        quiet = run.silenced()
+        for number, rows in enumerate(data_sets):
+            replicate = InMemory(rows)
+            with np.errstate(all="ignore"):
+                values[:, number] = [each.of(replicate, at, quiet) for each in waiting]
+            run.progress("simulating", (number + 1) / len(data_sets))
+        return [Simulated(line) for line in values]
+
     waiting = [each for each in computed if each.simulated is None and each.metric.evidence != "none"]
     if not waiting or not len(simulation):
         return
-    values = np.empty((len(waiting), len(simulation)))
-    quiet = run.silenced()
-    for number, rows in enumerate(simulation):
-        replicate = InMemory(rows)
-        with np.errstate(all="ignore"):
-            values[:, number] = [each.of(replicate, at, quiet) for each in waiting]
-        run.progress("simulating", (number + 1) / len(simulation))
-    for each, line in zip(waiting, values, strict=True):
-        each.simulated = Simulated(line)
+    for each, found in zip(waiting, values_of(waiting, simulation), strict=True):
+        each.simulated = found
+    settle(waiting, simulation, run, values_of, costly=False)
 
 
-def p_value(values: NDArray[np.float64], own: float, sided: Sided, tied: float = TIED) -> float:
-    """Return the Monte Carlo p-value: how likely a perfect model scores as far out, in (0, 1].
+def settle(
+    computed: Sequence[Computed],
+    simulation: Simulation,
+    run: Run,
+    values_of: Callable[[Sequence[Computed], Simulation], Sequence[Simulated]],
+    *,
+    costly: bool,
+) -> None:
+    """Add replicates, twice as many each time, while verdicts are open and more may be drawn.
 
-    (1 + #{T* >= T}) / (R + 1) for one side, twice the smaller of the two for both. Exact, and conservative where values
-    tie; a replicate without a value counts as farther out.
-
-    Parameters
-    ----------
-    values : (R,)
-        T*, of replicates.
-    own : float
-        T, of the data.
-    sided : str
-        What counts as evidence: ``"upper"``, ``"lower"`` or ``"both"``.
-    tied : float
-        Share of T within which values count as equal.
-    """
-    slack = tied * abs(own)
-    above = (1 + np.sum(~(values < own - slack))) / (len(values) + 1)
-    below = (1 + np.sum(~(values > own + slack))) / (len(values) + 1)
-    return float(min(1.0, {"upper": above, "lower": below, "both": 2 * min(above, below)}[sided]))
-
-
-def compared(computed: Computed, estimate: float, inferred: Inference, run: Run) -> Inference:
-    """Compare a metric with what it is where the model is right, and come to a verdict.
+    Sequential Monte Carlo, as in Besag and Clifford (1991) and Gandy (2009): it stops where the p-value lies three of
+    its standard errors from 1 - confidence.
 
     Parameters
     ----------
-    computed : Computed
-        The metric, of the data and where the model is right.
-    estimate : float
-        Its value.
-    inferred : Inference
-        Its interval and, where it has an exact reference, what follows from that.
+    computed : sequence of Computed
+        Metrics of the data and of the first replicates.
+    simulation : Simulation
+        The first replicates.
     run : Run
         The confidence.
+    values_of : callable
+        Computes some of the metrics of further replicates.
+    costly : bool
+        Whether each replicate takes products of matrices.
     """
-    metric, simulated = computed.metric, computed.simulated
-    if metric.evidence == "none" or simulated is None or not np.isfinite(estimate):
-        return _explained(metric, inferred)
-    if simulated.no_verdict:
-        told = {**inferred.details, "simulated": simulated.details}
-        return _explained(metric, replace(inferred, details=told, no_verdict=simulated.no_verdict))
-    values = simulated.values
-    known = values[np.isfinite(values)]
-    p = p_value(values, estimate if simulated.own is None else simulated.own, metric.evidence)
-    told = {"replicates": len(values), **simulated.details}
-    if len(known) < len(values):
-        told["undefined"] = len(values) - len(known)
-    found = replace(
-        inferred,
-        p_value=p,
-        details={**inferred.details, "simulated": told},
-        warnings=(*inferred.warnings, *simulated.warnings),
-    )
-    if len(known):
-        found = _referred(found, metric.evidence, estimate, known, run.confidence)
-    return _explained(metric, _judged(found, metric, p, len(values), run.confidence))
-
-
-def _referred(
-    found: Inference, sided: Sided, estimate: float, known: NDArray[np.float64], confidence: float
-) -> Inference:
-    """Add the reference and its limits, and the distance from it where there is no exact one."""
-    mean = float(known.mean())
-    tail = (1 - confidence) / (2 if sided == "both" else 1)
-    low = None if sided == "upper" else float(np.quantile(known, tail))
-    high = None if sided == "lower" else float(np.quantile(known, 1 - tail))
-    if found.reference is not None:  # exact
-        told = {**found.details["simulated"], "mean": mean, "low": low, "high": high}
-        return replace(found, details={**found.details, "simulated": told})
-    limit = high if low is None or (high is not None and estimate > mean) else low
-    reach = abs((mean if limit is None else limit) - mean)
-    zeta = (estimate - mean) / reach if reach > 0 else None
-    return replace(found, reference=mean, reference_low=low, reference_high=high, reference_kind="simulated", zeta=zeta)
-
-
-def _judged(found: Inference, metric: Metric[Any, Any], p: float, replicates: int, confidence: float) -> Inference:
-    """Take the verdict from the p-value, unless one follows from an exact reference."""
-    if metric.shape_free and found.verdict != "none":
-        differs = found.verdict != "undecided" and (found.verdict == "fail") != (p <= 1 - confidence)
-        return replace(found, warnings=(*found.warnings, DIFFERS)) if differs else found
-    level = (1 - confidence) * (1 + TIED)
-    if (2 if metric.evidence == "both" else 1) / (replicates + 1) > level:
-        told = f"{replicates} replicates cannot reject at a confidence of {confidence:g}: pass a larger --reference"
-        return replace(found, verdict="none", no_verdict=told)
-    verdict: Verdict = "fail" if p <= level else "pass"
-    return replace(found, verdict=verdict)
-
-
-def _explained(metric: Metric[Any, Any], inferred: Inference) -> Inference:
-    """Say why there is no verdict, where there is none."""
-    if inferred.verdict != "none":
-        return inferred
-    reason = NO_EVIDENCE if metric.evidence == "none" else inferred.no_verdict or NOT_SIMULATED
-    return replace(inferred, warnings=(*inferred.warnings, f"no verdict: {reason}"))
+    most = simulation.most(costly=costly)
+    for each in computed:
+        each.sequential = most > len(simulation)
+    while (further := simulation.more(most)) is not None:
+        waiting = [each for each in computed if each.is_open(run)]
+        if not waiting:
+            break
+        for each, found in zip(waiting, values_of(waiting, further), strict=True):
+            each.simulated = found if each.simulated is None else each.simulated.joined(found)
+        simulation = further

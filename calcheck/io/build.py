@@ -19,6 +19,7 @@ from calcheck.io.roles import (
 )
 from calcheck.io.values import innermost, is_narrow, is_vector, numbers, vectors
 from calcheck.predictive import Gaussian, Independent, Quantiles, Samples
+from calcheck.predictive.gaussian import AssumedGaussian
 from calcheck.predictive.student_t import StudentT
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def predictive_of(roles: Roles, arrays: Arrays, min_std: float | None) -> tuple[
     match roles.predictive:
         case GaussianRole(kind=kind, shape=shape):
             std, raised = _deviations(arrays[kind], kind, min_std)
-            return _of_moments(arrays["mean"], std, shape), raised
+            return _of_moments(arrays["mean"], std, shape or "normal"), raised
         case ResidualRole(kind=kind, shape=shape):
             std, raised = _deviations(arrays[kind], kind, min_std)
             return _of_moments(np.zeros_like(std), std, shape), raised
@@ -132,8 +133,11 @@ def _deviations(spread: NDArray[np.float64], kind: str, min_std: float | None) -
     return np.maximum(std, min_std), int((std < min_std).sum())
 
 
-def _of_moments(mean: NDArray[np.float64], std: NDArray[np.float64], shape: Shape) -> Predictive:
-    """Build distributions of a shape, normal or Student-t with 6 degrees of freedom; (n,), or (n, t) for several."""
+def _of_moments(mean: NDArray[np.float64], std: NDArray[np.float64], shape: Shape | None) -> Predictive:
+    """Build distributions of a shape, (n,), or (n, t) for several targets.
+
+    The shape is normal or Student-t with 6 degrees of freedom; where it is not stated, a normal one is assumed.
+    """
     if mean.shape != std.shape:
         msg = f"means and standard deviations differ in shape: {mean.shape} and {std.shape}"
         raise DataError(msg)
@@ -147,9 +151,9 @@ def _of_moments(mean: NDArray[np.float64], std: NDArray[np.float64], shape: Shap
         raise
 
 
-def _shaped(mean: NDArray[np.float64], std: NDArray[np.float64], shape: Shape) -> Predictive:
-    normal = Gaussian(mean, std)  # checks them
-    if shape == "normal":
+def _shaped(mean: NDArray[np.float64], std: NDArray[np.float64], shape: Shape | None) -> Predictive:
+    normal = AssumedGaussian(mean, std) if shape is None else Gaussian(mean, std)  # checks them
+    if shape != "t6":
         return normal
     return StudentT(loc=mean, scale=std * np.sqrt(1 - 2 / DF), df=np.full(len(std), DF))
 

@@ -17,8 +17,8 @@ Wanted = Literal["all", "any", "sample", "inputs"]
 FILE_ROLES: dict[Wanted, FileRole] = {"all": "predictions", "any": "predictions", "sample": "sample", "inputs": "at"}
 """What a file is read as, by what is wanted of it."""
 SHAPE_UNKNOWN = (
-    "the file does not tell the shape of the errors: what a perfect model scores supposes a normal one, which matters"
-    " most for ence (--shape t6)"
+    "the file does not state the shape of the errors: p and the score of a perfect model assume a normal one"
+    " (--shape normal or --shape t6 states it)"
 )
 
 
@@ -29,17 +29,17 @@ class GaussianRole:
     mean: tuple[str, ...]
     spread: tuple[str, ...]
     kind: Spread
-    shape: Shape = "normal"
+    shape: Shape | None = None
 
 
 @dataclass(frozen=True)
 class ResidualRole:
-    """Errors y - mean, and spreads: the predictions are known up to their means."""
+    """Errors y - mean, and spreads: the predictions are known up to their means, and to a shape that is not told."""
 
     error: str
     spread: str
     kind: Spread
-    shape: Shape = "normal"
+    shape: Shape | None = None
 
 
 @dataclass(frozen=True)
@@ -179,8 +179,8 @@ class Roles:
         return said
 
 
-def _shape(shape: Shape) -> list[str]:
-    return [] if shape == "normal" else ["--shape", shape]
+def _shape(shape: Shape | None) -> list[str]:
+    return [] if shape is None else ["--shape", shape]
 
 
 def listed(columns: tuple[str, ...]) -> str:

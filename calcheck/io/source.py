@@ -282,7 +282,7 @@ class FileSource(Source):
     def _family(self, rows: Predictions) -> str | None:
         role = self.roles.predictive
         if isinstance(role, ResidualRole):
-            return f"residuals, taken as {role.shape}"
+            return f"residuals, {role.shape}" if role.shape else "residuals, taken as normal"
         if rows.predictive is None:
             return None
         is_error = isinstance(role, ParametersRole) and role.error
@@ -305,7 +305,7 @@ class FileSource(Source):
             told.append(
                 f"targets are joined {self.truth.joined()} with {self.truth.file.name}; name keys with --join-on"
             )
-        if isinstance(self.roles.predictive, ResidualRole) and self.roles.predictive.shape == "normal":
+        if isinstance(self.roles.predictive, ResidualRole) and self.roles.predictive.shape is None:
             told.append(SHAPE_UNKNOWN)
         if getattr(self.roles.predictive, "error", None) and self._never_negative():
             told.append("no error is negative: are they absolute? Metrics that look at their sign are wrong then")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calcheck.errors import CalcheckError, FileError
+from calcheck.inference.basis import Stated
 from calcheck.inference.summing import Summing, summing_of
 from calcheck.io.archives import DAMAGED, read_archive, write_archive
 from calcheck.io.stored import UnfitError, made
@@ -45,6 +46,7 @@ def write_state(path: str, state: State) -> None:
         "skipped": [asdict(each) for each in state.skipped],
         "warnings": state.warnings,
         "replicates": state.replicates,
+        "stated": asdict(state.stated),
     }
     arrays: dict[str, NDArray[Any]] = {}
     for each, sums in zip(state.chosen, state.sums, strict=True):
@@ -87,6 +89,7 @@ def _state(header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> State:
         skipped=made(tuple[Skipped, ...], header["skipped"], "skipped"),
         warnings=made(tuple[str, ...], header["warnings"], "warnings"),
         replicates=made(int, header["replicates"], "replicates"),
+        stated=made(Stated, header["stated"], "stated"),
     )
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calcheck.execution.ahead import one_blas_thread
-from calcheck.execution.digest import digest_of_order
-from calcheck.execution.run import Stream
+from calcheck.execution.row_keys import keys_of_batch, replicate_seed
+from calcheck.predictive.row_random import RowRandom
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -97,8 +97,8 @@ class Outputs:
         observed = self._of(y)
         found = [observed - mean]
         if self.replicates:
-            rng = self.run.rng(Stream.REPLICATES, int(rows.places()[0]), digest_of_order(y))
-            for drawn, _ in predictive.replicates(y, rng, self.replicates):
+            rng = RowRandom(keys_of_batch(rows, replicate_seed(self.run)))
+            for drawn, _ in predictive.replicates(y, rng, range(self.replicates)):
                 moved = self._of(drawn)
                 # where a draw and the target change places, the mean of m draws moves by an m-th of their difference
                 exchanged = 0.0 if predictive.draws_a_row is None else (observed - moved) / predictive.draws_a_row

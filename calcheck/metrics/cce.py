@@ -15,7 +15,7 @@ from calcheck.metric import Better, Interval, Metric, Need, Rows, Sided, Simulat
 from calcheck.options import option, require_count_option, require_positive_option
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -348,15 +348,13 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
         own, *others = found.values
         return Simulated(np.array(others), own=own, at_inputs=found.at_inputs, floor=found.floor, details=found.details)
 
-    def no_swaps(self, rows: Rows) -> str:
+    def no_influences(self, rows: Rows) -> str:
         on_centres = rows.details["solver"]["name"] == "nystrom"
-        return (
-            "exchanging the models' rows takes an exact solver: pass --solver cg, or fewer rows" if on_centres else ""
-        )
+        return "the influence of each row takes an exact solver: pass --solver cg, or fewer rows" if on_centres else ""
 
-    def swapped(self, both: Predictions, swaps: Iterable[NDArray[np.bool_]], run: Run) -> NDArray[np.float64]:
+    def influences(self, both: Predictions, run: Run) -> NDArray[np.float64]:
         from calcheck.kernels.conditioning import needed
-        from calcheck.kernels.swaps import swapped_differences
+        from calcheck.kernels.difference_influences import difference_influences
         from calcheck.predictions import InMemory
 
         n = len(both) // 2
@@ -365,12 +363,11 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
         settings = self.prepare(first, run)
         features = self._features(y[:n], predictive, run)
         means = [features.of_distributions(trial) for trial in self._trials(predictive, run)]
-        return swapped_differences(
+        return difference_influences(
             self._ridge(settings, first, run),
             features.of_points(y[:n]),
             [(mean[:n], mean[n:]) for mean in means],
             (self.lambda_, self.lambda_model or self.lambda_),
-            swaps,
             unbiased=self.estimator == "unbiased",
         )
 

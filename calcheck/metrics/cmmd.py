@@ -120,11 +120,11 @@ class Cmmd(JointMetric["Operators"]):
         values = iter(state.norms([each for each in apart if each is not None]))
         return [float("nan") if each is None else next(values) for each in apart]
 
-    def _swap_terms(self, state: Operators, first: Embedded, second: Embedded) -> NDArray[np.float64]:
+    def _influences(self, state: Operators, first: Embedded, second: Embedded) -> NDArray[np.float64]:
         import numpy as np
 
         mean, half = (first.apart + second.apart) / 2, (first.apart - second.apart) / 2
-        return np.asarray(-4 * np.einsum("ij,ij->i", half, state.applied(mean)))
+        return np.asarray(-4 * np.sum(half * state.applied(mean) + mean * state.applied(half), axis=1))
 
     def _told_of_many(self, state: Operators) -> dict[str, Any]:
         return state.told_of_many

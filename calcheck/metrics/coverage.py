@@ -88,14 +88,14 @@ class Coverage(RowMetric):
             return Rows(columns, details=details, warnings=(told,))
         return Rows(columns, details=details, reference=float(expected.mean()))
 
+    def interpolates(self, levels: NDArray[np.float64]) -> bool:
+        return not _has_interval(levels, self.level)
+
     def _other_levels(self, rows: Predictions) -> list[float]:
         """List the other levels that are told of: those whose intervals the file knows."""
         known = rows.distributions().known_levels
         others = [level for level in OTHER_LEVELS if level != self.level]
-        if known is None:
-            return others
-        ends = {level: ((1 - level) / 2, (1 + level) / 2) for level in others}
-        return [level for level in others if all(abs(known - end).min() < ROUNDING for end in ends[level])]
+        return others if known is None else [level for level in others if _has_interval(known, level)]
 
     def rows(self, settings: None, state: None, source: Source, at: Source | None, run: Run) -> Rows:
         found = super().rows(settings, state, source, at, run)
@@ -144,3 +144,8 @@ class Coverage(RowMetric):
 
     def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - a plain mean
         return means["covered"]
+
+
+def _has_interval(levels: NDArray[np.float64], level: float) -> bool:
+    """Tell whether both ends of a central interval are quantiles at these levels."""
+    return all(abs(levels - end).min() < ROUNDING for end in ((1 - level) / 2, (1 + level) / 2))

@@ -94,6 +94,9 @@ class Ece(RowMetric):
             msg = f"--alpha must be 1 or 2, got {self.alpha}"
             raise OptionError(msg)
 
+    def interpolates(self, levels: NDArray[np.float64]) -> bool:  # noqa: ARG002 - it looks at these levels only
+        return False
+
     def of(self, rows: Predictions) -> Rows:
         from calcheck.statistics.groups import Term
         from calcheck.statistics.pit import levels_of, pit, share_below

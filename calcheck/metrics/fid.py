@@ -11,8 +11,6 @@ from calcheck.generative import GenerativeMetric
 from calcheck.metric import Interval, Rows, Sided
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     import numpy as np
     from numpy.typing import NDArray
 
@@ -137,31 +135,6 @@ class Fid(GenerativeMetric[FidSettings, "SharedInputs"]):
             "means": float(np.sum((data.mean - model.mean) ** 2)),
         }
         return Rows({}, fixed={"fid": distance}, details=details)
-
-    def swapped(self, both: Predictions, swaps: Iterable[NDArray[np.bool_]], run: Run) -> NDArray[np.float64]:
-        import numpy as np
-
-        from calcheck.kernels.frechet import frechet
-        from calcheck.kernels.joint import repeated_targets
-        from calcheck.kernels.within import covariances, root_of, within_targets
-        from calcheck.predictions import InMemory
-
-        n = len(both) // 2
-        first = InMemory(both.take(slice(n)))
-        settings = self.prepare(first, run)
-        state = self.fit(settings, first, run)
-        data = state.joined(*within_targets(repeated_targets(both)[:n]), settings.spread)
-        means, around = covariances(both.distributions().held())
-
-        def value(rows: NDArray[np.intp]) -> float:
-            model = state.joined(means[rows], root_of(around[rows].mean(axis=0)), settings.spread)
-            return float(frechet(data, model))
-
-        def difference(rows: NDArray[np.bool_]) -> float:
-            own, other = np.arange(n) + n * rows, np.arange(n) + n * ~rows
-            return value(other) - value(own)
-
-        return np.array([difference(np.zeros(n, np.bool_)), *(difference(rows) for block in swaps for rows in block)])
 
     def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - of all rows together
         return means["fid"]

@@ -130,18 +130,17 @@ class Jmmd(JointMetric["Inputs"]):
         values = iter(state.pairs_of_many(known[0]).totals(known) if known else ())
         return [float("nan") if form is None else float(next(values)) for form in forms]
 
-    def _swap_terms(self, state: Inputs, first: Embedded, second: Embedded) -> NDArray[np.float64]:
+    def _influences(self, state: Inputs, first: Embedded, second: Embedded) -> NDArray[np.float64]:
         import numpy as np
 
         one, other = first.form(self.estimator), second.form(self.estimator)
         pairs = state.pairs(one)
         mean, half = (one.u + other.u) / 2, (one.u - other.u) / 2
-        products = pairs.products(
-            (one.left + other.left) / 4 + one.scale / 2 * mean
-        )  # half of the gradient at the mean
+        slope = (one.left + other.left) / 4 + one.scale / 2 * mean  # half of the gradient at the mean
+        terms = half * pairs.products(slope) + slope * pairs.products(half)
         if self.estimator == "unbiased":
-            products -= one.scale * pairs.diagonal[:, None] * mean
-        return np.asarray(-4 * np.einsum("ij,ij->i", half, products))
+            terms -= 2 * one.scale * pairs.diagonal[:, None] * half * mean
+        return np.asarray(-4 * terms.sum(axis=1))
 
     def _told_of_many(self, state: Inputs) -> dict[str, Any]:
         return state.told_of_many

@@ -10,12 +10,14 @@ import numpy as np
 
 from calcheck.checks import concatenated
 from calcheck.errors import DataError
+from calcheck.predictive.row_random import hash_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from numpy.random import Generator
     from numpy.typing import NDArray
+
+    from calcheck.predictive.row_random import Random, RowRandom, Words
 
 REPEATED = 3  # axes of targets that are repeated: rows, repeats, columns
 
@@ -73,6 +75,11 @@ class Predictive(ABC):
     def known_levels(self) -> NDArray[np.float64] | None:
         """The levels, (q,), at which quantiles are known, where nothing else is; None if all of a distribution is."""
         return None
+
+    @property
+    def shape_known(self) -> bool:
+        """Whether the shape of the distributions is stated, and not supposed."""
+        return True
 
     @property
     def caution(self) -> str:
@@ -207,11 +214,11 @@ class Predictive(ABC):
         """Return the smallest y with P(Y_i <= y) >= p, (n,), for 0 < p < 1."""
 
     @abstractmethod
-    def sample(self, rng: Generator, size: int) -> NDArray[np.float64]:
+    def sample(self, rng: Random, size: int) -> NDArray[np.float64]:
         """Draw ``size`` values from each distribution, (n, size)."""
 
     def replicates(
-        self, y: NDArray[np.float64], rng: Generator, count: int
+        self, y: NDArray[np.float64], rng: RowRandom, numbers: range
     ) -> Iterator[tuple[NDArray[np.float64], Predictive]]:  # the targets matter to those who are known by draws
         """Yield targets as they would be if the distributions were right, and the distributions that go with them.
 
@@ -219,15 +226,19 @@ class Predictive(ABC):
         ----------
         y : (n,), (n, t) or, r for each distribution, (n, r, t)
             The targets that there are.
-        rng : Generator
-            Where randomness comes from.
-        count : int
-            How many sets of targets.
+        rng : RowRandom
+            The random numbers of the rows.
+        numbers : range
+            Which sets of targets: each number stands for the same set whatever the others are.
         """
         each = y.shape[1] if y.ndim == REPEATED else 1
-        drawn = self.sample(rng, count * each)
-        for start in range(0, count * each, each):
+        drawn = self.sample(rng.at(numbers.start * each), len(numbers) * each)
+        for start in range(0, drawn.shape[1], each):
             yield np.ascontiguousarray(drawn[:, start : start + each]).reshape(y.shape), self
+
+    def hashes(self, key: int) -> Words:
+        """Return a hash of each distribution, (n,): the same for the same parameters."""
+        return hash_rows([getattr(self, field.name) for field in fields(self)], key)
 
     def normal(self) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
         """Return means and standard deviations, (n, t) each, if the distributions are normal; else None."""

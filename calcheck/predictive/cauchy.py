@@ -13,8 +13,9 @@ from calcheck.predictive.continuous import LocationScale
 from calcheck.predictive.words import each
 
 if TYPE_CHECKING:
-    from numpy.random import Generator
     from numpy.typing import NDArray
+
+    from calcheck.predictive.row_random import Random
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +57,7 @@ class Cauchy(LocationScale):
     def standard_quantile(self, p: float) -> float:
         return float(-1 / np.tan(np.pi * p) if p < 1 / 2 else 1 / np.tan(np.pi * (1 - p)))
 
-    def standard_draws(self, rng: Generator, size: int) -> NDArray[np.float64]:
+    def standard_draws(self, rng: Random, size: int) -> NDArray[np.float64]:
         return rng.standard_cauchy((len(self), size))
 
     def kernel_mean(self, points: NDArray[np.float64], gamma: NDArray[np.float64]) -> NDArray[np.float64]:

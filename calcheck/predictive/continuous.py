@@ -15,8 +15,9 @@ from calcheck.predictive.base import Predictive
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from numpy.random import Generator
     from numpy.typing import NDArray
+
+    from calcheck.predictive.row_random import Random
 
 
 PART = 1 << 16  # rows at a time: half a megabyte a column
@@ -74,7 +75,7 @@ class LocationScale(Continuous):
         """Return the quantile of Z_i, (n,), or one for all."""
 
     @abstractmethod
-    def standard_draws(self, rng: Generator, size: int) -> NDArray[np.float64]:
+    def standard_draws(self, rng: Random, size: int) -> NDArray[np.float64]:
         """Draw ``size`` values of each Z_i, (n, size)."""
 
     def _standard(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -118,5 +119,5 @@ class LocationScale(Continuous):
     def quantile(self, p: float) -> NDArray[np.float64]:
         return np.asarray(self.loc + self.scale * self.standard_quantile(p))
 
-    def sample(self, rng: Generator, size: int) -> NDArray[np.float64]:
+    def sample(self, rng: Random, size: int) -> NDArray[np.float64]:
         return self.loc[:, None] + self.scale[:, None] * self.standard_draws(rng, size)

@@ -16,8 +16,9 @@ from calcheck.predictive.base import Predictive
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.random import Generator
     from numpy.typing import NDArray
+
+    from calcheck.predictive.row_random import Random
 
     Block = tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 
@@ -192,7 +193,7 @@ class Counts(Predictive):
             found[rows] = k[self._first_reaching(mass, np.full((len(rows), 1), p))[:, 0]]
         return found
 
-    def sample(self, rng: Generator, size: int) -> NDArray[np.float64]:
+    def sample(self, rng: Random, size: int) -> NDArray[np.float64]:
         uniform = rng.random((len(self), size))
         drawn = np.empty((len(self), size))
         for rows, k, mass in self.masses():

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from calcheck.predictive.base import REPEATED, Predictive
+from calcheck.predictive.row_random import RowRandom
 from calcheck.predictive.samples import Samples
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from numpy.random import Generator
     from numpy.typing import NDArray
+
+    from calcheck.predictive.row_random import Random, Words
 
     Values = NDArray[np.float64]
 
@@ -54,6 +56,10 @@ class Deferred(Predictive):
     @property
     def known_levels(self) -> Values | None:
         return self.first.known_levels
+
+    @property
+    def shape_known(self) -> bool:
+        return self.first.shape_known
 
     @property
     def caution(self) -> str:
@@ -136,18 +142,23 @@ class Deferred(Predictive):
     def support_interval(self, tail: float) -> tuple[Values, Values]:
         return self._pair(lambda batch, _: batch.support_interval(tail))
 
-    def sample(self, rng: Generator, size: int) -> Values:
+    def hashes(self, key: int) -> Words:
+        return np.concatenate([batch.hashes(key) for batch in self.read()])
+
+    def sample(self, rng: Random, size: int) -> Values:
+        if isinstance(rng, RowRandom):
+            return self._each(lambda batch, rows: batch.sample(rng.take(rows), size))
         return self._each(lambda batch, _: batch.sample(rng, size))
 
-    def replicates(self, y: Values, rng: Generator, count: int) -> Iterator[tuple[Values, Predictive]]:
+    def replicates(self, y: Values, rng: RowRandom, numbers: range) -> Iterator[tuple[Values, Predictive]]:
         if self.draws_a_row is None:
-            yield from super().replicates(y, rng, count)
+            yield from super().replicates(y, rng, numbers)
             return
         if y.ndim == REPEATED:
-            yield from self.held().replicates(y, rng, count)
+            yield from self.held().replicates(y, rng, numbers)
             return
-        for _ in range(count):
-            yield self._swapped(y, rng.integers(0, self.draws_a_row + 1, self.count))
+        for number in numbers:
+            yield self._swapped(y, rng.at(number).integers(0, self.draws_a_row + 1, self.count))
 
     def _swapped(self, y: Values, chosen: NDArray[np.intp]) -> tuple[Values, Predictive]:
         """Swap targets and draws as :meth:`Samples.swapped`, whenever the draws are read."""

@@ -14,8 +14,9 @@ from calcheck.predictive.quadrature import Positive
 from calcheck.predictive.words import each
 
 if TYPE_CHECKING:
-    from numpy.random import Generator
     from numpy.typing import NDArray
+
+    from calcheck.predictive.row_random import Random
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +81,7 @@ class Gamma(Positive):
 
         return np.asarray(self.scale * gammaincinv(self.shape, p))
 
-    def sample(self, rng: Generator, size: int) -> NDArray[np.float64]:
+    def sample(self, rng: Random, size: int) -> NDArray[np.float64]:
         return rng.gamma(self.shape[:, None], self.scale[:, None], (len(self), size))
 
     def in_convention(self) -> tuple[str, dict[str, NDArray[np.float64]]]:

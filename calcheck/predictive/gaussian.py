@@ -13,8 +13,9 @@ from calcheck.predictive.kernel import normal_kernel_mean
 from calcheck.predictive.words import each
 
 if TYPE_CHECKING:
-    from numpy.random import Generator
     from numpy.typing import NDArray
+
+    from calcheck.predictive.row_random import Random
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +54,7 @@ class Gaussian(LocationScale):
 
         return float(ndtri(p))
 
-    def standard_draws(self, rng: Generator, size: int) -> NDArray[np.float64]:
+    def standard_draws(self, rng: Random, size: int) -> NDArray[np.float64]:
         return rng.standard_normal((len(self), size))
 
     def crps(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -72,6 +73,15 @@ class Gaussian(LocationScale):
 
     def in_words(self) -> list[str]:
         return each("N({}, {}²)", self.loc, self.scale)
+
+
+@dataclass(frozen=True, eq=False)
+class AssumedGaussian(Gaussian):
+    """Normal distributions that stand for those of a file which states their means and spreads, and no shape."""
+
+    @property
+    def shape_known(self) -> bool:
+        return False
 
 
 CONVENTIONS = (

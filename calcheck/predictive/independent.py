@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import numpy as np
 
 from calcheck.predictive.base import Predictive
+from calcheck.predictive.row_random import hash_rows
 
 if TYPE_CHECKING:
-    from numpy.random import Generator
     from numpy.typing import NDArray
+
+    from calcheck.predictive.row_random import Random, Words
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +65,9 @@ class Independent(Predictive):
         columns = zip(self.marginals, *(other.marginals for other in others), strict=True)
         return replace(self, marginals=tuple(first.join(list(rest)) for first, *rest in columns))
 
+    def hashes(self, key: int) -> Words:
+        return hash_rows([marginal.hashes(key) for marginal in self.marginals], key)
+
     def equals(self, other: Self) -> NDArray[np.bool_]:
         pairs = zip(self.marginals, other.marginals, strict=True)
         return np.asarray(np.logical_and.reduce([mine.equals(theirs) for mine, theirs in pairs]))
@@ -96,7 +101,7 @@ class Independent(Predictive):
         low, high = zip(*(marginal.support_interval(tail) for marginal in self.marginals), strict=True)
         return np.stack(low, axis=1), np.stack(high, axis=1)
 
-    def sample(self, rng: Generator, size: int) -> NDArray[np.float64]:
+    def sample(self, rng: Random, size: int) -> NDArray[np.float64]:
         """Draw vectors, (n, size, t)."""
         return np.stack([marginal.sample(rng, size) for marginal in self.marginals], axis=2)
 

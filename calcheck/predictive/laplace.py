@@ -13,8 +13,9 @@ from calcheck.predictive.kernel import exponential_kernel_mean
 from calcheck.predictive.words import each
 
 if TYPE_CHECKING:
-    from numpy.random import Generator
     from numpy.typing import NDArray
+
+    from calcheck.predictive.row_random import Random
 
 SERIES_FROM = 50.0  # where five terms of the series are exact to 1e-15, and the closed form still to 1e-12
 
@@ -46,7 +47,7 @@ class Laplace(LocationScale):
     def standard_quantile(self, p: float) -> float:
         return float(np.log(2 * p) if p < 1 / 2 else -np.log(2 * (1 - p)))
 
-    def standard_draws(self, rng: Generator, size: int) -> NDArray[np.float64]:
+    def standard_draws(self, rng: Random, size: int) -> NDArray[np.float64]:
         return rng.laplace(size=(len(self), size))
 
     def in_words(self) -> list[str]:

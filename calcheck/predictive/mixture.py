@@ -15,9 +15,11 @@ from calcheck.predictive.kernel import normal_kernel_mean
 from calcheck.predictive.words import filled
 
 if TYPE_CHECKING:
-    from numpy.random import Generator
     from numpy.typing import NDArray
 
+    from calcheck.predictive.row_random import Random
+
+ROUNDING = 1e-14  # of a sum of weights, which are not scaled for it: rows that are taken keep their weights
 WEIGHT_ERROR = 1e-6  # how far a row's weights may sum from 1: they are often written in single precision
 SHOWN = 3  # components that words tell
 GROUP_AXES = 2  # rows and components
@@ -59,7 +61,7 @@ class Mixture(Continuous):
         total = self.weight.sum(axis=1, keepdims=True)
         remedy = "If they are logits, pass --dist mixture:logits."
         require("weight", np.abs(total - 1) <= WEIGHT_ERROR, "must sum to 1 in every row", remedy)
-        object.__setattr__(self, "weight", self.weight / total)
+        object.__setattr__(self, "weight", self.weight / np.where(np.abs(total - 1) > ROUNDING, total, 1))
 
     def mean(self) -> NDArray[np.float64]:
         return np.asarray(np.sum(self.weight * self.loc, axis=1))
@@ -112,7 +114,7 @@ class Mixture(Continuous):
             low, high = np.where(reached, low, middle), np.where(reached, middle, high)
         return np.asarray(high)
 
-    def sample(self, rng: Generator, size: int) -> NDArray[np.float64]:
+    def sample(self, rng: Random, size: int) -> NDArray[np.float64]:
         uniform = rng.random((len(self), size))
         component = np.zeros(uniform.shape, dtype=np.intp)
         for reached in np.cumsum(self.weight[:, :-1], axis=1).T:

@@ -13,8 +13,9 @@ from calcheck.predictive.counts import Counts, excess, stirling_error
 from calcheck.predictive.words import each
 
 if TYPE_CHECKING:
-    from numpy.random import Generator
     from numpy.typing import NDArray
+
+    from calcheck.predictive.row_random import Random
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,9 +74,9 @@ class NegativeBinomial(Counts):
         failures = mu * share * excess(size * (k - mu) / ((k + size) * mu))
         return np.asarray(successes + failures)
 
-    def sample(self, rng: Generator, size: int) -> NDArray[np.float64]:
-        probability = (self.size / (self.size + self.mu))[:, None]
-        return rng.negative_binomial(self.size[:, None], probability, (len(self), size)).astype(np.float64)
+    def sample(self, rng: Random, size: int) -> NDArray[np.float64]:
+        rate = rng.gamma(self.size[:, None], 1.0, (len(self), size)) / self.size[:, None] * self.mu[:, None]
+        return np.asarray(rng.poisson(rate, (len(self), size)), dtype=np.float64)
 
     def in_convention(self) -> tuple[str, dict[str, NDArray[np.float64]]]:
         return "nbinom:pymc", {"mu": self.mu, "alpha": self.size}

@@ -13,8 +13,9 @@ from calcheck.predictive.counts import Counts, divergence, stirling_error
 from calcheck.predictive.words import each
 
 if TYPE_CHECKING:
-    from numpy.random import Generator
     from numpy.typing import NDArray
+
+    from calcheck.predictive.row_random import Random
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +58,8 @@ class Poisson(Counts):
     def rate(self, k: NDArray[np.float64]) -> NDArray[np.float64]:
         return divergence(k, self.rate_)
 
-    def sample(self, rng: Generator, size: int) -> NDArray[np.float64]:
-        return rng.poisson(self.rate_[:, None], (len(self), size)).astype(np.float64)
+    def sample(self, rng: Random, size: int) -> NDArray[np.float64]:
+        return np.asarray(rng.poisson(self.rate_[:, None], (len(self), size)), dtype=np.float64)
 
     def in_convention(self) -> tuple[str, dict[str, NDArray[np.float64]]]:
         return "poisson", {"rate": self.rate_}

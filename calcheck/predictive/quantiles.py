@@ -11,13 +11,15 @@ from calcheck.checks import concatenated, require, require_finite
 from calcheck.errors import DataError
 from calcheck.predictive.base import Predictive
 from calcheck.predictive.kernel import exponential_kernel_mean
+from calcheck.predictive.row_random import hash_rows
 from calcheck.predictive.words import filled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.random import Generator
     from numpy.typing import NDArray
+
+    from calcheck.predictive.row_random import Random, Words
 
 FEWEST = 2  # levels: two say where, and how wide
 LEVEL_ERROR = 1e-9  # levels closer than that are the same
@@ -93,6 +95,9 @@ class Quantiles(Predictive):
 
     def take(self, rows: NDArray[np.intp] | slice) -> Self:
         return replace(self, values=self.values[rows])
+
+    def hashes(self, key: int) -> Words:
+        return hash_rows([self.values], key)
 
     def equals(self, other: Self) -> NDArray[np.bool_]:
         same = np.array_equal(self.levels, other.levels)
@@ -232,7 +237,7 @@ class Quantiles(Predictive):
         low, high = self._inverse(np.tile([tail, 1 - tail], (len(self), 1))).T
         return low, high
 
-    def sample(self, rng: Generator, size: int) -> NDArray[np.float64]:
+    def sample(self, rng: Random, size: int) -> NDArray[np.float64]:
         return self._inverse(1 - rng.random((len(self), size)))  # never 0
 
     def _inverse(self, p: NDArray[np.float64]) -> NDArray[np.float64]:

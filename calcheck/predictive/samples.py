@@ -16,8 +16,9 @@ from calcheck.predictive.words import each
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.random import Generator
     from numpy.typing import NDArray
+
+    from calcheck.predictive.row_random import Random, RowRandom
 
 ROUNDING = 1e-9  # of a number of draws
 PLAIN_AXES = 2  # rows and draws; a third counts target columns
@@ -137,7 +138,7 @@ class Samples(Predictive):
     def quantile(self, p: float) -> NDArray[np.float64]:
         return np.asarray(np.quantile(self.draws, p, axis=1, method="inverted_cdf"))
 
-    def sample(self, rng: Generator, size: int) -> NDArray[np.float64]:
+    def sample(self, rng: Random, size: int) -> NDArray[np.float64]:
         """Choose ``size`` of the draws of each row, without replacement.
 
         Raises
@@ -155,7 +156,7 @@ class Samples(Predictive):
         return np.asarray(np.take_along_axis(self.draws, chosen, axis=1))
 
     def replicates(
-        self, y: NDArray[np.float64], rng: Generator, count: int
+        self, y: NDArray[np.float64], rng: RowRandom, numbers: range
     ) -> Iterator[tuple[NDArray[np.float64], Predictive]]:
         """Swap each target with one of the row's m + 1 values, the target and its draws, which are exchangeable.
 
@@ -163,20 +164,20 @@ class Samples(Predictive):
         targets, r a row, any r of the row's m + r values are.
         """
         if y.ndim == REPEATED:
-            for _ in range(count):
-                yield self._shuffled(y, rng)
+            for number in numbers:
+                yield self._shuffled(y, rng, number)
             return
         from calcheck.predictive.swapped import Pool  # which builds on this module
 
         swapped = self.swapped if self.draws.ndim > PLAIN_AXES else Pool(y, self).swapped
-        for _ in range(count):
-            yield swapped(y, rng.integers(0, self.draws_a_row + 1, len(self)))
+        for number in numbers:
+            yield swapped(y, rng.at(number).integers(0, self.draws_a_row + 1, len(self)))
 
-    def _shuffled(self, y: NDArray[np.float64], rng: Generator) -> tuple[NDArray[np.float64], Samples]:
+    def _shuffled(self, y: NDArray[np.float64], rng: RowRandom, number: int) -> tuple[NDArray[np.float64], Samples]:
         """Deal each row's r targets (n, r, t) and m draws again."""
         repeats = y.shape[1]
         values = np.concatenate([y, self.draws.reshape(len(y), -1, y.shape[2])], axis=1)
-        order = np.argsort(rng.random(values.shape[:2]), axis=1)[:, :, None]
+        order = np.argsort(rng.at(number * values.shape[1]).random(values.shape[:2]), axis=1)[:, :, None]
         dealt = np.take_along_axis(values, order, axis=1)
         return dealt[:, :repeats], Samples(dealt[:, repeats:].reshape(self.draws.shape))
 

@@ -17,8 +17,9 @@ from calcheck.predictive.words import filled
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.random import Generator
     from numpy.typing import NDArray
+
+    from calcheck.predictive.row_random import Random
 
 NEGLIGIBLE = 1e-11  # mass of the mixing distribution that is left out on either side
 STRIP = 1.4  # half width, in log s, of the strip on which the trapezoidal rule's error is bounded; below pi / 2
@@ -99,7 +100,7 @@ class StudentT(LocationScale):
 
         return np.asarray(stdtrit(self.df, p))
 
-    def standard_draws(self, rng: Generator, size: int) -> NDArray[np.float64]:
+    def standard_draws(self, rng: Random, size: int) -> NDArray[np.float64]:
         return rng.standard_t(self.df[:, None], (len(self), size))
 
     def crps(self, y: NDArray[np.float64]) -> NDArray[np.float64]:

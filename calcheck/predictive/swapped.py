@@ -13,8 +13,9 @@ from calcheck.predictive.base import Predictive
 from calcheck.predictive.samples import Samples, outside_central
 
 if TYPE_CHECKING:
-    from numpy.random import Generator
     from numpy.typing import NDArray
+
+    from calcheck.predictive.row_random import Random
 
     Values = NDArray[np.float64]
     Places = NDArray[np.integer[Any]]
@@ -214,7 +215,7 @@ class Swapped(Predictive):
     def quantile(self, p: float) -> Values:
         return self.held().quantile(p)
 
-    def sample(self, rng: Generator, size: int) -> Values:
+    def sample(self, rng: Random, size: int) -> Values:
         return self.held().sample(rng, size)
 
     def kernel_mean(self, points: Values, gamma: Values) -> Values:

@@ -17,7 +17,18 @@ if TYPE_CHECKING:
 
     from calcheck.report import Report
 
-NUMBERS = ("value", "low", "high", "reference", "reference_low", "reference_high", "zeta", "zeta_mc_error", "p_value")
+NUMBERS = (
+    "value",
+    "low",
+    "high",
+    "reference",
+    "reference_low",
+    "reference_high",
+    "zeta",
+    "zeta_mc_error",
+    "p_value",
+    "p_value_mc_error",
+)
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a cell of text that starts so would be computed by a spreadsheet
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     Arrays = Mapping[str, NDArray[Any]]
 
 MOST_MEANS = 512  # whose covariance is kept, 2 MiB
+MOST_IN_FOURTH = 3  # columns whose fourth moments are kept
 MOST_WARNINGS = 8  # of batches; more would not be read
 
 
@@ -104,6 +105,8 @@ class MeanSums(Sums):
         Sums of products of what is summed, about their means, all terms in a line; absent where that is too much.
     replicates : dict
         The sums of R replicates of the targets, (R,) or (R, k) each; empty without them.
+    fourth : ((1 + K)^2, (1 + K)^2), optional
+        Sums of products of four of 1 and what is summed; absent where that is of groups, or of many columns.
     """
 
     told: Told
@@ -111,13 +114,14 @@ class MeanSums(Sums):
     fixed: dict[str, Values] = field(default_factory=dict)
     products: Values | None = None
     replicates: dict[str, Values] = field(default_factory=dict)
+    fourth: Values | None = None
 
     @classmethod
     def of(cls, terms: Mapping[str, Term], told: Told, *, fixed: Mapping[str, Values] | None = None) -> MeanSums:
         """Sum the terms of a batch of rows."""
         sums = summed(terms, told.n)
         products = central_products(terms, told.n) if sum(each.size for each in sums.values()) <= MOST_MEANS else None
-        return cls(told, sums, dict(fixed or {}), products)
+        return cls(told, sums, dict(fixed or {}), products, fourth=fourth_products(terms, told.n))
 
     @property
     def n(self) -> int:  # type: ignore[override]
@@ -146,6 +150,7 @@ class MeanSums(Sums):
             self.products += other.products + np.outer(apart, apart) * (self.n * other.n / (self.n + other.n))
         else:
             self.products = None
+        self.fourth = None if self.fourth is None or other.fourth is None else self.fourth + other.fourth
         for name in self.sums:
             self.sums[name] = self.sums[name] + other.sums[name]
         for name in self.replicates:
@@ -156,20 +161,23 @@ class MeanSums(Sums):
         size = sum(each.size for each in self.sums.values())
         square = self.products is None or self.products.shape == (size, size)
         alike = all(each.shape[1:] == self.sums[name].shape for name, each in self.replicates.items())
-        return bool(self.sums) and square and alike and all(each.dtype == np.float64 for each in self.sums.values())
+        fourth = self.fourth is None or self.fourth.shape == ((1 + size) ** 2,) * 2
+        fits = square and alike and fourth
+        return bool(self.sums) and fits and all(each.dtype == np.float64 for each in self.sums.values())
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         found = self.told.arrays()
         for kind, named in (("sums", self.sums), ("fixed", self.fixed), ("replicates", self.replicates)):
             found |= {f"{kind}.{name}": np.asarray(values) for name, values in named.items()}
-        return found if self.products is None else found | {"products": self.products}
+        squares = {"products": self.products, "fourth": self.fourth}
+        return found | {name: values for name, values in squares.items() if values is not None}
 
     @classmethod
     def restored(cls, arrays: Arrays) -> MeanSums:
         """Read what :meth:`arrays` returned."""
         parts = {kind: under(kind, arrays) for kind in ("sums", "fixed", "replicates")}
-        products = arrays.get("products")
-        return cls(Told.restored(arrays), products=None if products is None else np.array(products), **parts)
+        products, fourth = (np.array(arrays[name]) if name in arrays else None for name in ("products", "fourth"))
+        return cls(Told.restored(arrays), products=products, fourth=fourth, **parts)
 
 
 @dataclass(eq=False)
@@ -249,6 +257,20 @@ def central_products(terms: Mapping[str, Term], n: int) -> Values | None:
             away = np.stack(values, axis=1) - [each.mean() for each in values]
             return np.asarray(away.T @ away)
         return _in_groups(groups, values, n)
+
+
+def fourth_products(terms: Mapping[str, Term], n: int) -> Values | None:
+    """Sum the products of any four of 1 and the columns of n rows, ((1 + c)^2, (1 + c)^2).
+
+    None for terms over groups, and for many columns.
+    """
+    if len(terms) > MOST_IN_FOURTH or any(term.groups is not None for term in terms.values()):
+        return None
+    ones = np.ones(n)
+    with np.errstate(invalid="ignore", over="ignore"):
+        columns = np.stack([ones, *(ones if term.values is None else term.values for term in terms.values())], axis=1)
+        pairs = (columns[:, :, None] * columns[:, None]).reshape(n, -1)
+        return np.asarray(pairs.T @ pairs)
 
 
 def _in_groups(groups: Groups, values: list[Values], n: int) -> Values:

@@ -13,7 +13,7 @@ from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.inference.intervals import percentile
 from calcheck.inference.rejection import Rejection, area
-from calcheck.inference.verdicts import EQUAL, FEW_ROWS, NO_BOOTSTRAP, RESAMPLES_OF_MANY_COLUMNS, statistic_of, usable
+from calcheck.inference.verdicts import EQUAL, FEW_ROWS, NO_BOOTSTRAP, PERCENTILE_RESAMPLES, statistic_of, usable
 from calcheck.metrics.cce import Cce
 from calcheck.report import Result
 from calcheck.studies.criteria import RANDOM, criteria_of
@@ -191,7 +191,7 @@ class _Study:
     @property
     def resamples(self) -> int:
         """How many resamples there are, and random orders."""
-        asked = RESAMPLES_OF_MANY_COLUMNS if self.run.resamples is None else self.run.resamples
+        asked = PERCENTILE_RESAMPLES if self.run.resamples is None else self.run.resamples
         return asked if self.kept[0] > 1 else 0
 
     @cached_property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,12 +11,13 @@ from calcheck.errors import DataError, FileError, NumericalError, OptionError, V
 from calcheck.evaluation import recorded, results_of, value_of
 from calcheck.execution.over import over
 from calcheck.execution.stream import Stream, placed
-from calcheck.inference.of_sums import NO_REPLICATES, inferred, simulated
+from calcheck.inference.basis import NO_REPLICATES, Stated, basis_of
+from calcheck.inference.of_sums import NOT_REPLICATED, inferred, simulated
 from calcheck.inference.simulation import FEW_REPLICATES, Computed, replicates_of
 from calcheck.inference.summing import Summing, summing_of
-from calcheck.metric import Simulated, why_not
+from calcheck.metric import why_not
 from calcheck.report import Report, Skipped
-from calcheck.statistics.sums import MeanSums, under
+from calcheck.statistics.sums import KeptColumns, MeanSums, under
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -66,6 +67,8 @@ class State:
         What a reader should know of all rows.
     replicates : int
         How often the targets were drawn anew.
+    stated : Stated
+        What is known of the distributions.
     """
 
     input: Input
@@ -74,6 +77,7 @@ class State:
     skipped: tuple[Skipped, ...] = ()
     warnings: tuple[str, ...] = ()
     replicates: int = 0
+    stated: Stated = field(default_factory=Stated)
 
 
 @dataclass(eq=False)
@@ -210,6 +214,7 @@ def sum_up(source: Source, metrics: Sequence[Metric[Any, Any]], run: Run, *, lik
         skipped=tuple(Skipped(metric=each.name, reason=skipped[each.name]) for each in metrics if each.name in skipped),
         warnings=(*source.warnings(), *([caution] if caution else [])),
         replicates=work.replicates,
+        stated=Stated.of(stream.first.predictive),
     )
 
 
@@ -258,7 +263,7 @@ def report_of(state: State, run: Run) -> Report:
         calcheck=__version__,
         input=state.input,
         settings=recorded(run, subsample=None, reference=state.replicates),
-        results=results_of([(each, value_of(each), {}) for each in found], run, state.warnings),
+        results=results_of([(each, {}) for each in found], run, state.warnings),
         skipped=tuple(skipped),
     )
 
@@ -268,11 +273,13 @@ def _computed(each: Chosen, sums: Sums, state: State, run: Run) -> Computed:
     with np.errstate(all="ignore"):
         rows, replicated = each.summing.told(each.settings, sums, run)
         if isinstance(sums, MeanSums):
-            rows = replace(rows, inference=inferred(each.metric, sums, run))
-            return Computed(each.metric, each.settings, None, rows, simulated(each.metric, sums))
-    if replicated is None and state.replicates and not each.metric.shape_free:
-        replicated = Simulated(np.empty(0), no_verdict=NO_REPLICATES)
-    return Computed(each.metric, each.settings, None, rows, replicated)
+            replicated = simulated(each.metric, sums)
+        basis = basis_of(each.metric, state.stated, rows, replicates=replicated is not None)
+        if isinstance(sums, KeptColumns) and state.replicates and basis.reason == NO_REPLICATES:
+            basis = replace(basis, reason=NOT_REPLICATED)
+        if isinstance(sums, MeanSums):
+            rows = replace(rows, inference=inferred(each.metric, sums, run, basis))
+    return Computed(each.metric, each.settings, None, rows, value_of(each.metric, rows), basis, replicated)
 
 
 def merge(states: Sequence[tuple[str, State]]) -> State:

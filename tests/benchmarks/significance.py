@@ -1,126 +1,78 @@
-"""Whether p-values keep their promise where the model is right, and which metric sees what where it is wrong.
+"""Whether verdicts keep their promise where the model is right, and which metric sees what where it is wrong.
 
-    python -m tests.benchmarks.significance levels --sets 1000 --workers 2
-    python -m tests.benchmarks.significance power --sets 200 --workers 2
-    python -m tests.benchmarks.significance levels --rows 100 --targets 3 --metrics ammd jmmd cmmd fid
+    python -m tests.benchmarks.significance levels --sets 1000 --rows 30 100 500 2000
+    python -m tests.benchmarks.significance power --sets 300 --rows 300 1000
+    python -m tests.benchmarks.significance levels --metrics cce jmmd cmmd fid --sets 200 --rows 100
+    python -m tests.benchmarks.significance compare --sets 400 --rows 100 300
 
-``levels`` draws data sets from models that are right, and prints the share of p <= 0.05 of each metric: it should lie
-inside the binomial band at 99.9 %, divided by the number of cells (below it where ties make p conservative). ``power``
-does the same for models that are wrong. With more than one target an input, only some metrics know rows that belong
-together.
+``levels`` draws data sets from models that are right, and prints how often each metric's verdict is ``fail``: at most 7.5 %
+in any cell, and 5 % within the binomial band at 99.9 %, divided by the number of cells (below it where ties make p
+conservative, or where there is no verdict). A cell is followed by the share of sets that are ``undecided`` or have no
+verdict, where that is above 1 %. ``power`` does the same for models that are wrong. ``compare`` draws pairs of models that
+are as good as each other, and prints how often the p-value of their difference is at most 0.05.
 """
 
 import argparse
 import os
+from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 
 import numpy as np
+from scipy import stats
 
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
-from calcheck.predictions import InMemory, Predictions
-from calcheck.predictive import Gaussian, Samples
-from calcheck.predictive.nbinom import NegativeBinomial
-from calcheck.predictive.poisson import Poisson
-from calcheck.predictive.student_t import StudentT
+from calcheck.predictions import InMemory
+from tests.benchmarks.models import EQUAL, RIGHT, WRONG, equal_pair, rows_of
+from tests.computing import compared
 
-LEVEL = 0.05
-REPLICATES = 39  # the fewest with which a two-sided p-value can be 0.05, and be it exactly
-PLAIN, IN_BINS = Run(resamples=0, reference=REPLICATES), Run(resamples=100, reference=REPLICATES)
-TESTED = [name for name, metric in METRICS.items() if metric.sided != "none"]
-BINNED = ("lzms", "lrce")
-CONSERVATIVE = {"coverage", *BINNED}  # shares of few rows or bins tie
+LEVEL, MOST = 0.05, 0.075
+JUDGED = [name for name, metric in METRICS.items() if metric.sided != "none"]
+BY_ROWS = [name for name in JUDGED if "x" not in METRICS[name].needs]
+IN_BINS = ("lzms", "lrce")  # whose intervals take the bootstrap
 
 
-def gaussian(rng, n):
-    """Return inputs and normal distributions: means and spreads vary with the inputs."""
-    x = rng.normal(size=(n, 1))
-    return x, Gaussian(x[:, 0], np.exp(0.4 * np.sin(2 * x[:, 0])))
-
-
-def student_t(rng, n):
-    x, normal = gaussian(rng, n)
-    return x, StudentT(loc=normal.loc, scale=normal.scale, df=np.full(n, 5.0))
-
-
-def poisson(rng, n):
-    x, normal = gaussian(rng, n)
-    return x, Poisson(4 * np.exp(normal.loc / 2))
-
-
-def nbinom(rng, n):
-    x, normal = gaussian(rng, n)
-    return x, NegativeBinomial(mu=4 * np.exp(normal.loc / 2), size=np.full(n, 3.0))
-
-
-def samples(draws, rng, n):
-    x, normal = gaussian(rng, n)
-    return x, Samples(normal.sample(rng, draws)), normal
-
-
-RIGHT = {
-    "gaussian": gaussian,
-    "student-t": student_t,
-    "poisson": poisson,
-    "nbinom": nbinom,
-    **{f"samples {draws}": partial(samples, draws) for draws in (1, 5, 50)},
-}
-
-
-def spread(factor, rng, n):
-    """Predict normal distributions whose spread is off by a factor."""
-    x, normal = gaussian(rng, n)
-    return x, Gaussian(normal.loc, factor * normal.scale), normal
-
-
-def shifted(rng, n):
-    x, normal = gaussian(rng, n)
-    return x, Gaussian(normal.loc + 0.3 * normal.scale, normal.scale), normal
-
-
-def marginal(rng, n):
-    """Predict the marginal distribution everywhere: y = 0.9 x + noise is standard normal over all inputs."""
-    x = rng.normal(size=(n, 1))
-    truth = Gaussian(0.9 * x[:, 0], np.full(n, np.sqrt(1 - 0.81)))
-    return x, Gaussian(np.zeros(n), np.ones(n)), truth
-
-
-def light_tails(rng, n):
-    """Predict normal distributions with the spread of Student-t data."""
-    x, truth = student_t(rng, n)
-    return x, Gaussian(truth.loc, truth.std()), truth
-
-
-WRONG = {
-    **{f"std x {factor:g}": partial(spread, factor) for factor in (0.7, 0.85, 1.2, 1.4)},
-    "mean + 0.3 std": shifted,
-    "marginal": marginal,
-    "normal for t": light_tails,
-}
-
-
-def p_values(maker, names, targets, n, seed):
-    """Return the p-value of each metric for one data set; absent where it does not apply."""
-    rng = np.random.default_rng([seed, n])
-    x, predictive, *truth = maker(rng, n)
-    which = np.repeat(np.arange(n), targets)
-    y = (truth[0] if truth else predictive).take(which).sample(rng, 1)[:, 0]
-    key = which if targets > 1 else None
-    rows = Predictions(y=y, predictive=predictive.take(which), x=x[which], embedded=False, id=key)
+def verdicts(maker, names, targets, n, seed):
+    """Return the verdict of each metric on one data set; absent where it does not apply."""
+    rows = rows_of(maker, n, seed, targets)
+    shapeless = not rows.predictive.shape_known
     found = {}
-    for run, chosen in ((PLAIN, names), (IN_BINS, [name for name in names if name in BINNED])):
+    for run, chosen in (
+        (Run(resamples=1000 if shapeless else 0), [name for name in names if name not in IN_BINS]),
+        (Run(resamples=1000 if shapeless else 100), [name for name in names if name in IN_BINS]),
+    ):
         report = evaluate(InMemory(rows), [METRICS[name]() for name in chosen], run=run)
-        found |= {result.metric: result.p_value for result in report.results if result.p_value is not None}
+        found |= {result.metric: result.verdict for result in report.results}
     return found
 
 
-def rejected(maker, names, targets, n, sets, workers):
-    """Return the share of data sets in which each metric's p-value is at most 0.05."""
+def differences(maker, names, n, seed):
+    """Return whether each metric's difference of two models has p <= 0.05; absent without a p-value."""
+    first, second = equal_pair(maker, n, seed)
+    run = Run(seed=seed, resamples=999)
+    found = {name: compared(METRICS[name](), first, second, run=run, swaps=999).p_value for name in names}
+    return {name: "fail" if p <= LEVEL else "pass" for name, p in found.items() if p is not None}
+
+
+def counted(work, sets, workers):
+    """Count the outcomes of many data sets by metric."""
     with ProcessPoolExecutor(workers) as pool:
-        found = list(pool.map(partial(p_values, maker, names, targets, n), range(sets), chunksize=10))
-    return {name: np.mean([each[name] <= LEVEL for each in found]) for name in names if name in found[0]}
+        found = list(pool.map(work, range(sets), chunksize=5))
+    names = dict.fromkeys(name for each in found for name in each)
+    return {name: Counter(each.get(name, "none") for each in found) for name in names}
+
+
+def share(counts, verdict):
+    return counts[verdict] / sum(counts.values())
+
+
+def described(counts):
+    """Print the share of fails, and what else there is."""
+    others = {"undecided": share(counts, "undecided"), "none": share(counts, "none")}
+    told = ", ".join(f"{name} {part:.2f}" for name, part in others.items() if part > 0.01)
+    return f"{share(counts, 'fail'):.3f}" + (f" ({told})" if told else "")
 
 
 def print_table(names, cells):
@@ -128,49 +80,61 @@ def print_table(names, cells):
     print(f"| metric | {' | '.join(cells)} |")
     print(f"| --- |{' ---: |' * len(cells)}")
     for name in names:
-        shares = (f"{cell[name]:.3f}" if name in cell else "–" for cell in cells.values())
-        print(f"| {name} | {' | '.join(shares)} |")
+        print(f"| {name} | {' | '.join(described(cell[name]) if name in cell else '–' for cell in cells.values())} |")
+
+
+def print_summary(names, cells, rows):
+    """Print of each metric and number of rows the mean share of fails over families, and the largest."""
+    print(f"| metric | {' | '.join(f'n = {n:,}' for n in rows)} |")
+    print(f"| --- |{' ---: |' * len(rows)}")
+    for name in names:
+        line = []
+        for n in rows:
+            fails = [share(cell[name], "fail") for (_, size), cell in cells.items() if size == n and name in cell]
+            line.append(f"{np.mean(fails):.3f} ({max(fails):.3f})" if fails else "–")
+        print(f"| {name} | {' | '.join(line)} |")
 
 
 def band(sets, cells):
     """Return between what shares all cells lie with a probability of 99.9 %, if every p-value is exact."""
-    from scipy.stats import binom
-
     tail = 0.001 / cells / 2
-    return binom.ppf(tail, sets, LEVEL) / sets, binom.ppf(1 - tail, sets, LEVEL) / sets
+    return stats.binom.ppf(tail, sets, LEVEL) / sets, stats.binom.ppf(1 - tail, sets, LEVEL) / sets
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["levels", "power"])
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=["levels", "power", "compare"])
     parser.add_argument("--sets", type=int, default=200)
-    parser.add_argument("--rows", type=int, nargs="*")
+    parser.add_argument("--rows", type=int, nargs="*", default=[300])
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--targets", type=int, default=1)
-    parser.add_argument("--metrics", choices=TESTED, nargs="*", default=TESTED)
+    parser.add_argument("--metrics", choices=JUDGED, nargs="*", default=BY_ROWS)
+    parser.add_argument("--families", nargs="*")
     given = parser.parse_args()
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # for the workers
-    makers = RIGHT if given.what == "levels" else WRONG
-    rows = given.rows or ([200, 1000] if given.what == "levels" else [1000])
+    makers = {"levels": RIGHT, "power": WRONG, "compare": EQUAL}[given.what]
     cells = {}
-    for n in rows:
-        for name, maker in makers.items():
-            cells[f"{name}, n = {n}"] = rejected(maker, given.metrics, given.targets, n, given.sets, given.workers)
-            print(
-                f"{name}, n = {n}:",
-                *(f"{each} {share:.3f}" for each, share in cells[f"{name}, n = {n}"].items()),
-                flush=True,
+    for n in given.rows:
+        for name in given.families or makers:
+            work = (
+                partial(differences, makers[name], given.metrics, n)
+                if given.what == "compare"
+                else partial(verdicts, makers[name], given.metrics, given.targets, n)
             )
-    print_table(given.metrics, cells)
-    if given.what == "levels":
+            cells[name, n] = counted(work, given.sets, given.workers)
+            print(
+                f"{name}, n = {n}:", *(f"{each} {described(one)};" for each, one in cells[name, n].items()), flush=True
+            )
+    print_table(given.metrics, {f"{name}, n = {n}": cell for (name, n), cell in cells.items()})
+    if given.what != "power":
+        print_summary(given.metrics, cells, given.rows)
         low, high = band(given.sets, sum(map(len, cells.values())))
-        outside = [
-            (cell, name)
-            for cell, shares in cells.items()
-            for name, share in shares.items()
-            if share > high or (share < low and name not in CONSERVATIVE and "samples" not in cell)
-        ]
-        print(f"band [{low:.3f}, {high:.3f}]; outside: {outside or 'none'}")
+        shares = {
+            (*cell, name): share(counts, "fail") for cell, found in cells.items() for name, counts in found.items()
+        }
+        above = {cell: fails for cell, fails in shares.items() if fails > MOST}
+        print(f"band [{low:.3f}, {high:.3f}]; outside: {[each for each in shares if shares[each] > high] or 'none'}")
+        print(f"above {MOST:g}: {above or 'none'}; mean of all cells: {np.mean(list(shares.values())):.3f}")
 
 
 if __name__ == "__main__":

@@ -162,3 +162,20 @@ def test_a_verdict_that_hangs_is_settled_by_more_resamples():
     (few,) = evaluate(hanging(0.9), [METRICS["zms"]()], run=Run(resamples=200, reference=0)).results
     assert few.details["bootstrap"]["resamples"] > 200
     assert few.verdict == "pass"
+
+
+@pytest.mark.parametrize("name", ["zms", "rce", "rmse", "crps"])
+def test_many_rows_have_the_limits_of_endless_resampling_without_any(name, monkeypatch):
+    """ABC limits of 4,000 rows, |a| about 0.01, against BCa limits by 20,000 resamples: 1 % of the width is chance."""
+    rng = np.random.default_rng(2)
+    std = np.exp(0.4 * rng.normal(size=4000))
+    rows = Predictions(y=std * rng.normal(size=4000), predictive=Gaussian(np.zeros(4000), std))
+    (resampled,) = evaluate(InMemory(rows), [METRICS[name]()], run=Run(resamples=20_000, reference=0)).results
+    monkeypatch.setattr("calcheck.inference.verdicts.MANY_ROWS", 4000)
+    (found,) = evaluate(InMemory(rows), [METRICS[name]()], run=Run(reference=0)).results
+    assert (resampled.interval, found.interval) == ("bca", "abc")
+    width = resampled.high - resampled.low
+    assert_allclose([found.low, found.high], [resampled.low, resampled.high], atol=0.02 * width)
+    if found.zeta is not None:
+        assert_allclose(found.zeta, resampled.zeta, atol=0.04)
+        assert found.zeta_mc_error == 0

@@ -8,7 +8,10 @@ from scipy import stats
 from calcheck.errors import OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
-from calcheck.inference.simulation import Computed, Simulation, compared, p_value
+from calcheck.inference.basis import Basis
+from calcheck.inference.null_comparison import compared
+from calcheck.inference.p_values import is_open, p_value, p_value_error
+from calcheck.inference.simulation import Computed, Simulation
 from calcheck.metric import Inference, Simulated
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
@@ -68,12 +71,15 @@ def judged(
     inferred=None,
     own=None,
     details=None,
+    basis="p",
+    sequential=False,
 ):
     """Compare a value with replicates."""
     simulated = Simulated(np.asarray(values, float), own=own, details=details or {})
-    computed = Computed(METRICS[metric](), None, None, None, simulated)
+    basis = Basis(basis, "" if basis == "p" else "for a reason")
+    computed = Computed(METRICS[metric](), None, None, None, estimate, basis, simulated, sequential)
     run = Run(confidence=confidence, reference=max(len(values), 19))
-    return compared(computed, estimate, inferred or Inference(), run)
+    return compared(computed, inferred or Inference(), run)
 
 
 REPLICATES = np.arange(101.0)  # 0, ..., 100: mean 50, quantile p at 100 p
@@ -149,26 +155,67 @@ def test_verdicts_by_p_values_heed_the_confidence():
     assert judged(REPLICATES, 92.5, confidence=0.9).verdict == "fail"
 
 
-@pytest.mark.parametrize("name", ["zms", "rce", "lzms", "lrce"])
-@pytest.mark.parametrize("verdict", ["pass", "fail", "undecided"])
-def test_metrics_with_a_reference_for_any_shape_keep_its_verdict(name, verdict):
-    """The simulated p-value stands beside it; reference and zeta are the exact ones."""
-    exact = Inference(reference=1.0, reference_kind="exact", zeta=0.3, verdict=verdict, p_value=0.7)
-    found = judged(REPLICATES, 150.0 if name in ("zms", "rce") else -1.0, metric=name, inferred=exact)
-    assert (found.verdict, found.reference, found.reference_kind, found.zeta) == (verdict, 1.0, "exact", 0.3)
-    assert_allclose(found.p_value, (2 if name in ("zms", "rce") else 1) / 102, rtol=1e-14)
+@pytest.mark.parametrize("name", ["zms", "rce", "coverage", "bias"])
+def test_metrics_with_an_exact_reference_are_judged_by_p_and_keep_their_zeta(name):
+    exact = Inference(reference=0.9, reference_kind="exact", zeta=0.3)
+    found = judged(REPLICATES, 150.0, metric=name, inferred=exact)
+    assert (found.verdict, found.reference, found.reference_kind, found.zeta) == ("fail", 0.9, "exact", 0.3)
+    assert_allclose(found.p_value, 2 / 102, rtol=1e-14)
     assert found.details["simulated"]["mean"] == 50.0
 
 
-@pytest.mark.parametrize("name", ["coverage", "bias"])
-def test_metrics_whose_exact_reference_says_nothing_of_the_spread_are_judged_by_p(name):
-    exact = Inference(reference=0.9, reference_kind="exact", zeta=0.3, verdict="pass")
-    found = judged(REPLICATES, 150.0, metric=name, inferred=exact)
-    assert (found.verdict, found.reference, found.zeta) == ("fail", 0.9, 0.3)
+@pytest.mark.parametrize("name", ["lzms", "lrce"])
+def test_the_share_of_valid_bins_is_compared_with_that_of_replicates_and_not_with_the_confidence(name):
+    """The binomial test says pass at p = 0.7; the replicates' mean is 50 and none of them is so small."""
+    binomial = Inference(reference=0.95, reference_kind="exact", verdict="pass", p_value=0.7)
+    found = judged(REPLICATES, -1.0, metric=name, inferred=binomial)
+    assert (found.verdict, found.reference, found.reference_kind) == ("fail", 50.0, "simulated")
+    assert_allclose(found.p_value, 1 / 102, rtol=1e-14)
+
+
+@pytest.mark.parametrize("verdict", ["pass", "fail", "undecided"])
+def test_where_the_interval_decides_p_stands_beside_it_and_the_reason_is_told(verdict):
+    exact = Inference(reference=1.0, reference_kind="exact", zeta=0.3, verdict=verdict)
+    found = judged(REPLICATES, 150.0, metric="zms", inferred=exact, basis="interval")
+    assert (found.verdict, found.zeta) == (verdict, 0.3)
+    assert_allclose(found.p_value, 2 / 102, rtol=1e-14)
+    assert found.warnings == ("the verdict is by zeta: for a reason",)
+
+
+def test_where_nothing_decides_p_is_shown_without_a_verdict():
+    found = judged(REPLICATES, 150.0, metric="ence", basis="none")
+    assert (found.verdict, found.p_value, found.warnings) == ("none", 1 / 102, ("no verdict: for a reason",))
+
+
+def test_the_error_of_p_is_that_of_a_binomial_share():
+    """p = 0.05 of 199: sqrt(0.05 0.95 / 199) = 0.01545; of both sides, twice sqrt(0.025 0.975 / 199) = 0.02213."""
+    assert_allclose(p_value_error(0.05, 199, "upper"), 0.01545, rtol=1e-3)
+    assert_allclose(p_value_error(0.05, 199, "both"), 0.02213, rtol=1e-3)
+    assert p_value_error(1.0, 199, "upper") == 0.0
+    assert_allclose(judged(REPLICATES, 68.0).p_value_mc_error, np.sqrt(1 / 3 * 2 / 3 / 101), rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("p", "replicates", "open_"),
+    [
+        *[(0.005, 199, False), (0.015, 199, False), (0.03, 199, True), (0.1, 199, True), (0.13, 199, False)],
+        *[(0.04, 9_999, False), (0.045, 9_999, True), (0.056, 9_999, True), (0.06, 9_999, False)],
+    ],
+)
+def test_a_verdict_is_open_within_three_errors(p, replicates, open_):
+    assert is_open(p, p_value_error(p, replicates, "upper"), 0.95) == open_
+
+
+@pytest.mark.parametrize(("sequential", "verdict"), [(True, "undecided"), (False, "fail")])
+def test_what_stays_open_is_undecided_unless_the_number_of_replicates_was_fixed(sequential, verdict):
+    """p = 5 / 102 = 0.049 ± 0.021."""
+    found = judged(REPLICATES, 97.0, sequential=sequential)
+    assert found.verdict == verdict
+    assert any("undecided: p is 0.049 ± 0.021" in told for told in found.warnings) == sequential
 
 
 def test_metrics_that_depend_on_predictions_alone_have_no_verdict():
-    found = judged(REPLICATES, 150.0, metric="sharpness")
+    (found,) = evaluate(InMemory(calibrated("gaussian")), [METRICS["sharpness"]()], run=Run(reference=19)).results
     assert (found.verdict, found.p_value, found.reference) == ("none", None, None)
     assert any("depends on the predictions alone" in told for told in found.warnings)
 
@@ -301,7 +348,7 @@ def by_counting(replicates, value, sided):
     return min(1.0, (2 if sided == "both" else 1) * (1 + farther) / (1 + len(replicates)))
 
 
-@pytest.mark.parametrize("family", ["gaussian", "samples", "poisson", "student-t", "quantiles"])
+@pytest.mark.parametrize("family", ["gaussian", "samples", "poisson", "student-t"])
 def test_metrics_of_replicates_are_their_metrics(family):
     """p-values and references are those of a loop that evaluates one replicate after the other, as data."""
     run, rows = Run(reference=39, resamples=0), calibrated(family, n=40)
@@ -323,9 +370,27 @@ def test_metrics_of_replicates_are_their_metrics(family):
             assert_allclose(result.reference_high, np.quantile(replicates, 0.975 if sided == "both" else 0.95))
 
 
+OF_QUANTILES = [METRICS["ece"](), METRICS["coverage"](level=0.8), METRICS["coverage"](level=0.9)]
+
+
+def test_of_quantiles_only_what_looks_at_these_levels_is_judged():
+    """Levels 0.1 and 0.9 are stated, 0.05 and 0.95 too; 0.15 is not, and nor is any mean or density."""
+    rows = calibrated("quantiles", n=60)
+    metrics = [*OF_QUANTILES, METRICS["coverage"](level=0.7), *(METRICS[name]() for name in OF_MEANS if name != "ece")]
+    results = evaluate(InMemory(rows), metrics, run=Run(reference=39, resamples=0)).results
+    judged, others = results[: len(OF_QUANTILES)], results[len(OF_QUANTILES) :]
+    assert all(each.verdict in ("pass", "fail") and each.p_value is not None for each in judged)
+    for each in others:
+        if each.metric == "coverage" and each.options["level"] == 0.9:
+            continue
+        assert (each.verdict, each.p_value, each.reference) == ("none", None, None)
+        assert any("what is interpolated" in told for told in each.warnings)
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_replicates_of_every_family_have_values(family):
-    metrics = [METRICS["ece"](), METRICS["crps"](), *([METRICS["cce"]()] if family != "cauchy" else [])]  # that is slow
+    others = [METRICS["crps"](), *([METRICS["cce"]()] if family != "cauchy" else [])]  # that is slow
+    metrics = [METRICS["ece"](), *(others if family != "quantiles" else [])]
     results = evaluate(InMemory(calibrated(family, n=15)), metrics, run=Run(reference=19)).results
     assert len(results) == len(metrics)
     for result in results:

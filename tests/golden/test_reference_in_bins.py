@@ -1,4 +1,6 @@
-"""The share of valid bins of replicates: one BCa interval a bin, by scipy's bootstrap and by the data's own way."""
+"""The share of valid bins of replicates: an ABC interval in each bin, by its formulas and by the data's own way."""
+
+from functools import partial
 
 import numpy as np
 import pytest
@@ -6,47 +8,81 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from calcheck.evaluation import evaluate
-from calcheck.execution.run import Run, Stream
-from calcheck.inference.in_bins import FIRST_STREAM, _limits, simulated_shares
+from calcheck.execution.run import Run
+from calcheck.inference.abc_intervals import abc_limits
+from calcheck.inference.in_bins import _limits, simulated_shares
 from calcheck.inference.simulation import Simulation
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
 from calcheck.predictive import Gaussian
 from calcheck.statistics.bins import Bins, equal_count_bins
-from calcheck.statistics.groups import resampled_weights
 
 
 def mean(means):
     return means["a"]
 
 
-def by_weights(values, share, rng, resamples):
-    """Return the BCa limits of a weighted mean by the formulas: shares times counts of resampled rows."""
-    counts = resampled_weights(len(values), resamples, rng) * share
-    replicates = (counts @ values) / counts.sum(axis=1)
-    estimate = share @ values / share.sum()
-    left = np.array(
-        [np.delete(share, i) @ np.delete(values, i) / np.delete(share, i).sum() for i in range(len(values))]
+def by_weights(statistic, n, confidence):
+    """Return ABC limits of a function of n weights as Efron and Tibshirani's Section 22.6 has them, step by step.
+
+    Derivatives by small steps in the weights: of each row's influence, and of its own second derivative.
+    """
+    even, step = np.full(n, 1 / n), 1e-3 / n
+    own = statistic(even)
+    first, second = np.empty(n), np.empty(n)
+    for row in range(n):
+        towards = np.eye(n)[row] - even
+        up, down = statistic(even + step * towards), statistic(even - step * towards)
+        first[row], second[row] = (up - down) / (2 * step), (up - 2 * own + down) / step**2
+    sigma = np.sqrt(np.sum(first**2)) / n
+    bent = np.sum(first**3) / (6 * np.sum(first**2) ** 1.5)
+    direction = first / (n**2 * sigma)
+    reach = 1e-2
+    bend = (statistic(even + reach * direction) - 2 * own + statistic(even - reach * direction)) / (
+        2 * sigma * reach**2
     )
-    away = left.mean() - left
-    bent = np.sum(away**3) / (6 * np.sum(away**2) ** 1.5)
-    z0 = stats.norm.ppf(np.mean(replicates < estimate) + np.mean(replicates == estimate) / 2)
-    shifted = z0 + stats.norm.ppf([0.05, 0.95])
-    return np.quantile(replicates, stats.norm.cdf(z0 + shifted / (1 - bent * shifted)))
+    bias = np.sum(second) / (2 * n**2)
+    z0 = stats.norm.ppf(2 * stats.norm.cdf(bent) * stats.norm.cdf(bend - bias / sigma))
+    w = z0 + stats.norm.ppf([(1 - confidence) / 2, (1 + confidence) / 2])
+    return [statistic(even + each * direction) for each in w / (1 - bent * w) ** 2]
+
+
+def ratio(means):
+    return 1 - np.sqrt(means["a"] / means["b"])
 
 
 @pytest.mark.parametrize("shared", [False, True])
-def test_limits_of_several_data_sets_are_those_of_each(shared):
+@pytest.mark.parametrize("function", [mean, ratio])
+def test_limits_of_several_data_sets_are_those_of_each(function, shared):
+    """25 rows of exponential values, four data sets; means, and a ratio of them; rows that count in full or in part."""
     rng = np.random.default_rng(0)
-    columns = rng.exponential(size=(25, 4))
+    columns = {"a": rng.exponential(size=(25, 4)), "b": rng.uniform(1, 2, size=(25, 4))}
     share = rng.uniform(0.2, 1, 25) if shared else np.ones(25)
-    low, high = _limits(share, {"a": columns}, mean, 500, np.random.default_rng(1), 0.9)
-    expected = [by_weights(columns[:, k], share, np.random.default_rng(1), 500) for k in range(4)]
-    assert_allclose(np.stack([low, high], axis=1), expected, rtol=1e-9)
+    used = {name: columns[name] for name in ("a", "b") if name == "a" or function is ratio}
+    low, high = _limits(share[:, None], used, function, 0.9)
+
+    def statistic(weights, place):
+        total = weights @ share
+        return function({name: (weights * share) @ column[:, place] / total for name, column in used.items()})
+
+    expected = [by_weights(partial(statistic, place=place), 25, 0.9) for place in range(4)]
+    assert_allclose(np.stack([low, high], axis=1), expected, rtol=1e-5, atol=1e-8)
+
+
+def test_of_a_mean_z0_is_the_acceleration_and_limits_are_in_closed_form():
+    """Values 0 (three times) and 4: mean 1, influences -1, -1, -1, 3, so sigma = sqrt(12) / 4 and a = 24 / (6 12^1.5).
+
+    w = a + z, and the limit is 1 + sigma w / (1 - a w)^2.
+    """
+    values = np.array([0.0, 0, 0, 4])[:, None]
+    low, high, z0, bent = abc_limits({"a": values}, mean, 0.9)
+    assert_allclose([bent[0], z0[0]], 24 / (6 * 12**1.5), rtol=1e-6)
+    w = bent[0] + stats.norm.ppf([0.05, 0.95])
+    assert_allclose([low[0], high[0]], 1 + np.sqrt(12) / 4 * w / (1 - bent[0] * w) ** 2, rtol=1e-6)
 
 
 def test_a_bin_of_one_row_has_no_limits():
-    assert np.isnan(_limits(np.ones(1), {"a": np.ones((1, 3))}, mean, 100, np.random.default_rng(1), 0.9)).all()
+    assert np.isnan(_limits(np.ones((1, 1)), {"a": np.ones((1, 3))}, mean, 0.9)).all()
 
 
 @pytest.mark.parametrize("block", [1 << 22, 90])
@@ -66,18 +102,13 @@ def test_shares_are_those_of_bins_whose_interval_holds_the_reference(block, monk
         inside = []
         for place in range(3):
             rows = slice(30 * place, 30 * place + 30)
-            low, high = by_weights(each["a"][rows], np.ones(30), _generator(run, place), 400) if block > 90 else (0, 0)
+            low, high = by_weights(lambda weights, values=each["a"][rows]: weights @ values / weights.sum(), 30, 0.9)
             inside.append(low <= 1 <= high)
         expected.append(np.mean(inside))
-    if block > 90:
-        assert_allclose([found.own, *found.values], expected)
+    assert_allclose([found.own, *found.values], expected)
     assert len(found.values) == 3
     assert set(np.round(3 * found.values)) <= {0, 1, 2, 3}
     assert found.values[1] == 0.0
-
-
-def _generator(run, place):
-    return run.rng(Stream.RESAMPLES, FIRST_STREAM + place)
 
 
 def test_bins_without_an_interval_do_not_count():
@@ -98,7 +129,7 @@ def test_bins_without_an_interval_do_not_count():
 
 @pytest.mark.parametrize("name", ["lzms", "lrce"])
 def test_the_p_value_is_by_shares_of_replicates(name):
-    """As a loop that judges each replicate as data, with as many resamples: within the few bins that hang by chance."""
+    """As a loop that judges each replicate as data, by resampling: within the few bins that turn by chance."""
     rng = np.random.default_rng(3)
     std = rng.uniform(0.5, 2, 160)
     rows = Predictions(y=1.5 * std * rng.normal(size=160), predictive=Gaussian(np.zeros(160), std))
@@ -108,8 +139,7 @@ def test_the_p_value_is_by_shares_of_replicates(name):
         evaluate(InMemory(each), [metric], run=Run(reference=0, resamples=500)).results[0].value
         for each in Simulation(rows, run)
     ]
-    assert_allclose(result.details["simulated"]["mean"], np.mean(loop), atol=0.05)
+    assert_allclose(result.reference, np.mean(loop), atol=0.05)
     assert_allclose(result.p_value, (1 + np.sum(np.array(loop) <= result.value)) / 40, atol=2 / 40)
-    assert result.details["simulated"]["replicates"] == 39
-    assert result.details["simulated"]["resamples"] == 500
-    assert (result.reference, result.reference_kind) == (0.95, "exact")
+    assert result.details["simulated"] == {"replicates": 39, "intervals": "abc"}
+    assert result.reference_kind == "simulated"

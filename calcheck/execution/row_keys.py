@@ -1,0 +1,82 @@
+"""Keys of rows: hashes of what rows hold, from which their random numbers follow."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from calcheck.execution.run import Stream
+from calcheck.inputs import DeferredInputs
+from calcheck.predictive.row_random import hash_rows, mix
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from calcheck.execution.run import Run
+    from calcheck.predictions import Predictions
+
+    Words = NDArray[np.uint64]
+
+
+def replicate_seed(run: Run) -> int:
+    """Return the seed of replicates' random numbers."""
+    return int(run.rng(Stream.REPLICATES).integers(1 << 63))
+
+
+def keys_of_all(rows: Predictions, seed: int) -> Words:
+    """Return a key for each row of a data set, (n,), which does not depend on the order of the rows.
+
+    A key is a hash of the seed, the target and the distribution. Rows that share these are told apart by their inputs,
+    their other columns and their id, and those that are equal in everything by counting them.
+    """
+    keys = _hashes(rows, seed)
+    tied = _tied(keys)
+    if len(tied):
+        keys[tied] = hash_rows([keys[tied], *_others(rows, tied)], 0)
+        keys[tied] ^= mix(occurrences(keys[tied]))
+    return keys
+
+
+def keys_of_batch(rows: Predictions, seed: int) -> Words:
+    """Return a key for each row of a batch, (n,), as :func:`keys_of_all` does of the rows of a data set.
+
+    Rows that share target and distribution are told apart by their places in the file: those of other batches are not
+    known.
+    """
+    keys = _hashes(rows, seed)
+    tied = _tied(keys)
+    keys[tied] = mix(keys[tied] ^ mix(rows.places()[tied].astype(np.uint64) + np.uint64(1)))
+    return keys
+
+
+def _hashes(rows: Predictions, seed: int) -> Words:
+    return hash_rows([rows.targets(), rows.distributions().hashes(seed)], seed)
+
+
+def _tied(hashes: Words) -> NDArray[np.intp]:
+    """Return the places of hashes that are there more than once."""
+    order = np.argsort(hashes, kind="stable")
+    equal = np.diff(hashes[order]) == 0
+    return np.asarray(order[np.concatenate([equal, [False]]) | np.concatenate([[False], equal])])
+
+
+def _others(rows: Predictions, chosen: NDArray[np.intp]) -> list[NDArray[Any]]:
+    """Return what else is known of some rows, as numbers: inputs in memory, and ranks of columns and ids."""
+    columns = [*rows.columns.values(), *([] if rows.id is None else [rows.id])]
+    inputs = [] if rows.x is None or isinstance(rows.x, DeferredInputs) else [rows.x[chosen]]
+    return [*inputs, *(_ranks(column[chosen]) for column in columns)]
+
+
+def _ranks(values: NDArray[Any]) -> NDArray[np.intp]:
+    return np.unique(values.astype(str) if values.dtype.kind == "O" else values, return_inverse=True)[1]
+
+
+def occurrences(values: Words) -> Words:
+    """Return how many equal values come before each of (n,)."""
+    order = np.argsort(values, kind="stable")
+    places = np.arange(len(values))
+    first = np.concatenate([[True], np.diff(values[order]) != 0])
+    found = np.empty(len(values), dtype=np.uint64)
+    found[order] = places - np.maximum.accumulate(np.where(first, places, 0))
+    return found

@@ -1,0 +1,95 @@
+"""Approximate bootstrap confidence (ABC) intervals: the limits of BCa intervals without resampling."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from calcheck.inference.intervals import Bca
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from numpy.typing import NDArray
+
+    from calcheck.inference.bootstrap import Statistic
+
+    Values = NDArray[np.float64]
+    Function = Callable[[Mapping[str, Values]], Values]
+
+STEP = 1e-3  # of a standard deviation of a row, by which derivatives at the means are taken
+
+
+def abc_limits(columns: Mapping[str, Values], function: Function, confidence: float) -> tuple[Values, ...]:
+    r"""Return ABC limits of functions of means of n rows, and z0 and a, (b,) each, for b data sets.
+
+    With :math:`T_i` the influence of row i, :math:`\sigma^2 = \sum T_i^2 / n^2`, the acceleration
+    :math:`a = \sum T_i^3 / (6 (\sum T_i^2)^{3/2})`, the bias b, and the quadratic coefficient c along the least
+    favourable direction :math:`\delta_i = T_i / (n^2 \sigma)`,
+
+    .. math:: z_0 = \Phi^{-1}\{2 \Phi(a) \Phi(c - b / \sigma)\}, \quad w = z_0 + z_\alpha, \quad
+              \theta(P_0 + \delta w / (1 - a w)^2).
+
+    Parameters
+    ----------
+    columns : mapping
+        What the function takes means of, (n, b) each, by name.
+    function : callable
+        Takes the means, (..., b) each, by name.
+    confidence : float
+        How often an interval should hold the truth.
+
+    Returns
+    -------
+    low, high, correction, acceleration : (b,)
+        NaN where rows do not differ.
+
+    References
+    ----------
+    DiCiccio and Efron (1992), Biometrika 79, 231-245; Efron and Tibshirani (1993), Section 22.6.
+    """
+    from scipy.special import ndtr, ndtri
+
+    names = list(columns)
+    n = len(columns[names[0]])
+    mean = np.stack([columns[name].mean(axis=0) for name in names])  # (c, b)
+    away = [columns[name] - own for name, own in zip(names, mean, strict=True)]
+    covariance = np.array([[np.mean(one * other, axis=0) for other in away] for one in away])  # (c, c, b)
+
+    def at(shifts: Values) -> Values:
+        return function(dict(zip(names, np.moveaxis(mean + shifts, -2, 0), strict=True)))
+
+    with np.errstate(all="ignore"):
+        steps = STEP * np.sqrt(np.diagonal(covariance).T)[:, None] * np.eye(len(names))[:, :, None]  # (c, c, b)
+        sizes = np.einsum("kkb->kb", steps)
+        gradient = np.divide(at(steps) - at(-steps), 2 * sizes, out=np.zeros_like(sizes), where=sizes > 0)
+        influence = sum(slope * each for slope, each in zip(gradient, away, strict=True))  # (n, b)
+        squares = np.sum(influence**2, axis=0)
+        sigma = np.sqrt(squares) / n
+        acceleration = np.sum(influence**3, axis=0) / (6 * squares**1.5)
+        least_favourable = np.stack([np.sum(influence * each, axis=0) for each in away]) / (n**2 * sigma)
+        small = STEP * np.sqrt(n) * least_favourable
+        bend = (at(small) + at(-small) - 2 * at(0 * small)) / (2 * STEP**2 * n * sigma)
+        curvature = sum(at(each) + at(-each) - 2 * at(0 * each) for each in _roots(covariance)) / (2 * n * STEP**2)
+        correction = ndtri(2 * ndtr(acceleration) * ndtr(bend - curvature / sigma))
+        w = correction + ndtri(np.array([[(1 - confidence) / 2], [(1 + confidence) / 2]]))
+        reach = np.where(acceleration * w < 1, w / (1 - acceleration * w) ** 2, np.nan)
+        low, high = (at(least_favourable * each) for each in reach)
+    return low, high, correction, acceleration
+
+
+def _roots(covariance: Values) -> Values:
+    """Return steps along the principal axes of covariances (c, c, b), (c, c, b): their products sum to these."""
+    sizes, axes = np.linalg.eigh(np.moveaxis(covariance, -1, 0))
+    scaled = axes * np.sqrt(np.maximum(sizes, 0))[:, None]  # (b, c, k)
+    return np.asarray(STEP * np.moveaxis(scaled, 0, -1).swapaxes(0, 1))
+
+
+def abc(statistic: Statistic, confidence: float) -> Bca:
+    """Return the ABC interval of a function of means of columns."""
+    averages = statistic.averages
+    columns = {name: column[:, None] for name, column in zip(averages.terms, averages.columns.T, strict=True)}
+    found = abc_limits(columns, lambda means: statistic.of_means(dict(means), averages.n), confidence)
+    low, high, correction, acceleration = (float(each[0]) for each in found)
+    return Bca(low, high, correction, acceleration)

@@ -1,0 +1,83 @@
+"""What a metric's verdict follows from: its p-value, its interval, or nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from calcheck.metric import Metric, Rows
+    from calcheck.predictive import Predictive
+
+NO_REPLICATES = "what a perfect model scores was not simulated (--reference R does, --no-reference does not)"
+NO_SHAPE = "the file does not state the shape of the errors, which a perfect model's score depends on (--shape)"
+INTERPOLATED = "the file states quantiles, and the value depends on what is interpolated between and beyond them"
+NO_EVIDENCE = "it depends on the predictions alone"
+
+
+@dataclass(frozen=True)
+class Stated:
+    """What a file states of its predictive distributions.
+
+    Parameters
+    ----------
+    shape : bool
+        Whether their shape is stated.
+    levels : tuple of float, optional
+        The levels of the quantiles by which they are known; absent where they are known as a whole.
+    """
+
+    shape: bool = True
+    levels: tuple[float, ...] | None = None
+
+    @classmethod
+    def of(cls, predictive: Predictive | None) -> Stated:
+        """Return what is stated of some distributions."""
+        if predictive is None:
+            return cls()
+        levels = predictive.known_levels
+        return cls(predictive.shape_known, None if levels is None else tuple(levels.tolist()))
+
+
+@dataclass(frozen=True)
+class Basis:
+    """What a metric's verdict follows from.
+
+    Parameters
+    ----------
+    kind : str
+        The p-value, the interval (zeta), or nothing.
+    reason : str
+        Why it is not the p-value.
+    """
+
+    kind: Literal["p", "interval", "none"]
+    reason: str = ""
+
+
+def basis_of(metric: Metric[Any, Any], stated: Stated, rows: Rows, *, replicates: bool) -> Basis:
+    """Tell what a metric's verdict follows from.
+
+    Parameters
+    ----------
+    metric : Metric
+        The metric.
+    stated : Stated
+        What is known of the distributions.
+    rows : Rows
+        What the metric says, with its own exact test where it has one.
+    replicates : bool
+        Whether replicates of the targets are drawn from them.
+    """
+    if metric.evidence == "none":
+        return Basis("none", NO_EVIDENCE)
+    if stated.levels is not None and metric.interpolates(np.array(stated.levels)):
+        return Basis("none", INTERPOLATED)
+    if stated.shape and replicates:
+        return Basis("p")
+    if not stated.shape:
+        return Basis("interval" if metric.shape_free else "none", NO_SHAPE)
+    exact = rows.inference is not None and rows.inference.verdict != "none"
+    return Basis("interval" if metric.shape_free or exact else "none", NO_REPLICATES)

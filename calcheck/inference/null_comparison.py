@@ -1,0 +1,107 @@
+"""A metric compared with what it is where the model is right: reference, p-value, verdict."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from calcheck.inference.p_values import cannot_reject, is_open, p_value, p_value_error, rejects
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from calcheck.execution.run import Run
+    from calcheck.inference.simulation import Computed
+    from calcheck.metric import Inference, Sided
+
+BY_ZETA, BY_TEST = "the verdict is by zeta: {}", "the verdict is by an exact test: {}"
+
+
+def compared(computed: Computed, inferred: Inference, run: Run) -> Inference:
+    """Compare a metric with what it is where the model is right, and come to a verdict.
+
+    Parameters
+    ----------
+    computed : Computed
+        The metric, of the data and where the model is right.
+    inferred : Inference
+        Its interval and, where it has an exact reference, what follows from that.
+    run : Run
+        The confidence.
+    """
+    basis = computed.basis
+    found = _with_p(computed, inferred, run)
+    if basis.kind == "none":
+        return _without_verdict(found, basis.reason)
+    if basis.kind == "p":
+        return _judged(computed, found, run)
+    if found.verdict == "none":
+        return _without_verdict(found, found.no_verdict or basis.reason)
+    told = (BY_TEST if found.zeta is None else BY_ZETA).format(basis.reason)
+    return replace(found, warnings=(*found.warnings, told))
+
+
+def _with_p(computed: Computed, inferred: Inference, run: Run) -> Inference:
+    """Add what follows from replicates, if there are any: the p-value, and the reference with its limits."""
+    metric, simulated = computed.metric, computed.simulated
+    if metric.evidence == "none" or simulated is None or not np.isfinite(computed.value):
+        return inferred
+    if simulated.no_verdict:
+        return replace(inferred, details={**inferred.details, "simulated": simulated.details})
+    values = simulated.values
+    known = values[np.isfinite(values)]
+    p = p_value(values, computed.compared_value, metric.evidence)
+    told = {"replicates": len(values), **simulated.details}
+    if len(known) < len(values):
+        told["undefined"] = len(values) - len(known)
+    found = replace(
+        inferred,
+        p_value=p,
+        p_value_mc_error=p_value_error(p, len(values), metric.evidence),
+        details={**inferred.details, "simulated": told},
+        warnings=(*inferred.warnings, *simulated.warnings),
+    )
+    exact = found.reference is not None and metric.interval != "own"
+    return (
+        _referred(found, metric.evidence, computed.value, known, run.confidence, exact=exact) if len(known) else found
+    )
+
+
+def _referred(
+    found: Inference, sided: Sided, estimate: float, known: NDArray[np.float64], confidence: float, *, exact: bool
+) -> Inference:
+    """Add the reference and its limits, and the distance from it where there is no exact one."""
+    mean = float(known.mean())
+    tail = (1 - confidence) / (2 if sided == "both" else 1)
+    low = None if sided == "upper" else float(np.quantile(known, tail))
+    high = None if sided == "lower" else float(np.quantile(known, 1 - tail))
+    if exact:
+        told = {**found.details["simulated"], "mean": mean, "low": low, "high": high}
+        return replace(found, details={**found.details, "simulated": told})
+    limit = high if low is None or (high is not None and estimate > mean) else low
+    reach = abs((mean if limit is None else limit) - mean)
+    zeta = (estimate - mean) / reach if reach > 0 else None
+    return replace(found, reference=mean, reference_low=low, reference_high=high, reference_kind="simulated", zeta=zeta)
+
+
+def _judged(computed: Computed, found: Inference, run: Run) -> Inference:
+    """Take the verdict from the p-value; undecided where its own error leaves it open and no more may be simulated."""
+    simulated, p, error = computed.simulated, found.p_value, found.p_value_mc_error
+    if simulated is None or p is None or error is None:
+        return _without_verdict(found, found.no_verdict or (simulated.no_verdict if simulated else ""))
+    count = len(simulated.values)
+    if cannot_reject(count, computed.metric.evidence, run.confidence):
+        told = f"{count} replicates cannot reject at a confidence of {run.confidence:g}: pass a larger --reference"
+        return _without_verdict(found, told)
+    if computed.sequential and is_open(p, error, run.confidence):
+        level = 1 - run.confidence
+        told = f"undecided: p is {p:.3f} ± {error:.3f} by chance of simulating, and the verdict turns at {level:.3g}"
+        return replace(found, verdict="undecided", warnings=(*found.warnings, told))
+    return replace(found, verdict="fail" if rejects(p, run.confidence) else "pass")
+
+
+def _without_verdict(found: Inference, reason: str) -> Inference:
+    told = (f"no verdict: {reason}",) if reason else ()
+    return replace(found, verdict="none", warnings=(*found.warnings, *told))

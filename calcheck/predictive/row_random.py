@@ -1,0 +1,296 @@
+"""Random numbers of rows: each row's follow from its key alone, whatever the other rows are and in whatever order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from numpy.random import Generator
+    from numpy.typing import NDArray
+
+    Words = NDArray[np.uint64]
+    Values = NDArray[np.float64]
+    Size = int | tuple[int, int]
+    Random: TypeAlias = "Generator | RowRandom"
+
+PART = 1 << 15  # rows at a time: a quarter of a megabyte an array, which stays in the cache
+DROPPED_BITS = np.uint64(12)  # of 64: the other 52 and a half make a float without rounding
+MULTIPLIERS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))  # of SplitMix64's finalizer
+SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31))
+STEPS = (0x9E3779B97F4A7C15, 0xD1B54A32D192ED03, 0x8CB92BA72F3D8DD7)  # odd: between replicates, calls, numbers
+INVERTED_BELOW = 10.0  # rates of Poisson numbers that are inverted; at larger ones Hormann's rejection holds
+MOST_INVERTED = 100  # values of these: P(Y >= 100) < 1e-60
+ATTEMPTS, NUMBERS = 400, 4  # of rejection: each fails with a probability below 0.4, and takes at most so many numbers
+
+
+def mix(words: Words) -> Words:
+    """Return hashes of words: the finalizer of SplitMix64 (Steele, Lea, Flood 2014)."""
+    hashed = words >> SHIFTS[0]
+    hashed ^= words
+    hashed *= MULTIPLIERS[0]
+    hashed ^= hashed >> SHIFTS[1]
+    hashed *= MULTIPLIERS[1]
+    hashed ^= hashed >> SHIFTS[2]
+    return hashed
+
+
+def hash_rows(columns: list[NDArray[Any]], key: int) -> Words:
+    """Return a hash of each row of some numbers, (n,): the same for the same numbers, wherever the row stands.
+
+    Parameters
+    ----------
+    columns : list of (n, ...)
+        Numbers, of which 0 and -0 are the same; or hashes.
+    key : int
+        Another key gives other hashes.
+    """
+    hashed = np.full(len(columns[0]), key, dtype=np.uint64)
+    for column in columns:
+        rows = column.reshape(len(column), -1)
+        factors = mix(np.arange(1, rows.shape[1] + 1, dtype=np.uint64)) | np.uint64(1)
+        for part in _parts(len(rows), rows.shape[1]):
+            hashed[part] = mix(hashed[part] ^ (mix(_words(rows[part])) * factors).sum(axis=1))
+    return hashed
+
+
+def _words(values: NDArray[Any]) -> Words:
+    """Return numbers as words of 64 bits."""
+    if values.dtype == np.uint64:
+        return values
+    return np.ascontiguousarray(values + 0.0, dtype=np.float64).view(np.uint64)
+
+
+class RowRandom:
+    """Random numbers of n rows in a run of replicates, by the methods of :class:`numpy.random.Generator`.
+
+    A number is a hash of its row's key, of its replicate, and of its place among the numbers of both. So a replicate is
+    drawn without those before it, and a row without the others.
+
+    Parameters
+    ----------
+    keys : (n,) of whole numbers
+        One for each row.
+    first : int
+        The number of the first replicate.
+    calls : int
+        How many methods were called before.
+
+    Notes
+    -----
+    Results are (n, size), a column a replicate, or (n,) for the first replicate alone. Uniform numbers have 52 bits and
+    are never 0 or 1. Normal numbers are by Box and Muller (1958), for two replicates at a time; Student-t by Bailey
+    (1994); gamma by Marsaglia and Tsang (2000); Poisson by inversion or, from a rate of 10, by Hormann's PTRS (1993),
+    whose masses keep their digits at any rate.
+    """
+
+    def __init__(self, keys: Words, first: int = 0, calls: int = 0) -> None:
+        self._keys, self._first, self._calls = keys, first, calls
+
+    def at(self, replicate: int) -> RowRandom:
+        """Return the numbers of the replicates from a later one on."""
+        return RowRandom(self._keys, self._first + replicate, self._calls)
+
+    def take(self, rows: slice) -> RowRandom:
+        """Return the numbers of some of the rows."""
+        return RowRandom(self._keys[rows], self._first, self._calls)
+
+    def random(self, size: Size) -> Values:
+        """Return uniform numbers, in (0, 1)."""
+        return self._drawn(size, lambda numbers: numbers.uniform(0))
+
+    def integers(self, low: int, high: int, size: Size) -> NDArray[np.intp]:
+        """Return uniform whole numbers, from low to high - 1."""
+        return np.asarray(low + np.floor((high - low) * self.random(size)), dtype=np.intp)
+
+    def standard_normal(self, size: Size) -> Values:
+        """Return standard normal numbers."""
+        found, call = self._begin(size)
+        for pair in range(self._first // 2, (self._first + len(found) + 1) // 2):
+            lines = 2 * pair - self._first, 2 * pair - self._first + 1
+            for rows in _parts(len(self._keys)):
+                for line, values in zip(lines, self._numbers(rows, pair, call).normal_pair(), strict=True):
+                    if 0 <= line < len(found):
+                        found[line, rows] = values
+        return _shaped(found, size)
+
+    def standard_cauchy(self, size: Size) -> Values:
+        """Return standard Cauchy numbers."""
+        return np.asarray(np.tan(np.pi * (self.random(size) - 0.5)))
+
+    def laplace(self, loc: float = 0.0, scale: float = 1.0, size: Size = 1) -> Values:
+        """Return Laplace numbers."""
+        away = self.random(size) - 0.5
+        return np.asarray(loc - scale * np.sign(away) * np.log1p(-2 * np.abs(away)))
+
+    def lognormal(self, mean: Values, sigma: Values, size: Size) -> Values:
+        """Return log-normal numbers."""
+        return np.asarray(np.exp(mean + sigma * self.standard_normal(size)))
+
+    def standard_t(self, df: Values, size: Size) -> Values:
+        """Return Student-t numbers."""
+        return self._drawn(size, _student_t, df)
+
+    def gamma(self, shape: Values, scale: Values | float, size: Size) -> Values:
+        """Return gamma numbers."""
+        return scale * self._drawn(size, _gamma, shape)
+
+    def poisson(self, lam: Values, size: Size) -> Values:
+        """Return Poisson numbers, as floats."""
+        return self._drawn(size, _poisson, lam)
+
+    def _begin(self, size: Size) -> tuple[Values, int]:
+        """Return an array for results, (replicates, n), and the number of this call."""
+        self._calls += 1
+        return np.empty((size[1] if isinstance(size, tuple) else 1, len(self._keys))), self._calls
+
+    def _numbers(self, rows: slice, replicate: int, call: int) -> _Numbers:
+        return _Numbers(self._keys[rows], STEPS[0] * (replicate + 1) + STEPS[1] * call)
+
+    def _drawn(self, size: Size, draw: Callable[..., Values], *parameters: Values) -> Values:
+        """Draw replicate by replicate, and some rows at a time; parameters are (n, 1), or (n, size)."""
+        found, call = self._begin(size)
+        each = [np.broadcast_to(values, found.T.shape) for values in parameters]
+        for line, values in enumerate(found):
+            for rows in _parts(len(self._keys)):
+                numbers = self._numbers(rows, self._first + line, call)
+                values[rows] = draw(numbers, *(one[rows, line] for one in each))
+        return _shaped(found, size)
+
+
+@dataclass(frozen=True, eq=False)
+class _Numbers:
+    """The numbers of some rows in one replicate.
+
+    Parameters
+    ----------
+    keys : (k,)
+        Of the rows.
+    offset : int
+        Of the replicate and the call.
+    """
+
+    keys: Words
+    offset: int
+
+    def take(self, rows: NDArray[np.intp]) -> _Numbers:
+        """Select rows."""
+        return _Numbers(self.keys[rows], self.offset)
+
+    def later(self, numbers: int) -> _Numbers:
+        """Skip some numbers of each row."""
+        return _Numbers(self.keys, self.offset + STEPS[2] * numbers)
+
+    def uniform(self, number: int) -> Values:
+        """Return a uniform number of each row."""
+        words = mix(self.keys + np.uint64((self.offset + STEPS[2] * number) % (1 << 64)))
+        words >>= DROPPED_BITS
+        found = words.astype(np.float64)
+        found += 0.5
+        found *= 2.0**-52
+        return found
+
+    def normal_pair(self) -> tuple[Values, Values]:
+        """Return two independent standard normal numbers of each row, from its first two."""
+        radius, angle = np.sqrt(-2 * np.log(self.uniform(0))), 2 * np.pi * self.uniform(1)
+        return radius * np.cos(angle), radius * np.sin(angle)
+
+
+def _student_t(numbers: _Numbers, df: Values) -> Values:
+    radius = np.sqrt(df * np.expm1(-2 / df * np.log(numbers.uniform(0))))
+    return np.asarray(radius * np.cos(2 * np.pi * numbers.uniform(1)))
+
+
+def _gamma(numbers: _Numbers, shape: Values) -> Values:
+    """Return gamma numbers of scale 1; a shape below 1 is one more, times a power of a uniform number."""
+    raised = np.where(shape < 1, shape + 1, shape) - 1 / 3
+
+    def propose(numbers: _Numbers, rows: NDArray[np.intp]) -> tuple[Values, NDArray[np.bool_]]:
+        most = raised[rows]
+        normal = numbers.normal_pair()[0]
+        step = normal / (3 * np.sqrt(most))
+        excess = step * (3 + step * (3 + step))  # (1 + step)^3 - 1
+        log = np.log1p(excess, out=np.full_like(excess, -np.inf), where=excess > -1)
+        return most * (1 + excess), np.log(numbers.uniform(2)) < normal**2 / 2 + most * (log - excess)
+
+    found = _accepted(numbers.later(1), propose)
+    power = np.exp(np.log(numbers.uniform(0)) / np.minimum(shape, 1))
+    return np.where(shape < 1, found * power, found)
+
+
+def _poisson(numbers: _Numbers, rate: Values) -> Values:
+    found = np.empty(len(rate))
+    for rows, draw in ((rate < INVERTED_BELOW, _poisson_by_inversion), (rate >= INVERTED_BELOW, _poisson_by_rejection)):
+        chosen = np.flatnonzero(rows)
+        found[chosen] = draw(numbers.take(chosen), rate[chosen])
+    return found
+
+
+def _poisson_by_inversion(numbers: _Numbers, rate: Values) -> Values:
+    left, mass = numbers.uniform(0), np.exp(-rate)
+    found, rows = np.zeros(len(rate)), np.arange(len(rate))
+    for count in range(1, MOST_INVERTED + 1):
+        left = left - mass
+        more = left > 0
+        rows, left, mass = rows[more], left[more], mass[more] * rate[rows[more]] / count
+        if not len(rows):
+            break
+        found[rows] = count
+    return found
+
+
+def _poisson_by_rejection(numbers: _Numbers, rate: Values) -> Values:
+    b = 0.931 + 2.53 * np.sqrt(rate)
+    a, inverse_alpha, v_r = -0.059 + 0.02483 * b, 1.1239 + 1.1328 / (b - 3.4), 0.9277 - 3.6224 / (b - 2)
+
+    def propose(numbers: _Numbers, rows: NDArray[np.intp]) -> tuple[Values, NDArray[np.bool_]]:
+        near, v = numbers.uniform(0) - 0.5, numbers.uniform(1)
+        left = 0.5 - np.abs(near)
+        count = np.floor((2 * a[rows] / left + b[rows]) * near + rate[rows] + 0.43)
+        fine = (left >= 0.07) & (v <= v_r[rows])  # noqa: PLR2004 - Hormann's constants
+        never = (count < 0) | ((left < 0.013) & (v > left))  # noqa: PLR2004
+        rest = np.flatnonzero(~(fine | never))
+        at = rows[rest]
+        height = np.log(v[rest] * inverse_alpha[at] / (a[at] / left[rest] ** 2 + b[at]))
+        fine[rest] = height <= _log_mass(count[rest], rate[at])
+        return count, fine
+
+    return _accepted(numbers, propose)
+
+
+def _log_mass(count: Values, rate: Values) -> Values:
+    """Return log masses of Poisson distributions, without cancellation."""
+    from calcheck.predictive.counts import divergence, stirling_error
+
+    positive = np.maximum(count, 1)
+    log_mass = -divergence(positive, rate) - stirling_error(positive) - np.log(2 * np.pi * positive) / 2
+    return np.where(count > 0, log_mass, -rate)
+
+
+def _accepted(
+    numbers: _Numbers, propose: Callable[[_Numbers, NDArray[np.intp]], tuple[Values, NDArray[np.bool_]]]
+) -> Values:
+    """Propose a number for each row until it is accepted."""
+    found, rows = np.empty(len(numbers.keys)), np.arange(len(numbers.keys))
+    for attempt in range(ATTEMPTS):
+        values, fine = propose(numbers.later(NUMBERS * attempt).take(rows), rows)
+        found[rows] = values
+        rows = rows[~fine]
+        if not len(rows):
+            break
+    return found
+
+
+def _parts(n: int, width: int = 1) -> Iterator[slice]:
+    """Yield slices of n rows that hold so many numbers each that they stay in the cache."""
+    size = max(1, PART // width)
+    for start in range(0, n, size):
+        yield slice(start, min(start + size, n))
+
+
+def _shaped(found: Values, size: Size) -> Values:
+    return found.T if isinstance(size, tuple) else found[0]

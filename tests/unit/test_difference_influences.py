@@ -1,0 +1,133 @@
+"""Two models on the same inputs: what rows contribute to the difference of their squared distances."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.stats import binom
+
+from calcheck.execution.run import Run
+from calcheck.metrics import METRICS
+from calcheck.metrics.cce import Cce
+from calcheck.predictions import Predictions
+from calcheck.predictive import Gaussian, Samples
+from tests.computing import compared, rows_of
+
+
+def models(n, *, spread=1.0, seed=0):
+    """Return two models' predictions of the same targets: one right, one whose means and spread are off."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, 2))
+    mean, std = np.sin(x[:, 0]), np.exp(0.3 * x[:, 1])
+    first = Predictions(y=mean + std * rng.normal(size=n), predictive=Gaussian(mean, std), x=x, embedded=False)
+    return first, replace(first, predictive=Gaussian(mean + 0.1 * rng.normal(size=n), spread * std))
+
+
+def drawn(predictions, seed):
+    return replace(predictions, predictive=Samples(predictions.predictive.sample(np.random.default_rng(seed), 4)))
+
+
+def both(first, second):
+    return Predictions(
+        y=np.concatenate([first.y, second.y]),
+        predictive=first.predictive.join([second.predictive]),
+        x=np.concatenate([first.x, second.x]),
+        embedded=False,
+    )
+
+
+def squares(cce, predictions):
+    values = next(iter(rows_of(cce, predictions).columns.values()))
+    return (values if cce.estimator == "unbiased" else values**2).mean()
+
+
+OPTIONS = [{}, {"lambda_model": 0.03}, {"estimator": "unbiased"}, {"solver": "cg"}, {"gamma_y": 0.2}]
+
+
+@pytest.mark.parametrize("samples", [False, True], ids=["parameters", "draws"])
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_contributions_add_up_to_twice_the_difference_of_mean_squares(samples, options):
+    first, second = models(60, spread=1.3)
+    if samples:
+        first, second = drawn(first, 1), drawn(second, 2)
+    cce = Cce(**options)
+    found = cce.influences(both(first, second), Run())
+    assert_allclose(found.sum() / 2, squares(cce, second) - squares(cce, first), rtol=1e-4)
+
+
+@pytest.mark.parametrize("options", [{"gamma_y": 0.2}, {"gamma_y": 0.2, "lambda_model": 0.03}], ids=str)
+def test_contributions_are_those_of_each_row_in_both_of_its_roles(options):
+    """Swapping the models of a row turns its part in the first role; another target changes its part in the second.
+
+    By values of the metric itself, with the kernel on targets fixed.
+    """
+    cce = Cce(**options)
+    first, second = models(40, spread=1.3)
+
+    def at(y, row=None):
+        order = np.arange(40)
+        if row is not None:
+            order[row] += 40
+        pool = both(replace(first, y=y), replace(second, y=y))
+        one, other = (pool.take(each) for each in (order, (order + 40) % 80))
+        return squares(cce, other) - squares(cce, one)
+
+    def contributions(y):
+        return cce.influences(both(replace(first, y=y), replace(second, y=y)), Run())
+
+    found = contributions(first.y)
+    for row in (0, 17):
+        y = first.y.copy()
+        y[row] += 0.7
+        parts = [(at(each) - at(each, row)) / 2 for each in (first.y, y)]
+        change = (contributions(y)[row] - parts[1]) - (found[row] - parts[0])
+        assert_allclose(change, at(y) - at(first.y), rtol=0, atol=1e-4 * np.abs(found).sum())
+
+
+FEW = Run(resamples=999)
+
+
+@pytest.mark.parametrize("name", ["cce", "jmmd", "cmmd"])
+def test_a_worse_model_is_told_from_a_right_one(name):
+    assert compared(METRICS[name](), *models(300, spread=2.5), run=FEW).p_value <= 0.01
+
+
+def mirrored(n, seed):
+    """N(+0.3, 1) against N(-0.3, 1) under N(0, 1): equally wrong by symmetry, and not exchangeable."""
+    rng = np.random.default_rng([seed, n])
+    x = rng.normal(size=(n, 1))
+    first = Predictions(y=rng.normal(size=n), predictive=Gaussian(np.full(n, 0.3), np.ones(n)), x=x, embedded=False)
+    return first, replace(first, predictive=Gaussian(np.full(n, -0.3), np.ones(n)))
+
+
+def noisy(n, seed):
+    """Both add independent noise to the right means."""
+    first, second = models(n, seed=seed)
+    noise = np.random.default_rng([seed, 1]).normal(size=n)
+    return replace(first, predictive=Gaussian(first.predictive.loc + 0.1 * noise, first.predictive.scale)), second
+
+
+@pytest.mark.parametrize("name", ["cce", "jmmd", "cmmd", "ece", "pit"])
+@pytest.mark.parametrize("design", [mirrored, noisy])
+def test_models_as_good_as_each_other_differ_no_more_often_than_the_level_says(name, design):
+    """60 pairs, p <= 0.1 in as many as a binomial chance of 1e-3 allows, of which 14 is the most."""
+    sets = 60
+    below = sum(
+        compared(METRICS[name](), *design(80, seed), run=Run(seed=seed, resamples=399)).p_value <= 0.1
+        for seed in range(sets)
+    )
+    assert below <= binom.ppf(1 - 1e-3, sets, 0.1)
+
+
+def test_models_conditioned_on_other_inputs_are_not_compared_by_influences():
+    first, second = models(40)
+    found = compared(METRICS["cce"](), first, replace(second, x=second.x + 1), run=FEW)
+    assert found.p_value is None
+    assert any("other inputs" in told for told in found.warnings)
+
+
+def test_a_metric_without_a_test_of_its_difference_says_so():
+    found = compared(METRICS["fid"](), *models(40), run=FEW)
+    assert found.p_value is None
+    assert any("no test of its difference" in told for told in found.warnings)

@@ -1,0 +1,188 @@
+"""Random numbers of rows: their laws, and that each row's follow from its key and the replicate alone."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
+
+from calcheck.execution.row_keys import keys_of_all, keys_of_batch
+from calcheck.execution.run import Run
+from calcheck.inference.simulation import Simulation, replicates_of
+from calcheck.predictions import Predictions
+from calcheck.predictive import Gaussian, Samples
+from calcheck.predictive.poisson import Poisson
+from calcheck.predictive.row_random import RowRandom, hash_rows, mix
+from tests.families import FAMILIES, calibrated
+
+N = 50_000
+KEYS = hash_rows([np.arange(N)], 7)
+RARE = 1e-4  # p-values of right generators are smaller in one of ten thousand tests; seeds are fixed
+
+
+def column(value):
+    return np.full((N, 1), float(value))
+
+
+def test_words_are_mixed_as_by_splitmix64():
+    """The first three numbers of SplitMix64 from seed 1234567, as its authors' code prints them."""
+    step = 0x9E3779B97F4A7C15
+    words = np.array([(1234567 + step * place) % 2**64 for place in (1, 2, 3)], dtype=np.uint64)
+    assert mix(words).tolist() == [6457827717110365317, 3203168211198807973, 9817491932198370423]
+
+
+LAWS = {
+    "uniform": (lambda rng: rng.random((N, 2)), stats.uniform()),
+    "normal": (lambda rng: rng.standard_normal((N, 2)), stats.norm()),
+    "cauchy": (lambda rng: rng.standard_cauchy((N, 2)), stats.cauchy()),
+    "laplace": (lambda rng: rng.laplace(size=(N, 2)), stats.laplace()),
+    "lognormal": (lambda rng: rng.lognormal(column(1), column(0.5), (N, 2)), stats.lognorm(0.5, scale=np.e)),
+    **{
+        f"t {df:g}": (lambda rng, df=df: rng.standard_t(column(df), (N, 2)), stats.t(df))
+        for df in (0.5, 3.0, 30.0, 1e6)
+    },
+    **{
+        f"gamma {shape:g}": (
+            lambda rng, shape=shape: rng.gamma(column(shape), 2.0, (N, 2)),
+            stats.gamma(shape, scale=2),
+        )
+        for shape in (0.05, 0.5, 1.0, 2.5, 100.0, 1e8)
+    },
+}
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_numbers_have_their_law_in_each_replicate_and_replicates_are_independent(law):
+    """Kolmogorov's test of each, and Spearman's correlation of both."""
+    draw, distribution = LAWS[law]
+    found = draw(RowRandom(KEYS))
+    for replicate in found.T:
+        assert stats.kstest(replicate, distribution.cdf).pvalue > RARE
+    assert stats.spearmanr(*found.T).pvalue > RARE
+
+
+@pytest.mark.parametrize("rate", [0.01, 1.0, 6.0, 9.99, 10.0, 25.0, 400.0])
+def test_poisson_numbers_have_their_masses(rate):
+    found = RowRandom(KEYS).poisson(column(rate), (N, 1))[:, 0]
+    low, high = stats.poisson.ppf([1e-3, 1 - 1e-3], rate)
+    values = np.arange(low, high + 1)
+    counts = np.array([np.sum(found == value) for value in values])
+    expected = N * stats.poisson.pmf(values, rate)
+    assert np.sum((counts - expected) ** 2 / expected) < stats.chi2(len(values)).ppf(1 - RARE)
+
+
+@pytest.mark.parametrize("rate", [1e5, 1e10, 1e15, 1e18, 1e300])
+def test_poisson_numbers_of_any_rate_are_whole_and_nearly_normal(rate):
+    """At 1e18, numpy refuses. What doubles can tell apart is normal with deviation sqrt(rate)."""
+    found = RowRandom(KEYS).poisson(column(rate), (N, 1))[:, 0]
+    assert_array_equal(found, np.floor(found))
+    if rate <= 1e18:
+        away = (found - rate) / np.sqrt(rate)
+        assert_allclose([away.mean(), away.std()], [0, 1], atol=5 / np.sqrt(N))
+    assert_allclose(found, rate, rtol=max(1e-12, 8 / np.sqrt(rate)))
+
+
+def test_whole_numbers_are_uniform():
+    counts = np.bincount(RowRandom(KEYS).integers(0, 7, N), minlength=7)
+    assert stats.chisquare(counts).pvalue > RARE
+
+
+@pytest.mark.parametrize("draw", [draw for draw, _ in LAWS.values()], ids=LAWS)
+def test_a_replicate_is_drawn_without_those_before_it(draw):
+    """Numbers of replicates 1 and 2 from the first on, and from replicate 1 on."""
+    assert_array_equal(draw(RowRandom(KEYS))[:, 1], draw(RowRandom(KEYS).at(1))[:, 0])
+
+
+def test_a_row_is_drawn_without_the_others():
+    rows = slice(40_000, 40_100)
+    whole, part = RowRandom(KEYS), RowRandom(KEYS).take(rows)
+    for draw in (
+        lambda rng, n: rng.standard_normal((n, 3)),
+        lambda rng, n: rng.random((n, 2)),
+    ):  # one call, then another
+        assert_array_equal(draw(whole, N)[rows], draw(part, 100))
+
+
+def test_each_call_has_numbers_of_its_own():
+    rng = RowRandom(KEYS)
+    first, second = rng.random(N), rng.random(N)
+    assert stats.spearmanr(first, second).pvalue > RARE
+    assert not np.any(first == second)
+
+
+def test_zero_and_minus_zero_are_hashed_alike_and_other_numbers_are_not():
+    found = hash_rows([np.array([0.0, -0.0, 5e-324, 1.0, 1.0])], 3)
+    assert found[0] == found[1]
+    assert found[3] == found[4]
+    assert len(set(found.tolist())) == 3
+    assert not set(found.tolist()) & set(hash_rows([np.array([0.0, 1.0])], 4).tolist())
+
+
+def test_columns_do_not_change_places_without_changing_the_hash():
+    one, two = np.array([1.0, 2.0]), np.array([2.0, 1.0])
+    assert len({*hash_rows([one, two], 0).tolist(), *hash_rows([two, one], 0).tolist()}) == 2
+    wide = np.column_stack([one, two])
+    assert len(set(hash_rows([wide], 0).tolist())) == 2
+
+
+@pytest.mark.parametrize("family", [*FAMILIES, "several targets"])
+def test_replicates_follow_their_rows_whatever_the_order(family):
+    """Each row has the same targets drawn as in the file as it was."""
+    rows = calibrated("gaussian", n=40) if family == "several targets" else calibrated(family, n=40)
+    order = np.random.default_rng(0).permutation(40)
+    run = Run(reference=19)
+    found = np.array([each.y for each in Simulation(rows, run)])
+    again = np.array([each.y for each in Simulation(rows.take(order), run)])
+    assert_array_equal(found[:, order], again)
+
+
+def test_rows_that_are_equal_in_everything_are_drawn_apart():
+    rows = Predictions(y=np.full(50, 3.0), predictive=Poisson(np.full(50, 4.0)))
+    assert len(set(keys_of_all(rows, 1).tolist())) == 50
+    assert len(set(keys_of_batch(rows, 1).tolist())) == 50
+    found = np.array([each.y for each in Simulation(rows, Run(reference=400))])
+    assert abs(np.corrcoef(found.T) - np.eye(50)).max() < 0.3  # 5.7 standard errors of 1/20
+
+
+def test_equal_predictions_are_told_apart_by_inputs_columns_and_ids():
+    """Counts with one rate: the drawn targets follow the inputs to any place of the file."""
+    n, rng = 60, np.random.default_rng(1)
+    order = rng.permutation(n)
+    rows = Predictions(
+        y=rng.integers(0, 3, n).astype(float),
+        predictive=Poisson(np.full(n, 1.5)),
+        x=rng.normal(size=(n, 2)),
+        embedded=False,
+    )
+    named = [
+        rows,
+        Predictions(y=rows.y, predictive=rows.predictive, columns={"when": np.arange(n).astype("datetime64[D]")}),
+        Predictions(y=rows.y, predictive=rows.predictive, id=np.array([f"row {place}" for place in range(n)], object)),
+    ]
+    for each in named:
+        found, again = ([one.y for one in Simulation(one, Run(reference=19))] for one in (each, each.take(order)))
+        assert_array_equal(np.array(found)[:, order], again)
+
+
+def test_batches_change_nothing_for_rows_that_differ():
+    rows = calibrated("gaussian", n=40)
+    parts = [rows.take(slice(0, 13)), rows.take(slice(13, 40))]
+    whole = np.array([each.y for each in Simulation(rows, Run(reference=19))])
+    found = [np.array([each.y for each in replicates_of(part, 19, Run())]) for part in parts]
+    assert_array_equal(np.concatenate(found, axis=1), whole)
+
+
+def test_repeated_draws_of_a_row_are_dealt_again_in_each_replicate():
+    """Two targets and three draws a row: in 4,000 replicates each value is a target two times of five."""
+    values = np.arange(10.0).reshape(2, 5, 1)
+    rows = Predictions(y=values[:, :2], predictive=Samples(values[:, 2:, 0]))
+    found = np.array([each.y for each in Simulation(rows, Run(reference=4000))])[:, :, :, 0]
+    shares = np.mean(found[:, :, :, None] == values[None, :, None, :, 0], axis=0).sum(axis=1)
+    assert_allclose(shares, 0.4, atol=4.5 * np.sqrt(0.24 / 4000))
+    steps = [np.mean(np.all(found[1:] == found[:-1], axis=(1, 2)))]  # no replicate repeats the last
+    assert steps[0] < 0.02
+
+
+def test_other_seeds_give_other_targets():
+    rows = Predictions(y=np.zeros(5), predictive=Gaussian(np.zeros(5), np.ones(5)))
+    found = [next(iter(Simulation(rows, Run(reference=19, seed=seed)))).y for seed in (0, 1)]
+    assert not set(found[0]) & set(found[1])
