@@ -5,11 +5,11 @@
     python -m tests.benchmarks.significance levels --metrics cce jmmd cmmd fid --sets 200 --rows 100
     python -m tests.benchmarks.significance compare --sets 400 --rows 100 300
 
-``levels`` draws data sets from models that are right, and prints how often each metric's verdict is ``fail``: at most 7.5 %
-in any cell, and 5 % within the binomial band at 99.9 %, divided by the number of cells (below it where ties make p
-conservative, or where there is no verdict). A cell is followed by the share of sets that are ``undecided`` or have no
-verdict, where that is above 1 %. ``power`` does the same for models that are wrong. ``compare`` draws pairs of models that
-are as good as each other, and prints how often the p-value of their difference is at most 0.05.
+``levels`` draws data sets from models that are right, and prints how often each metric's verdict is ``fail``: at most
+7.5 % in any cell, and 5 % within the binomial band at 99.9 %, divided by the number of cells (below it where ties make
+p conservative, or where there is no verdict). A cell is followed by the share of sets that are ``undecided`` or have no
+verdict, where that is above 1 %. ``power`` does the same for models that are wrong. ``compare`` draws pairs of models
+that are as good as each other, and prints how often the p-value of their difference is at most 0.05.
 """
 
 import argparse
