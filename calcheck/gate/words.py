@@ -26,6 +26,7 @@ FIELDS = {
     "zeta": "there is no reference, or no distance from it to its limit",
     "zeta_mc_error": "only zeta by resampling has one",
     "p_value": "replicates were not simulated",
+    "p_value_mc_error": "only p by replicates has one",
 }
 """Why a field is absent that no warning explains."""
 UNKNOWN = "the report has none, and does not say why"

@@ -38,7 +38,7 @@ def compared(computed: Computed, inferred: Inference, run: Run) -> Inference:
     if basis.kind == "p":
         return _judged(computed, found, run)
     if found.verdict == "none":
-        return _without_verdict(found, found.no_verdict or basis.reason)
+        return _without_verdict(found, "; ".join(filter(None, (found.no_verdict, basis.reason))))
     told = (BY_TEST if found.zeta is None else BY_ZETA).format(basis.reason)
     return replace(found, warnings=(*found.warnings, told))
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from calcheck.predictive import Predictive
 
 REPLICATES = 199
-FEW_REPLICATES = 39  # enough for a test at 5 %: of distributions that are read again for each, and of many rows
+FEW_REPLICATES = 39  # enough for a test at 5 %: of distributions that are read again for each, and first of many rows
 MANY_ROWS = 1_000_000  # from which a replicate takes as long as all replicates of a few thousand rows
 REPLICATES_AT_INPUTS = 1_999  # where a test is made at each input: tails that are fitted to 199 flag too many
 MOST_INPUTS = 2_048  # and rows, at which so many take seconds
@@ -93,7 +93,7 @@ class Simulation:
         count = len(self._first)
         if self.run.reference is not None or isinstance(self.rows.predictive, Deferred):
             return count
-        most = max(count, min(MOST_REPLICATES, MOST_DRAWS // len(self.rows)))
+        most = max(count, REPLICATES, min(MOST_REPLICATES, MOST_DRAWS // len(self.rows)))
         return min(most, COSTLY_TIMES * count) if costly else most
 
     def more(self, most: int) -> Simulation | None:

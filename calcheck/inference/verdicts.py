@@ -234,7 +234,7 @@ def too_few_effective(effective: float, n: int) -> str:
     enough = n * FEWEST_EFFECTIVE / effective
     return (
         f"the interval rests on {effective:.2g} effective rows, and with fewer than {FEWEST_EFFECTIVE} holds the truth"
-        f" too rarely: about {enough:,.0f} rows with such tails would do, or a stated shape (--shape)"
+        f" too rarely: about {enough:,.0f} rows with such tails would do"
     )
 
 

@@ -36,21 +36,26 @@ def reported(calcheck, *arguments):
     return report
 
 
-def test_by_default_there_are_199_replicates(calcheck, preds):
+def test_by_default_there_are_199_replicates_and_more_while_they_leave_the_verdict_open(calcheck, preds):
     report = reported(calcheck, "ece", preds)
     (result,) = report["results"]
-    assert result["details"]["simulated"]["replicates"] == 199
+    count, p, error = result["details"]["simulated"]["replicates"], result["p_value"], result["p_value_mc_error"]
+    assert count in (199, 398, 796, 1592, 3184, 6368, 9999)
+    assert abs(p - 0.05) >= 3 * error
+    assert_allclose(error, np.sqrt(p * (1 - p) / count), rtol=1e-12)
+    (fixed,) = reported(calcheck, "ece", preds, "--reference", count // 2)["results"]
+    assert count == 199 or abs(fixed["p_value"] - 0.05) < 3 * fixed["p_value_mc_error"]
     assert report["settings"]["reference"] is None
     assert result["reference_kind"] == "simulated"
     assert result["reference_low"] is None
     assert result["reference"] < result["reference_high"]
-    assert_allclose(result["p_value"] * 200, round(result["p_value"] * 200), rtol=1e-12)
+    assert_allclose(p * (count + 1), round(p * (count + 1)), rtol=1e-12)
 
 
-def test_a_metric_that_is_tested_at_each_input_has_1999_replicates_and_the_others_have_199(calcheck, preds):
-    report = reported(calcheck, "evaluate", preds, "--metrics", "ece,cce", "--embedding", "embedding")
+def test_a_metric_that_is_tested_at_each_input_has_1999_replicates_at_least(calcheck, preds):
+    report = reported(calcheck, "evaluate", preds, "--metrics", "mae,cce", "--embedding", "embedding")
     counts = {each["metric"]: each["details"]["simulated"]["replicates"] for each in report["results"]}
-    assert counts == {"ece": 199, "cce": 1999}
+    assert counts == {"mae": 199, "cce": 1999}
 
 
 def test_the_number_of_incongruent_inputs_does_not_hang_on_the_seed(calcheck):
@@ -76,7 +81,17 @@ def test_without_a_reference_there_is_none(calcheck, preds):
     assert "simulated" not in result["details"]
     exact = reported(calcheck, "zms", preds, "--no-reference")["results"][0]
     assert (exact["reference"], exact["reference_kind"], exact["p_value"]) == (1.0, "exact", None)
-    assert exact["verdict"] != "none"
+    assert exact["verdict"] == "none"
+    assert "effective rows" in exact["warnings"][-1]
+    assert "was not simulated (--reference R does, --no-reference does not)" in exact["warnings"][-1]
+
+
+def test_without_a_reference_the_verdict_is_by_zeta_and_the_report_says_so(calcheck, tmp_path):
+    rng, parts = np.random.default_rng(0), columns(n=600)
+    path = write(tmp_path / "right.parquet", parts | {"y": rng.normal(parts["mean"], parts["std"])})
+    result = reported(calcheck, "zms", path, "--no-reference")["results"][0]
+    assert result["verdict"] == ("pass" if abs(result["zeta"]) <= 1 else "fail")
+    assert result["warnings"][-1].startswith("the verdict is by zeta: what a perfect model scores was not simulated")
 
 
 @pytest.mark.parametrize(
@@ -231,4 +246,6 @@ def test_the_shape_moves_the_reference_of_errors_and_not_their_value(calcheck, t
     assert normal["value"] == heavy["value"]
     assert heavy["reference"] > 1.15 * normal["reference"]
     plain = reported(calcheck, "ence", path)["results"][0]
-    assert plain == normal
+    assert plain["p_value"] == normal["p_value"]
+    assert (normal["verdict"], plain["verdict"]) == ("fail", "none")
+    assert "the file does not state the shape of the errors" in plain["warnings"][-1]

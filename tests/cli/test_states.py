@@ -82,7 +82,8 @@ def test_ten_days_merged_are_one_file_summed_alike(calcheck, states, days):
     assert merged["input"]["n"] == expected["input"]["n"] == 400
     zms = merged["results"][0]
     assert (zms["interval"], zms["reference"], zms["details"]["simulated"]["replicates"]) == ("normal", 1, 19)
-    assert zms["verdict"] != "none"
+    assert (zms["verdict"], merged["results"][3]["verdict"]) == ("none", "none")
+    assert "19 replicates cannot reject" in zms["warnings"][-1]
 
 
 def test_a_merged_state_is_merged_again(calcheck, states, tmp_path):

@@ -273,7 +273,7 @@ def test_replicates_of_samples_exchange_a_draw_and_the_target(size, monkeypatch)
 def test_data_and_replicates_have_the_same_centres(monkeypatch):
     """Replicates drawn as the data themselves score what the data score, centres or not."""
     rows = rows_of(spread=0.7)
-    monkeypatch.setattr(Gaussian, "replicates", lambda self, y, _, count: ((y, self) for _ in range(count)))
+    monkeypatch.setattr(Gaussian, "replicates", lambda self, y, _, numbers: ((y, self) for _ in numbers))
     for checked in (0, 4096):
         monkeypatch.setattr(on_centres, "ALL_CHECKED", checked)
         means = embedded(rows, Run(reference=19), centers=15).measured.means

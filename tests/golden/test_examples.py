@@ -42,12 +42,13 @@ def test_the_sine_example_separates_families_that_can_have_the_variance_from_tho
 
 
 def test_the_table_of_the_zms_paper_is_printed_from_files_of_its_shape():
-    """Of the sets that it makes itself, the calibrated ones pass and the others fail, by ZMS and by RCE."""
+    """Of the sets that it makes itself, the calibrated ones pass and the others do not; one rests on too few rows."""
     command = [sys.executable, EXAMPLES / "zms_table2.py"]
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[1:]
     verdicts = [(line[:24].strip(), line.split()[-1]) for line in lines]
     assert len(verdicts) == 8
-    assert all(verdict == ("pass" if name.endswith("right") else "fail") for name, verdict in verdicts)
+    assert [verdict for name, verdict in verdicts if name.endswith("right")] == ["pass"] * 4
+    assert [verdict for name, verdict in verdicts if not name.endswith("right")] == ["fail"] * 3 + ["none"]
 
 
 def test_generators_beat_a_model_that_sees_no_input(tmp_path):

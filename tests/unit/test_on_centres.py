@@ -106,7 +106,7 @@ def test_inputs_that_stay_in_their_file_say_the_same(tmp_path, monkeypatch, norm
     for module in (parquet, held, passes):
         monkeypatch.setattr(module, "BATCH_BYTES", 50 * D * 4)
     found = result(read(path), sink=lambda *told: values.append(told[2].columns["cce"]), worst=3, **options)
-    assert_same(found, expected, 1e-6)
+    assert_same(found, expected, 1e-5)  # single precision, 6e-8, times what the powers of a polynomial make of it
     assert found.details["solver"]["precision"] == "float32"
     assert [row["row"] for row in found.details["worst"]] == [row["row"] for row in expected.details["worst"]]
     assert values[0].shape == (N,)
@@ -135,19 +135,18 @@ def test_single_precision_tells_of_rounding(monkeypatch, ridge):
     assert found.details["solver"]["checked_rows"] == N
 
 
-def test_replicates_differ_between_targets_and_not_between_units(monkeypatch):
+def test_replicates_differ_between_targets_and_not_between_runs(monkeypatch):
     met = []
 
-    def recorded(self, y, rng, count):
-        met.append(rng.integers(1 << 62))
-        return ((y, self) for _ in range(count))
+    def recorded(self, y, rng, numbers):
+        met.append(rng.random(1)[0])
+        return ((y, self) for _ in numbers)
 
     monkeypatch.setattr(Gaussian, "replicates", recorded)
-    scaled = Gaussian(1000 * WRONG.loc, 1000 * WRONG.scale)
-    for rows in (rows_of(), rows_of(), rows_of(y=1000 * Y, predictive=scaled), rows_of(y=Y[::-1])):
+    for rows in (rows_of(), rows_of(), rows_of(y=Y[::-1])):
         result(rows, Run(reference=19))
-    first, again, unit, other = np.reshape(met, (4, -1)).tolist()
-    assert first == again == unit != other
+    first, again, other = np.reshape(met, (3, -1)).tolist()
+    assert first == again != other
 
 
 def test_the_value_is_that_of_all_rows_and_not_of_one_sample():

@@ -11,6 +11,7 @@ from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
 from calcheck.predictive import Gaussian, Quantiles, Samples
 from calcheck.predictive.poisson import Poisson
+from calcheck.predictive.row_random import RowRandom, mix
 from calcheck.statistics.repeats import gathered, of_inputs
 from calcheck.studies.compare import compare
 from calcheck.studies.same_rows import Model
@@ -108,7 +109,9 @@ def test_replicates_have_as_many_targets_of_each_input(family):
     made = {"gaussian": Gaussian(mean, np.ones(n)), "poisson": Poisson(mean), "samples": None}[family]
     predictive = made or Samples(rng.normal(size=(n, 2)) + mean[:, None])
     y = (predictive if made else Gaussian(mean, np.ones(n))).sample(rng, targets)[:, :, None]
-    (drawn, distributions), (again, _) = predictive.replicates(y, rng, 2)
+    (drawn, distributions), (again, _) = predictive.replicates(
+        y, RowRandom(mix(np.arange(n, dtype=np.uint64))), range(2)
+    )
     assert drawn.shape == again.shape == y.shape
     assert (drawn != again).any()
     assert abs((drawn[:, :, 0] - mean[:, None]).mean()) < 0.1
