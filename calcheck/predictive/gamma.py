@@ -77,7 +77,8 @@ class Gamma(Positive):
 
         z = np.maximum(y, 0) / self.scale
         below = gammainc(self.shape, z)
-        density = np.sqrt(self.shape / (2 * np.pi)) * np.exp(-stirling_error(self.shape) - divergence(self.shape, z))
+        away = divergence(self.shape, np.where(z > 0, z, 1))
+        density = np.where(z > 0, np.sqrt(self.shape / (2 * np.pi)) * np.exp(-stirling_error(self.shape) - away), 0)
         pairs = np.sqrt(self.shape / np.pi) * np.exp(log_half_step(self.shape))
         return np.asarray((y - self.mean()) * (2 * below - 1) + self.scale * (2 * density - pairs))
 
