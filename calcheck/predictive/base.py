@@ -34,14 +34,20 @@ class Predictive(ABC):
     lattice: ClassVar[bool] = False
     """Whether targets are whole numbers."""
 
+    def hold_in_double(self) -> None:
+        """Make every parameter an array of 64-bit floats, whatever precision it was stored in."""
+        for field in fields(self):
+            object.__setattr__(self, field.name, np.asarray(getattr(self, field.name), dtype=np.float64))
+
     def require_equal_lengths(self) -> None:
-        """Raise unless every parameter has one value a row.
+        """Hold the parameters in double precision, and raise unless every one has one value a row.
 
         Raises
         ------
         DataError
             Lengths differ.
         """
+        self.hold_in_double()
         shapes = {field.name: np.shape(getattr(self, field.name)) for field in fields(self)}
         if len(set(shapes.values())) > 1:
             told = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
@@ -306,5 +312,5 @@ class Convention:
         return f"{self.family}:{self.name}" if self.name else self.family
 
     def __call__(self, **parameters: Any) -> Predictive:
-        """Build the distributions."""
-        return self.build(**parameters)
+        """Build the distributions, computing in double precision whatever the parameters are stored in."""
+        return self.build(**{name: np.asarray(values, dtype=np.float64) for name, values in parameters.items()})

@@ -26,7 +26,6 @@ TAIL_RATE = 45.0  # nats: a tail that is left out weighs less than e^-45 = 3e-20
 CHUNK_VALUES = 1 << 12  # of a support, in one product with a kernel
 BLOCK_VALUES = 1 << 20  # numbers in one block of masses, 8 MiB
 KEPT_VALUES = 1 << 22  # 32 MiB
-STIRLING_FROM = 16.0  # where five terms of the series are exact to rounding
 LARGEST_SUPPORT = 1 << 19  # values of one support: beyond it sums take minutes and say no more than a Gaussian
 
 
@@ -228,31 +227,3 @@ class Counts(Predictive):
             weights = np.exp(-gamma[0] * lags**2.0) * np.where(lags == 0, 1, 2)
             norm[rows] = autocorrelation @ weights
         return norm
-
-
-def divergence(k: NDArray[np.float64], mean: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return k log(k / mean) - k + mean, the large-deviation rate of a Poisson distribution, without cancellation."""
-    return mean * excess((k - mean) / mean)
-
-
-def excess(d: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return (1 + d) log(1 + d) - d for d >= -1."""
-    from scipy.special import xlog1py
-
-    return np.asarray(xlog1py(1 + d, d) - d)
-
-
-def stirling_error(k: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return log Gamma(k + 1) - (k + 1/2) log k + k - log(2 pi) / 2 for k > 0: what Stirling's formula leaves out.
-
-    Masses written with it keep their digits for large counts (C. Loader, Fast and Accurate Computation of Binomial
-    Probabilities, 2000).
-    """
-    from scipy.special import gammaln
-
-    large = np.maximum(k, STIRLING_FROM)
-    square = large**-2
-    series = (1 / 12 - square * (1 / 360 - square * (1 / 1260 - square * (1 / 1680 - square / 1188)))) / large
-    small = np.minimum(k, STIRLING_FROM)
-    direct = gammaln(small + 1) - (small + 0.5) * np.log(small) + small - 0.5 * np.log(2 * np.pi)
-    return np.where(k >= STIRLING_FROM, series, direct)

@@ -9,7 +9,8 @@ import numpy as np
 
 from calcheck.checks import require_positive
 from calcheck.predictive.base import Convention
-from calcheck.predictive.counts import Counts, divergence, stirling_error
+from calcheck.predictive.counts import Counts
+from calcheck.predictive.special import divergence, stirling_error
 from calcheck.predictive.words import each
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import numpy as np
 
 from calcheck.checks import require_positive
 from calcheck.predictive.base import Convention
-from calcheck.predictive.counts import divergence, stirling_error
 from calcheck.predictive.quadrature import Positive
+from calcheck.predictive.special import divergence, log_half_step, stirling_error
 from calcheck.predictive.words import each
 
 if TYPE_CHECKING:
@@ -68,13 +68,19 @@ class Gamma(Positive):
         return np.asarray(constant - divergence(shape, y / scale) - np.log(y))
 
     def crps(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the closed form of M. Moller and M. Scheuerer (2015)."""
-        from scipy.special import betaln, gammainc
+        """Return the closed form of M. Moller and M. Scheuerer (2015), its large terms taken together.
 
-        above = np.maximum(y, 0) / self.scale
-        below, beyond = gammainc(self.shape, above), gammainc(self.shape + 1, above)
-        pairs = self.scale * np.exp(-betaln(0.5, self.shape))
-        return np.asarray(y * (2 * below - 1) - self.mean() * (2 * beyond - 1) - pairs)
+        With z = y / scale and the standard form's density f it is (z - shape) (2 F(z) - 1) + 2 z f(z) less
+        Gamma(shape + 1/2) / (Gamma(shape) sqrt(pi)), in units of the scale.
+        """
+        from scipy.special import gammainc
+
+        z = np.maximum(y, 0) / self.scale
+        below = gammainc(self.shape, z)
+        away = divergence(self.shape, np.where(z > 0, z, 1))
+        density = np.where(z > 0, np.sqrt(self.shape / (2 * np.pi)) * np.exp(-stirling_error(self.shape) - away), 0)
+        pairs = np.sqrt(self.shape / np.pi) * np.exp(log_half_step(self.shape))
+        return np.asarray((y - self.mean()) * (2 * below - 1) + self.scale * (2 * density - pairs))
 
     def quantile(self, p: float) -> NDArray[np.float64]:
         from scipy.special import gammaincinv

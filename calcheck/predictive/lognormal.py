@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
     from calcheck.predictive.row_random import Random
 
+CLOSE = 0.5  # sigma below which the terms of the CRPS nearly cancel
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(10)
+NODES, WEIGHTS = (NODES + 1) / 2, WEIGHTS / 2  # from 0 to 1
+
 
 @dataclass(frozen=True, eq=False)
 class LogNormal(Positive):
@@ -48,7 +52,7 @@ class LogNormal(Positive):
         return np.exp(self.mu + self.sigma**2 / 2)
 
     def std(self) -> NDArray[np.float64]:
-        return np.asarray(self.mean() * np.sqrt(np.expm1(self.sigma**2)))
+        return np.asarray(np.exp(self.mu + self.sigma**2) * np.sqrt(-np.expm1(-(self.sigma**2))))
 
     def median(self) -> NDArray[np.float64]:
         return np.exp(self.mu)
@@ -69,12 +73,24 @@ class LogNormal(Positive):
         return np.asarray(-0.5 * score**2 - np.log(sigma) - 0.5 * np.log(2 * np.pi) - log_y)
 
     def crps(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the closed form of S. Baran and S. Lerch (2015)."""
-        from scipy.special import ndtr
+        """Return the closed form of S. Baran and S. Lerch (2015), in one of two forms.
 
-        score = self._score(y)
-        beyond = ndtr(score - self.sigma) - ndtr(-self.sigma / np.sqrt(2))
-        return np.asarray(y * (2 * ndtr(score) - 1) - 2 * self.mean() * beyond)
+        Where sigma is small its terms cancel, and so they are written by their differences: with w the normal score and
+        E(w) = 2 Phi(w) - 1 it is the mean times (y / mean - 1) E(w) + E(w) - E(w - sigma) - erf(sigma / 2). Elsewhere
+        no factor may overflow where their product does not.
+        """
+        from scipy.special import erf, erfcx, log_ndtr
+
+        score, sigma = self._score(y), self.sigma
+        beyond = np.exp(self.mu + sigma**2 / 2 + log_ndtr(score - sigma))
+        pairs = np.exp(self.mu + sigma**2 / 4) * erfcx(sigma / 2)
+        wide = y * erf(score / np.sqrt(2)) - 2 * beyond + pairs
+        close = (sigma < CLOSE) & (y > 0)
+        small, at = np.where(close, sigma, 0.0), np.where(close, score, 0.0)
+        between = at[:, None] - small[:, None] * NODES
+        step = small * (np.exp(-(between**2) / 2) @ WEIGHTS) * np.sqrt(2 / np.pi)  # E(w) - E(w - sigma)
+        terms = np.expm1(small * (at - small / 2)) * erf(at / np.sqrt(2)) + step - erf(small / 2)
+        return np.where(close, np.exp(self.mu + small**2 / 2) * terms, wide)
 
     def quantile(self, p: float) -> NDArray[np.float64]:
         from scipy.special import ndtri

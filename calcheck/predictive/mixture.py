@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 ROUNDING = 1e-14  # of a sum of weights, which are not scaled for it: rows that are taken keep their weights
 WEIGHT_ERROR = 1e-6  # how far a row's weights may sum from 1: they are often written in single precision
 SHOWN = 3  # components that words tell
+MOST_HALVINGS = 64  # of an interval: 53 end at neighbouring floats
 GROUP_AXES = 2  # rows and components
 
 
@@ -108,8 +109,10 @@ class Mixture(Continuous):
         low, high = ends.min(axis=1), ends.max(axis=1)
         sign = 1 if p <= 1 / 2 else -1
         fine = 4 * np.finfo(np.float64).eps * np.maximum(np.abs(ends).max(axis=1), self.scale.min(axis=1))
-        while (high - low > fine).any():
-            middle = (low + high) / 2
+        for _ in range(MOST_HALVINGS):
+            if (high - low <= fine).all():
+                break
+            middle = low / 2 + high / 2
             reached = self._below(middle, 1) >= p if sign == 1 else self._below(middle, -1) <= 1 - p
             low, high = np.where(reached, low, middle), np.where(reached, middle, high)
         return np.asarray(high)

@@ -61,6 +61,7 @@ class Quantiles(Predictive):
     values: NDArray[np.float64]
 
     def __post_init__(self) -> None:
+        self.hold_in_double()
         told = ", ".join(f"{level:g}" for level in self.levels)
         if len(self.levels) < FEWEST:
             msg = f"quantiles need at least two levels, got {told or 'none'}"

@@ -43,6 +43,7 @@ class Samples(Predictive):
     draws: NDArray[np.float64]
 
     def __post_init__(self) -> None:
+        self.hold_in_double()
         if self.draws.ndim not in (PLAIN_AXES, PLAIN_AXES + 1) or not self.draws.shape[1]:
             msg = f"samples must be rows by draws, at least one draw a row, got shape {self.draws.shape}"
             raise DataError(msg)

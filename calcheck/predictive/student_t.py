@@ -11,7 +11,7 @@ from calcheck.checks import require_finite, require_positive
 from calcheck.errors import DataError
 from calcheck.predictive.base import Convention
 from calcheck.predictive.continuous import LocationScale
-from calcheck.predictive.counts import stirling_error
+from calcheck.predictive.special import log_half_step, stirling_error
 from calcheck.predictive.words import filled
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ NEGLIGIBLE = 1e-11  # mass of the mixing distribution that is left out on either
 STRIP = 1.4  # half width, in log s, of the strip on which the trapezoidal rule's error is bounded; below pi / 2
 DIGITS = 25.0  # nats: the rule's own error is below 2 e^-25 = 3e-11
 BLOCK_VALUES = 1 << 16  # numbers of one block of kernel values: it stays in the cache
+CLOSE = 1.5  # df below which beta functions of df / 2 and df - 1/2 nearly agree
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(12)
 MOST_WORDED = 1000  # whole degrees of freedom that are written as an index
 INDICES = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
@@ -90,10 +92,8 @@ class StudentT(LocationScale):
         return np.asarray(stdtr(self.df, z))
 
     def standard_log_density(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
-        from scipy.special import betaln
-
         log_power = np.log1p(z**2 / self.df)
-        return np.asarray(-(self.df + 1) / 2 * log_power - np.log(self.df) / 2 - betaln(0.5, self.df / 2))
+        return np.asarray(-(self.df + 1) / 2 * log_power - np.log(2 * np.pi) / 2 + log_half_step(self.df / 2))
 
     def standard_quantile(self, p: float) -> NDArray[np.float64]:
         from scipy.special import stdtrit
@@ -104,22 +104,23 @@ class StudentT(LocationScale):
         return rng.standard_t(self.df[:, None], (len(self), size))
 
     def crps(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the closed form of Jordan, Krueger and Lerch (2019).
+        """Return the closed form of Jordan, Krueger and Lerch (2019), with E|Y - Y'| / 2 taken out of it.
+
+        What is left, z (2 F(z) - 1) + E|Z - Z'| / 2 (exp(u) - 1), does not cancel where df is close to 1, or large:
+        u = log(B(1/2, df / 2) / B(1/2, df - 1/2)) - (df - 1) / 2 log(1 + z^2 / df) is 0 at df = 1.
 
         Raises
         ------
         DataError
             Some distributions have no mean.
         """
-        from scipy.special import betaln
-
         self._require_df_above(1, "mean, and so no CRPS")
         z, df = self._standard(y), self.df
-        density = np.exp(self.standard_log_density(z))
-        pairs = 2 * np.sqrt(df) / (df - 1) * np.exp(betaln(0.5, df - 0.5) - 2 * betaln(0.5, df / 2))
-        return np.asarray(
-            self.scale * (z * (2 * self.standard_cdf(z) - 1) + 2 * density * (df + z**2) / (df - 1) - pairs)
-        )
+        far, half = log_half_step(df - 0.5), log_half_step(df / 2)
+        pairs = df / (df - 1) * np.sqrt(df / (df - 0.5) / np.pi) * np.exp(2 * half - far)
+        ratio = np.where(df < CLOSE, _log_beta_ratio(df), np.log(2 - 1 / df) / 2 + far - half)
+        rest = np.expm1(ratio - (df - 1) / 2 * np.log1p(z**2 / df))
+        return np.asarray(self.scale * (z * (2 * self.standard_cdf(z) - 1) + pairs * rest))
 
     def kernel_mean(self, points: NDArray[np.float64], gamma: NDArray[np.float64]) -> NDArray[np.float64]:
         gamma = np.broadcast_to(gamma[..., 0], len(points))  # (r,)
@@ -200,6 +201,15 @@ class StudentT(LocationScale):
             else:
                 described.append(filled("t(df {}, {}, {})", (df, *others)))
         return described
+
+
+def _log_beta_ratio(df: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return log(B(1/2, df / 2) / B(1/2, df - 1/2)) for df from 1 to 1.5, as the integral of its derivative."""
+    from scipy.special import digamma
+
+    half = (np.minimum(df, CLOSE) - 1) / 4
+    at = (np.minimum(df, CLOSE) / 2 + half)[:, None] + half[:, None] * NODES
+    return np.asarray(half * ((digamma(at + 0.5) - digamma(at)) @ WEIGHTS))
 
 
 @dataclass(frozen=True, eq=False)
