@@ -38,6 +38,7 @@ SUFFIXES = {
 TEXT = ("csv", "tsv", "jsonl")
 MAGIC = {
     b"PAR1": "parquet",
+    b"PARE": "parquet",
     b"ARROW1": "arrow",
     b"FEA1": "arrow",
     b"\x93NUMPY": "npy",

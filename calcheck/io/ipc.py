@@ -2,20 +2,77 @@
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyarrow import feather
 
+from calcheck.errors import DataError
 from calcheck.io.held import Held
 
 if TYPE_CHECKING:
     from calcheck.io.files import File
 
+MAGIC = b"ARROW1"
+TRAILER = 4 + len(MAGIC)  # bytes: how long the footer is, and the magic again
+CONTINUATION = b"\xff\xff\xff\xff"
+IN_FOOTER, IN_MESSAGE = 1, 2  # the places of the schema among the fields of what holds it
+ENDIANNESS = 0  # the place of the byte order among the fields of the schema
+
 
 def arrow_table(file: File) -> Held:
-    """Open a Feather file, or an Arrow IPC file or stream."""
+    """Open a Feather file, or an Arrow IPC file or stream.
+
+    Raises
+    ------
+    DataError
+        Its numbers are in the other byte order, in which texts make pyarrow hang.
+    """
+    if _is_big_endian(file):
+        msg = "its numbers are in big-endian byte order. Write it again as Parquet, or on another machine"
+        raise DataError(msg)
     try:
         return Held(feather.read_table(file.stream()))
     except pa.ArrowInvalid:  # not a file with a footer: perhaps a stream
         return Held(pa.ipc.open_stream(pa.py_buffer(file.content())).read_all())
+
+
+def _is_big_endian(file: File) -> bool:
+    """Tell whether the schema says so; that of a damaged file, which pyarrow refuses, says nothing."""
+    try:
+        metadata, place = _described(file)
+        schema = _field(metadata, _reference(metadata, 0), place)
+        order = None if schema is None else _field(metadata, _reference(metadata, schema), ENDIANNESS)
+        return order is not None and struct.unpack_from("<h", metadata, order)[0] != 0
+    except struct.error:
+        return False
+
+
+def _described(file: File) -> tuple[bytes, int]:
+    """Return the flatbuffer that holds the schema, and the schema's place in it."""
+    with file.opened() as stream:
+        start = stream.read(8)
+        if start.startswith(MAGIC):
+            end = stream.seek(0, 2)
+            stream.seek(max(0, end - TRAILER))
+            (length,) = struct.unpack_from("<I", stream.read(4))
+            stream.seek(max(0, end - TRAILER - length))
+            return stream.read(length), IN_FOOTER
+        (length,) = struct.unpack_from("<I", start, 4 if start.startswith(CONTINUATION) else 0)
+        stream.seek(8 if start.startswith(CONTINUATION) else 4)
+        return stream.read(length), IN_MESSAGE
+
+
+def _reference(metadata: bytes, at: int) -> int:
+    """Return the place that an offset in a flatbuffer leads to."""
+    return at + int(struct.unpack_from("<I", metadata, at)[0])
+
+
+def _field(metadata: bytes, table: int, place: int) -> int | None:
+    """Return where a field of a table of a flatbuffer is, None if it is absent."""
+    offsets = table - struct.unpack_from("<i", metadata, table)[0]
+    (size,) = struct.unpack_from("<H", metadata, offsets)
+    at = 4 + 2 * place
+    offset = struct.unpack_from("<H", metadata, offsets + at)[0] if at < size else 0
+    return table + offset if offset else None

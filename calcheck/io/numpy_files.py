@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from calcheck.errors import DataError
+from calcheck.execution.machine import available_memory
 from calcheck.io.held import Held
 
 if TYPE_CHECKING:
@@ -51,12 +52,15 @@ def npy_table(file: File) -> ArrayTable:
 def npz_table(file: File) -> ArrayTable:
     """Open a .npz file; its arrays are columns by their names."""
     with file.opened() as stream, zipfile.ZipFile(stream) as archive:
-        members = archive.namelist()
+        members, unpacked = archive.namelist(), sum(member.file_size for member in archive.infolist())
     if any(member.endswith(".pkl") for member in members):
         msg = "this archive holds a pickle, unsafe to load: it can run any code. Export to Parquet"
         raise DataError(msg)
     if not members or not all(member.endswith(".npy") for member in members):
         msg = "this archive holds other things than arrays"
+        raise DataError(msg)
+    if unpacked > (room := available_memory()):
+        msg = f"this archive unpacks to {unpacked:,} bytes, and {room:,} are free. Leave rows out"
         raise DataError(msg)
     with file.opened() as stream, np.load(stream, allow_pickle=False) as arrays:
         return ArrayTable({name: arrays[name] for name in arrays.files})

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from calcheck.errors import DataError
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -19,15 +21,29 @@ WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "FLOAT": 4, "DOUBLE": 8, "FIXED_
 TEXT_WIDTH = 16  # of a text that comes again and again, and is written once
 READ_BYTES = 1 << 16  # of a column at a time, where it is too large to be read as a whole
 REMOTE_BYTES = 1 << 23  # the same of a store, which answers each question after a while
+END = b"PARE", b"PAR1"  # the last bytes: of a file with an encrypted footer, and of others
+SIGNATURE = 28  # bytes behind a footer that can be read while columns cannot
+ENCRYPTED = "it is encrypted, and calcheck has no keys. Decrypt it first"
 
 
 class ParquetTable:
-    """A Parquet file; only the columns asked for are read, and of large ones only a part at a time."""
+    """A Parquet file; only the columns asked for are read, and of large ones only a part at a time.
+
+    Raises
+    ------
+    DataError
+        It is encrypted.
+    """
 
     def __init__(self, file: File) -> None:
         self._file = file
+        footer, magic = _ending(file)
+        if magic == END[0]:
+            raise DataError(ENCRYPTED)
         with pq.ParquetFile(file.stream()) as opened:  # no handle is kept: there may be thousands of files
             self.metadata, self.schema = opened.metadata, opened.schema_arrow
+        if footer == self.metadata.serialized_size + SIGNATURE:
+            raise DataError(ENCRYPTED)  # before a look at its columns, which would end the process
         self.groups = list(range(self.metadata.num_row_groups) if file.groups is None else file.groups)
 
     @property
@@ -67,3 +83,11 @@ class ParquetTable:
 
     def _opened(self, **reading: Any) -> pq.ParquetFile:
         return pq.ParquetFile(self._file.stream(), metadata=self.metadata, **reading)
+
+
+def _ending(file: File) -> tuple[int, bytes]:
+    """Return how long the footer is said to be, and the last bytes."""
+    with file.opened() as stream:
+        stream.seek(max(0, stream.seek(0, 2) - 2 * len(END[0])))
+        told = stream.read()
+    return int.from_bytes(told[: -len(END[0])], "little"), told[-len(END[0]) :]

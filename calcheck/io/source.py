@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from calcheck.errors import DataError, OptionError
+from calcheck.execution.machine import available_memory
 from calcheck.io.beside import Beside, names_a_file, read_embedding, read_truth, split_column
 from calcheck.io.chained import open_table
 from calcheck.io.column_options import ColumnOptions
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
 FAMILY = "dist"  # the column of our own files that names the family
 FEW = 10  # errors, all positive by chance
+COPIES = 3  # of the rows, while they are read into memory
+GIB = 1 << 30
 
 
 @dataclass
@@ -236,9 +239,34 @@ class FileSource(Source):
     def _met(self) -> tuple[Predictions, Pass]:
         """All rows, and the pass that met them."""
         with self._named():
+            self._require_room()
             rows, met = gathered(self._pass())
             pa.default_memory_pool().release_unused()  # what was read is held a second time now
             return require_no_rerun(rows if self.repeated else unique(rows)), met
+
+    def _require_room(self) -> None:
+        """Raise, before rows are read, if their numbers, as many as the file says, do not fit in memory.
+
+        Of rows that are filtered nobody knows how many are left.
+
+        Raises
+        ------
+        DataError
+            They do not.
+        """
+        laid, roles = self.laid, self.roles
+        if laid.filters.columns:
+            return
+        columns = [*roles.target, *roles.keys, *([roles.id] if roles.id else [])]
+        columns += [] if is_wide(roles.predictive) else columns_of(roles.predictive)
+        needed, room = COPIES * laid.table.nbytes(tuple(dict.fromkeys(columns))), available_memory()
+        if needed > room:
+            msg = (
+                f"its {laid.table.rows:,} rows take {needed / GIB:,.1f} GiB while they are read, and {room / GIB:,.1f}"
+                " are free. Leave rows out, or give --memory less: targets and predictions beyond it are summed batch"
+                " by batch"
+            )
+            raise DataError(msg)
 
     @property
     def _reading(self) -> Pass:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import types
+from collections import Counter
 from dataclasses import fields, is_dataclass
 from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
 
@@ -14,6 +15,7 @@ from calcheck.report import SCHEMA_VERSION, Report
 
 LARGEST_BYTES = 1 << 26
 DEEPEST = 32  # objects in objects
+LARGEST_PART = 1 << 20  # letters of all settings, and of what is told of the input
 SHOWN = 40  # letters of a value that messages quote
 WORDS = {int: "a whole number", float: "a number", str: "text", bool: "true or false", type(None): "null"}
 HOW = "calcheck evaluate FILE --format json writes reports"
@@ -53,6 +55,12 @@ def _report(told: Any) -> Report:
     if (version := told["schema_version"]) != SCHEMA_VERSION:
         msg = f"is of schema version {_shown(version)}; this calcheck reads {SCHEMA_VERSION}. Make the report again"
         raise UnfitError(msg)
+    for part in ("settings", "input"):
+        if (letters := len(json.dumps(told.get(part)))) > LARGEST_PART:
+            msg = (
+                f"is no report of calcheck: its {part} are {letters:,} letters long, at most {LARGEST_PART:,} are read"
+            )
+            raise UnfitError(msg)
     report: Report = made(Report, told, "")
     return report
 
@@ -105,8 +113,8 @@ def _finite(text: str) -> float:
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        msg = f"{next(name for name in names if names.count(name) > 1)!r} comes twice in one object"
+        twice, _ = Counter(name for name, _ in pairs).most_common(1)[0]
+        msg = f"{twice[:SHOWN]!r} comes twice in one object"
         raise ValueError(msg)
     return found
 

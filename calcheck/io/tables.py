@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from calcheck.errors import FileError
 from calcheck.io import delimited, ipc, json_lines, netcdf, numpy_files, parquet, safetensors
-from calcheck.io.files import TEXT
+from calcheck.io.files import TEXT, named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -63,7 +63,7 @@ def open_file(file: File) -> Table:
     name = file.spoken
     reading = file.format
     file.require_content()
-    with _readable(name, reading):
+    with named(name), _readable(name, reading):
         table = READERS[reading](file)
         names = table.schema.names
     twice = [column for column, count in Counter(names).items() if count > 1]

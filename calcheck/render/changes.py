@@ -22,6 +22,7 @@ HEAD = ("old", "new", "change", "relative", "in old interval", "verdict")
 COLORS = {"fail": "bold red", "pass": "green"}
 SHOWN = 12  # letters of a fingerprint
 FINGERPRINT = 64
+LONGEST, MOST = 500, 200  # letters of a note, and notes that people read; JSON has them all
 
 
 def changes_to_table(diff: Diff) -> str:
@@ -103,7 +104,9 @@ def _notes(diff: Diff) -> list[str]:
     differs = [f"{each.what}: {_shown(each.old)} → {_shown(each.new)}" for each in diff.differences]
     if not diff.changes and not notes:
         notes.append("neither report has a result")
-    return notes + (differs or ["input, settings and versions are the same"])
+    notes += differs or ["input, settings and versions are the same"]
+    shown = [note if len(note) <= LONGEST else f"{note[:LONGEST]}…" for note in notes[:MOST]]
+    return shown + ([f"… {len(notes):,} in all: --format json has them"] if len(notes) > MOST else [])
 
 
 def _shown(value: Any) -> str:

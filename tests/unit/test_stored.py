@@ -118,6 +118,18 @@ def test_details_may_be_nested_but_not_without_end(tmp_path, told):
                 read_report(stored(tmp_path, json.dumps(told)))
 
 
+def test_settings_that_no_run_has_are_refused_at_once(tmp_path, told):
+    told["settings"] = {f"a{number}": number for number in range(100_000)}
+    with pytest.raises(FileError, match=r"its settings are [\d,]+ letters long, at most 1,048,576 are read"):
+        read_report(stored(tmp_path, told))
+
+
+def test_a_member_that_comes_twice_among_many_is_found_at_once(tmp_path):
+    many = json.dumps({f"a{number}": number for number in range(50_000)})
+    with pytest.raises(FileError, match="'a49998' comes twice in one object"):
+        read_report(stored(tmp_path, many.replace('"a49999"', '"a49998"')))
+
+
 def test_a_field_that_is_absent_is_named(tmp_path, told):
     del told["results"][2]["unit"]
     with pytest.raises(FileError, match=r'results\[2\] lacks "unit"'):

@@ -1,0 +1,163 @@
+"""Files made to end the process, to fill the memory or to take for ever are refused in one line, before they can."""
+
+import base64
+import json
+import struct
+import zipfile
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyarrow.parquet import encryption
+
+from calcheck import read
+from calcheck.errors import FileError
+from calcheck.io.json_lines import DEEPEST, depth
+from tests.files import columns, table, wide, write
+
+PARTS = wide(columns())
+WORDS = np.array(["a", "b"] * 6)
+
+
+def refused(path, match, **said):
+    with pytest.raises(FileError, match=match) as error:
+        read(str(path), **said).predictions()
+    assert str(path) in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+# nesting
+
+
+def nested(count, opening="[", closing="]"):
+    return opening * count + closing * count
+
+
+@pytest.mark.parametrize("deep", [nested(10_000), nested(10_000, '{"a":', "}").replace(":}", ":1}"), "[" * 10_000])
+def test_json_lines_that_are_nested_deep_are_refused(tmp_path, deep):
+    path = tmp_path / "deep.jsonl"
+    path.write_text('{"y": 1, "mean": 1, "std": 1, "embedding": ' + deep + "}\n")
+    refused(path, r"10,00\d objects and lists are nested in each other, at most 32 are read")
+
+
+def test_an_embedding_that_is_nested_deep_is_refused_by_its_own_name(tmp_path):
+    path = tmp_path / "deep.jsonl"
+    path.write_text('{"embedding": ' + nested(10_000) + "}\n")
+    with pytest.raises(FileError, match=r"deep\.jsonl: 10,001 objects"):
+        read(write(tmp_path / "preds.parquet", PARTS), embedding=str(path)).predictions()
+
+
+def test_what_tables_are_nested_is_read(tmp_path):
+    path = tmp_path / "preds.jsonl"
+    records = [{"y": 1, "mean": 1, "std": 1, "note": "[" * 100 + '"\\' + "{" * 100, "embedding": [row]} for row in "12"]
+    path.write_text("\n".join(json.dumps(record).replace('["', "[").replace('"]', "]") for record in records))
+    assert read(str(path)).predictions().x.tolist() == [[1], [2]]
+
+
+@given(st.recursive(st.text('[]{}"\\a', max_size=4), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
+def test_depth_is_that_of_the_parsed_value(value):
+    def measured(part):
+        inner = part.values() if isinstance(part, dict) else part if isinstance(part, list) else None
+        return 0 if inner is None else 1 + max(map(measured, inner), default=0)
+
+    assert depth(json.dumps(value).encode()) == measured(value)
+    assert depth(json.dumps(value, ensure_ascii=False, indent=1).encode()) == measured(value)
+
+
+def test_the_limit_is_far_above_what_tools_write():
+    gluonts = {"mean": [1.0], "quantiles": {"0.5": [1.0]}, "samples": [[[1.0]]]}
+    assert 4 * depth(json.dumps(gluonts).encode()) < DEEPEST
+
+
+# encryption
+
+
+class Keys(encryption.KmsClient):
+    """Wraps keys by writing them down."""
+
+    def wrap_key(self, key_bytes, _):
+        return base64.b64encode(key_bytes)
+
+    def unwrap_key(self, wrapped_key, _):
+        return base64.b64decode(wrapped_key)
+
+
+@pytest.mark.parametrize("plaintext_footer", [True, False])
+def test_encrypted_parquet_is_refused(tmp_path, plaintext_footer):
+    said = encryption.EncryptionConfiguration("k", column_keys={"k": ["y"]}, plaintext_footer=plaintext_footer)
+    factory = encryption.CryptoFactory(lambda _: Keys())
+    properties = factory.file_encryption_properties(encryption.KmsConnectionConfig(), said)
+    path = tmp_path / "preds.parquet"
+    with pq.ParquetWriter(path, table(PARTS).schema, encryption_properties=properties) as writer:
+        writer.write_table(table(PARTS))
+    refused(path, "is encrypted, and calcheck has no keys. Decrypt it first")
+    refused(path.rename(tmp_path / "preds"), "is encrypted")
+
+
+# sizes that are claimed
+
+
+def test_rows_that_do_not_fit_in_memory_are_refused_before_they_are_read(tmp_path, monkeypatch):
+    path = write(tmp_path / "preds.parquet", {name: np.ones(100_000) for name in ("y", "mean", "std")})
+    assert (tmp_path / "preds.parquet").stat().st_size < 4096
+    monkeypatch.setattr("calcheck.io.source.available_memory", lambda: 7_000_000)
+    refused(path, r"its 100,000 rows take 0\.0 GiB while they are read, and 0\.0 are free")
+    monkeypatch.setattr("calcheck.io.source.available_memory", lambda: 7_300_000)
+    assert len(read(path).predictions()) == 100_000
+
+
+def test_an_archive_that_unpacks_to_more_than_the_memory_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "preds.npz"
+    np.savez_compressed(path, **{name: np.ones(100_000) for name in ("y", "mean", "std")})
+    with zipfile.ZipFile(path) as archive:
+        unpacked = sum(member.file_size for member in archive.infolist())
+    monkeypatch.setattr("calcheck.io.numpy_files.available_memory", lambda: unpacked - 1)
+    refused(path, r"unpacks to 2,400,384 bytes, and 2,400,383 are free")
+
+
+# byte order
+
+
+def of_big_endian(stream):
+    """Say in the schema of an Arrow stream that its numbers are big-endian, by a field of its flatbuffer."""
+    made = bytearray(stream)
+
+    def number(kind, at):
+        return struct.unpack_from(kind, made, at)[0]
+
+    message = 8 + number("<I", 8)
+    header = message + number("<H", message - number("<i", message) + 4 + 4)
+    schema = header + number("<I", header)
+    struct.pack_into("<iI", made, schema, -16, number("<I", schema + 4) + 16)
+    made[schema + 8 : schema + 8] = struct.pack("<q4H", 1, 8, 16, 8, 4)  # the field, and a table of fields that has it
+    made[4:8] = (number("<I", 4) + 16).to_bytes(4, "little")
+    return bytes(made)
+
+
+def streamed(parts):
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, parts.schema) as stream:
+        stream.write_table(parts)
+    return sink.getvalue().to_pybytes()
+
+
+def test_big_endian_streams_are_refused(tmp_path):
+    path = tmp_path / "preds.arrow"
+    parts = table(PARTS).append_column("topic", pa.array(WORDS).dictionary_encode())
+    path.write_bytes(streamed(parts))
+    assert len(read(str(path)).predictions()) == len(WORDS)
+    path.write_bytes(of_big_endian(streamed(parts)))
+    assert pa.ipc.open_stream(path.read_bytes()).schema.names == parts.schema.names
+    refused(path, "its numbers are in big-endian byte order")
+
+
+@pytest.mark.parametrize("cut", [0, 3, 9, 12, 40, 300])
+def test_damaged_schemas_are_refused_as_damaged(tmp_path, cut):
+    path = tmp_path / "preds.arrow"
+    path.write_bytes(streamed(table(PARTS))[:cut])
+    refused(path, "is not a readable arrow file|is empty")
+    path.write_bytes(b"ARROW1\0\0" + bytes(cut) + b"\xff\xff\xff\x7fARROW1")
+    refused(path, "is not a readable arrow file")
