@@ -158,7 +158,7 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
         if len(y) == 1 and None in (self.gamma_x, self.gamma_y):
             msg = "a single row has no spread to scale kernels by: cce needs at least 2 rows"
             raise DataError(msg)
-        inputs = conditioning(rows, self, run.rng(Stream.MEDIAN))
+        inputs = conditioning(rows, self)
         gamma_y = target_bandwidths(y, self.gamma_y)
         described = {
             "inputs": inputs.described,
