@@ -83,12 +83,12 @@ class JointMetric(GenerativeMetric[KernelSettings, StateT]):
         x, predictive = all_inputs(rows, run), rows.distributions().held()
         y = repeated_targets(rows)
         gamma_y = self._bandwidths(y.reshape(-1, y.shape[2]), self.gamma_y)
-        inputs = conditioning(rows, self._on_inputs, run.rng(Stream.MEDIAN))
+        inputs = conditioning(rows, self._on_inputs)
         described = {
             "inputs": {**inputs.described, "rows": len(x)},
             "targets": {"gamma": gamma_y.tolist() if len(gamma_y) > 1 else float(gamma_y[0]), "repeats": y.shape[1]},
             "draws": predictive.draws_a_row or "exact",
-            "neighbours": neighbours(inputs.kernel, inputs.scaling(x), run.rng(Stream.NEIGHBOURS)),
+            "neighbours": neighbours(inputs.kernel, inputs.scaling(x)),
         }
         features = self._features(rows, gamma_y, run)
         return KernelSettings(inputs.scaling, inputs.kernel, features, predictive, described)

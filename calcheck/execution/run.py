@@ -31,7 +31,6 @@ class Stream(IntEnum):
     DOF = 1
     DRAWS = 2
     FEATURES = 3
-    MEDIAN = 4
     SUBSAMPLE = 5
     RESIDUAL = 6
     RESAMPLES = 7
@@ -39,7 +38,6 @@ class Stream(IntEnum):
     CENTRES = 9
     NOISE = 10
     SIGNS = 11
-    NEIGHBOURS = 12
     PERMUTATIONS = 20
 
 

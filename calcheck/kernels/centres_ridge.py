@@ -85,6 +85,10 @@ class Measured:
         By how much that may be off.
     coefficients : (M, c)
         Of the regression functions: k(x, centres) @ coefficients.
+    root : (M, k)
+        H, with which coefficients are H H^T Z^T R.
+    shares : (k,)
+        The eigenvalues of H^T Z^T Z H, between 0 and 1.
     """
 
     values: Values
@@ -93,6 +97,8 @@ class Measured:
     dof: float
     dof_error: float
     coefficients: Values
+    root: Values
+    shares: Values
 
     @property
     def means(self) -> Values:
@@ -152,7 +158,8 @@ class CentresRidge:
         )
         errors = np.linalg.norm(parts, axis=0) + rounding * norms.mean(axis=0)
         dof, dof_error = self._dof(float(np.sum(sizes / (sizes + shift))), own, lambda_)
-        return Measured(norms, likely.mean(axis=0), errors, dof, dof_error, coefficients)
+        root, shares = to_centres / np.sqrt(sizes + shift), sizes / (sizes + shift)
+        return Measured(norms, likely.mean(axis=0), errors, dof, dof_error, coefficients, root, shares)
 
     def _dof(self, seen: float, own: Values, lambda_: float) -> tuple[float, float]:
         """Return tr K (K + n lambda I)^-1, and its error: it is at least that of centres, and of the checked rows."""

@@ -16,7 +16,6 @@ from calcheck.kernels.kernels import KERNELS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.random import Generator
     from numpy.typing import NDArray
 
     from calcheck.execution.run import Run
@@ -118,7 +117,7 @@ def input_kernel(
     return kernel, normalize, "variance" if single and kernel == "rbf" else "median"
 
 
-def conditioning(rows: Predictions, chosen: KernelOptions, rng: Generator) -> Conditioning:
+def conditioning(rows: Predictions, chosen: KernelOptions) -> Conditioning:
     """Fix normalisation and kernel on the inputs of some rows.
 
     Parameters
@@ -127,8 +126,6 @@ def conditioning(rows: Predictions, chosen: KernelOptions, rng: Generator) -> Co
         With inputs.
     chosen : KernelOptions
         What the user chose.
-    rng : Generator
-        Chooses pairs of rows (:func:`calcheck.kernels.inputs.bandwidth`).
 
     Raises
     ------
@@ -138,7 +135,7 @@ def conditioning(rows: Predictions, chosen: KernelOptions, rng: Generator) -> Co
     name, normalize, gamma_choice = input_kernel(rows, chosen.kernel_x, chosen.normalize, chosen.gamma_x)
     x = rows.inputs_as_read()
     scaling = fit_scaling(x, normalize, name)
-    gamma = bandwidth(gamma_choice, x, scaling, name, rng)
+    gamma = bandwidth(gamma_choice, x, scaling, name)
     shape = {"degree": chosen.degree, "coef0": chosen.coef0} if name == "polynomial" else {}
     told = {"kernel": name, "gamma": gamma, **shape, "normalize": normalize, "columns": rows.width}
     return Conditioning(scaling, KERNELS[name](gamma=gamma, **shape), told)

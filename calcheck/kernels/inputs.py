@@ -9,12 +9,12 @@ import numpy as np
 
 from calcheck.checks import require
 from calcheck.errors import DataError, OptionError
-from calcheck.inputs import DeferredInputs, held, taken
+from calcheck.inputs import DeferredInputs
+from calcheck.kernels.samples import some_inputs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.random import Generator
     from numpy.typing import NDArray
 
     from calcheck.execution.backend import Precision
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 BLOCK_VALUES = 1 << 20  # numbers of a block, 8 MiB in float64
 LEAST_COLUMNS = 16  # of a block: a cache line of numbers
-MEDIAN_ROWS = 2000  # rows whose pairwise distances the median is taken over: two million pairs
+FEW_ROWS = 2000  # that stand for more where all pairs are looked at: two million of these
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +151,6 @@ def bandwidth(
     x: Inputs,
     scaling: Scaling,
     kernel: KernelName,
-    rng: Generator,
 ) -> float:
     """Turn a choice of gamma into a number.
 
@@ -159,15 +158,14 @@ def bandwidth(
     ----------
     choice : float or str
         A number; ``"1/d"``; ``"variance"``: 1 / (2 s^2), s^2 the columns' variances (n - 1) added up (RBF only);
-        ``"median"``: 1 / median of |x - x'|^2 (RBF) or of |x - x'|_1 (Laplace) over pairs of rows.
+        ``"median"``: 1 / median of |x - x'|^2 (RBF) or of |x - x'|_1 (Laplace) over pairs of rows, or of 2,000 rows
+        (:func:`calcheck.kernels.samples.some_inputs`) where there are more.
     x : (n, d)
         Inputs.
     scaling : Scaling
         Their normalisation.
     kernel : str
         The kernel that gamma is for.
-    rng : Generator
-        Chooses the rows whose pairs the median is taken over, where there are more than 2,000.
 
     Returns
     -------
@@ -191,16 +189,16 @@ def bandwidth(
     if choice == "variance":
         spread = 2 * _variance(x, scaling) if len(x) > 1 else 0.0
     else:
-        spread = _median_distance(scaling(_some(x, rng)), kernel)
+        spread = _median_distance(scaling(some_inputs(x, FEW_ROWS)), kernel)
     if not spread > 0:
         msg = f"--gamma-x {choice} needs inputs that vary, but by that measure they do not. Give --gamma-x a number"
         raise DataError(msg)
     return 1 / spread
 
 
-def neighbours(kernel: Kernel, x: NDArray[np.floating[Any]], rng: Generator) -> float:
+def neighbours(kernel: Kernel, x: NDArray[np.floating[Any]]) -> float:
     """Return the sum of an input's kernel values with all others, on average over (n, d) inputs, or 2,000 of them."""
-    n, x = len(x), _some(x, rng)
+    n, x = len(x), some_inputs(x, FEW_ROWS)
     off_diagonal = float(kernel.gram(x, x).sum() - kernel.diagonal(x).sum())
     return max(0.0, off_diagonal) / len(x) * (n - 1) / max(1, len(x) - 1)
 
@@ -215,13 +213,6 @@ def _variance(x: Inputs, scaling: Scaling) -> float:
         total += scaled.sum(axis=0)
         squares += float(np.vdot(scaled, scaled))
     return (squares - float(total @ total) / len(x)) / (len(x) - 1)
-
-
-def _some(x: Inputs, rng: Generator) -> NDArray[np.floating[Any]]:
-    """Return the rows of (n, d) inputs, or some of them where they are many."""
-    if len(x) <= MEDIAN_ROWS:
-        return held(x)
-    return taken(x, np.sort(rng.choice(len(x), MEDIAN_ROWS, replace=False)))
 
 
 def _median_distance(x: NDArray[np.floating[Any]], kernel: KernelName) -> float:

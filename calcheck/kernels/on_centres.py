@@ -9,8 +9,9 @@ import numpy as np
 
 from calcheck.execution.over import over
 from calcheck.execution.run import GIB, Stream
-from calcheck.kernels.centres_ridge import CentresRidge, Landmarks, Measured
+from calcheck.kernels.centres_ridge import EVALUATED_TOGETHER, CentresRidge, Landmarks, Measured
 from calcheck.kernels.features import LeftOut
+from calcheck.kernels.reach import kish
 from calcheck.kernels.row_sums import Outputs, RowNorms, RowProducts, directions_of
 from calcheck.kernels.samples import by_leverage, uniform_places
 from calcheck.predictions import InMemory, Predictions, Source
@@ -265,9 +266,29 @@ class Embedded:
         """Return the norm at every row, (n,)."""
         if self._all_evaluated:
             return self.values[:, 0]
+        return self._norms(self.measured.coefficients[:, : self.groups[0]])
+
+    def effective_neighbours(self) -> Values:
+        """Return how many rows with equal weights would average away as much noise as the regression's do, (n,).
+
+        (sum_i a_i(x))^2 / sum_i a_i(x)^2 of a(x) = Z H H^T k(centres, x), with Z^T 1 as the evaluated rows tell it.
+        """
+        root, rows = self.measured.root, self.landmarks.rows
+        sums = self._norms(root @ (root.T @ self._summed())[:, None])
+        return kish(sums, self._norms(root * np.sqrt(self.measured.shares)) ** 2, rows)
+
+    def _summed(self) -> Values:
+        """Return the kernel values of each centre, added up over all rows as the evaluated ones tell them, (M,)."""
+        x, centres = self.landmarks.evaluated, self.landmarks.centres
+        starts = range(0, len(x), EVALUATED_TOGETHER)
+        kernel = self.by.settings.kernel
+        parts = [kernel.gram(x[start : start + EVALUATED_TOGETHER], centres).sum(axis=0) for start in starts]
+        return np.asarray(np.sum(parts, axis=0, dtype=np.float64) * (self.landmarks.rows / len(x)))
+
+    def _norms(self, coefficients: Values) -> Values:
+        """Return the norm of k(x, centres) @ coefficients at every row, (n,)."""
         settings, run = self.by.settings, self.by.run
-        own = self.measured.coefficients[:, : self.groups[0]]
-        work = RowNorms(settings.kernel, settings.scaling, self.landmarks.centres, own, run.silenced())
+        work = RowNorms(settings.kernel, settings.scaling, self.landmarks.centres, coefficients, run.silenced())
         return over(self.by.rows(), work, run, stage="every row", rows=self.landmarks.rows).norms
 
     def at_inputs(self) -> Values | None:

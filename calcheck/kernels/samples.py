@@ -6,12 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calcheck.execution.row_keys import occurrences
 from calcheck.execution.run import Stream
+from calcheck.inputs import blocks, held, taken
+from calcheck.predictive.row_random import hash_rows, mix
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.execution.run import Run
+    from calcheck.inputs import Inputs
     from calcheck.kernels.kernels import Kernel
     from calcheck.predictions import Predictions
 
@@ -19,7 +23,6 @@ if TYPE_CHECKING:
 
 BLOCK_ROWS = 4096  # whose inputs are hashed at a time
 SCORED_BY = 256  # centres that leverage is told by
-MULTIPLIERS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
 
 def uniform_places(rows: Predictions, size: int, run: Run) -> NDArray[np.intp]:
@@ -44,9 +47,21 @@ def uniform_places(rows: Predictions, size: int, run: Run) -> NDArray[np.intp]:
     """
     hashed = np.full(len(rows), key_of(run), dtype=np.uint64)
     for column in (*rows.targets().reshape(len(rows), -1).T, *_columns(rows.distributions().mean())):
-        hashed = _mixed(hashed ^ _ranks(column))
-    hashed ^= _mixed(_occurrences(hashed))
+        hashed = mix(hashed ^ _ranks(column))
+    hashed ^= mix(occurrences(hashed))
     return smallest(hashed, size)
+
+
+def some_inputs(x: Inputs, size: int) -> NDArray[np.floating[Any]]:
+    """Return all of (n, d) inputs, or so many where they are more, a uniform sample: those with the smallest hashes.
+
+    Which are taken follows from the inputs alone: neither a seed nor the order of rows changes it. Of rows with the
+    same input, each has a hash of its own.
+    """
+    if len(x) <= size:
+        return held(x)
+    hashed = np.concatenate([hash_rows([block], 1) for _, block in blocks(x)])
+    return taken(x, np.sort(smallest(hashed ^ mix(occurrences(hashed)), size)))
 
 
 def key_of(run: Run) -> int:
@@ -67,10 +82,10 @@ def hashes_of(rows: Predictions, key: int) -> NDArray[np.uint64]:
 
     So a sample by hashes is uniform also where targets and predictions take few values.
     """
-    hashed = _mixed(_hashes(rows, key) ^ _hashes_of_inputs(rows.inputs(), key))
+    hashed = mix(_hashes(rows, key) ^ _hashes_of_inputs(rows.inputs(), key))
     _, which, count = np.unique(hashed, return_inverse=True, return_counts=True)
     again = count[which] > 1
-    hashed[again] = _mixed(hashed[again] ^ rows.places()[again].astype(np.uint64))
+    hashed[again] = mix(hashed[again] ^ rows.places()[again].astype(np.uint64))
     return hashed
 
 
@@ -98,21 +113,11 @@ def _ranks(values: NDArray[Any]) -> NDArray[np.uint64]:
     return np.unique(values, return_inverse=True)[1].astype(np.uint64)
 
 
-def _occurrences(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return how many equal values come before each of (n,)."""
-    order = np.argsort(values, kind="stable")
-    places = np.arange(len(values))
-    first = np.concatenate([[True], np.diff(values[order]) != 0])
-    found = np.empty(len(values), dtype=np.uint64)
-    found[order] = places - np.maximum.accumulate(np.where(first, places, 0))
-    return found
-
-
 def _hashes(rows: Predictions, key: int) -> NDArray[np.uint64]:
     """Hash rows by targets and predicted means, (n,)."""
     hashed = np.full(len(rows), key, dtype=np.uint64)
     for column in (*rows.targets().reshape(len(rows), -1).T, *_columns(rows.distributions().mean())):
-        hashed = _mixed(hashed ^ np.ascontiguousarray(column, dtype=np.float64).view(np.uint64))
+        hashed = mix(hashed ^ np.ascontiguousarray(column, dtype=np.float64).view(np.uint64))
     return hashed
 
 
@@ -131,10 +136,3 @@ def _hashes_of_inputs(x: NDArray[np.floating[Any]], key: int) -> NDArray[np.uint
 
 def _columns(values: Values) -> NDArray[np.float64]:
     return np.asarray(values.reshape(len(values), -1).T)
-
-
-def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Mix the bits of numbers (the finaliser of SplitMix64), in place of a hash."""
-    values = (values ^ (values >> np.uint64(30))) * MULTIPLIERS[0]
-    values = (values ^ (values >> np.uint64(27))) * MULTIPLIERS[1]
-    return values ^ (values >> np.uint64(31))

@@ -157,6 +157,12 @@ class LowRank(Smoother):
         inner = self._inverse @ (self._rows_of_z.T @ self.array.asarray(outputs))
         return self.array.to_numpy(self._at @ inner)
 
+    def squared_weights(self) -> Values:
+        """Return the sum of the squares of each row of A, (m,)."""
+        weighted = self._at @ self._inverse
+        squares = (weighted * self._at).sum(axis=1) - self.shift * (weighted * weighted).sum(axis=1)
+        return self.array.to_numpy(squares)
+
     def _blocks(self) -> Iterator[Array]:
         for rows in self._rows(len(self._at)):
             yield (self._at[rows] @ self._inverse) @ self._rows_of_z.T

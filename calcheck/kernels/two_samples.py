@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calcheck.execution.run import Stream
 from calcheck.kernels.embedding import Distances
 from calcheck.kernels.inputs import neighbours
 from calcheck.kernels.kernels import Polynomial
@@ -93,8 +92,5 @@ class TwoSamples:
         """
         if isinstance(self.kernel, Polynomial):
             return None
-        seen = [
-            neighbours(self.kernel, ridge.backend.to_numpy(ridge.x), ridge.run.rng(Stream.NEIGHBOURS))
-            for ridge in self.ridges
-        ]
+        seen = [neighbours(self.kernel, ridge.backend.to_numpy(ridge.x)) for ridge in self.ridges]
         return min(seen)

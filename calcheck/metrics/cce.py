@@ -86,6 +86,8 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
     one n x n system whatever the number of draws. Time O(n^2 (d + r)) a product, some ten products; memory n^2 / 2
     numbers, or O(n) where they exceed ``--memory``. With M centres (nystrom) it is one pass over the rows,
     O(n M (d + M)); what centres cut off is measured on 1,024 rows and added to the mean.
+    Details tell the reach, the distance within which inputs are mixed (:func:`calcheck.kernels.reach.reach`); rows that
+    are written one by one, how many others each rests on (:func:`calcheck.kernels.reach.effective_neighbours`).
     Differs from the paper in: exact embeddings of parametric families by default (``--draws 1 --trials 5`` is the
     paper's protocol), and no explicit inverse.
 
@@ -158,7 +160,7 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
         if len(y) == 1 and None in (self.gamma_x, self.gamma_y):
             msg = "a single row has no spread to scale kernels by: cce needs at least 2 rows"
             raise DataError(msg)
-        inputs = conditioning(rows, self, run.rng(Stream.MEDIAN))
+        inputs = conditioning(rows, self)
         gamma_y = target_bandwidths(y, self.gamma_y)
         described = {
             "inputs": inputs.described,
@@ -240,6 +242,8 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
         from calcheck.kernels.embedding import distances, noise
         from calcheck.kernels.features import LeftOut
         from calcheck.kernels.on_centres import OnCentres
+        from calcheck.kernels.reach import FEW_ROWS, effective_neighbours, reach
+        from calcheck.kernels.samples import some_inputs
         from calcheck.kernels.told import cautions, engine, over_trials, quantiles
 
         if isinstance(state, OnCentres):
@@ -265,6 +269,7 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
         if not np.isfinite(values).all():
             msg = f"CCE is not a number at {int((~np.isfinite(values)).sum()):,} inputs: the kernel overflows there"
             raise NumericalError(msg)
+        few = some_inputs(source.predictions().inputs_as_read(), FEW_ROWS)
         details = {
             "rows": len(values),
             "quantiles": quantiles(values),
@@ -272,31 +277,40 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
             **over_trials(found.values.mean(axis=1)),
             **settings.described,
             **engine(found, bounds, state, run),
+            "reach": reach(settings.kernel, settings.scaling(few), settings.scaling, self.lambda_),
         }
-        return Rows({self._column: values}, details=details, warnings=cautions(details, found, state.run.precision))
+        columns = {self._column: values}
+        if run.every_row:
+            columns["effective_neighbours"] = effective_neighbours(state, self.lambda_, points)
+        return Rows(columns, details=details, warnings=cautions(details, found, state.run.precision))
 
     @property
     def _column(self) -> str:
         return "cce2" if self.estimator == "unbiased" else "cce"
 
     def _on_centres(self, settings: KernelSettings, state: OnCentres, at: Source | None, run: Run) -> Rows:
+        from calcheck.kernels.reach import FEW_ROWS, reach
         from calcheck.kernels.told import cautions_on_centres, features, on_centres, quantiles
 
         if at is not None:
             msg = "--at takes an exact solver: pass --solver cg, or fewer rows (--subsample)"
             raise OptionError(msg)
         found = state.embedded(self.lambda_)
-        values = found.everywhere() if run.every_row else found.values[:, 0]
+        columns = {"cce": found.everywhere() if run.every_row else found.values[:, 0]}
+        values = columns["cce"]
+        if run.every_row:
+            columns["effective_neighbours"] = found.effective_neighbours()
         details = {
             "rows": found.landmarks.rows,
             "quantiles": quantiles(values),
             **settings.described,
             **features(found.bounds),
             **on_centres(found.measured, found.landmarks, state.options, state.run, state.reason),
+            "reach": reach(settings.kernel, found.landmarks.evaluated[:FEW_ROWS], settings.scaling, self.lambda_),
         }
         value, accurate = found.measured.means[0], state.options.met_by(found.measured)
         warnings = cautions_on_centres(details, accurate=accurate, value=float(value))
-        return Rows({"cce": values}, fixed={"correction": value - values.mean()}, details=details, warnings=warnings)
+        return Rows(columns, fixed={"correction": value - values.mean()}, details=details, warnings=warnings)
 
     def simulated(
         self,

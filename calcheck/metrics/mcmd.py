@@ -165,7 +165,7 @@ class Mcmd(KernelOptions, Metric[McmdSettings, "TwoSamples"]):
         chosen = replace(self, gamma_x=1.0) if single and self.gamma_x is None else self
         gamma_y = target_bandwidths(first, self.gamma_y)
         features = output_features(first, Samples(second[:, None]), gamma_y, run.rng(Stream.FEATURES))
-        inputs = conditioning(rows, chosen, run.rng(Stream.MEDIAN))
+        inputs = conditioning(rows, chosen)
         described = {
             "samples": {
                 "rows": len(first),

@@ -77,7 +77,7 @@ def test_pointwise_output_has_id_value_and_narrow_columns(calcheck, preds, tmp_p
         from pyarrow import csv
 
         rows = csv.read_csv(out)
-    assert rows.column_names == ["id", "cce", *OF_REPLICATES, "y", "mean", "std", "topic"]
+    assert rows.column_names == ["id", "cce", "effective_neighbours", *OF_REPLICATES, "y", "mean", "std", "topic"]
     assert rows["id"].to_pylist() == list(range(100, 140))
     assert rows["topic"].to_pylist()[:2] == ["news", "prose"]
     assert_allclose(np.mean(rows["cce"].to_numpy()), report["results"][0]["value"])
@@ -95,7 +95,7 @@ def test_inputs_of_another_file_need_no_targets(calcheck, preds, tmp_path):
     assert report["results"][0]["details"]["rows"] == 9
     assert [file["rows"] for file in report["input"]["files"]] == [40, 9]
     rows = pq.read_table(out)
-    assert rows.column_names == ["id", "cce", *OF_REPLICATES]
+    assert rows.column_names == ["id", "cce", "effective_neighbours", *OF_REPLICATES]
     assert rows["id"].to_pylist() == list(range(100, 109))
     assert [file["role"] for file in report["input"]["files"]] == ["predictions", "at"]
     np.save(tmp_path / "at.npy", columns(9, seed=5)["embedding"])

@@ -205,11 +205,16 @@ def test_pointwise_output_tells_the_significance_of_each_input(calcheck, wrong, 
     assert 0 < len(clearest) <= 5
     assert clearest[0]["p_value"] == p.min()
     assert {"row", "id", "cce", "topic"} <= set(clearest[0])
+    neighbours = np.array(found["effective_neighbours"])
+    assert ((neighbours > 0) & (neighbours <= 60)).all()
 
 
 def test_the_table_says_how_many_inputs_of_all_are_incongruent(calcheck, wrong):
     table = calcheck("cce", wrong, "--reference", "19").out
     assert re.search(r"^incongruent  inputs \d+ of 60 · fdr 0\.05 · tails ", table, re.MULTILINE)
+    assert re.search(
+        r"^reach .* distance [\d.]+ · unit of inputs with norm 1 · share_of_rows 0\.\d+$", table, re.MULTILINE
+    )
 
 
 def test_without_a_reference_pointwise_output_has_values_only(calcheck, wrong, tmp_path):

@@ -10,14 +10,16 @@ from numpy.testing import assert_allclose, assert_array_equal
 from calcheck.errors import DataError, NumericalError, OptionError
 from calcheck.execution.backend import backend
 from calcheck.execution.run import Run, default_memory, parse_memory, silent
+from calcheck.inputs import DeferredInputs
 from calcheck.kernels.features import left_out, output_features
 from calcheck.kernels.gram import Gram
 from calcheck.kernels.inputs import Scaling, bandwidth, fit_scaling
 from calcheck.kernels.kernels import Laplace, Polynomial, Rbf
 from calcheck.kernels.ridge import KernelRidge
+from calcheck.kernels.samples import some_inputs
 from calcheck.kernels.solvers import Cholesky, conjugate_gradients
 from calcheck.metrics.cce import Cce
-from calcheck.predictions import Predictions
+from calcheck.predictions import InMemory, Predictions
 from calcheck.predictive import Gaussian, Samples
 from tests.computing import cce, gaussian_case, rows_of
 from tests.naive import input_kernel
@@ -185,25 +187,46 @@ def test_embeddings_without_direction_are_refused():
 
 def test_bandwidths_by_hand():
     """x = 0, 1, 3: distances 1, 3, 2; median 2, median of squares 4; variance 7/3, summed over columns."""
-    x, rng = np.array([[0.0], [1.0], [3.0]]), np.random.default_rng(0)
-    assert_allclose(bandwidth("median", x, AS_IT_IS, "rbf", rng), 1 / 4)
-    assert_allclose(bandwidth("median", x, AS_IT_IS, "laplace", rng), 1 / 2)
-    assert_allclose(bandwidth("variance", x, AS_IT_IS, "rbf", rng), 3 / 14)
-    assert_allclose(bandwidth("1/d", np.zeros((2, 8)), AS_IT_IS, "polynomial", rng), 1 / 8)
-    assert_allclose(bandwidth(0.3, x, AS_IT_IS, "rbf", rng), 0.3)
+    x = np.array([[0.0], [1.0], [3.0]])
+    assert_allclose(bandwidth("median", x, AS_IT_IS, "rbf"), 1 / 4)
+    assert_allclose(bandwidth("median", x, AS_IT_IS, "laplace"), 1 / 2)
+    assert_allclose(bandwidth("variance", x, AS_IT_IS, "rbf"), 3 / 14)
+    assert_allclose(bandwidth("1/d", np.zeros((2, 8)), AS_IT_IS, "polynomial"), 1 / 8)
+    assert_allclose(bandwidth(0.3, x, AS_IT_IS, "rbf"), 0.3)
     with pytest.raises(OptionError, match="does not fit the polynomial kernel"):
-        bandwidth("median", x, AS_IT_IS, "polynomial", rng)
+        bandwidth("median", x, AS_IT_IS, "polynomial")
     with pytest.raises(OptionError, match="does not fit the laplace kernel"):
-        bandwidth("variance", x, AS_IT_IS, "laplace", rng)
+        bandwidth("variance", x, AS_IT_IS, "laplace")
     with pytest.raises(DataError, match="inputs that vary"):
-        bandwidth("median", np.zeros((4, 1)), AS_IT_IS, "rbf", rng)
+        bandwidth("median", np.zeros((4, 1)), AS_IT_IS, "rbf")
 
 
 def test_the_median_of_many_rows_is_taken_over_some():
     x = np.random.default_rng(9).normal(size=(5000, 1))
-    found = bandwidth("median", x, AS_IT_IS, "rbf", np.random.default_rng(0))
+    found = bandwidth("median", x, AS_IT_IS, "rbf")
     # |x - x'| / sqrt 2 is half-normal with median 0.6745; 2,000 rows know the scale squared to 3 %
     assert_allclose(found, 1 / (2 * 0.6745**2), rtol=0.1)
+
+
+def test_rows_for_the_median_follow_from_the_inputs_alone():
+    """Neither order, seed, target nor the blocks of a file choose them; a part of the equal ones is taken, not all."""
+    rng = np.random.default_rng(3)
+    x = np.concatenate([rng.normal(size=(2500, 2)), np.zeros((2500, 2))]).astype(np.float32)
+    some = some_inputs(x, 2000)
+    shuffled = x[rng.permutation(len(x))]
+    deferred = DeferredInputs(lambda: iter(np.split(shuffled, 10)), x.shape, x.dtype)
+    for same in (shuffled, shuffled.astype(np.float64), deferred):
+        assert_array_equal(np.sort(some_inputs(same, 2000), axis=0), np.sort(some, axis=0))
+    assert 900 < (some == 0).all(axis=1).sum() < 1100  # 1,000 expected, with standard deviation 17
+    chosen = Cce(kernel_x="rbf", gamma_x="median", normalize="l2")
+    y = rng.normal(size=(2, len(x)))
+    found = [
+        chosen.prepare(
+            InMemory(Predictions(y=targets, predictive=Gaussian(targets, np.ones(len(x))), x=inputs)), Run(seed=seed)
+        ).described["inputs"]["gamma"]
+        for seed, targets, inputs in ((0, y[0], x + 1), (1, y[1], shuffled + 1))
+    ]
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("scale", [1.0, 100.0])
