@@ -257,6 +257,15 @@ class Metric(ABC, Generic[SettingsT, StateT]):
         """Compute the metric of all replicates at once; None where that is no cheaper than one by one."""
         return None
 
+    def quick_value(
+        self,
+        settings: SettingsT,  # noqa: ARG002 - for those whose rows resample
+        source: Source,  # noqa: ARG002
+        run: Run,  # noqa: ARG002
+    ) -> float | None:
+        """Return what stands for the metric where data and replicates are compared; None for the metric itself."""
+        return None
+
     def no_influences(self, rows: Rows) -> str:  # noqa: ARG002 - for those whose rows share a fit
         """Say why :meth:`influences` cannot compare two models, given what is known of one; nothing if they can."""
         return ""

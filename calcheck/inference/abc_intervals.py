@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from calcheck.inference.intervals import Bca
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -21,7 +22,49 @@ if TYPE_CHECKING:
 STEP = 1e-3  # of a standard deviation of a row, by which derivatives at the means are taken
 
 
-def abc_limits(columns: Mapping[str, Values], function: Function, confidence: float) -> tuple[Values, ...]:
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """The first three moments of c columns, in each of b data sets.
+
+    Parameters
+    ----------
+    n : (b,)
+        The number of rows.
+    mean : (c, b)
+        The means.
+    covariance : (c, c, b)
+        The means of products of two columns, less their means.
+    third : (c, c, c, b)
+        The means of products of three.
+    """
+
+    n: Values
+    mean: Values
+    covariance: Values
+    third: Values
+
+    @classmethod
+    def of(cls, columns: Values) -> Moments:
+        """Return the moments of one data set, from its columns (c, n)."""
+        n = columns.shape[1]
+        mean = columns.mean(axis=1)
+        away = columns - mean[:, None]
+        covariance, third = [], []
+        for each in away:
+            products = each * away
+            covariance.append(products.mean(axis=1))
+            third.append(products @ away.T / n)
+        return cls(np.array([n]), mean[:, None], np.array(covariance)[..., None], np.array(third)[..., None])
+
+    @classmethod
+    def together(cls, parts: Sequence[Moments]) -> Moments:
+        """Put the data sets of several together."""
+        return cls(
+            *(np.concatenate([getattr(each, field.name) for each in parts], axis=-1) for field in fields(Moments))
+        )
+
+
+def abc_limits(moments: Moments, names: Sequence[str], function: Function, confidence: float) -> tuple[Values, ...]:
     r"""Return ABC limits of functions of means of n rows, and z0 and a, (b,) each, for b data sets.
 
     With :math:`T_i` the influence of row i, :math:`\sigma^2 = \sum T_i^2 / n^2`, the acceleration
@@ -31,10 +74,14 @@ def abc_limits(columns: Mapping[str, Values], function: Function, confidence: fl
     .. math:: z_0 = \Phi^{-1}\{2 \Phi(a) \Phi(c - b / \sigma)\}, \quad w = z_0 + z_\alpha, \quad
               \theta(P_0 + \delta w / (1 - a w)^2).
 
+    Influences are linear in the columns, so their sums follow from the moments of these.
+
     Parameters
     ----------
-    columns : mapping
-        What the function takes means of, (n, b) each, by name.
+    moments : Moments
+        Of what the function takes means of.
+    names : sequence of str
+        The names of these c columns.
     function : callable
         Takes the means, (..., b) each, by name.
     confidence : float
@@ -51,11 +98,7 @@ def abc_limits(columns: Mapping[str, Values], function: Function, confidence: fl
     """
     from scipy.special import ndtr, ndtri
 
-    names = list(columns)
-    n = len(columns[names[0]])
-    mean = np.stack([columns[name].mean(axis=0) for name in names])  # (c, b)
-    away = [columns[name] - own for name, own in zip(names, mean, strict=True)]
-    covariance = np.array([[np.mean(one * other, axis=0) for other in away] for one in away])  # (c, c, b)
+    n, mean, covariance = moments.n, moments.mean, moments.covariance
 
     def at(shifts: Values) -> Values:
         return function(dict(zip(names, np.moveaxis(mean + shifts, -2, 0), strict=True)))
@@ -64,11 +107,12 @@ def abc_limits(columns: Mapping[str, Values], function: Function, confidence: fl
         steps = STEP * np.sqrt(np.diagonal(covariance).T)[:, None] * np.eye(len(names))[:, :, None]  # (c, c, b)
         sizes = np.einsum("kkb->kb", steps)
         gradient = np.divide(at(steps) - at(-steps), 2 * sizes, out=np.zeros_like(sizes), where=sizes > 0)
-        influence = sum(slope * each for slope, each in zip(gradient, away, strict=True))  # (n, b)
-        squares = np.sum(influence**2, axis=0)
-        sigma = np.sqrt(squares) / n
-        acceleration = np.sum(influence**3, axis=0) / (6 * squares**1.5)
-        least_favourable = np.stack([np.sum(influence * each, axis=0) for each in away]) / (n**2 * sigma)
+        along = np.einsum("jb,jkb->kb", gradient, covariance)  # the mean of influence times column
+        variance = np.einsum("kb,kb->b", gradient, along)
+        sigma = np.sqrt(variance / n)
+        cubes = np.einsum("ib,jb,kb,ijkb->b", gradient, gradient, gradient, moments.third)
+        acceleration = cubes / (6 * np.sqrt(n) * variance**1.5)
+        least_favourable = along / (n * sigma)
         small = STEP * np.sqrt(n) * least_favourable
         bend = (at(small) + at(-small) - 2 * at(0 * small)) / (2 * STEP**2 * n * sigma)
         curvature = sum(at(each) + at(-each) - 2 * at(0 * each) for each in _roots(covariance)) / (2 * n * STEP**2)
@@ -89,7 +133,8 @@ def _roots(covariance: Values) -> Values:
 def abc(statistic: Statistic, confidence: float) -> Bca:
     """Return the ABC interval of a function of means of columns."""
     averages = statistic.averages
-    columns = {name: column[:, None] for name, column in zip(averages.terms, averages.columns.T, strict=True)}
-    found = abc_limits(columns, lambda means: statistic.of_means(dict(means), averages.n), confidence)
+    moments = Moments.of(averages.columns.T)
+    names = tuple(averages.terms)
+    found = abc_limits(moments, names, lambda means: statistic.of_means(dict(means), averages.n), confidence)
     low, high, correction, acceleration = (float(each[0]) for each in found)
     return Bca(low, high, correction, acceleration)

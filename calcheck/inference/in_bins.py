@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, TypeVar
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from calcheck.errors import DataError
-from calcheck.inference.abc_intervals import abc, abc_limits
+from calcheck.inference.abc_intervals import Moments, abc, abc_limits
 from calcheck.inference.bootstrap import Replicates, Statistic
 from calcheck.inference.intervals import acceleration, bca, effective_rows
 from calcheck.inference.p_values import rejects
 from calcheck.inference.verdicts import FEWEST_EFFECTIVE, RESAMPLES, SMALL_ACCELERATION, too_few_effective, usable
-from calcheck.metric import Inference, Rows, Simulated
+from calcheck.metric import Inference, Rows
 from calcheck.statistics.groups import Term
+from calcheck.statistics.shared import once
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
@@ -27,10 +28,7 @@ if TYPE_CHECKING:
 
     Function = Callable[[Mapping[str, NDArray[np.float64]]], NDArray[np.float64]]
 
-ItemT = TypeVar("ItemT")
-
 MANY_ROWS = 2_000  # of a bin, from which ABC limits are had without resampling
-BLOCK_VALUES = 1 << 22  # numbers of one kind at a time, 32 MiB
 FIRST_STREAM = 2  # 0 and 1 resample all rows
 
 
@@ -100,75 +98,50 @@ def share_of_valid_bins(
     )
 
 
-def simulated_shares(
+def share_by_abc(
     bins: Bins,
-    own: Mapping[str, NDArray[np.float64]],
-    replicates: Iterable[Mapping[str, NDArray[np.float64]]],
+    columns: Mapping[str, NDArray[np.float64]],
     function: Function,
     reference: float,
-    run: Run,
-    *,
-    count: int,
-    stage: str,
-) -> Simulated:
-    """Count the valid bins of data and of replicates of the targets, by ABC intervals of all of them.
+    confidence: float,
+) -> float:
+    """Return the share of valid bins by ABC intervals, which take no resamples; NaN where no bin has an interval.
 
     Parameters
     ----------
-    bins, function, reference, run, stage
+    bins, columns, function, reference
         As for :func:`share_of_valid_bins`.
-    own : mapping
-        What the function takes means of, (n,) each, of the data.
-    replicates : iterable of mapping
-        The same of each replicate.
-    count : int
-        How many data sets there are, the data counted: for progress.
+    confidence : float
+        Of the intervals.
     """
+    rows, share, ends = _members(bins)
+    names, of_means = list(columns), function
+    values = np.stack([columns[name][rows] for name in names])
+    if (share != 1).any():
+
+        def of_means(means: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
+            return function({name: means[name] / means["share"] for name in columns})
+
+        names, values = [*names, "share"], np.concatenate([values * share, share[None]])
+    parts = [Moments.of(values[:, start:end]) for start, end in pairwise(ends.tolist()) if end > start]
+    low, high, *_ = abc_limits(Moments.together(parts), names, of_means, confidence)
+    judged = np.isfinite(low) & np.isfinite(high)
+    return float(np.mean((low <= reference) & (reference <= high), where=judged)) if judged.any() else np.nan
+
+
+@once
+def _members(bins: Bins) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.intp]]:
+    """Return the rows of all bins, one bin after the other, how much of each belongs to it, and where bins end."""
     shares = np.eye(bins.classes) if bins.shares is None else bins.shares  # (c, k)
-    found: list[NDArray[np.float64]] = []
-    for block in _blocks(chain([own], replicates), max(1, BLOCK_VALUES // len(bins.number()))):
-        together = {name: np.stack([each[name] for each in block], axis=1) for name in block[0]}  # (n, b)
-        valid, judged = np.zeros(len(block)), np.zeros(len(block))
-        for place in range(shares.shape[1]):
-            share = shares[bins.label, place]
-            inside = np.flatnonzero(share)
-            columns = {name: column[inside] for name, column in together.items()}
-            low, high = _limits(share[inside, None], columns, function, run.confidence)
-            judged += np.isfinite(low) & np.isfinite(high)
-            valid += (low <= reference) & (reference <= high)
-        found.append(np.divide(valid, judged, out=np.full(len(block), np.nan), where=judged > 0))
-        run.progress(f"simulating {stage}", min(1.0, sum(map(len, found)) / count))
-    values = np.concatenate(found)
-    return Simulated(values[1:], own=float(values[0]), details={"intervals": "abc"})
+    label = np.asarray(bins.label)
+    each = [np.flatnonzero(share[label]) for share in shares.T]
+    share = np.concatenate([own[label[rows]] for own, rows in zip(shares.T, each, strict=True)])
+    return np.concatenate(each), share, np.cumsum([0, *map(len, each)])
 
 
 def _in_order(rows: NDArray[np.intp], columns: Mapping[str, NDArray[np.float64]]) -> NDArray[np.intp]:
     """Order rows by what is said of them, so that their order in the file matters to no resample."""
     return rows[np.lexsort([column[rows] for column in columns.values()])]
-
-
-def _limits(
-    share: NDArray[np.float64], columns: Mapping[str, NDArray[np.float64]], function: Function, confidence: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the ABC limits of a bin in several data sets, (b,) each, from columns (n, b); NaN where there are none."""
-    if (share == 1).all():
-        low, high, *_ = abc_limits(columns, function, confidence)
-        return low, high
-    weighted = {name: share * column for name, column in columns.items()}
-    shared = np.broadcast_to(share, next(iter(weighted.values())).shape)
-
-    def of_shares(means: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
-        return function({name: means[name] / means["share"] for name in weighted})
-
-    low, high, *_ = abc_limits({**weighted, "share": shared}, of_shares, confidence)
-    return low, high
-
-
-def _blocks(items: Iterable[ItemT], size: int) -> Iterator[list[ItemT]]:
-    """Yield so many items at a time."""
-    items = iter(items)
-    while block := list(islice(items, size)):
-        yield block
 
 
 def _why_no_interval(bins: Bins, found: list[dict[str, Any]]) -> str:

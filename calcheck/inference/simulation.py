@@ -183,6 +183,8 @@ class Computed:
         metric = self.metric
         try:
             settings = metric.again(self.settings, replicate, run)
+            if (quick := metric.quick_value(settings, replicate, run)) is not None:
+                return quick
             return statistic_of(metric, metric.rows(settings, self.state, replicate, at, run)).estimate()
         except (DataError, NumericalError):
             return np.nan
@@ -202,16 +204,18 @@ def simulate(computed: Sequence[Computed], simulation: Simulation, at: Source | 
     Those that are known already, or can be no evidence against a model, are left alone. Replicates are added for those
     whose verdict is open.
     """
+    quiet, data = run.silenced(), InMemory(simulation.rows)
 
     def values_of(waiting: Sequence[Computed], data_sets: Simulation) -> list[Simulated]:
         values = np.empty((len(waiting), len(data_sets)))
-        quiet = run.silenced()
         for number, rows in enumerate(data_sets):
             replicate = InMemory(rows)
             with np.errstate(all="ignore"):
                 values[:, number] = [each.of(replicate, at, quiet) for each in waiting]
             run.progress("simulating", (number + 1) / len(data_sets))
-        return [Simulated(line) for line in values]
+        with np.errstate(all="ignore"):
+            own = [each.metric.quick_value(each.settings, data, quiet) for each in waiting]
+        return [Simulated(line, quick) for line, quick in zip(values, own, strict=True)]
 
     waiting = [each for each in computed if each.simulated is None and each.metric.evidence != "none"]
     if not waiting or not len(simulation):

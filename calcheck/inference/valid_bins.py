@@ -8,14 +8,13 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from calcheck.metric import Better, BinnedMetric, Interval, Rows, Sided, Simulated
+from calcheck.metric import Better, BinnedMetric, Interval, Rows, Sided
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from calcheck.execution.run import Run
-    from calcheck.inference.simulation import Simulation
     from calcheck.metric import Means
     from calcheck.predictions import Predictions, Source
     from calcheck.statistics.bins import Bins
@@ -52,20 +51,12 @@ class ValidBinsMetric(BinnedMetric):
         columns, reference = self.averaged(source.predictions())
         return share_of_valid_bins(settings, columns, self.in_bin, reference, run, stage=self.name)
 
-    def simulated(
-        self,
-        settings: Bins,
-        state: None,  # noqa: ARG002
-        simulation: Simulation,
-        at: Source | None,  # noqa: ARG002
-        run: Run,
-    ) -> Simulated | None:
-        from calcheck.inference.in_bins import simulated_shares
+    def quick_value(self, settings: Bins, source: Source, run: Run) -> float:
+        """Return the share of valid bins by ABC intervals, which take no resamples."""
+        from calcheck.inference.in_bins import share_by_abc
 
-        own, reference = self.averaged(simulation.rows)
-        replicates = (self.averaged(rows)[0] for rows in simulation)
-        count = len(simulation) + 1
-        return simulated_shares(settings, own, replicates, self.in_bin, reference, run, count=count, stage=self.name)
+        columns, reference = self.averaged(source.predictions())
+        return share_by_abc(settings, columns, self.in_bin, reference, run.confidence)
 
     def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - bins count alike
         import numpy as np
