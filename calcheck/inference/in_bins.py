@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     Function = Callable[[Mapping[str, NDArray[np.float64]]], NDArray[np.float64]]
 
-MANY_ROWS = 2_000  # of a bin, from which ABC limits are had without resampling
+MANY_ROWS = 500  # of a bin, from which ABC limits are within 0.6 % of the width of those by resampling without end
 FIRST_STREAM = 2  # 0 and 1 resample all rows
 
 
