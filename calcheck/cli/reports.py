@@ -25,7 +25,13 @@ from calcheck.render.summary import reasons
 
 
 def _evaluate(file: str, **given: Any) -> None:
-    """Compute every metric that applies to a file, in one table."""
+    """Compute every metric that applies to a file, in one table.
+
+    The verdict is fail where a perfect model would score as far out in at
+    most 5 % of data sets. That supposes that the predictions were not fitted
+    on these rows, and that rows are independent given the predictions. On a
+    model's training rows verdicts mean nothing, and no report can know it.
+    """
     from calcheck.evaluation import evaluate
 
     metrics = chosen(build(ChosenOptions, given).metrics, given["settings"])

@@ -212,11 +212,11 @@ class ReferenceOptions:
     reference: int | None = option(
         None,
         "Draw the targets anew from the predictions so many times: what a perfect model scores on these rows."
-        " Default: 199; 1999 for cce, which tests each input, up to 2048 rows and inputs; 39 for distributions that do"
-        " not fit in memory, and from a million rows on for metrics of all rows together.",
+        " Default: 199, and up to 9999 while the verdict is open; 1999 for cce, which tests each input, up to 2048 rows"
+        " and inputs; 39 for distributions that do not fit in memory and for sums; from a million rows on 39 at first.",
         metavar="INT",
     )
-    no_reference: bool = option(default=False, text="Simulate nothing: verdicts only where the reference is exact.")
+    no_reference: bool = option(default=False, text="Simulate nothing: verdicts are by zeta, where the reference is exact.")
 
 
 @dataclass(frozen=True)
@@ -265,8 +265,8 @@ class ComparisonOptions:
     names: str | None = option(None, "What the models are called, as in a,b. Default: as their files.", metavar="NAMES")
     permutations: int | None = option(
         None,
-        "Random swaps of the models, row by row, for a p-value; 0 for none. Default: 9999; 999 for metrics that are"
-        " computed again each time; 199 for cce, and for those beyond 20000 rows.",
+        "Random swaps of the models, row by row, for the p-value of metrics that are means over rows; 0 for no p-value"
+        " of any. Default: 9999.",
     )
 
 

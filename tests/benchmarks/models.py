@@ -76,6 +76,14 @@ def errors(draw, rng, n):
     return x, AssumedGaussian(np.zeros(n), normal.scale), normal.scale * draw(rng, n)
 
 
+def unit_normal(rng, n):
+    return rng.normal(size=n)
+
+
+def unit_skew(rng, n):
+    return (rng.gamma(2, size=n) - 2) / np.sqrt(2)
+
+
 def unit_t(df, rng, n):
     return rng.standard_t(df, n) * np.sqrt((df - 2) / df)
 
@@ -91,10 +99,10 @@ RIGHT = {
     "mixture": mixture,
     **{f"samples {draws}": partial(samples, draws) for draws in (1, 5, 50)},
     "5 quantiles": quantiles,
-    "errors normal": partial(errors, lambda rng, n: rng.normal(size=n)),
+    "errors normal": partial(errors, unit_normal),
     "errors t3": partial(errors, partial(unit_t, 3)),
     "errors t4": partial(errors, partial(unit_t, 4)),
-    "errors skew": partial(errors, lambda rng, n: (rng.gamma(2, size=n) - 2) / np.sqrt(2)),
+    "errors skew": partial(errors, unit_skew),
 }
 
 
