@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 TAIL_RATE = 45.0  # nats: a tail that is left out weighs less than e^-45 = 3e-20
 CHUNK_VALUES = 1 << 12  # of a support, in one product with a kernel
 BLOCK_VALUES = 1 << 20  # numbers in one block of masses, 8 MiB
+OVERLAP = 4  # supports of its first row that those of a block take together
 KEPT_VALUES = 1 << 22  # 32 MiB
 LARGEST_SUPPORT = 1 << 19  # values of one support that are summed: beyond it sums take minutes
 LARGEST_MEAN = 2.0**53  # up to which floats hold every whole number
@@ -116,7 +117,7 @@ class Counts(Predictive):
 
     def smooth(self) -> NDArray[np.bool_]:
         """Tell whose masses are smooth on the scale of their spread, (n,)."""
-        return (self.spread() >= WIDE_FROM) & (self.centre() >= np.sqrt(SMOOTH_FROM) * self.spread())
+        return np.asarray((self.spread() >= WIDE_FROM) & (self.centre() >= np.sqrt(SMOOTH_FROM) * self.spread()))
 
     @cached_property
     def _widths(self) -> tuple[NDArray[np.intp], NDArray[np.intp], Self, Self]:
@@ -222,6 +223,7 @@ class Counts(Predictive):
             while start < len(order):
                 widths = (np.maximum.accumulate(high[order[start:]]) - low[order[start]]) / step + 1
                 fits = widths * np.arange(1, len(widths) + 1) <= BLOCK_VALUES
+                fits &= widths <= max(OVERLAP * widths[0], CHUNK_VALUES)
                 stop = start + max(1, int(np.argmin(fits)) if not fits.all() else len(fits))
                 rows = order[start:stop]
                 blocks.append(rows)
@@ -313,13 +315,13 @@ class Counts(Predictive):
 
     def _closed_crps(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return (y - mean) (2 F(y) - 1) + 2 sum over k <= y of (mean - k) P(Y = k) less E|Y - Y'| / 2."""
-        away = (y - self.mean()) * (2 * self.cdf(y) - 1)
-        return np.asarray(away + 2 * self.wide_shortfall(y) - self._pairs)
+        mean, pairs = self._of_wide
+        return np.asarray((y - mean) * (2 * self.cdf(y) - 1) + 2 * self.wide_shortfall(y) - pairs)
 
     @cached_property
-    def _pairs(self) -> NDArray[np.float64]:
-        """What targets do not change, (n,)."""
-        return self.wide_pairs()
+    def _of_wide(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """What all replicates of the targets share: means, and E|Y - Y'| / 2, (n,) each."""
+        return self.mean(), self.wide_pairs()
 
     def quantile(self, p: float) -> NDArray[np.float64]:
         return self._each(

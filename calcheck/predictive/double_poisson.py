@@ -14,12 +14,10 @@ from calcheck.predictive.special import divergence, stirling_error
 from calcheck.predictive.words import each
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
-NODES, WEIGHTS = np.polynomial.legendre.leggauss(80)  # over a tail, or all of a distribution
-REACH, PLACES = 10, 8  # of a table of places: spreads from the centre, and places a spread
+REACH, CUTS = 10, 8  # of integrals: spreads from the centre, and pieces a spread
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(6)  # of a piece
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,30 +67,32 @@ class DoublePoisson(Counts):
         return self.smooth()
 
     def wide_below(self, last: NDArray[np.float64]) -> NDArray[np.float64]:
-        lower, upper = self._tails(last, np.ones_like)
+        lower, upper = self._tails(last)[0]
         return np.where(last < self.mu, lower, 1 - upper)
 
     def wide_shortfall(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
-        mean = self._mean[:, None]
-        lower, upper = self._tails(y, lambda k: mean - k)
+        lower, upper = self._tails(y)[1]
         return np.where(y < self.mu, lower, -upper)
 
     def wide_pairs(self) -> NDArray[np.float64]:
-        """Sum F (1 - F), which is smooth on the scale of the spread."""
-        _, lower, upper, _ = self._table
-        return self.spread() / PLACES * np.sum(lower * upper, axis=1)
+        """Sum F (1 - F), which is smooth on the scale of the spread; slopes take f^2 / 12 from it, after parts."""
+        (lower, upper), _ = self._sums
+        k = self._places
+        return np.asarray((k[:, 1] - k[:, 0]) * np.sum(lower * upper - self._weighed(k)[0] ** 2 / 12, axis=1))
 
     def wide_quantiles(self, p: NDArray[np.float64]) -> NDArray[np.float64]:
         """Interpolate values cubically by their normal scores, in which they are nearly linear."""
         from scipy.special import ndtri
 
-        k, lower, upper, density = self._table
+        (lower, upper), _ = self._sums
         scores = np.where(lower < upper, ndtri(lower), -ndtri(upper))
         found = np.empty(p.shape)
-        for row, (places, at, mass, levels) in enumerate(zip(k, scores, density, ndtri(p), strict=True)):
+        for row, (k, at, mass, levels) in enumerate(
+            zip(self._places, scores, self._weighed(self._places)[0], ndtri(p), strict=True)
+        ):
             known = np.isfinite(at) & (mass > 0)
             slopes = np.exp(-(at[known] ** 2) / 2) / np.sqrt(2 * np.pi) / mass[known]
-            found[row] = _cubic(levels, at[known], places[known], slopes)
+            found[row] = _cubic(levels, at[known], k[known] - 0.5, slopes)
         return np.maximum(np.ceil(found), 0)
 
     @cached_property
@@ -100,37 +100,36 @@ class DoublePoisson(Counts):
         return self.mean()
 
     @cached_property
-    def _table(self) -> tuple[NDArray[np.float64], ...]:
-        """Values at equal distances, (n, w), what lies below each and above, and masses there."""
-        k = self.mu[:, None] + self.spread()[:, None] * np.arange(-REACH * PLACES, REACH * PLACES + 1) / PLACES
-        k = np.maximum(k, 1)
-        sides = [np.stack(self._tails(column, np.ones_like), axis=1) for column in k.T]
-        lower, upper = np.stack(sides, axis=2).transpose(1, 0, 2)
-        density = np.exp(self.log_weight(k, np.arange(len(self))) - self._log_totals[:, None])
-        return k, lower, upper, density
-
-    def _tails(
-        self, y: NDArray[np.float64], of: Callable[[NDArray[np.float64]], NDArray[np.float64]]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Sum a function of k (n, w), times the masses, over k <= y and over k > y; of any y, (n,) each."""
-        rows = np.arange(len(self))
-
-        def weighed(k: NDArray[np.float64]) -> NDArray[np.float64]:
-            return of(k) * np.exp(self.log_weight(k, rows) - self._log_totals[:, None])
-
-        low, high = self._ends
-        edge = np.clip(y + 0.5, low, high)
-        around = weighed(np.stack([y, y + 1], axis=1))
-        slope = (around[:, 1] - around[:, 0]) / 24
-        sums = []
-        for start, stop in ((low, edge), (edge, high)):
-            half = (stop - start)[:, None] / 2
-            sums.append(half[:, 0] * (weighed(start[:, None] + half * (1 + NODES)) @ WEIGHTS))
-        return sums[0] - slope, sums[1] + slope
+    def _places(self) -> NDArray[np.float64]:
+        """Places between which integrals are cut, at equal distances over all that matters, (n, w)."""
+        return np.asarray(self.mu[:, None] + self.spread()[:, None] * np.linspace(-REACH, REACH, 2 * REACH * CUTS + 1))
 
     @cached_property
-    def _ends(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        return self.support(self._stride())
+    def _sums(self) -> NDArray[np.float64]:
+        """Integrals below each place and above, of masses and of (mean - k) times them, (2, 2, n, w)."""
+        k = self._places
+        half = np.diff(k, axis=1)[:, :, None] / 2
+        nodes = (k[:, :-1, None] + half * (1 + NODES)).reshape(len(k), -1)
+        pieces = (self._weighed(nodes).reshape(2, *half.shape[:2], -1) * half) @ WEIGHTS
+        below = np.cumsum(pieces, axis=2)
+        above = np.cumsum(pieces[:, :, ::-1], axis=2)[:, :, ::-1]
+        return np.stack([np.pad(below, ((0, 0), (0, 0), (1, 0))), np.pad(above, ((0, 0), (0, 0), (0, 1)))], axis=1)
+
+    def _weighed(self, k: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return masses at k (n, w), continued between whole numbers, and (mean - k) times them, (2, n, w)."""
+        mass = np.exp(self.log_weight(k, np.arange(len(self))) - self._log_totals[:, None])
+        return np.stack([mass, (self._mean[:, None] - k) * mass])
+
+    def _tails(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Sum masses, and (mean - k) times them, over k <= y and over k > y; (2, 2, n)."""
+        rows, k = np.arange(len(self)), self._places
+        edge = np.clip(y + 0.5, k[:, 0], k[:, -1])
+        place = np.clip(np.floor((edge - k[:, 0]) / (k[:, 1] - k[:, 0])), 0, k.shape[1] - 2).astype(np.intp)
+        half = (edge - k[rows, place])[:, None] / 2
+        beyond = (self._weighed(k[rows, place, None] + half * (1 + NODES)) * half) @ WEIGHTS
+        around = self._weighed(np.stack([y, y + 1], axis=1))
+        beyond -= (around[..., 1] - around[..., 0]) / 24
+        return self._sums[:, :, rows, place] + np.stack([beyond, -beyond], axis=1)
 
     def log_weight(self, k: NDArray[np.float64], rows: NDArray[np.intp]) -> NDArray[np.float64]:
         positive = np.maximum(k, 1)

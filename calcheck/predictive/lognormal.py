@@ -90,7 +90,7 @@ class LogNormal(Positive):
         between = at[:, None] - small[:, None] * NODES
         step = small * (np.exp(-(between**2) / 2) @ WEIGHTS) * np.sqrt(2 / np.pi)  # E(w) - E(w - sigma)
         terms = np.expm1(small * (at - small / 2)) * erf(at / np.sqrt(2)) + step - erf(small / 2)
-        return np.where(close, np.exp(self.mu + small**2 / 2) * terms, wide)
+        return np.asarray(np.where(close, np.exp(self.mu + small**2 / 2) * terms, wide))
 
     def quantile(self, p: float) -> NDArray[np.float64]:
         from scipy.special import ndtri
