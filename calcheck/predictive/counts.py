@@ -1,40 +1,52 @@
-"""What the families of counts share: sums over the part of the support that carries the mass."""
+"""What the families of counts share: sums over the part of the support that carries the mass, where that is small."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
-from calcheck.checks import require_counts
+from calcheck.checks import require, require_counts, require_positive
 from calcheck.errors import DataError
 from calcheck.predictive.base import Predictive
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
     from calcheck.predictive.row_random import Random
 
+    Rows = NDArray[np.intp]
     Block = tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 
 TAIL_RATE = 45.0  # nats: a tail that is left out weighs less than e^-45 = 3e-20
 CHUNK_VALUES = 1 << 12  # of a support, in one product with a kernel
 BLOCK_VALUES = 1 << 20  # numbers in one block of masses, 8 MiB
+OVERLAP = 4  # supports of its first row that those of a block take together
 KEPT_VALUES = 1 << 22  # 32 MiB
-LARGEST_SUPPORT = 1 << 19  # values of one support: beyond it sums take minutes and say no more than a Gaussian
+LARGEST_SUPPORT = 1 << 19  # values of one support that are summed: beyond it sums take minutes
+LARGEST_MEAN = 2.0**53  # up to which floats hold every whole number
+EXTREME = 1e100  # of shapes and dispersions: beyond it squares overflow
+WIDE_FROM = 100.0  # counts: standard deviations from which closed forms, or integrals, take the place of sums
+SMOOTH_FROM = 100.0  # of (mean / std)^2: from there on masses are smooth on the scale of std, and gone at 0
+FINER = 4.0  # values that are summed in a standard deviation, or in a kernel's length scale: the error is below e^-40
+NEWTON_STEPS, MOST_STEPS = 4, 64  # to a quantile; of loops that halve or double a float
 
 
 @dataclass(frozen=True, eq=False)
 class Counts(Predictive):
     """Distributions on 0, 1, 2, …, given by their masses up to a factor and a large-deviation rate.
 
-    A family states :meth:`log_weight`, :meth:`rate` and :meth:`centre`; the support that carries all but
-    e^-45 of the mass follows from the rate, and everything else is a sum over it.
+    A family states :meth:`log_weight`, :meth:`rate` and :meth:`centre`; the support that carries all but e^-45 of the
+    mass follows from the rate, and everything else is a sum over it.
+
+    Rows that spread over many values (:meth:`wide`) are not summed: for them a family states :meth:`wide_below`,
+    :meth:`wide_shortfall` and :meth:`wide_pairs`. Sums of a function that is smooth on the scale of the standard
+    deviation, as kernels are, take some values of the support only, at equal distances (Poisson's summation formula).
     """
 
     lattice: ClassVar[bool] = True
@@ -43,6 +55,33 @@ class Counts(Predictive):
 
     def require_possible(self, y: NDArray[np.float64]) -> None:
         require_counts("y", y, self.family)
+
+    @staticmethod
+    def require_countable(name: str, mean: NDArray[np.float64]) -> None:
+        """Raise unless means are positive, and counts of that size are told apart by floats.
+
+        Raises
+        ------
+        ValuesError
+            They are not.
+        """
+        require_positive(name, mean)
+        remedy = "Describe such counts by --mean and --std instead."
+        require(name, mean <= LARGEST_MEAN, "must be at most 2^53: floats do not hold larger whole numbers", remedy)
+
+    @staticmethod
+    def require_moderate(name: str, values: NDArray[np.float64]) -> None:
+        """Raise unless values are positive, and so are their squares and reciprocals in floats.
+
+        Raises
+        ------
+        ValuesError
+            They are not.
+        """
+        require_positive(name, values)
+        require(
+            name, (values >= 1 / EXTREME) & (values <= EXTREME), f"must lie between {1 / EXTREME:g} and {EXTREME:g}"
+        )
 
     @abstractmethod
     def log_weight(self, k: NDArray[np.float64], rows: NDArray[np.intp]) -> NDArray[np.float64]:
@@ -56,8 +95,52 @@ class Counts(Predictive):
     def centre(self) -> NDArray[np.float64]:
         """Return where :meth:`rate` is 0, (n,)."""
 
-    def support(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the first and the last value worth summing, (n,) each.
+    @abstractmethod
+    def spread(self) -> NDArray[np.float64]:
+        """Return the standard deviations, or about them, (n,)."""
+
+    @abstractmethod
+    def wide(self) -> NDArray[np.bool_]:
+        """Tell which rows are not summed, (n,)."""
+
+    @abstractmethod
+    def wide_below(self, last: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return P(Y_i <= last_i) for whole numbers >= 0, (n,), where all rows are wide; within 1e-8."""
+
+    @abstractmethod
+    def wide_shortfall(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the sum over k <= y_i of (mean_i - k) P(Y_i = k), (n,), for whole y where all rows are wide."""
+
+    @abstractmethod
+    def wide_pairs(self) -> NDArray[np.float64]:
+        """Return E|Y_i - Y_i'| / 2 for independent copies, (n,), where all rows are wide."""
+
+    def smooth(self) -> NDArray[np.bool_]:
+        """Tell whose masses are smooth on the scale of their spread, (n,)."""
+        return np.asarray((self.spread() >= WIDE_FROM) & (self.centre() >= np.sqrt(SMOOTH_FROM) * self.spread()))
+
+    @cached_property
+    def _widths(self) -> tuple[NDArray[np.intp], NDArray[np.intp], Self, Self]:
+        """The rows that are summed, those that are not, and the distributions of both."""
+        wide = self.wide()
+        summed, closed = np.flatnonzero(~wide), np.flatnonzero(wide)
+        return summed, closed, self if len(summed) == len(self) else self.take(summed), self.take(closed)
+
+    def _each(
+        self, summed: Callable[[Self, Rows], NDArray[np.float64]], closed: Callable[[Self, Rows], NDArray[np.float64]]
+    ) -> NDArray[np.float64]:
+        """Compute something of the rows that are summed, and of those that are not; (n,)."""
+        narrow, wide, few, many = self._widths
+        if not len(wide):
+            return summed(self, narrow)
+        found = np.empty(len(self))
+        found[wide] = closed(many, wide)
+        if len(narrow):
+            found[narrow] = summed(few, narrow)
+        return found
+
+    def support(self, stride: NDArray[np.float64] | None = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the first and the last value worth summing, (n,) each, as multiples of a stride (n,).
 
         Raises
         ------
@@ -65,25 +148,30 @@ class Counts(Predictive):
             A support is too large to be summed.
         """
         centre = self.centre()
-        step = np.ones_like(centre)
+        stride = np.ones_like(centre) if stride is None else stride
+        step = stride.copy()
         while (short := self.rate(centre + step) < TAIL_RATE).any():
             step[short] *= 2
-            if step.max() > LARGEST_SUPPORT:
+            if (step > LARGEST_SUPPORT * stride).any():
                 msg = (
-                    f"a {self.family} distribution with mean {centre[np.argmax(step)]:.4g} spreads over more than"
-                    f" {LARGEST_SUPPORT:,} values. Describe it as a Gaussian (--mean, --std) instead"
+                    f"a {self.family} distribution with mean {centre[np.argmax(step / stride)]:.4g} spreads over more"
+                    f" than {LARGEST_SUPPORT:,} values. Describe it as a Gaussian (--mean, --std) instead"
                 )
                 raise DataError(msg)
-        high = self._where_rate_is_reached(centre, centre + step)
-        low = self._where_rate_is_reached(centre, np.zeros_like(centre))
-        return np.floor(low), np.ceil(high)
+        high = self._where_rate_is_reached(centre, centre + step, stride)
+        low = self._where_rate_is_reached(centre, np.zeros_like(centre), stride)
+        return np.floor(low / stride) * stride, np.ceil(high / stride) * stride
 
-    def _where_rate_is_reached(self, inner: NDArray[np.float64], outer: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Bisect, to within one count, for the value between the two where the rate is :data:`TAIL_RATE`."""
-        while np.abs(outer - inner).max() > 1:
+    def _where_rate_is_reached(
+        self, inner: NDArray[np.float64], outer: NDArray[np.float64], within: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Bisect, to within some counts, for the value between the two where the rate is :data:`TAIL_RATE`."""
+        for _ in range(MOST_STEPS):
+            if (np.abs(outer - inner) <= within).all():
+                break
             middle = (inner + outer) / 2
-            within = self.rate(middle) < TAIL_RATE
-            inner, outer = np.where(within, middle, inner), np.where(within, outer, middle)
+            inside = self.rate(middle) < TAIL_RATE
+            inner, outer = np.where(inside, middle, inner), np.where(inside, outer, middle)
         return outer
 
     def masses(self) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]]:
@@ -103,29 +191,44 @@ class Counts(Predictive):
 
     def _blocks(self) -> Iterator[Block]:
         """Yield what :meth:`masses` does, and the log of each row's sum of weights, (b,)."""
-        return iter(self._kept) if self._kept is not None else map(self._block, *self._plan)
+        return iter(self._kept) if self._kept is not None else map(self._block, *self._plan())
 
     @cached_property
     def _kept(self) -> list[Block] | None:
         """The blocks, where they are small: all replicates of the targets, and many metrics, ask for them."""
-        rows, supports = self._plan
+        rows, supports = self._plan()
         values = sum(len(block) * len(k) for block, k in zip(rows, supports, strict=True))
         return list(map(self._block, rows, supports)) if values <= KEPT_VALUES else None
 
-    @cached_property
-    def _plan(self) -> tuple[list[NDArray[np.intp]], list[NDArray[np.float64]]]:
-        """The rows of each block, and their common support."""
-        low, high = self.support()
-        order = np.lexsort((high, low))
-        blocks, supports, start = [], [], 0
-        while start < len(order):
-            widths = np.maximum.accumulate(high[order[start:]]) - low[order[start]] + 1
-            fits = widths * np.arange(1, len(widths) + 1) <= BLOCK_VALUES
-            stop = start + max(1, int(np.argmin(fits)) if not fits.all() else len(fits))
-            rows = order[start:stop]
-            blocks.append(rows)
-            supports.append(np.arange(low[rows].min(), high[rows].max() + 1))
-            start = stop
+    def _smooth_blocks(self, length: float = np.inf) -> Iterator[Block]:
+        """Yield blocks for sums of functions that are smooth on the scale of a length: as few values as will do."""
+        stride = self._stride(length)
+        return map(self._block, *self._plan(stride)) if (stride > 1).any() else self._blocks()
+
+    def _stride(self, length: float = np.inf) -> NDArray[np.float64]:
+        """Return from value to value how far such sums step, (n,): powers of two."""
+        step = np.minimum(self.spread(), length) / FINER
+        return 2 ** np.floor(np.log2(np.where(self.smooth(), np.maximum(step, 1), 1)))
+
+    def _plan(
+        self, stride: NDArray[np.float64] | None = None
+    ) -> tuple[list[NDArray[np.intp]], list[NDArray[np.float64]]]:
+        """Return the rows of each block, and the values of their common support: multiples of a stride, (n,)."""
+        stride = np.ones(len(self)) if stride is None else stride
+        low, high = self.support(stride)
+        blocks, supports = [], []
+        for step in np.unique(stride):
+            same = np.flatnonzero(stride == step)
+            order, start = same[np.lexsort((high[same], low[same]))], 0
+            while start < len(order):
+                widths = (np.maximum.accumulate(high[order[start:]]) - low[order[start]]) / step + 1
+                fits = widths * np.arange(1, len(widths) + 1) <= BLOCK_VALUES
+                fits &= widths <= max(OVERLAP * widths[0], CHUNK_VALUES)
+                stop = start + max(1, int(np.argmin(fits)) if not fits.all() else len(fits))
+                rows = order[start:stop]
+                blocks.append(rows)
+                supports.append(low[rows].min() + step * np.arange((high[rows].max() - low[rows].min()) / step + 1))
+                start = stop
         return blocks, supports
 
     def _block(self, rows: NDArray[np.intp], k: NDArray[np.float64]) -> Block:
@@ -139,65 +242,139 @@ class Counts(Predictive):
 
     def mean(self) -> NDArray[np.float64]:
         mean = np.empty(len(self))
-        for rows, k, mass in self.masses():
+        for rows, k, mass, _ in self._smooth_blocks():
             mean[rows] = mass @ k
         return mean
 
     def std(self) -> NDArray[np.float64]:
         variance, mean = np.empty(len(self)), self.mean()
-        for rows, k, mass in self.masses():
+        for rows, k, mass, _ in self._smooth_blocks():
             variance[rows] = np.sum(mass * (k - mean[rows, None]) ** 2, axis=1)
         return np.sqrt(variance)
 
     def cdf(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self._mass_below(np.floor(y))
+        return self._below(np.floor(y))
 
     def cdf_left(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self._mass_below(np.ceil(y) - 1)
+        return self._below(np.ceil(y) - 1)
 
-    def _mass_below(self, last: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return P(Y_i <= last_i), (n,)."""
+    def _below(self, last: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return P(Y_i <= last_i), (n,), for whole numbers of either sign."""
+        return self._each(
+            lambda few, rows: few._summed_below(last[rows]),  # noqa: SLF001 - its own, here and below
+            lambda many, rows: many._bounded_below(last[rows]),  # noqa: SLF001
+        )
+
+    def _bounded_below(self, last: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.where(last < 0, 0.0, np.clip(self.wide_below(np.maximum(last, 0)), 0, 1))
+
+    def _summed_below(self, last: NDArray[np.float64]) -> NDArray[np.float64]:
         below = np.empty(len(self))
         for rows, k, mass in self.masses():
             below[rows] = np.sum(mass, axis=1, where=k <= last[rows, None])
         return np.minimum(below, 1.0)
 
     def jump(self, y: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        narrow, wide, few, many = self._widths
         left, right = np.empty(len(self)), np.empty(len(self))
-        for rows, k, mass in self.masses():
+        if len(wide):
+            right[wide] = many.cdf(y[wide])
+            left[wide] = np.maximum(right[wide] - np.exp(many.log_prob(y[wide])), 0)
+        for part, k, mass in few.masses() if len(narrow) else ():
+            rows = narrow[part]
             at = y[rows, None]
             left[rows] = np.sum(mass, axis=1, where=k < at)
             right[rows] = left[rows] + np.sum(mass, axis=1, where=k == at)
         return np.minimum(left, 1.0), np.minimum(right, 1.0)
 
     def log_prob(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
-        if self.normalised:
-            return self.log_weight(y[:, None], np.arange(len(self)))[:, 0]
-        log_mass = np.empty(len(self))
-        for rows, _, _, log_total in self._blocks():
-            log_mass[rows] = self.log_weight(y[rows, None], rows)[:, 0] - log_total
-        return log_mass
+        log_mass = self.log_weight(y[:, None], np.arange(len(self)))[:, 0]
+        return log_mass if self.normalised else log_mass - self._log_totals
+
+    @cached_property
+    def _log_totals(self) -> NDArray[np.float64]:
+        """The log of each row's sum of weights, (n,)."""
+        totals = np.log(self._stride())
+        for rows, _, _, log_total in self._smooth_blocks():
+            totals[rows] += log_total
+        return totals
 
     def crps(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return E|Y - y| - E|Y - Y'|/2, summed over the support: closed forms overflow from means of 200 on."""
+        """Return E|Y - y| - E|Y - Y'|/2, summed over the support where that is small."""
+        return self._each(
+            lambda few, rows: few._summed_crps(y[rows]),  # noqa: SLF001
+            lambda many, rows: many._closed_crps(y[rows]),  # noqa: SLF001
+        )
+
+    def _summed_crps(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         score = np.empty(len(self))
         for rows, k, mass in self.masses():
             below = np.cumsum(mass, axis=1)
             score[rows] = np.sum(mass * np.abs(k - y[rows, None]), axis=1) - np.sum(below * (1 - below), axis=1)
         return score
 
+    def _closed_crps(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return (y - mean) (2 F(y) - 1) + 2 sum over k <= y of (mean - k) P(Y = k) less E|Y - Y'| / 2."""
+        mean, pairs = self._of_wide
+        return np.asarray((y - mean) * (2 * self.cdf(y) - 1) + 2 * self.wide_shortfall(y) - pairs)
+
+    @cached_property
+    def _of_wide(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """What all replicates of the targets share: means, and E|Y - Y'| / 2, (n,) each."""
+        return self.mean(), self.wide_pairs()
+
     def quantile(self, p: float) -> NDArray[np.float64]:
+        return self._each(
+            lambda few, _: few._summed_quantile(p),  # noqa: SLF001
+            lambda many, _: many._closed_quantile(p),  # noqa: SLF001
+        )
+
+    def _summed_quantile(self, p: float) -> NDArray[np.float64]:
         found = np.empty(len(self))
         for rows, k, mass in self.masses():
             found[rows] = k[self._first_reaching(mass, np.full((len(rows), 1), p))[:, 0]]
         return found
 
+    def _closed_quantile(self, p: float | NDArray[np.float64]) -> NDArray[np.float64]:
+        """Go from the quantile of a gamma distribution with the same two moments to where p is reached."""
+        from scipy.special import gammaincinv
+
+        mean, spread = self.centre(), self.spread()
+        guess = np.floor(gammaincinv((mean / spread) ** 2, p) * (spread**2 / mean))
+        for _ in range(NEWTON_STEPS):
+            slope = np.exp(self.log_prob(guess))
+            missing = np.divide(p - self.cdf(guess), slope, out=np.zeros_like(guess), where=slope > 0)
+            guess = np.maximum(guess + np.floor(np.clip(missing, -spread, spread)), 0)
+        low, high = guess - 1, guess
+        step = np.ones_like(guess)
+        for _ in range(MOST_STEPS):  # F(low) < p <= F(high)
+            early, late = (low >= 0) & (self.cdf(low) >= p), self.cdf(high) < p
+            if not (early | late).any():
+                break
+            low, high = np.where(early, np.maximum(low - step, -1), low), np.where(late, high + step, high)
+            step = 2 * step
+        for _ in range(MOST_STEPS):
+            if (high - low <= 1).all():
+                break
+            middle = np.floor((low + high) / 2)
+            reached = self.cdf(middle) >= p
+            low, high = np.where(reached, low, middle), np.where(reached, middle, high)
+        return high
+
     def sample(self, rng: Random, size: int) -> NDArray[np.float64]:
         uniform = rng.random((len(self), size))
+        narrow, wide, few, many = self._widths
         drawn = np.empty((len(self), size))
-        for rows, k, mass in self.masses():
+        if len(wide):
+            drawn[wide] = many.wide_quantiles(uniform[wide])
+        for part, k, mass in few.masses() if len(narrow) else ():
+            rows = narrow[part]
             drawn[rows] = k[self._first_reaching(mass, uniform[rows])]
         return drawn
+
+    def wide_quantiles(self, p: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return quantiles at many levels p, (n, s), where all rows are wide."""
+        return np.stack([self._closed_quantile(level) for level in p.T], axis=1)
 
     @staticmethod
     def _first_reaching(mass: NDArray[np.float64], p: NDArray[np.float64]) -> NDArray[np.intp]:
@@ -210,7 +387,7 @@ class Counts(Predictive):
         mean = np.zeros((len(self), len(points)))
         at, precision = points[:, 0], np.broadcast_to(gamma[..., 0], len(points))
         reach = np.sqrt(TAIL_RATE / precision)  # beyond it the kernel is 0
-        for rows, k, mass in self.masses():
+        for rows, k, mass, _ in self._smooth_blocks(float(np.sqrt(0.5 / precision.max()))):
             for start in range(0, len(k), CHUNK_VALUES):
                 part = k[start : start + CHUNK_VALUES]
                 near = np.flatnonzero((at > part[0] - reach) & (at < part[-1] + reach))
@@ -220,8 +397,8 @@ class Counts(Predictive):
 
     def kernel_norm(self, gamma: NDArray[np.float64]) -> NDArray[np.float64]:
         norm = np.empty(len(self))
-        for rows, k, mass in self.masses():
-            lags = np.arange(len(k))
+        for rows, k, mass, _ in self._smooth_blocks(float(np.sqrt(0.5 / gamma[0]))):
+            lags = k - k[0]
             spectrum = np.fft.rfft(mass, n=2 * len(k), axis=1)
             autocorrelation = np.fft.irfft(np.abs(spectrum) ** 2, n=2 * len(k), axis=1)[:, : len(k)]
             weights = np.exp(-gamma[0] * lags**2.0) * np.where(lags == 0, 1, 2)

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from calcheck.checks import require_positive
 from calcheck.predictive.base import Convention
-from calcheck.predictive.counts import Counts
+from calcheck.predictive.counts import WIDE_FROM, Counts
 from calcheck.predictive.special import divergence, stirling_error
 from calcheck.predictive.words import each
 
@@ -26,12 +25,12 @@ class Poisson(Counts):
     Parameters
     ----------
     rate_ : (n,)
-        Means, > 0.
+        Means, > 0, at most 2^53.
 
     Raises
     ------
     ValuesError
-        A rate is not a positive number.
+        A rate is not a positive number, or so large that floats do not hold the counts.
     """
 
     family: ClassVar[str] = "poisson"
@@ -40,16 +39,36 @@ class Poisson(Counts):
 
     def __post_init__(self) -> None:
         self.require_equal_lengths()
-        require_positive("rate", self.rate_)
+        self.require_countable("rate", self.rate_)
 
     def mean(self) -> NDArray[np.float64]:
         return self.rate_
 
     def std(self) -> NDArray[np.float64]:
-        return np.sqrt(self.rate_)
+        return self.spread()
 
     def centre(self) -> NDArray[np.float64]:
         return self.rate_
+
+    def spread(self) -> NDArray[np.float64]:
+        return np.sqrt(self.rate_)
+
+    def wide(self) -> NDArray[np.bool_]:
+        return self.spread() >= WIDE_FROM
+
+    def wide_below(self, last: NDArray[np.float64]) -> NDArray[np.float64]:
+        from scipy.special import pdtr
+
+        return np.asarray(pdtr(last, self.rate_))
+
+    def wide_shortfall(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self.rate_ * np.exp(self.log_prob(y))
+
+    def wide_pairs(self) -> NDArray[np.float64]:
+        """Return rate e^(-2 rate) (I_0(2 rate) + I_1(2 rate)): T. Ramasubban (1958), The mean difference."""
+        from scipy.special import i0e, i1e
+
+        return np.asarray(self.rate_ * (i0e(2 * self.rate_) + i1e(2 * self.rate_)))
 
     def log_weight(self, k: NDArray[np.float64], rows: NDArray[np.intp]) -> NDArray[np.float64]:
         positive = np.maximum(k, 1)
