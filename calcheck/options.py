@@ -195,16 +195,16 @@ def require_share_option(name: str, value: float) -> None:
         raise OptionError(msg)
 
 
-def require_count_option(name: str, value: int) -> None:
-    """Raise unless an option is a whole number of at least 1.
+def require_count_option(name: str, value: int, most: int | None = None) -> None:
+    """Raise unless an option is a whole number of at least 1 and, if there is a limit, at most ``most``.
 
     Raises
     ------
     OptionError
         It is something else.
     """
-    if value < 1:
-        msg = f"{flag_of(name)} must be at least 1, got {value}"
+    if value < 1 or (most is not None and value > most):
+        msg = f"{flag_of(name)} must be at least 1{'' if most is None else f' and at most {most:,}'}, got {value}"
         raise OptionError(msg)
 
 

@@ -140,12 +140,12 @@ app.command("schema", rich_help_panel="Reference")(print_schema)
 
 def run() -> int:
     """Run the command line, and return what it exits with; errors of the user are one line on standard error."""
+    _open_outputs()
     _make_outputs_forgiving()
     _end_as_if_interrupted()
     try:
         code = app(prog_name="calcheck", standalone_mode=False)
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        sys.stdout.flush()
     except typer.TyperException as error:
         return _complain(error.format_message(), error.exit_code)
     except CalcheckError as error:
@@ -160,6 +160,22 @@ def run() -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left in the buffer cannot be written either
         return _complain(f"standard output cannot be written: {error.strerror}", EXIT_MISTAKE)
     return code if isinstance(code, int) else 0
+
+
+def _open_outputs() -> None:
+    """Open standard output and error where who started us has closed them.
+
+    What is written to that output is an error, and to that error output is lost. What is not opened would be the first
+    file that is.
+    """
+    for descriptor, mode in ((0, os.O_RDONLY), (1, os.O_RDONLY), (2, os.O_WRONLY)):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, mode)  # as the lowest number that is free, this one
+    for name, descriptor in (("stdout", 1), ("stderr", 2)):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(descriptor, "w", encoding="utf-8", closefd=False))  # noqa: SIM115 - to the end
 
 
 def _make_outputs_forgiving() -> None:

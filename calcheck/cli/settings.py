@@ -15,6 +15,7 @@ DIFF_FORMAT_NAMES = Literal["table", "json", "markdown"]
 INPUT_FORMATS = Literal["parquet", "csv", "tsv", "arrow", "jsonl", "npy", "npz", "safetensors", "netcdf"]
 
 OVERWRITTEN = "what is overwritten"
+MOST_REPEATS = 10_000  # more would tell nothing more
 
 
 @dataclass(frozen=True)
@@ -315,7 +316,7 @@ class SweepOptions:
     names: str | None = option(None, "What the models are called, as in a,b. Default: as their files.", metavar="NAMES")
 
     def __post_init__(self) -> None:
-        require_count_option("repeats", self.repeats)
+        require_count_option("repeats", self.repeats, MOST_REPEATS)
 
 
 @dataclass(frozen=True)

@@ -169,6 +169,19 @@ class Run:
             msg = f"--{name} must be at least {least} and at most {most:,}, got {count}. To do without, {without}"
             raise OptionError(msg)
 
+    def require_room(self, needed: int, what: str) -> None:
+        """Raise if something takes more bytes than large arrays may.
+
+        Raises
+        ------
+        OptionError
+            It does.
+        """
+        if needed > self.memory:
+            told = f"{needed / GIB:,.1f} GiB, and --memory allows {self.memory / GIB:,.1f} GiB"
+            msg = f"{what} takes {told}: take fewer, or pass more memory"
+            raise OptionError(msg)
+
     def silenced(self) -> Run:
         """Return the same run without progress."""
         return replace(self, progress=silent)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -81,10 +82,12 @@ def share_of_valid_bins(
     for place, (low, high) in enumerate(zip(bins.low.tolist(), bins.high.tolist(), strict=True)):
         share = shares[bins.label, place]
         inside = _in_order(np.flatnonzero(share), {"share": share, **columns})
-        told = _bin(share[inside], {name: column[inside] for name, column in columns.items()}, function, run, place)
+        part = replace(run, progress=partial(_told_of_all, run, place, len(bins.low)))
+        told = _bin(
+            share[inside], {name: column[inside] for name, column in columns.items()}, function, part, place, stage
+        )
         valid = None if told["low"] is None else told["low"] <= reference <= told["high"]
         found.append({"from": low, "to": high, "rows": float(share.sum()), **told, "valid": valid})
-        run.progress(stage, (place + 1) / len(bins.low))
     judged = np.array([each["valid"] for each in found if each["valid"] is not None], dtype=np.float64)
     if not len(judged):
         msg = "no bin has an interval: its rows are too few, too equal or too large"
@@ -139,6 +142,11 @@ def _members(bins: Bins) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray
     return np.concatenate(each), share, np.cumsum([0, *map(len, each)])
 
 
+def _told_of_all(run: Run, place: int, bins: int, stage: str, share: float) -> None:
+    """Tell the progress in a bin as that in all of them."""
+    run.progress(stage, (place + share) / bins)
+
+
 def _in_order(rows: NDArray[np.intp], columns: Mapping[str, NDArray[np.float64]]) -> NDArray[np.intp]:
     """Order rows by what is said of them, so that their order in the file matters to no resample."""
     return rows[np.lexsort([column[rows] for column in columns.values()])]
@@ -168,6 +176,7 @@ def _bin(
     function: Function,
     run: Run,
     place: int,
+    stage: str,
 ) -> dict[str, Any]:
     """Return a bin's value and its BCa interval, None where there is none."""
 
@@ -187,7 +196,7 @@ def _bin(
     if run.resamples is None and len(share) >= MANY_ROWS and abs(bent) <= SMALL_ACCELERATION:
         limits = abc(statistic, run.confidence)
         return told | {"low": limits.low, "high": limits.high}
-    replicates = Replicates([statistic], run.silenced(), number=FIRST_STREAM + place)
+    replicates = Replicates([statistic], run, number=FIRST_STREAM + place, stage=stage)
     replicates.grow(run.resamples or RESAMPLES)
     values, _, reason = usable(replicates.values[0], estimate)
     if reason:

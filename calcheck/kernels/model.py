@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     Draws = int | Literal["exact", "all"] | None
 
+COPIES = 4  # of draws, while they are made
+
 
 def draws_of(predictive: Predictive, chosen: Draws) -> int | str:
     """Fill in how the model is represented, where it was left open.
@@ -40,13 +42,17 @@ def trials_of(predictive: Predictive, chosen: Draws, trials: int, run: Run) -> I
 
     Raises
     ------
+    OptionError
+        So many draws do not fit in memory.
     DataError
-        So many draws cannot be made.
+        They cannot be made.
     """
     size = draws_of(predictive, chosen)
     if not isinstance(size, int):
         yield predictive
         return
+    asked = f"--draws {size:,}" + (f" --trials {trials:,}" if trials > 1 else "")
+    run.require_room(COPIES * 8 * trials * size * predictive.mean().size, f"{asked} of {len(predictive):,} rows")
     for trial in range(trials):
         try:
             draws = predictive.sample(run.rng(Stream.DRAWS, trial), size)

@@ -91,7 +91,9 @@ def replicated(
         Whether squares less their noise are wanted, sum over i of a_i(x)^2 |delta_i|^2, in place of distances.
     """
     work = _Work(ridge, data, covered, lambdas, points)
-    found = _Found(count, ridge.n if points is None else len(points))
+    inputs = ridge.n if points is None else len(points)
+    ridge.run.require_room(8 * count * inputs, f"--reference {count - 1:,} at {inputs:,} inputs")
+    found = _Found(count, inputs)
     queue: list[_Columns] = []
     number = 0
     for number, each in enumerate(_with(data, replicates)):

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from calcheck.predictive import Predictive
 
 SQUARED = "Squared, less the noise of the rows: 0 on average for a perfect model, which is below it at times."
+MOST = {"trials": 10_000, "draws": 100_000}  # more would tell nothing more
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,7 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
         for name in ("lambda_", "lambda_model"):
             require_positive_option(name, getattr(self, name))
         for name in ("trials", *(("draws",) if isinstance(self.draws, int) else ())):
-            require_count_option(name, getattr(self, name))
+            require_count_option(name, getattr(self, name), MOST[name])
         if self.asked and self.exact_only:
             msg = f"{self.asked} goes without {self.exact_only}: leave that out, or pass --solver cg"
             raise OptionError(msg)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from calcheck.predictions import Predictions, Source
 
 SHOWN = 9  # levels of the curve in details
+MOST_LEVELS = 10_000  # more would tell nothing more
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ class Ece(RowMetric):
     )
 
     def __post_init__(self) -> None:
-        require_count_option("levels", self.levels)
+        require_count_option("levels", self.levels, MOST_LEVELS)
         if self.alpha not in (1, 2):
             msg = f"--alpha must be 1 or 2, got {self.alpha}"
             raise OptionError(msg)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from calcheck.metric import Means
     from calcheck.predictions import Predictions
 
+MOST_BINS = 10_000  # more would tell nothing more
+
 
 @dataclass(frozen=True)
 class Pit(OrderedMetric):
@@ -70,7 +72,7 @@ class Pit(OrderedMetric):
     bins: int = option(20, "Bins of the histogram in the details.")
 
     def __post_init__(self) -> None:
-        require_count_option("bins", self.bins)
+        require_count_option("bins", self.bins, MOST_BINS)
 
     def narrow(self, rows: Predictions) -> dict[str, NDArray[np.float64]]:
         from calcheck.statistics.pit import pit

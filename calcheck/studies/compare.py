@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     Said = dict[tuple[str, str], tuple[Predictions, Rows]]
 
+MOST_SWAPS = 10_000_000  # more would tell nothing more
 ELSEWHERE = "the models are conditioned on different inputs, so their values are not of the same regions"
 TRUSTED = "errors stand in place of targets: that the rows are the same is told by their ids alone"
 
@@ -56,14 +57,14 @@ def compare(
     DataError
         The rows are not the same.
     OptionError
-        There is one model only, two have the same name, or the number of swaps is negative.
+        There is one model only, two have the same name, or the number of swaps is out of its range.
     """
     names = [model.name for model in models]
     if len(names) < 2 or len(set(names)) < len(names):  # noqa: PLR2004 - two are compared
         msg = f"a comparison takes at least two models, each with a name of its own, got {', '.join(names)}"
         raise OptionError(msg)
-    if swaps is not None and swaps < 0:
-        msg = f"--permutations must be >= 0, got {swaps}"
+    if swaps is not None and not 0 <= swaps <= MOST_SWAPS:
+        msg = f"--permutations must be >= 0 and at most {MOST_SWAPS:,}, got {swaps}"
         raise OptionError(msg)
     run = run or Run()
     models = [replace(model, source=of_inputs(model.source, map(type, metrics))) for model in models]

@@ -82,8 +82,8 @@ def test_all_saved_draws_repeated_are_the_same_model():
         ({"gamma_y": float("inf")}, "--gamma-y must be a positive number, got inf"),
         ({"degree": 0}, "degree must be at least 1, got 0"),
         ({"coef0": -0.5}, "coef0 must be a number >= 0, got -0.5"),
-        ({"draws": 0}, "draws must be at least 1, got 0"),
-        ({"draws": 1, "trials": 0}, "trials must be at least 1, got 0"),
+        ({"draws": 0}, "draws must be at least 1 and at most 100,000, got 0"),
+        ({"draws": 1, "trials": 0}, "trials must be at least 1 and at most 10,000, got 0"),
         ({"trials": 3}, "--trials repeats draws: .*got --trials 3"),
     ],
 )

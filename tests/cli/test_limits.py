@@ -1,0 +1,62 @@
+"""What no machine can serve is refused in one line before the work starts; closed outputs and endless inputs too."""
+
+import os
+import sys
+
+import pytest
+
+from tests.files import columns, write
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        (
+            "ece --levels 99999999999999999999",
+            "--levels must be at least 1 and at most 10,000, got 99999999999999999999",
+        ),
+        ("ece --levels 1000000000", "--levels must be at least 1 and at most 10,000"),
+        ("pit --bins 1000000000", "--bins must be at least 1 and at most 10,000"),
+        ("cce --embedding embedding --draws 10000000", "--draws must be at least 1 and at most 100,000"),
+        ("cce --embedding embedding --draws 1 --trials 1000000000", "--trials must be at least 1 and at most 10,000"),
+        ("cce --embedding embedding --draws 100000 --trials 1000", "--memory allows"),
+        ("cce --embedding embedding --draws 10000 --memory 1MB", "and --memory allows 0.0 GiB: take fewer"),
+        ("cce --embedding embedding --reference 10000 --memory 1MB", "--reference 10,000 at 40 inputs takes 0.0 GiB"),
+        ("zms --reference 1000000000", "--reference must be at least 19 and at most 1,000,000"),
+        ("zms --resamples 1000000000", "--resamples must be at least 100 and at most 10,000,000"),
+        ("sweep --over subsample=20 --repeats 1000000000", "--repeats must be at least 1 and at most 10,000"),
+    ],
+)
+def test_numbers_that_no_machine_serves_are_refused(calcheck, preds, command, told):
+    name, *options = command.split()
+    assert told in calcheck(name, preds, *options).refused()
+
+
+def test_too_many_permutations_are_refused(calcheck, preds, tmp_path):
+    other = write(tmp_path / "other.parquet", columns(n=40))
+    refused = calcheck("compare", preds, other, "--metrics", "zms", "--permutations", "1000000000").refused()
+    assert "--permutations must be >= 0 and at most 10,000,000, got 1000000000" in refused
+
+
+# outputs that are closed
+
+
+def closed(*descriptors):
+    """Close outputs in the child, as a shell does with >&-."""
+    return {"preexec_fn": lambda: [os.close(descriptor) for descriptor in descriptors]}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="descriptors are inherited otherwise")
+def test_a_closed_standard_output_is_told_in_one_line(process, preds):
+    for command in (["zms", preds], ["--version"]):
+        ended = process(*command, **closed(1))
+        assert ended.returncode == 2
+        assert ended.stderr == "calcheck: standard output cannot be written: Bad file descriptor\n"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="descriptors are inherited otherwise")
+def test_closed_outputs_that_are_not_needed_matter_to_nobody(process, preds, tmp_path):
+    output = tmp_path / "report.json"
+    assert process("zms", preds, "--format", "json", "-o", output, **closed(0, 1, 2)).returncode == 0
+    assert output.read_text().startswith("{")
+    assert process("zms", "nothing.parquet", **closed(2)).returncode == 2
