@@ -7,10 +7,12 @@ g = K A - F_M,
     F - F_M = n lambda (K + n lambda I)^-1 g,
 
 what is left of g when its own regression is taken away. At S inputs, chosen at random, g is a sum over rows. There its
-regression is that of S rows with the same lambda. What that leaves of a row is too little where the row itself takes
-part, and too much where it is left out, a factor of 1 - h more for a row with a share h in its own value. The root of
-that factor is near the truth: over d = 16, 512 and lambda = 0.1, 0.01 within a tenth of the distance between the two.
-Where all rows are checked, S = n, what is left with the row itself is exact, and the power of the factor is 0.
+regression is that of S rows with the same lambda, each with the weight w of the rows that it stands for, one over the
+chance with which it was chosen: inputs that centres hardly see are chosen more often, those far from all others always.
+What that leaves of a row is too little where the row itself takes part, as often as it stands for others, and too much
+where it is left out, a factor of 1 - h more for a row with a share h in its own value. The root of that factor is near
+the truth: over d = 16, 512 and lambda = 0.1, 0.01 within a tenth of the distance between the two. Where a row stands
+for itself alone, w = 1, what is left with the row itself is right, and the power of the factor is 0.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calcheck.errors import NumericalError
+from calcheck.kernels.kernels import OVERFLOWS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,8 +40,9 @@ if TYPE_CHECKING:
 SMALLEST = {"float64": 1e-13, "float32": 1e-9}  # share of the largest eigenvalue of K_MM below which one is rounding
 ROUNDINGS = 1.0  # of one number, times the condition of the system, that may move a value
 STANDARD_ERRORS = 2.0  # of means over evaluated inputs, in the error that is told
-CHECKED_ERRORS = 1.0  # of means over checked inputs: what regressions leave there varies half as much as if by chance
+CHECKED_ERRORS = 2.0  # of means over checked inputs
 EVALUATED_TOGETHER = 1 << 12  # inputs
+OF_CORRECTIONS = 0.01  # of what the exact regressions differ by at inputs, on average, in the error that is told
 BETWEEN = 0.3  # of the distance between the limits of what is left, in the error that is told
 
 
@@ -53,18 +57,26 @@ class Landmarks:
     evaluated : (E, d)
         A uniform sample of the rows, over which means are taken; all rows, where they are few.
     checked : (S, d)
-        Another uniform sample, on which the error is measured; it may be some of the evaluated ones.
+        Another sample, on which the error is measured; it may be some of the evaluated ones.
+    weights : (S,)
+        How many rows each checked input stands for; they add up to n.
     rows : int
         How many rows there are, n.
-    checked_of : float
-        How many rows the checked inputs are a sample of: n, or infinity where they are not among these rows.
+    among : bool
+        Whether the checked inputs are among these rows.
     """
 
     centres: NDArray[np.floating[Any]]
     evaluated: NDArray[np.floating[Any]]
     checked: NDArray[np.floating[Any]]
+    weights: NDArray[np.float64]
     rows: int
-    checked_of: float
+    among: bool = True
+
+    @property
+    def chances(self) -> NDArray[np.float64]:
+        """The chance with which each checked input was chosen among the rows, (S,); 0 where it is none of them."""
+        return np.minimum(1 / self.weights, 1) if self.among else np.zeros(len(self.weights))
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,8 +138,7 @@ class CentresRidge:
         self._centres = landmarks.centres.astype(np.float64)  # its small eigenvalues are differences of large numbers
         own = kernel.gram(self._centres, self._centres)
         if not all(np.isfinite(part).all() for part in (own, sums.centres, sums.checked)):
-            msg = "the kernel overflows at some inputs. Pass --normalize l2 or standardize, or a smaller --gamma-x"
-            raise NumericalError(msg)
+            raise NumericalError(OVERFLOWS)
         sizes, turns = np.linalg.eigh(own)
         kept = sizes > SMALLEST[run.precision] * sizes[-1]
         self._whitened = turns[:, kept] / np.sqrt(sizes[kept])  # (M, k)
@@ -145,28 +156,32 @@ class CentresRidge:
         missed = (sums.outputs[count:] - sums.checked @ coefficients) / shift - known  # g
         x = landmarks.checked.astype(np.float64)
         gram = self._kernel.gram(x, x)
-        left, own = _left_over(gram, missed, len(x) * lambda_)
+        weights, chances = landmarks.weights, landmarks.chances
+        left, own = _left_over(gram, missed, shift / weights)
         before = _norms(known, groups)
-        power = 1 - (len(x) / landmarks.checked_of) ** 2
+        power = 1 - chances**2
         powers = (left / ((1 - own) ** each)[:, None] for each in (0, power / 2, power))
         low, likely, high = (_norms(known + rest, groups) - before for rest in powers)
+        correction = weights @ likely / sums.n
         rounding = ROUNDINGS * np.finfo(self._run.precision).eps * (1 + np.diag(gram).max() / lambda_)
         parts = (
-            STANDARD_ERRORS * _error_of_mean(norms, landmarks.rows),
-            CHECKED_ERRORS * _error_of_mean(likely, landmarks.checked_of),
-            BETWEEN * (high - low).mean(axis=0),
+            STANDARD_ERRORS * _error_of_mean(norms, np.full(len(norms), len(norms) / landmarks.rows)),
+            CHECKED_ERRORS * _error_of_mean(likely, chances, weights),
+            BETWEEN * (weights @ (high - low)) / sums.n,
+            OF_CORRECTIONS * (weights @ np.abs(likely)) / sums.n,
         )
         errors = np.linalg.norm(parts, axis=0) + rounding * norms.mean(axis=0)
         dof, dof_error = self._dof(float(np.sum(sizes / (sizes + shift))), own, lambda_)
         root, shares = to_centres / np.sqrt(sizes + shift), sizes / (sizes + shift)
-        return Measured(norms, likely.mean(axis=0), errors, dof, dof_error, coefficients, root, shares)
+        return Measured(norms, correction, errors, dof, dof_error, coefficients, root, shares)
 
     def _dof(self, seen: float, own: Values, lambda_: float) -> tuple[float, float]:
         """Return tr K (K + n lambda I)^-1, and its error: it is at least that of centres, and of the checked rows."""
         rows, checked = self._landmarks.rows, self._landmarks.checked
         if len(checked) == rows:
             return float(own.sum()), 0.0
-        most = min(seen + float(self.unseen(checked).mean()) / lambda_, float(rows))
+        unseen = float(self._landmarks.weights @ self.unseen(checked)) / rows
+        most = min(seen + unseen / lambda_, float(rows))
         least = min(max(seen, float(own.sum())), most)
         return (least + most) / 2, (most - least) / 2
 
@@ -185,17 +200,22 @@ class CentresRidge:
             yield array.to_numpy(values @ weights)
 
 
-def _left_over(gram: Values, values: Values, shift: float) -> tuple[Values, Values]:
-    """Return what is left of values (S, c) less their regression, and each row's share in its own, (S,)."""
+def _left_over(gram: Values, values: Values, shift: Values) -> tuple[Values, Values]:
+    """Return what is left of values (S, c) less their regression, and each row's share in its own, (S,).
+
+    The regression is with shifts (S,): n lambda over the weight of each row.
+    """
     from scipy.linalg import cho_factor, cho_solve
 
     try:
-        factor = cho_factor(gram + shift * np.eye(len(gram)), lower=True)
+        factor = cho_factor(gram + np.diag(shift), lower=True)
     except np.linalg.LinAlgError as error:
-        msg = f"kernel values plus {shift:.3g} on their diagonal are not positive definite. Pass a larger --lambda"
+        msg = (
+            f"kernel values plus {shift.min():.3g} on their diagonal are not positive definite. Pass a larger --lambda"
+        )
         raise NumericalError(msg) from error
     own = 1 - shift * np.diag(cho_solve(factor, np.eye(len(gram))))
-    return shift * cho_solve(factor, values), own
+    return shift[:, None] * cho_solve(factor, values), own
 
 
 def _norms(fitted: Values, groups: Groups) -> Values:
@@ -206,9 +226,19 @@ def _norms(fitted: Values, groups: Groups) -> Values:
     return np.asarray(np.sqrt(np.column_stack(squares)))
 
 
-def _error_of_mean(values: Values, rows: float) -> Values:
-    """Return the standard error of the mean over a sample of so many rows, without replacement, (g,)."""
+def _error_of_mean(values: Values, chances: Values, weights: Values | None = None) -> Values:
+    """Return the standard error of a mean over rows, (g,), of which some were chosen, with chances (S,).
+
+    By Hajek's approximation, for samples of a size that is fixed. Each of the values (S, g) stands for as many rows as
+    its weight says, or for as many as all others.
+    """
     size = len(values)
     if size == 1:
         return np.zeros(values.shape[1])
-    return np.asarray(np.sqrt(values.var(axis=0, ddof=1) / size * (1 - size / rows)))
+    weights = np.ones(size) if weights is None else weights
+    parts = weights[:, None] * values
+    uncertain = 1 - chances
+    if not uncertain.any():
+        return np.zeros(values.shape[1])
+    spread = parts - np.average(parts, axis=0, weights=uncertain)
+    return np.asarray(np.sqrt(size / (size - 1) * (uncertain @ spread**2)) / weights.sum())

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 CACHE_BYTES = 1 << 19  # half of a core's usual second-level cache
 WIDE = 300.0  # gamma |x|^2 above which |x|^2 - 2 x.x' + |x'|^2 would lose digits of small distances
+OVERFLOWS = "the kernel overflows at some inputs. Pass --normalize l2 or standardize, or a smaller --gamma-x"
 FEW_COLUMNS = 4  # up to which differences are summed: exact, and no slower than a product
 
 

@@ -13,7 +13,7 @@ from calcheck.kernels.centres_ridge import EVALUATED_TOGETHER, CentresRidge, Lan
 from calcheck.kernels.features import LeftOut
 from calcheck.kernels.reach import kish
 from calcheck.kernels.row_sums import Outputs, RowNorms, RowProducts, directions_of
-from calcheck.kernels.samples import by_leverage, uniform_places
+from calcheck.kernels.samples import by_leverage, uniform_places, weighted_by_leverage
 from calcheck.predictions import InMemory, Predictions, Source
 
 if TYPE_CHECKING:
@@ -122,8 +122,7 @@ class OnCentres:
         outputs = Outputs(features, *directions, self.replicates, self.run.silenced())
         x = self._scaled(sample)
         for count, last in self._counts(tried, replace(outputs, replicates=0), lambda_, len(rows)):
-            checked = self._checked(x, checked_of(len(rows), count))
-            landmarks = Landmarks(self._centres(x, count, lambda_), x, checked, rows=len(rows), checked_of=len(rows))
+            landmarks = self._landmarks(x, count, checked_of(len(rows), count), lambda_, len(rows))
             measured = self._measured(self.rows(), landmarks, outputs, lambda_)
             if last or self.options.met_by(measured):
                 break
@@ -172,6 +171,12 @@ class OnCentres:
             count = self._enough(tried, outputs, lambda_, min(len(x), self._affordable(x.shape[1], n)))
         return directions, self._centres(x, count, lambda_), self._checked(x, checked_of(n, count))
 
+    def _landmarks(self, x: Inputs, count: int, checked: int, lambda_: float, n: int) -> Landmarks:
+        """Choose centres and checked inputs among those (E, d) that are evaluated, a uniform sample of n rows."""
+        centres = self._centres(x, count, lambda_)
+        chosen, weights = weighted_by_leverage(self.settings.kernel, x, centres, checked, lambda_, self.run)
+        return Landmarks(centres, x, x[chosen], weights * (n / len(x)), n)
+
     def _checked(self, x: NDArray[np.floating[Any]], size: int) -> NDArray[np.floating[Any]]:
         """Choose some of the evaluated inputs, a uniform sample."""
         return x[np.sort(self.run.rng(Stream.RESIDUAL).permutation(len(x))[:size])]
@@ -209,8 +214,7 @@ class OnCentres:
         x = self._scaled(tried)
         count = FEWEST_CENTRES
         while 2 * count <= min(most, len(x)):
-            checked = self._checked(x, max(CHECKED_ROWS, count))
-            landmarks = Landmarks(self._centres(x, count, lambda_), x, checked, rows=len(x), checked_of=len(x))
+            landmarks = self._landmarks(x, count, max(CHECKED_ROWS, count), lambda_, len(x))
             if self.options.met_by(self._measured(InMemory(tried), landmarks, outputs, lambda_)):
                 break
             count *= 2

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calcheck.errors import NumericalError
 from calcheck.execution.row_keys import occurrences
 from calcheck.execution.run import Stream
 from calcheck.inputs import blocks, held, taken
+from calcheck.kernels.kernels import OVERFLOWS
 from calcheck.predictive.row_random import hash_rows, mix
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     Values = NDArray[np.float64]
 
 BLOCK_ROWS = 4096  # whose inputs are hashed at a time
+ROUNDING = 1e-10  # of kernel values, below which a regulariser makes no matrix definite
 SCORED_BY = 256  # centres that leverage is told by
 
 
@@ -94,18 +97,89 @@ def by_leverage(
 ) -> NDArray[np.floating[Any]]:
     """Choose inputs by their approximate ridge leverage, the share that a row has in its own value, (count, d).
 
-    With weights 1 - (what the first few inputs see of it), Musco and Musco 2017; without replacement, by the smallest
-    of weighted exponential keys (Efraimidis, Spirakis 2006).
+    Without replacement, by the smallest of weighted exponential keys (Efraimidis, Spirakis 2006).
     """
-    first = x[:SCORED_BY].astype(np.float64)
-    own = kernel.gram(first, first)
-    shift = len(first) * lambda_
-    near = kernel.gram(x, first)
-    factor = np.linalg.cholesky(own + shift * np.eye(len(first)))
-    seen = np.linalg.solve(factor, near.T)  # (s, n)
-    scores = np.maximum(kernel.diagonal(x) - np.einsum("ij,ij->j", seen, seen), np.finfo(float).tiny)
+    scores = np.maximum(_unseen(kernel, x, x[:SCORED_BY], lambda_), np.finfo(float).tiny)
     keys = run.rng(Stream.CENTRES, 1).exponential(size=len(x)) / scores
     return x[np.argsort(keys, kind="stable")[:count]]
+
+
+def weighted_by_leverage(
+    kernel: Kernel,
+    x: NDArray[np.floating[Any]],
+    centres: NDArray[np.floating[Any]],
+    size: int,
+    lambda_: float,
+    run: Run,
+) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """Choose so many of (n, d) inputs, those with a large ridge leverage more often, and those far from others always.
+
+    The chance of an input is in proportion to its leverage, as centres (M, d) tell it, plus what these cannot represent
+    of it, plus 1, where both are 1 on average. So inputs far from all others are chosen with certainty, and those near
+    a centre that is alone, and no input is chosen with less than a third of a uniform chance. A sample of a fixed size
+    with such chances is by Pareto order sampling (Rosen 1997).
+
+    Returns
+    -------
+    (min(n, size),) intp
+        Places among the inputs.
+    (min(n, size),)
+        How many inputs each stands for: 1 over its chance, adjusted so that they add up to n.
+    """
+    if size >= len(x):
+        return np.arange(len(x)), np.ones(len(x))
+    sizes = np.ones(len(x))  # what no input is chosen without
+    for penalty in (lambda_, 0.0):  # the leverage, and what the centres themselves cannot represent
+        unseen = _unseen(kernel, x, centres, penalty)
+        sizes += unseen / (unseen.mean() or 1.0)
+    chances = _chances(sizes, size)
+    odds = run.rng(Stream.RESIDUAL).random(len(x))
+    odds /= 1 - odds
+    chosen = np.sort(np.argsort(odds * (1 - chances) / chances, kind="stable")[:size])
+    weights, certain = 1 / chances[chosen], chances[chosen] == 1
+    weights[~certain] *= (len(x) - certain.sum()) / weights[~certain].sum()
+    return chosen, weights
+
+
+def _unseen(kernel: Kernel, x: NDArray[np.floating[Any]], some: NDArray[np.floating[Any]], lambda_: float) -> Values:
+    """Return k(x, x) - k(x, s) (K_ss + M lambda I)^-1 k(s, x), what M of the inputs do not see of (n, d) inputs, (n,).
+
+    It is k(x, x) for an input far from all others, and in proportion to the approximate ridge leverage (Musco, Musco
+    2017) where the M are a uniform sample; with lambda = 0 it is what no combination of k(s, .) can represent.
+
+    Raises
+    ------
+    NumericalError
+        The kernel overflows.
+    """
+    from scipy.linalg import cholesky, solve_triangular
+
+    some = some.astype(np.float64)
+    own = kernel.gram(some, some)
+    if not np.isfinite(own).all():
+        raise NumericalError(OVERFLOWS)
+    shift = len(some) * max(lambda_, ROUNDING * float(np.diag(own).max()))
+    factor = cholesky(own + shift * np.eye(len(some)), lower=True)
+    found = np.empty(len(x))
+    for start in range(0, len(x), BLOCK_ROWS):
+        rows = slice(start, start + BLOCK_ROWS)
+        block = x[rows].astype(np.float64)
+        seen = solve_triangular(factor, kernel.gram(some, block), lower=True, check_finite=False)  # (M, b)
+        found[rows] = kernel.diagonal(block) - np.einsum("ij,ij->j", seen, seen)
+    if not np.isfinite(found).all():
+        raise NumericalError(OVERFLOWS)
+    return np.maximum(found, 0)
+
+
+def _chances(sizes: Values, count: int) -> Values:
+    """Return chances in proportion to positive sizes (n,), at most 1, that add up to a count below n."""
+    certain = np.zeros(len(sizes), dtype=bool)
+    while True:
+        left = count - certain.sum()
+        chances = np.where(certain, 1.0, left * sizes / sizes[~certain].sum())
+        if (chances <= 1).all():
+            return chances
+        certain |= chances >= 1
 
 
 def _ranks(values: NDArray[Any]) -> NDArray[np.uint64]:

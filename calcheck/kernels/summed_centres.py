@@ -124,7 +124,8 @@ class SummedCentres:
         run = replace(run, precision=self.precision)
         x = sample.columns["x"]
         first = np.array_equal(x, self.checked)  # the rows that these were chosen by, all of them
-        landmarks = Landmarks(self.centres, x, self.checked, sums.n, checked_of=sums.n if first else np.inf)
+        weights = np.full(len(self.checked), sums.n / len(self.checked))
+        landmarks = Landmarks(self.centres, x, self.checked, weights, sums.n, among=first)
         ridge = CentresRidge(sums, self.kernel, landmarks, run)
         found = ridge.measured(lambda_, (self.directions.shape[1],) * 2)
         left_out = sample.columns["left_out"]
