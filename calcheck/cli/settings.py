@@ -217,7 +217,7 @@ class ReferenceOptions:
         " and inputs; 39 for distributions that do not fit in memory and for sums; from a million rows on 39 at first.",
         metavar="INT",
     )
-    no_reference: bool = option(default=False, text="Simulate nothing: verdicts are by zeta, where the reference is exact.")
+    no_reference: bool = option(default=False, text="Simulate nothing: verdicts by zeta, where that is fit.")
 
 
 @dataclass(frozen=True)
