@@ -24,7 +24,7 @@ class Lzms(ValidBinsMetric):
 
     .. math:: f_v = \frac1N \sum_{j=1}^N 1\{1 \in I(\mathrm{ZMS}_j)\}
 
-    where ZMS is over the rows of bin j and its interval the BCa interval by resampling them.
+    where ZMS is over the rows of bin j and its interval the BCa interval, by resampling them or in closed form.
 
     Parameters
     ----------
@@ -50,9 +50,10 @@ class Lzms(ValidBinsMetric):
 
     Notes
     -----
-    The verdict is the exact binomial test of f_v against the confidence: fail if so few bins are valid with a
-    probability of at most 1 - confidence. Sees misfit that ZMS averages away. With few rows a bin or heavy tails
-    intervals hold the truth less often than they say, and so does f_v. O(n) a resample.
+    With few rows a bin or heavy tails intervals hold the truth less often than they say. So the verdict is by shares
+    of replicates, whose intervals follow without resampling (ABC). Where none are drawn it is the exact
+    binomial test of f_v against the confidence, if intervals rest on enough rows. Sees misfit that ZMS averages away.
+    O(n) a resample.
 
     References
     ----------
