@@ -91,7 +91,7 @@ def _require_deliverable(
         msg = f"--format {output.format} is for a single file, got {len(sources)}: take {', '.join(OF_SEVERAL)}"
         raise OptionError(msg)
     reads = [name for source in sources for name in source.reads()]
-    require_writable([path for path in (output.output, summary) if path and path != STDOUT], [*reads, *base.reads])
+    require_writable([path for path in (output.output, summary) if path and path not in STDOUT], [*reads, *base.reads])
 
 
 def _deliver(reports: Sequence[Report], output: GateReportOptions, summary: str | None) -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 OWN, SHARED, TABLE = "calcheck.toml", "pyproject.toml", "tool.calcheck"
 GATES = "gates"
+LARGEST_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,12 @@ def _read(path: Path) -> Config | None:
     """Read a file of settings; None for a ``pyproject.toml`` that is not about calcheck."""
     shared = path.name == SHARED
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open("rb") as stream:
+            content = stream.read(LARGEST_BYTES + 1)
+        if len(content) > LARGEST_BYTES:
+            msg = f"{_called(path)} is larger than {LARGEST_BYTES >> 20} MiB, which no file of settings is"
+            raise FileError(msg)
+        text = content.decode("utf-8")
     except OSError as error:
         msg = f"the settings in {_called(path)} cannot be read: {error.strerror}"
         raise FileError(msg) from error

@@ -13,7 +13,11 @@ from calcheck.io.column_options import ColumnOptions
 
 
 def _convert(file: str, **given: Any) -> None:
-    """Write predictions as id, y, one form of predictions and an embedding, which need no options to be read."""
+    """Write predictions as id, y, one form of predictions and an embedding, which need no options to be read.
+
+    In CSV, text that a spreadsheet would compute (=, +, -, @ at its start) gets an apostrophe before it, which calcheck
+    takes away again when it reads the file.
+    """
     from calcheck.io.canonical import suffix_of, write
     from calcheck.io.many import located
     from calcheck.io.source import FileSource

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from calcheck.render.plot import Plot
     from calcheck.report import Report
 
-STDOUT = "-"
+STDOUT = frozenset({"-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"})
 
 
 class Pointwise:
@@ -75,7 +75,7 @@ def require_deliverable(
         require_suffix(pointwise.path)
     if plot:
         require_plot(plot)
-    require_writable([path for path in (report.output, pointwise.path, plot) if path and path != STDOUT], inputs)
+    require_writable([path for path in (report.output, pointwise.path, plot) if path and path not in STDOUT], inputs)
 
 
 def draw(plot: Plot, path: str) -> None:
@@ -97,7 +97,7 @@ def deliver_text(text: str, output: AnyReportOptions) -> None:
     """Print a text, or write it to its file."""
     from calcheck.io.write import write_text
 
-    if output.output and output.output != STDOUT:
+    if output.output and output.output not in STDOUT:
         write_text(output.output, text)
     else:
         sys.stdout.write(text)

@@ -163,7 +163,7 @@ def _require_writable(given: dict[str, Any], paths: dict[str, str | None], input
     for option, path in paths.items():
         if path:
             require_archive_path(path, option)
-    outputs = [report.output if report.output != STDOUT else None, *paths.values()]
+    outputs = [None if report.output in STDOUT else report.output, *paths.values()]
     require_writable([path for path in outputs if path], inputs)
 
 

@@ -10,7 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import csv
 
+from calcheck.cells import COMPUTED
 from calcheck.errors import DataError
+from calcheck.io.values import replaced
 from calcheck.io.write import replacing
 
 if TYPE_CHECKING:
@@ -31,7 +33,8 @@ WRITERS: dict[str, Callable[[Path, pa.Schema], Any]] = {
 def writing_tables(path: str) -> Iterator[Callable[[pa.Table], None]]:
     """Hand out what appends a table to a file, in the format of its ending; the first decides on names and types.
 
-    The file is there, in place of one that was there before, when the block has ended well; else nothing is.
+    The file is there, in place of one that was there before, when the block has ended well; else nothing is. In CSV,
+    text that a spreadsheet would compute is protected by an apostrophe, which readers of calcheck take away again.
 
     Raises
     ------
@@ -43,9 +46,12 @@ def writing_tables(path: str) -> Iterator[Callable[[pa.Table], None]]:
     with replacing(path) as temporary, ExitStack() as opened:
         first: list[tuple[pa.Schema, Any]] = []
 
+        ending = Path(path).suffix.lower()
+
         def write(table: pa.Table) -> None:
+            table = replaced(table, COMPUTED, r"'\1") if ending == ".csv" else table
             if not first:
-                made = WRITERS[Path(path).suffix.lower()](temporary, table.schema)
+                made = WRITERS[ending](temporary, table.schema)
                 first.append((table.schema, opened.enter_context(made)))
             schema, writer = first[0]
             try:

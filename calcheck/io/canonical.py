@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv
 
+from calcheck.cells import COMPUTED
 from calcheck.errors import DataError, OptionError
 from calcheck.io.blocks import WRITERS, writing_tables
 from calcheck.io.column_options import ERROR, MEANS, STDS, TARGETS
+from calcheck.io.delimited import table_of
 from calcheck.io.filters import MODELS
 from calcheck.io.forms import SAMPLE, level_name, level_of
+from calcheck.io.values import key_text, replaced
 from calcheck.predictive import CONVENTIONS, Gaussian, Independent, Quantiles, Samples
 
 if TYPE_CHECKING:
@@ -43,8 +48,30 @@ def write(source: Source, path: str) -> None:
     DataError, OptionError
         The predictions are not sound, or cannot be written so.
     """
-    source.predictions()  # what is not sound as a whole is refused before anything is written
+    rows = source.predictions()  # what is not sound as a whole is refused before anything is written
+    if suffix_of(path) == ".csv" and rows.id is not None:
+        _require_same_in_text(rows.id)
     write_canonical(path, source.batches())
+
+
+def _require_same_in_text(ids: NDArray[Any]) -> None:
+    """Raise if keys would be others after they were written to CSV and read again.
+
+    Raises
+    ------
+    DataError
+        They would: ``"1.50"`` is text, and becomes a number.
+    """
+    written = pa.table({"id": pa.array(ids)})
+    sink = pa.BufferOutputStream()
+    csv.write_csv(replaced(written, COMPUTED, r"'\1"), sink)
+    before, after = key_text(written["id"]), key_text(table_of(sink.getvalue().to_pybytes(), ",")["id"])
+    same = pc.fill_null(pc.equal(before, after), fill_value=False) if len(before) == len(after) else None
+    if same is None or not pc.all(same).as_py():
+        place = 0 if same is None else pc.index(same, value=False).as_py()
+        told = f"{before[place].as_py()!r} (row {place}, counted from 0)"
+        msg = f"text has no types: the key {told} would be read as another. Write .parquet"
+        raise DataError(msg)
 
 
 def write_canonical(path: str, batches: Iterable[Predictions]) -> None:

@@ -12,9 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
+from calcheck.cells import PROTECTED
 from calcheck.errors import DataError
 from calcheck.io.held import Held
-from calcheck.io.values import is_text
+from calcheck.io.values import is_text, replaced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -35,12 +36,18 @@ def delimited_table(file: File, delimiter: str) -> Held:
     Types are found over the whole file, not over its beginning. Numbers with a leading zero ("01") are keys and stay
     text. Names in several parts are spelled as pandas spells them elsewhere: ``('y', '0.05')``.
 
+    Text that is protected from spreadsheets (``'=a``) is read as it was (``=a``).
+
     Raises
     ------
     DataError
         The line of names comes again among the rows, or numbers are written with decimal commas.
     """
-    content = file.content()
+    return Held(table_of(file.content(), delimiter))
+
+
+def table_of(content: bytes, delimiter: str) -> pa.Table:
+    """Parse delimited text: :func:`delimited_table` of bytes."""
     content += b"" if content.endswith(b"\n") else b"\n"
     delimiter = _sniffed(content[:BEGINNING], delimiter)
     headers = _header_rows(content[:BEGINNING], delimiter)
@@ -63,7 +70,8 @@ def delimited_table(file: File, delimiter: str) -> Held:
         table = _with_keys_as_text(table, parsed)
         _require_one_header(table)
         _require_points(table, delimiter)
-    return Held(table)
+        table = replaced(table, PROTECTED, r"\1")
+    return table
 
 
 def _with_keys_as_text(table: pa.Table, parsed: Callable[[Sequence[str]], pa.Table]) -> pa.Table:

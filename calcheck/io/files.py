@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
+import stat
 import sys
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, BinaryIO, Literal
 
 from calcheck.errors import DataError, FileError, OptionError
+from calcheck.execution.machine import available_memory
 from calcheck.io.stores import is_uri, stored
 
 if TYPE_CHECKING:
@@ -53,6 +56,8 @@ FOREIGN_MAGIC = {
 }
 STDIN = "-"
 LONGEST_MAGIC = 8
+PART = 1 << 24  # bytes of a pipe that are read at a time
+COPIES = 3  # of what came through it, while it is read
 
 
 @dataclass(frozen=True)
@@ -123,8 +128,26 @@ class File:
             if sys.stdin is None:
                 msg = "standard input is closed"
                 raise FileError(msg)
-            return sys.stdin.buffer.read()
-        return None if self.place or Path(self.name).is_file() else Path(self.name).read_bytes()
+            return self._drained(sys.stdin.buffer)
+        if self.place or Path(self.name).is_file():
+            return None
+        with Path(self.name).open("rb") as stream:
+            return self._drained(stream)
+
+    def _drained(self, stream: BinaryIO) -> bytes:
+        """Read a pipe to its end, or raise if it has none that memory can wait for."""
+        if _is_device(stream) and stream.read(1):
+            msg = f"{self.spoken} is a device that never ends. Give a file"
+            raise FileError(msg)
+        room = available_memory() // COPIES
+        parts, size = [], 0
+        while part := stream.read(PART):
+            parts.append(part)
+            size += len(part)
+            if size > room:
+                msg = f"through {self.spoken} come more than the {room:,} bytes that there is memory for. Give a file"
+                raise FileError(msg)
+        return b"".join(parts)
 
     def require_content(self) -> None:
         """Raise unless there are bytes to read, of the format that they are said to be.
@@ -205,6 +228,14 @@ class File:
         except OSError as error:
             msg = f"{self.name} cannot be read: {error.strerror}"
             raise FileError(msg) from error
+
+
+def _is_device(stream: BinaryIO) -> bool:
+    """Tell whether bytes come from a device that nobody types at: /dev/zero."""
+    try:
+        return stat.S_ISCHR(os.fstat(stream.fileno()).st_mode) and not stream.isatty()
+    except (OSError, ValueError):  # of memory
+        return False
 
 
 def kind_of(name: str) -> Literal["file", "folder", "nothing"]:

@@ -40,6 +40,15 @@ def is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
+def replaced(table: pa.Table, pattern: str, by: str) -> pa.Table:
+    """Return a table with what matches a pattern replaced, in its text and in the names of its columns."""
+    for place, field in enumerate(table.schema):
+        if is_text(field.type) and pc.any(pc.match_substring_regex(table[place], pattern)).as_py():
+            column = pc.replace_substring_regex(table[place], pattern, by)
+            table = table.set_column(place, field.name, column)
+    return table.rename_columns([re.sub(pattern, by, name) for name in table.schema.names])
+
+
 def is_number(kind: pa.DataType) -> bool:
     """Tell whether a column of this type holds numbers."""
     return bool(

@@ -33,13 +33,13 @@ def replacing(path: str) -> Iterator[Path]:
     temporary = None
     try:
         target = Path(path).resolve()
-        special = target.exists() and not target.is_file()
+        special = Path(path).exists() and not Path(path).is_file()
         descriptor, name = tempfile.mkstemp(dir=None if special else target.parent, prefix=f".{target.name[:40]}.")
         os.close(descriptor)
         temporary = Path(name)
         yield temporary
         if special:
-            target.write_bytes(temporary.read_bytes())
+            Path(path).write_bytes(temporary.read_bytes())
         else:
             temporary.chmod(target.stat().st_mode if target.exists() else 0o666 & ~_umask())
             temporary.replace(target)

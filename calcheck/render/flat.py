@@ -9,6 +9,7 @@ import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from calcheck.cells import protected
 from calcheck.render.json import plain
 from calcheck.render.summary import outcome
 
@@ -29,7 +30,6 @@ NUMBERS = (
     "p_value",
     "p_value_mc_error",
 )
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a cell of text that starts so would be computed by a spreadsheet
 
 
 def to_csv(report: Report) -> str:
@@ -85,4 +85,4 @@ def _cell(value: Any) -> Any:
     """Make a cell that no spreadsheet computes; an absent number is empty."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return ""
-    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
+    return protected(value) if isinstance(value, str) else value

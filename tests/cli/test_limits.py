@@ -1,7 +1,9 @@
 """What no machine can serve is refused in one line before the work starts; closed outputs and endless inputs too."""
 
+import io
 import os
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -60,3 +62,38 @@ def test_closed_outputs_that_are_not_needed_matter_to_nobody(process, preds, tmp
     assert process("zms", preds, "--format", "json", "-o", output, **closed(0, 1, 2)).returncode == 0
     assert output.read_text().startswith("{")
     assert process("zms", "nothing.parquet", **closed(2)).returncode == 2
+
+
+# inputs and outputs that are no files
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="there is no such device")
+def test_devices_that_never_end_are_refused(calcheck, preds, monkeypatch):
+    told = "/dev/zero is a device that never ends. Give a file"
+    for command in (["inspect", "/dev/zero"], ["zms", preds, "--truth", "/dev/zero"], ["diff", "/dev/zero", preds]):
+        assert told in calcheck(*command).refused()
+    assert (
+        "larger than 1 MiB, which no file of settings is" in calcheck("--config", "/dev/zero", "zms", preds).refused()
+    )
+    with Path("/dev/zero").open() as zeros:
+        monkeypatch.setattr(sys, "stdin", zeros)
+        refused = calcheck("zms", "-", "--input-format", "csv").refused()
+    assert "standard input is a device that never ends" in refused
+
+
+def test_a_pipe_that_fills_the_memory_is_refused(calcheck, monkeypatch):
+    monkeypatch.setattr("calcheck.io.files.available_memory", lambda: 3_000)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"y,mean,std\n" + b"1,1,1\n" * 1000)))
+    refused = calcheck("zms", "-", "--input-format", "csv").refused()
+    assert "through standard input come more than the 1,000 bytes that there is memory for" in refused
+
+
+def test_a_report_may_be_written_to_standard_output_by_any_of_its_names(process, preds, tmp_path):
+    expected = process("zms", preds, "--format", "csv").stdout
+    assert process("zms", preds, "--format", "csv", "-o", "/dev/stdout").stdout == expected
+    output = tmp_path / "reports.csv"
+    output.write_text("before\n")
+    with output.open("a") as appended:
+        process("zms", preds, "--format", "csv", "-o", "/dev/fd/1", stdout=appended, capture_output=False)
+    assert output.read_text() == f"before\n{expected}"
+    assert process("zms", preds, "--format", "csv", "-o", "/dev/stderr").stderr == expected

@@ -1,0 +1,71 @@
+"""No text in CSV that calcheck writes is computed by a spreadsheet, and all of it is read again as it was."""
+
+import csv
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from calcheck import read
+from calcheck.cells import protected, unprotected
+from calcheck.errors import DataError
+from calcheck.io.canonical import write
+from tests.files import columns, table
+from tests.files import write as write_file
+
+HOSTILE = ("=cmd|' /C calc'!A0", "+1", "-2", "@SUM(A1)", "\t=1", "\r=1", "'=1", "''=1", "'a'", "plain", "1", "a=b")
+
+
+@given(st.text("'=+-@\t\r\na", max_size=6))
+def test_protected_text_computes_nothing_and_comes_back(text):
+    cell = protected(text)
+    assert not cell.startswith(("=", "+", "-", "@", "\t", "\r", "\n"))
+    assert unprotected(cell) == text
+
+
+def converted(tmp_path, ids, more=None):
+    parts = columns(n=len(ids)) | {"id": pa.array(ids)} | (more or {})
+    path = tmp_path / "preds.csv"
+    write(
+        read(write_file(tmp_path / "preds.parquet", table({k: v for k, v in parts.items() if k != "embedding"}))),
+        str(path),
+    )
+    return path
+
+
+def test_converted_keys_and_names_are_harmless_and_come_back(tmp_path):
+    path = converted(tmp_path, HOSTILE)
+    with path.open(newline="") as file:
+        cells = [cell for line in csv.reader(file) for cell in line]
+    numbers = [cell for cell in cells if cell.startswith("-")]
+    assert not [cell for cell in cells if cell.startswith(("=", "+", "@", "\t", "\r"))]
+    assert numbers
+    assert all(np.isfinite(float(cell)) for cell in numbers)
+    assert read(str(path)).predictions().id.tolist() == list(HOSTILE)
+
+
+def test_names_of_other_columns_are_harmless_and_come_back(tmp_path):
+    parts = columns(n=2) | {"=1+1": np.array(["=2", "b"])}
+    del parts["embedding"]
+    source = read(write_file(tmp_path / "preds.parquet", parts))
+    source.narrow = True
+    write(source, str(tmp_path / "preds.csv"))
+    assert "'=1+1" in (tmp_path / "preds.csv").read_text().splitlines()[0]
+    again = read(str(tmp_path / "preds.csv"))
+    again.narrow = True
+    assert again.predictions().columns["=1+1"].tolist() == ["=2", "b"]
+
+
+@pytest.mark.parametrize("ids", [["007", "008"], ["1", "2"], ["2020-01-01", "2020-01-02"], [3, 1], ["-1", "+2"]])
+def test_keys_that_text_holds_come_back(tmp_path, ids):
+    found = read(str(converted(tmp_path, ids))).predictions().id
+    assert [str(key) for key in found] == [str(key) for key in ids]
+
+
+@pytest.mark.parametrize("ids", [["1.50", "2.5"], ["1e3", "2e3"]])
+def test_keys_that_text_would_change_are_refused(tmp_path, ids):
+    with pytest.raises(DataError, match=rf"the key '{ids[0]}' .* would be read as another. Write .parquet"):
+        converted(tmp_path, ids)
+    assert not (tmp_path / "preds.csv").exists()
