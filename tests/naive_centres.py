@@ -38,15 +38,23 @@ def on_centres(k_x, x, centres, ridge, products):
     return OnCentres(fitted, gram @ (np.eye(n) - fitted) / (n * ridge) - fitted, products)
 
 
-def left_over(gram, values, ridge):
+def left_over(gram, values, shifts):
     """What is left of values at S inputs less their regression on each other, and each one's share in its own."""
-    size = len(gram)
-    smooth = gram @ np.linalg.inv(gram + size * ridge * np.eye(size))
+    smooth = gram @ np.linalg.inv(gram + np.diag(shifts))
     return values - smooth @ values, np.diag(smooth)
 
 
-def corrections(found, k_x, x, checked, ridge, power):
-    """By how much |F| exceeds |F_M| at checked rows: what is left, divided by (1 - h)^power."""
-    left, own = left_over(k_x(x[checked], x[checked]), found.missed[checked], ridge)
-    exact = found.fitted[checked] + left / (1 - own)[:, None] ** power
+def corrections(found, k_x, x, checked, ridge, weights, power):
+    """By how much |F| exceeds |F_M| at checked rows, that stand for so many: what is left, over (1 - h)^power."""
+    left, own = left_over(k_x(x[checked], x[checked]), found.missed[checked], len(x) * ridge / weights)
+    exact = found.fitted[checked] + left / ((1 - own) ** power)[:, None]
     return found.norms(exact) - found.norms(found.fitted[checked])
+
+
+def error_of_mean(values, weights, n):
+    """Hajek's standard error of sum w v / n, v of S rows that were chosen with chances 1 / w."""
+    missed = np.array([1 - min(1, 1 / w) for w in weights])
+    totals = values * weights
+    centre = np.sum(missed * totals) / np.sum(missed)
+    size = len(values)
+    return np.sqrt(size / (size - 1) * np.sum(missed * (totals - centre) ** 2)) / n

@@ -42,7 +42,7 @@ ROUNDINGS = 1.0  # of one number, times the condition of the system, that may mo
 STANDARD_ERRORS = 2.0  # of means over evaluated inputs, in the error that is told
 CHECKED_ERRORS = 2.0  # of means over checked inputs
 EVALUATED_TOGETHER = 1 << 12  # inputs
-OF_CORRECTIONS = 0.01  # of what the exact regressions differ by at inputs, on average, in the error that is told
+OF_CORRECTIONS = 0.01  # of what is corrected, on average over inputs, in that error, where not all are checked
 BETWEEN = 0.3  # of the distance between the limits of what is left, in the error that is told
 
 
@@ -168,7 +168,7 @@ class CentresRidge:
             STANDARD_ERRORS * _error_of_mean(norms, np.full(len(norms), len(norms) / landmarks.rows)),
             CHECKED_ERRORS * _error_of_mean(likely, chances, weights),
             BETWEEN * (weights @ (high - low)) / sums.n,
-            OF_CORRECTIONS * (weights @ np.abs(likely)) / sums.n,
+            OF_CORRECTIONS * (1 - weights @ chances / sums.n) * (weights @ np.abs(likely)) / sums.n,
         )
         errors = np.linalg.norm(parts, axis=0) + rounding * norms.mean(axis=0)
         dof, dof_error = self._dof(float(np.sum(sizes / (sizes + shift))), own, lambda_)

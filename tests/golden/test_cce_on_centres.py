@@ -8,7 +8,7 @@ from scipy.stats import binom
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.kernels import on_centres, row_sums
-from calcheck.kernels.centres_ridge import BETWEEN, CHECKED_ERRORS, STANDARD_ERRORS
+from calcheck.kernels.centres_ridge import BETWEEN, CHECKED_ERRORS, OF_CORRECTIONS, STANDARD_ERRORS
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
 from calcheck.predictive import Gaussian, Independent, Samples
@@ -16,13 +16,13 @@ from calcheck.predictive.poisson import Poisson
 from calcheck.predictive.student_t import StudentT
 from tests.computing import gaussian_case
 from tests.naive import cce_squared, input_kernel
-from tests.naive_centres import corrections, differences_gaussian, left_over
+from tests.naive_centres import corrections, differences_gaussian, error_of_mean, left_over
 from tests.naive_centres import on_centres as naive
 
 PLAIN = {"kernel_x": "rbf", "gamma_x": 0.3, "normalize": "none", "solver": "nystrom"}
 K_X = input_kernel("rbf", 0.3)
 QUICK = Run(reference=0)
-POWERS = (0, 0.455, 0.91)  # none, half and all of 1 - (60 checked of 200)^2
+SHARES = (0, 0.5, 1)  # of the power 1 - chance^2
 
 
 @pytest.fixture
@@ -78,12 +78,18 @@ def test_values_correction_error_and_dof_are_the_formulas(ridge, by):
     by_row = np.empty(len(x))
     by_row[:] = found.values[:, 0]
     assert_allclose(by_row, expected.norms(expected.fitted), rtol=1e-7, atol=1e-9)
-    low, likely, high = (corrections(expected, K_X, x, checked, ridge, power) for power in POWERS)
-    assert_allclose(found.measured.corrections[0], likely.mean(), rtol=1e-6, atol=1e-9)
-    assert_allclose(found.measured.means[0], by_row.mean() + likely.mean(), rtol=1e-8)
-    chance = likely.std(ddof=1) * np.sqrt((1 - 60 / 200) / 60)
-    error = np.hypot(CHECKED_ERRORS * chance, BETWEEN * (high - low).mean())
-    assert_allclose(found.measured.errors[0], error, rtol=1e-5)
+    weights = found.landmarks.weights
+    assert_allclose(weights.sum(), 200)
+    powers = [share * (1 - np.minimum(1 / weights, 1) ** 2) for share in SHARES]
+    low, likely, high = (corrections(expected, K_X, x, checked, ridge, weights, power) for power in powers)
+    assert_allclose(found.measured.corrections[0], np.average(likely, weights=weights), rtol=1e-6, atol=1e-9)
+    assert_allclose(found.measured.means[0], by_row.mean() + np.average(likely, weights=weights), rtol=1e-8)
+    parts = (
+        CHECKED_ERRORS * error_of_mean(likely, weights, 200),
+        BETWEEN * np.average(high - low, weights=weights),
+        OF_CORRECTIONS * (1 - 60 / 200) * np.average(np.abs(likely), weights=weights),
+    )
+    assert_allclose(found.measured.errors[0], np.linalg.norm(parts), rtol=1e-5)
     gram = K_X(x, x)
     exact = np.trace(gram @ np.linalg.inv(gram + 200 * ridge * np.eye(200)))
     assert abs(found.measured.dof - exact) <= found.measured.dof_error
@@ -101,13 +107,15 @@ def test_the_error_counts_rows_that_are_not_evaluated(monkeypatch):
     everywhere = expected.norms(expected.fitted)
     assert_allclose(values, everywhere[found.places], rtol=1e-8)
     assert_allclose(found.everywhere(), everywhere, rtol=1e-8)
-    low, likely, high = (
-        corrections(expected, K_X, centred(rows), places_of(found, centred(rows)), 0.1, power) for power in POWERS
-    )
+    weights, checked = found.landmarks.weights, places_of(found, centred(rows))
+    assert_allclose(weights.sum(), 200)
+    powers = [share * (1 - np.minimum(1 / weights, 1) ** 2) for share in SHARES]
+    low, likely, high = (corrections(expected, K_X, centred(rows), checked, 0.1, weights, power) for power in powers)
     parts = (
         STANDARD_ERRORS * values.std(ddof=1) * np.sqrt((1 - 120 / 200) / 120),
-        CHECKED_ERRORS * likely.std(ddof=1) * np.sqrt((1 - 60 / 200) / 60),
-        BETWEEN * (high - low).mean(),
+        CHECKED_ERRORS * error_of_mean(likely, weights, 200),
+        BETWEEN * np.average(high - low, weights=weights),
+        OF_CORRECTIONS * (1 - 60 / 200) * np.average(np.abs(likely), weights=weights),
     )
     assert_allclose(found.measured.errors[0], np.linalg.norm(parts), rtol=1e-5)
 
@@ -121,7 +129,7 @@ def test_what_centres_miss_is_what_is_left_of_g(count, ridge):
     found = naive(K_X, x, x[:count], ridge, np.eye(150))
     gram = K_X(x, x)
     exact = gram @ np.linalg.solve(gram + 150 * ridge * np.eye(150), regressed)
-    left, _ = left_over(gram, found.missed @ regressed, ridge)
+    left, _ = left_over(gram, found.missed @ regressed, np.full(150, 150 * ridge))
     assert_allclose(found.fitted @ regressed + left, exact, rtol=0, atol=1e-10)
     assert np.abs(left).max() > 1e-6
 
@@ -198,6 +206,30 @@ def test_the_error_that_is_told_covers_the_truth(monkeypatch):
     assert np.mean(off <= told) >= 0.9
     assert np.median(told / off) < 5
     assert np.mean(off) < 0.3 * np.mean(plain)
+
+
+def with_far_inputs(case, n=1500):
+    """Return rows with inputs far from all others, at which the model is wrong."""
+    rng = np.random.default_rng(7)
+    x = rng.standard_t(2, (n, 2)) if case == "heavy tails" else rng.normal(size=(n, 2))
+    far = np.max(np.abs(x), axis=1) > 10
+    if case == "a far cluster":
+        far = np.arange(n) < n // 100
+        x[far] += 100
+    mean, std = np.sin(x[:, 0]), np.full(n, 0.4)
+    return Predictions(y=mean + std * rng.normal(size=n), predictive=Gaussian(mean + far * 2 * std, std), x=x)
+
+
+@pytest.mark.parametrize("case", ["heavy tails", "a far cluster"])
+def test_inputs_far_from_all_others_reach_the_error(case, monkeypatch):
+    """With a narrow kernel and a small lambda: six seeds each, 300 of 1,500 rows checked, those far away among them."""
+    for name, size in {"ALL_CHECKED": 0, "CHECKED_ROWS": 300}.items():
+        monkeypatch.setattr(on_centres, name, size)
+    rows, options = with_far_inputs(case), {"gamma_x": 2.0, "lambda_": 0.001}
+    exact = result(rows, **options, solver="cholesky").value
+    for seed in range(6):
+        found = result(rows, Run(reference=0, seed=seed), **options, centers=100)
+        assert abs(found.value - exact) <= found.details["solver"]["error"] < 0.1 * exact
 
 
 def p_values(spread, count=40, centers=64):

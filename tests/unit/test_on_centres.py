@@ -8,13 +8,14 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from calcheck import read
-from calcheck.errors import DataError, OptionError
+from calcheck.errors import DataError, NumericalError, OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.ahead import prefetched
 from calcheck.execution.run import Run
 from calcheck.io import gathered, held, parquet, passes
 from calcheck.kernels import on_centres, row_sums
-from calcheck.kernels.samples import uniform_places
+from calcheck.kernels.kernels import Polynomial, Rbf
+from calcheck.kernels.samples import uniform_places, weighted_by_leverage
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
 from calcheck.predictive import Gaussian, Samples
@@ -186,7 +187,7 @@ def counts(options=None, **about):
 
 
 def test_a_smaller_tolerance_takes_more_centres():
-    found = [counts({"tolerance": tolerance}) for tolerance in (0.5, 0.06, 0.001)]
+    found = [counts({"tolerance": tolerance}) for tolerance in (0.5, 0.1, 0.001)]
     assert found[0][0] == 8
     assert found[0][0] < found[1][0] < found[2][0] == 150
     assert max(found[1][1], found[2][1]) < found[0][1]
@@ -435,3 +436,34 @@ def test_the_next_batch_is_read_while_one_is_used():
     next(found)
     with pytest.raises(DataError, match="ends here"):
         next(found)
+
+
+def test_inputs_far_from_all_others_are_checked_always_and_the_others_by_chance():
+    """Chances add up to what is chosen and average to their inverse weights: a weighted count is right on average."""
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.normal(size=(500, 1)), 50 + 20 * np.arange(10.0)[:, None]])
+    counts, low = [], []
+    for seed in range(200):
+        chosen, weights = weighted_by_leverage(Rbf(1.0), x, x[:40], 60, 0.01, Run(seed=seed))
+        assert_allclose(weights.sum(), 510)
+        assert set(range(500, 510)) <= set(chosen)
+        assert_allclose(weights[chosen >= 500], 1)
+        counts.append(weights[x[chosen, 0] > 1].sum())
+        low.append(weights.max() * 60 / 510)
+    assert_allclose(np.mean(counts), np.sum(x > 1), rtol=0.03)
+    assert max(low) < 4  # an input's chance is at least a third of that in a uniform sample, about
+    chosen, weights = weighted_by_leverage(Rbf(1.0), x, x[:40], 510, 0.01, Run())
+    assert_array_equal(chosen, np.arange(510))
+    assert_array_equal(weights, 1)
+
+
+def test_where_inputs_are_alike_all_are_checked_as_often():
+    chosen, weights = weighted_by_leverage(Rbf(1.0), np.zeros((100, 2)), np.zeros((5, 2)), 20, 0.1, Run())
+    assert len(np.unique(chosen)) == 20
+    assert_allclose(weights, 5)
+
+
+def test_kernels_that_overflow_are_refused_before_rows_are_chosen():
+    x = np.full((30, 2), 1e200)
+    with pytest.raises(NumericalError, match="overflows"), np.errstate(all="ignore"):
+        weighted_by_leverage(Polynomial(3, 1.0, 1.0), x, x[:5], 10, 0.1, Run())
