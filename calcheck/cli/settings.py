@@ -214,7 +214,7 @@ class ReferenceOptions:
         None,
         "Draw the targets anew from the predictions so many times: what a perfect model scores on these rows."
         " Default: 199, and up to 9999 while the verdict is open; 1999 for cce, which tests each input, up to 2048 rows"
-        " and inputs; 39 for distributions that do not fit in memory and for sums; from a million rows on 39 at first.",
+        " and inputs; 39 for distributions that do not fit in memory and for sums; from a million rows on 59 at first.",
         metavar="INT",
     )
     no_reference: bool = option(default=False, text="Simulate nothing: verdicts by zeta, where that is fit.")

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from calcheck.predictive import Predictive
 
 REPLICATES = 199
-FEW_REPLICATES = 39  # enough for a test at 5 %: of distributions that are read again for each, and first of many rows
-MANY_ROWS = 1_000_000  # from which a replicate takes as long as all replicates of a few thousand rows
+FEW_REPLICATES = 39  # enough for a test at 5 %: of distributions that are read again for each, and of sums
+MANY_ROWS, REPLICATES_OF_MANY = 1_000_000, 59  # which take as long as all else; more follow while a verdict is open
 REPLICATES_AT_INPUTS = 1_999  # where a test is made at each input: tails that are fitted to 199 flag too many
 MOST_INPUTS = 2_048  # and rows, at which so many take seconds
 MOST_REPLICATES = 9_999  # while a verdict is open: they tell p = 0.05 to 0.002
@@ -114,8 +114,10 @@ class Simulation:
 
 
 def _default_count(rows: Predictions, inputs: int) -> int:
-    if isinstance(rows.predictive, Deferred) or (len(rows) >= MANY_ROWS and not inputs):
+    if isinstance(rows.predictive, Deferred):
         return FEW_REPLICATES
+    if len(rows) >= MANY_ROWS and not inputs:
+        return REPLICATES_OF_MANY
     return REPLICATES_AT_INPUTS if inputs and max(inputs, len(rows)) <= MOST_INPUTS else REPLICATES
 
 

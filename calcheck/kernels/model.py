@@ -52,7 +52,9 @@ def trials_of(predictive: Predictive, chosen: Draws, trials: int, run: Run) -> I
         yield predictive
         return
     asked = f"--draws {size:,}" + (f" --trials {trials:,}" if trials > 1 else "")
-    run.require_room(COPIES * 8 * trials * size * predictive.mean().size, f"{asked} of {len(predictive):,} rows")
+    run.require_room(
+        COPIES * 8 * trials * size * len(predictive) * predictive.targets, f"{asked} of {len(predictive):,} rows"
+    )
     for trial in range(trials):
         try:
             draws = predictive.sample(run.rng(Stream.DRAWS, trial), size)
