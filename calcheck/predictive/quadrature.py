@@ -67,11 +67,13 @@ class Positive(Continuous):
         mean = np.empty((len(self), len(points)))
         for one in np.unique(gammas):
             columns = np.flatnonzero(gammas == one)
-            mean[:, columns] = _Quadrature(self, float(one)).mean(points[columns, 0])
+            with np.errstate(over="ignore", divide="ignore"):  # what overflows is far away, and has no density
+                mean[:, columns] = _Quadrature(self, float(one)).mean(points[columns, 0])
         return mean
 
     def kernel_norm(self, gamma: NDArray[np.float64]) -> NDArray[np.float64]:
-        return _Quadrature(self, float(gamma[0])).norm()
+        with np.errstate(over="ignore", divide="ignore"):
+            return _Quadrature(self, float(gamma[0])).norm()
 
 
 class _Quadrature:
@@ -193,6 +195,8 @@ class _Quadrature:
         nodes = (edges[:, :-1, None] + half * (1 + NODES)).reshape(len(rows), -1)
         y = np.exp(nodes)
         mass = (half * WEIGHTS).reshape(len(rows), -1) * np.exp(self.family.log_density(y, rows) + nodes)
-        first = np.exp(edges[:, :1])
-        below = self.family.take(rows).cdf(first[:, 0])
+        first, part = np.exp(edges[:, :1]), self.family.take(rows)
+        below = part.cdf(first[:, 0])
+        summed, between = mass.sum(axis=1), part.cdf(np.exp(edges[:, -1])) - below
+        mass *= np.divide(between, summed, out=np.ones_like(summed), where=summed > 0)[:, None]  # nodes are floats
         return np.concatenate([first, y], axis=1), np.concatenate([below[:, None], mass], axis=1)
