@@ -54,7 +54,9 @@ def exponential_kernel_mean(
 
     with np.errstate(divide="ignore"):
         steep = np.minimum(1 / (2 * in_lengths(scale, gamma)), STEEPEST)  # A
-    near = np.broadcast_to(in_lengths(distance, gamma), np.broadcast_shapes(distance.shape, steep.shape, np.shape(gamma)))  # D
+    near = np.broadcast_to(
+        in_lengths(distance, gamma), np.broadcast_shapes(distance.shape, steep.shape, np.shape(gamma))
+    )  # D
     ahead = steep - near  # A - D
     before = np.exp(-(near**2)) * erfcx(np.maximum(ahead, 0))
     beyond = np.exp(np.minimum(steep * (ahead - near), 0)) * erfc(np.minimum(ahead, 0))

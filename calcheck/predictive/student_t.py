@@ -231,7 +231,8 @@ def _evidential(
     require_finite("gamma", gamma)
     for name, values in (("v", v), ("alpha", alpha), ("beta", beta)):
         require_positive(name, values)
-    return NormalInverseGamma(loc=gamma, scale=np.sqrt(beta * (1 + v) / (v * alpha)), df=2 * alpha)
+    with np.errstate(over="ignore"):  # where a scale overflows, the family refuses it
+        return NormalInverseGamma(loc=gamma, scale=np.sqrt(beta) * np.sqrt(1 + 1 / v) / np.sqrt(alpha), df=2 * alpha)
 
 
 CONVENTIONS = (
