@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from calcheck.errors import NumericalError
 from calcheck.kernels.features import OutputFeatures, output_features
 
 if TYPE_CHECKING:
@@ -168,5 +169,21 @@ def _norm(features: OutputFeatures, gamma: Values | None) -> Values:
 
 def root(matrix: Values) -> Values:
     """Return C with C C^T a positive semidefinite matrix, whatever rounding made of it."""
-    sizes, turns = np.linalg.eigh(matrix)
+    sizes, turns = eigenvectors(matrix)
     return np.asarray(turns * np.sqrt(np.maximum(sizes, 0)))
+
+
+def eigenvectors(matrix: Values) -> tuple[Values, Values]:
+    """Return the eigenvalues (r,) and eigenvectors (r, r) of a symmetric matrix.
+
+    Raises
+    ------
+    NumericalError
+        They are not found.
+    """
+    try:
+        sizes, turns = np.linalg.eigh(matrix)
+    except np.linalg.LinAlgError as error:
+        msg = "the kernel on targets has no eigenvalues in floats: are predictions in the unit of the targets?"
+        raise NumericalError(msg) from error
+    return sizes, turns
