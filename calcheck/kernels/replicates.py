@@ -167,7 +167,7 @@ class _Work:
         flat = features.reshape(-1, features.shape[2])
         few = flat if len(flat) < flat.shape[1] else root(flat.T @ flat).T  # few.T @ few = flat.T @ flat
         by_kernel = [few @ norm for norm in norms]
-        sizes, turns = eigenvectors(sum(each @ each.T for each in by_kernel))
+        sizes, turns = eigenvectors(np.asarray(sum(each @ each.T for each in by_kernel)))
         left_out = np.cumsum(np.maximum(sizes, 0))
         kept = left_out > LEFT_OUT * left_out[-1]
         turns = turns[:, kept] / np.sqrt(sizes[kept])
