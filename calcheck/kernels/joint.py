@@ -12,7 +12,7 @@ from calcheck.execution.ahead import one_blas_thread
 from calcheck.kernels.features import LeftOut
 from calcheck.kernels.input_pairs import Form
 from calcheck.kernels.pairs import of_different
-from calcheck.kernels.shared_features import DataSet, Exchanged, SharedFeatures
+from calcheck.kernels.shared_features import DataSet, Exchanged, SharedFeatures, eigenvectors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -187,6 +187,6 @@ def _directions(features: Values, norm: Values) -> Values:
 
     |features norm| are the norms by the kernel.
     """
-    sizes, turns = np.linalg.eigh(norm.T @ (features.T @ features) @ norm)
+    sizes, turns = eigenvectors(norm.T @ (features.T @ features) @ norm)
     left_out = np.cumsum(np.maximum(sizes, 0))
     return np.asarray(norm @ turns[:, left_out > LEFT_OUT * left_out[-1]])

@@ -12,7 +12,7 @@ import numpy as np
 
 from calcheck.execution.ahead import one_blas_thread
 from calcheck.execution.run import Stream
-from calcheck.kernels.shared_features import SharedFeatures, root
+from calcheck.kernels.shared_features import SharedFeatures, eigenvectors, root
 from calcheck.kernels.smoothing import smoother
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ class _Work:
         flat = features.reshape(-1, features.shape[2])
         few = flat if len(flat) < flat.shape[1] else root(flat.T @ flat).T  # few.T @ few = flat.T @ flat
         by_kernel = [few @ norm for norm in norms]
-        sizes, turns = np.linalg.eigh(sum(each @ each.T for each in by_kernel))
+        sizes, turns = eigenvectors(np.asarray(sum(each @ each.T for each in by_kernel)))
         left_out = np.cumsum(np.maximum(sizes, 0))
         kept = left_out > LEFT_OUT * left_out[-1]
         turns = turns[:, kept] / np.sqrt(sizes[kept])

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from calcheck.errors import DataError, NumericalError
 from calcheck.kernels.features import OutputFeatures, output_features
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 TOLERANCE = 1e-8  # of a point's squared norm that features may leave out: far below what chance moves
 TAIL = 1e-6  # of a distribution, on either side, that they need not represent; targets out there become elements
 FAR_OUT = 1e-6  # of a target's squared norm, above which it becomes an element itself
+MOST_OCTAVES = 40  # between bandwidths, in 1 / unit^2: targets a million times as wide, or narrow, are not alike
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,9 +121,21 @@ class SharedFeatures:
         return observed, model, _norm(features, each.gamma), fixed
 
     def _octave(self, each: DataSet) -> _Octave:
-        """Return what kernels of about the same bandwidth share."""
+        """Return what kernels of about the same bandwidth share.
+
+        Raises
+        ------
+        DataError
+            The bandwidth has nothing to do with that of the data.
+        """
         ratio = np.max(np.asarray(each.gamma) / np.asarray(self._data.gamma))
         number = int(np.rint(np.log2(ratio)))
+        if abs(number) > MOST_OCTAVES:
+            msg = (
+                f"targets drawn from the predictions spread {ratio**-0.5:.1g} times as far as those that there are:"
+                " are predictions in the unit of the targets? Otherwise pass --no-reference"
+            )
+            raise DataError(msg)
         if number not in self._octaves:
             gamma = np.asarray(self._data.gamma) * 2.0 ** (number + 0.5)
             y = self._data.y
@@ -168,5 +182,21 @@ def _norm(features: OutputFeatures, gamma: Values | None) -> Values:
 
 def root(matrix: Values) -> Values:
     """Return C with C C^T a positive semidefinite matrix, whatever rounding made of it."""
-    sizes, turns = np.linalg.eigh(matrix)
+    sizes, turns = eigenvectors(matrix)
     return np.asarray(turns * np.sqrt(np.maximum(sizes, 0)))
+
+
+def eigenvectors(matrix: Values) -> tuple[Values, Values]:
+    """Return the eigenvalues (r,) and eigenvectors (r, r) of a symmetric matrix.
+
+    Raises
+    ------
+    NumericalError
+        They are not found.
+    """
+    try:
+        sizes, turns = np.linalg.eigh(matrix)
+    except np.linalg.LinAlgError as error:
+        msg = "the kernel on targets has no eigenvalues in floats: are predictions in the unit of the targets?"
+        raise NumericalError(msg) from error
+    return sizes, turns

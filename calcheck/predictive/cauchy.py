@@ -10,6 +10,7 @@ import numpy as np
 from calcheck.errors import DataError
 from calcheck.predictive.base import Convention
 from calcheck.predictive.continuous import LocationScale
+from calcheck.predictive.kernel import in_lengths
 from calcheck.predictive.words import each
 
 if TYPE_CHECKING:
@@ -64,13 +65,13 @@ class Cauchy(LocationScale):
         """Return Re w((d + i scale) sqrt(gamma)), w Faddeeva's function: a Voigt profile."""
         from scipy.special import wofz
 
-        away = points[:, 0] - self.loc[:, None]
-        return np.asarray(wofz((away + 1j * self.scale[:, None]) * np.sqrt(gamma[..., 0])).real)
+        away = in_lengths(points[:, 0] - self.loc[:, None], gamma[..., 0])
+        return np.asarray(wofz(away + 1j * in_lengths(self.scale[:, None], gamma[..., 0])).real)
 
     def kernel_norm(self, gamma: NDArray[np.float64]) -> NDArray[np.float64]:
         from scipy.special import erfcx
 
-        return np.asarray(erfcx(2 * self.scale * np.sqrt(gamma[0])))  # a difference has twice the scale
+        return np.asarray(erfcx(2 * in_lengths(self.scale, gamma[0])))  # a difference has twice the scale
 
     def in_words(self) -> list[str]:
         return each("Cauchy({}, {})", self.loc, self.scale)

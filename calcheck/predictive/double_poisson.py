@@ -68,11 +68,11 @@ class DoublePoisson(Counts):
 
     def wide_below(self, last: NDArray[np.float64]) -> NDArray[np.float64]:
         lower, upper = self._tails(last)[0]
-        return np.where(last < self.mu, lower, 1 - upper)
+        return np.asarray(np.where(last < self.mu, lower, 1 - upper))
 
     def wide_shortfall(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         lower, upper = self._tails(y)[1]
-        return np.where(y < self.mu, lower, -upper)
+        return np.asarray(np.where(y < self.mu, lower, -upper))
 
     def wide_pairs(self) -> NDArray[np.float64]:
         """Sum F (1 - F), which is smooth on the scale of the spread; slopes take f^2 / 12 from it, after parts."""

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from calcheck.predictive.row_random import Random
 
+FAR = 5.0  # from the mean, in log y: there a density needs no care
+
 
 @dataclass(frozen=True, eq=False)
 class Gamma(Positive):
@@ -65,7 +67,11 @@ class Gamma(Positive):
         shape, scale = self.shape[rows, None], self.scale[rows, None]
         constant = np.log(shape / (2 * np.pi)) / 2 - stirling_error(shape)
         # a Poisson mass with shape and rate exchanged: large shapes keep their digits
-        return np.asarray(constant - divergence(shape, y / scale) - np.log(y))
+        log_ratio = np.log(y) - np.log(scale) - np.log(shape)
+        with np.errstate(over="ignore"):  # to infinity, where the density is 0
+            near = divergence(shape, np.clip(y / scale, shape * np.exp(-FAR), shape * np.exp(FAR)))
+            away = np.where(np.abs(log_ratio) < FAR, near, shape * (np.expm1(log_ratio) - log_ratio))
+        return np.asarray(constant - away - np.log(y))
 
     def crps(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the closed form of M. Moller and M. Scheuerer (2015), its large terms taken together.

@@ -9,7 +9,7 @@ import numpy as np
 
 from calcheck.predictive.base import Convention
 from calcheck.predictive.continuous import LocationScale
-from calcheck.predictive.kernel import normal_kernel_mean
+from calcheck.predictive.kernel import in_lengths, normal_kernel_mean
 from calcheck.predictive.words import each
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Gaussian(LocationScale):
         return normal_kernel_mean(points[:, 0] - self.loc[:, None], self.scale[:, None], gamma[..., 0])
 
     def kernel_norm(self, gamma: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.asarray((1 + 4 * gamma[0] * self.scale**2) ** -0.5)
+        return np.asarray((1 + 4 * in_lengths(self.scale, gamma[0]) ** 2) ** -0.5)
 
     def in_words(self) -> list[str]:
         return each("N({}, {}²)", self.loc, self.scale)

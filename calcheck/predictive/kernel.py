@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 STEEPEST = 1e100  # of exponential distributions: as good as a point
+FARTHEST = 1e100  # length scales: as good as infinitely far, or wide, and squares are finite
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,12 +28,18 @@ def rbf(values: NDArray[np.float64], points: NDArray[np.float64], gamma: NDArray
     return kernel
 
 
+def in_lengths(distance: NDArray[np.float64], gamma: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return distances, or scales, in units of 1 / sqrt(gamma), no larger than what can be squared."""
+    with np.errstate(over="ignore"):
+        return np.clip(distance * np.sqrt(gamma), -FARTHEST, FARTHEST)
+
+
 def normal_kernel_mean(
     distance: NDArray[np.float64], scale: NDArray[np.float64], gamma: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Return E exp(-gamma (d - E)^2) for E ~ N(0, scale^2); all are broadcast."""
-    spread = 1 + 2 * gamma * scale**2
-    return np.asarray(np.exp(-gamma * distance**2 / spread) / np.sqrt(spread))
+    spread = 1 + 2 * in_lengths(scale, gamma) ** 2
+    return np.asarray(np.exp(-(in_lengths(distance, gamma) ** 2) / spread) / np.sqrt(spread))
 
 
 def exponential_kernel_mean(
@@ -45,10 +52,11 @@ def exponential_kernel_mean(
     """
     from scipy.special import erfc, erfcx
 
-    root = np.sqrt(gamma)
     with np.errstate(divide="ignore"):
-        steep = np.minimum(1 / (2 * scale * root), STEEPEST)  # A
-    near = np.broadcast_to(distance * root, np.broadcast_shapes(distance.shape, steep.shape, root.shape))  # D
+        steep = np.minimum(1 / (2 * in_lengths(scale, gamma)), STEEPEST)  # A
+    near = np.broadcast_to(
+        in_lengths(distance, gamma), np.broadcast_shapes(distance.shape, steep.shape, np.shape(gamma))
+    )  # D
     ahead = steep - near  # A - D
     before = np.exp(-(near**2)) * erfcx(np.maximum(ahead, 0))
     beyond = np.exp(np.minimum(steep * (ahead - near), 0)) * erfc(np.minimum(ahead, 0))

@@ -9,7 +9,7 @@ import numpy as np
 
 from calcheck.predictive.base import Convention
 from calcheck.predictive.continuous import LocationScale
-from calcheck.predictive.kernel import exponential_kernel_mean
+from calcheck.predictive.kernel import STEEPEST, exponential_kernel_mean, in_lengths
 from calcheck.predictive.words import each
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Laplace(LocationScale):
     def kernel_norm(self, gamma: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return E exp(-gamma u^2) under the density (1 + |u| / b) exp(-|u| / b) / (4 b) of a difference u."""
         one_sided = exponential_kernel_mean(np.zeros(1), self.scale, gamma[0])  # E
-        steep = 1 / (2 * self.scale * np.sqrt(gamma[0]))  # A
+        steep = 1 / (2 * np.maximum(in_lengths(self.scale, gamma[0]), 1 / STEEPEST))  # A
         x = 1 / (2 * np.maximum(steep, SERIES_FROM) ** 2)
         series = 1 - x * (3 - x * (15 - x * (105 - x * 945)))
         closed = 2 * np.minimum(steep, SERIES_FROM) ** 2 * (1 - one_sided)

@@ -31,7 +31,7 @@ class LogNormal(Positive):
     mu : (n,)
         Means of the log, in log of the unit of the targets.
     sigma : (n,)
-        Standard deviations of the log, > 0.
+        Standard deviations of the log, > 0. Moments, quantiles and draws are infinite where floats do not hold them.
 
     Raises
     ------
@@ -49,13 +49,16 @@ class LogNormal(Positive):
         require_positive("sigma", self.sigma)
 
     def mean(self) -> NDArray[np.float64]:
-        return np.exp(self.mu + self.sigma**2 / 2)
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp(self.mu + self.sigma**2 / 2))
 
     def std(self) -> NDArray[np.float64]:
-        return np.asarray(np.exp(self.mu + self.sigma**2) * np.sqrt(-np.expm1(-(self.sigma**2))))
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp(self.mu + self.sigma**2) * np.sqrt(-np.expm1(-(self.sigma**2))))
 
     def median(self) -> NDArray[np.float64]:
-        return np.exp(self.mu)
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp(self.mu))
 
     def _score(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the normal scores of targets, (n,); -inf for y <= 0."""
@@ -82,20 +85,22 @@ class LogNormal(Positive):
         from scipy.special import erf, erfcx, log_ndtr
 
         score, sigma = self._score(y), self.sigma
-        beyond = np.exp(self.mu + sigma**2 / 2 + log_ndtr(score - sigma))
-        pairs = np.exp(self.mu + sigma**2 / 4) * erfcx(sigma / 2)
+        with np.errstate(over="ignore"):
+            beyond = np.exp(self.mu + sigma**2 / 2 + log_ndtr(score - sigma))
+            pairs = np.exp(self.mu + sigma**2 / 4) * erfcx(sigma / 2)
         wide = y * erf(score / np.sqrt(2)) - 2 * beyond + pairs
         close = (sigma < CLOSE) & (y > 0)
         small, at = np.where(close, sigma, 0.0), np.where(close, score, 0.0)
         between = at[:, None] - small[:, None] * NODES
         step = small * (np.exp(-(between**2) / 2) @ WEIGHTS) * np.sqrt(2 / np.pi)  # E(w) - E(w - sigma)
         terms = np.expm1(small * (at - small / 2)) * erf(at / np.sqrt(2)) + step - erf(small / 2)
-        return np.asarray(np.where(close, np.exp(self.mu + small**2 / 2) * terms, wide))
+        return np.asarray(np.where(close, np.exp(np.where(close, self.mu + small**2 / 2, 0)) * terms, wide))
 
     def quantile(self, p: float) -> NDArray[np.float64]:
         from scipy.special import ndtri
 
-        return np.asarray(np.exp(self.mu + self.sigma * float(ndtri(p))))
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp(self.mu + self.sigma * float(ndtri(p))))
 
     def sample(self, rng: Random, size: int) -> NDArray[np.float64]:
         return rng.lognormal(self.mu[:, None], self.sigma[:, None], (len(self), size))

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     Refinement = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 NEGLIGIBLE = 1e-11  # mass that is left out above, and taken for a point below
+POINT = 1e-12  # relative: distances in log y that are as good as none
 CONSTANT = 1e-10  # length scales: between points closer than that the kernel is 1
 REACH = 8.5  # length scales: beyond it the kernel is below e^-36
 SCORES = 12  # places of the normal score from -6.7 to 6.7; between two of them a density is smooth
@@ -67,11 +68,13 @@ class Positive(Continuous):
         mean = np.empty((len(self), len(points)))
         for one in np.unique(gammas):
             columns = np.flatnonzero(gammas == one)
-            mean[:, columns] = _Quadrature(self, float(one)).mean(points[columns, 0])
+            with np.errstate(over="ignore", divide="ignore"):  # what overflows is far away, and has no density
+                mean[:, columns] = _Quadrature(self, float(one)).mean(points[columns, 0])
         return mean
 
     def kernel_norm(self, gamma: NDArray[np.float64]) -> NDArray[np.float64]:
-        return _Quadrature(self, float(gamma[0])).norm()
+        with np.errstate(over="ignore", divide="ignore"):
+            return _Quadrature(self, float(gamma[0])).norm()
 
 
 class _Quadrature:
@@ -81,6 +84,8 @@ class _Quadrature:
     ----------
     low, switch, high : (n,)
         log y: the first node, y* (infinite where the kernel is nowhere narrow), and the last.
+    point : (n,) bool
+        Where a distribution is so narrow that floats do not tell its values apart: it is taken for a point.
     finer : int
         Places between two scores.
     """
@@ -101,7 +106,8 @@ class _Quadrature:
         narrow_from = np.maximum(np.maximum(smooth, np.log(FAR * self.length)), self.logs[:, :-1])  # between two places
         narrow = narrow_from < self.logs[:, 1:]
         first = narrow_from[np.arange(len(narrow)), narrow.argmax(axis=1)]
-        self.switch = np.where(narrow.any(axis=1), first, np.inf)
+        self.point = self.high - self.low <= POINT * np.maximum(np.abs(self.low), 1)
+        self.switch = np.where(narrow.any(axis=1) & ~self.point, first, np.inf)
 
     def mean(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return E k(p_j, Y_i), (n, r)."""
@@ -193,6 +199,9 @@ class _Quadrature:
         nodes = (edges[:, :-1, None] + half * (1 + NODES)).reshape(len(rows), -1)
         y = np.exp(nodes)
         mass = (half * WEIGHTS).reshape(len(rows), -1) * np.exp(self.family.log_density(y, rows) + nodes)
-        first = np.exp(edges[:, :1])
-        below = self.family.take(rows).cdf(first[:, 0])
+        first, part = np.exp(edges[:, :1]), self.family.take(rows)
+        below = part.cdf(first[:, 0])
+        summed, between = mass.sum(axis=1), part.cdf(np.exp(edges[:, -1])) - below
+        mass *= np.divide(between, summed, out=np.ones_like(summed), where=summed > 0)[:, None]  # nodes are floats
+        below[self.point[rows]], mass[self.point[rows]] = 1, 0
         return np.concatenate([first, y], axis=1), np.concatenate([below[:, None], mass], axis=1)

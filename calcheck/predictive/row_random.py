@@ -128,8 +128,9 @@ class RowRandom:
         return np.asarray(loc - scale * np.sign(away) * np.log1p(-2 * np.abs(away)))
 
     def lognormal(self, mean: Values, sigma: Values, size: Size) -> Values:
-        """Return log-normal numbers."""
-        return np.asarray(np.exp(mean + sigma * self.standard_normal(size)))
+        """Return log-normal numbers, infinite where floats do not hold them."""
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp(mean + sigma * self.standard_normal(size)))
 
     def standard_t(self, df: Values, size: Size) -> Values:
         """Return Student-t numbers."""

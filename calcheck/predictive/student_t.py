@@ -11,6 +11,7 @@ from calcheck.checks import require_finite, require_positive
 from calcheck.errors import DataError
 from calcheck.predictive.base import Convention
 from calcheck.predictive.continuous import LocationScale
+from calcheck.predictive.kernel import FARTHEST, in_lengths
 from calcheck.predictive.special import log_half_step, stirling_error
 from calcheck.predictive.words import filled
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from calcheck.predictive.row_random import Random
 
 NEGLIGIBLE = 1e-11  # mass of the mixing distribution that is left out on either side
+DF_RANGE = 1e-13, 1e11  # of kernels: beyond it they are those at the ends, within 1e-11
 STRIP = 1.4  # half width, in log s, of the strip on which the trapezoidal rule's error is bounded; below pi / 2
 DIGITS = 25.0  # nats: the rule's own error is below 2 e^-25 = 3e-11
 BLOCK_VALUES = 1 << 16  # numbers of one block of kernel values: it stays in the cache
@@ -126,8 +128,8 @@ class StudentT(LocationScale):
         gamma = np.broadcast_to(gamma[..., 0], len(points))  # (r,)
         mean = np.empty((len(self), len(points)))
         for rows, mixing, weight in self._mixtures(float(gamma.min()), max(1, BLOCK_VALUES // len(points))):
-            away = gamma * (points[:, 0] - self.loc[rows, None]) ** 2  # (b, r)
-            width = 2 * gamma * self.scale[rows, None] ** 2
+            away = in_lengths(points[:, 0] - self.loc[rows, None], gamma) ** 2  # (b, r)
+            width = 2 * in_lengths(self.scale[rows, None], gamma) ** 2
             total = np.zeros_like(away)
             for node in range(mixing.shape[1]):
                 flattened = 1 / (1 + width / mixing[:, node, None])
@@ -138,7 +140,7 @@ class StudentT(LocationScale):
     def kernel_norm(self, gamma: NDArray[np.float64]) -> NDArray[np.float64]:
         norm = np.empty(len(self))
         for rows, mixing, weight in self._mixtures(float(gamma[0]), BLOCK_VALUES // 64):
-            width = 2 * gamma[0] * self.scale[rows, None] ** 2 / mixing
+            width = 2 * in_lengths(self.scale[rows, None], gamma[0]) ** 2 / mixing
             total = np.zeros(len(rows))
             for node in range(mixing.shape[1]):
                 pairs = 1 / np.sqrt(1 + width + width[:, node, None])
@@ -165,7 +167,7 @@ class StudentT(LocationScale):
             nodes = int(np.ceil(np.max((high[rows] - low[rows]) / step[rows]))) + 1
             spacing = (high[rows] - low[rows]) / (nodes - 1)
             t = low[rows, None] + spacing[:, None] * np.arange(nodes)
-            shape = self.df[rows, None] / 2
+            shape = np.clip(self.df, *DF_RANGE)[rows, None] / 2
             log_density = shape * (t - np.expm1(t)) + np.log(shape / (2 * np.pi)) / 2 - stirling_error(shape)
             yield rows, np.exp(t), spacing[:, None] * np.exp(log_density)
 
@@ -177,18 +179,21 @@ class StudentT(LocationScale):
         """
         from scipy.special import gammainccinv, gammaincinv, gammaln
 
-        shape = self.df / 2
+        df = np.clip(self.df, *DF_RANGE)
+        shape = df / 2
         power = gammaln(shape + 1) - shape * np.log(shape)  # P(s < x) <= x^shape e^-power
-        with np.errstate(divide="ignore"):  # the quantile underflows where the bound is good
+        width = np.log(np.maximum(in_lengths(self.scale, np.asarray(gamma)), 1 / FARTHEST)) + np.log(2) / 2
+        with np.errstate(divide="ignore"):  # quantiles underflow where the bounds are good
             lows = (
                 np.log(gammaincinv(shape, NEGLIGIBLE) / shape),
                 (np.log(NEGLIGIBLE) + power) / shape,
-                (np.log(NEGLIGIBLE) + power + np.log(2 * gamma * self.scale**2) / 2) / (shape + 0.5),
+                (np.log(NEGLIGIBLE) + power + width) / (shape + 0.5),
             )
+            high = np.log(gammainccinv(shape, NEGLIGIBLE) / shape)
         low = np.max(lows, axis=0)
-        high = np.maximum(np.log(gammainccinv(shape, NEGLIGIBLE) / shape), low + 1e-3)
-        strip = np.minimum(STRIP, 2 * np.sqrt(DIGITS / self.df))
-        return low, high, 2 * np.pi * strip / (DIGITS - shape * np.log(np.cos(strip)))
+        strip = np.minimum(STRIP, 2 * np.sqrt(DIGITS / df))
+        step = 2 * np.pi * strip / (DIGITS - shape * np.log(np.cos(strip)))
+        return low, np.maximum(high, low + step), step
 
     def in_convention(self) -> tuple[str, dict[str, NDArray[np.float64]]]:
         return "student-t", {"df": self.df, "loc": self.loc, "scale": self.scale}
@@ -226,7 +231,8 @@ def _evidential(
     require_finite("gamma", gamma)
     for name, values in (("v", v), ("alpha", alpha), ("beta", beta)):
         require_positive(name, values)
-    return NormalInverseGamma(loc=gamma, scale=np.sqrt(beta * (1 + v) / (v * alpha)), df=2 * alpha)
+    with np.errstate(over="ignore"):  # where a scale overflows, the family refuses it
+        return NormalInverseGamma(loc=gamma, scale=np.sqrt(beta) * np.sqrt(1 + 1 / v) / np.sqrt(alpha), df=2 * alpha)
 
 
 CONVENTIONS = (

@@ -68,10 +68,10 @@ def prune(
     if not 0 < step <= up_to:
         msg = f"--step must be above 0 and at most --up-to ({up_to:g}), got {step:g}"
         raise OptionError(msg)
-    shares = np.append(np.arange(0.0, up_to * (1 - ROUNDING), step), up_to)
-    if len(shares) > MOST_STEPS:
-        msg = f"--step {step:g} makes {len(shares):,} steps: at most {MOST_STEPS:,}, with a larger --step"
+    if up_to / step > MOST_STEPS:
+        msg = f"--step {step:g} makes too many steps: at most {MOST_STEPS:,}, with a larger --step"
         raise OptionError(msg)
+    shares = np.append(np.arange(0.0, up_to * (1 - ROUNDING), step), up_to)
     run = run or Run()
     rows = source.predictions()
     with source.placed():
