@@ -185,9 +185,9 @@ class Settings:
 
 
 def _is_for_others(option: Option, level: Callable[[Option], Any]) -> bool:
-    """Tell whether a value that is set is not for a metric's option, but for that of the same name of another metric."""
-    named_so = [each for metric in METRICS.values() for each in options_of(metric) if each.name == option.name]
-    return not _admits(option, level) and any(_admits(each, level) for each in named_so)
+    """Tell whether a value that is set is not for a metric's option, but for another metric's of its name."""
+    others = (each for metric in METRICS.values() for each in options_of(metric) if each.name == option.name)
+    return not _admits(option, level) and any(_admits(each, level) for each in others)
 
 
 def _admits(option: Option, level: Callable[[Option], Any]) -> bool:
