@@ -5,9 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 SHOWN = 3  # how many offending rows a message names
+SHOWN_NAMES = 12  # how many names a message lists
+
+
+def named_some(names: Iterable[object], *, most: int = SHOWN_NAMES, between: str = ", ") -> str:
+    """List names, not more than a line of them.
+
+    Examples
+    --------
+    >>> named_some(["y", "mean"]), named_some(range(2000), most=2)
+    ("'y', 'mean'", '0, 1, … 2,000 in all')
+    """
+    every = list(names)
+    told = between.join(map(repr, every[:most]))
+    return f"{told}{between.rstrip()} … {len(every):,} in all" if len(every) > most else told
 
 
 class CalcheckError(Exception):

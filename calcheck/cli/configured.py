@@ -17,7 +17,7 @@ from calcheck.options import TRUTHS, Option, options_of
 from calcheck.render.console import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from calcheck.metric import Metric
 
@@ -85,23 +85,31 @@ class Settings:
         for table in config.commands:
             self._take(table)
 
-    def completed(self, command: str, options: Sequence[Option], given: Mapping[str, Any]) -> dict[str, Any]:
+    def completed(
+        self, command: str, options: Sequence[Option], given: Mapping[str, Any], *, one_of_many: bool = False
+    ) -> dict[str, Any]:
         """Complete what a command was given.
 
-        Of a metric's command, and of any other, its own table in the file comes before what is set for all.
+        Of a metric's command, and of any other, its own table in the file comes before what is set for all. For one of
+        many metrics nothing counts that only others of them admit: ``CALCHECK_ESTIMATOR=fair`` is for crps.
         """
         said = {name for name, value in given.items() if value is not None and value is not False and value != []}
         held: dict[str, Setting] = {}
         for level in (self._from_variables, self._from_table(command), self._from_file):
             higher = said | set(held)
             free = [each for each in options if each.field not in higher and not _replaced(each.field, higher)]
-            held |= {each.field: found for each in free if (found := level(each)) is not None}
+            held |= {
+                each.field: found
+                for each in free
+                if not (one_of_many and _is_for_others(each, level)) and (found := level(each)) is not None
+            }
         self.used += held.values()
         return {**given, **{name: setting.value for name, setting in held.items()}}
 
     def metric(self, name: str, said: Mapping[str, Any] | None = None) -> Metric[Any, Any]:
         """Make a metric with the options that are said on the command line, and else with those that are set for it."""
-        metric: Metric[Any, Any] = build(METRICS[name], self.completed(name, options_of(METRICS[name]), said or {}))
+        told = self.completed(name, options_of(METRICS[name]), said or {}, one_of_many=said is None)
+        metric: Metric[Any, Any] = build(METRICS[name], told)
         return metric
 
     @contextmanager
@@ -174,6 +182,20 @@ class Settings:
             _require_one(meant, value, where)
             found[name] = (key, value)
         return found
+
+
+def _is_for_others(option: Option, level: Callable[[Option], Any]) -> bool:
+    """Tell whether a value that is set is not for a metric's option, but for another metric's of its name."""
+    others = (each for metric in METRICS.values() for each in options_of(metric) if each.name == option.name)
+    return not _admits(option, level) and any(_admits(each, level) for each in others)
+
+
+def _admits(option: Option, level: Callable[[Option], Any]) -> bool:
+    try:
+        level(option)
+    except OptionError:
+        return False
+    return True
 
 
 def load_settings(

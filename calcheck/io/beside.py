@@ -10,13 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from calcheck.checks import concatenated
-from calcheck.errors import DataError, FileError
+from calcheck.errors import DataError, FileError, named_some
 from calcheck.io.chained import open_table
 from calcheck.io.column_options import TARGETS
 from calcheck.io.files import SUFFIXES, kind_of, suffix_of
 from calcheck.io.joins import Keyed
 from calcheck.io.many import located
-from calcheck.io.named import shown
 from calcheck.io.places import as_index
 from calcheck.io.stores import is_uri
 from calcheck.io.tables import read_batches
@@ -144,7 +143,7 @@ def read_embedding(name: str, id_column: str | None) -> Beside:
     others = [name for name in names if name != key]
     column = column or (others[0] if len(others) == 1 else "embedding")
     if column not in others:
-        msg = f"{path} has no column {column!r}. Name one as {path}:COLUMN ({', '.join(names[:12])})"
+        msg = f"{path} has no column {column!r}. Name one as {path}:COLUMN ({named_some(names)})"
         raise FileError(msg)
     return _read(file, table, column, vectors, ((key, key),) if key is not None else ())
 
@@ -179,7 +178,7 @@ def read_truth(
     there = {field.name: field.type for field in table.schema if is_scalar(field.type)}
     column = column or _target_column(path, there, laid, said)
     if column not in table.schema.names:
-        msg = f"{path} has no column {column!r}. Name one as {path}:COLUMN ({', '.join(table.schema.names[:12])})"
+        msg = f"{path} has no column {column!r}. Name one as {path}:COLUMN ({named_some(table.schema.names)})"
         raise FileError(msg)
     if said.join_on:
         return _read(file, table, column, numbers, _said_pairs(said.join_on, here, there, path), laid.kind)
@@ -243,7 +242,7 @@ def _target_column(path: str, there: dict[str, pa.DataType], laid: Laid, said: C
     others = [name for name in free if name not in (*laid.table.schema.names, *INDEX)]
     if not known and len(others) == 1:
         return others[0]
-    msg = f"which column of {path} holds the targets is not clear. Pass --truth {path}:COLUMN ({shown(list(there))})"
+    msg = f"which column of {path} holds the targets is not clear. Pass --truth {path}:COLUMN ({named_some(there)})"
     raise FileError(msg)
 
 
@@ -257,7 +256,7 @@ def _said_pairs(
         pair = (left, right if equals else left)
         for name, known, whose in zip(pair, (here, there), ("the predictions", path), strict=True):
             if name not in known:
-                msg = f"--join-on: {whose} have no key column {name!r} (columns: {shown(list(known))})"
+                msg = f"--join-on: {whose} have no key column {name!r} (columns: {named_some(known)})"
                 raise FileError(msg)
         pairs.append(pair)
     return tuple(pairs)
@@ -349,7 +348,7 @@ def _dated_alike(
         told = " or ".join(f"--join-on {others}{left}={right}" for left, right in pairs)
         msg = f"several dates may belong to those of {file.name}. Pass {told}"
     else:
-        told = ", ".join(map(repr, here))
+        told = named_some(here)
         msg = f"of the dates {told} none has all its values in {file.name}. Pass --join-on {others}HERE=THERE"
     raise FileError(msg)
 

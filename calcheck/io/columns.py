@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from calcheck.errors import DataError, OptionError
+from calcheck.errors import DataError, OptionError, named_some
 from calcheck.io.column_options import ERROR, MEANS, SPREADS, STDS, TARGETS, ColumnOptions
 from calcheck.io.filters import require_one
 from calcheck.io.forms import Form, forms_of, level_of, quantiles_role
@@ -182,7 +182,7 @@ class _Finder:
             return forms
         chosen = [form for form in forms if form.of == model]
         if not chosen:
-            known = ", ".join(map(repr, filter(None, whose)))
+            known = named_some(filter(None, whose))
             told = f"but {known}" if known else "nor any column of models, or columns named after one"
             msg = f"--model: there is no model {model!r}, {told}"
             raise DataError(msg)

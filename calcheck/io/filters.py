@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from calcheck.errors import DataError
+from calcheck.errors import DataError, named_some
 from calcheck.io.values import is_scalar, key_text
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 EVERY = "all"  # of the models: a column called so may tell cars apart, not models of the targets
 MODELS = ("model", "model_id")
 TARGET = "target_name"  # of Chronos
-SHOWN = 8  # values that a message lists
 
 
 @dataclass(frozen=True)
@@ -144,6 +143,5 @@ def require_one(values: Sequence[str], what: str, remedy: str) -> None:
     """
     if len(values) < 2:  # noqa: PLR2004 - several
         return
-    listed = ", ".join(map(repr, values[:SHOWN])) + (f", … {len(values)} in all" if len(values) > SHOWN else "")
-    msg = f"there are several {what}: {listed}. Pass {remedy.format(values[0])}"
+    msg = f"there are several {what}: {named_some(values)}. Pass {remedy.format(values[0])}"
     raise DataError(msg)

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Self, TypeAlias
 from urllib.parse import unquote
 
-from calcheck.errors import FileError
+from calcheck.errors import FileError, named_some
 from calcheck.io.files import STDIN, SUFFIXES, File, kind_of, suffix_of
 from calcheck.io.stores import is_uri, stored
 
@@ -121,7 +121,7 @@ class Files:
             kept = tuple(member for member in members if member.keys.get(key, value) == value)
             if not kept:
                 known = dict.fromkeys(member.keys.get(key) or "" for member in members)
-                told = ", ".join(list(known)[:SHOWN]) + (f", … {len(known):,} in all" if len(known) > SHOWN else "")
+                told = named_some(known, most=SHOWN)
                 msg = f"{self.name}: no file has {key}={value} (there are {told})"
                 raise FileError(msg)
             members = kept

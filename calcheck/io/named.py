@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from calcheck.errors import DataError
+from calcheck.errors import DataError, named_some
 from calcheck.io.values import is_text, is_vector, natural
 from calcheck.options import flag_of
 
@@ -125,14 +125,7 @@ class Columns:
 
     def shown(self) -> str:
         """List the columns."""
-        return shown(self.names)
-
-
-def shown(names: list[str]) -> str:
-    """List columns, not more than a line of them."""
-    most = 12
-    listed_names = ", ".join(map(repr, names[:most]))
-    return f"{listed_names}, … {len(names)} in all" if len(names) > most else listed_names
+        return named_some(self.names)
 
 
 def unclear_spreads(names: list[str]) -> list[str]:
@@ -143,7 +136,7 @@ def unclear_spreads(names: list[str]) -> list[str]:
 def ambiguous_scale(unclear: list[str]) -> str:
     """Say that columns may hold variances or standard deviations, and what to do about it."""
     name = unclear[0] if len(unclear) == 1 else "COLUMN"
-    told = " or ".join(repr(column) for column in unclear)
+    told = named_some(unclear, between=" or ")
     return (
         f"{told} may be a variance or a standard deviation: pass --var {name} or --std {name} (or --log-var, --log-std)"
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calcheck.errors import DataError, OptionError
+from calcheck.errors import DataError, OptionError, named_some
 from calcheck.io.numpy_files import ArrayTable
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def netcdf_table(file: File) -> ArrayTable:
         axes = tuple(drawn[axis].size for axis in DRAW_AXES if axis in drawn)
         names = [name for name, values in drawn.items() if values.ndim > 1 and values.shape[: len(DRAW_AXES)] == axes]
         if len(names) != 1:
-            told = ", ".join(map(repr, names)) or f"none in the group {PREDICTED!r}"
+            told = named_some(names) or f"none in the group {PREDICTED!r}"
             msg = f"the draws must be of one variable, by chain and draw as ArviZ writes them, but there is {told}"
             raise DataError(msg)
         values = np.asarray(drawn[names[0]])

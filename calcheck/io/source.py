@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from calcheck.errors import DataError, OptionError
+from calcheck.errors import DataError, OptionError, named_some
 from calcheck.execution.machine import available_memory
 from calcheck.io.beside import Beside, names_a_file, read_embedding, read_truth, split_column
 from calcheck.io.chained import open_table
@@ -20,7 +20,7 @@ from calcheck.io.filters import Filters, require_one
 from calcheck.io.gathered import gathered
 from calcheck.io.layouts import Laid, laid_out
 from calcheck.io.many import Files, located
-from calcheck.io.named import Columns, shown, unclear_spreads
+from calcheck.io.named import Columns, unclear_spreads
 from calcheck.io.parts import parts_of
 from calcheck.io.passes import Pass
 from calcheck.io.reruns import require_no_rerun, unique
@@ -225,7 +225,7 @@ class FileSource(Source):
         names = self.table.schema.names
         for name in self.also:
             if name not in names:
-                msg = f"there is no column {name!r} to order rows by (columns: {shown(names)})"
+                msg = f"there is no column {name!r} to order rows by (columns: {named_some(names)})"
                 raise DataError(msg)
             if not is_scalar(self.table.schema.field(name).type):
                 msg = f"column {name!r} does not have one value a row to order rows by"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calcheck.checks import require_finite
-from calcheck.errors import DataError
+from calcheck.errors import DataError, named_some
 from calcheck.statistics.cuts import cuts_below
 from calcheck.statistics.groups import Groups, Term
 from calcheck.statistics.moments import errors, spreads, uncertainties
@@ -86,7 +86,7 @@ def ordering(rows: Predictions, by: str | None) -> NDArray[np.float64]:
     if by is None:
         return spreads(rows.distributions())
     if by not in rows.columns:
-        msg = f"there is no column {by!r} to order rows by (--by; columns: {', '.join(map(repr, rows.columns))})"
+        msg = f"there is no column {by!r} to order rows by (--by; columns: {named_some(rows.columns)})"
         raise DataError(msg)
     values = rows.columns[by]
     if values.dtype.kind not in "iufbM":

@@ -99,6 +99,21 @@ def test_the_options_of_metrics_count_wherever_these_are_computed(settle, monkey
     assert levels("levels = 9") == 29
 
 
+@pytest.mark.parametrize("by", ["a variable", "the file"])
+def test_what_is_set_for_all_metrics_counts_for_those_whose_choices_admit_it(settle, monkeypatch, by):
+    if by == "a variable":
+        monkeypatch.setenv("CALCHECK_ESTIMATOR", "biased")
+    text = 'estimator = "biased"' if by == "the file" else ""
+    results = settle(text, "evaluate", "preds", "--metrics", "crps,jmmd,cce", "--no-reference")["results"]
+    found = {result["metric"]: result["options"]["estimator"] for result in results}
+    assert found == {"crps": "biased", "jmmd": "unbiased", "cce": "plugin"}
+
+
+def test_what_no_metric_admits_is_refused(refuse, monkeypatch):
+    monkeypatch.setenv("CALCHECK_ESTIMATOR", "nope")
+    assert "CALCHECK_ESTIMATOR takes one of" in refuse("", "evaluate", "preds")
+
+
 def test_a_table_of_a_metric_sets_no_more_than_the_metric_elsewhere(settle):
     text = "[cce]\nlambda = 0.5\nseed = 9\n[evaluate]\nconfidence = 0.8\n"
     report = settle(text, "evaluate", "preds", "--metrics", "cce,zms")

@@ -321,3 +321,15 @@ def test_columns_beside_predictions_keep_their_values(tmp_path):
     assert isinstance(columns["count"][0], int)
     assert columns["kind"].tolist() == ["b", "a"]
     assert columns["at"].tolist() == ["00:00:00.000000001", "01:00:00.000000000"]
+
+
+@pytest.mark.parametrize("said", [{"target": "nope"}, {"id": "nope"}, {"samples": "x*"}, {"embedding": "nope"}, {}])
+def test_a_refusal_lists_a_line_of_names_not_a_page(tmp_path, said):
+    many = {f"v{number}_unc": np.ones(3) for number in range(2000)}
+    path = save(
+        tmp_path / "preds.parquet",
+        {"y": np.ones(3), "mean": np.ones(3), **({"std": np.ones(3)} if said else {}), **many},
+    )
+    with pytest.raises(DataError, match=r"… 2,0\d\d in all") as refused:
+        read(path, **said).predictions()
+    assert len(str(refused.value)) < 700

@@ -1,22 +1,19 @@
 """Files made to end the process, to fill the memory or to take for ever are refused in one line, before they can."""
 
-import base64
 import json
-import struct
 import zipfile
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyarrow.parquet import encryption
 
 from calcheck import read
 from calcheck.errors import FileError
 from calcheck.io.json_lines import DEEPEST, depth
 from tests.files import columns, table, wide, write
+from tests.hostile import of_big_endian, streamed, write_encrypted
 
 PARTS = wide(columns())
 WORDS = np.array(["a", "b"] * 6)
@@ -75,24 +72,10 @@ def test_the_limit_is_far_above_what_tools_write():
 # encryption
 
 
-class Keys(encryption.KmsClient):
-    """Wraps keys by writing them down."""
-
-    def wrap_key(self, key_bytes, _):
-        return base64.b64encode(key_bytes)
-
-    def unwrap_key(self, wrapped_key, _):
-        return base64.b64decode(wrapped_key)
-
-
 @pytest.mark.parametrize("plaintext_footer", [True, False])
 def test_encrypted_parquet_is_refused(tmp_path, plaintext_footer):
-    said = encryption.EncryptionConfiguration("k", column_keys={"k": ["y"]}, plaintext_footer=plaintext_footer)
-    factory = encryption.CryptoFactory(lambda _: Keys())
-    properties = factory.file_encryption_properties(encryption.KmsConnectionConfig(), said)
     path = tmp_path / "preds.parquet"
-    with pq.ParquetWriter(path, table(PARTS).schema, encryption_properties=properties) as writer:
-        writer.write_table(table(PARTS))
+    write_encrypted(path, table(PARTS), plaintext_footer=plaintext_footer)
     refused(path, "is encrypted, and calcheck has no keys. Decrypt it first")
     refused(path.rename(tmp_path / "preds"), "is encrypted")
 
@@ -119,29 +102,6 @@ def test_an_archive_that_unpacks_to_more_than_the_memory_is_refused(tmp_path, mo
 
 
 # byte order
-
-
-def of_big_endian(stream):
-    """Say in the schema of an Arrow stream that its numbers are big-endian, by a field of its flatbuffer."""
-    made = bytearray(stream)
-
-    def number(kind, at):
-        return struct.unpack_from(kind, made, at)[0]
-
-    message = 8 + number("<I", 8)
-    header = message + number("<H", message - number("<i", message) + 4 + 4)
-    schema = header + number("<I", header)
-    struct.pack_into("<iI", made, schema, -16, number("<I", schema + 4) + 16)
-    made[schema + 8 : schema + 8] = struct.pack("<q4H", 1, 8, 16, 8, 4)  # the field, and a table of fields that has it
-    made[4:8] = (number("<I", 4) + 16).to_bytes(4, "little")
-    return bytes(made)
-
-
-def streamed(parts):
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, parts.schema) as stream:
-        stream.write_table(parts)
-    return sink.getvalue().to_pybytes()
 
 
 def test_big_endian_streams_are_refused(tmp_path):

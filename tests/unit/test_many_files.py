@@ -159,7 +159,7 @@ def test_files_whose_folders_do_not_agree_with_a_filter_are_not_opened(tmp_path)
     source = read(folder, filter=("day=1",))
     assert len(source.predictions()) == 100
     assert source.described().files[0].files == 1
-    with pytest.raises(FileError, match=r"no file has day=9 \(there are 0, 1, 2, … 5 in all\)"):
+    with pytest.raises(FileError, match=r"no file has day=9 \(there are '0', '1', '2', … 5 in all\)"):
         read(folder, filter=("day=9",))
 
 
