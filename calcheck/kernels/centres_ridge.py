@@ -42,7 +42,7 @@ ROUNDINGS = 1.0  # of one number, times the condition of the system, that may mo
 STANDARD_ERRORS = 2.0  # of means over evaluated inputs, in the error that is told
 CHECKED_ERRORS = 2.0  # of means over checked inputs
 EVALUATED_TOGETHER = 1 << 12  # inputs
-OF_CORRECTIONS = 0.01  # of what is corrected, on average over inputs, in that error, where not all are checked
+OF_CORRECTIONS = 0.02  # of what is corrected, on average over inputs, in that error, where not all are checked
 BETWEEN = 0.3  # of the distance between the limits of what is left, in the error that is told
 
 

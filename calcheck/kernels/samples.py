@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 BLOCK_ROWS = 4096  # whose inputs are hashed at a time
 ROUNDING = 1e-10  # of kernel values, below which a regulariser makes no matrix definite
-SCORED_BY = 256  # centres that leverage is told by
+SCORED_BY = 256  # inputs that tell the leverage of others, from which centres are chosen
+SEEN_BY = 1024  # centres that do, from which checked inputs are chosen
 
 
 def uniform_places(rows: Predictions, size: int, run: Run) -> NDArray[np.intp]:
@@ -99,7 +100,7 @@ def by_leverage(
 
     Without replacement, by the smallest of weighted exponential keys (Efraimidis, Spirakis 2006).
     """
-    scores = np.maximum(_unseen(kernel, x, x[:SCORED_BY], lambda_), np.finfo(float).tiny)
+    scores = np.maximum(_unseen(kernel, x, x[:SCORED_BY], (lambda_,))[0], np.finfo(float).tiny)
     keys = run.rng(Stream.CENTRES, 1).exponential(size=len(x)) / scores
     return x[np.argsort(keys, kind="stable")[:count]]
 
@@ -114,7 +115,7 @@ def weighted_by_leverage(
 ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
     """Choose so many of (n, d) inputs, those with a large ridge leverage more often, and those far from others always.
 
-    The chance of an input is in proportion to its leverage, as centres (M, d) tell it, plus what these cannot represent
+    The chance of an input is in proportion to its leverage, as some centres tell it, plus what these cannot represent
     of it, plus 1, where both are 1 on average. So inputs far from all others are chosen with certainty, and those near
     a centre that is alone, and no input is chosen with less than a third of a uniform chance. A sample of a fixed size
     with such chances is by Pareto order sampling (Rosen 1997).
@@ -128,11 +129,8 @@ def weighted_by_leverage(
     """
     if size >= len(x):
         return np.arange(len(x)), np.ones(len(x))
-    sizes = np.ones(len(x))  # what no input is chosen without
-    for penalty in (lambda_, 0.0):  # the leverage, and what the centres themselves cannot represent
-        unseen = _unseen(kernel, x, centres, penalty)
-        sizes += unseen / (unseen.mean() or 1.0)
-    chances = _chances(sizes, size)
+    unseen = _unseen(kernel, x, centres[:SEEN_BY], (lambda_, 0.0))
+    chances = _chances(1 + sum(each / (each.mean() or 1.0) for each in unseen), size)
     odds = run.rng(Stream.RESIDUAL).random(len(x))
     odds /= 1 - odds
     chosen = np.sort(np.argsort(odds * (1 - chances) / chances, kind="stable")[:size])
@@ -141,8 +139,10 @@ def weighted_by_leverage(
     return chosen, weights
 
 
-def _unseen(kernel: Kernel, x: NDArray[np.floating[Any]], some: NDArray[np.floating[Any]], lambda_: float) -> Values:
-    """Return k(x, x) - k(x, s) (K_ss + M lambda I)^-1 k(s, x), what M of the inputs do not see of (n, d) inputs, (n,).
+def _unseen(
+    kernel: Kernel, x: NDArray[np.floating[Any]], some: NDArray[np.floating[Any]], lambdas: tuple[float, ...]
+) -> Values:
+    """Return k(x, x) - k(x, s) (K_ss + M lambda I)^-1 k(s, x), what M inputs do not see of (n, d) others, (l, n).
 
     It is k(x, x) for an input far from all others, and in proportion to the approximate ridge leverage (Musco, Musco
     2017) where the M are a uniform sample; with lambda = 0 it is what no combination of k(s, .) can represent.
@@ -158,14 +158,17 @@ def _unseen(kernel: Kernel, x: NDArray[np.floating[Any]], some: NDArray[np.float
     own = kernel.gram(some, some)
     if not np.isfinite(own).all():
         raise NumericalError(OVERFLOWS)
-    shift = len(some) * max(lambda_, ROUNDING * float(np.diag(own).max()))
-    factor = cholesky(own + shift * np.eye(len(some)), lower=True)
-    found = np.empty(len(x))
+    least = ROUNDING * float(np.diag(own).max())
+    shifts = [len(some) * max(each, least) for each in lambdas]
+    factors = [cholesky(own + shift * np.eye(len(some)), lower=True) for shift in shifts]
+    found = np.empty((len(factors), len(x)))
     for start in range(0, len(x), BLOCK_ROWS):
         rows = slice(start, start + BLOCK_ROWS)
         block = x[rows].astype(np.float64)
-        seen = solve_triangular(factor, kernel.gram(some, block), lower=True, check_finite=False)  # (M, b)
-        found[rows] = kernel.diagonal(block) - np.einsum("ij,ij->j", seen, seen)
+        near, whole = kernel.gram(some, block), kernel.diagonal(block)  # (M, b)
+        for each, factor in zip(found, factors, strict=True):
+            seen = solve_triangular(factor, near, lower=True, check_finite=False)
+            each[rows] = whole - np.einsum("ij,ij->j", seen, seen)
     if not np.isfinite(found).all():
         raise NumericalError(OVERFLOWS)
     return np.maximum(found, 0)
