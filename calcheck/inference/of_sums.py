@@ -62,12 +62,17 @@ def inferred(metric: Metric[Any, Any], sums: MeanSums, run: Run, basis: Basis) -
     found = replace(found, low=low, high=high, interval="normal")
     if metric.interval == "percentile":
         return found if low <= own <= high else replace(found, warnings=(BIASED,))
+    effective = _effective_rows(metric, sums)
+    if np.isfinite(effective):
+        found.details["normal"]["effective_rows"] = effective
+    why = _why_no_verdict(effective, sums.n)
+    few = (why,) if why and np.isfinite(effective) and basis.kind != "interval" else ()
     if sums.told.reference is None:
-        return found
+        return replace(found, warnings=few)
     judged = _judged(found, drawn, own, sums.told.reference, run)
-    if basis.kind == "interval" and not (why := _why_no_verdict(metric, sums)):
+    if basis.kind == "interval" and not why:
         return judged
-    return replace(judged, verdict="none", warnings=(), no_verdict=why if basis.kind == "interval" else "")
+    return replace(judged, verdict="none", warnings=few, no_verdict=why if basis.kind == "interval" else "")
 
 
 def _why_none(metric: Metric[Any, Any], sums: MeanSums, own: float, run: Run) -> str:
@@ -97,12 +102,11 @@ def _judged(found: Inference, drawn: NDArray[np.float64], own: float, reference:
     return replace(found, zeta=distance, zeta_mc_error=known, verdict=verdict, warnings=(told,) if hangs else ())
 
 
-def _why_no_verdict(metric: Metric[Any, Any], sums: MeanSums) -> str:
+def _why_no_verdict(effective: float, n: int) -> str:
     """Say why the interval gives no verdict; nothing if it does."""
-    effective = _effective_rows(metric, sums)
     if not np.isfinite(effective):
         return UNKNOWN_TAILS
-    return too_few_effective(effective, sums.n) if effective < FEWEST_EFFECTIVE else ""
+    return too_few_effective(effective, n) if effective < FEWEST_EFFECTIVE else ""
 
 
 def _effective_rows(metric: Metric[Any, Any], sums: MeanSums) -> float:

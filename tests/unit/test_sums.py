@@ -141,6 +141,19 @@ def test_the_interval_of_a_mean_is_the_normal_one():
     assert_allclose(result.zeta, (z2.mean() - 1) / reach, rtol=0.1, atol=0.05)
 
 
+@pytest.mark.parametrize(("last", "few"), [(1.0, False), (100.0, True)])
+def test_normal_intervals_that_rest_on_few_rows_are_told(last, few):
+    """(sum t^2)^2 / sum t^4 of z^2 less its mean: 40 rows alike but one, and of 0 and 2."""
+    z = np.sqrt(np.append(np.tile([0.0, 2.0], 20)[:-1], 2 * last))
+    rows = Predictions(y=z, predictive=Gaussian(np.zeros(40), np.ones(40)))
+    away = z**2 - np.mean(z**2)
+    for run in (RUN, Run(resamples=100, reference=39)):
+        result = only(report_of(sum_up(Batches(rows), [METRICS["zms"]()], run), run))
+        assert_allclose(result.details["normal"]["effective_rows"], np.sum(away**2) ** 2 / np.sum(away**4), rtol=1e-6)
+        assert any("effective rows" in told for told in result.warnings) == few
+    assert result.verdict == ("fail" if few else "pass")
+
+
 @pytest.mark.parametrize("spread", [1.0, 0.8])
 def test_sums_of_replicates_tell_right_from_wrong(spread):
     rows = calibrated("gaussian", n=600)
