@@ -202,7 +202,8 @@ class _Numbers:
 
 
 def _student_t(numbers: _Numbers, df: Values) -> Values:
-    radius = np.sqrt(df * np.expm1(-2 / df * np.log(numbers.uniform(0))))
+    with np.errstate(over="ignore"):  # to infinity, where df is so small that floats do not hold the number
+        radius = np.sqrt(df * np.expm1(-2 / df * np.log(numbers.uniform(0))))
     return np.asarray(radius * np.cos(2 * np.pi * numbers.uniform(1)))
 
 

@@ -49,6 +49,20 @@ def test_parameters_that_floats_do_not_hold_are_refused_in_one_line(calcheck, tm
     assert told in calcheck(command, path, "--dist", dist).refused()
 
 
+@pytest.mark.parametrize(
+    ("dist", "columns"),
+    [
+        ("nig", {"gamma": X, "v": CONSTANT, "alpha": 1e-100 * X, "beta": CONSTANT}),
+        ("lognormal:scipy", {"s": 1e3 * X, "scale": CONSTANT}),
+    ],
+)
+def test_draws_beyond_floats_cause_no_warnings(calcheck, tmp_path, dist, columns):
+    path = table(tmp_path / "preds.csv", y=X, **columns)
+    ended = calcheck("ece", path, "--dist", dist, "--reference", 19)
+    assert ended.code == 0
+    assert "Warning" not in ended.err
+
+
 def test_large_counts_have_all_scores(calcheck, tmp_path):
     mu = 1e15 * (1 + X / 10)
     path = table(tmp_path / "counts.csv", y=np.floor(mu), mu=mu, alpha=np.full(5, 7.0))
