@@ -1,6 +1,7 @@
 """What can happen to a file: to its bytes, to its text, and to its table before it is written again."""
 
 import gzip
+import io
 import random
 import re
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ import pyarrow as pa
 
 from calcheck.metrics import METRICS
 from tests.fuzz.seeds import DAMAGED, OF_ROWS, SEEDS, TEXT, WHOLE, WRITERS, Seed, cells
+from tests.hostile import of_big_endian, write_encrypted
 
 FLOATS = (
     3.0,
@@ -34,6 +36,7 @@ WHOLES = (2**63 - 1, -(2**63), 10**15, 0, -1, None)
 CELLS = (
     *("", "nan", "inf", "-inf", "1e308", "1e400", "-0", "0", "-1", "abc", '"', "'", ";", "1,2", "1\t2", "é", "\x00"),
     *("9" * 30, "true", "null", "None", "NA", "2020-01-01", "[1, 2", "{}", "[" * 5000, "x" * 300_000, "9" * 5000),
+    *("[" * 10_000 + "]" * 10_000, '{"a":' * 10_000 + "1" + "}" * 10_000),
     *("[bold]", "\x1b[31m", "\u202e", "١", "1_000", "0x1p3", "1.5e", "=1+1", "...", "\r"),
 )
 NAMES = (
@@ -67,6 +70,7 @@ TYPES = (  # and the value of each row
     (pa.list_(pa.float64(), 2), lambda row: [row, 1]),
     (pa.large_list(pa.int8()), lambda row: [1] * (row % 3)),
     (pa.dictionary(pa.int8(), pa.string()), lambda row: str(row % 5)),
+    (pa.dictionary(pa.int32(), pa.float64()), lambda row: row / 4),
     (pa.struct([("a", pa.float64())]), lambda row: {"a": row}),
     (pa.map_(pa.string(), pa.float64()), lambda row: [("a", row)]),
 )
@@ -117,6 +121,20 @@ def celled(table, rnd):
     for row in rows:
         values[row] = value
     return replaced(table, column, values, kind)
+
+
+def scaled(table, rnd):
+    """Make the numbers of a column, or of all of them, extreme: large, small, apart, or the same."""
+    power, every = rnd.choice((-300, -100, -20, -8, 5, 18, 100, 300)), rnd.random() < 0.3
+    for column in range(table.num_columns) if every else [rnd.randrange(table.num_columns)]:
+        kind = table.schema.field(column).type
+        if not pa.types.is_float64(kind):
+            continue
+        values = [
+            None if value is None else float(f"{value:.3e}") * 10.0**power for value in cells(table.column(column))
+        ]
+        table = replaced(table, column, values[:1] * len(values) if rnd.random() < 0.2 else values, kind)
+    return table
 
 
 def ragged(table, column, rows, rnd):
@@ -214,9 +232,14 @@ def encoded(content, rnd):
     return bytearray(text.encode(coding, errors="replace"))
 
 
-OF_TABLES = (dropped, retyped, retyped, renamed, moved, celled, celled, celled, rerun, emptied)
+def reversed_order(content, _):
+    """Say that the numbers of an Arrow stream are in the other byte order."""
+    return bytearray(of_big_endian(content)) if content[:4] == b"\xff\xff\xff\xff" else content
+
+
+OF_TABLES = (dropped, retyped, retyped, renamed, moved, celled, celled, celled, scaled, scaled, rerun, emptied)
 OF_TEXT = (edited, edited, edited, headed, broken, quoted, delimited)
-OF_BYTES = (flipped, cut, stuffed, doubled, zeroed, numbered, encoded)
+OF_BYTES = (flipped, cut, stuffed, doubled, zeroed, numbered, encoded, reversed_order)
 ENDINGS = (*WRITERS, "pkl", "txt", "h5", "gz", "CSV")
 
 
@@ -235,10 +258,10 @@ class Case:
             Path(folder, name).write_bytes(content)
 
 
-def case(seed, index):
+def case(seed, index, seeds=SEEDS):
     """Damage one of the whole files; the same two numbers give the same damage."""
     rnd = random.Random(f"{seed} {index}")
-    whole = SEEDS[index % len(SEEDS)]
+    whole = seeds[index % len(seeds)]
     made, damages = whole.table, []
 
     def damaged(thing, kinds, times):
@@ -252,13 +275,26 @@ def case(seed, index):
     where = rnd.choice(("table", "table", "text" if whole.ending in TEXT else "bytes", "bytes", "both"))
     if where in ("table", "both"):
         made = damaged(made, OF_TABLES, rnd.choice((1, 1, 2, 3)))
-    content = bytearray(WRITERS[whole.ending](made))
+    content = bytearray(_written(whole, made, damages, rnd))
     if where in ("text", "both") and whole.ending in TEXT:
         content = bytearray(damaged(content.decode(), OF_TEXT, rnd.choice((1, 1, 2, 3))).encode())
     if where in ("bytes", "both"):
         content = damaged(content, OF_BYTES, rnd.choice((1, 1, 2)))
     ending = rnd.choice(ENDINGS) if rnd.random() < 0.03 else whole.ending
     return _asked(whole, tuple(damages), rnd.choice(whole.metrics), f"damaged.{ending}", bytes(content))
+
+
+def _written(whole, made, damages, rnd):
+    """Write a table; Parquet at times so that nobody can read it."""
+    if whole.ending != "parquet" or not made.num_columns or rnd.random() > 0.05:
+        return WRITERS[whole.ending](made)
+    damages.append("encrypted")
+    sink = io.BytesIO()
+    try:
+        write_encrypted(sink, made, plaintext_footer=rnd.random() < 0.7)
+    except (pa.ArrowException, OSError):  # it has no such types, or columns of lists have other names inside
+        return WRITERS[whole.ending](made)
+    return sink.getvalue()
 
 
 def intact(seed):

@@ -175,6 +175,26 @@ def hub(level):
 
 
 EMBEDDED = ("cce", "cce", *OF_ROWS)
+PARAMETERS = {  # of each family, around which they become extreme
+    "gaussian": ("loc", "scale"),
+    "laplace": ("loc", "scale"),
+    "student-t": ("df", "loc", "scale"),
+    "nig": ("gamma", "v", "alpha", "beta"),
+    "cauchy": ("loc", "scale"),
+    "lognormal:scipy": ("s", "scale"),
+    "gamma:scipy": ("a", "scale"),
+    "poisson": ("rate",),
+    "nbinom:pymc": ("mu", "alpha"),
+    "double-poisson": ("mu", "phi"),
+}
+
+
+def of_family(names):
+    """Make targets that all families allow, inputs, and parameters that all allow."""
+    parameters = {name: RNG.uniform(1.1, 2, N) for name in names}
+    return table({"y": RNG.poisson(2, N) + 1.0, **parameters, "embedding": PLAIN["embedding"]})
+
+
 APART = {
     "asked": f"{WHOLE} --embedding {DAMAGED}",
     "metrics": ("cce", "evaluate"),
@@ -228,5 +248,11 @@ SEEDS = (
     Seed("flat", "jsonl", table(PLAIN)),
     Seed("truth", "csv", table(KEYS | {"observation": PLAIN["y"]}), **TRUTH),
     Seed("truth", "parquet", table(KEYS | {"oracle_value": PLAIN["y"]}), **TRUTH),
+    *(
+        Seed(
+            f"{family}, with inputs", "parquet", of_family(names), f"{DAMAGED} --dist {family}", (*METRICS, "evaluate")
+        )
+        for family, names in PARAMETERS.items()
+    ),
     Seed("arviz", "nc", table({"posterior_predictive/y": DRAWS, "observed_data/y": PLAIN["y"]})),
 )
