@@ -1,4 +1,4 @@
-"""Damaged files are read or refused in words; `python -m tests.fuzz` tries many more than these five hundred."""
+"""Damaged files are read or refused in words; `python -m tests.fuzz` tries many more than these."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from tests.fuzz.damage import case, intact
 from tests.fuzz.program import READ, REFUSED, ended
 from tests.fuzz.seeds import SEEDS
 
-FILES, AT_ONCE = 500, 25
+FILES, AT_ONCE = 250, 25
 
 
 @pytest.fixture
