@@ -39,8 +39,8 @@ def compared(computed: Computed, inferred: Inference, run: Run) -> Inference:
         return _judged(computed, found, run)
     if found.verdict == "none":
         return _without_verdict(found, "; ".join(filter(None, (found.no_verdict, basis.reason))))
-    told = (BY_TEST if found.zeta is None else BY_ZETA).format(basis.reason)
-    return replace(found, warnings=(*found.warnings, told))
+    told = ((BY_TEST if found.zeta is None else BY_ZETA).format(basis.reason),) if basis.reason else ()
+    return replace(found, warnings=(*found.warnings, *told))
 
 
 def _with_p(computed: Computed, inferred: Inference, run: Run) -> Inference:
