@@ -18,6 +18,7 @@ from rich.table import Table
 
 from tests.fuzz.damage import case
 from tests.fuzz.program import READ, REFUSED
+from tests.fuzz.seeds import FAMILIES, SEEDS
 from tests.fuzz.worker import SLOW, Worker
 
 FOUND = "found"
@@ -33,7 +34,7 @@ class Findings:
         self.bad = Counter()
 
     def take(self, index, outcomes):
-        made = case(self.number, index)
+        made = case(self.number, index, (*SEEDS, *FAMILIES))
         for outcome, told in outcomes:
             fine = outcome in (READ, REFUSED)
             self.counts[made.seed.ending, outcome if fine else FOUND] += 1

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.fuzz.damage import case, intact
 from tests.fuzz.program import ended
-from tests.fuzz.seeds import SEEDS
+from tests.fuzz.seeds import FAMILIES, SEEDS
 
 SECONDS, BYTES = 5, 1 << 30
 SLOW, LARGE = "over 5 s", "over 1 GB"
@@ -50,7 +50,7 @@ def work(pipe, number, folder):
     pipe.send([run(intact(seed)) for seed in SEEDS[:6]])  # imports take no time of a damaged file
     warnings.simplefilter("error")
     while True:
-        pipe.send(run(case(number, pipe.recv())))
+        pipe.send(run(case(number, pipe.recv(), (*SEEDS, *FAMILIES))))
 
 
 class Worker:
