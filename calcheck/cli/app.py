@@ -103,7 +103,7 @@ def root(
 
 app.command("evaluate", rich_help_panel="Reports", epilog="Example: calcheck evaluate preds.parquet")(evaluate_command)
 app.command(
-    "check", rich_help_panel="Reports", epilog="Example: calcheck check preds.parquet --fail-on 'abs(zms.zeta) > 1'"
+    "check", rich_help_panel="Reports", epilog="Example: calcheck check preds.parquet --fail-on 'zms.p_value < 0.05'"
 )(check_command)
 app.command(
     "compare", rich_help_panel="Reports", epilog="Example: calcheck compare a.parquet b.parquet --metrics crps,zms"
