@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     Progress = Callable[[str, float], None]
 
-GIB = 1 << 30
+GIB, SMALL_BYTES = 1 << 30, 1 << 26
 LEAST_RESAMPLES = 100  # fewer have no tails to speak of
 LEAST_REPLICATES = 19  # fewer cannot reject at 5 %
 MOST_RESAMPLES, MOST_REPLICATES = 10_000_000, 1_000_000  # more would tell nothing more
@@ -170,14 +170,14 @@ class Run:
             raise OptionError(msg)
 
     def require_room(self, needed: int, what: str) -> None:
-        """Raise if something takes more bytes than large arrays may.
+        """Raise if something takes more bytes than large arrays may; what is small is never refused.
 
         Raises
         ------
         OptionError
             It does.
         """
-        if needed > self.memory:
+        if needed > max(self.memory, SMALL_BYTES):
             told = f"{needed / GIB:,.1f} GiB, and --memory allows {self.memory / GIB:,.1f} GiB"
             msg = f"{what} takes {told}: take fewer, or pass more memory"
             raise OptionError(msg)

@@ -394,7 +394,7 @@ def test_rows_left_out_of_the_other_file_are_counted_too(calcheck, preds, tmp_pa
         (["--at", "-"], "--at reads a file, not standard input"),
         (["--samples", "mean", "--min-std", "1"], "--min-std raises standard deviations"),
         (["--id", "embedding"], "a key is one number or text a row"),
-        (["--draws", "1000000000000"], "draws a row from gaussian distributions cannot be made"),
+        (["--draws", "1000000000000"], "--draws must be at least 1 and at most 100,000"),
         (["--degree", "100000"], "Pass a larger --lambda"),
         (["-o", "x" * 300], "cannot be written"),
         (["--embedding", "x" * 5000 + ".npy"], "cannot be read"),

@@ -22,8 +22,11 @@ from tests.files import columns, write
         ("cce --embedding embedding --draws 10000000", "--draws must be at least 1 and at most 100,000"),
         ("cce --embedding embedding --draws 1 --trials 1000000000", "--trials must be at least 1 and at most 10,000"),
         ("cce --embedding embedding --draws 100000 --trials 1000", "--memory allows"),
-        ("cce --embedding embedding --draws 10000 --memory 1MB", "and --memory allows 0.0 GiB: take fewer"),
-        ("cce --embedding embedding --reference 10000 --memory 1MB", "--reference 10,000 at 40 inputs takes 0.0 GiB"),
+        ("cce --embedding embedding --draws 100000 --memory 1MB", "and --memory allows 0.0 GiB: take fewer"),
+        (
+            "cce --embedding embedding --reference 1000000 --memory 1MB",
+            "--reference 1,000,000 at 40 inputs takes 0.3 GiB",
+        ),
         ("zms --reference 1000000000", "--reference must be at least 19 and at most 1,000,000"),
         ("zms --resamples 1000000000", "--resamples must be at least 100 and at most 10,000,000"),
         ("sweep --over subsample=20 --repeats 1000000000", "--repeats must be at least 1 and at most 10,000"),
