@@ -17,6 +17,7 @@ from calcheck.predictions import Predictions
 from calcheck.predictive import Gaussian
 from tests.computing import rows_of
 
+FEW = ("--reference", "39")
 EMBEDDINGS = [
     "emb_fixed_shape_tensor.parquet",
     "emb_fixedsize_nostoreschema.parquet",
@@ -102,7 +103,8 @@ def test_text_case_runs_as_it_is(data, run_json):
 @pytest.mark.parametrize("dist", ["nbinom:torch", "poisson"])
 def test_counts_are_joined_with_their_embeddings(data, run_json, split, dist):
     text = data / "text_case"
-    report = run_json("cce", text / f"{split}_count.parquet", "--dist", dist, "--embedding", text / f"{split}.parquet")
+    counts, embedding = text / f"{split}_count.parquet", ("--embedding", text / f"{split}.parquet")
+    report = run_json("cce", counts, "--dist", dist, *embedding, *FEW)
     assert report["input"]["predictive"] == dist.split(":")[0]
     assert report["results"][0]["details"]["inputs"]["columns"] == 384
 

@@ -417,33 +417,34 @@ def test_moments_of_quantiles_are_those_of_their_distribution():
     assert_allclose(family.std(), np.sqrt(squares - mean**2), rtol=1e-12)
 
 
-def sums_over_levels(family, row, of):
-    """Integrate of(quantile(u)) du by Gauss-Legendre sums: between levels, and in -log of the tails' mass."""
+def nodes_over_levels(family):
+    """Return quantiles of one distribution, and weights: Gauss-Legendre between levels, and in -log of tail masses."""
     nodes, weights = np.polynomial.legendre.leggauss(20)
     levels = np.concatenate([family.levels[:1] * np.exp(-np.arange(40.0)[::-1]), family.levels[1:-1]])
     levels = np.concatenate([levels, 1 - (1 - family.levels[-1]) * np.exp(-np.arange(30.0))])
-    total = 0.0
-    for low, high in pairwise(levels):
-        parts = np.linspace(low, high, 5)
-        for start, end in pairwise(parts):
-            u = start + (end - start) * (1 + nodes) / 2
-            y = [family.support_interval(level)[0][row] for level in u]
-            total += (end - start) / 2 * (weights @ [of(value) for value in y])
-    return total
+    borders = np.concatenate([np.linspace(low, high, 5)[:-1] for low, high in pairwise(levels)] + [levels[-1:]])
+    reach = np.diff(borders)[:, None] / 2
+    u = borders[:-1, None] + reach * (1 + nodes)
+    return np.array([family.support_interval(level)[0][0] for level in u.ravel()]), (reach * weights).ravel()
 
 
-@pytest.mark.parametrize("gamma", [1e-6, 0.04, 1.0, 25.0])
-def test_kernels_and_crps_of_quantiles_are_integrals_over_levels(gamma):
-    gammas, points = np.array([gamma]), np.array([[-3.0], [0.0], [1.0], [2.6], [30.0]])
+@pytest.mark.parametrize("row", [0, 1])
+def test_kernels_of_quantiles_are_integrals_over_levels(row):
+    points, one = np.array([[-3.0], [0.0], [1.0], [2.6], [30.0]]), QUANTILES.take(np.array([row]))
+    y, weights = nodes_over_levels(one)
+    for gamma in (1e-6, 0.04, 1.0, 25.0):
+        expected = np.exp(-gamma * (y - points) ** 2) @ weights
+        assert_allclose(one.kernel_mean(points, np.array([gamma]))[0], expected, atol=1e-9)
+        norm = one.kernel_mean(y[:, None], np.array([gamma]))[0] @ weights
+        assert_allclose(one.kernel_norm(np.array([gamma])), norm, atol=1e-8)
+
+
+def test_crps_of_quantiles_are_integrals():
     for row in range(2):
         one = QUANTILES.take(np.array([row]))
-        for point, value in zip(points[:, 0], one.kernel_mean(points, gammas)[0], strict=True):
-            expected = sums_over_levels(one, 0, lambda y, p=point: np.exp(-gamma * (y - p) ** 2))
-            assert_allclose(value, expected, atol=1e-9)
-        norm = sums_over_levels(one, 0, lambda y, one=one: one.kernel_mean(np.array([[y]]), gammas)[0, 0])
-        assert_allclose(one.kernel_norm(gammas), norm, atol=1e-8)
+        nodes, weights = nodes_over_levels(one)
         for y in (-2.0, 0.5, 1.0, 3.3, 4.0, 12.0):
-            distance = sums_over_levels(one, 0, lambda u, y=y: abs(u - y))
+            distance = np.abs(nodes - y) @ weights
             places = np.unique([-60.0, *one.values[0], y, 90.0])
             expected = sum(
                 integrate.quad(
@@ -460,7 +461,8 @@ def test_narrow_and_wide_pieces_of_quantiles_agree():
     for unit in (0.002999, 0.003001, 0.1, 1.4142, 1.4143, 30.0, 212.0):
         family = Quantiles(np.array([0.2, 0.6, 0.8]), unit * np.array([[0.0, 1.0, 1.5]]))
         gamma, point = np.ones(1), np.array([[0.8]])
-        expected = sums_over_levels(family, 0, lambda y: np.exp(-((y - 0.8) ** 2))) if unit < 2 else None
+        nodes, weights = nodes_over_levels(family)
+        expected = np.exp(-((nodes - 0.8) ** 2)) @ weights if unit < 2 else None
         if expected is not None:
             assert_allclose(family.kernel_mean(point, gamma)[0, 0], expected, atol=1e-12)
         edges = unit * np.array([0.0, 1.0, 1.5])
