@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from calcheck.errors import DataError, FileError, NumericalError, OptionError
 from calcheck.execution.run import Run, Stream
-from calcheck.inference.basis import INTERPOLATED, NO_REPLICATES, Stated, basis_of
+from calcheck.inference.basis import INTERPOLATED, Stated, basis_of
 from calcheck.inference.null_comparison import compared
 from calcheck.inference.pointwise import significance
 from calcheck.inference.simulation import Computed, Simulation, settle, simulate
@@ -205,8 +205,8 @@ def _computed(
         rows = metric.rows(settings, state, source, at, run)
         replicates = bool(len(simulation)) and (referred is None or referred(metric, rows))
         basis = basis_of(metric, stated, rows, replicates=replicates)
-        if basis.reason == NO_REPLICATES and len(simulation):
-            basis = replace(basis, reason="")  # who compares models asked for none
+        if basis.kind == "interval" and len(simulation) and not replicates:
+            basis = replace(basis, reason="")  # models are compared with each other, not with a perfect one
         computed = Computed(metric, settings, state, rows, value_of(metric, rows), basis)
         if replicates and _is_simulated(computed):
             _simulate_alone(computed, simulation, at, run)
