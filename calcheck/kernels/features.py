@@ -107,10 +107,25 @@ class OutputFeatures:
         rest = solve_triangular(self.factor[known:, known:], values.T, lower=True, check_finite=False).T
         return np.concatenate([features, rest], axis=1)
 
-    def represented(self, products: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return M, (r, r), with psi(u)^T M psi(v) the product of what stands for u and v, from that of the pivots."""
-        half = self._project(products)
-        return np.asarray(self._project(half.T))
+    def represented(
+        self, products: NDArray[np.float64], along: NDArray[np.float64] | None = None
+    ) -> NDArray[np.float64]:
+        """Return M, (r, r), with psi(u)^T M psi(v) the product of what stands for u and v, from that of the pivots.
+
+        Parameters
+        ----------
+        products : (r, r)
+            Of the pivots.
+        along : (r, q), optional
+            Directions D: D^T M D is returned, (q, q).
+        """
+        from scipy.linalg import solve_triangular
+
+        if along is None:
+            half = self._project(products)
+            return np.asarray(self._project(half.T))
+        turned = solve_triangular(self.factor, along, lower=True, trans="T", check_finite=False)
+        return np.asarray(turned.T @ products @ turned)
 
     def left_out_of_draws(self, draws: NDArray[np.float64]) -> tuple[float, float]:
         """Say what the features leave out of draws (n, m) or (n, m, t).

@@ -101,10 +101,10 @@ class SharedFeatures:
         Returns
         -------
         observed : (n, r)
-            f(y).
+            f(y); in the directions that rows span, where these are fewer.
         model : list of (n, r)
             E f(Y'), once a trial.
-        own, fixed : (r, r)
+        own, fixed : (r, ...)
             C: psi = f C are features of the data set's own kernel, and of that of the data.
         """
         octave = self._octave(each)
@@ -117,8 +117,12 @@ class SharedFeatures:
             observed = features.of_points(points)
         observed = _by_row(observed, each.y)
         model = [self._mean(octave, one, observed, features) for one in each.model]
-        fixed = octave.fixed if features is octave.features else _norm(features, self._data.gamma)
-        return observed, model, _norm(features, each.gamma), fixed
+        parts, along = _in_few_directions([observed, *model])
+        if features is not octave.features:
+            fixed = _norm(features, self._data.gamma, along)
+        else:
+            fixed = octave.fixed if along is None else along.T @ octave.fixed
+        return parts[0], parts[1:], _norm(features, each.gamma, along), fixed
 
     def _octave(self, each: DataSet) -> _Octave:
         """Return what kernels of about the same bandwidth share.
@@ -174,10 +178,19 @@ def _by_row(features: Values, y: Values) -> Values:
     return np.asarray(features.reshape(len(y), -1, features.shape[1]).mean(axis=1))
 
 
-def _norm(features: OutputFeatures, gamma: Values | None) -> Values:
-    """Return C, (r, r): psi = f C are features of the kernel of gamma."""
+def _in_few_directions(parts: list[Values]) -> tuple[list[Values], Values | None]:
+    """Return features in the directions that all rows together span, and these (r, q); as they are if rows are many."""
+    rows = np.concatenate(parts)
+    if len(rows) >= rows.shape[1]:
+        return parts, None
+    along, few = np.linalg.qr(rows.T)
+    return np.split(few.T, len(parts)), along
+
+
+def _norm(features: OutputFeatures, gamma: Values | None, along: Values | None = None) -> Values:
+    """Return C, (r, r): psi = f C are features of the kernel of gamma; of features along some directions."""
     products = replace(features.pivots, gamma=np.asarray(gamma)).all_products()
-    return root(features.represented(products))
+    return root(features.represented(products, along))
 
 
 def root(matrix: Values) -> Values:

@@ -93,7 +93,7 @@ def test_catboost_and_ngboost_are_read_with_what_they_leave_open(data):
 def test_text_case_runs_as_it_is(data, run_json):
     text = data / "text_case"
     assert 0.05 < run_json("cce", text / "test.parquet")["results"][0]["value"] < 0.07
-    report = run_json("cce", text / "val.parquet", "--at", text / "test.parquet")
+    report = run_json("cce", text / "val.parquet", "--at", text / "test.parquet", *FEW)
     assert report["results"][0]["details"]["rows"] == 1181
     z = read(str(text / "test.parquet")).predictions()
     assert_allclose(np.mean(((z.y - z.predictive.mean()) / z.predictive.std()) ** 2), 1.318, atol=5e-4)
@@ -115,7 +115,7 @@ def test_clip_embeddings_with_simulated_predictions(data, run_json, tmp_path):
     table = pa.table({"age": mean + std * rng.normal(size=1332), "mean": mean, "std": std})
     pq.write_table(table, tmp_path / "ages.parquet")
     embedding = data / "predictions" / "aaf_val_clip_embeddings.npy"
-    arguments = ("cce", tmp_path / "ages.parquet", "--target", "age", "--embedding", embedding)
+    arguments = ("cce", tmp_path / "ages.parquet", "--target", "age", "--embedding", embedding, *FEW)
     right = run_json(*arguments)["results"][0]
     assert right["details"]["inputs"]["columns"] == 512
     shy = run_json(*arguments, "--var", "std")["results"][0]  # a variance read as a std: intervals far too narrow
