@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from calcheck.errors import DataError
-from calcheck.kernels.pool import TAILS, Blobs, grid_over_all, near_distributions, near_targets
+from calcheck.kernels.pool import Blobs, Fineness, grid_over_all, near_distributions, near_targets
 from calcheck.predictive.kernel import rbf
 from calcheck.predictive.samples import Samples
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
     from calcheck.predictive import Predictive
 
-TOLERANCE = 1e-13  # of a point's squared norm, which is 1: far above rounding, far below what moves CCE
 FIRST_TOLERANCE = 1e-6  # for the targets alone; with a smaller one the factor's order would cost digits
 ROUNDING = 1e-12  # a bound below it would promise more than float64 can keep
 TOO_MUCH = 1e-3  # of a squared norm: what leaves out more does not represent
+FINE = Fineness()
 MOST_FEATURES = 1500  # targets that are thousands of length scales apart have no low rank
 BLOCK_VALUES = 1 << 21  # numbers in one block of kernel values, 16 MiB
 
@@ -170,8 +170,7 @@ def output_features(
     predictive: Predictive,
     gamma: NDArray[np.float64],
     rng: Generator,
-    tolerance: float = TOLERANCE,
-    tail: float = TAILS[0],
+    fineness: Fineness = FINE,
 ) -> OutputFeatures:
     """Choose features that represent the targets and every predictive distribution.
 
@@ -189,10 +188,8 @@ def output_features(
         Of the kernel on targets.
     rng : Generator
         Chooses among elements that are too many.
-    tolerance : float
-        What may be left out of the squared norm of an element, which is at most 1.
-    tail : float
-        The mass of a distribution, on either side, that need not be represented.
+    fineness : Fineness
+        How well.
 
     Returns
     -------
@@ -200,11 +197,12 @@ def output_features(
         How much they leave out is for the caller to measure
         (:func:`left_out`, :meth:`OutputFeatures.left_out_of_distributions`).
     """
-    whole = grid_over_all(y, predictive, gamma, tail) if len(gamma) == 1 else None
+    tolerance, most = fineness.tolerance, fineness.points
+    whole = grid_over_all(y, predictive, gamma, fineness) if len(gamma) == 1 else None
     if whole is not None and (features := _pivoted_cholesky(whole, len(whole), tolerance)).rank < MOST_FEATURES:
         return features
-    targets = near_targets(y, predictive, gamma, rng)
-    return _pivoted_cholesky(targets.join(near_distributions(predictive, gamma, rng)), len(targets), tolerance)
+    targets = near_targets(y, predictive, gamma, rng, most)
+    return _pivoted_cholesky(targets.join(near_distributions(predictive, gamma, rng, most)), len(targets), tolerance)
 
 
 def _pivoted_cholesky(pool: Blobs, first: int, tolerance: float) -> OutputFeatures:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from calcheck.predictive import Predictive
 
+TOLERANCE = 1e-13  # of an element's squared norm: far above rounding, far below what moves CCE
 TAILS = (1e-9, 1e-6, 1e-3, 0.05, 0.3)  # mass of a distribution outside the pool, on each side: the first affordable
 SPACING = 0.2  # of the pool's grid, in length scales; at 0.4 a grid already spans the kernel to 1e-13
 MARGIN = 1.0  # how far the pool reaches beyond what it must cover, in length scales
@@ -23,6 +24,25 @@ FAR_START = 5.0  # length scales: normal elements beyond a grid's end begin as i
 FAR_RATIO = 1.2  # and each is farther out than the one before by this factor
 FAR_MOST = 1e15  # times the start: there is no use in going on
 POOL_POINTS = 4000  # 800 length scales of grid, or so many points
+
+
+@dataclass(frozen=True)
+class Fineness:
+    """How well features represent targets and distributions.
+
+    Parameters
+    ----------
+    tolerance : float
+        What they may leave out of the squared norm of an element, which is at most 1.
+    tail : float
+        The mass of a distribution, on either side, that they need not represent.
+    points : int
+        The most points in the pool that they are chosen from.
+    """
+
+    tolerance: float = TOLERANCE
+    tail: float = TAILS[0]
+    points: int = POOL_POINTS
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,39 +105,44 @@ class Blobs:
 
 
 def grid_over_all(
-    y: NDArray[np.float64], predictive: Predictive, gamma: NDArray[np.float64], tail: float
+    y: NDArray[np.float64], predictive: Predictive, gamma: NDArray[np.float64], fineness: Fineness
 ) -> Blobs | None:
     """Return a grid on the line over targets, draws and distributions to a tail; None if it would be too large."""
     if isinstance(predictive, Samples):
         others = _spans(predictive.draws.ravel(), gamma)
     else:
-        others = np.stack(predictive.support_interval(tail), axis=1)
-    return _grid(np.concatenate([_spans(y.ravel(), gamma), others]), gamma, lattice=predictive.lattice)
+        others = np.stack(predictive.support_interval(fineness.tail), axis=1)
+    spans = np.concatenate([_spans(y.ravel(), gamma), others])
+    return _grid(spans, gamma, fineness.points, lattice=predictive.lattice)
 
 
-def near_targets(y: NDArray[np.float64], predictive: Predictive, gamma: NDArray[np.float64], rng: Generator) -> Blobs:
-    """Return the targets, or a grid over them where they are too many."""
+def near_targets(
+    y: NDArray[np.float64], predictive: Predictive, gamma: NDArray[np.float64], rng: Generator, most: int = POOL_POINTS
+) -> Blobs:
+    """Return the targets, or a grid over them where they are more than so many."""
     grid = None
-    if len(y) > POOL_POINTS and len(gamma) == 1:
-        grid = _grid(_spans(y.ravel(), gamma), gamma, lattice=predictive.lattice)
-    return _points(y, gamma, rng) if grid is None else grid
+    if len(y) > most and len(gamma) == 1:
+        grid = _grid(_spans(y.ravel(), gamma), gamma, most, lattice=predictive.lattice)
+    return _points(y, gamma, rng, most) if grid is None else grid
 
 
-def near_distributions(predictive: Predictive, gamma: NDArray[np.float64], rng: Generator) -> Blobs:
-    """Return elements near the distributions: draws, their embeddings, or a grid on as much as is affordable."""
+def near_distributions(
+    predictive: Predictive, gamma: NDArray[np.float64], rng: Generator, most: int = POOL_POINTS
+) -> Blobs:
+    """Return elements near the distributions: draws, their embeddings, or a grid of at most so many points."""
     if isinstance(predictive, Samples):
-        return _points(predictive.draws.reshape(-1, len(gamma)), gamma, rng)
+        return _points(predictive.draws.reshape(-1, len(gamma)), gamma, rng, most)
     normal = predictive.normal()
     if normal is not None:
-        rows = rng.permutation(len(predictive))[:POOL_POINTS]
+        rows = rng.permutation(len(predictive))[:most]
         return Blobs(normal[0][rows], normal[1][rows], gamma)
     for tail in TAILS if len(gamma) == 1 else ():
         spans = np.stack(predictive.support_interval(tail), axis=1)
-        grid = _grid(spans, gamma, lattice=predictive.lattice)
+        grid = _grid(spans, gamma, most, lattice=predictive.lattice)
         if grid is not None:
             return grid.join(_far_tails(grid, *predictive.support_interval(TAILS[0])))
-    draws = predictive.sample(rng, max(1, POOL_POINTS // len(predictive)))
-    return _points(draws.reshape(-1, len(gamma)), gamma, rng)
+    draws = predictive.sample(rng, max(1, most // len(predictive)))
+    return _points(draws.reshape(-1, len(gamma)), gamma, rng, most)
 
 
 def _far_tails(grid: Blobs, low: NDArray[np.float64], high: NDArray[np.float64]) -> Blobs:
@@ -133,15 +158,15 @@ def _far_tails(grid: Blobs, low: NDArray[np.float64], high: NDArray[np.float64])
     return Blobs(np.concatenate(centres)[:, None], np.concatenate(widths)[:, None], grid.gamma)
 
 
-def _points(points: NDArray[np.float64], gamma: NDArray[np.float64], rng: Generator) -> Blobs:
+def _points(points: NDArray[np.float64], gamma: NDArray[np.float64], rng: Generator, most: int) -> Blobs:
     """Return different points (p, t) as elements, some of them chosen at random where they are too many."""
     points = np.unique(points, axis=0)
-    if len(points) > POOL_POINTS:
-        points = points[rng.choice(len(points), POOL_POINTS, replace=False)]
+    if len(points) > most:
+        points = points[rng.choice(len(points), most, replace=False)]
     return Blobs(points, np.zeros_like(points), gamma)
 
 
-def _grid(intervals: NDArray[np.float64], gamma: NDArray[np.float64], *, lattice: bool) -> Blobs | None:
+def _grid(intervals: NDArray[np.float64], gamma: NDArray[np.float64], most: int, *, lattice: bool) -> Blobs | None:
     """Return a grid over the union of intervals (i, 2) and a margin; None if it has too many points.
 
     On a lattice the grid is of whole numbers: of all of them where the kernel tells neighbours apart.
@@ -157,7 +182,7 @@ def _grid(intervals: NDArray[np.float64], gamma: NDArray[np.float64], *, lattice
         )
     stretches = _merged(intervals + margin * np.array([-1, 1]))
     steps = np.ceil((stretches[:, 1] - stretches[:, 0]) / spacing)
-    if not steps.sum() + len(steps) <= POOL_POINTS:
+    if not steps.sum() + len(steps) <= most:
         return None
     pieces = [np.linspace(low, high, int(count) + 1) for (low, high), count in zip(stretches, steps, strict=True)]
     centre = np.concatenate(pieces)[:, None]

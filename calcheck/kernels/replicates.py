@@ -95,14 +95,15 @@ def replicated(
     ridge.run.require_room(8 * count * inputs, f"--reference {count - 1:,} at {inputs:,} inputs")
     found = _Found(count, inputs)
     queue: list[_Columns] = []
-    number = 0
+    queued = 0
     for number, each in enumerate(_with(data, replicates)):
         if each.gamma is not None:
             with one_blas_thread():  # many small products
                 queue.append(work.columns(number, each))
-        if sum(columns.values.size for columns in queue) >= BLOCK_VALUES:
+            queued += queue[-1].values.size
+        if queued >= BLOCK_VALUES:
             work.smooth(queue, found, unbiased=unbiased)
-            queue = []
+            queue, queued = [], 0
         ridge.run.progress("simulating", (number + 1) / count)
     work.smooth(queue, found, unbiased=unbiased)
     floor = work.without_noise(found) if unbiased else None

@@ -14,6 +14,7 @@ import numpy as np
 
 from calcheck.errors import DataError, NumericalError
 from calcheck.kernels.features import OutputFeatures, output_features
+from calcheck.kernels.pool import POOL_POINTS, Fineness
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     Values = NDArray[np.float64]
 
 TOLERANCE = 1e-8  # of a point's squared norm that features may leave out: far below what chance moves
+FEWEST_POINTS, POINTS_A_ROW = 400, 4  # in the pool: of few rows, 80 length scales; what is farther becomes an element
 TAIL = 1e-6  # of a distribution, on either side, that they need not represent; targets out there become elements
 FAR_OUT = 1e-6  # of a target's squared norm, above which it becomes an element itself
 MOST_OCTAVES = 40  # between bandwidths, in 1 / unit^2: targets a million times as wide, or narrow, are not alike
@@ -89,6 +91,9 @@ class SharedFeatures:
     def __init__(self, data: DataSet, covered: Predictive, rng: Callable[[], Generator]) -> None:
         self._data, self._covered, self._rng = data, covered, rng
         self._octaves: dict[int, _Octave] = {}
+        on_a_line = data.y.shape[-1] == 1
+        points = min(POOL_POINTS, max(FEWEST_POINTS, POINTS_A_ROW * len(data.y))) if on_a_line else POOL_POINTS
+        self._fineness = Fineness(TOLERANCE, TAIL, points)
 
     def of(self, each: DataSet) -> tuple[Values, list[Values], Values, Values]:
         """Return features, and what makes them those of the data set's own kernel and of the data's.
@@ -144,7 +149,7 @@ class SharedFeatures:
             gamma = np.asarray(self._data.gamma) * 2.0 ** (number + 0.5)
             y = self._data.y
             points = y.reshape(-1, y.shape[-1])
-            features = output_features(points, self._covered, gamma, self._rng(), TOLERANCE, TAIL)
+            features = output_features(points, self._covered, gamma, self._rng(), self._fineness)
             before, fixed = _by_row(features.of_points(points), y), _norm(features, self._data.gamma)
             self._octaves[number] = _Octave(features, before, fixed, {})
         return self._octaves[number]
