@@ -34,7 +34,7 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 import torch
 
-from calcheck.kernels import ammd, cmmd, jmmd, standardized
+from calcheck.discrepancies import ammd, cmmd, jmmd, standardized
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "uci"
 DATASETS = "boston,concrete,energy,wine,yacht"

@@ -12,7 +12,7 @@ change places at the paper's lambda = 0.1. What the regressions still see, mean 
 
 import numpy as np
 
-from calcheck.kernels import ammd, cmmd, mcmd
+from calcheck.discrepancies import ammd, cmmd, mcmd
 
 ROWS = 40
 LAMBDAS = (0.3, 0.1, 0.03, 0.01, 0.003, 0.001)

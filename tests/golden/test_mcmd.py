@@ -219,7 +219,7 @@ def test_the_level_over_many_data_sets(inputs):
 
 
 def test_the_function_that_has_gradients_says_the_same():
-    from calcheck.kernels import mcmd as of_arrays
+    from calcheck.discrepancies import mcmd as of_arrays
 
     rng = np.random.default_rng(8)
     first, second = sample(rng, 30, 2), sample(rng, 45, 2, shift=0.3)

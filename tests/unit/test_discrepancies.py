@@ -11,9 +11,9 @@ from numpy.testing import assert_allclose
 from torch.autograd import gradcheck
 
 from calcheck import kernels
+from calcheck.discrepancies import ammd, ammd_terms, cmmd, fid, jmmd, mcmd, standardized
 from calcheck.errors import DataError, OptionError
-from calcheck.kernels import ammd, cmmd, fid, jmmd, mcmd, pairs, standardized
-from calcheck.kernels.discrepancies import ammd_terms
+from calcheck.kernels import pairs
 from calcheck.kernels.frechet import Moments, frechet
 from tests import naive
 

@@ -25,11 +25,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from calcheck.array_checks import columns_of, inputs_of, require_known, require_same_columns, require_two, rows_of
 from calcheck.execution.backend import namespace
 from calcheck.kernels.frechet import frechet, moments
 from calcheck.kernels.kernels import Rbf
 from calcheck.kernels.pairs import of_different, pair_sum, row_products
-from calcheck.kernels.shapes import columns_of, inputs_of, require_known, require_same_columns, require_two, rows_of
 
 if TYPE_CHECKING:
     from calcheck.execution.backend import Array
