@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from calcheck.evaluation import evaluate
     from calcheck.io import read
-    from calcheck.io.canonical import write
     from calcheck.metrics import METRICS
     from calcheck.predictions import InMemory, Predictions
     from calcheck.report import Report
+    from calcheck.storage.predictions_writer import write
 
 __version__ = "0.1.0"
 __all__ = ["METRICS", "InMemory", "Predictions", "Report", "__version__", "evaluate", "read", "write"]
@@ -23,7 +23,7 @@ _HOMES = {
     "Report": "calcheck.report",
     "evaluate": "calcheck.evaluation",
     "read": "calcheck.io",
-    "write": "calcheck.io.canonical",
+    "write": "calcheck.storage.predictions_writer",
 }
 
 

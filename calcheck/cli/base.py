@@ -43,7 +43,7 @@ def read_base(said: AgainstOptions) -> Base:
     FileError
         It is none, or none that can be computed again.
     """
-    from calcheck.io.stored import read_report
+    from calcheck.storage.report_json import read_report
 
     if said.against is None:
         return Base()

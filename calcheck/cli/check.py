@@ -85,7 +85,7 @@ def _require_deliverable(
     sources: Sequence[FileSource], base: Base, output: GateReportOptions, summary: str | None
 ) -> None:
     """Raise, before the work starts, if reports could not be written, or would overwrite what is read."""
-    from calcheck.io.write import require_writable
+    from calcheck.storage.atomic_write import require_writable
 
     if len(sources) > 1 and output.format not in OF_SEVERAL:
         msg = f"--format {output.format} is for a single file, got {len(sources)}: take {', '.join(OF_SEVERAL)}"
@@ -96,8 +96,8 @@ def _require_deliverable(
 
 def _deliver(reports: Sequence[Report], output: GateReportOptions, summary: str | None) -> None:
     """Append reports to the summary, then print them, one below the other."""
-    from calcheck.io.write import append_text
     from calcheck.render import GATE_FORMATS
+    from calcheck.storage.atomic_write import append_text
 
     if summary:
         append_text(summary, "\n".join(map(GATE_FORMATS["markdown"], reports)))

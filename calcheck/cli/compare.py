@@ -48,7 +48,7 @@ def _compare(files: list[str], **given: Any) -> None:
 
 def model_of(name: str, source: FileSource) -> Model:
     """Make a model of a file."""
-    from calcheck.io.roles import ParametersRole, ResidualRole
+    from calcheck.io.columns.roles import ParametersRole, ResidualRole
     from calcheck.studies.same_rows import Model
 
     role = source.roles.predictive

@@ -22,7 +22,7 @@ from calcheck.cli.settings import (
     SignificanceOptions,
 )
 from calcheck.errors import FileError, OptionError
-from calcheck.io.column_options import ColumnOptions
+from calcheck.io.columns.options import ColumnOptions
 from calcheck.metrics import METRICS
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def opened(
     also: Sequence[str] = (),
 ) -> FileSource:
     """Open the predictions that some metrics need, and other columns."""
-    from calcheck.io.many import located
+    from calcheck.io.paths import located
     from calcheck.io.source import FileSource
 
     options = build(InputOptions, given)

@@ -9,7 +9,7 @@ from calcheck.cli.computing import COLUMNS
 from calcheck.cli.parameters import build, parameters, with_signature
 from calcheck.cli.settings import ConvertOptions, InputOptions
 from calcheck.errors import OptionError
-from calcheck.io.column_options import ColumnOptions
+from calcheck.io.columns.options import ColumnOptions
 
 
 def _convert(file: str, **given: Any) -> None:
@@ -18,10 +18,10 @@ def _convert(file: str, **given: Any) -> None:
     In CSV, text that a spreadsheet would compute (=, +, -, @ at its start) gets an apostrophe before it, which calcheck
     takes away again when it reads the file.
     """
-    from calcheck.io.canonical import suffix_of, write
-    from calcheck.io.many import located
+    from calcheck.io.paths import located
     from calcheck.io.source import FileSource
-    from calcheck.io.write import require_writable
+    from calcheck.storage.atomic_write import require_writable
+    from calcheck.storage.predictions_writer import suffix_of, write
 
     path = build(ConvertOptions, given).output
     if not path:

@@ -17,8 +17,8 @@ STDIN = "-"
 
 def _diff(old: str, new: str, **given: Any) -> None:
     """Show what changed between two reports: values, verdicts, input, settings and versions."""
-    from calcheck.io.stored import read_report
     from calcheck.render.changes import CHANGES_FORMATS
+    from calcheck.storage.report_json import read_report
     from calcheck.studies.diff import diff
 
     if old == new == STDIN:

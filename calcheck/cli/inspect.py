@@ -10,7 +10,7 @@ from calcheck.cli.computing import COLUMNS
 from calcheck.cli.first_rows import first_rows
 from calcheck.cli.parameters import build, with_signature
 from calcheck.cli.settings import InputOptions
-from calcheck.io.column_options import ColumnOptions
+from calcheck.io.columns.options import ColumnOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def _inspect(file: str, **given: Any) -> None:
     """Show what was found in a file, its first rows in words, and the options that say the same explicitly."""
-    from calcheck.io.many import located
+    from calcheck.io.paths import located
     from calcheck.io.source import FileSource
     from calcheck.render.console import rendered, visible
 

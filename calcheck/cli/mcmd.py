@@ -22,7 +22,7 @@ from calcheck.cli.settings import (
     ReportOptions,
 )
 from calcheck.errors import FileError, OptionError
-from calcheck.io.column_options import ColumnOptions
+from calcheck.io.columns.options import ColumnOptions
 from calcheck.metrics.mcmd import Mcmd
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _samples(files: tuple[str, str], given: dict[str, Any], *, narrow: bool) -> 
     OptionError
         Both are standard input.
     """
-    from calcheck.io.many import located
+    from calcheck.io.paths import located
     from calcheck.io.source import FileSource
 
     if files == (STDIN, STDIN):
@@ -102,7 +102,7 @@ def _samples(files: tuple[str, str], given: dict[str, Any], *, narrow: bool) -> 
 
 def _at(name: str, first: FileSource, second: FileSource, *, narrow: bool) -> FileSource:
     """Open the inputs at which the samples are compared; those of A or B are there."""
-    from calcheck.io.elsewhere import inputs_elsewhere
+    from calcheck.io.evaluation_points import inputs_elsewhere
 
     for source in (first, second):
         if os.path.realpath(name) == os.path.realpath(source.file.name):

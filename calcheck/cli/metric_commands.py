@@ -60,7 +60,7 @@ def run_metric(metric: Metric[Any, Any], file: str, given: dict[str, Any]) -> No
         summed_metric(metric, file, given)
         return
     from calcheck.evaluation import evaluate
-    from calcheck.io.elsewhere import inputs_elsewhere
+    from calcheck.io.evaluation_points import inputs_elsewhere
 
     extremes, elsewhere = build(ExtremeOptions, given), build(PlaceOptions, given).at
     if given["format"] == "csv" and (extremes.worst or extremes.best):

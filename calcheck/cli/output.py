@@ -47,7 +47,7 @@ class Pointwise:
         """Write all that was taken, in the rows' order; a column of the rows with a name that is taken gets another."""
         import numpy as np
 
-        from calcheck.io.write import write_columns
+        from calcheck.storage.atomic_write import write_columns
 
         if self.path is None or self._shown is None:
             return
@@ -68,8 +68,8 @@ def require_deliverable(
     report: AnyReportOptions, pointwise: Pointwise, inputs: Sequence[str], *, plot: str | None = None
 ) -> None:
     """Raise, before the work starts, if a file that was asked for could not be written, or is one that is read."""
-    from calcheck.io.write import require_suffix, require_writable
     from calcheck.render.plot import require_plot
+    from calcheck.storage.atomic_write import require_suffix, require_writable
 
     if pointwise.path:
         require_suffix(pointwise.path)
@@ -80,8 +80,8 @@ def require_deliverable(
 
 def draw(plot: Plot, path: str) -> None:
     """Draw a plot to a file, in the format that its name says."""
-    from calcheck.io.write import write_bytes
     from calcheck.render.plot import drawn
+    from calcheck.storage.atomic_write import write_bytes
 
     write_bytes(path, drawn(plot, path))
 
@@ -95,7 +95,7 @@ def deliver(report: Report, output: ReportOptions) -> None:
 
 def deliver_text(text: str, output: AnyReportOptions) -> None:
     """Print a text, or write it to its file."""
-    from calcheck.io.write import write_text
+    from calcheck.storage.atomic_write import write_text
 
     if output.output and output.output not in STDOUT:
         write_text(output.output, text)

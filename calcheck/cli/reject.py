@@ -30,7 +30,7 @@ ERRORS = "mae,rmse,nll"
 
 def _reject(file: str, settings: Settings, **given: Any) -> None:
     """Show the error of the predictions that are kept as those with the largest cce or std are rejected."""
-    from calcheck.io.elsewhere import predictions_elsewhere
+    from calcheck.io.evaluation_points import predictions_elsewhere
     from calcheck.render import REJECTION_FORMATS
     from calcheck.render.rejection import rejection_plot
     from calcheck.studies.criteria import CCE, columns_of

@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
     from calcheck.execution.dask import Cluster
     from calcheck.execution.run import Run
-    from calcheck.io.checkpoints import FileCheckpoint
     from calcheck.io.source import FileSource
     from calcheck.metric import Metric
     from calcheck.report import Report
+    from calcheck.storage.checkpoint import FileCheckpoint
     from calcheck.studies.summing import State
 
 STATES = [*parameters(StateOptions, "Sums")]
@@ -92,7 +92,7 @@ def _summed(
     *,
     strict: bool,
 ) -> Report:
-    from calcheck.io.states import write_state
+    from calcheck.storage.state import write_state
     from calcheck.studies.summing import report_of, sum_up
 
     options = build(StateOptions, given)
@@ -126,8 +126,8 @@ def _checkpoint(
         return None
     import json
 
-    from calcheck.io.checkpoints import FileCheckpoint
     from calcheck.io.files import File
+    from calcheck.storage.checkpoint import FileCheckpoint
 
     names = (*source.reads(), *([options.like] if options.like else []))
     main = source.file  # opened already: a pipe is read once
@@ -155,8 +155,8 @@ def _workers(address: str | None) -> Iterator[Cluster | None]:
 
 def _require_writable(given: dict[str, Any], paths: dict[str, str | None], inputs: Sequence[str]) -> None:
     """Raise, before the work starts, if the report or what options name could not be written."""
-    from calcheck.io.archives import require_archive_path
-    from calcheck.io.write import require_writable
+    from calcheck.storage.atomic_write import require_writable
+    from calcheck.storage.npz import require_archive_path
 
     report = build(ReportOptions, given)
     require_deliverable(report, Pointwise(None), inputs)
@@ -168,7 +168,7 @@ def _require_writable(given: dict[str, Any], paths: dict[str, str | None], input
 
 
 def _like(options: StateOptions) -> State | None:
-    from calcheck.io.states import read_state
+    from calcheck.storage.state import read_state
 
     return None if options.like is None else read_state(options.like)
 
@@ -213,7 +213,7 @@ def _as_in(like: State, path: str | None, metric: Metric[Any, Any], given: dict[
 
 def _merge(files: list[str], **given: Any) -> None:
     """Add up the states of several days, and report of all of them."""
-    from calcheck.io.states import read_state, write_state
+    from calcheck.storage.state import read_state, write_state
     from calcheck.studies.summing import merge, report_of
 
     options = build(MergeOptions, given)

@@ -23,7 +23,7 @@ def read(path: str, *, input_format: str | None = None, **columns: Any) -> FileS
     input_format : str, optional
         Its format, where the name does not tell.
     **columns
-        Fields of :class:`calcheck.io.column_options.ColumnOptions`: the columns behind the roles, where names do not
+        Fields of :class:`calcheck.io.columns.options.ColumnOptions`: the columns behind the roles, where names do not
         tell.
 
     Returns
@@ -36,8 +36,8 @@ def read(path: str, *, input_format: str | None = None, **columns: Any) -> FileS
     DataError, OptionError
         The file is absent or unsafe to load, or options contradict each other.
     """
-    from calcheck.io.column_options import ColumnOptions
-    from calcheck.io.many import located
+    from calcheck.io.columns.options import ColumnOptions
+    from calcheck.io.paths import located
     from calcheck.io.source import FileSource
 
     return FileSource(located(str(path), input_format), ColumnOptions(**columns))

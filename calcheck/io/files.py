@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, BinaryIO, Literal
 
 from calcheck.errors import DataError, FileError, OptionError
 from calcheck.execution.machine import available_memory
-from calcheck.io.stores import is_uri, stored
+from calcheck.io.object_store import is_uri, stored
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from calcheck.io.stores import Stored
+    from calcheck.io.object_store import Stored
 
 UNSAFE_SUFFIXES = frozenset({".pkl", ".pickle", ".pt", ".pth", ".joblib", ".dill"})
 SUFFIXES = {

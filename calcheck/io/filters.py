@@ -10,14 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from calcheck.errors import DataError, named_some
-from calcheck.io.values import is_scalar, key_text
+from calcheck.io.arrow_arrays import is_scalar, key_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from calcheck.io.column_options import ColumnOptions
+    from calcheck.io.columns.options import ColumnOptions
 
 EVERY = "all"  # of the models: a column called so may tell cars apart, not models of the targets
 MODELS = ("model", "model_id")

@@ -11,23 +11,31 @@ import pyarrow as pa
 
 from calcheck.errors import DataError, OptionError, named_some
 from calcheck.execution.machine import available_memory
-from calcheck.io.beside import Beside, names_a_file, read_embedding, read_truth, split_column
-from calcheck.io.chained import open_table
-from calcheck.io.column_options import ColumnOptions
-from calcheck.io.columns import OTHER_ROLES, find_roles, missing_predictions, missing_target
+from calcheck.io.arrow_arrays import is_scalar, is_text, key_text
+from calcheck.io.columns.index import Columns, unclear_spreads
+from calcheck.io.columns.infer import OTHER_ROLES, find_roles, missing_predictions, missing_target
+from calcheck.io.columns.options import ColumnOptions
+from calcheck.io.columns.roles import (
+    FILE_ROLES,
+    SHAPE_UNKNOWN,
+    ParametersRole,
+    ResidualRole,
+    Wanted,
+    columns_of,
+    is_wide,
+)
+from calcheck.io.duplicates import require_no_rerun, unique
 from calcheck.io.files import STDIN, named
 from calcheck.io.filters import Filters, require_one
-from calcheck.io.gathered import gathered
+from calcheck.io.join import Beside, names_a_file, read_embedding, read_truth, split_column
 from calcheck.io.layouts import Laid, laid_out
-from calcheck.io.many import Files, located
-from calcheck.io.named import Columns, unclear_spreads
-from calcheck.io.parts import parts_of
-from calcheck.io.passes import Pass
-from calcheck.io.reruns import require_no_rerun, unique
-from calcheck.io.roles import FILE_ROLES, SHAPE_UNKNOWN, ParametersRole, ResidualRole, Wanted, columns_of, is_wide
-from calcheck.io.scales import scale_hint
-from calcheck.io.tables import read_batches
-from calcheck.io.values import is_scalar, is_text, key_text
+from calcheck.io.load import gathered
+from calcheck.io.partition import parts_of
+from calcheck.io.paths import Files, located
+from calcheck.io.scale_hint import scale_hint
+from calcheck.io.scan import Pass
+from calcheck.io.tables.concat import open_table
+from calcheck.io.tables.formats import read_batches
 from calcheck.predictions import Predictions, Source
 from calcheck.report import FileRole, Input, InputFile
 
@@ -35,9 +43,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from contextlib import AbstractContextManager
 
-    from calcheck.io.many import AnyFile
-    from calcheck.io.roles import Roles
-    from calcheck.io.tables import Table
+    from calcheck.io.columns.roles import Roles
+    from calcheck.io.paths import AnyFile
+    from calcheck.io.tables.formats import Table
 
 FAMILY = "dist"  # the column of our own files that names the family
 FEW = 10  # errors, all positive by chance

@@ -532,7 +532,7 @@ def test_the_names_of_formats_are_those_there_are():
     from typing import get_args
 
     from calcheck.cli.settings import FORMAT_NAMES, INPUT_FORMATS
-    from calcheck.io.tables import READERS
+    from calcheck.io.tables.formats import READERS
     from calcheck.render import FORMATS
 
     assert get_args(FORMAT_NAMES) == tuple(FORMATS)

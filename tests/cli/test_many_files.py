@@ -13,8 +13,8 @@ from numpy.testing import assert_array_equal
 from pyarrow import csv
 
 from calcheck.errors import DataError
-from calcheck.io.blocks import writing_columns
 from calcheck.render.schema import report_schema
+from calcheck.storage.column_writer import writing_columns
 from tests.files import columns, table, write
 
 QUICK = ("--no-bootstrap", "--no-reference")
@@ -115,7 +115,7 @@ from calcheck import cli
 from calcheck.cli import app
 
 def half(**given):
-    from calcheck.io.blocks import writing_columns
+    from calcheck.storage.column_writer import writing_columns
     with writing_columns({str(path)!r}) as append:
         append({{"place": np.arange(1000)}})
         os.kill(os.getpid(), {int(told)})

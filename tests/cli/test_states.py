@@ -14,10 +14,10 @@ from numpy.testing import assert_allclose
 
 from calcheck.execution.run import Run
 from calcheck.io import read
-from calcheck.io.archives import read_archive
-from calcheck.io.states import write_state
 from calcheck.metrics import METRICS
 from calcheck.render.schema import report_schema
+from calcheck.storage.npz import read_archive
+from calcheck.storage.state import write_state
 from calcheck.studies.summing import sum_up
 from tests.files import columns, write
 
@@ -184,7 +184,7 @@ def test_an_interrupted_run_continues_and_ends_the_same(number, process, long, t
 
 def test_a_checkpoint_is_continued_by_its_own_run_only(calcheck, days, tmp_path, monkeypatch):
     kept = tmp_path / "kept"
-    monkeypatch.setattr("calcheck.io.checkpoints.FileCheckpoint.remove", lambda _: None)
+    monkeypatch.setattr("calcheck.storage.checkpoint.FileCheckpoint.remove", lambda _: None)
     run = ("ence", days[0][0], "--checkpoint", kept, "--no-bootstrap", "--reference", 19, "--format", "json")
     results(calcheck(*run))
     results(calcheck(*run, "--resume"))

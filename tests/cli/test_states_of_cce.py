@@ -7,8 +7,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from calcheck.execution.run import Run
-from calcheck.io.checkpoints import FileCheckpoint
 from calcheck.metrics.cce import Cce
+from calcheck.storage.checkpoint import FileCheckpoint
 from calcheck.studies.summing import report_of, sum_up
 from tests.files import columns, write
 from tests.streams import Batches

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 
 from calcheck.errors import CalcheckError
 from calcheck.execution.run import Run
-from calcheck.io.column_options import ColumnOptions
+from calcheck.io.columns.options import ColumnOptions
 from calcheck.io.files import File
 from calcheck.io.source import FileSource
 from calcheck.metrics.coverage import Coverage

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from calcheck import read
 from calcheck.cells import protected, unprotected
 from calcheck.errors import DataError
-from calcheck.io.canonical import write
+from calcheck.storage.predictions_writer import write
 from tests.files import columns, table
 from tests.files import write as write_file
 

@@ -59,7 +59,7 @@ def test_names_that_tell_no_level_or_one_twice_are_refused(tmp_path):
 
 
 def test_rows_of_nixtla_are_told_apart_by_their_cutoff(tmp_path, monkeypatch):
-    from calcheck.io import parquet
+    from calcheck.io.tables import parquet
 
     ends = {"M-lo-90": [0.0] * 4, "M-hi-90": [2.0] * 4}
     keys = {"unique_id": ["a"] * 4, "ds": [1, 2, 1, 2], "cutoff": [0, 0, 1, 1]}
@@ -160,7 +160,7 @@ def test_rows_left_out_are_counted_afresh_in_every_pass(tmp_path):
 
 def test_distributions_left_in_their_file_lack_the_rows_that_were_left_out(tmp_path, monkeypatch):
     """Row 1 has no input: it is left out of targets, inputs and distributions alike."""
-    from calcheck.io import gathered
+    from calcheck.io import load as gathered
 
     monkeypatch.setattr(gathered, "HELD_BYTES", 1)
     columns = {"y": [0.0, 1.0, 2.0], "embedding": [[0.0], [np.nan], [2.0]]}
@@ -173,7 +173,8 @@ def test_distributions_left_in_their_file_lack_the_rows_that_were_left_out(tmp_p
 
 def test_quantiles_left_in_their_file_are_quantiles_still(tmp_path, monkeypatch):
     """Their levels, their caution and the masses around limits are the same as in memory."""
-    from calcheck.io import gathered, parquet
+    from calcheck.io import load as gathered
+    from calcheck.io.tables import parquet
 
     rng = np.random.default_rng(0)
     y, width = rng.normal(size=60), rng.uniform(0.5, 2, 60)
@@ -292,7 +293,7 @@ def test_draws_of_all_chains_are_the_draws_of_a_unit(tmp_path):
 
 
 def test_models_in_later_batches_are_seen(tmp_path, monkeypatch):
-    from calcheck.io import parquet
+    from calcheck.io.tables import parquet
 
     monkeypatch.setattr(parquet, "BATCH_BYTES", 1)
     monkeypatch.setattr(parquet, "LEAST_ROWS", 1)

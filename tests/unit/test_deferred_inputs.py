@@ -9,7 +9,10 @@ from calcheck import METRICS, checks, evaluate, read
 from calcheck.errors import DataError
 from calcheck.execution.run import Run
 from calcheck.inputs import DeferredInputs, equal
-from calcheck.io import gathered, held, parquet, passes
+from calcheck.io import load as gathered
+from calcheck.io import scan as passes
+from calcheck.io.tables import memory as held
+from calcheck.io.tables import parquet
 from tests.files import columns, table, vector_column, write
 
 N, D = 300, 4

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from calcheck import METRICS, evaluate
 from calcheck.errors import CalcheckError
 from calcheck.execution.run import Run
-from calcheck.io.column_options import ColumnOptions
+from calcheck.io.columns.options import ColumnOptions
 from calcheck.io.files import File
 from calcheck.io.source import FileSource
 from calcheck.predictive import Quantiles
@@ -633,7 +633,8 @@ def test_every_step_of_a_record_is_shown(tmp_path):
 
 def test_a_long_file_is_laid_out_once(tmp_path, monkeypatch):
     """However often its distributions are read again; targets in another file are not joined again for that."""
-    from calcheck.io import gathered, layouts
+    from calcheck.io import layouts
+    from calcheck.io import load as gathered
 
     path = write(tmp_path / "hub.csv", pa.table(hub("sample", range(8))))
     known = write(tmp_path / "truth.csv", pa.table(truth()))

@@ -19,14 +19,16 @@ import calcheck
 from calcheck import METRICS, evaluate, read
 from calcheck.errors import CalcheckError, DataError, FileError
 from calcheck.execution.run import Run
-from calcheck.io import parquet, parts, stores
-from calcheck.io.column_options import ColumnOptions
-from calcheck.io.many import located
+from calcheck.io import object_store as stores
+from calcheck.io import partition as parts
+from calcheck.io.columns.options import ColumnOptions
+from calcheck.io.paths import located
 from calcheck.io.source import FileSource
-from calcheck.io.stored import read_report
+from calcheck.io.tables import parquet
 from calcheck.predictions import InMemory
 from calcheck.render import FORMATS
 from calcheck.render.schema import report_schema
+from calcheck.storage.report_json import read_report
 from tests.files import columns, table, vector_column, wide, write
 
 N = 500

@@ -13,7 +13,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from calcheck import METRICS, InMemory, Predictions, evaluate, read
 from calcheck.execution.run import Run
-from calcheck.io import gathered, parquet
+from calcheck.io import load as gathered
+from calcheck.io.tables import parquet
 from calcheck.predictive import Gaussian, continuous
 from calcheck.statistics import cuts as of_cuts
 from calcheck.statistics import groups as of_groups

@@ -12,7 +12,10 @@ from calcheck.errors import DataError, NumericalError, OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.ahead import prefetched
 from calcheck.execution.run import Run
-from calcheck.io import gathered, held, parquet, passes
+from calcheck.io import load as gathered
+from calcheck.io import scan as passes
+from calcheck.io.tables import memory as held
+from calcheck.io.tables import parquet
 from calcheck.kernels import on_centres, row_sums
 from calcheck.kernels.kernels import Polynomial, Rbf
 from calcheck.kernels.samples import uniform_places, weighted_by_leverage

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from scipy import integrate, special, stats
 
 from calcheck.errors import DataError, OptionError
-from calcheck.io.column_options import DISTS
+from calcheck.io.columns.options import DISTS
 from calcheck.predictive import CONVENTIONS, FAMILIES, Gaussian, Independent, Samples
 from calcheck.predictive.double_poisson import DoublePoisson
 from calcheck.predictive.nbinom import NegativeBinomial

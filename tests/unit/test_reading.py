@@ -387,7 +387,7 @@ def test_text_that_is_not_utf8_is_shown_nowhere_but_does_no_harm(tmp_path):
 
 def test_inputs_of_a_file_are_read_whatever_else_it_holds(tmp_path):
     """Targets may be absent, two columns may be the mean, and deviations may be 0: none of it is looked at."""
-    from calcheck.io.column_options import ColumnOptions
+    from calcheck.io.columns.options import ColumnOptions
     from calcheck.io.files import File
     from calcheck.io.source import FileSource
 
@@ -415,7 +415,7 @@ def test_no_remedy_is_given_that_would_be_refused(tmp_path):
 
 def test_a_file_of_several_batches_is_one(tmp_path, monkeypatch):
     """Batches of five rows: the same predictions, and problems told by their places in the file."""
-    from calcheck.io import parquet
+    from calcheck.io.tables import parquet
 
     monkeypatch.setattr(parquet, "BATCH_BYTES", 1)
     monkeypatch.setattr(parquet, "LEAST_ROWS", 5)
@@ -447,7 +447,9 @@ def test_the_pattern_that_is_printed_matches_what_was_found_and_nothing_else(tmp
 
 def test_distributions_left_in_their_file_give_the_same_numbers(tmp_path, monkeypatch):
     """All metrics of samples that are read again for each of them, and of samples held in memory."""
-    from calcheck.io import gathered, parquet, source
+    from calcheck.io import load as gathered
+    from calcheck.io import source
+    from calcheck.io.tables import parquet
 
     rng = np.random.default_rng(0)
     n, m = 400, 12

@@ -11,10 +11,10 @@ from numpy.testing import assert_array_equal
 
 from calcheck.errors import FileError
 from calcheck.execution.run import Run
-from calcheck.io.archives import read_archive
-from calcheck.io.states import read_state, write_state
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory
+from calcheck.storage.npz import read_archive
+from calcheck.storage.state import read_state, write_state
 from calcheck.studies.summing import report_of, sum_up
 from tests.families import calibrated
 

@@ -8,10 +8,10 @@ import pytest
 from calcheck import InMemory, Predictions, evaluate
 from calcheck.errors import FileError
 from calcheck.execution.run import Run
-from calcheck.io.stored import read_report
 from calcheck.metrics import METRICS
 from calcheck.predictive import Gaussian
 from calcheck.render.json import plain, to_json
+from calcheck.storage.report_json import read_report
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +137,7 @@ def test_a_field_that_is_absent_is_named(tmp_path, told):
 
 
 def test_files_too_large_or_absent_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("calcheck.io.stored.LARGEST_BYTES", 1 << 20)
+    monkeypatch.setattr("calcheck.storage.report_json.LARGEST_BYTES", 1 << 20)
     with pytest.raises(FileError, match="is larger than 1 MiB, which no report is"):
         read_report(stored(tmp_path, " " * ((1 << 20) + 1)))
     with pytest.raises(FileError, match="there is no file"):

@@ -12,7 +12,7 @@ from tests.unit.test_layouts import UNITS, hub, read, refused, truth
 
 
 def in_small_batches(monkeypatch, rows):
-    from calcheck.io import parquet
+    from calcheck.io.tables import parquet
 
     monkeypatch.setattr(parquet, "BATCH_BYTES", 1)
     monkeypatch.setattr(parquet, "LEAST_ROWS", rows)

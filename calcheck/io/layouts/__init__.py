@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from calcheck.io.layouts.laid import Laid
+from calcheck.io.layouts.layout import Laid
 from calcheck.io.layouts.long import LONG, pivoted
 from calcheck.io.layouts.nested import is_nested, unnested
 
 if TYPE_CHECKING:
-    from calcheck.io.column_options import ColumnOptions
+    from calcheck.io.columns.options import ColumnOptions
     from calcheck.io.filters import Filters
-    from calcheck.io.many import AnyFile
-    from calcheck.io.tables import Table
+    from calcheck.io.paths import AnyFile
+    from calcheck.io.tables.formats import Table
 
 __all__ = ["Laid", "laid_out"]
 

@@ -10,19 +10,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from calcheck.errors import DataError
+from calcheck.io.arrow_arrays import key_text, natural, numbers
+from calcheck.io.columns.naming_schemes import level_name
 from calcheck.io.filters import Filters, require_one
-from calcheck.io.forms import level_name
-from calcheck.io.held import Held
-from calcheck.io.layouts.laid import Laid
-from calcheck.io.tables import read_batches
-from calcheck.io.values import key_text, natural, numbers
+from calcheck.io.layouts.layout import Laid
+from calcheck.io.tables.formats import read_batches
+from calcheck.io.tables.memory import Held
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from calcheck.io.column_options import ColumnOptions
-    from calcheck.io.many import AnyFile
-    from calcheck.io.tables import Table
+    from calcheck.io.columns.options import ColumnOptions
+    from calcheck.io.paths import AnyFile
+    from calcheck.io.tables.formats import Table
 
 POINTS = frozenset({"point", "mean", "median"})
 LATER = frozenset({"pmf", "cdf"})

@@ -10,18 +10,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from calcheck.errors import DataError
-from calcheck.io.forms import level_of
-from calcheck.io.held import Held
-from calcheck.io.layouts.laid import Laid
-from calcheck.io.tables import read_batches
-from calcheck.io.values import innermost, is_scalar, is_vector, vectors
+from calcheck.io.arrow_arrays import innermost, is_scalar, is_vector, vectors
+from calcheck.io.columns.naming_schemes import level_of
+from calcheck.io.layouts.layout import Laid
+from calcheck.io.tables.formats import read_batches
+from calcheck.io.tables.memory import Held
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.io.filters import Filters
-    from calcheck.io.many import AnyFile
-    from calcheck.io.tables import Table
+    from calcheck.io.paths import AnyFile
+    from calcheck.io.tables.formats import Table
 
 
 def is_nested(schema: pa.Schema) -> bool:

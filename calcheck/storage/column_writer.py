@@ -12,8 +12,8 @@ from pyarrow import csv
 
 from calcheck.cells import COMPUTED
 from calcheck.errors import DataError
-from calcheck.io.values import replaced
-from calcheck.io.write import replacing
+from calcheck.io.arrow_arrays import replaced
+from calcheck.storage.atomic_write import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

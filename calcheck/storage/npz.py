@@ -14,7 +14,7 @@ import numpy as np
 
 from calcheck.errors import FileError
 from calcheck.io.files import File
-from calcheck.io.write import replacing
+from calcheck.storage.atomic_write import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

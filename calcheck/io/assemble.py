@@ -8,7 +8,8 @@ import numpy as np
 
 from calcheck.checks import require, require_finite, require_positive
 from calcheck.errors import DataError, ValuesError
-from calcheck.io.roles import (
+from calcheck.io.arrow_arrays import innermost, is_narrow, is_vector, numbers, vectors
+from calcheck.io.columns.roles import (
     GaussianRole,
     ParametersRole,
     QuantilesRole,
@@ -17,7 +18,6 @@ from calcheck.io.roles import (
     SamplesRole,
     columns_of,
 )
-from calcheck.io.values import innermost, is_narrow, is_vector, numbers, vectors
 from calcheck.predictive import Gaussian, Independent, Quantiles, Samples
 from calcheck.predictive.gaussian import AssumedGaussian
 from calcheck.predictive.student_t import StudentT
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from calcheck.io.roles import Shape
+    from calcheck.io.columns.roles import Shape
     from calcheck.predictive import Predictive
 
     Arrays = dict[str, NDArray[Any]]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from calcheck.errors import DataError
-from calcheck.io.roles import QuantilesRole, SamplesRole
-from calcheck.io.values import natural
+from calcheck.io.arrow_arrays import natural
+from calcheck.io.columns.roles import QuantilesRole, SamplesRole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from calcheck.errors import DataError, OptionError, named_some
-from calcheck.io.numpy_files import ArrayTable
+from calcheck.io.tables.numpy import ArrayTable
 
 if TYPE_CHECKING:
     from calcheck.io.files import File

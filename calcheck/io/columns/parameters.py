@@ -7,13 +7,13 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from calcheck.errors import DataError, OptionError
+from calcheck.io.columns.roles import ParametersRole
 from calcheck.io.filters import require_one
-from calcheck.io.roles import ParametersRole
 from calcheck.predictive import CONVENTIONS, FAMILIES
 
 if TYPE_CHECKING:
-    from calcheck.io.column_options import ColumnOptions
-    from calcheck.io.named import Columns
+    from calcheck.io.columns.index import Columns
+    from calcheck.io.columns.options import ColumnOptions
     from calcheck.predictive import Convention
 
 PREFIX = r"(?:(.+)[-_])?"  # the model or the target that a parameter is of

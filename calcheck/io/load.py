@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.inputs import Inputs
-    from calcheck.io.passes import Pass
+    from calcheck.io.scan import Pass
     from calcheck.predictions import Predictions
     from calcheck.predictive import Predictive
 

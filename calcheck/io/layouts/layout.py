@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.io.places import Places
-    from calcheck.io.tables import Table
+    from calcheck.io.tables.formats import Table
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from calcheck.errors import DataError
-from calcheck.io.values import key_text
+from calcheck.io.arrow_arrays import key_text
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

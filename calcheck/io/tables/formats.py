@@ -7,8 +7,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 from calcheck.errors import FileError
-from calcheck.io import delimited, ipc, json_lines, netcdf, numpy_files, parquet, safetensors
 from calcheck.io.files import TEXT, named
+from calcheck.io.tables import arrow as ipc
+from calcheck.io.tables import csv as delimited
+from calcheck.io.tables import jsonl as json_lines
+from calcheck.io.tables import netcdf, parquet, safetensors
+from calcheck.io.tables import numpy as numpy_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from calcheck.io.files import File
-    from calcheck.io.many import AnyFile
+    from calcheck.io.paths import AnyFile
 
 
 class Table(Protocol):

@@ -14,8 +14,8 @@ from pyarrow import csv
 
 from calcheck.cells import PROTECTED
 from calcheck.errors import DataError
-from calcheck.io.held import Held
-from calcheck.io.values import is_text, replaced
+from calcheck.io.arrow_arrays import is_text, replaced
+from calcheck.io.tables.memory import Held
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -10,12 +10,12 @@ import numpy as np
 from calcheck.errors import CalcheckError, FileError
 from calcheck.inference.basis import Stated
 from calcheck.inference.summing import Summing, summing_of
-from calcheck.io.archives import DAMAGED, read_archive, write_archive
-from calcheck.io.stored import UnfitError, made
 from calcheck.metrics import METRICS
 from calcheck.options import options_of
 from calcheck.report import Input, Skipped
 from calcheck.statistics.sums import under
+from calcheck.storage.npz import DAMAGED, read_archive, write_archive
+from calcheck.storage.report_json import UnfitError, made
 from calcheck.studies.summing import Chosen, State
 
 if TYPE_CHECKING:

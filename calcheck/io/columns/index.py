@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from calcheck.errors import DataError, named_some
-from calcheck.io.values import is_text, is_vector, natural
+from calcheck.io.arrow_arrays import is_text, is_vector, natural
 from calcheck.options import flag_of
 
 if TYPE_CHECKING:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from calcheck.errors import DataError, OptionError, named_some
-from calcheck.io.column_options import ERROR, MEANS, SPREADS, STDS, TARGETS, ColumnOptions
-from calcheck.io.filters import require_one
-from calcheck.io.forms import Form, forms_of, level_of, quantiles_role
-from calcheck.io.named import ambiguous_scale, unclear_spreads
-from calcheck.io.parameters import find_parameters, possible_conventions
-from calcheck.io.roles import (
+from calcheck.io.arrow_arrays import is_number, is_scalar, is_text
+from calcheck.io.columns.index import ambiguous_scale, unclear_spreads
+from calcheck.io.columns.naming_schemes import Form, forms_of, level_of, quantiles_role
+from calcheck.io.columns.options import ERROR, MEANS, SPREADS, STDS, TARGETS, ColumnOptions
+from calcheck.io.columns.parameters import find_parameters, possible_conventions
+from calcheck.io.columns.roles import (
     GaussianRole,
     QuantilesRole,
     ResidualRole,
@@ -21,13 +21,13 @@ from calcheck.io.roles import (
     listed,
     pattern_of,
 )
-from calcheck.io.values import is_number, is_scalar, is_text
+from calcheck.io.filters import require_one
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from calcheck.io.named import Columns
-    from calcheck.io.roles import Distributions, Spread
+    from calcheck.io.columns.index import Columns
+    from calcheck.io.columns.roles import Distributions, Spread
 
 EMBEDDING = r"emb_\d+"
 UNCLEAR_PAIRS = {  # and what to do about them

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from calcheck.errors import OptionError
-from calcheck.io.beside import names_a_file, split_column
-from calcheck.io.chained import open_table
-from calcheck.io.column_options import ColumnOptions
+from calcheck.io.columns.options import ColumnOptions
 from calcheck.io.files import STDIN
-from calcheck.io.many import located
+from calcheck.io.join import names_a_file, split_column
+from calcheck.io.paths import located
 from calcheck.io.source import FileSource
+from calcheck.io.tables.concat import open_table
 
 
 def inputs_elsewhere(name: str, source: FileSource, *, narrow: bool) -> FileSource:

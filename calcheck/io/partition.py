@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from calcheck.io.chained import Chained
 from calcheck.io.files import File
-from calcheck.io.many import Files
-from calcheck.io.parquet import ParquetTable
+from calcheck.io.paths import Files
+from calcheck.io.tables.concat import Chained
+from calcheck.io.tables.parquet import ParquetTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from calcheck.io.many import AnyFile
-    from calcheck.io.tables import Table
+    from calcheck.io.paths import AnyFile
+    from calcheck.io.tables.formats import Table
 
 LEAST_ROWS = 1 << 16  # of a part of a file, unless they are
 LEAST_BYTES = 1 << 26  # so many

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from calcheck.errors import FileError
+from calcheck.io.arrow_arrays import is_text
 from calcheck.io.files import TEXT, File
-from calcheck.io.parquet import ParquetTable
-from calcheck.io.tables import open_file, read_batches
-from calcheck.io.values import is_text
+from calcheck.io.tables.formats import open_file, read_batches
+from calcheck.io.tables.parquet import ParquetTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from calcheck.io.many import AnyFile, Files, Member
-    from calcheck.io.tables import Table
+    from calcheck.io.paths import AnyFile, Files, Member
+    from calcheck.io.tables.formats import Table
 
 WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")  # a leading zero belongs to a key that is text
 

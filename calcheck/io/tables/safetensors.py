@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calcheck.errors import DataError
-from calcheck.io.numpy_files import ArrayTable
+from calcheck.io.tables.numpy import ArrayTable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -117,7 +117,7 @@ def require_suffix(path: str) -> None:
 
 def write_columns(path: str, columns: Mapping[str, NDArray[Any]]) -> None:
     """Write columns (n,) as Parquet or CSV, by the path's ending."""
-    from calcheck.io.blocks import writing_columns
+    from calcheck.storage.column_writer import writing_columns
 
     with writing_columns(path) as write:
         write(columns)

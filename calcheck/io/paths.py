@@ -13,14 +13,14 @@ from urllib.parse import unquote
 
 from calcheck.errors import FileError, named_some
 from calcheck.io.files import STDIN, SUFFIXES, File, kind_of, suffix_of
-from calcheck.io.stores import is_uri, stored
+from calcheck.io.object_store import is_uri, stored
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     import pyarrow as pa
 
-    from calcheck.io.stores import Stored
+    from calcheck.io.object_store import Stored
 
     AnyFile: TypeAlias = File | "Files"
 

@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 
 from calcheck.errors import DataError, FileError, ValuesError
-from calcheck.io.build import arrays_of, columns_read, predictive_of
-from calcheck.io.chained import Chained
+from calcheck.io.arrow_arrays import keys, ordering, scalars, without_gaps
+from calcheck.io.assemble import arrays_of, columns_read, predictive_of
 from calcheck.io.files import named
-from calcheck.io.joins import Keyed
+from calcheck.io.join_keys import Keyed
 from calcheck.io.places import as_array, as_sequence
-from calcheck.io.tables import read_batches
-from calcheck.io.values import keys, ordering, scalars, without_gaps
+from calcheck.io.tables.concat import Chained
+from calcheck.io.tables.formats import read_batches
 from calcheck.predictions import Predictions
 
 if TYPE_CHECKING:
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from calcheck.io.beside import Beside
-    from calcheck.io.column_options import ColumnOptions
+    from calcheck.io.columns.options import ColumnOptions
+    from calcheck.io.columns.roles import Roles
+    from calcheck.io.join import Beside
     from calcheck.io.layouts import Laid
-    from calcheck.io.many import AnyFile
+    from calcheck.io.paths import AnyFile
     from calcheck.io.places import Places
-    from calcheck.io.roles import Roles
 
 BATCH_BYTES = 1 << 26  # of inputs from another file that belong to a batch of rows
 

@@ -11,27 +11,27 @@ import pyarrow.compute as pc
 
 from calcheck.checks import concatenated
 from calcheck.errors import DataError, FileError, named_some
-from calcheck.io.chained import open_table
-from calcheck.io.column_options import TARGETS
+from calcheck.io.arrow_arrays import is_scalar, is_text, key_text, numbers, vectors
+from calcheck.io.columns.options import TARGETS
 from calcheck.io.files import SUFFIXES, kind_of, suffix_of
-from calcheck.io.joins import Keyed
-from calcheck.io.many import located
+from calcheck.io.join_keys import Keyed
+from calcheck.io.object_store import is_uri
+from calcheck.io.paths import located
 from calcheck.io.places import as_index
-from calcheck.io.stores import is_uri
-from calcheck.io.tables import read_batches
-from calcheck.io.values import is_scalar, is_text, key_text, numbers, vectors
+from calcheck.io.tables.concat import open_table
+from calcheck.io.tables.formats import read_batches
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from calcheck.io.column_options import ColumnOptions
+    from calcheck.io.columns.options import ColumnOptions
+    from calcheck.io.columns.roles import Roles
     from calcheck.io.layouts import Laid
-    from calcheck.io.many import AnyFile
+    from calcheck.io.paths import AnyFile
     from calcheck.io.places import Places
-    from calcheck.io.roles import Roles
-    from calcheck.io.tables import Table
+    from calcheck.io.tables.formats import Table
 
 REMEDY = "Name other keys (--join-on for --truth, --id for --embedding), or leave rows out (--nan-policy omit)"
 INDEX = ("", "Unnamed: 0", "__index_level_0__")  # pandas' row labels, as it writes them

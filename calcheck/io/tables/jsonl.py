@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyarrow import json
 
 from calcheck.errors import DataError
-from calcheck.io.held import Held
+from calcheck.io.tables.memory import Held
 
 if TYPE_CHECKING:
     from calcheck.io.files import File

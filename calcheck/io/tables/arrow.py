@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyarrow import feather
 
 from calcheck.errors import DataError
-from calcheck.io.held import Held
+from calcheck.io.tables.memory import Held
 
 if TYPE_CHECKING:
     from calcheck.io.files import File

@@ -13,13 +13,13 @@ from pyarrow import csv
 
 from calcheck.cells import COMPUTED
 from calcheck.errors import DataError, OptionError
-from calcheck.io.blocks import WRITERS, writing_tables
-from calcheck.io.column_options import ERROR, MEANS, STDS, TARGETS
-from calcheck.io.delimited import table_of
+from calcheck.io.arrow_arrays import key_text, replaced
+from calcheck.io.columns.naming_schemes import SAMPLE, level_name, level_of
+from calcheck.io.columns.options import ERROR, MEANS, STDS, TARGETS
 from calcheck.io.filters import MODELS
-from calcheck.io.forms import SAMPLE, level_name, level_of
-from calcheck.io.values import key_text, replaced
+from calcheck.io.tables.csv import table_of
 from calcheck.predictive import CONVENTIONS, Gaussian, Independent, Quantiles, Samples
+from calcheck.storage.column_writer import WRITERS, writing_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from calcheck.errors import DataError
 from calcheck.execution.machine import available_memory
-from calcheck.io.held import Held
+from calcheck.io.tables.memory import Held
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
