@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from calcheck.checks import concatenated, require_finite
+from calcheck.distributions.base import REPEATED
 from calcheck.errors import DataError, ValuesError
 from calcheck.inputs import DeferredInputs, held, taken
-from calcheck.predictive.base import REPEATED
 from calcheck.report import Input
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from calcheck.distributions import Predictive
     from calcheck.inputs import Inputs
-    from calcheck.predictive import Predictive
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,11 +2,11 @@
 
 import numpy as np
 
+from calcheck.distributions import Gaussian, Samples
 from calcheck.execution.run import Run
 from calcheck.inference.paired import Pair, paired
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
-from calcheck.predictive import Gaussian, Samples
 
 
 def rows_of(metric, predictions, *, at=None, run=None):

@@ -2,11 +2,11 @@
 
 import numpy as np
 
+from calcheck.distributions import Gaussian, Independent, Samples
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
-from calcheck.predictive import Gaussian, Independent, Samples
 from tests.naive_joint import standardised
 
 PLAIN = Run(reference=0, resamples=0)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from calcheck.errors import DataError
 
 if TYPE_CHECKING:
+    from calcheck.distributions import Predictive
     from calcheck.predictions import Predictions
-    from calcheck.predictive import Predictive
 
 SHOWN = 3
 
@@ -34,7 +34,7 @@ def first_rows(rows: Predictions) -> list[tuple[str, str]]:
 
 def _compared(predictive: Predictive, rows: Predictions) -> list[str]:
     """Say what was observed, and where it is in the distribution."""
-    from calcheck.predictive.words import plain
+    from calcheck.distributions.formatting import plain
 
     y = rows.y
     if y is None:

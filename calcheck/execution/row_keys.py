@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calcheck.distributions.row_random import hash_rows, mix
 from calcheck.execution.run import Stream
 from calcheck.inputs import DeferredInputs
-from calcheck.predictive.row_random import hash_rows, mix
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

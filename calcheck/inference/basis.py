@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 if TYPE_CHECKING:
+    from calcheck.distributions import Predictive
     from calcheck.metric import Metric, Rows
-    from calcheck.predictive import Predictive
 
 NO_REPLICATES = "what a perfect model scores was not simulated (--reference R does, --no-reference does not)"
 NO_SHAPE = "the file does not state the shape of the errors, which a perfect model's score depends on (--shape)"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calcheck.distributions.lazy import Deferred
 from calcheck.errors import DataError
 from calcheck.execution.run import Stream
 from calcheck.inference.bootstrap import Replicates, Statistic
@@ -23,7 +24,6 @@ from calcheck.inference.verdicts import (
 from calcheck.inputs import equal
 from calcheck.metric import Inference
 from calcheck.predictions import Predictions
-from calcheck.predictive.deferred import Deferred
 from calcheck.statistics.groups import Averages, Term
 
 if TYPE_CHECKING:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calcheck.distributions.lazy import Deferred
+from calcheck.distributions.row_random import RowRandom
 from calcheck.errors import DataError, NumericalError
 from calcheck.execution.digest import digest_of_order
 from calcheck.execution.row_keys import keys_of_all, keys_of_batch, replicate_seed
@@ -15,8 +17,6 @@ from calcheck.inference.p_values import is_open, p_value, p_value_error
 from calcheck.inference.verdicts import statistic_of
 from calcheck.metric import Simulated
 from calcheck.predictions import InMemory
-from calcheck.predictive.deferred import Deferred
-from calcheck.predictive.row_random import RowRandom
 from calcheck.statistics.shared import once
 
 if TYPE_CHECKING:
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from numpy.random import Generator
     from numpy.typing import NDArray
 
+    from calcheck.distributions import Predictive
     from calcheck.execution.run import Run
     from calcheck.inference.basis import Basis
     from calcheck.metric import Metric, Rows
     from calcheck.predictions import Predictions, Source
-    from calcheck.predictive import Predictive
 
 REPLICATES = 199
 FEW_REPLICATES = 39  # enough for a test at 5 %: of distributions that are read again for each, and of sums

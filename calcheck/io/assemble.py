@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calcheck.checks import require, require_finite, require_positive
+from calcheck.distributions import Gaussian, Independent, Quantiles, Samples
+from calcheck.distributions.gaussian import AssumedGaussian
+from calcheck.distributions.student_t import StudentT
 from calcheck.errors import DataError, ValuesError
 from calcheck.io.arrow_arrays import innermost, is_narrow, is_vector, numbers, vectors
 from calcheck.io.columns.roles import (
@@ -18,9 +21,6 @@ from calcheck.io.columns.roles import (
     SamplesRole,
     columns_of,
 )
-from calcheck.predictive import Gaussian, Independent, Quantiles, Samples
-from calcheck.predictive.gaussian import AssumedGaussian
-from calcheck.predictive.student_t import StudentT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from calcheck.distributions import Predictive
     from calcheck.io.columns.roles import Shape
-    from calcheck.predictive import Predictive
 
     Arrays = dict[str, NDArray[Any]]
 

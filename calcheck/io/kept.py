@@ -12,8 +12,8 @@ from calcheck.errors import DataError
 from calcheck.predictions import join
 
 if TYPE_CHECKING:
+    from calcheck.distributions import Predictive
     from calcheck.predictions import Predictions
-    from calcheck.predictive import Predictive
 
 NARROW_BYTES = 32  # of parameters a row
 

@@ -6,9 +6,9 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from calcheck.distributions.lazy import Deferred
 from calcheck.inputs import DeferredInputs
 from calcheck.io.kept import is_narrow, joined
-from calcheck.predictive.deferred import Deferred
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from calcheck.distributions import Predictive
     from calcheck.inputs import Inputs
     from calcheck.io.scan import Pass
     from calcheck.predictions import Predictions
-    from calcheck.predictive import Predictive
 
 HELD_BYTES = 1 << 26  # of distributions in memory; more of them are read again whenever they are needed
 HELD_INPUTS = 1 << 29  # bytes of inputs in memory; more of them are read again whenever they are needed

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from calcheck.distributions import Predictive
     from calcheck.execution.run import Run
     from calcheck.kernels.choices import Bandwidth, KernelName, KernelOptions, Normalization
     from calcheck.kernels.inputs import Scaling
     from calcheck.kernels.kernels import Kernel
     from calcheck.predictions import Predictions, Source
-    from calcheck.predictive import Predictive
 
     Values = NDArray[np.float64]
     Bandwidths = Callable[[Values, Any], Values]

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from calcheck.distributions.kernel_means import rbf
+from calcheck.distributions.samples import Samples
 from calcheck.errors import DataError
 from calcheck.kernels.pool import Blobs, Fineness, grid_over_all, near_distributions, near_targets
-from calcheck.predictive.kernel import rbf
-from calcheck.predictive.samples import Samples
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.random import Generator
     from numpy.typing import NDArray
 
-    from calcheck.predictive import Predictive
+    from calcheck.distributions import Predictive
 
 FIRST_TOLERANCE = 1e-6  # for the targets alone; with a smaller one the factor's order would cost digits
 ROUNDING = 1e-12  # a bound below it would promise more than float64 can keep

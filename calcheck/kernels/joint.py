@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from numpy.random import Generator
     from numpy.typing import NDArray
 
+    from calcheck.distributions import Predictive
     from calcheck.execution.run import Progress
     from calcheck.kernels.choices import Estimator
     from calcheck.kernels.features import OutputFeatures
     from calcheck.predictions import Predictions
-    from calcheck.predictive import Predictive
 
     Values = NDArray[np.float64]
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from calcheck.distributions import Samples
 from calcheck.errors import DataError, OptionError
 from calcheck.execution.run import Stream
-from calcheck.predictive import Samples
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from calcheck.distributions import Predictive
     from calcheck.execution.run import Run
-    from calcheck.predictive import Predictive
 
     Draws = int | Literal["exact", "all"] | None
 

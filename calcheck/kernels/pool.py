@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calcheck.predictive.kernel import rbf
-from calcheck.predictive.samples import Samples
+from calcheck.distributions.kernel_means import rbf
+from calcheck.distributions.samples import Samples
 
 if TYPE_CHECKING:
     from numpy.random import Generator
     from numpy.typing import NDArray
 
-    from calcheck.predictive import Predictive
+    from calcheck.distributions import Predictive
 
 TOLERANCE = 1e-13  # of an element's squared norm: far above rounding, far below what moves CCE
 TAILS = (1e-9, 1e-6, 1e-3, 0.05, 0.3)  # mass of a distribution outside the pool, on each side: the first affordable

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calcheck.distributions import Samples
 from calcheck.execution.ahead import one_blas_thread
 from calcheck.execution.run import Stream
 from calcheck.kernels.shared_features import DataSet, SharedFeatures
-from calcheck.predictive import Samples
 
 if TYPE_CHECKING:
     from collections.abc import Callable

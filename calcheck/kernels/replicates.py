@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from calcheck.distributions import Predictive
     from calcheck.kernels.ridge import KernelRidge
     from calcheck.kernels.shared_features import DataSet
     from calcheck.kernels.smoothing import Smoother
-    from calcheck.predictive import Predictive
 
     Values = NDArray[np.float64]
 

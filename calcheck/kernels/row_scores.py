@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from calcheck.distributions.kernel_means import normal_kernel_mean
+from calcheck.distributions.samples import Samples
 from calcheck.kernels.pairs import of_different, row_products
-from calcheck.predictive.kernel import normal_kernel_mean
-from calcheck.predictive.samples import Samples
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from calcheck.predictive import Predictive
+    from calcheck.distributions import Predictive
 
     Values = NDArray[np.float64]
 

@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calcheck.distributions.row_random import RowRandom
 from calcheck.execution.ahead import one_blas_thread
 from calcheck.execution.row_keys import keys_of_batch, replicate_seed
-from calcheck.predictive.row_random import RowRandom
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
+    from calcheck.distributions import Predictive
     from calcheck.execution.backend import Array, Backend
     from calcheck.execution.run import Run
     from calcheck.kernels.features import OutputFeatures
     from calcheck.kernels.inputs import Scaling
     from calcheck.kernels.kernels import Kernel
     from calcheck.predictions import Predictions
-    from calcheck.predictive import Predictive
 
     Values = NDArray[np.float64]
     Groups = tuple[int, int]

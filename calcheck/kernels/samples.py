@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calcheck.distributions.row_random import hash_rows, mix
 from calcheck.errors import NumericalError
 from calcheck.execution.row_keys import occurrences
 from calcheck.execution.run import Stream
 from calcheck.inputs import blocks, held, taken
 from calcheck.kernels.kernels import OVERFLOWS
-from calcheck.predictive.row_random import hash_rows, mix
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

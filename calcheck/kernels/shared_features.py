@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.random import Generator
     from numpy.typing import NDArray
 
-    from calcheck.predictive import Predictive
+    from calcheck.distributions import Predictive
 
     Values = NDArray[np.float64]
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from calcheck.checks import require_finite
-from calcheck.predictive.samples import Samples
+from calcheck.distributions.samples import Samples
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from calcheck.predictive import Predictive
+    from calcheck.distributions import Predictive
 
     Values = NDArray[np.float64]
 

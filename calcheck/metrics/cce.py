@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from calcheck.distributions import Predictive
     from calcheck.execution.run import Run
     from calcheck.inference.simulation import Simulation
     from calcheck.inference.summing_on_centres import SummingOnCentres
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from calcheck.kernels.ridge import KernelRidge
     from calcheck.metric import Means
     from calcheck.predictions import Predictions, Source
-    from calcheck.predictive import Predictive
 
 SQUARED = "Squared, less the noise of the rows: 0 on average for a perfect model, which is below it at times."
 MOST = {"trials": 10_000, "draws": 100_000}  # more would tell nothing more
@@ -330,10 +330,10 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
             told = {"columns": near.groups[1], "centers": len(near.landmarks.centres)}
             return Simulated(near.measured.means[1:], at_inputs=near.at_inputs(), details=told)
 
+        from calcheck.distributions import Samples
         from calcheck.kernels.conditioning import needed, points_of, targets_of
         from calcheck.kernels.replicates import replicated
         from calcheck.kernels.shared_features import DataSet, Exchanged
-        from calcheck.predictive import Samples
 
         y, _ = needed(simulation.rows)
         distributions = settings.predictive

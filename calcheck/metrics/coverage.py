@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from calcheck.distributions import Predictive
     from calcheck.execution.run import Run
     from calcheck.metric import Means
     from calcheck.predictions import Predictions, Source
-    from calcheck.predictive import Predictive
 
 UNCLEAR = 1e-3  # of the reference, beyond which there is none
 ROUNDING = 1e-9

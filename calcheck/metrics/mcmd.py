@@ -155,9 +155,9 @@ class Mcmd(KernelOptions, Metric[McmdSettings, "TwoSamples"]):
         return (SAMPLE,)
 
     def prepare(self, source: Source, run: Run) -> McmdSettings:
+        from calcheck.distributions import Samples
         from calcheck.kernels.conditioning import conditioning, target_bandwidths
         from calcheck.kernels.features import output_features
-        from calcheck.predictive import Samples
 
         rows = source.predictions()
         first, second = _targets(rows)

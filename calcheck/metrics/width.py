@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from calcheck.distributions import Predictive
     from calcheck.metric import Means
     from calcheck.predictions import Predictions
-    from calcheck.predictive import Predictive
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from calcheck.distributions import Predictive
     from calcheck.predictions import Predictions
-    from calcheck.predictive import Predictive
 
 FEW_ROWS = 30  # a bin, below which its root mean square is mostly noise
 

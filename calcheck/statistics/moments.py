@@ -12,8 +12,8 @@ from calcheck.statistics.shared import once
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from calcheck.distributions import Predictive
     from calcheck.predictions import Predictions
-    from calcheck.predictive import Predictive
 
 MEAN_FROM = 3  # draws, up to which squared z-scores have no mean
 LEAST, LARGEST = 1e-150, 1e150  # numbers whose squares neither vanish nor overflow

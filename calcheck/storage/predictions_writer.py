@@ -12,13 +12,13 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from calcheck.cells import COMPUTED
+from calcheck.distributions import CONVENTIONS, Gaussian, Independent, Quantiles, Samples
 from calcheck.errors import DataError, OptionError
 from calcheck.io.arrow_arrays import key_text, replaced
 from calcheck.io.columns.naming_schemes import SAMPLE, level_name, level_of
 from calcheck.io.columns.options import ERROR, MEANS, STDS, TARGETS
 from calcheck.io.filters import MODELS
 from calcheck.io.tables.csv import table_of
-from calcheck.predictive import CONVENTIONS, Gaussian, Independent, Quantiles, Samples
 from calcheck.storage.column_writer import WRITERS, writing_tables
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from calcheck.distributions import Predictive
     from calcheck.predictions import Predictions, Source
-    from calcheck.predictive import Predictive
 
 PARAMETERS = {name for made in CONVENTIONS.values() for known in made.parameters.values() for name in known}
 FLAT = {"samples": "sample", "embedding": "emb"}  # what columns of lists are called where each number has its own

@@ -8,11 +8,11 @@ import numpy as np
 from scipy import stats
 from scipy.special import ndtr
 
+from calcheck.distributions import Gaussian
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
-from calcheck.predictive import Gaussian
 
 PAIRS = 7
 

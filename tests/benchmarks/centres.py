@@ -14,12 +14,12 @@ from rich.table import Table
 from scipy.linalg import cho_factor, cho_solve
 
 from calcheck import evaluate
+from calcheck.distributions import Gaussian
 from calcheck.execution.run import Run
 from calcheck.kernels.conditioning import conditioning, target_bandwidths
 from calcheck.kernels.features import output_features
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
-from calcheck.predictive import Gaussian
 
 MODELS = {"perfect": (0.0, 1.0), "std x 0.9": (0.0, 0.9), "std x 0.7": (0.0, 0.7), "mean + std/2": (0.5, 1.0)}
 

@@ -5,13 +5,13 @@
 
 import numpy as np
 
+from calcheck.distributions import Gaussian
 from calcheck.execution.run import Run
 from calcheck.inference.bootstrap import Replicates
 from calcheck.inference.intervals import acceleration, bca, zeta
 from calcheck.inference.verdicts import statistic_of
 from calcheck.metrics import METRICS
 from calcheck.predictions import Predictions
-from calcheck.predictive import Gaussian
 from tests.computing import rows_of
 
 VALID = (0.922, 0.978)  # 0.95 of 1,000 sets, within four standard errors

@@ -14,11 +14,11 @@ import tracemalloc
 
 import numpy as np
 
+from calcheck.distributions import Samples
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
-from calcheck.predictive import Samples
 
 PLAIN = Run(reference=0, resamples=0)
 CORRELATION = 0.9  # of neighbouring columns

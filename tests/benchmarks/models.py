@@ -3,17 +3,17 @@
 from functools import partial
 
 import numpy as np
+from calcheck.distributions.double_poisson import DoublePoisson
+from calcheck.distributions.gamma import Gamma
+from calcheck.distributions.gaussian import AssumedGaussian
+from calcheck.distributions.lognormal import LogNormal
+from calcheck.distributions.mixture import Mixture
+from calcheck.distributions.nbinom import NegativeBinomial
+from calcheck.distributions.poisson import Poisson
+from calcheck.distributions.student_t import StudentT
 
+from calcheck.distributions import Gaussian, Quantiles, Samples
 from calcheck.predictions import Predictions
-from calcheck.predictive import Gaussian, Quantiles, Samples
-from calcheck.predictive.double_poisson import DoublePoisson
-from calcheck.predictive.gamma import Gamma
-from calcheck.predictive.gaussian import AssumedGaussian
-from calcheck.predictive.lognormal import LogNormal
-from calcheck.predictive.mixture import Mixture
-from calcheck.predictive.nbinom import NegativeBinomial
-from calcheck.predictive.poisson import Poisson
-from calcheck.predictive.student_t import StudentT
 
 FEW_LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 

@@ -10,11 +10,11 @@ import argparse
 
 import numpy as np
 
+from calcheck.distributions import Gaussian
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
-from calcheck.predictive import Gaussian
 
 DISTANCES = ((0.0, 0.25), (0.25, 0.5), (0.5, 1.0), (1.0, 2.0), (2.0, 3.0))  # from the border, in length scales
 

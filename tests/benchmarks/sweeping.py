@@ -5,9 +5,9 @@ from time import perf_counter
 
 import numpy as np
 
+from calcheck.distributions import Gaussian
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
-from calcheck.predictive import Gaussian
 from calcheck.studies.same_rows import Model
 from calcheck.studies.sweep import sweep
 from calcheck.studies.varied import parse, points

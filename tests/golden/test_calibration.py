@@ -4,14 +4,14 @@ import math
 
 import numpy as np
 import pytest
+from calcheck.distributions.poisson import Poisson
 from numpy.testing import assert_allclose
 
+from calcheck.distributions import Gaussian, Samples
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
-from calcheck.predictive import Gaussian, Samples
-from calcheck.predictive.poisson import Poisson
 
 PLAIN = Run(resamples=0, reference=0)
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from calcheck.distributions import Gaussian, Independent, Samples
 from calcheck.execution.run import Run
-from calcheck.predictive import Gaussian, Independent, Samples
 from tests.computing import cce, drawn, gaussian_case
 from tests.naive import cce_squared, cce_squared_gaussian, form, input_kernel, quantile_ece, weights
 
@@ -146,7 +146,7 @@ def test_exact_is_the_limit_of_many_draws():
 
 def test_exact_means_are_those_of_quadrature_for_counts():
     """Poisson: the sum over the support equals 200,000 draws to Monte Carlo error."""
-    from calcheck.predictive.poisson import Poisson
+    from calcheck.distributions.poisson import Poisson
 
     rng = np.random.default_rng(9)
     x = rng.uniform(0, 3, (80, 1))
@@ -190,9 +190,8 @@ def test_predictions_in_another_unit_equal_the_naive_closed_form():
 
 def test_counts_seen_through_a_narrow_kernel_equal_the_naive_closed_form():
     """gamma_y = 5 tells neighbouring counts apart: the model is its masses on 0 … 999, as weighted draws."""
+    from calcheck.distributions.poisson import Poisson
     from scipy import stats
-
-    from calcheck.predictive.poisson import Poisson
 
     rng = np.random.default_rng(12)
     x = rng.normal(size=(60, 2))

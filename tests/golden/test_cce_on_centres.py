@@ -2,18 +2,18 @@
 
 import numpy as np
 import pytest
+from calcheck.distributions.poisson import Poisson
+from calcheck.distributions.student_t import StudentT
 from numpy.testing import assert_allclose
 from scipy.stats import binom
 
+from calcheck.distributions import Gaussian, Independent, Samples
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.kernels import on_centres, row_sums
 from calcheck.kernels.centres_ridge import BETWEEN, CHECKED_ERRORS, OF_CORRECTIONS, STANDARD_ERRORS
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
-from calcheck.predictive import Gaussian, Independent, Samples
-from calcheck.predictive.poisson import Poisson
-from calcheck.predictive.student_t import StudentT
 from tests.computing import gaussian_case
 from tests.naive import cce_squared, input_kernel
 from tests.naive_centres import corrections, differences_gaussian, error_of_mean, left_over

@@ -2,16 +2,16 @@
 
 import numpy as np
 import pytest
+from calcheck.distributions.double_poisson import DoublePoisson
+from calcheck.distributions.nbinom import NegativeBinomial
+from calcheck.distributions.poisson import Poisson
 from numpy.testing import assert_allclose
 
+from calcheck.distributions import Gaussian, Samples
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
-from calcheck.predictive import Gaussian, Samples
-from calcheck.predictive.double_poisson import DoublePoisson
-from calcheck.predictive.nbinom import NegativeBinomial
-from calcheck.predictive.poisson import Poisson
 from calcheck.statistics.pit import levels_of, share_below
 
 ROWS, SETS, LEVELS = 2000, 200, 99

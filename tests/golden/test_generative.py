@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
+from calcheck.distributions.laplace import Laplace
+from calcheck.distributions.poisson import Poisson
+from calcheck.distributions.student_t import StudentT
 from numpy.testing import assert_allclose
 from scipy import stats
 
 from calcheck.inference.verdicts import statistic_of
 from calcheck.metrics import METRICS
-from calcheck.predictive.laplace import Laplace
-from calcheck.predictive.poisson import Poisson
-from calcheck.predictive.student_t import StudentT
 from calcheck.statistics.repeats import gathered
 from tests import naive_joint as naive
 from tests.computing import rows_of

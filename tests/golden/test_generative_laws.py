@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from calcheck.distributions import Samples
 from calcheck.errors import CalcheckError
 from calcheck.evaluation import evaluate
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory
-from calcheck.predictive import Samples
 from tests import naive_joint as naive
 from tests.computing import rows_of
 from tests.joint_cases import PLAIN, gaussians, rows_of_case, sampled_case, sampled_rows, scaled, value

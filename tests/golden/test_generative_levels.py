@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from calcheck.distributions import Samples
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory
-from calcheck.predictive import Samples
 from tests.joint_cases import gaussians, rows_of_case
 
 LEVEL, SETS = 0.1, 100

@@ -2,16 +2,16 @@
 
 import numpy as np
 import pytest
+from calcheck.distributions.poisson import Poisson
 from numpy.testing import assert_allclose
 
+from calcheck.distributions import Gaussian, Samples
 from calcheck.execution.run import Run
 from calcheck.inference.basis import Basis
 from calcheck.inference.simulation import Computed, Simulation, simulate
 from calcheck.inference.verdicts import statistic_of
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, join
-from calcheck.predictive import Gaussian, Samples
-from calcheck.predictive.poisson import Poisson
 from calcheck.statistics.repeats import gathered
 from tests import naive_joint as naive
 from tests.joint_cases import gaussians, rows_of_case, sampled_case, scaled

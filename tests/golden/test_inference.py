@@ -7,13 +7,13 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
+from calcheck.distributions import Gaussian
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.inference.bootstrap import Replicates, Statistic
 from calcheck.inference.intervals import acceleration, bca, percentile, zeta, zeta_error
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
-from calcheck.predictive import Gaussian
 from calcheck.statistics.groups import Groups, Term
 from tests.benchmarks.figure3 import VALID, share_of_valid
 

@@ -7,16 +7,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from calcheck.distributions.gaussian import AssumedGaussian
+from calcheck.distributions.lognormal import LogNormal
+from calcheck.distributions.poisson import Poisson
 from scipy.stats import binom
 
+from calcheck.distributions import Gaussian, Samples
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
-from calcheck.predictive import Gaussian, Samples
-from calcheck.predictive.gaussian import AssumedGaussian
-from calcheck.predictive.lognormal import LogNormal
-from calcheck.predictive.poisson import Poisson
 
 LEVEL = 0.1  # which a p-value from 19 replicates takes exactly, for one side as for both
 GENERATIVE = {"ammd", "jmmd", "cmmd", "fid"}  # test_generative_levels.py

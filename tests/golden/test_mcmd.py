@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from calcheck.distributions import Samples
 from calcheck.execution.run import Run
 from calcheck.inference.simulation import Simulation
 from calcheck.kernels.relabelled import input_kernel_of
 from calcheck.kernels.strata import strata
 from calcheck.metrics.mcmd import SAMPLE, Mcmd
 from calcheck.predictions import InMemory, Predictions
-from calcheck.predictive import Samples
 from calcheck.studies.two_samples import two_samples
 from tests.computing import cce, rows_of
 from tests.naive import form, input_kernel, target_kernel, weights

@@ -2,9 +2,12 @@
 
 import numpy as np
 import pytest
+from calcheck.distributions.poisson import Poisson
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
+from calcheck.distributions import Gaussian, Independent, Samples
+from calcheck.distributions.lazy import Deferred
 from calcheck.errors import OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
@@ -15,9 +18,6 @@ from calcheck.inference.simulation import Computed, Simulation
 from calcheck.metric import Inference, Simulated
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
-from calcheck.predictive import Gaussian, Independent, Samples
-from calcheck.predictive.deferred import Deferred
-from calcheck.predictive.poisson import Poisson
 from tests.families import FAMILIES, calibrated
 
 NINE = np.arange(1.0, 10.0)  # nine replicates

@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
+from calcheck.distributions import Gaussian
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.inference.abc_intervals import Moments, abc_limits
@@ -14,7 +15,6 @@ from calcheck.inference.in_bins import share_by_abc
 from calcheck.inference.simulation import Simulation
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
-from calcheck.predictive import Gaussian
 from calcheck.statistics.bins import Bins, equal_count_bins
 
 

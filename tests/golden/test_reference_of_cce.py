@@ -2,19 +2,19 @@
 
 import numpy as np
 import pytest
+from calcheck.distributions.cauchy import Cauchy
+from calcheck.distributions.poisson import Poisson
+from calcheck.distributions.row_random import mix
+from calcheck.distributions.student_t import StudentT
 from numpy.testing import assert_allclose, assert_array_equal
 
+from calcheck.distributions import Gaussian, Independent, Samples
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.inference import simulation
 from calcheck.inference.simulation import Simulation
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
-from calcheck.predictive import Gaussian, Independent, Samples
-from calcheck.predictive.cauchy import Cauchy
-from calcheck.predictive.poisson import Poisson
-from calcheck.predictive.row_random import mix
-from calcheck.predictive.student_t import StudentT
 from tests.computing import rows_of
 from tests.naive import cce_squared, cce_squared_gaussian, input_kernel, weights
 

@@ -6,13 +6,13 @@ The sums here run over all values, with masses by the ratios of neighbours: f(k 
 import mpmath as mp
 import numpy as np
 import pytest
+from calcheck.distributions.counts import WIDE_FROM
+from calcheck.distributions.double_poisson import DoublePoisson
+from calcheck.distributions.nbinom import NegativeBinomial
+from calcheck.distributions.poisson import Poisson
 from numpy.testing import assert_allclose
 
 from calcheck.errors import DataError
-from calcheck.predictive.counts import WIDE_FROM
-from calcheck.predictive.double_poisson import DoublePoisson
-from calcheck.predictive.nbinom import NegativeBinomial
-from calcheck.predictive.poisson import Poisson
 
 ERROR = 1e-8
 SCORES = (-3.0, -1.0, 0.0, 0.5, 4.0)

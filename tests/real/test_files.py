@@ -10,11 +10,11 @@ import pytest
 from numpy.testing import assert_allclose
 
 from calcheck import read
+from calcheck.distributions import Gaussian
 from calcheck.errors import DataError
 from calcheck.execution.run import Run
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import Predictions
-from calcheck.predictive import Gaussian
 from tests.computing import rows_of
 
 FEW = ("--reference", "39")

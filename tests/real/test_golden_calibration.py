@@ -8,10 +8,10 @@ import pytest
 from numpy.testing import assert_allclose
 
 import calcheck
+from calcheck.distributions import Gaussian, Samples
 from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
-from calcheck.predictive import Gaussian, Samples
 
 SETS = {
     "1": "set1_Diffusion_RF",

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from calcheck.distributions import Samples
 from calcheck.errors import DataError, OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
-from calcheck.predictive import Samples
 from tests.computing import cce, gaussian_case
 
 PLAIN = Run(reference=0)

@@ -7,11 +7,11 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.stats import binom
 
+from calcheck.distributions import Gaussian, Samples
 from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import Predictions
-from calcheck.predictive import Gaussian, Samples
 from tests.computing import compared, rows_of
 
 

@@ -19,20 +19,20 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
+from calcheck.distributions.continuous import LocationScale
+from calcheck.distributions.double_poisson import DoublePoisson
+from calcheck.distributions.gamma import Gamma
+from calcheck.distributions.lognormal import LogNormal
+from calcheck.distributions.mixture import Mixture
 from numpy.testing import assert_allclose
 
+from calcheck.distributions import Quantiles, Samples
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.inference.verdicts import statistic_of
 from calcheck.metrics import METRICS
 from calcheck.options import options_of
 from calcheck.predictions import InMemory, Predictions
-from calcheck.predictive import Quantiles, Samples
-from calcheck.predictive.continuous import LocationScale
-from calcheck.predictive.double_poisson import DoublePoisson
-from calcheck.predictive.gamma import Gamma
-from calcheck.predictive.lognormal import LogNormal
-from calcheck.predictive.mixture import Mixture
 from calcheck.report import Result
 from tests.computing import rows_of
 from tests.families import FAMILIES, calibrated

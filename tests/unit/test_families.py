@@ -6,24 +6,24 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from calcheck.distributions.cauchy import Cauchy
+from calcheck.distributions.double_poisson import DoublePoisson
+from calcheck.distributions.gamma import Gamma
+from calcheck.distributions.laplace import Laplace
+from calcheck.distributions.lognormal import LogNormal
+from calcheck.distributions.mixture import Mixture
+from calcheck.distributions.nbinom import NegativeBinomial
+from calcheck.distributions.poisson import Poisson
+from calcheck.distributions.student_t import StudentT
 from numpy.testing import assert_allclose
 from scipy import integrate, optimize, special, stats
 
+from calcheck.distributions import CONVENTIONS, Gaussian, Independent, Quantiles, Samples
 from calcheck.errors import DataError, ValuesError
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
-from calcheck.predictive import CONVENTIONS, Gaussian, Independent, Quantiles, Samples
-from calcheck.predictive.cauchy import Cauchy
-from calcheck.predictive.double_poisson import DoublePoisson
-from calcheck.predictive.gamma import Gamma
-from calcheck.predictive.laplace import Laplace
-from calcheck.predictive.lognormal import LogNormal
-from calcheck.predictive.mixture import Mixture
-from calcheck.predictive.nbinom import NegativeBinomial
-from calcheck.predictive.poisson import Poisson
-from calcheck.predictive.student_t import StudentT
 from tests import naive
 from tests.families import calibrated
 

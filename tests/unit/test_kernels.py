@@ -7,6 +7,7 @@ import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
+from calcheck.distributions import Gaussian, Samples
 from calcheck.errors import DataError, NumericalError, OptionError
 from calcheck.execution.backend import backend
 from calcheck.execution.run import Run, default_memory, parse_memory, silent
@@ -20,7 +21,6 @@ from calcheck.kernels.samples import some_inputs
 from calcheck.kernels.solvers import Cholesky, conjugate_gradients
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
-from calcheck.predictive import Gaussian, Samples
 from tests.computing import cce, gaussian_case, rows_of
 from tests.naive import input_kernel
 

@@ -9,12 +9,12 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from calcheck import METRICS, evaluate
+from calcheck.distributions import Quantiles
 from calcheck.errors import CalcheckError
 from calcheck.execution.run import Run
 from calcheck.io.columns.options import ColumnOptions
 from calcheck.io.files import File
 from calcheck.io.source import FileSource
-from calcheck.predictive import Quantiles
 from tests.files import write
 
 LEVELS = (0.1, 0.5, 0.9)

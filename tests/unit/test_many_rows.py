@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from calcheck import METRICS, InMemory, Predictions, evaluate, read
+from calcheck.distributions import Gaussian, continuous
 from calcheck.execution.run import Run
 from calcheck.io import load as gathered
 from calcheck.io.tables import parquet
-from calcheck.predictive import Gaussian, continuous
 from calcheck.statistics import cuts as of_cuts
 from calcheck.statistics import groups as of_groups
 from calcheck.statistics import pit as of_pit

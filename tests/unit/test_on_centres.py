@@ -5,9 +5,11 @@ from threading import Event
 
 import numpy as np
 import pytest
+from calcheck.distributions.poisson import Poisson
 from numpy.testing import assert_allclose, assert_array_equal
 
 from calcheck import read
+from calcheck.distributions import Gaussian, Samples
 from calcheck.errors import DataError, NumericalError, OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.ahead import prefetched
@@ -21,8 +23,6 @@ from calcheck.kernels.kernels import Polynomial, Rbf
 from calcheck.kernels.samples import uniform_places, weighted_by_leverage
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
-from calcheck.predictive import Gaussian, Samples
-from calcheck.predictive.poisson import Poisson
 from calcheck.studies.same_rows import Model
 from calcheck.studies.sweep import sweep
 from calcheck.studies.varied import parse

@@ -5,17 +5,17 @@ from itertools import product
 
 import numpy as np
 import pytest
+from calcheck.distributions.laplace import Laplace
 from numpy.testing import assert_allclose
 from scipy import optimize, stats
 
+from calcheck.distributions import Gaussian, Quantiles, Samples
 from calcheck.execution.run import Run
 from calcheck.inference.bootstrap import Replicates
 from calcheck.inference.paired import Pair, paired
 from calcheck.inference.verdicts import statistic_of
 from calcheck.metrics import METRICS
 from calcheck.predictions import Predictions
-from calcheck.predictive import Gaussian, Quantiles, Samples
-from calcheck.predictive.laplace import Laplace
 from tests.computing import rows_of
 from tests.families import calibrated
 

@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
+from calcheck.distributions import Gaussian
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.inference.pointwise import discoveries, significance
@@ -12,7 +13,6 @@ from calcheck.metric import Simulated
 from calcheck.metrics import METRICS
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
-from calcheck.predictive import Gaussian
 
 
 @pytest.mark.parametrize("fdr", [0.01, 0.05, 0.3])

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from calcheck.distributions.poisson import Poisson
 from numpy.testing import assert_allclose, assert_array_equal
 
+from calcheck.distributions import Gaussian, Samples
 from calcheck.errors import DataError, ValuesError
 from calcheck.predictions import InMemory, Predictions, join
-from calcheck.predictive import Gaussian, Samples
-from calcheck.predictive.poisson import Poisson
 
 
 @pytest.mark.parametrize(

@@ -2,15 +2,15 @@
 
 import numpy as np
 import pytest
+from calcheck.distributions.double_poisson import DoublePoisson
+from calcheck.distributions.nbinom import NegativeBinomial
+from calcheck.distributions.poisson import Poisson
 from numpy.testing import assert_allclose
 from scipy import integrate, special, stats
 
+from calcheck.distributions import CONVENTIONS, FAMILIES, Gaussian, Independent, Samples
 from calcheck.errors import DataError, OptionError
 from calcheck.io.columns.options import DISTS
-from calcheck.predictive import CONVENTIONS, FAMILIES, Gaussian, Independent, Samples
-from calcheck.predictive.double_poisson import DoublePoisson
-from calcheck.predictive.nbinom import NegativeBinomial
-from calcheck.predictive.poisson import Poisson
 
 GAMMA = np.array([0.07])
 POINTS = np.array([[-1.0], [0.0], [2.5], [7.0]])

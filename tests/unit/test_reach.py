@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from calcheck import evaluate
+from calcheck.distributions import Gaussian
 from calcheck.execution.run import Run
 from calcheck.kernels import reach as module
 from calcheck.kernels.inputs import Scaling, fit_scaling
@@ -13,7 +14,6 @@ from calcheck.kernels.reach import effective_neighbours, reach
 from calcheck.kernels.ridge import KernelRidge
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
-from calcheck.predictive import Gaussian
 from tests.naive import input_kernel, weights
 
 AS_IT_IS = Scaling(np.zeros(1), np.ones(1), unit_norm=False)

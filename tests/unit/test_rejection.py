@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from calcheck.distributions import Gaussian, Samples
 from calcheck.errors import DataError, OptionError
 from calcheck.execution.run import Run
 from calcheck.inference.rejection import Rejection
 from calcheck.metric import Rows
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
-from calcheck.predictive import Gaussian, Samples
 from calcheck.studies.reject import Steps, reject
 from tests.computing import cce
 

@@ -2,16 +2,16 @@
 
 import numpy as np
 import pytest
+from calcheck.distributions.poisson import Poisson
+from calcheck.distributions.row_random import RowRandom, mix
 from numpy.testing import assert_array_equal
 
+from calcheck.distributions import Gaussian, Quantiles, Samples
 from calcheck.errors import DataError
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
-from calcheck.predictive import Gaussian, Quantiles, Samples
-from calcheck.predictive.poisson import Poisson
-from calcheck.predictive.row_random import RowRandom, mix
 from calcheck.statistics.repeats import gathered, of_inputs
 from calcheck.studies.compare import compare
 from calcheck.studies.same_rows import Model

@@ -4,10 +4,10 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
+from calcheck.distributions.mixture import Mixture
 from numpy.testing import assert_array_equal
 
-from calcheck.predictive import CONVENTIONS, Quantiles, Samples
-from calcheck.predictive.mixture import Mixture
+from calcheck.distributions import CONVENTIONS, Quantiles, Samples
 from tests.families import FAMILIES
 
 ROWS = 20

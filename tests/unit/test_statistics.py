@@ -6,16 +6,16 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 import pytest
+from calcheck.distributions.poisson import Poisson
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
+from calcheck.distributions import Gaussian, Samples
 from calcheck.errors import DataError
 from calcheck.execution.ahead import ahead
 from calcheck.metrics.ece import Ece
 from calcheck.predictions import Predictions
-from calcheck.predictive import Gaussian, Samples
-from calcheck.predictive.poisson import Poisson
 from calcheck.statistics import shared
 from calcheck.statistics.bins import bins_of, equal_count_bins
 from calcheck.statistics.groups import Averages, Groups, Term, cumulated_at, resampled_weights

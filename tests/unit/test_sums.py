@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from calcheck.distributions import Gaussian
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.inference.summing import summing_of
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
-from calcheck.predictive import Gaussian
 from calcheck.statistics.groups import Groups, Term
 from calcheck.statistics.sums import MeanSums, Told, central_products
 from calcheck.studies.summing import merge, report_of, sum_up

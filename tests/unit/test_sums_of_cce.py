@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from calcheck.distributions import Gaussian, Samples
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.kernels import on_centres, row_sample, summed_centres
@@ -13,7 +14,6 @@ from calcheck.kernels.row_sample import RowSample, SampleRows
 from calcheck.kernels.samples import hashes_of
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions, join
-from calcheck.predictive import Gaussian, Samples
 from calcheck.storage.npz import read_archive, write_archive
 from calcheck.storage.state import read_state, write_state
 from calcheck.studies.summing import merge, report_of, sum_up

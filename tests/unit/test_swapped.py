@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from calcheck.predictive import Samples
-from calcheck.predictive.swapped import Pool
+from calcheck.distributions import Samples
+from calcheck.distributions.exchanged_samples import Pool
 
 
 def swaps(m, *, ties=False, n=40, seed=0):

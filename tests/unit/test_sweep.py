@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.stats import kendalltau
 
+from calcheck.distributions import Gaussian
 from calcheck.errors import DataError, NumericalError, OptionError
 from calcheck.execution.run import Run
 from calcheck.kernels import ridge as ridge_module
@@ -16,7 +17,6 @@ from calcheck.kernels.ridge import KernelRidge
 from calcheck.metrics import METRICS
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
-from calcheck.predictive import Gaussian
 from calcheck.studies.ranking import kendall, ranks, score
 from calcheck.studies.same_rows import Model
 from calcheck.studies.sweep import sweep

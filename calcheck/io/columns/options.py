@@ -13,7 +13,7 @@ MEANS = ("mean", "y_pred", "y_preds", "pred", "prediction")
 STDS = ("std", "sigma", "y_std", "pred_uct", "uE")
 ERROR = "error"
 SPREADS = ("std", "var", "log_std", "log_var")
-DISTS = (  # as in calcheck.predictive.CONVENTIONS, which takes numpy to import; a test compares them
+DISTS = (  # as in calcheck.distributions.CONVENTIONS, which takes numpy to import; a test compares them
     "gaussian",
     "laplace",
     "student-t",

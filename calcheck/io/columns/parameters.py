@@ -6,15 +6,15 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from calcheck.distributions import CONVENTIONS, FAMILIES
 from calcheck.errors import DataError, OptionError
 from calcheck.io.columns.roles import ParametersRole
 from calcheck.io.filters import require_one
-from calcheck.predictive import CONVENTIONS, FAMILIES
 
 if TYPE_CHECKING:
+    from calcheck.distributions import Convention
     from calcheck.io.columns.index import Columns
     from calcheck.io.columns.options import ColumnOptions
-    from calcheck.predictive import Convention
 
 PREFIX = r"(?:(.+)[-_])?"  # the model or the target that a parameter is of
 COMPONENT = r"[-_]?\d+"

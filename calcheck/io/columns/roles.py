@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from calcheck.predictive import Convention
+    from calcheck.distributions import Convention
     from calcheck.report import FileRole
 
 Spread = Literal["std", "var", "log_std", "log_var"]

@@ -6,19 +6,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from calcheck.distributions.base import REPEATED, Predictive
 
 from calcheck.checks import require_finite
+from calcheck.distributions.formatting import each
+from calcheck.distributions.kernel_means import rbf
 from calcheck.errors import DataError, OptionError
-from calcheck.predictive.base import REPEATED, Predictive
-from calcheck.predictive.kernel import rbf
-from calcheck.predictive.words import each
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from calcheck.distributions.row_random import Random, RowRandom
     from numpy.typing import NDArray
-
-    from calcheck.predictive.row_random import Random, RowRandom
 
 ROUNDING = 1e-9  # of a number of draws
 PLAIN_AXES = 2  # rows and draws; a third counts target columns
@@ -168,7 +167,7 @@ class Samples(Predictive):
             for number in numbers:
                 yield self._shuffled(y, rng, number)
             return
-        from calcheck.predictive.swapped import Pool  # which builds on this module
+        from calcheck.distributions.exchanged_samples import Pool  # which builds on this module
 
         swapped = self.swapped if self.draws.ndim > PLAIN_AXES else Pool(y, self).swapped
         for number in numbers:

@@ -1,6 +1,12 @@
 """Predictive distributions: one family a file, and the conventions in which the field writes them."""
 
-from calcheck.predictive import (
+from calcheck.distributions.base import Convention, Predictive
+from calcheck.distributions.gaussian import Gaussian
+from calcheck.distributions.independent import Independent
+from calcheck.distributions.quantiles import Quantiles
+from calcheck.distributions.samples import Samples
+
+from calcheck.distributions import (
     cauchy,
     double_poisson,
     gamma,
@@ -12,11 +18,6 @@ from calcheck.predictive import (
     poisson,
     student_t,
 )
-from calcheck.predictive.base import Convention, Predictive
-from calcheck.predictive.gaussian import Gaussian
-from calcheck.predictive.independent import Independent
-from calcheck.predictive.quantiles import Quantiles
-from calcheck.predictive.samples import Samples
 
 __all__ = ["CONVENTIONS", "FAMILIES", "Convention", "Gaussian", "Independent", "Predictive", "Quantiles", "Samples"]
 

@@ -6,16 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+from calcheck.distributions.base import Convention
+from calcheck.distributions.counts import WIDE_FROM, Counts
+from calcheck.distributions.special import divergence, stirling_error
 
-from calcheck.predictive.base import Convention
-from calcheck.predictive.counts import WIDE_FROM, Counts
-from calcheck.predictive.special import divergence, stirling_error
-from calcheck.predictive.words import each
+from calcheck.distributions.formatting import each
 
 if TYPE_CHECKING:
+    from calcheck.distributions.row_random import Random
     from numpy.typing import NDArray
-
-    from calcheck.predictive.row_random import Random
 
 
 @dataclass(frozen=True, eq=False)

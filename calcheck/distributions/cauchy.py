@@ -6,17 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 import numpy as np
+from calcheck.distributions.base import Convention
+from calcheck.distributions.continuous import LocationScale
 
+from calcheck.distributions.formatting import each
+from calcheck.distributions.kernel_means import in_lengths
 from calcheck.errors import DataError
-from calcheck.predictive.base import Convention
-from calcheck.predictive.continuous import LocationScale
-from calcheck.predictive.kernel import in_lengths
-from calcheck.predictive.words import each
 
 if TYPE_CHECKING:
+    from calcheck.distributions.row_random import Random
     from numpy.typing import NDArray
-
-    from calcheck.predictive.row_random import Random
 
 
 @dataclass(frozen=True, eq=False)

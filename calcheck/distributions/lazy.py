@@ -6,17 +6,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-
-from calcheck.predictive.base import REPEATED, Predictive
-from calcheck.predictive.row_random import RowRandom
-from calcheck.predictive.samples import Samples
+from calcheck.distributions.base import REPEATED, Predictive
+from calcheck.distributions.row_random import RowRandom
+from calcheck.distributions.samples import Samples
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from calcheck.distributions.row_random import Random, Words
     from numpy.typing import NDArray
-
-    from calcheck.predictive.row_random import Random, Words
 
     Values = NDArray[np.float64]
 

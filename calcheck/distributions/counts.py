@@ -8,17 +8,16 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
+from calcheck.distributions.base import Predictive
 
 from calcheck.checks import require, require_counts, require_positive
 from calcheck.errors import DataError
-from calcheck.predictive.base import Predictive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from calcheck.distributions.row_random import Random
     from numpy.typing import NDArray
-
-    from calcheck.predictive.row_random import Random
 
     Rows = NDArray[np.intp]
     Block = tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]

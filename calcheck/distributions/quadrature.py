@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-
-from calcheck.predictive.continuous import Continuous
+from calcheck.distributions.continuous import Continuous
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

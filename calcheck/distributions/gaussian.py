@@ -6,16 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+from calcheck.distributions.base import Convention
+from calcheck.distributions.continuous import LocationScale
 
-from calcheck.predictive.base import Convention
-from calcheck.predictive.continuous import LocationScale
-from calcheck.predictive.kernel import in_lengths, normal_kernel_mean
-from calcheck.predictive.words import each
+from calcheck.distributions.formatting import each
+from calcheck.distributions.kernel_means import in_lengths, normal_kernel_mean
 
 if TYPE_CHECKING:
+    from calcheck.distributions.row_random import Random
     from numpy.typing import NDArray
-
-    from calcheck.predictive.row_random import Random
 
 
 @dataclass(frozen=True, eq=False)

@@ -266,7 +266,7 @@ def _poisson_by_rejection(numbers: _Numbers, rate: Values) -> Values:
 
 def _log_mass(count: Values, rate: Values) -> Values:
     """Return log masses of Poisson distributions, without cancellation."""
-    from calcheck.predictive.special import divergence, stirling_error
+    from calcheck.distributions.special import divergence, stirling_error
 
     positive = np.maximum(count, 1)
     log_mass = -divergence(positive, rate) - stirling_error(positive) - np.log(2 * np.pi * positive) / 2

@@ -7,15 +7,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from calcheck.distributions.base import Predictive
+from calcheck.distributions.samples import Samples, outside_central
 
 from calcheck.errors import DataError
-from calcheck.predictive.base import Predictive
-from calcheck.predictive.samples import Samples, outside_central
 
 if TYPE_CHECKING:
+    from calcheck.distributions.row_random import Random
     from numpy.typing import NDArray
-
-    from calcheck.predictive.row_random import Random
 
     Values = NDArray[np.float64]
     Places = NDArray[np.integer[Any]]
