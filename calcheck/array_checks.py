@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, get_args
 
 from calcheck.errors import DataError, OptionError
 from calcheck.execution.backend import namespace
-from calcheck.kernels.choices import Estimator
+from calcheck.kernels.kernel_options import Estimator
 
 if TYPE_CHECKING:
     from calcheck.execution.backend import Array

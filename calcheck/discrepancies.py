@@ -27,13 +27,13 @@ from typing import TYPE_CHECKING
 
 from calcheck.array_checks import columns_of, inputs_of, require_known, require_same_columns, require_two, rows_of
 from calcheck.execution.backend import namespace
-from calcheck.kernels.frechet import frechet, moments
-from calcheck.kernels.kernels import Rbf
-from calcheck.kernels.pairs import of_different, pair_sum, row_products
+from calcheck.kernels.functions import Rbf
+from calcheck.mmd.frechet import frechet, moments
+from calcheck.mmd.pair_sums import of_different, pair_sum, row_products
 
 if TYPE_CHECKING:
     from calcheck.execution.backend import Array
-    from calcheck.kernels.choices import Estimator
+    from calcheck.kernels.kernel_options import Estimator
 
 
 def ammd(

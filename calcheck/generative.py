@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from calcheck.execution.run import Stream
-from calcheck.kernels.choices import Bandwidth, KernelName, KernelOptions, Standardize
-from calcheck.kernels.settings import FEW_NEIGHBOURS, KernelSettings
+from calcheck.kernels.fitted_settings import FEW_NEIGHBOURS, KernelSettings
+from calcheck.kernels.kernel_options import Bandwidth, KernelName, KernelOptions, Standardize
 from calcheck.metric import Better, Interval, Metric, Need, SettingsT, Simulated, StateT
 from calcheck.options import option, require_count_option, require_positive_option
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from calcheck.embeddings.output_features import OutputFeatures
     from calcheck.execution.run import Run
     from calcheck.inference.simulation import Simulation
-    from calcheck.kernels.features import OutputFeatures
-    from calcheck.kernels.joint import Embedded
+    from calcheck.mmd.joint import Embedded
     from calcheck.predictions import Predictions, Source
 
 BLIND = "the kernel hardly relates inputs"
@@ -48,7 +48,7 @@ class GenerativeMetric(Metric[SettingsT, StateT]):
         """Return gamma for each column of targets (p, t), in their own unit, (t,)."""
         import numpy as np
 
-        from calcheck.kernels.conditioning import target_precisions
+        from calcheck.kernels.input_kernel import target_precisions
 
         return gamma * target_precisions(y) if self.standardize == "data" else np.full(y.shape[1], gamma)
 
@@ -75,9 +75,9 @@ class JointMetric(GenerativeMetric[KernelSettings, StateT]):
         require_count_option("exact_rows", self.exact_rows)
 
     def prepare(self, source: Source, run: Run) -> KernelSettings:
-        from calcheck.kernels.conditioning import all_inputs, conditioning
-        from calcheck.kernels.inputs import neighbours
-        from calcheck.kernels.joint import repeated_targets
+        from calcheck.kernels.input_kernel import all_inputs, conditioning
+        from calcheck.kernels.scaling import neighbours
+        from calcheck.mmd.joint import repeated_targets
 
         rows = source.predictions()
         x, predictive = all_inputs(rows, run), rows.distributions().held()
@@ -112,8 +112,8 @@ class JointMetric(GenerativeMetric[KernelSettings, StateT]):
     ) -> Simulated:
         import numpy as np
 
-        from calcheck.kernels.conditioning import if_scaled
-        from calcheck.kernels.joint import blocks, embedded_again
+        from calcheck.kernels.input_kernel import if_scaled
+        from calcheck.mmd.joint import blocks, embedded_again
 
         replicates = simulation.of(settings.predictive)
         data_sets = embedded_again(
@@ -144,7 +144,7 @@ class JointMetric(GenerativeMetric[KernelSettings, StateT]):
         return [told]
 
     def influences(self, both: Predictions, run: Run) -> NDArray[np.float64]:
-        from calcheck.kernels.joint import embedded
+        from calcheck.mmd.joint import embedded
         from calcheck.predictions import InMemory
 
         first = InMemory(both.take(slice(len(both) // 2)))
@@ -155,8 +155,8 @@ class JointMetric(GenerativeMetric[KernelSettings, StateT]):
 
     @staticmethod
     def _features(rows: Predictions, gamma: NDArray[np.float64], run: Run) -> OutputFeatures:
-        from calcheck.kernels.features import output_features
-        from calcheck.kernels.joint import repeated_targets
+        from calcheck.embeddings.output_features import output_features
+        from calcheck.mmd.joint import repeated_targets
 
         y = repeated_targets(rows)
         return output_features(y.reshape(-1, y.shape[2]), rows.distributions().held(), gamma, run.rng(Stream.FEATURES))

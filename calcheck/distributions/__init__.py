@@ -1,11 +1,5 @@
 """Predictive distributions: one family a file, and the conventions in which the field writes them."""
 
-from calcheck.distributions.base import Convention, Predictive
-from calcheck.distributions.gaussian import Gaussian
-from calcheck.distributions.independent import Independent
-from calcheck.distributions.quantiles import Quantiles
-from calcheck.distributions.samples import Samples
-
 from calcheck.distributions import (
     cauchy,
     double_poisson,
@@ -18,6 +12,11 @@ from calcheck.distributions import (
     poisson,
     student_t,
 )
+from calcheck.distributions.base import Convention, Predictive
+from calcheck.distributions.gaussian import Gaussian
+from calcheck.distributions.independent import Independent
+from calcheck.distributions.quantiles import Quantiles
+from calcheck.distributions.samples import Samples
 
 __all__ = ["CONVENTIONS", "FAMILIES", "Convention", "Gaussian", "Independent", "Predictive", "Quantiles", "Samples"]
 

@@ -7,16 +7,17 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from calcheck.distributions.row_random import hash_rows
 
 from calcheck.checks import concatenated
+from calcheck.distributions.row_random import hash_rows
 from calcheck.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from calcheck.distributions.row_random import Random, RowRandom, Words
     from numpy.typing import NDArray
+
+    from calcheck.distributions.row_random import Random, RowRandom, Words
 
 REPEATED = 3  # axes of targets that are repeated: rows, repeats, columns
 

@@ -6,16 +6,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 import numpy as np
+
 from calcheck.distributions.base import Convention
 from calcheck.distributions.continuous import LocationScale
-
 from calcheck.distributions.formatting import each
 from calcheck.distributions.kernel_means import in_lengths
 from calcheck.errors import DataError
 
 if TYPE_CHECKING:
-    from calcheck.distributions.row_random import Random
     from numpy.typing import NDArray
+
+    from calcheck.distributions.row_random import Random
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,15 +8,16 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
-from calcheck.distributions.base import Predictive
 
 from calcheck.checks import require_finite, require_positive
+from calcheck.distributions.base import Predictive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from calcheck.distributions.row_random import Random
     from numpy.typing import NDArray
+
+    from calcheck.distributions.row_random import Random
 
 
 PART = 1 << 16  # rows at a time: half a megabyte a column

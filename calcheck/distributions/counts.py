@@ -8,16 +8,17 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
-from calcheck.distributions.base import Predictive
 
 from calcheck.checks import require, require_counts, require_positive
+from calcheck.distributions.base import Predictive
 from calcheck.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from calcheck.distributions.row_random import Random
     from numpy.typing import NDArray
+
+    from calcheck.distributions.row_random import Random
 
     Rows = NDArray[np.intp]
     Block = tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]

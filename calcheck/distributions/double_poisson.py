@@ -7,11 +7,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+
 from calcheck.distributions.base import Convention
 from calcheck.distributions.counts import Counts
-from calcheck.distributions.special import divergence, stirling_error
-
 from calcheck.distributions.formatting import each
+from calcheck.distributions.special import divergence, stirling_error
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

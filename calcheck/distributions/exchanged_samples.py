@@ -7,14 +7,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+
 from calcheck.distributions.base import Predictive
 from calcheck.distributions.samples import Samples, outside_central
-
 from calcheck.errors import DataError
 
 if TYPE_CHECKING:
-    from calcheck.distributions.row_random import Random
     from numpy.typing import NDArray
+
+    from calcheck.distributions.row_random import Random
 
     Values = NDArray[np.float64]
     Places = NDArray[np.integer[Any]]

@@ -6,16 +6,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+
+from calcheck.checks import require_positive
 from calcheck.distributions.base import Convention
+from calcheck.distributions.formatting import each
 from calcheck.distributions.quadrature import Positive
 from calcheck.distributions.special import divergence, log_half_step, stirling_error
 
-from calcheck.checks import require_positive
-from calcheck.distributions.formatting import each
-
 if TYPE_CHECKING:
-    from calcheck.distributions.row_random import Random
     from numpy.typing import NDArray
+
+    from calcheck.distributions.row_random import Random
 
 FAR = 5.0  # from the mean, in log y: there a density needs no care
 

@@ -6,12 +6,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
+
 from calcheck.distributions.base import Predictive
 from calcheck.distributions.row_random import hash_rows
 
 if TYPE_CHECKING:
-    from calcheck.distributions.row_random import Random, Words
     from numpy.typing import NDArray
+
+    from calcheck.distributions.row_random import Random, Words
 
 
 @dataclass(frozen=True, eq=False)

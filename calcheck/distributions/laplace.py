@@ -6,15 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+
 from calcheck.distributions.base import Convention
 from calcheck.distributions.continuous import LocationScale
-
 from calcheck.distributions.formatting import each
 from calcheck.distributions.kernel_means import STEEPEST, exponential_kernel_mean, in_lengths
 
 if TYPE_CHECKING:
-    from calcheck.distributions.row_random import Random
     from numpy.typing import NDArray
+
+    from calcheck.distributions.row_random import Random
 
 SERIES_FROM = 50.0  # where five terms of the series are exact to 1e-15, and the closed form still to 1e-12
 

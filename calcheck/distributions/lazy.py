@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+
 from calcheck.distributions.base import REPEATED, Predictive
 from calcheck.distributions.row_random import RowRandom
 from calcheck.distributions.samples import Samples
@@ -13,8 +14,9 @@ from calcheck.distributions.samples import Samples
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from calcheck.distributions.row_random import Random, Words
     from numpy.typing import NDArray
+
+    from calcheck.distributions.row_random import Random, Words
 
     Values = NDArray[np.float64]
 

@@ -6,15 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from calcheck.distributions.base import Convention
-from calcheck.distributions.quadrature import Positive
 
 from calcheck.checks import require_finite, require_positive
+from calcheck.distributions.base import Convention
 from calcheck.distributions.formatting import each
+from calcheck.distributions.quadrature import Positive
 
 if TYPE_CHECKING:
-    from calcheck.distributions.row_random import Random
     from numpy.typing import NDArray
+
+    from calcheck.distributions.row_random import Random
 
 CLOSE = 0.5  # sigma below which the terms of the CRPS nearly cancel
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(10)

@@ -6,17 +6,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from calcheck.distributions.base import Convention
-from calcheck.distributions.continuous import Continuous
 
 from calcheck.checks import require, require_finite, require_positive
+from calcheck.distributions.base import Convention
+from calcheck.distributions.continuous import Continuous
 from calcheck.distributions.formatting import filled
 from calcheck.distributions.kernel_means import normal_kernel_mean
 from calcheck.errors import DataError
 
 if TYPE_CHECKING:
-    from calcheck.distributions.row_random import Random
     from numpy.typing import NDArray
+
+    from calcheck.distributions.row_random import Random
 
 ROUNDING = 1e-14  # of a sum of weights, which are not scaled for it: rows that are taken keep their weights
 WEIGHT_ERROR = 1e-6  # how far a row's weights may sum from 1: they are often written in single precision

@@ -6,16 +6,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from calcheck.distributions.base import Convention
-from calcheck.distributions.counts import WIDE_FROM, Counts
-from calcheck.distributions.special import excess, stirling_error
 
 from calcheck.checks import require, require_finite, require_positive
+from calcheck.distributions.base import Convention
+from calcheck.distributions.counts import WIDE_FROM, Counts
 from calcheck.distributions.formatting import each
+from calcheck.distributions.special import excess, stirling_error
 
 if TYPE_CHECKING:
-    from calcheck.distributions.row_random import Random
     from numpy.typing import NDArray
+
+    from calcheck.distributions.row_random import Random
 
 NORMAL_FROM = 1e5  # standard deviations: means from which one term besides the normal distribution will do
 STEP = 0.1  # of t: the trapezoidal rule's error is below e^(-pi^2 / 0.2) = e^-49

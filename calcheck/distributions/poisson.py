@@ -6,15 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+
 from calcheck.distributions.base import Convention
 from calcheck.distributions.counts import WIDE_FROM, Counts
+from calcheck.distributions.formatting import each
 from calcheck.distributions.special import divergence, stirling_error
 
-from calcheck.distributions.formatting import each
-
 if TYPE_CHECKING:
-    from calcheck.distributions.row_random import Random
     from numpy.typing import NDArray
+
+    from calcheck.distributions.row_random import Random
 
 
 @dataclass(frozen=True, eq=False)

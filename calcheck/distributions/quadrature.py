@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+
 from calcheck.distributions.continuous import Continuous
 
 if TYPE_CHECKING:

@@ -6,19 +6,20 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
-from calcheck.distributions.base import Predictive
-from calcheck.distributions.row_random import hash_rows
 
 from calcheck.checks import concatenated, require, require_finite
+from calcheck.distributions.base import Predictive
 from calcheck.distributions.formatting import filled
 from calcheck.distributions.kernel_means import exponential_kernel_mean
+from calcheck.distributions.row_random import hash_rows
 from calcheck.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from calcheck.distributions.row_random import Random, Words
     from numpy.typing import NDArray
+
+    from calcheck.distributions.row_random import Random, Words
 
 FEWEST = 2  # levels: two say where, and how wide
 LEVEL_ERROR = 1e-9  # levels closer than that are the same

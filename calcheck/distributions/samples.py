@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from calcheck.distributions.base import REPEATED, Predictive
 
 from calcheck.checks import require_finite
+from calcheck.distributions.base import REPEATED, Predictive
 from calcheck.distributions.formatting import each
 from calcheck.distributions.kernel_means import rbf
 from calcheck.errors import DataError, OptionError
@@ -16,8 +16,9 @@ from calcheck.errors import DataError, OptionError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from calcheck.distributions.row_random import Random, RowRandom
     from numpy.typing import NDArray
+
+    from calcheck.distributions.row_random import Random, RowRandom
 
 ROUNDING = 1e-9  # of a number of draws
 PLAIN_AXES = 2  # rows and draws; a third counts target columns

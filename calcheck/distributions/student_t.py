@@ -6,20 +6,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from calcheck.distributions.base import Convention
-from calcheck.distributions.continuous import LocationScale
-from calcheck.distributions.special import log_half_step, stirling_error
 
 from calcheck.checks import require_finite, require_positive
+from calcheck.distributions.base import Convention
+from calcheck.distributions.continuous import LocationScale
 from calcheck.distributions.formatting import filled
 from calcheck.distributions.kernel_means import FARTHEST, in_lengths
+from calcheck.distributions.special import log_half_step, stirling_error
 from calcheck.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from calcheck.distributions.row_random import Random
     from numpy.typing import NDArray
+
+    from calcheck.distributions.row_random import Random
 
 NEGLIGIBLE = 1e-11  # mass of the mixing distribution that is left out on either side
 DF_RANGE = 1e-13, 1e11  # of kernels: beyond it they are those at the ends, within 1e-11

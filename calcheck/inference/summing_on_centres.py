@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
+from calcheck.embeddings.bottom_k import key_of
+from calcheck.embeddings.dictionary import Blobs
+from calcheck.embeddings.nystroem_streaming import SummedCentres
+from calcheck.embeddings.nystroem_sums import RowSums
+from calcheck.embeddings.output_features import OutputFeatures
+from calcheck.embeddings.row_sample import SAMPLE_ROWS, RowSample, SampleRows
 from calcheck.execution.backend import Precision
 from calcheck.execution.over import over
 from calcheck.execution.run import Run
 from calcheck.execution.stream import placed
 from calcheck.inference.summing import Summing
-from calcheck.kernels.features import OutputFeatures
-from calcheck.kernels.inputs import Scaling
-from calcheck.kernels.kernels import KERNELS
-from calcheck.kernels.pool import Blobs
-from calcheck.kernels.row_sample import SAMPLE_ROWS, RowSample, SampleRows
-from calcheck.kernels.row_sums import RowSums
-from calcheck.kernels.samples import key_of
-from calcheck.kernels.summed_centres import SummedCentres
+from calcheck.kernels.functions import KERNELS
+from calcheck.kernels.scaling import Scaling
 from calcheck.metric import Rows, Simulated
 from calcheck.predictions import InMemory
 from calcheck.statistics.sums import Sums, under
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from calcheck.embeddings.landmark_selection import CentresOptions
     from calcheck.execution.stream import Stream
-    from calcheck.kernels.on_centres import CentresOptions
-    from calcheck.kernels.settings import KernelSettings
+    from calcheck.kernels.fitted_settings import KernelSettings
     from calcheck.metric import Metric
     from calcheck.predictions import Predictions
 

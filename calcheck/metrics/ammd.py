@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 from calcheck.errors import DataError
 from calcheck.execution.run import Stream
 from calcheck.generative import GenerativeMetric
-from calcheck.kernels.choices import Estimator  # noqa: TC001 - type of a field
+from calcheck.kernels.kernel_options import Estimator  # noqa: TC001 - type of a field
 from calcheck.metric import Need, Rows, Sided, Simulated
 from calcheck.options import option, require_positive_option
 
@@ -102,7 +102,7 @@ class Ammd(GenerativeMetric["Bandwidths", None]):
         return "upper" if self.constant else "both"
 
     def prepare(self, source: Source, run: Run) -> Bandwidths:  # noqa: ARG002 - nothing is drawn
-        from calcheck.kernels.joint import repeated_targets
+        from calcheck.mmd.joint import repeated_targets
 
         y = repeated_targets(source.predictions())
         return self._bandwidths(y.reshape(-1, y.shape[2]), self.gamma_y)
@@ -111,10 +111,10 @@ class Ammd(GenerativeMetric["Bandwidths", None]):
         """Fit nothing."""
 
     def rows(self, settings: Bandwidths, state: None, source: Source, at: Source | None, run: Run) -> Rows:  # noqa: ARG002
-        from calcheck.kernels.features import output_features
-        from calcheck.kernels.joint import embedded, repeated_targets
-        from calcheck.kernels.row_scores import direct_scores
-        from calcheck.kernels.told import features, left_out
+        from calcheck.embeddings.diagnostics import features, left_out
+        from calcheck.embeddings.output_features import output_features
+        from calcheck.mmd.joint import embedded, repeated_targets
+        from calcheck.mmd.kernel_scores import direct_scores
 
         rows = source.predictions()
         y, predictive = repeated_targets(rows), rows.distributions()
@@ -162,8 +162,8 @@ class Ammd(GenerativeMetric["Bandwidths", None]):
     ) -> Simulated | None:
         import numpy as np
 
-        from calcheck.kernels.conditioning import if_scaled
-        from calcheck.kernels.joint import embedded_again
+        from calcheck.kernels.input_kernel import if_scaled
+        from calcheck.mmd.joint import embedded_again
 
         predictive = simulation.rows.predictive
         if predictive is None or self._cheap(simulation.rows):

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from calcheck.errors import DataError, NumericalError, OptionError
 from calcheck.execution.run import Stream
-from calcheck.kernels.choices import EXACT, SolverOptions
-from calcheck.kernels.settings import KernelSettings
+from calcheck.kernels.fitted_settings import KernelSettings
+from calcheck.kernels.kernel_options import EXACT, SolverOptions
 from calcheck.metric import Better, Interval, Metric, Need, Rows, Sided, Simulated
 from calcheck.options import option, require_count_option, require_positive_option
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.distributions import Predictive
+    from calcheck.embeddings.landmark_selection import OnCentres
+    from calcheck.embeddings.output_features import OutputFeatures
+    from calcheck.embeddings.ridge import KernelRidge
     from calcheck.execution.run import Run
     from calcheck.inference.simulation import Simulation
     from calcheck.inference.summing_on_centres import SummingOnCentres
-    from calcheck.kernels.features import OutputFeatures
-    from calcheck.kernels.on_centres import OnCentres
-    from calcheck.kernels.ridge import KernelRidge
     from calcheck.metric import Means
     from calcheck.predictions import Predictions, Source
 
@@ -87,8 +87,8 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
     one n x n system whatever the number of draws. Time O(n^2 (d + r)) a product, some ten products; memory n^2 / 2
     numbers, or O(n) where they exceed ``--memory``. With M centres (nystrom) it is one pass over the rows,
     O(n M (d + M)); what centres cut off is measured on 1,024 rows and added to the mean.
-    Details tell the reach, the distance within which inputs are mixed (:func:`calcheck.kernels.reach.reach`); rows that
-    are written one by one, how many others each rests on (:func:`calcheck.kernels.reach.effective_neighbours`).
+    Details tell the reach, the distance within which inputs are mixed (:func:`calcheck.embeddings.reach.reach`); rows that
+    are written one by one, how many others each rests on (:func:`calcheck.embeddings.reach.effective_neighbours`).
     Differs from the paper in: exact embeddings of parametric families by default (``--draws 1 --trials 5`` is the
     paper's protocol), and no explicit inverse.
 
@@ -153,8 +153,8 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
         return f"{self.summary()} {SQUARED}" if self.estimator == "unbiased" else super().told()
 
     def prepare(self, source: Source, run: Run) -> KernelSettings:
-        from calcheck.kernels.conditioning import conditioning, needed, target_bandwidths
-        from calcheck.kernels.model import draws_of
+        from calcheck.embeddings.draws import draws_of
+        from calcheck.kernels.input_kernel import conditioning, needed, target_bandwidths
 
         rows = source.predictions()
         y, predictive = needed(rows)
@@ -185,7 +185,7 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
         return "--draws N" if isinstance(self.draws, int) else ""
 
     def fit(self, settings: KernelSettings, source: Source, run: Run) -> KernelRidge | OnCentres:
-        from calcheck.kernels.on_centres import CentresOptions, OnCentres, as_precise, why_centres
+        from calcheck.embeddings.landmark_selection import CentresOptions, OnCentres, as_precise, why_centres
 
         rows = source.predictions()
         reason = "as asked" if self.asked else ""
@@ -196,8 +196,8 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
         return OnCentres(settings, source, CentresOptions.of(self), as_precise(rows, run), reason)
 
     def summing(self) -> SummingOnCentres | None:
+        from calcheck.embeddings.landmark_selection import CentresOptions
         from calcheck.inference.summing_on_centres import SummingOnCentres
-        from calcheck.kernels.on_centres import CentresOptions
 
         if self.exact_only or self.solver in EXACT:
             return None
@@ -209,7 +209,7 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
         return f"{exact} needs all rows together, so it keeps no sums. Sums take --solver nystrom, without it"
 
     def _ridge(self, settings: KernelSettings, source: Source, run: Run) -> KernelRidge:
-        from calcheck.kernels.ridge import KernelRidge
+        from calcheck.embeddings.ridge import KernelRidge
 
         x = settings.scaling.rounded(source.predictions().inputs(), precision=run.precision)
         return KernelRidge(settings.kernel, x, run, solver="auto" if self.solver == "nystrom" else self.solver)
@@ -220,7 +220,7 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
         metrics: Sequence[Metric[KernelSettings, KernelRidge | OnCentres]],
         models: int,
     ) -> None:
-        from calcheck.kernels.ridge import KernelRidge
+        from calcheck.embeddings.ridge import KernelRidge
 
         if not isinstance(state, KernelRidge):
             return
@@ -239,13 +239,13 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
     ) -> Rows:
         import numpy as np
 
-        from calcheck.kernels.conditioning import needed, points_of
-        from calcheck.kernels.embedding import distances, noise
-        from calcheck.kernels.features import LeftOut
-        from calcheck.kernels.on_centres import OnCentres
-        from calcheck.kernels.reach import FEW_ROWS, effective_neighbours, reach
-        from calcheck.kernels.samples import some_inputs
-        from calcheck.kernels.told import cautions, engine, over_trials, quantiles
+        from calcheck.embeddings.bottom_k import some_inputs
+        from calcheck.embeddings.diagnostics import cautions, engine, over_trials, quantiles
+        from calcheck.embeddings.distance import distances, noise
+        from calcheck.embeddings.landmark_selection import OnCentres
+        from calcheck.embeddings.output_features import LeftOut
+        from calcheck.embeddings.reach import FEW_ROWS, effective_neighbours, reach
+        from calcheck.kernels.input_kernel import needed, points_of
 
         if isinstance(state, OnCentres):
             return self._on_centres(settings, state.of(settings, source), at, run)
@@ -290,8 +290,8 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
         return "cce2" if self.estimator == "unbiased" else "cce"
 
     def _on_centres(self, settings: KernelSettings, state: OnCentres, at: Source | None, run: Run) -> Rows:
-        from calcheck.kernels.reach import FEW_ROWS, reach
-        from calcheck.kernels.told import cautions_on_centres, features, on_centres, quantiles
+        from calcheck.embeddings.diagnostics import cautions_on_centres, features, on_centres, quantiles
+        from calcheck.embeddings.reach import FEW_ROWS, reach
 
         if at is not None:
             msg = "--at takes an exact solver: pass --solver cg, or fewer rows (--subsample)"
@@ -323,7 +323,7 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
     ) -> Simulated:
         import numpy as np
 
-        from calcheck.kernels.on_centres import OnCentres
+        from calcheck.embeddings.landmark_selection import OnCentres
 
         if isinstance(state, OnCentres):
             near = state.embedded(self.lambda_)
@@ -331,9 +331,9 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
             return Simulated(near.measured.means[1:], at_inputs=near.at_inputs(), details=told)
 
         from calcheck.distributions import Samples
-        from calcheck.kernels.conditioning import needed, points_of, targets_of
-        from calcheck.kernels.replicates import replicated
-        from calcheck.kernels.shared_features import DataSet, Exchanged
+        from calcheck.embeddings.replicate_embeddings import replicated
+        from calcheck.embeddings.rescaled_features import DataSet, Exchanged
+        from calcheck.kernels.input_kernel import needed, points_of, targets_of
 
         y, _ = needed(simulation.rows)
         distributions = settings.predictive
@@ -368,8 +368,8 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
         return "the influence of each row takes an exact solver: pass --solver cg, or fewer rows" if on_centres else ""
 
     def influences(self, both: Predictions, run: Run) -> NDArray[np.float64]:
-        from calcheck.kernels.conditioning import needed
-        from calcheck.kernels.difference_influences import difference_influences
+        from calcheck.embeddings.difference_influences import difference_influences
+        from calcheck.kernels.input_kernel import needed
         from calcheck.predictions import InMemory
 
         n = len(both) // 2
@@ -387,14 +387,14 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
         )
 
     def _features(self, y: NDArray[np.float64], predictive: Predictive, run: Run) -> OutputFeatures:
-        from calcheck.kernels.conditioning import target_bandwidths
-        from calcheck.kernels.features import output_features
+        from calcheck.embeddings.output_features import output_features
+        from calcheck.kernels.input_kernel import target_bandwidths
 
         return output_features(y, predictive, target_bandwidths(y, self.gamma_y), run.rng(Stream.FEATURES))
 
     def _bandwidth(self, y: NDArray[np.float64]) -> NDArray[np.float64] | None:
         """Return the scale of the kernel on targets; None where these have none."""
-        from calcheck.kernels.conditioning import if_scaled, target_bandwidths
+        from calcheck.kernels.input_kernel import if_scaled, target_bandwidths
 
         return if_scaled(target_bandwidths, y, self.gamma_y)
 
@@ -402,6 +402,6 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
         return means[self._column] + means["correction"] if "correction" in means else means[self._column]
 
     def _trials(self, predictive: Predictive, run: Run) -> Iterator[Predictive]:
-        from calcheck.kernels.model import trials_of
+        from calcheck.embeddings.draws import trials_of
 
         return trials_of(predictive, self.draws, self.trials, run)

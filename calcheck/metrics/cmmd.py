@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from calcheck.generative import JointMetric
-from calcheck.kernels.choices import Solver  # noqa: TC001 - type of a field
+from calcheck.kernels.kernel_options import Solver  # noqa: TC001 - type of a field
 from calcheck.metric import Rows, Sided
 from calcheck.options import option, require_positive_option
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.execution.run import Run
-    from calcheck.kernels.joint import Embedded
-    from calcheck.kernels.operators import Operators
-    from calcheck.kernels.settings import KernelSettings
+    from calcheck.kernels.fitted_settings import KernelSettings
     from calcheck.metric import Means
+    from calcheck.mmd.joint import Embedded
+    from calcheck.mmd.ridge_norms import Operators
     from calcheck.predictions import Source
 
 
@@ -97,14 +97,14 @@ class Cmmd(JointMetric["Operators"]):
         require_positive_option("lambda_", self.lambda_)
 
     def fit(self, settings: KernelSettings, source: Source, run: Run) -> Operators:
-        from calcheck.kernels.operators import Operators
+        from calcheck.mmd.ridge_norms import Operators
 
         x = settings.scaling(source.predictions().inputs())
         return Operators(settings.kernel, x, run, self.lambda_, solver=self.solver, exact_rows=self.exact_rows)
 
     def rows(self, settings: KernelSettings, state: Operators, source: Source, at: Source | None, run: Run) -> Rows:  # noqa: ARG002
-        from calcheck.kernels.joint import embedded
-        from calcheck.kernels.told import features, left_out
+        from calcheck.embeddings.diagnostics import features, left_out
+        from calcheck.mmd.joint import embedded
 
         found, bounds = embedded(settings.features, source.predictions(), settings.predictive)
         norm = state.norm(found.apart)

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.execution.run import Run
-    from calcheck.kernels.choices import Normalization
-    from calcheck.kernels.frechet import SharedInputs
-    from calcheck.kernels.inputs import Scaling
+    from calcheck.kernels.kernel_options import Normalization
+    from calcheck.kernels.scaling import Scaling
     from calcheck.metric import Means
+    from calcheck.mmd.frechet import SharedInputs
     from calcheck.predictions import Predictions, Source
 
 
@@ -93,8 +93,8 @@ class Fid(GenerativeMetric[FidSettings, "SharedInputs"]):
     no_interval: ClassVar[str] = "resampling adds noise to both covariances, and the distance grows with it"
 
     def prepare(self, source: Source, run: Run) -> FidSettings:
-        from calcheck.kernels.conditioning import all_inputs
-        from calcheck.kernels.inputs import fit_scaling
+        from calcheck.kernels.input_kernel import all_inputs
+        from calcheck.kernels.scaling import fit_scaling
 
         rows = source.predictions()
         normalize: Normalization = "standardize" if self.standardize == "data" else "none"
@@ -104,13 +104,13 @@ class Fid(GenerativeMetric[FidSettings, "SharedInputs"]):
         return replace(settings, spread=self._spread(source.predictions()))
 
     def _spread(self, rows: Predictions) -> NDArray[np.float64]:
-        from calcheck.kernels.joint import repeated_targets
+        from calcheck.mmd.joint import repeated_targets
 
         y = repeated_targets(rows)
         return self._bandwidths(y.reshape(-1, y.shape[2]), 1.0) ** -0.5
 
     def fit(self, settings: FidSettings, source: Source, run: Run) -> SharedInputs:  # noqa: ARG002
-        from calcheck.kernels.frechet import SharedInputs
+        from calcheck.mmd.frechet import SharedInputs
 
         return SharedInputs(settings.scaling(source.predictions().inputs()))
 
@@ -118,9 +118,9 @@ class Fid(GenerativeMetric[FidSettings, "SharedInputs"]):
         import numpy as np
 
         from calcheck.execution.ahead import one_blas_thread
-        from calcheck.kernels.frechet import frechet
-        from calcheck.kernels.joint import repeated_targets
-        from calcheck.kernels.within import within_rows, within_targets
+        from calcheck.mmd.covariances import within_rows, within_targets
+        from calcheck.mmd.frechet import frechet
+        from calcheck.mmd.joint import repeated_targets
 
         rows = source.predictions()
         y, predictive = repeated_targets(rows), rows.distributions()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from calcheck.errors import DataError
 from calcheck.generative import JointMetric
-from calcheck.kernels.choices import Estimator  # noqa: TC001 - type of a field
+from calcheck.kernels.kernel_options import Estimator  # noqa: TC001 - type of a field
 from calcheck.metric import Rows, Sided
 from calcheck.options import option
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.execution.run import Run
-    from calcheck.kernels.input_pairs import Inputs
-    from calcheck.kernels.joint import Embedded
-    from calcheck.kernels.settings import KernelSettings
+    from calcheck.kernels.fitted_settings import KernelSettings
     from calcheck.metric import Means
+    from calcheck.mmd.joint import Embedded
+    from calcheck.mmd.quadratic_forms import Inputs
     from calcheck.predictions import Source
 
 
@@ -99,7 +99,7 @@ class Jmmd(JointMetric["Inputs"]):
         return "both" if self.estimator == "paper" else "upper"
 
     def fit(self, settings: KernelSettings, source: Source, run: Run) -> Inputs:
-        from calcheck.kernels.input_pairs import Inputs
+        from calcheck.mmd.quadratic_forms import Inputs
 
         x = source.predictions().inputs()
         if len(x) == 1:
@@ -108,8 +108,8 @@ class Jmmd(JointMetric["Inputs"]):
         return Inputs(settings.kernel, settings.scaling(x), run, self.exact_rows)
 
     def rows(self, settings: KernelSettings, state: Inputs, source: Source, at: Source | None, run: Run) -> Rows:  # noqa: ARG002
-        from calcheck.kernels.joint import embedded
-        from calcheck.kernels.told import features, left_out
+        from calcheck.embeddings.diagnostics import features, left_out
+        from calcheck.mmd.joint import embedded
 
         found, bounds = embedded(settings.features, source.predictions(), settings.predictive)
         form = found.form(self.estimator)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from calcheck.errors import DataError, NumericalError
 from calcheck.execution.run import Stream
-from calcheck.kernels.choices import Bandwidth, KernelOptions, Solver
-from calcheck.kernels.settings import FEW_NEIGHBOURS
+from calcheck.kernels.fitted_settings import FEW_NEIGHBOURS
+from calcheck.kernels.kernel_options import Bandwidth, KernelOptions, Solver
 from calcheck.metric import Better, Interval, Metric, Need, Rows, Sided, Simulated
 from calcheck.options import option, require_positive_option
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from calcheck.embeddings.output_features import OutputFeatures
+    from calcheck.embeddings.strata import Strata
     from calcheck.execution.run import Run
     from calcheck.inference.simulation import Simulation
-    from calcheck.kernels.conditioning import Conditioning
-    from calcheck.kernels.features import OutputFeatures
-    from calcheck.kernels.strata import Strata
-    from calcheck.kernels.two_samples import TwoSamples
+    from calcheck.kernels.input_kernel import Conditioning
     from calcheck.metric import Means
+    from calcheck.mmd.two_samples import TwoSamples
     from calcheck.predictions import Predictions, Source
 
 SAMPLE = "sample"  # the column that says of a row whether it is of the first sample, 0, or of the second, 1
@@ -156,8 +156,8 @@ class Mcmd(KernelOptions, Metric[McmdSettings, "TwoSamples"]):
 
     def prepare(self, source: Source, run: Run) -> McmdSettings:
         from calcheck.distributions import Samples
-        from calcheck.kernels.conditioning import conditioning, target_bandwidths
-        from calcheck.kernels.features import output_features
+        from calcheck.embeddings.output_features import output_features
+        from calcheck.kernels.input_kernel import conditioning, target_bandwidths
 
         rows = source.predictions()
         first, second = _targets(rows)
@@ -179,7 +179,7 @@ class Mcmd(KernelOptions, Metric[McmdSettings, "TwoSamples"]):
         return McmdSettings(inputs, features, described)
 
     def fit(self, settings: McmdSettings, source: Source, run: Run) -> TwoSamples:
-        from calcheck.kernels.two_samples import TwoSamples
+        from calcheck.mmd.two_samples import TwoSamples
 
         rows = source.predictions()
         x, first = settings.inputs.scaling(rows.inputs()), _labels(rows)
@@ -188,9 +188,9 @@ class Mcmd(KernelOptions, Metric[McmdSettings, "TwoSamples"]):
     def rows(self, settings: McmdSettings, state: TwoSamples, source: Source, at: Source | None, run: Run) -> Rows:
         import numpy as np
 
-        from calcheck.kernels.conditioning import points_of
-        from calcheck.kernels.features import LeftOut
-        from calcheck.kernels.told import cautions, engine, quantiles
+        from calcheck.embeddings.diagnostics import cautions, engine, quantiles
+        from calcheck.embeddings.output_features import LeftOut
+        from calcheck.kernels.input_kernel import points_of
 
         outputs = [settings.features.of_points(targets) for targets in _targets(source.predictions())]
         bounds = LeftOut(settings.features, np.concatenate(outputs))
@@ -223,9 +223,9 @@ class Mcmd(KernelOptions, Metric[McmdSettings, "TwoSamples"]):
     ) -> Simulated:
         import numpy as np
 
-        from calcheck.kernels.conditioning import points_of, targets_of
-        from calcheck.kernels.relabelled import input_kernel_of, relabelled
-        from calcheck.kernels.strata import strata
+        from calcheck.embeddings.permutation_null import input_kernel_of, relabelled
+        from calcheck.embeddings.strata import strata
+        from calcheck.kernels.input_kernel import points_of, targets_of
 
         rows, scaling = simulation.rows, settings.inputs.scaling
         y, x, labels = targets_of(rows), scaling(rows.inputs()), _labels(rows)
@@ -252,7 +252,7 @@ class Mcmd(KernelOptions, Metric[McmdSettings, "TwoSamples"]):
 
     def _bandwidths(self, y: NDArray[np.float64]) -> NDArray[np.float64] | None:
         """Return the scale of the kernel on targets that the first sample's have; None where these have none."""
-        from calcheck.kernels.conditioning import if_scaled, target_bandwidths
+        from calcheck.kernels.input_kernel import if_scaled, target_bandwidths
 
         return if_scaled(target_bandwidths, y, self.gamma_y)
 
@@ -285,7 +285,7 @@ def _labels(rows: Predictions) -> NDArray[np.bool_]:
 
 def _targets(rows: Predictions) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the targets of the first sample, (n, t), and of the second, (m, t)."""
-    from calcheck.kernels.conditioning import targets_of
+    from calcheck.kernels.input_kernel import targets_of
 
     y, first = targets_of(rows), _labels(rows)
     return y[first], y[~first]

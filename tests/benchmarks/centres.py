@@ -15,9 +15,9 @@ from scipy.linalg import cho_factor, cho_solve
 
 from calcheck import evaluate
 from calcheck.distributions import Gaussian
+from calcheck.embeddings.output_features import output_features
 from calcheck.execution.run import Run
-from calcheck.kernels.conditioning import conditioning, target_bandwidths
-from calcheck.kernels.features import output_features
+from calcheck.kernels.input_kernel import conditioning, target_bandwidths
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
 

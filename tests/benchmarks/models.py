@@ -3,6 +3,8 @@
 from functools import partial
 
 import numpy as np
+
+from calcheck.distributions import Gaussian, Quantiles, Samples
 from calcheck.distributions.double_poisson import DoublePoisson
 from calcheck.distributions.gamma import Gamma
 from calcheck.distributions.gaussian import AssumedGaussian
@@ -11,8 +13,6 @@ from calcheck.distributions.mixture import Mixture
 from calcheck.distributions.nbinom import NegativeBinomial
 from calcheck.distributions.poisson import Poisson
 from calcheck.distributions.student_t import StudentT
-
-from calcheck.distributions import Gaussian, Quantiles, Samples
 from calcheck.predictions import Predictions
 
 FEW_LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])

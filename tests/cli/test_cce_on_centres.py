@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from calcheck.kernels import on_centres
+from calcheck.embeddings import landmark_selection as on_centres
 from tests.computing import gaussian_case
 from tests.files import write
 

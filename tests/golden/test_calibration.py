@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 import pytest
-from calcheck.distributions.poisson import Poisson
 from numpy.testing import assert_allclose
 
 from calcheck.distributions import Gaussian, Samples
+from calcheck.distributions.poisson import Poisson
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.metrics import METRICS

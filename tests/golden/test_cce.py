@@ -190,8 +190,9 @@ def test_predictions_in_another_unit_equal_the_naive_closed_form():
 
 def test_counts_seen_through_a_narrow_kernel_equal_the_naive_closed_form():
     """gamma_y = 5 tells neighbouring counts apart: the model is its masses on 0 … 999, as weighted draws."""
-    from calcheck.distributions.poisson import Poisson
     from scipy import stats
+
+    from calcheck.distributions.poisson import Poisson
 
     rng = np.random.default_rng(12)
     x = rng.normal(size=(60, 2))

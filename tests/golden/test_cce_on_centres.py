@@ -2,16 +2,17 @@
 
 import numpy as np
 import pytest
-from calcheck.distributions.poisson import Poisson
-from calcheck.distributions.student_t import StudentT
 from numpy.testing import assert_allclose
 from scipy.stats import binom
 
 from calcheck.distributions import Gaussian, Independent, Samples
+from calcheck.distributions.poisson import Poisson
+from calcheck.distributions.student_t import StudentT
+from calcheck.embeddings import landmark_selection as on_centres
+from calcheck.embeddings import nystroem_sums as row_sums
+from calcheck.embeddings.nystroem_ridge import BETWEEN, CHECKED_ERRORS, OF_CORRECTIONS, STANDARD_ERRORS
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
-from calcheck.kernels import on_centres, row_sums
-from calcheck.kernels.centres_ridge import BETWEEN, CHECKED_ERRORS, OF_CORRECTIONS, STANDARD_ERRORS
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
 from tests.computing import gaussian_case

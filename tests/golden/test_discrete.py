@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from calcheck.distributions.double_poisson import DoublePoisson
-from calcheck.distributions.nbinom import NegativeBinomial
-from calcheck.distributions.poisson import Poisson
 from numpy.testing import assert_allclose
 
 from calcheck.distributions import Gaussian, Samples
+from calcheck.distributions.double_poisson import DoublePoisson
+from calcheck.distributions.nbinom import NegativeBinomial
+from calcheck.distributions.poisson import Poisson
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.metrics import METRICS

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from calcheck.distributions.cauchy import Cauchy
-from calcheck.distributions.poisson import Poisson
 from numpy.testing import assert_allclose
 
+from calcheck.distributions.cauchy import Cauchy
+from calcheck.distributions.poisson import Poisson
 from tests import naive_joint as naive
 from tests.joint_cases import gaussians, rows_of_case, sampled_case, sampled_rows, scaled, value
 

@@ -7,6 +7,8 @@ so does a location: what is compared is told to within the relative error that t
 import mpmath as mp
 import numpy as np
 import pytest
+
+from calcheck.distributions import Gaussian
 from calcheck.distributions.cauchy import Cauchy
 from calcheck.distributions.gamma import Gamma
 from calcheck.distributions.laplace import Laplace
@@ -14,8 +16,6 @@ from calcheck.distributions.lognormal import LogNormal
 from calcheck.distributions.mixture import Mixture
 from calcheck.distributions.special import excess, log_half_step, stirling_error
 from calcheck.distributions.student_t import StudentT
-
-from calcheck.distributions import Gaussian
 
 ROUNDING = 2.0**-52
 ERROR = 1e-13

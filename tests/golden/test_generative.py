@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from calcheck.distributions.laplace import Laplace
-from calcheck.distributions.poisson import Poisson
-from calcheck.distributions.student_t import StudentT
 from numpy.testing import assert_allclose
 from scipy import stats
 
+from calcheck.distributions.laplace import Laplace
+from calcheck.distributions.poisson import Poisson
+from calcheck.distributions.student_t import StudentT
 from calcheck.inference.verdicts import statistic_of
 from calcheck.metrics import METRICS
 from calcheck.statistics.repeats import gathered

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from calcheck.distributions.poisson import Poisson
 from numpy.testing import assert_allclose
 
 from calcheck.distributions import Gaussian, Samples
+from calcheck.distributions.poisson import Poisson
 from calcheck.execution.run import Run
 from calcheck.inference.basis import Basis
 from calcheck.inference.simulation import Computed, Simulation, simulate

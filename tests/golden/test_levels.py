@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from calcheck.distributions.gaussian import AssumedGaussian
-from calcheck.distributions.lognormal import LogNormal
-from calcheck.distributions.poisson import Poisson
 from scipy.stats import binom
 
 from calcheck.distributions import Gaussian, Samples
+from calcheck.distributions.gaussian import AssumedGaussian
+from calcheck.distributions.lognormal import LogNormal
+from calcheck.distributions.poisson import Poisson
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.metrics import METRICS

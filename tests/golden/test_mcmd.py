@@ -8,10 +8,10 @@ import pytest
 from numpy.testing import assert_allclose
 
 from calcheck.distributions import Samples
+from calcheck.embeddings.permutation_null import input_kernel_of
+from calcheck.embeddings.strata import strata
 from calcheck.execution.run import Run
 from calcheck.inference.simulation import Simulation
-from calcheck.kernels.relabelled import input_kernel_of
-from calcheck.kernels.strata import strata
 from calcheck.metrics.mcmd import SAMPLE, Mcmd
 from calcheck.predictions import InMemory, Predictions
 from calcheck.studies.two_samples import two_samples

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from calcheck.distributions.poisson import Poisson
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 from calcheck.distributions import Gaussian, Independent, Samples
 from calcheck.distributions.lazy import Deferred
+from calcheck.distributions.poisson import Poisson
 from calcheck.errors import OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from calcheck.distributions import Gaussian, Independent, Samples
 from calcheck.distributions.cauchy import Cauchy
 from calcheck.distributions.poisson import Poisson
 from calcheck.distributions.row_random import mix
 from calcheck.distributions.student_t import StudentT
-from numpy.testing import assert_allclose, assert_array_equal
-
-from calcheck.distributions import Gaussian, Independent, Samples
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.inference import simulation

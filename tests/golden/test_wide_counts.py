@@ -6,12 +6,12 @@ The sums here run over all values, with masses by the ratios of neighbours: f(k 
 import mpmath as mp
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
+
 from calcheck.distributions.counts import WIDE_FROM
 from calcheck.distributions.double_poisson import DoublePoisson
 from calcheck.distributions.nbinom import NegativeBinomial
 from calcheck.distributions.poisson import Poisson
-from numpy.testing import assert_allclose
-
 from calcheck.errors import DataError
 
 ERROR = 1e-8

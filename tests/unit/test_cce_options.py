@@ -104,7 +104,7 @@ def test_data_that_say_nothing_are_refused():
 
 
 def test_kernels_on_targets_that_no_features_can_follow_are_refused(monkeypatch):
-    from calcheck.kernels import features
+    from calcheck.embeddings import output_features as features
 
     monkeypatch.setattr(features, "MOST_FEATURES", 50)
     with pytest.raises(DataError, match=r"--gamma-y 1e\+09 is too narrow for these targets"):

@@ -13,8 +13,8 @@ from torch.autograd import gradcheck
 from calcheck import kernels
 from calcheck.discrepancies import ammd, ammd_terms, cmmd, fid, jmmd, mcmd, standardized
 from calcheck.errors import DataError, OptionError
-from calcheck.kernels import pairs
-from calcheck.kernels.frechet import Moments, frechet
+from calcheck.mmd import pair_sums as pairs
+from calcheck.mmd.frechet import Moments, frechet
 from tests import naive
 
 ESTIMATORS = ["unbiased", "v", "paper"]

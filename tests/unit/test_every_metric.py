@@ -19,14 +19,14 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
+
+from calcheck.distributions import Quantiles, Samples
 from calcheck.distributions.continuous import LocationScale
 from calcheck.distributions.double_poisson import DoublePoisson
 from calcheck.distributions.gamma import Gamma
 from calcheck.distributions.lognormal import LogNormal
 from calcheck.distributions.mixture import Mixture
-from numpy.testing import assert_allclose
-
-from calcheck.distributions import Quantiles, Samples
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
 from calcheck.inference.verdicts import statistic_of

@@ -6,6 +6,10 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
+from scipy import integrate, optimize, special, stats
+
+from calcheck.distributions import CONVENTIONS, Gaussian, Independent, Quantiles, Samples
 from calcheck.distributions.cauchy import Cauchy
 from calcheck.distributions.double_poisson import DoublePoisson
 from calcheck.distributions.gamma import Gamma
@@ -15,10 +19,6 @@ from calcheck.distributions.mixture import Mixture
 from calcheck.distributions.nbinom import NegativeBinomial
 from calcheck.distributions.poisson import Poisson
 from calcheck.distributions.student_t import StudentT
-from numpy.testing import assert_allclose
-from scipy import integrate, optimize, special, stats
-
-from calcheck.distributions import CONVENTIONS, Gaussian, Independent, Quantiles, Samples
 from calcheck.errors import DataError, ValuesError
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from calcheck.distributions.cauchy import Cauchy
-from calcheck.distributions.poisson import Poisson
 
 from calcheck.cli.first_rows import first_rows
 from calcheck.distributions import Gaussian, Quantiles, Samples
+from calcheck.distributions.cauchy import Cauchy
+from calcheck.distributions.poisson import Poisson
 from calcheck.predictions import Predictions
 
 Y = np.array([3.0, 0.0, 1.0, 9.0])

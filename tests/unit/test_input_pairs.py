@@ -5,9 +5,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 from calcheck.execution.run import Run
-from calcheck.kernels.input_pairs import EveryPair, Form, LowRank
-from calcheck.kernels.kernels import KERNELS
-from calcheck.kernels.nystroem import Nystroem
+from calcheck.kernels.functions import KERNELS
+from calcheck.linalg.nystroem import Nystroem
+from calcheck.mmd.quadratic_forms import EveryPair, Form, LowRank
 
 N = 60
 KERNEL = KERNELS["rbf"](gamma=0.4)

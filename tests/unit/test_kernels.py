@@ -8,17 +8,17 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
 from calcheck.distributions import Gaussian, Samples
+from calcheck.embeddings.bottom_k import some_inputs
+from calcheck.embeddings.output_features import left_out, output_features
+from calcheck.embeddings.ridge import KernelRidge
 from calcheck.errors import DataError, NumericalError, OptionError
 from calcheck.execution.backend import backend
 from calcheck.execution.run import Run, default_memory, parse_memory, silent
 from calcheck.inputs import DeferredInputs
-from calcheck.kernels.features import left_out, output_features
-from calcheck.kernels.gram import Gram
-from calcheck.kernels.inputs import Scaling, bandwidth, fit_scaling
-from calcheck.kernels.kernels import Laplace, Polynomial, Rbf
-from calcheck.kernels.ridge import KernelRidge
-from calcheck.kernels.samples import some_inputs
-from calcheck.kernels.solvers import Cholesky, conjugate_gradients
+from calcheck.kernels.functions import Laplace, Polynomial, Rbf
+from calcheck.kernels.scaling import Scaling, bandwidth, fit_scaling
+from calcheck.linalg.gram import Gram
+from calcheck.linalg.solvers import Cholesky, conjugate_gradients
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
 from tests.computing import cce, gaussian_case, rows_of

@@ -5,11 +5,14 @@ from threading import Event
 
 import numpy as np
 import pytest
-from calcheck.distributions.poisson import Poisson
 from numpy.testing import assert_allclose, assert_array_equal
 
 from calcheck import read
 from calcheck.distributions import Gaussian, Samples
+from calcheck.distributions.poisson import Poisson
+from calcheck.embeddings import landmark_selection as on_centres
+from calcheck.embeddings import nystroem_sums as row_sums
+from calcheck.embeddings.bottom_k import uniform_places, weighted_by_leverage
 from calcheck.errors import DataError, NumericalError, OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.ahead import prefetched
@@ -18,9 +21,7 @@ from calcheck.io import load as gathered
 from calcheck.io import scan as passes
 from calcheck.io.tables import memory as held
 from calcheck.io.tables import parquet
-from calcheck.kernels import on_centres, row_sums
-from calcheck.kernels.kernels import Polynomial, Rbf
-from calcheck.kernels.samples import uniform_places, weighted_by_leverage
+from calcheck.kernels.functions import Polynomial, Rbf
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
 from calcheck.studies.same_rows import Model

@@ -5,11 +5,11 @@ from itertools import product
 
 import numpy as np
 import pytest
-from calcheck.distributions.laplace import Laplace
 from numpy.testing import assert_allclose
 from scipy import optimize, stats
 
 from calcheck.distributions import Gaussian, Quantiles, Samples
+from calcheck.distributions.laplace import Laplace
 from calcheck.execution.run import Run
 from calcheck.inference.bootstrap import Replicates
 from calcheck.inference.paired import Pair, paired

@@ -5,13 +5,13 @@ import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
+from calcheck.embeddings.ridge import KernelRidge
 from calcheck.execution.backend import backend
 from calcheck.execution.run import Run, silent
-from calcheck.kernels.gram import Gram
-from calcheck.kernels.kernels import Laplace, Rbf
-from calcheck.kernels.preconditioner import Costs, Preconditioner
-from calcheck.kernels.ridge import KernelRidge
-from calcheck.kernels.solvers import conjugate_gradients
+from calcheck.kernels.functions import Laplace, Rbf
+from calcheck.linalg.gram import Gram
+from calcheck.linalg.preconditioner import Costs, Preconditioner
+from calcheck.linalg.solvers import conjugate_gradients
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import Predictions
 from tests.computing import gaussian_case, rows_of

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from calcheck.distributions.poisson import Poisson
 from numpy.testing import assert_allclose, assert_array_equal
 
 from calcheck.distributions import Gaussian, Samples
+from calcheck.distributions.poisson import Poisson
 from calcheck.errors import DataError, ValuesError
 from calcheck.predictions import InMemory, Predictions, join
 

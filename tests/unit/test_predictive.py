@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from calcheck.distributions.double_poisson import DoublePoisson
-from calcheck.distributions.nbinom import NegativeBinomial
-from calcheck.distributions.poisson import Poisson
 from numpy.testing import assert_allclose
 from scipy import integrate, special, stats
 
 from calcheck.distributions import CONVENTIONS, FAMILIES, Gaussian, Independent, Samples
+from calcheck.distributions.double_poisson import DoublePoisson
+from calcheck.distributions.nbinom import NegativeBinomial
+from calcheck.distributions.poisson import Poisson
 from calcheck.errors import DataError, OptionError
 from calcheck.io.columns.options import DISTS
 

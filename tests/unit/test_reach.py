@@ -6,12 +6,12 @@ from numpy.testing import assert_allclose
 
 from calcheck import evaluate
 from calcheck.distributions import Gaussian
+from calcheck.embeddings import reach as module
+from calcheck.embeddings.reach import effective_neighbours, reach
+from calcheck.embeddings.ridge import KernelRidge
 from calcheck.execution.run import Run
-from calcheck.kernels import reach as module
-from calcheck.kernels.inputs import Scaling, fit_scaling
-from calcheck.kernels.kernels import Polynomial, Rbf
-from calcheck.kernels.reach import effective_neighbours, reach
-from calcheck.kernels.ridge import KernelRidge
+from calcheck.kernels.functions import Polynomial, Rbf
+from calcheck.kernels.scaling import Scaling, fit_scaling
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
 from tests.naive import input_kernel, weights

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from calcheck.distributions.poisson import Poisson
-from calcheck.distributions.row_random import RowRandom, mix
 from numpy.testing import assert_array_equal
 
 from calcheck.distributions import Gaussian, Quantiles, Samples
+from calcheck.distributions.poisson import Poisson
+from calcheck.distributions.row_random import RowRandom, mix
 from calcheck.errors import DataError
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from calcheck.distributions.poisson import Poisson
-from calcheck.distributions.row_random import RowRandom, hash_rows, mix
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 from calcheck.distributions import Gaussian, Samples
+from calcheck.distributions.poisson import Poisson
+from calcheck.distributions.row_random import RowRandom, hash_rows, mix
 from calcheck.execution.row_keys import keys_of_all, keys_of_batch
 from calcheck.execution.run import Run
 from calcheck.inference.simulation import Simulation, replicates_of

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from calcheck.distributions.poisson import Poisson
 from numpy.testing import assert_allclose
 
 from calcheck.distributions import Gaussian, Independent, Samples
+from calcheck.distributions.poisson import Poisson
+from calcheck.embeddings.rescaled_features import DataSet, Exchanged, SharedFeatures
 from calcheck.execution.run import Run, Stream
-from calcheck.kernels.shared_features import DataSet, Exchanged, SharedFeatures
 from tests.naive import target_kernel
 
 N = 40

@@ -4,10 +4,10 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
-from calcheck.distributions.mixture import Mixture
 from numpy.testing import assert_array_equal
 
 from calcheck.distributions import CONVENTIONS, Quantiles, Samples
+from calcheck.distributions.mixture import Mixture
 from tests.families import FAMILIES
 
 ROWS = 20

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from calcheck.embeddings import smoother as smoothing
+from calcheck.embeddings.distance import noise
+from calcheck.embeddings.ridge import KernelRidge
+from calcheck.embeddings.smoother import Factored, LowRank, smoother
 from calcheck.errors import NumericalError
 from calcheck.execution.run import Run
-from calcheck.kernels import smoothing
-from calcheck.kernels.embedding import noise
-from calcheck.kernels.kernels import KERNELS
-from calcheck.kernels.ridge import KernelRidge
-from calcheck.kernels.smoothing import Factored, LowRank, smoother
+from calcheck.kernels.functions import KERNELS
 from tests.naive import input_kernel, weights
 
 N, M, PENALTY = 120, 30, 0.05

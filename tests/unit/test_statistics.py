@@ -6,12 +6,12 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 import pytest
-from calcheck.distributions.poisson import Poisson
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from calcheck.distributions import Gaussian, Samples
+from calcheck.distributions.poisson import Poisson
 from calcheck.errors import DataError
 from calcheck.execution.ahead import ahead
 from calcheck.metrics.ece import Ece

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from calcheck.kernels.strata import GROUP, log_odds, strata
+from calcheck.embeddings.strata import GROUP, log_odds, strata
 
 
 def never():

@@ -7,11 +7,13 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from calcheck.distributions import Gaussian, Samples
+from calcheck.embeddings import landmark_selection as on_centres
+from calcheck.embeddings import nystroem_streaming as summed_centres
+from calcheck.embeddings import row_sample
+from calcheck.embeddings.bottom_k import hashes_of
+from calcheck.embeddings.row_sample import RowSample, SampleRows
 from calcheck.evaluation import evaluate
 from calcheck.execution.run import Run
-from calcheck.kernels import on_centres, row_sample, summed_centres
-from calcheck.kernels.row_sample import RowSample, SampleRows
-from calcheck.kernels.samples import hashes_of
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions, join
 from calcheck.storage.npz import read_archive, write_archive

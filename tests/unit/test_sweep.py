@@ -9,11 +9,11 @@ from numpy.testing import assert_allclose
 from scipy.stats import kendalltau
 
 from calcheck.distributions import Gaussian
+from calcheck.embeddings import ridge as ridge_module
+from calcheck.embeddings.ridge import KernelRidge
 from calcheck.errors import DataError, NumericalError, OptionError
 from calcheck.execution.run import Run
-from calcheck.kernels import ridge as ridge_module
-from calcheck.kernels.kernels import KERNELS
-from calcheck.kernels.ridge import KernelRidge
+from calcheck.kernels.functions import KERNELS
 from calcheck.metrics import METRICS
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from calcheck.execution.backend import Array
     from calcheck.execution.run import Progress
-    from calcheck.kernels.kernels import Kernel
+    from calcheck.kernels.functions import Kernel
 
 TILE = (512, 2048)  # enough for a product to run at full speed, and few enough to stay in a processor's cache
 LARGE_TILE = (4096, 16_384)  # where starting a product costs more than cache misses: 256 MiB in float32

@@ -10,8 +10,8 @@ import numpy as np
 from calcheck.errors import DataError
 from calcheck.execution.run import GIB
 from calcheck.inputs import DeferredInputs
-from calcheck.kernels.inputs import bandwidth, fit_scaling
-from calcheck.kernels.kernels import KERNELS
+from calcheck.kernels.functions import KERNELS
+from calcheck.kernels.scaling import bandwidth, fit_scaling
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     from calcheck.distributions import Predictive
     from calcheck.execution.run import Run
-    from calcheck.kernels.choices import Bandwidth, KernelName, KernelOptions, Normalization
-    from calcheck.kernels.inputs import Scaling
-    from calcheck.kernels.kernels import Kernel
+    from calcheck.kernels.functions import Kernel
+    from calcheck.kernels.kernel_options import Bandwidth, KernelName, KernelOptions, Normalization
+    from calcheck.kernels.scaling import Scaling
     from calcheck.predictions import Predictions, Source
 
     Values = NDArray[np.float64]

@@ -10,10 +10,10 @@ import numpy as np
 
 from calcheck.errors import NumericalError, OptionError
 from calcheck.execution.run import GIB, Stream
-from calcheck.kernels.gram import Gram, evaluate
-from calcheck.kernels.preconditioner import TRIED, Costs, Preconditioner
-from calcheck.kernels.solvers import Cholesky, Solution, conjugate_gradients
-from calcheck.kernels.spectrum import Shifted, Spectrum
+from calcheck.linalg.eigen import Shifted, Spectrum
+from calcheck.linalg.gram import Gram, evaluate
+from calcheck.linalg.preconditioner import TRIED, Costs, Preconditioner
+from calcheck.linalg.solvers import Cholesky, Solution, conjugate_gradients
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from calcheck.execution.backend import Array
     from calcheck.execution.run import Run
-    from calcheck.kernels.choices import Solver
-    from calcheck.kernels.kernels import Kernel
+    from calcheck.kernels.functions import Kernel
+    from calcheck.kernels.kernel_options import Solver
 
 CHECKED_ROWS = 256  # rows on which the residual is measured
 USELESS = 1e-2  # residual above which there is no solution to speak of
@@ -171,7 +171,7 @@ class KernelRidge:
         -----
         Conjugate gradients are preconditioned by Nystroem features of up to 1,024 inputs from the iteration on after
         which that takes fewer multiplications, by what the first four have left of the residual
-        (:meth:`calcheck.kernels.preconditioner.Costs.worth`): for small lambda, and wide or many inputs.
+        (:meth:`calcheck.linalg.preconditioner.Costs.worth`): for small lambda, and wide or many inputs.
         """
         rhs = self.backend.asarray(outputs)
         dof = NO_DOF

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from calcheck.embeddings.dictionary import POOL_POINTS, Fineness
+from calcheck.embeddings.output_features import OutputFeatures, output_features
 from calcheck.errors import DataError, NumericalError
-from calcheck.kernels.features import OutputFeatures, output_features
-from calcheck.kernels.pool import POOL_POINTS, Fineness
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calcheck.distributions import Samples
+from calcheck.embeddings.rescaled_features import DataSet, SharedFeatures
 from calcheck.execution.ahead import one_blas_thread
 from calcheck.execution.run import Stream
-from calcheck.kernels.shared_features import DataSet, SharedFeatures
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from numpy.random import Generator
     from numpy.typing import NDArray
 
+    from calcheck.embeddings.strata import Strata
     from calcheck.execution.run import Run
-    from calcheck.kernels.kernels import Kernel
-    from calcheck.kernels.strata import Strata
+    from calcheck.kernels.functions import Kernel
 
     Values = NDArray[np.float64]
 

@@ -23,16 +23,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calcheck.errors import NumericalError
-from calcheck.kernels.kernels import OVERFLOWS
+from calcheck.kernels.functions import OVERFLOWS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
+    from calcheck.embeddings.nystroem_sums import RowSums
     from calcheck.execution.run import Run
-    from calcheck.kernels.kernels import Kernel
-    from calcheck.kernels.row_sums import RowSums
+    from calcheck.kernels.functions import Kernel
 
     Groups = tuple[int, int]
     Values = NDArray[np.float64]

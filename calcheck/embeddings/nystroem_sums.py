@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.distributions import Predictive
+    from calcheck.embeddings.output_features import OutputFeatures
     from calcheck.execution.backend import Array, Backend
     from calcheck.execution.run import Run
-    from calcheck.kernels.features import OutputFeatures
-    from calcheck.kernels.inputs import Scaling
-    from calcheck.kernels.kernels import Kernel
+    from calcheck.kernels.functions import Kernel
+    from calcheck.kernels.scaling import Scaling
     from calcheck.predictions import Predictions
 
     Values = NDArray[np.float64]

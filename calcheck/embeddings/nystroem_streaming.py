@@ -7,27 +7,27 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.kernels.centres_ridge import CentresRidge, Landmarks
-from calcheck.kernels.features import ROUNDING
-from calcheck.kernels.on_centres import CHECKED_ROWS, OnCentres, as_precise
-from calcheck.kernels.row_sample import SAMPLE_ROWS, RowSample, Sampled
-from calcheck.kernels.row_sums import Outputs, RowProducts
-from calcheck.kernels.samples import hashes_of, smallest
-from calcheck.kernels.told import cautions_on_centres, on_centres, quantiles
+from calcheck.embeddings.bottom_k import hashes_of, smallest
+from calcheck.embeddings.diagnostics import cautions_on_centres, on_centres, quantiles
+from calcheck.embeddings.landmark_selection import CHECKED_ROWS, OnCentres, as_precise
+from calcheck.embeddings.nystroem_ridge import CentresRidge, Landmarks
+from calcheck.embeddings.nystroem_sums import Outputs, RowProducts
+from calcheck.embeddings.output_features import ROUNDING
+from calcheck.embeddings.row_sample import SAMPLE_ROWS, RowSample, Sampled
 from calcheck.predictions import InMemory
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from calcheck.embeddings.landmark_selection import CentresOptions
+    from calcheck.embeddings.nystroem_ridge import Measured
+    from calcheck.embeddings.nystroem_sums import RowSums
+    from calcheck.embeddings.output_features import OutputFeatures
     from calcheck.execution.backend import Precision
     from calcheck.execution.run import Run
-    from calcheck.kernels.centres_ridge import Measured
-    from calcheck.kernels.features import OutputFeatures
-    from calcheck.kernels.inputs import Scaling
-    from calcheck.kernels.kernels import Kernel
-    from calcheck.kernels.on_centres import CentresOptions
-    from calcheck.kernels.row_sums import RowSums
-    from calcheck.kernels.settings import KernelSettings
+    from calcheck.kernels.fitted_settings import KernelSettings
+    from calcheck.kernels.functions import Kernel
+    from calcheck.kernels.scaling import Scaling
     from calcheck.predictions import Predictions
 
     Values = NDArray[np.float64]

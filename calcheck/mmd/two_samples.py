@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calcheck.kernels.embedding import Distances
-from calcheck.kernels.inputs import neighbours
-from calcheck.kernels.kernels import Polynomial
-from calcheck.kernels.ridge import KernelRidge
+from calcheck.embeddings.distance import Distances
+from calcheck.embeddings.ridge import KernelRidge
+from calcheck.kernels.functions import Polynomial
+from calcheck.kernels.scaling import neighbours
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
+    from calcheck.embeddings.ridge import Dof
     from calcheck.execution.run import Run
-    from calcheck.kernels.choices import Solver
-    from calcheck.kernels.kernels import Kernel
-    from calcheck.kernels.ridge import Dof
+    from calcheck.kernels.functions import Kernel
+    from calcheck.kernels.kernel_options import Solver
 
     Values = NDArray[np.float64]
 
@@ -35,7 +35,7 @@ class TwoSamples:
     inputs : sequence of (n, d)
         Normalised inputs of the first sample and of the second.
     solver : str
-        As :class:`calcheck.kernels.ridge.KernelRidge` takes it.
+        As :class:`calcheck.embeddings.ridge.KernelRidge` takes it.
     run : Run
         Device, precision, progress; memory, half of it for each.
     """

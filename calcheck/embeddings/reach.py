@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calcheck.embeddings.ridge import CHOLESKY_ROWS
+from calcheck.embeddings.smoother import Factored, LowRank
 from calcheck.execution.run import Stream
-from calcheck.kernels.ridge import CHOLESKY_ROWS
-from calcheck.kernels.smoothing import Factored, LowRank
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from calcheck.kernels.inputs import Scaling
-    from calcheck.kernels.kernels import Kernel
-    from calcheck.kernels.ridge import KernelRidge
+    from calcheck.embeddings.ridge import KernelRidge
+    from calcheck.kernels.functions import Kernel
+    from calcheck.kernels.scaling import Scaling
 
     Values = NDArray[np.float64]
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from calcheck.errors import NumericalError
 from calcheck.execution.backend import namespace
-from calcheck.kernels.solvers import Solution
+from calcheck.linalg.solvers import Solution
 
 if TYPE_CHECKING:
     from calcheck.execution.backend import Array
     from calcheck.execution.run import Progress
-    from calcheck.kernels.gram import Gram
+    from calcheck.linalg.gram import Gram
 
 
 class Spectrum:
@@ -50,7 +50,7 @@ class Spectrum:
 
 
 class Shifted:
-    """K + s I by its spectrum, in place of a factor (:class:`calcheck.kernels.solvers.Cholesky`)."""
+    """K + s I by its spectrum, in place of a factor (:class:`calcheck.linalg.solvers.Cholesky`)."""
 
     def __init__(self, values: Array, vectors: Array) -> None:
         self.values, self.vectors = values, vectors

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calcheck.embeddings.bottom_k import by_leverage, uniform_places, weighted_by_leverage
+from calcheck.embeddings.nystroem_ridge import EVALUATED_TOGETHER, CentresRidge, Landmarks, Measured
+from calcheck.embeddings.nystroem_sums import Outputs, RowNorms, RowProducts, directions_of
+from calcheck.embeddings.output_features import LeftOut
+from calcheck.embeddings.reach import kish
 from calcheck.execution.over import over
 from calcheck.execution.run import GIB, Stream
-from calcheck.kernels.centres_ridge import EVALUATED_TOGETHER, CentresRidge, Landmarks, Measured
-from calcheck.kernels.features import LeftOut
-from calcheck.kernels.reach import kish
-from calcheck.kernels.row_sums import Outputs, RowNorms, RowProducts, directions_of
-from calcheck.kernels.samples import by_leverage, uniform_places, weighted_by_leverage
 from calcheck.predictions import InMemory, Predictions, Source
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.execution.run import Run
-    from calcheck.kernels.choices import CentresBy
-    from calcheck.kernels.settings import KernelSettings
+    from calcheck.kernels.fitted_settings import KernelSettings
+    from calcheck.kernels.kernel_options import CentresBy
 
     Inputs = NDArray[np.floating[Any]]
     Values = NDArray[np.float64]

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from calcheck.embeddings.smoother import Factored
 from calcheck.execution.run import Stream
-from calcheck.kernels.smoothing import Factored
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
-    from calcheck.kernels.ridge import Dof, KernelRidge, Regression
+    from calcheck.embeddings.ridge import Dof, KernelRidge, Regression
 
 MOST_COLUMNS = 256  # right-hand sides solved together
 SIGNS = 128  # random directions that estimate noise: to a tenth at each input, and far better in the mean

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.kernels.input_pairs import OF_VALUE, LowRank
-from calcheck.kernels.nystroem import Centres
-from calcheck.kernels.ridge import KernelRidge
-from calcheck.kernels.smoothing import smoother
+from calcheck.embeddings.ridge import KernelRidge
+from calcheck.embeddings.smoother import smoother
+from calcheck.linalg.nystroem import Centres
+from calcheck.mmd.quadratic_forms import OF_VALUE, LowRank
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
+    from calcheck.embeddings.smoother import Smoother
     from calcheck.execution.run import Run
-    from calcheck.kernels.choices import Solver
-    from calcheck.kernels.kernels import Kernel
-    from calcheck.kernels.smoothing import Smoother
+    from calcheck.kernels.functions import Kernel
+    from calcheck.kernels.kernel_options import Solver
 
     Values = NDArray[np.float64]
 
@@ -60,7 +60,7 @@ class Operators:
     ridge : float
         lambda.
     solver : str
-        As :class:`calcheck.kernels.ridge.KernelRidge` takes it.
+        As :class:`calcheck.embeddings.ridge.KernelRidge` takes it.
     exact_rows : int
         Up to so many rows the system is solved exactly; beyond, with Nystroem features for K.
     """

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from calcheck.embeddings.output_features import LeftOut
+from calcheck.embeddings.rescaled_features import DataSet, Exchanged, SharedFeatures, eigenvectors
 from calcheck.execution.ahead import one_blas_thread
-from calcheck.kernels.features import LeftOut
-from calcheck.kernels.input_pairs import Form
-from calcheck.kernels.pairs import of_different
-from calcheck.kernels.shared_features import DataSet, Exchanged, SharedFeatures, eigenvectors
+from calcheck.mmd.pair_sums import of_different
+from calcheck.mmd.quadratic_forms import Form
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.distributions import Predictive
+    from calcheck.embeddings.output_features import OutputFeatures
     from calcheck.execution.run import Progress
-    from calcheck.kernels.choices import Estimator
-    from calcheck.kernels.features import OutputFeatures
+    from calcheck.kernels.kernel_options import Estimator
     from calcheck.predictions import Predictions
 
     Values = NDArray[np.float64]

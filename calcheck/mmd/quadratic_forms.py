@@ -11,8 +11,8 @@ import numpy as np
 
 from calcheck.execution.backend import backend
 from calcheck.execution.run import Stream
-from calcheck.kernels.gram import Gram
-from calcheck.kernels.nystroem import Centres
+from calcheck.linalg.gram import Gram
+from calcheck.linalg.nystroem import Centres
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from calcheck.execution.backend import Array
     from calcheck.execution.run import Run
-    from calcheck.kernels.kernels import Kernel
-    from calcheck.kernels.nystroem import Nystroem
+    from calcheck.kernels.functions import Kernel
+    from calcheck.linalg.nystroem import Nystroem
 
     Values = NDArray[np.float64]
 

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.kernels.on_centres import work_of
+from calcheck.embeddings.landmark_selection import work_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from calcheck.embeddings.distance import Distances
+    from calcheck.embeddings.landmark_selection import CentresOptions
+    from calcheck.embeddings.nystroem_ridge import Landmarks, Measured
+    from calcheck.embeddings.output_features import LeftOut
+    from calcheck.embeddings.ridge import KernelRidge
     from calcheck.execution.run import Run
-    from calcheck.kernels.centres_ridge import Landmarks, Measured
-    from calcheck.kernels.embedding import Distances
-    from calcheck.kernels.features import LeftOut
-    from calcheck.kernels.on_centres import CentresOptions
-    from calcheck.kernels.ridge import KernelRidge
 
 FEW_DOF = 2.0  # below it the kernel tells hardly any inputs apart
 MUCH_LEFT_OUT = 1e-8  # of a squared norm: the value's own error is then below 1e-6 where CCE is 0.01

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from calcheck.execution.backend import namespace
-from calcheck.kernels.kernels import Rbf
+from calcheck.kernels.functions import Rbf
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

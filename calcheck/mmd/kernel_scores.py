@@ -8,7 +8,7 @@ import numpy as np
 
 from calcheck.distributions.kernel_means import normal_kernel_mean
 from calcheck.distributions.samples import Samples
-from calcheck.kernels.pairs import of_different, row_products
+from calcheck.mmd.pair_sums import of_different, row_products
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,7 +30,7 @@ def direct_scores(y: Values, predictive: Predictive, gamma: Values, *, unbiased:
     gamma : (t,)
         Of the kernel on targets.
     unbiased, constant : bool
-        As :meth:`calcheck.kernels.joint.Embedded.scores` takes them.
+        As :meth:`calcheck.mmd.joint.Embedded.scores` takes them.
 
     Returns
     -------

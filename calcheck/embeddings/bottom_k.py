@@ -11,14 +11,14 @@ from calcheck.errors import NumericalError
 from calcheck.execution.row_keys import occurrences
 from calcheck.execution.run import Stream
 from calcheck.inputs import blocks, held, taken
-from calcheck.kernels.kernels import OVERFLOWS
+from calcheck.kernels.functions import OVERFLOWS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.execution.run import Run
     from calcheck.inputs import Inputs
-    from calcheck.kernels.kernels import Kernel
+    from calcheck.kernels.functions import Kernel
     from calcheck.predictions import Predictions
 
     Values = NDArray[np.float64]

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calcheck.kernels.replicates import LEFT_OUT
-from calcheck.kernels.smoothing import smoother
+from calcheck.embeddings.replicate_embeddings import LEFT_OUT
+from calcheck.embeddings.smoother import smoother
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from calcheck.kernels.ridge import KernelRidge
+    from calcheck.embeddings.ridge import KernelRidge
 
     Values = NDArray[np.float64]
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from calcheck.execution.backend import Array, Backend
     from calcheck.execution.run import Run
-    from calcheck.kernels.kernels import Kernel
+    from calcheck.kernels.functions import Kernel
 
 RANKS = (256, 512, 1024, 2048)  # centres, tried in turn
 CHECKED_ROWS = 10_000  # on which they are compared with every pair

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from calcheck.execution.backend import Array
     from calcheck.execution.run import Progress
-    from calcheck.kernels.gram import Gram
-    from calcheck.kernels.preconditioner import Preconditioner
+    from calcheck.linalg.gram import Gram
+    from calcheck.linalg.preconditioner import Preconditioner
 
     Suggest = Callable[[int, float], Preconditioner | None]
 

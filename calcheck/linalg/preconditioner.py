@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from calcheck.execution.backend import namespace
-from calcheck.kernels.gram import tile_shape
+from calcheck.linalg.gram import tile_shape
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.execution.backend import Array, Backend
-    from calcheck.kernels.gram import Gram
+    from calcheck.linalg.gram import Gram
 
 MOST_CENTRES = 1024  # their factor costs little beside a product with K where rows are many
 ROWS_A_CENTRE = 8

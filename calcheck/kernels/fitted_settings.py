@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from calcheck.distributions import Predictive
-    from calcheck.kernels.features import OutputFeatures
-    from calcheck.kernels.inputs import Scaling
-    from calcheck.kernels.kernels import Kernel
+    from calcheck.embeddings.output_features import OutputFeatures
+    from calcheck.kernels.functions import Kernel
+    from calcheck.kernels.scaling import Scaling
 
 FEW_NEIGHBOURS = 1.0  # the sum of a row's kernel values with all others, below which inputs hardly see each other
 

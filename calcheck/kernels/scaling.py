@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calcheck.checks import require
+from calcheck.embeddings.bottom_k import some_inputs
 from calcheck.errors import DataError, OptionError
 from calcheck.inputs import DeferredInputs
-from calcheck.kernels.samples import some_inputs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from calcheck.execution.backend import Precision
     from calcheck.inputs import Inputs
-    from calcheck.kernels.choices import Bandwidth, KernelName, Normalization
-    from calcheck.kernels.kernels import Kernel
+    from calcheck.kernels.functions import Kernel
+    from calcheck.kernels.kernel_options import Bandwidth, KernelName, Normalization
 
     Columns = NDArray[np.float64]
 
@@ -159,7 +159,7 @@ def bandwidth(
     choice : float or str
         A number; ``"1/d"``; ``"variance"``: 1 / (2 s^2), s^2 the columns' variances (n - 1) added up (RBF only);
         ``"median"``: 1 / median of |x - x'|^2 (RBF) or of |x - x'|_1 (Laplace) over pairs of rows, or of 2,000 rows
-        (:func:`calcheck.kernels.samples.some_inputs`) where there are more.
+        (:func:`calcheck.embeddings.bottom_k.some_inputs`) where there are more.
     x : (n, d)
         Inputs.
     scaling : Scaling

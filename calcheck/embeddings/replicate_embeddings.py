@@ -1,6 +1,6 @@
 """Conditional mean embeddings of replicates of the targets: one smoother and few columns a replicate.
 
-Some tens of thousands of columns are smoothed in all, by one factor: see :mod:`calcheck.kernels.smoothing`.
+Some tens of thousands of columns are smoothed in all, by one factor: see :mod:`calcheck.embeddings.smoother`.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calcheck.embeddings.rescaled_features import SharedFeatures, eigenvectors, root
+from calcheck.embeddings.smoother import smoother
 from calcheck.execution.ahead import one_blas_thread
 from calcheck.execution.run import Stream
-from calcheck.kernels.shared_features import SharedFeatures, eigenvectors, root
-from calcheck.kernels.smoothing import smoother
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.distributions import Predictive
-    from calcheck.kernels.ridge import KernelRidge
-    from calcheck.kernels.shared_features import DataSet
-    from calcheck.kernels.smoothing import Smoother
+    from calcheck.embeddings.rescaled_features import DataSet
+    from calcheck.embeddings.ridge import KernelRidge
+    from calcheck.embeddings.smoother import Smoother
 
     Values = NDArray[np.float64]
 

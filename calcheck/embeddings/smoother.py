@@ -14,17 +14,17 @@ import numpy as np
 from calcheck.errors import NumericalError
 from calcheck.execution.backend import Backend, backend
 from calcheck.execution.run import Stream
-from calcheck.kernels.gram import Gram
-from calcheck.kernels.nystroem import Nystroem
-from calcheck.kernels.solvers import Cholesky
+from calcheck.linalg.gram import Gram
+from calcheck.linalg.nystroem import Nystroem
+from calcheck.linalg.solvers import Cholesky
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
+    from calcheck.embeddings.ridge import KernelRidge
     from calcheck.execution.backend import Array
-    from calcheck.kernels.ridge import KernelRidge
 
     Values = NDArray[np.float64]
 

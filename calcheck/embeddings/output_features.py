@@ -13,8 +13,8 @@ import numpy as np
 
 from calcheck.distributions.kernel_means import rbf
 from calcheck.distributions.samples import Samples
+from calcheck.embeddings.dictionary import Blobs, Fineness, grid_over_all, near_distributions, near_targets
 from calcheck.errors import DataError
-from calcheck.kernels.pool import Blobs, Fineness, grid_over_all, near_distributions, near_targets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
