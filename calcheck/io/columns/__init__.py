@@ -1,0 +1,1 @@
+"""Columns and their roles: options, names that tools write, parameters of families."""

@@ -1,0 +1,1 @@
+"""Readers of tables, one format a file."""

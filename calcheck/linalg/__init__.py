@@ -1,0 +1,1 @@
+"""Linear algebra of Gram matrices: tiles, Cholesky, conjugate gradients, Nyström."""

@@ -1,0 +1,1 @@
+"""Maximum mean discrepancies: joint, average and conditional, and the Fréchet distance."""

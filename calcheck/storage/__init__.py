@@ -1,0 +1,1 @@
+"""What stores results: states, checkpoints, stored reports and predictions, written atomically."""
