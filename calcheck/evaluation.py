@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from calcheck.errors import DataError, FileError, NumericalError, OptionError
-from calcheck.execution.run import Run, Stream
+from calcheck.execution.context import Run, Stream
 from calcheck.inference.basis import INTERPOLATED, Stated, basis_of
 from calcheck.inference.null_comparison import compared
 from calcheck.inference.pointwise import significance

@@ -8,7 +8,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from calcheck.execution.run import Stream
+from calcheck.execution.context import Stream
 from calcheck.kernels.fitted_settings import FEW_NEIGHBOURS, KernelSettings
 from calcheck.kernels.kernel_options import Bandwidth, KernelName, KernelOptions, Standardize
 from calcheck.metric import Better, Interval, Metric, Need, SettingsT, Simulated, StateT
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.embeddings.output_features import OutputFeatures
-    from calcheck.execution.run import Run
+    from calcheck.execution.context import Run
     from calcheck.inference.simulation import Simulation
     from calcheck.mmd.joint import Embedded
     from calcheck.predictions import Predictions, Source

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from calcheck.execution.run import Run
+    from calcheck.execution.context import Run
     from calcheck.inference.simulation import Simulation
     from calcheck.inference.summing import Summing
     from calcheck.predictions import Predictions, Source

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from calcheck.cli.configured import Settings
-    from calcheck.execution.run import Run
+    from calcheck.execution.context import Run
     from calcheck.io.source import FileSource
     from calcheck.metric import Metric
     from calcheck.report import Report
@@ -116,7 +116,7 @@ def running(given: dict[str, Any], source: FileSource) -> Iterator[Run]:
 
 def run_of(given: dict[str, Any]) -> Run:
     """Make the run's settings from what a command was given."""
-    from calcheck.execution.run import Run, default_memory, parse_memory
+    from calcheck.execution.context import Run, default_memory, parse_memory
 
     engine = build(EngineOptions, given)
     bootstrap, compared = build(BootstrapOptions, given), build(ReferenceOptions, given)

@@ -29,8 +29,8 @@ from calcheck.options import flag_of, options_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from calcheck.execution.context import Run
     from calcheck.execution.dask import Cluster
-    from calcheck.execution.run import Run
     from calcheck.io.source import FileSource
     from calcheck.metric import Metric
     from calcheck.report import Report
@@ -51,7 +51,7 @@ def takes_sums(source: FileSource, metrics: Sequence[Metric[Any, Any]], given: d
 
     It depends on the file's metadata and on options only.
     """
-    from calcheck.execution.run import GIB
+    from calcheck.execution.context import GIB
     from calcheck.inference.summing import summing_of
 
     if any(given.get(name) for name in OF_ROWS):

@@ -8,15 +8,15 @@ import numpy as np
 
 from calcheck.distributions.row_random import hash_rows, mix
 from calcheck.errors import NumericalError
+from calcheck.execution.context import Stream
 from calcheck.execution.row_keys import occurrences
-from calcheck.execution.run import Stream
 from calcheck.inputs import blocks, held, taken
 from calcheck.kernels.functions import OVERFLOWS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from calcheck.execution.run import Run
+    from calcheck.execution.context import Run
     from calcheck.inputs import Inputs
     from calcheck.kernels.functions import Kernel
     from calcheck.predictions import Predictions

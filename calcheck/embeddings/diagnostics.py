@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from calcheck.embeddings.nystroem_ridge import Landmarks, Measured
     from calcheck.embeddings.output_features import LeftOut
     from calcheck.embeddings.ridge import KernelRidge
-    from calcheck.execution.run import Run
+    from calcheck.execution.context import Run
 
 FEW_DOF = 2.0  # below it the kernel tells hardly any inputs apart
 MUCH_LEFT_OUT = 1e-8  # of a squared norm: the value's own error is then below 1e-6 where CCE is 0.01

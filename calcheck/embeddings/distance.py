@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from calcheck.embeddings.smoother import Factored
-from calcheck.execution.run import Stream
+from calcheck.execution.context import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Literal
 
 from calcheck.distributions import Samples
 from calcheck.errors import DataError, OptionError
-from calcheck.execution.run import Stream
+from calcheck.execution.context import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from calcheck.distributions import Predictive
-    from calcheck.execution.run import Run
+    from calcheck.execution.context import Run
 
     Draws = int | Literal["exact", "all"] | None
 

@@ -12,8 +12,8 @@ from calcheck.embeddings.nystroem_ridge import EVALUATED_TOGETHER, CentresRidge,
 from calcheck.embeddings.nystroem_sums import Outputs, RowNorms, RowProducts, directions_of
 from calcheck.embeddings.output_features import LeftOut
 from calcheck.embeddings.reach import kish
-from calcheck.execution.over import over
-from calcheck.execution.run import GIB, Stream
+from calcheck.execution.context import GIB, Stream
+from calcheck.execution.reduce import over
 from calcheck.predictions import InMemory, Predictions, Source
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from calcheck.execution.run import Run
+    from calcheck.execution.context import Run
     from calcheck.kernels.fitted_settings import KernelSettings
     from calcheck.kernels.kernel_options import CentresBy
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from calcheck.embeddings.nystroem_sums import RowSums
     from calcheck.embeddings.output_features import OutputFeatures
     from calcheck.execution.backend import Precision
-    from calcheck.execution.run import Run
+    from calcheck.execution.context import Run
     from calcheck.kernels.fitted_settings import KernelSettings
     from calcheck.kernels.functions import Kernel
     from calcheck.kernels.scaling import Scaling

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calcheck.distributions.row_random import RowRandom
-from calcheck.execution.ahead import one_blas_thread
+from calcheck.execution.prefetch import one_blas_thread
 from calcheck.execution.row_keys import keys_of_batch, replicate_seed
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from calcheck.distributions import Predictive
     from calcheck.embeddings.output_features import OutputFeatures
     from calcheck.execution.backend import Array, Backend
-    from calcheck.execution.run import Run
+    from calcheck.execution.context import Run
     from calcheck.kernels.functions import Kernel
     from calcheck.kernels.scaling import Scaling
     from calcheck.predictions import Predictions

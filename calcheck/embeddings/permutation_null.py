@@ -15,8 +15,8 @@ import numpy as np
 
 from calcheck.distributions import Samples
 from calcheck.embeddings.rescaled_features import DataSet, SharedFeatures
-from calcheck.execution.ahead import one_blas_thread
-from calcheck.execution.run import Stream
+from calcheck.execution.context import Stream
+from calcheck.execution.prefetch import one_blas_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.embeddings.strata import Strata
-    from calcheck.execution.run import Run
+    from calcheck.execution.context import Run
     from calcheck.kernels.functions import Kernel
 
     Values = NDArray[np.float64]

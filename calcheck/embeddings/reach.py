@@ -8,7 +8,7 @@ import numpy as np
 
 from calcheck.embeddings.ridge import CHOLESKY_ROWS
 from calcheck.embeddings.smoother import Factored, LowRank
-from calcheck.execution.run import Stream
+from calcheck.execution.context import Stream
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -12,8 +12,8 @@ import numpy as np
 
 from calcheck.embeddings.rescaled_features import SharedFeatures, eigenvectors, root
 from calcheck.embeddings.smoother import smoother
-from calcheck.execution.ahead import one_blas_thread
-from calcheck.execution.run import Stream
+from calcheck.execution.context import Stream
+from calcheck.execution.prefetch import one_blas_thread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

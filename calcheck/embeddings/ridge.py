@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calcheck.errors import NumericalError, OptionError
-from calcheck.execution.run import GIB, Stream
+from calcheck.execution.context import GIB, Stream
 from calcheck.linalg.eigen import Shifted, Spectrum
 from calcheck.linalg.gram import Gram, evaluate
 from calcheck.linalg.preconditioner import TRIED, Costs, Preconditioner
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.execution.backend import Array
-    from calcheck.execution.run import Run
+    from calcheck.execution.context import Run
     from calcheck.kernels.functions import Kernel
     from calcheck.kernels.kernel_options import Solver
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from calcheck.errors import NumericalError
 from calcheck.execution.backend import Backend, backend
-from calcheck.execution.run import Stream
+from calcheck.execution.context import Stream
 from calcheck.linalg.gram import Gram
 from calcheck.linalg.nystroem import Nystroem
 from calcheck.linalg.solvers import Cholesky

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
 from calcheck.errors import DataError, OptionError
-from calcheck.execution.over import sum_of
+from calcheck.execution.reduce import sum_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from calcheck.execution.over import Summable
+    from calcheck.execution.reduce import Summable
     from calcheck.predictions import Predictions, Source
 
 SumT = TypeVar("SumT", bound="Summable")

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calcheck.distributions.row_random import hash_rows, mix
-from calcheck.execution.run import Stream
+from calcheck.execution.context import Stream
 from calcheck.inputs import DeferredInputs
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from calcheck.execution.run import Run
+    from calcheck.execution.context import Run
     from calcheck.predictions import Predictions
 
     Words = NDArray[np.uint64]

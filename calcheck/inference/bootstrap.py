@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calcheck.execution.ahead import one_blas_thread
-from calcheck.execution.run import Stream
+from calcheck.execution.context import Stream
+from calcheck.execution.prefetch import one_blas_thread
 from calcheck.statistics.groups import Averages
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from calcheck.execution.run import Run
+    from calcheck.execution.context import Run
     from calcheck.statistics.groups import Means, Term
 
 BLOCK_DRAWS = (

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from calcheck.execution.run import Run
+    from calcheck.execution.context import Run
     from calcheck.statistics.bins import Bins
 
     Function = Callable[[Mapping[str, NDArray[np.float64]]], NDArray[np.float64]]

@@ -12,7 +12,7 @@ from calcheck.inference.p_values import cannot_reject, is_open, p_value, p_value
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from calcheck.execution.run import Run
+    from calcheck.execution.context import Run
     from calcheck.inference.simulation import Computed
     from calcheck.metric import Inference, Sided
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.execution.run import Stream
+from calcheck.execution.context import Stream
 from calcheck.inference.intervals import percentile, zeta, zeta_error
 from calcheck.inference.verdicts import (
     BIASED,
@@ -23,7 +23,7 @@ from calcheck.metric import Inference, Simulated
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from calcheck.execution.run import Run
+    from calcheck.execution.context import Run
     from calcheck.inference.basis import Basis
     from calcheck.metric import Metric
     from calcheck.report import Verdict

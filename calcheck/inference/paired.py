@@ -9,7 +9,7 @@ import numpy as np
 
 from calcheck.distributions.lazy import Deferred
 from calcheck.errors import DataError
-from calcheck.execution.run import Stream
+from calcheck.execution.context import Stream
 from calcheck.inference.bootstrap import Replicates, Statistic
 from calcheck.inference.intervals import acceleration, bca, percentile
 from calcheck.inference.verdicts import (
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from calcheck.execution.run import Run
+    from calcheck.execution.context import Run
     from calcheck.metric import Metric, Rows
 
     Values = NDArray[np.float64]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.execution.run import Stream
+from calcheck.execution.context import Stream
 from calcheck.inference.bootstrap import BLOCK_DRAWS_IN_GROUPS
 from calcheck.statistics.groups import Averages, Term, cumulated_at
 from calcheck.statistics.ranks import Ranks
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from calcheck.execution.run import Run
+    from calcheck.execution.context import Run
     from calcheck.metric import Metric, Rows
 
     Values = NDArray[np.float64]

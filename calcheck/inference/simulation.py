@@ -10,9 +10,9 @@ import numpy as np
 from calcheck.distributions.lazy import Deferred
 from calcheck.distributions.row_random import RowRandom
 from calcheck.errors import DataError, NumericalError
-from calcheck.execution.digest import digest_of_order
+from calcheck.execution.context import Stream
+from calcheck.execution.data_hash import digest_of_order
 from calcheck.execution.row_keys import keys_of_all, keys_of_batch, replicate_seed
-from calcheck.execution.run import Stream
 from calcheck.inference.p_values import is_open, p_value, p_value_error
 from calcheck.inference.verdicts import statistic_of
 from calcheck.metric import Simulated
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.distributions import Predictive
-    from calcheck.execution.run import Run
+    from calcheck.execution.context import Run
     from calcheck.inference.basis import Basis
     from calcheck.metric import Metric, Rows
     from calcheck.predictions import Predictions, Source

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from calcheck.execution.run import Run
-    from calcheck.execution.stream import Stream
+    from calcheck.execution.context import Run
     from calcheck.predictions import Predictions
+    from calcheck.streaming.batched_source import Stream
 
     Arrays = Mapping[str, NDArray[Any]]
 

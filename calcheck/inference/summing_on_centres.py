@@ -15,15 +15,15 @@ from calcheck.embeddings.nystroem_sums import RowSums
 from calcheck.embeddings.output_features import OutputFeatures
 from calcheck.embeddings.row_sample import SAMPLE_ROWS, RowSample, SampleRows
 from calcheck.execution.backend import Precision
-from calcheck.execution.over import over
-from calcheck.execution.run import Run
-from calcheck.execution.stream import placed
+from calcheck.execution.context import Run
+from calcheck.execution.reduce import over
 from calcheck.inference.summing import Summing
 from calcheck.kernels.functions import KERNELS
 from calcheck.kernels.scaling import Scaling
 from calcheck.metric import Rows, Simulated
 from calcheck.predictions import InMemory
 from calcheck.statistics.sums import Sums, under
+from calcheck.streaming.batched_source import placed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.embeddings.landmark_selection import CentresOptions
-    from calcheck.execution.stream import Stream
     from calcheck.kernels.fitted_settings import KernelSettings
     from calcheck.metric import Metric
     from calcheck.predictions import Predictions
+    from calcheck.streaming.batched_source import Stream
 
     Arrays = Mapping[str, NDArray[Any]]
 

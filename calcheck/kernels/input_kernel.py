@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calcheck.errors import DataError
-from calcheck.execution.run import GIB
+from calcheck.execution.context import GIB
 from calcheck.inputs import DeferredInputs
 from calcheck.kernels.functions import KERNELS
 from calcheck.kernels.scaling import bandwidth, fit_scaling
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.distributions import Predictive
-    from calcheck.execution.run import Run
+    from calcheck.execution.context import Run
     from calcheck.kernels.functions import Kernel
     from calcheck.kernels.kernel_options import Bandwidth, KernelName, KernelOptions, Normalization
     from calcheck.kernels.scaling import Scaling

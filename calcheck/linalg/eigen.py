@@ -10,7 +10,7 @@ from calcheck.linalg.solvers import Solution
 
 if TYPE_CHECKING:
     from calcheck.execution.backend import Array
-    from calcheck.execution.run import Progress
+    from calcheck.execution.context import Progress
     from calcheck.linalg.gram import Gram
 
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from calcheck.execution.backend import Array
-    from calcheck.execution.run import Progress
+    from calcheck.execution.context import Progress
     from calcheck.kernels.functions import Kernel
 
 TILE = (512, 2048)  # enough for a product to run at full speed, and few enough to stay in a processor's cache

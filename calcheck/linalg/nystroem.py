@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from calcheck.execution.backend import backend
-from calcheck.execution.run import Stream
+from calcheck.execution.context import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.execution.backend import Array, Backend
-    from calcheck.execution.run import Run
+    from calcheck.execution.context import Run
     from calcheck.kernels.functions import Kernel
 
 RANKS = (256, 512, 1024, 2048)  # centres, tried in turn

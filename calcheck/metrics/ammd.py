@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from calcheck.errors import DataError
-from calcheck.execution.run import Stream
+from calcheck.execution.context import Stream
 from calcheck.generative import GenerativeMetric
 from calcheck.kernels.kernel_options import Estimator  # noqa: TC001 - type of a field
 from calcheck.metric import Need, Rows, Sided, Simulated
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from calcheck.execution.run import Run
+    from calcheck.execution.context import Run
     from calcheck.inference.simulation import Simulation
     from calcheck.metric import Means
     from calcheck.predictions import Predictions, Source

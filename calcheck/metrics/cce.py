@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from calcheck.errors import DataError, NumericalError, OptionError
-from calcheck.execution.run import Stream
+from calcheck.execution.context import Stream
 from calcheck.kernels.fitted_settings import KernelSettings
 from calcheck.kernels.kernel_options import EXACT, SolverOptions
 from calcheck.metric import Better, Interval, Metric, Need, Rows, Sided, Simulated
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from calcheck.embeddings.landmark_selection import OnCentres
     from calcheck.embeddings.output_features import OutputFeatures
     from calcheck.embeddings.ridge import KernelRidge
-    from calcheck.execution.run import Run
+    from calcheck.execution.context import Run
     from calcheck.inference.simulation import Simulation
     from calcheck.inference.summing_on_centres import SummingOnCentres
     from calcheck.metric import Means

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from calcheck.execution.run import Run
+    from calcheck.execution.context import Run
     from calcheck.kernels.fitted_settings import KernelSettings
     from calcheck.metric import Means
     from calcheck.mmd.joint import Embedded

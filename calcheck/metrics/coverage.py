@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.distributions import Predictive
-    from calcheck.execution.run import Run
+    from calcheck.execution.context import Run
     from calcheck.metric import Means
     from calcheck.predictions import Predictions, Source
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from calcheck.execution.run import Run
+    from calcheck.execution.context import Run
     from calcheck.kernels.kernel_options import Normalization
     from calcheck.kernels.scaling import Scaling
     from calcheck.metric import Means
@@ -117,7 +117,7 @@ class Fid(GenerativeMetric[FidSettings, "SharedInputs"]):
     def rows(self, settings: FidSettings, state: SharedInputs, source: Source, at: Source | None, run: Run) -> Rows:  # noqa: ARG002
         import numpy as np
 
-        from calcheck.execution.ahead import one_blas_thread
+        from calcheck.execution.prefetch import one_blas_thread
         from calcheck.mmd.covariances import within_rows, within_targets
         from calcheck.mmd.frechet import frechet
         from calcheck.mmd.joint import repeated_targets

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from calcheck.errors import DataError, NumericalError
-from calcheck.execution.run import Stream
+from calcheck.execution.context import Stream
 from calcheck.kernels.fitted_settings import FEW_NEIGHBOURS
 from calcheck.kernels.kernel_options import Bandwidth, KernelOptions, Solver
 from calcheck.metric import Better, Interval, Metric, Need, Rows, Sided, Simulated
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from calcheck.embeddings.output_features import OutputFeatures
     from calcheck.embeddings.strata import Strata
-    from calcheck.execution.run import Run
+    from calcheck.execution.context import Run
     from calcheck.inference.simulation import Simulation
     from calcheck.kernels.input_kernel import Conditioning
     from calcheck.metric import Means

@@ -10,7 +10,7 @@ import numpy as np
 
 from calcheck.embeddings.output_features import LeftOut
 from calcheck.embeddings.rescaled_features import DataSet, Exchanged, SharedFeatures, eigenvectors
-from calcheck.execution.ahead import one_blas_thread
+from calcheck.execution.prefetch import one_blas_thread
 from calcheck.mmd.pair_sums import of_different
 from calcheck.mmd.quadratic_forms import Form
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from calcheck.distributions import Predictive
     from calcheck.embeddings.output_features import OutputFeatures
-    from calcheck.execution.run import Progress
+    from calcheck.execution.context import Progress
     from calcheck.kernels.kernel_options import Estimator
     from calcheck.predictions import Predictions
 

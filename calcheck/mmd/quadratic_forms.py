@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calcheck.execution.backend import backend
-from calcheck.execution.run import Stream
+from calcheck.execution.context import Stream
 from calcheck.linalg.gram import Gram
 from calcheck.linalg.nystroem import Centres
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.execution.backend import Array
-    from calcheck.execution.run import Run
+    from calcheck.execution.context import Run
     from calcheck.kernels.functions import Kernel
     from calcheck.linalg.nystroem import Nystroem
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.execution.ahead import ahead
+from calcheck.execution.prefetch import ahead
 from calcheck.statistics.cuts import PART
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from calcheck.errors import OptionError
 from calcheck.evaluation import evaluate
-from calcheck.execution.run import Run
+from calcheck.execution.context import Run
 from calcheck.inference.paired import Pair, paired
 from calcheck.inputs import equal
 from calcheck.report import Input, Report, Result, Skipped

@@ -9,7 +9,7 @@ import numpy as np
 
 from calcheck.errors import DataError, OptionError
 from calcheck.evaluation import evaluate
-from calcheck.execution.run import Run
+from calcheck.execution.context import Run
 from calcheck.predictions import InMemory
 from calcheck.statistics.moments import uncertainties
 

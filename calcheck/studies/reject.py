@@ -10,7 +10,7 @@ import numpy as np
 
 from calcheck.errors import OptionError
 from calcheck.evaluation import evaluate
-from calcheck.execution.run import Run
+from calcheck.execution.context import Run
 from calcheck.inference.intervals import percentile
 from calcheck.inference.rejection import Rejection, area
 from calcheck.inference.verdicts import EQUAL, FEW_ROWS, NO_BOOTSTRAP, PERCENTILE_RESAMPLES, statistic_of, usable

@@ -9,8 +9,7 @@ import numpy as np
 
 from calcheck.errors import DataError, FileError, NumericalError, OptionError, ValuesError
 from calcheck.evaluation import recorded, results_of, value_of
-from calcheck.execution.over import over
-from calcheck.execution.stream import Stream, placed
+from calcheck.execution.reduce import over
 from calcheck.inference.basis import NO_REPLICATES, Stated, basis_of
 from calcheck.inference.of_sums import NOT_REPLICATED, inferred, simulated
 from calcheck.inference.simulation import FEW_REPLICATES, Computed, replicates_of
@@ -18,13 +17,14 @@ from calcheck.inference.summing import Summing, summing_of
 from calcheck.metric import why_not
 from calcheck.report import Report, Skipped
 from calcheck.statistics.sums import KeptColumns, MeanSums, under
+from calcheck.streaming.batched_source import Stream, placed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from calcheck.execution.run import Run
+    from calcheck.execution.context import Run
     from calcheck.metric import Metric
     from calcheck.predictions import Predictions, Source
     from calcheck.report import Input

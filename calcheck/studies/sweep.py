@@ -10,7 +10,7 @@ import numpy as np
 from calcheck import __version__
 from calcheck.errors import DataError, FileError, NumericalError
 from calcheck.evaluation import recorded
-from calcheck.execution.run import Run, Stream
+from calcheck.execution.context import Run, Stream
 from calcheck.inference.verdicts import statistic_of
 from calcheck.inputs import equal
 from calcheck.metric import why_not

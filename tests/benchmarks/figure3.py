@@ -6,7 +6,7 @@
 import numpy as np
 
 from calcheck.distributions import Gaussian
-from calcheck.execution.run import Run
+from calcheck.execution.context import Run
 from calcheck.inference.bootstrap import Replicates
 from calcheck.inference.intervals import acceleration, bca, zeta
 from calcheck.inference.verdicts import statistic_of

@@ -11,7 +11,7 @@ import time
 import numpy as np
 
 from calcheck import evaluate, read
-from calcheck.execution.run import Run
+from calcheck.execution.context import Run
 from calcheck.metrics.cce import Cce
 from tests.benchmarks.closed_form import cce_of_file
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from scipy.special import ndtr
 
 from calcheck import METRICS, evaluate, read
-from calcheck.execution.run import Run
+from calcheck.execution.context import Run
 
 RUNS = 3
 PLAIN = Run(resamples=0, reference=0)

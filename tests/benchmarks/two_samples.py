@@ -8,7 +8,7 @@ import argparse
 
 import numpy as np
 
-from calcheck.execution.run import Run
+from calcheck.execution.context import Run
 from calcheck.metrics.mcmd import Mcmd
 from calcheck.predictions import InMemory, Predictions
 from calcheck.studies.two_samples import two_samples

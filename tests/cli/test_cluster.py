@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from calcheck.execution.run import Run
+from calcheck.execution.context import Run
 from calcheck.metrics import METRICS
 from calcheck.studies.summing import report_of, sum_up
 from tests.files import columns, write

@@ -544,7 +544,7 @@ def test_the_names_of_formats_are_those_there_are():
 )
 def test_long_work_reports_its_progress(preds, arguments):
     """Every stage tells: the kernel matrix, its factor or the iterations, and the evaluation elsewhere."""
-    from calcheck.execution.run import Run
+    from calcheck.execution.context import Run
     from calcheck.metrics.cce import Cce
 
     told = []

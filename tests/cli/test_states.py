@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from calcheck.execution.run import Run
+from calcheck.execution.context import Run
 from calcheck.io import read
 from calcheck.metrics import METRICS
 from calcheck.render.schema import report_schema

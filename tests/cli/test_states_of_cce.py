@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from calcheck.execution.run import Run
+from calcheck.execution.context import Run
 from calcheck.metrics.cce import Cce
 from calcheck.storage.checkpoint import FileCheckpoint
 from calcheck.studies.summing import report_of, sum_up

@@ -12,7 +12,7 @@ from calcheck.embeddings import landmark_selection as on_centres
 from calcheck.embeddings import nystroem_sums as row_sums
 from calcheck.embeddings.nystroem_ridge import BETWEEN, CHECKED_ERRORS, OF_CORRECTIONS, STANDARD_ERRORS
 from calcheck.evaluation import evaluate
-from calcheck.execution.run import Run
+from calcheck.execution.context import Run
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
 from tests.computing import gaussian_case

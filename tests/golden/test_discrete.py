@@ -9,7 +9,7 @@ from calcheck.distributions.double_poisson import DoublePoisson
 from calcheck.distributions.nbinom import NegativeBinomial
 from calcheck.distributions.poisson import Poisson
 from calcheck.evaluation import evaluate
-from calcheck.execution.run import Run
+from calcheck.execution.context import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
 from calcheck.statistics.pit import levels_of, share_below

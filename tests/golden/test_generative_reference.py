@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 
 from calcheck.distributions import Gaussian, Samples
 from calcheck.distributions.poisson import Poisson
-from calcheck.execution.run import Run
+from calcheck.execution.context import Run
 from calcheck.inference.basis import Basis
 from calcheck.inference.simulation import Computed, Simulation, simulate
 from calcheck.inference.verdicts import statistic_of

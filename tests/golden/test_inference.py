@@ -9,7 +9,7 @@ from scipy import stats
 
 from calcheck.distributions import Gaussian
 from calcheck.evaluation import evaluate
-from calcheck.execution.run import Run
+from calcheck.execution.context import Run
 from calcheck.inference.bootstrap import Replicates, Statistic
 from calcheck.inference.intervals import acceleration, bca, percentile, zeta, zeta_error
 from calcheck.metrics import METRICS

@@ -14,7 +14,7 @@ from calcheck.distributions.gaussian import AssumedGaussian
 from calcheck.distributions.lognormal import LogNormal
 from calcheck.distributions.poisson import Poisson
 from calcheck.evaluation import evaluate
-from calcheck.execution.run import Run
+from calcheck.execution.context import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
 

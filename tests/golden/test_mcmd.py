@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from calcheck.distributions import Samples
 from calcheck.embeddings.permutation_null import input_kernel_of
 from calcheck.embeddings.strata import strata
-from calcheck.execution.run import Run
+from calcheck.execution.context import Run
 from calcheck.inference.simulation import Simulation
 from calcheck.metrics.mcmd import SAMPLE, Mcmd
 from calcheck.predictions import InMemory, Predictions

@@ -10,7 +10,7 @@ from calcheck.distributions.lazy import Deferred
 from calcheck.distributions.poisson import Poisson
 from calcheck.errors import OptionError
 from calcheck.evaluation import evaluate
-from calcheck.execution.run import Run
+from calcheck.execution.context import Run
 from calcheck.inference.basis import Basis
 from calcheck.inference.null_comparison import compared
 from calcheck.inference.p_values import is_open, p_value, p_value_error

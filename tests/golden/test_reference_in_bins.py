@@ -9,7 +9,7 @@ from scipy import stats
 
 from calcheck.distributions import Gaussian
 from calcheck.evaluation import evaluate
-from calcheck.execution.run import Run
+from calcheck.execution.context import Run
 from calcheck.inference.abc_intervals import Moments, abc_limits
 from calcheck.inference.in_bins import share_by_abc
 from calcheck.inference.simulation import Simulation

@@ -10,7 +10,7 @@ from calcheck.distributions.poisson import Poisson
 from calcheck.distributions.row_random import mix
 from calcheck.distributions.student_t import StudentT
 from calcheck.evaluation import evaluate
-from calcheck.execution.run import Run
+from calcheck.execution.context import Run
 from calcheck.inference import simulation
 from calcheck.inference.simulation import Simulation
 from calcheck.metrics.cce import Cce

@@ -22,7 +22,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from calcheck import InMemory, Predictions, read, write
 from calcheck.distributions import Gaussian, Independent, Samples
 from calcheck.embeddings.output_features import left_out, output_features
-from calcheck.execution.run import Run, parse_memory
+from calcheck.execution.context import Run, parse_memory
 from tests.computing import cce
 from tests.families import FAMILIES
 from tests.files import wide

@@ -6,7 +6,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from calcheck import evaluate, read
-from calcheck.execution.run import Run
+from calcheck.execution.context import Run
 from calcheck.metrics.cce import Cce
 
 GOLDEN = {"probcal_a_n1000": {"gamma_x": 0.5}, "probcal_b_n1000_polygamma1": {}}

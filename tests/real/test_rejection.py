@@ -1,7 +1,7 @@
 """Withholding real predictions by CCE."""
 
 from calcheck import METRICS, read
-from calcheck.execution.run import Run
+from calcheck.execution.context import Run
 from calcheck.studies.reject import reject
 
 

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from calcheck import METRICS, InMemory, Predictions, evaluate, write
 from calcheck.distributions import Gaussian, Independent
 from calcheck.errors import CalcheckError, DataError
-from calcheck.execution.run import Run
+from calcheck.execution.context import Run
 from calcheck.io.source import FileSource
 from tests.files import write as save
 from tests.unit.test_layouts import hub, read, refused

@@ -7,7 +7,7 @@ from numpy.testing import assert_array_equal
 
 from calcheck import METRICS, checks, evaluate, read
 from calcheck.errors import DataError
-from calcheck.execution.run import Run
+from calcheck.execution.context import Run
 from calcheck.inputs import DeferredInputs, equal
 from calcheck.io import load as gathered
 from calcheck.io import scan as passes

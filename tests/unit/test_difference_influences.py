@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from scipy.stats import binom
 
 from calcheck.distributions import Gaussian, Samples
-from calcheck.execution.run import Run
+from calcheck.execution.context import Run
 from calcheck.metrics import METRICS
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import Predictions

@@ -28,7 +28,7 @@ from calcheck.distributions.gamma import Gamma
 from calcheck.distributions.lognormal import LogNormal
 from calcheck.distributions.mixture import Mixture
 from calcheck.evaluation import evaluate
-from calcheck.execution.run import Run
+from calcheck.execution.context import Run
 from calcheck.inference.verdicts import statistic_of
 from calcheck.metrics import METRICS
 from calcheck.options import options_of

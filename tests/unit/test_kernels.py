@@ -13,7 +13,7 @@ from calcheck.embeddings.output_features import left_out, output_features
 from calcheck.embeddings.ridge import KernelRidge
 from calcheck.errors import DataError, NumericalError, OptionError
 from calcheck.execution.backend import backend
-from calcheck.execution.run import Run, default_memory, parse_memory, silent
+from calcheck.execution.context import Run, default_memory, parse_memory, silent
 from calcheck.inputs import DeferredInputs
 from calcheck.kernels.functions import Laplace, Polynomial, Rbf
 from calcheck.kernels.scaling import Scaling, bandwidth, fit_scaling

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from calcheck import METRICS, evaluate
 from calcheck.distributions import Quantiles
 from calcheck.errors import CalcheckError
-from calcheck.execution.run import Run
+from calcheck.execution.context import Run
 from calcheck.io.columns.options import ColumnOptions
 from calcheck.io.files import File
 from calcheck.io.source import FileSource

@@ -18,7 +18,7 @@ from pyarrow import fs
 import calcheck
 from calcheck import METRICS, evaluate, read
 from calcheck.errors import CalcheckError, DataError, FileError
-from calcheck.execution.run import Run
+from calcheck.execution.context import Run
 from calcheck.io import object_store as stores
 from calcheck.io import partition as parts
 from calcheck.io.columns.options import ColumnOptions

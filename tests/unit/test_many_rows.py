@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from calcheck import METRICS, InMemory, Predictions, evaluate, read
 from calcheck.distributions import Gaussian, continuous
-from calcheck.execution.run import Run
+from calcheck.execution.context import Run
 from calcheck.io import load as gathered
 from calcheck.io.tables import parquet
 from calcheck.statistics import cuts as of_cuts

@@ -15,8 +15,8 @@ from calcheck.embeddings import nystroem_sums as row_sums
 from calcheck.embeddings.bottom_k import uniform_places, weighted_by_leverage
 from calcheck.errors import DataError, NumericalError, OptionError
 from calcheck.evaluation import evaluate
-from calcheck.execution.ahead import prefetched
-from calcheck.execution.run import Run
+from calcheck.execution.context import Run
+from calcheck.execution.prefetch import prefetched
 from calcheck.io import load as gathered
 from calcheck.io import scan as passes
 from calcheck.io.tables import memory as held

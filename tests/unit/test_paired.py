@@ -10,7 +10,7 @@ from scipy import optimize, stats
 
 from calcheck.distributions import Gaussian, Quantiles, Samples
 from calcheck.distributions.laplace import Laplace
-from calcheck.execution.run import Run
+from calcheck.execution.context import Run
 from calcheck.inference.bootstrap import Replicates
 from calcheck.inference.paired import Pair, paired
 from calcheck.inference.verdicts import statistic_of

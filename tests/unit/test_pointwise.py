@@ -7,7 +7,7 @@ from scipy import stats
 
 from calcheck.distributions import Gaussian
 from calcheck.evaluation import evaluate
-from calcheck.execution.run import Run
+from calcheck.execution.context import Run
 from calcheck.inference.pointwise import discoveries, significance
 from calcheck.metric import Simulated
 from calcheck.metrics import METRICS

@@ -9,7 +9,7 @@ from calcheck.distributions import Gaussian
 from calcheck.embeddings import reach as module
 from calcheck.embeddings.reach import effective_neighbours, reach
 from calcheck.embeddings.ridge import KernelRidge
-from calcheck.execution.run import Run
+from calcheck.execution.context import Run
 from calcheck.kernels.functions import Polynomial, Rbf
 from calcheck.kernels.scaling import Scaling, fit_scaling
 from calcheck.metrics.cce import Cce

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from calcheck import METRICS, evaluate, read
 from calcheck.errors import DataError, OptionError
-from calcheck.execution.run import Run
+from calcheck.execution.context import Run
 from calcheck.io.files import File
 from tests.files import D, N, columns, table, vector_column, wide, write
 

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 
 from calcheck.distributions import Gaussian, Samples
 from calcheck.errors import DataError, OptionError
-from calcheck.execution.run import Run
+from calcheck.execution.context import Run
 from calcheck.inference.rejection import Rejection
 from calcheck.metric import Rows
 from calcheck.metrics import METRICS
@@ -111,7 +111,7 @@ def test_resamples_are_those_of_a_loop():
     n, criterion, lost = 12, rng.normal(size=12), np.abs(rng.normal(size=12))
     study = Rejection([(METRICS["mae"](), Rows({"absolute_error": lost}))], {"c": criterion}, np.array([12, 9, 3]))
     (curves,) = study.resampled(50, Run()).values()
-    from calcheck.execution.run import Stream
+    from calcheck.execution.context import Stream
     from calcheck.statistics.groups import resampled_weights
 
     weights = resampled_weights(n, 50, Run().rng(Stream.RESAMPLES, 0)).astype(int)

@@ -9,7 +9,7 @@ from calcheck.distributions.poisson import Poisson
 from calcheck.distributions.row_random import RowRandom, mix
 from calcheck.errors import DataError
 from calcheck.evaluation import evaluate
-from calcheck.execution.run import Run
+from calcheck.execution.context import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
 from calcheck.statistics.repeats import gathered, of_inputs

@@ -8,8 +8,8 @@ from scipy import stats
 from calcheck.distributions import Gaussian, Samples
 from calcheck.distributions.poisson import Poisson
 from calcheck.distributions.row_random import RowRandom, hash_rows, mix
+from calcheck.execution.context import Run
 from calcheck.execution.row_keys import keys_of_all, keys_of_batch
-from calcheck.execution.run import Run
 from calcheck.inference.simulation import Simulation, replicates_of
 from calcheck.predictions import Predictions
 from tests.families import FAMILIES, calibrated

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from calcheck.distributions import Gaussian, Independent, Samples
 from calcheck.distributions.poisson import Poisson
 from calcheck.embeddings.rescaled_features import DataSet, Exchanged, SharedFeatures
-from calcheck.execution.run import Run, Stream
+from calcheck.execution.context import Run, Stream
 from tests.naive import target_kernel
 
 N = 40

@@ -9,7 +9,7 @@ from calcheck.embeddings.distance import noise
 from calcheck.embeddings.ridge import KernelRidge
 from calcheck.embeddings.smoother import Factored, LowRank, smoother
 from calcheck.errors import NumericalError
-from calcheck.execution.run import Run
+from calcheck.execution.context import Run
 from calcheck.kernels.functions import KERNELS
 from tests.naive import input_kernel, weights
 

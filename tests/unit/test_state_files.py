@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from calcheck.errors import FileError
-from calcheck.execution.run import Run
+from calcheck.execution.context import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory
 from calcheck.storage.npz import read_archive

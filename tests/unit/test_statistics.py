@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose
 from calcheck.distributions import Gaussian, Samples
 from calcheck.distributions.poisson import Poisson
 from calcheck.errors import DataError
-from calcheck.execution.ahead import ahead
+from calcheck.execution.prefetch import ahead
 from calcheck.metrics.ece import Ece
 from calcheck.predictions import Predictions
 from calcheck.statistics import shared

@@ -8,7 +8,7 @@ import pytest
 from calcheck import InMemory, Predictions, evaluate
 from calcheck.distributions import Gaussian
 from calcheck.errors import FileError
-from calcheck.execution.run import Run
+from calcheck.execution.context import Run
 from calcheck.metrics import METRICS
 from calcheck.render.json import plain, to_json
 from calcheck.storage.report_json import read_report

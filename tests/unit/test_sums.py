@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 
 from calcheck.distributions import Gaussian
 from calcheck.evaluation import evaluate
-from calcheck.execution.run import Run
+from calcheck.execution.context import Run
 from calcheck.inference.summing import summing_of
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions

@@ -13,7 +13,7 @@ from calcheck.embeddings import row_sample
 from calcheck.embeddings.bottom_k import hashes_of
 from calcheck.embeddings.row_sample import RowSample, SampleRows
 from calcheck.evaluation import evaluate
-from calcheck.execution.run import Run
+from calcheck.execution.context import Run
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions, join
 from calcheck.storage.npz import read_archive, write_archive

@@ -12,7 +12,7 @@ from calcheck.distributions import Gaussian
 from calcheck.embeddings import ridge as ridge_module
 from calcheck.embeddings.ridge import KernelRidge
 from calcheck.errors import DataError, NumericalError, OptionError
-from calcheck.execution.run import Run
+from calcheck.execution.context import Run
 from calcheck.kernels.functions import KERNELS
 from calcheck.metrics import METRICS
 from calcheck.metrics.cce import Cce

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from calcheck.errors import DataError, OptionError
 from calcheck.evaluation import evaluate
-from calcheck.execution.run import Run
+from calcheck.execution.context import Run
 from calcheck.metrics import METRICS, OF_TWO_SAMPLES
 from calcheck.metrics.mcmd import Mcmd
 from calcheck.options import options_of

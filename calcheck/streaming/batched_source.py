@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calcheck.errors import DataError, ValuesError
-from calcheck.execution.over import over
+from calcheck.execution.reduce import over
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
-    from calcheck.execution.run import Run
+    from calcheck.execution.context import Run
     from calcheck.predictions import Predictions, Source
 
     Column = Callable[[Predictions], NDArray[np.float64]]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol, Self, TypeVar
 
 from calcheck.errors import DataError
-from calcheck.execution.ahead import prefetched
+from calcheck.execution.prefetch import prefetched
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from calcheck.execution.run import Run
+    from calcheck.execution.context import Run
     from calcheck.predictions import Predictions, Source
 
 
