@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from calcheck.errors import DataError, FileError, NumericalError, OptionError
 from calcheck.execution.context import Run, Stream
-from calcheck.inference.basis import INTERPOLATED, Stated, basis_of
 from calcheck.inference.null_comparison import compared
-from calcheck.inference.pointwise import significance
-from calcheck.inference.simulation import Computed, Simulation, settle, simulate
+from calcheck.inference.null_distribution import Computed, Simulation, settle, simulate
+from calcheck.inference.pointwise_tests import significance
+from calcheck.inference.verdict_basis import INTERPOLATED, Stated, basis_of
 from calcheck.inference.verdicts import infer, statistic_of
 from calcheck.metric import why_not
 from calcheck.predictions import InMemory
 from calcheck.report import Report, Result, Skipped
-from calcheck.statistics.repeats import of_inputs
+from calcheck.statistics.repeated_targets import of_inputs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from calcheck.embeddings.output_features import OutputFeatures
     from calcheck.execution.context import Run
-    from calcheck.inference.simulation import Simulation
+    from calcheck.inference.null_distribution import Simulation
     from calcheck.mmd.joint import Embedded
     from calcheck.predictions import Predictions, Source
 

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.execution.context import Run
-    from calcheck.inference.simulation import Simulation
-    from calcheck.inference.summing import Summing
+    from calcheck.inference.null_distribution import Simulation
     from calcheck.predictions import Predictions, Source
     from calcheck.report import Verdict
     from calcheck.statistics.bins import Bins
     from calcheck.statistics.groups import Term
+    from calcheck.streaming.metric_accumulators import Summing
 
     Means = Mapping[str, NDArray[np.float64]]
 

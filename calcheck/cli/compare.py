@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from calcheck.io.source import FileSource
-    from calcheck.studies.same_rows import Model
+    from calcheck.studies.align import Model
 
 STDIN = "-"
 
@@ -49,7 +49,7 @@ def _compare(files: list[str], **given: Any) -> None:
 def model_of(name: str, source: FileSource) -> Model:
     """Make a model of a file."""
     from calcheck.io.columns.roles import ParametersRole, ResidualRole
-    from calcheck.studies.same_rows import Model
+    from calcheck.studies.align import Model
 
     role = source.roles.predictive
     of_errors = isinstance(role, ResidualRole) or (isinstance(role, ParametersRole) and bool(role.error))

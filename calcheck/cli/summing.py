@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from calcheck.metric import Metric
     from calcheck.report import Report
     from calcheck.storage.checkpoint import FileCheckpoint
-    from calcheck.studies.summing import State
+    from calcheck.streaming.state import State
 
 STATES = [*parameters(StateOptions, "Sums")]
 OF_ROWS = ("pointwise", "worst", "best", "at", "subsample")  # what takes rows that are at hand
@@ -52,7 +52,7 @@ def takes_sums(source: FileSource, metrics: Sequence[Metric[Any, Any]], given: d
     It depends on the file's metadata and on options only.
     """
     from calcheck.execution.context import GIB
-    from calcheck.inference.summing import summing_of
+    from calcheck.streaming.metric_accumulators import summing_of
 
     if any(given.get(name) for name in OF_ROWS):
         return ""
@@ -93,7 +93,7 @@ def _summed(
     strict: bool,
 ) -> Report:
     from calcheck.storage.state import write_state
-    from calcheck.studies.summing import report_of, sum_up
+    from calcheck.streaming.state import report_of, sum_up
 
     options = build(StateOptions, given)
     for name in OF_ROWS:
@@ -214,7 +214,7 @@ def _as_in(like: State, path: str | None, metric: Metric[Any, Any], given: dict[
 def _merge(files: list[str], **given: Any) -> None:
     """Add up the states of several days, and report of all of them."""
     from calcheck.storage.state import read_state, write_state
-    from calcheck.studies.summing import merge, report_of
+    from calcheck.streaming.state import merge, report_of
 
     options = build(MergeOptions, given)
     _require_writable(given, {"--save-state": options.save_state}, files)

@@ -42,7 +42,7 @@ def _sweep(files: list[str], settings: Settings, **given: Any) -> None:
     from calcheck.render import SWEEP_FORMATS
     from calcheck.render.sweep import require_few_panels, sweep_plot
     from calcheck.studies.sweep import sweep
-    from calcheck.studies.varied import parse
+    from calcheck.studies.sweep_settings import parse
 
     options, report_to, plot = build(SweepOptions, given), build(ReportOptions, given), build(PlotOptions, given).plot
     metric = _metric(options.metric, settings, given)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.execution.context import Run
-    from calcheck.inference.simulation import Computed
+    from calcheck.inference.null_distribution import Computed
     from calcheck.metric import Inference, Sided
 
 BY_ZETA, BY_TEST = "the verdict is by zeta: {}", "the verdict is by an exact test: {}"

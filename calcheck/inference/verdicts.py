@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.execution.context import Run
-    from calcheck.inference.basis import Basis
+    from calcheck.inference.verdict_basis import Basis
     from calcheck.metric import Metric, Rows
     from calcheck.report import Verdict
 

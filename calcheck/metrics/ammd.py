@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.execution.context import Run
-    from calcheck.inference.simulation import Simulation
+    from calcheck.inference.null_distribution import Simulation
     from calcheck.metric import Means
     from calcheck.predictions import Predictions, Source
 

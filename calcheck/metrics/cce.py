@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from calcheck.embeddings.output_features import OutputFeatures
     from calcheck.embeddings.ridge import KernelRidge
     from calcheck.execution.context import Run
-    from calcheck.inference.simulation import Simulation
-    from calcheck.inference.summing_on_centres import SummingOnCentres
+    from calcheck.inference.null_distribution import Simulation
     from calcheck.metric import Means
     from calcheck.predictions import Predictions, Source
+    from calcheck.streaming.nystroem_accumulator import SummingOnCentres
 
 SQUARED = "Squared, less the noise of the rows: 0 on average for a perfect model, which is below it at times."
 MOST = {"trials": 10_000, "draws": 100_000}  # more would tell nothing more
@@ -197,7 +197,7 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
 
     def summing(self) -> SummingOnCentres | None:
         from calcheck.embeddings.landmark_selection import CentresOptions
-        from calcheck.inference.summing_on_centres import SummingOnCentres
+        from calcheck.streaming.nystroem_accumulator import SummingOnCentres
 
         if self.exact_only or self.solver in EXACT:
             return None

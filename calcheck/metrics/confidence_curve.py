@@ -83,7 +83,7 @@ class ConfidenceCurve(OrderedMetric):
 
     def of_narrow(self, columns: dict[str, NDArray[np.float64]]) -> Rows:
         from calcheck.statistics.groups import Averages, Term
-        from calcheck.statistics.ranks import CutRanks
+        from calcheck.statistics.tie_groups import CutRanks
 
         error, std = columns["absolute_error"], columns["std"]
         lost = error if self.score == "mae" else error**2

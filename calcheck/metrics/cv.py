@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from calcheck.inference.summing import Summing
     from calcheck.metric import Means
     from calcheck.predictions import Predictions
+    from calcheck.streaming.metric_accumulators import Summing
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Cv(RowMetric):
         return Rows({"std": std, "std_away": away, "std_away_squared": away**2})
 
     def summing(self) -> Summing[Any, Any]:
-        from calcheck.inference.summing import CentredSumming
+        from calcheck.streaming.metric_accumulators import CentredSumming
 
         return CentredSumming(self.about)
 

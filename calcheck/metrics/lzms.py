@@ -7,8 +7,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from calcheck.inference.valid_bins import ValidBinsMetric
 from calcheck.metric import Need  # noqa: TC001 - options are found by the types of fields
+from calcheck.metrics._validity import ValidBinsMetric
 
 if TYPE_CHECKING:
     import numpy as np

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from calcheck.embeddings.output_features import OutputFeatures
     from calcheck.embeddings.strata import Strata
     from calcheck.execution.context import Run
-    from calcheck.inference.simulation import Simulation
+    from calcheck.inference.null_distribution import Simulation
     from calcheck.kernels.input_kernel import Conditioning
     from calcheck.metric import Means
     from calcheck.mmd.two_samples import TwoSamples

@@ -9,10 +9,10 @@ import numpy as np
 
 from calcheck.checks import require_finite
 from calcheck.errors import DataError, named_some
-from calcheck.statistics.cuts import cuts_below
+from calcheck.statistics.cache import once
+from calcheck.statistics.digitize import cuts_below
 from calcheck.statistics.groups import Groups, Term
 from calcheck.statistics.moments import errors, spreads, uncertainties
-from calcheck.statistics.shared import once
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

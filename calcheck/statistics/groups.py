@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calcheck.execution.prefetch import ahead
-from calcheck.statistics.cuts import PART
+from calcheck.statistics.digitize import PART
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

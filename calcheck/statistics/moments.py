@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calcheck.checks import require, require_finite
-from calcheck.statistics.shared import once
+from calcheck.statistics.cache import once
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

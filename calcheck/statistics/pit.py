@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.statistics.cuts import PART, cuts_below
+from calcheck.statistics.cache import once
+from calcheck.statistics.digitize import PART, cuts_below
 from calcheck.statistics.groups import Groups, Term
 from calcheck.statistics.moments import targets
-from calcheck.statistics.ranks import Ranks
-from calcheck.statistics.shared import once
+from calcheck.statistics.tie_groups import Ranks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

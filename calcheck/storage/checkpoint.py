@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from calcheck.errors import FileError, OptionError
-from calcheck.statistics.sums import under
 from calcheck.storage.npz import DAMAGED, read_archive, write_archive
+from calcheck.streaming.accumulators import under
 
 if TYPE_CHECKING:
     from collections.abc import Callable

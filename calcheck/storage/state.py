@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calcheck.errors import CalcheckError, FileError
-from calcheck.inference.basis import Stated
-from calcheck.inference.summing import Summing, summing_of
+from calcheck.inference.verdict_basis import Stated
 from calcheck.metrics import METRICS
 from calcheck.options import options_of
 from calcheck.report import Input, Skipped
-from calcheck.statistics.sums import under
 from calcheck.storage.npz import DAMAGED, read_archive, write_archive
 from calcheck.storage.report_json import UnfitError, made
-from calcheck.studies.summing import Chosen, State
+from calcheck.streaming.accumulators import under
+from calcheck.streaming.metric_accumulators import Summing, summing_of
+from calcheck.streaming.state import Chosen, State
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.metric import Metric
-    from calcheck.statistics.sums import Sums
+    from calcheck.streaming.accumulators import Sums
 
 KIND, VERSION = "state", 1
 

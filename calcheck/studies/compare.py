@@ -11,16 +11,16 @@ from calcheck.execution.context import Run
 from calcheck.inference.paired import Pair, paired
 from calcheck.inputs import equal
 from calcheck.report import Input, Report, Result, Skipped
-from calcheck.statistics.repeats import of_inputs
+from calcheck.statistics.repeated_targets import of_inputs
+from calcheck.studies.align import matched
 from calcheck.studies.ranking import ranks, score
-from calcheck.studies.same_rows import matched
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from calcheck.metric import Inference, Metric, Rows
     from calcheck.predictions import Predictions
-    from calcheck.studies.same_rows import Model
+    from calcheck.studies.align import Model
 
     Said = dict[tuple[str, str], tuple[Predictions, Rows]]
 

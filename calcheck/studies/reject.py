@@ -12,7 +12,7 @@ from calcheck.errors import OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.inference.intervals import percentile
-from calcheck.inference.rejection import Rejection, area
+from calcheck.inference.risk_coverage import Rejection, area
 from calcheck.inference.verdicts import EQUAL, FEW_ROWS, NO_BOOTSTRAP, PERCENTILE_RESAMPLES, statistic_of, usable
 from calcheck.metrics.cce import Cce
 from calcheck.report import Result
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from calcheck.inference.rejection import Curves, Found
+    from calcheck.inference.risk_coverage import Curves, Found
     from calcheck.metric import Metric
     from calcheck.predictions import Source
     from calcheck.report import Input, Report

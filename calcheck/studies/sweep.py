@@ -16,19 +16,19 @@ from calcheck.inputs import equal
 from calcheck.metric import why_not
 from calcheck.predictions import InMemory
 from calcheck.report import Report, Result
-from calcheck.statistics.repeats import of_inputs
+from calcheck.statistics.repeated_targets import of_inputs
+from calcheck.studies.align import matched
 from calcheck.studies.compare import input_of
 from calcheck.studies.ranking import kendall, ranks, score
-from calcheck.studies.same_rows import matched
-from calcheck.studies.varied import points
+from calcheck.studies.sweep_settings import points
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from calcheck.metric import Metric
     from calcheck.predictions import Predictions
-    from calcheck.studies.same_rows import Model
-    from calcheck.studies.varied import Point, Varied
+    from calcheck.studies.align import Model
+    from calcheck.studies.sweep_settings import Point, Varied
 
     AnyMetric = Metric[Any, Any]
 

@@ -12,7 +12,7 @@ import numpy as np
 from calcheck.errors import DataError, OptionError, ValuesError
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
-from calcheck.inference.simulation import REPLICATES
+from calcheck.inference.null_distribution import REPLICATES
 from calcheck.metrics.mcmd import SAMPLE
 from calcheck.predictions import InMemory, Predictions, Source
 

@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose
 
 from calcheck.execution.context import Run
 from calcheck.metrics import METRICS
-from calcheck.studies.summing import report_of, sum_up
+from calcheck.streaming.state import report_of, sum_up
 from tests.files import columns, write
 from tests.streams import Files
 

@@ -11,7 +11,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from calcheck.inference.pointwise import discoveries
+from calcheck.inference.pointwise_tests import discoveries
 from calcheck.render.schema import report_schema
 from tests.files import columns, write
 

@@ -18,7 +18,7 @@ from calcheck.metrics import METRICS
 from calcheck.render.schema import report_schema
 from calcheck.storage.npz import read_archive
 from calcheck.storage.state import write_state
-from calcheck.studies.summing import sum_up
+from calcheck.streaming.state import sum_up
 from tests.files import columns, write
 
 FEW = ("--resamples", 100)

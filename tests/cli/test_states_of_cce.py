@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from calcheck.execution.context import Run
 from calcheck.metrics.cce import Cce
 from calcheck.storage.checkpoint import FileCheckpoint
-from calcheck.studies.summing import report_of, sum_up
+from calcheck.streaming.state import report_of, sum_up
 from tests.files import columns, write
 from tests.streams import Batches
 from tests.unit.test_sums_of_cce import METRIC, rows
@@ -87,7 +87,7 @@ def test_an_interrupted_sum_of_cce_continues_and_ends_the_same(tmp_path, monkeyp
         sum_up(Interrupted(data), [METRIC], Run(reference=19, checkpoint=checkpoint))
     of_all = type(METRIC.summing()).of_all
     monkeypatch.setattr(
-        "calcheck.inference.summing_on_centres.SummingOnCentres.of_all",
+        "calcheck.streaming.nystroem_accumulator.SummingOnCentres.of_all",
         lambda self, *arguments: summed.append(1) or of_all(self, *arguments),
     )
     checkpoint = FileCheckpoint(path, {}, resume=True)

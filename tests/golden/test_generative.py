@@ -10,7 +10,7 @@ from calcheck.distributions.poisson import Poisson
 from calcheck.distributions.student_t import StudentT
 from calcheck.inference.verdicts import statistic_of
 from calcheck.metrics import METRICS
-from calcheck.statistics.repeats import gathered
+from calcheck.statistics.repeated_targets import gathered
 from tests import naive_joint as naive
 from tests.computing import rows_of
 from tests.joint_cases import gaussians, rows_of_case, sampled_case, sampled_rows, scaled, value

@@ -7,12 +7,12 @@ from numpy.testing import assert_allclose
 from calcheck.distributions import Gaussian, Samples
 from calcheck.distributions.poisson import Poisson
 from calcheck.execution.context import Run
-from calcheck.inference.basis import Basis
-from calcheck.inference.simulation import Computed, Simulation, simulate
+from calcheck.inference.null_distribution import Computed, Simulation, simulate
+from calcheck.inference.verdict_basis import Basis
 from calcheck.inference.verdicts import statistic_of
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, join
-from calcheck.statistics.repeats import gathered
+from calcheck.statistics.repeated_targets import gathered
 from tests import naive_joint as naive
 from tests.joint_cases import gaussians, rows_of_case, sampled_case, scaled
 

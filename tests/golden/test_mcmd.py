@@ -11,7 +11,7 @@ from calcheck.distributions import Samples
 from calcheck.embeddings.permutation_null import input_kernel_of
 from calcheck.embeddings.strata import strata
 from calcheck.execution.context import Run
-from calcheck.inference.simulation import Simulation
+from calcheck.inference.null_distribution import Simulation
 from calcheck.metrics.mcmd import SAMPLE, Mcmd
 from calcheck.predictions import InMemory, Predictions
 from calcheck.studies.two_samples import two_samples

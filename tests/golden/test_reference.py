@@ -11,10 +11,10 @@ from calcheck.distributions.poisson import Poisson
 from calcheck.errors import OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
-from calcheck.inference.basis import Basis
 from calcheck.inference.null_comparison import compared
+from calcheck.inference.null_distribution import Computed, Simulation
 from calcheck.inference.p_values import is_open, p_value, p_value_error
-from calcheck.inference.simulation import Computed, Simulation
+from calcheck.inference.verdict_basis import Basis
 from calcheck.metric import Inference, Simulated
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
@@ -267,7 +267,7 @@ def test_replicates_are_all_different_and_the_same_every_time():
 
 
 def test_blocks_of_replicates_are_as_many_and_as_different(monkeypatch):
-    monkeypatch.setattr("calcheck.inference.simulation.BLOCK_DRAWS", 60)  # three replicates a block
+    monkeypatch.setattr("calcheck.inference.null_distribution.BLOCK_DRAWS", 60)  # three replicates a block
     found = np.array([each.y for each in Simulation(calibrated("gaussian", n=20), Run(reference=20))])
     assert len(np.unique(found)) == found.size == 400
 
@@ -285,8 +285,8 @@ def test_values_at_inputs_take_more_replicates_while_rows_and_inputs_are_few(row
 @pytest.mark.parametrize(("rows", "inputs", "replicates"), [(999, 0, 199), (1000, 0, 59), (1000, 9, 199)])
 def test_many_rows_take_few_replicates_at_first(monkeypatch, rows, inputs, replicates):
     """Each costs as much as all of a thousand times fewer rows; values at inputs take what they take."""
-    monkeypatch.setattr("calcheck.inference.simulation.MANY_ROWS", 1000)
-    monkeypatch.setattr("calcheck.inference.simulation.MOST_INPUTS", 0)
+    monkeypatch.setattr("calcheck.inference.null_distribution.MANY_ROWS", 1000)
+    monkeypatch.setattr("calcheck.inference.null_distribution.MOST_INPUTS", 0)
     data = calibrated("gaussian", n=rows)
     assert len(Simulation(data, Run()).at(inputs)) == replicates
     assert len(Simulation(data, Run(reference=50)).at(inputs)) == 50

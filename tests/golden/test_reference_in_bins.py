@@ -11,8 +11,8 @@ from calcheck.distributions import Gaussian
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.inference.abc_intervals import Moments, abc_limits
-from calcheck.inference.in_bins import share_by_abc
-from calcheck.inference.simulation import Simulation
+from calcheck.inference.binned_validity import share_by_abc
+from calcheck.inference.null_distribution import Simulation
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
 from calcheck.statistics.bins import Bins, equal_count_bins

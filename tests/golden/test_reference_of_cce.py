@@ -11,8 +11,8 @@ from calcheck.distributions.row_random import mix
 from calcheck.distributions.student_t import StudentT
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
-from calcheck.inference import simulation
-from calcheck.inference.simulation import Simulation
+from calcheck.inference import null_distribution as simulation
+from calcheck.inference.null_distribution import Simulation
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
 from tests.computing import rows_of

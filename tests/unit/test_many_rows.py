@@ -16,14 +16,14 @@ from calcheck.distributions import Gaussian, continuous
 from calcheck.execution.context import Run
 from calcheck.io import load as gathered
 from calcheck.io.tables import parquet
-from calcheck.statistics import cuts as of_cuts
+from calcheck.statistics import digitize as cuts as of_cuts
 from calcheck.statistics import groups as of_groups
 from calcheck.statistics import pit as of_pit
-from calcheck.statistics.cuts import cuts_below
+from calcheck.statistics.digitize import cuts_below
 from calcheck.statistics.groups import Averages, Groups, Term, cumulated_at
 from calcheck.statistics.moments import median
 from calcheck.statistics.pit import distance_from_uniform, distribution
-from calcheck.statistics.ranks import CutRanks, Ranks
+from calcheck.statistics.tie_groups import CutRanks, Ranks
 from tests.families import cauchy, gaussian, laplace, student_t
 from tests.files import write as save
 

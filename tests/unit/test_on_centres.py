@@ -24,9 +24,9 @@ from calcheck.io.tables import parquet
 from calcheck.kernels.functions import Polynomial, Rbf
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
-from calcheck.studies.same_rows import Model
+from calcheck.studies.align import Model
 from calcheck.studies.sweep import sweep
-from calcheck.studies.varied import parse
+from calcheck.studies.sweep_settings import parse
 from tests.computing import gaussian_case
 from tests.files import write
 

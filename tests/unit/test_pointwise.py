@@ -8,7 +8,7 @@ from scipy import stats
 from calcheck.distributions import Gaussian
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
-from calcheck.inference.pointwise import discoveries, significance
+from calcheck.inference.pointwise_tests import discoveries, significance
 from calcheck.metric import Simulated
 from calcheck.metrics import METRICS
 from calcheck.metrics.cce import Cce

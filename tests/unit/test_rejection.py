@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from calcheck.distributions import Gaussian, Samples
 from calcheck.errors import DataError, OptionError
 from calcheck.execution.context import Run
-from calcheck.inference.rejection import Rejection
+from calcheck.inference.risk_coverage import Rejection
 from calcheck.metric import Rows
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions

@@ -12,11 +12,11 @@ from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
-from calcheck.statistics.repeats import gathered, of_inputs
+from calcheck.statistics.repeated_targets import gathered, of_inputs
+from calcheck.studies.align import Model
 from calcheck.studies.compare import compare
-from calcheck.studies.same_rows import Model
 from calcheck.studies.sweep import sweep
-from calcheck.studies.varied import parse
+from calcheck.studies.sweep_settings import parse
 
 PLAIN = Run(reference=0, resamples=0)
 

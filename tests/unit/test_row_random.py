@@ -10,7 +10,7 @@ from calcheck.distributions.poisson import Poisson
 from calcheck.distributions.row_random import RowRandom, hash_rows, mix
 from calcheck.execution.context import Run
 from calcheck.execution.row_keys import keys_of_all, keys_of_batch
-from calcheck.inference.simulation import Simulation, replicates_of
+from calcheck.inference.null_distribution import Simulation, replicates_of
 from calcheck.predictions import Predictions
 from tests.families import FAMILIES, calibrated
 

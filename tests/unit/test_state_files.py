@@ -15,7 +15,7 @@ from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory
 from calcheck.storage.npz import read_archive
 from calcheck.storage.state import read_state, write_state
-from calcheck.studies.summing import report_of, sum_up
+from calcheck.streaming.state import report_of, sum_up
 from tests.families import calibrated
 
 METRICS_SUMMED = ("zms", "ece", "ence", "lzms", "confidence-curve", "cv", "pit")

@@ -16,13 +16,13 @@ from calcheck.errors import DataError
 from calcheck.execution.prefetch import ahead
 from calcheck.metrics.ece import Ece
 from calcheck.predictions import Predictions
-from calcheck.statistics import shared
+from calcheck.statistics import cache as shared
 from calcheck.statistics.bins import bins_of, equal_count_bins
+from calcheck.statistics.cache import once
 from calcheck.statistics.groups import Averages, Groups, Term, cumulated_at, resampled_weights
 from calcheck.statistics.moments import errors, heavy_tails, skewness, uncertainties
 from calcheck.statistics.pit import distance_from_uniform, distribution, levels_of, pit, share_below
-from calcheck.statistics.ranks import Ranks
-from calcheck.statistics.shared import once
+from calcheck.statistics.tie_groups import Ranks
 from tests.computing import rows_of
 
 

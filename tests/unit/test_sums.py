@@ -7,12 +7,12 @@ from numpy.testing import assert_allclose
 from calcheck.distributions import Gaussian
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
-from calcheck.inference.summing import summing_of
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
 from calcheck.statistics.groups import Groups, Term
-from calcheck.statistics.sums import MeanSums, Told, central_products
-from calcheck.studies.summing import merge, report_of, sum_up
+from calcheck.streaming.accumulators import MeanSums, Told, central_products
+from calcheck.streaming.metric_accumulators import summing_of
+from calcheck.streaming.state import merge, report_of, sum_up
 from tests.families import FAMILIES, calibrated
 from tests.streams import Batches
 

@@ -18,7 +18,7 @@ from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions, join
 from calcheck.storage.npz import read_archive, write_archive
 from calcheck.storage.state import read_state, write_state
-from calcheck.studies.summing import merge, report_of, sum_up
+from calcheck.streaming.state import merge, report_of, sum_up
 from tests.streams import Batches
 
 RUN = Run(reference=19)

@@ -17,10 +17,10 @@ from calcheck.kernels.functions import KERNELS
 from calcheck.metrics import METRICS
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
+from calcheck.studies.align import Model
 from calcheck.studies.ranking import kendall, ranks, score
-from calcheck.studies.same_rows import Model
 from calcheck.studies.sweep import sweep
-from calcheck.studies.varied import parse, points
+from calcheck.studies.sweep_settings import parse, points
 from tests.computing import gaussian_case, rows_of
 
 

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.execution.context import Run
-    from calcheck.inference.basis import Basis
+    from calcheck.inference.verdict_basis import Basis
     from calcheck.metric import Metric
     from calcheck.report import Verdict
-    from calcheck.statistics.sums import MeanSums
+    from calcheck.streaming.accumulators import MeanSums
 
 STEP = 1e-4  # of a mean, by which gradients are taken
 UNKNOWN_TAILS = "how few rows its interval rests on is not known"

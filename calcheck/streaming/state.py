@@ -10,14 +10,14 @@ import numpy as np
 from calcheck.errors import DataError, FileError, NumericalError, OptionError, ValuesError
 from calcheck.evaluation import recorded, results_of, value_of
 from calcheck.execution.reduce import over
-from calcheck.inference.basis import NO_REPLICATES, Stated, basis_of
-from calcheck.inference.of_sums import NOT_REPLICATED, inferred, simulated
-from calcheck.inference.simulation import FEW_REPLICATES, Computed, replicates_of
-from calcheck.inference.summing import Summing, summing_of
+from calcheck.inference.null_distribution import FEW_REPLICATES, Computed, replicates_of
+from calcheck.inference.verdict_basis import NO_REPLICATES, Stated, basis_of
 from calcheck.metric import why_not
 from calcheck.report import Report, Skipped
-from calcheck.statistics.sums import KeptColumns, MeanSums, under
+from calcheck.streaming.accumulators import KeptColumns, MeanSums, under
 from calcheck.streaming.batched_source import Stream, placed
+from calcheck.streaming.metric_accumulators import Summing, summing_of
+from calcheck.streaming.normal_intervals import NOT_REPLICATED, inferred, simulated
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from calcheck.metric import Metric
     from calcheck.predictions import Predictions, Source
     from calcheck.report import Input
-    from calcheck.statistics.sums import Sums
+    from calcheck.streaming.accumulators import Sums
 
     Arrays = Mapping[str, NDArray[Any]]
 

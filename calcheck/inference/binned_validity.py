@@ -16,8 +16,8 @@ from calcheck.inference.intervals import acceleration, bca, effective_rows
 from calcheck.inference.p_values import rejects
 from calcheck.inference.verdicts import FEWEST_EFFECTIVE, RESAMPLES, SMALL_ACCELERATION, too_few_effective, usable
 from calcheck.metric import Inference, Rows
+from calcheck.statistics.cache import once
 from calcheck.statistics.groups import Term
-from calcheck.statistics.shared import once
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calcheck.statistics.cuts import cuts_below
+from calcheck.statistics.digitize import cuts_below
 from calcheck.statistics.groups import Groups
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from calcheck.inference.p_values import is_open, p_value, p_value_error
 from calcheck.inference.verdicts import statistic_of
 from calcheck.metric import Simulated
 from calcheck.predictions import InMemory
-from calcheck.statistics.shared import once
+from calcheck.statistics.cache import once
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from calcheck.distributions import Predictive
     from calcheck.execution.context import Run
-    from calcheck.inference.basis import Basis
+    from calcheck.inference.verdict_basis import Basis
     from calcheck.metric import Metric, Rows
     from calcheck.predictions import Predictions, Source
 

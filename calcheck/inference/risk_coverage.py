@@ -11,7 +11,7 @@ import numpy as np
 from calcheck.execution.context import Stream
 from calcheck.inference.bootstrap import BLOCK_DRAWS_IN_GROUPS
 from calcheck.statistics.groups import Averages, Term, cumulated_at
-from calcheck.statistics.ranks import Ranks
+from calcheck.statistics.tie_groups import Ranks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -17,13 +17,13 @@ from calcheck.embeddings.row_sample import SAMPLE_ROWS, RowSample, SampleRows
 from calcheck.execution.backend import Precision
 from calcheck.execution.context import Run
 from calcheck.execution.reduce import over
-from calcheck.inference.summing import Summing
 from calcheck.kernels.functions import KERNELS
 from calcheck.kernels.scaling import Scaling
 from calcheck.metric import Rows, Simulated
 from calcheck.predictions import InMemory
-from calcheck.statistics.sums import Sums, under
+from calcheck.streaming.accumulators import Sums, under
 from calcheck.streaming.batched_source import placed
+from calcheck.streaming.metric_accumulators import Summing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -46,14 +46,14 @@ class ValidBinsMetric(BinnedMetric):
         """Return the statistic of a bin from the means there."""
 
     def rows(self, settings: Bins, state: None, source: Source, at: Source | None, run: Run) -> Rows:  # noqa: ARG002
-        from calcheck.inference.in_bins import share_of_valid_bins
+        from calcheck.inference.binned_validity import share_of_valid_bins
 
         columns, reference = self.averaged(source.predictions())
         return share_of_valid_bins(settings, columns, self.in_bin, reference, run, stage=self.name)
 
     def quick_value(self, settings: Bins, source: Source, run: Run) -> float:
         """Return the share of valid bins by ABC intervals, which take no resamples."""
-        from calcheck.inference.in_bins import share_by_abc
+        from calcheck.inference.binned_validity import share_by_abc
 
         columns, reference = self.averaged(source.predictions())
         return share_by_abc(settings, columns, self.in_bin, reference, run.confidence)

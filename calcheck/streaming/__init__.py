@@ -1,0 +1,1 @@
+"""Metrics of rows read batch by batch: accumulators, their states, and what follows from them."""
