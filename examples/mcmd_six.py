@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from calcheck.render.discrepancy import discrepancy_plot
+from calcheck.render.mcmd_plot import discrepancy_plot
 from calcheck.render.plot import Plot, drawn
 
 ROWS, OTHER_ROWS, SEED = 500, 600, 0

@@ -11,7 +11,7 @@ from calcheck.options import options_of
 
 if TYPE_CHECKING:
     from calcheck.cli.settings import AgainstOptions
-    from calcheck.gate.against import Allowed
+    from calcheck.gate.baseline import Allowed
     from calcheck.metric import Metric
     from calcheck.options import Option
     from calcheck.report import Gate, Report, Result
@@ -30,7 +30,7 @@ class Base:
 
     def gates(self, report: Report) -> tuple[Gate, ...]:
         """Hold the stored results against those of now."""
-        from calcheck.gate.against import against
+        from calcheck.gate.baseline import against
 
         return () if self.allowed is None else against(report, self.results, self.allowed)
 
@@ -99,7 +99,7 @@ def _taken(option: Option, value: Any, called: str) -> Any:
 
 
 def _allowed(said: AgainstOptions) -> Allowed:
-    from calcheck.gate.against import StoredInterval, Tolerance
+    from calcheck.gate.baseline import StoredInterval, Tolerance
 
     if said.by_interval:
         return StoredInterval()

@@ -72,7 +72,7 @@ def _judged(
 ) -> Report:
     """Compute the metrics of a file, and hold them against the rules and what was stored."""
     from calcheck.evaluation import evaluate
-    from calcheck.gate.judge import judge
+    from calcheck.gate.evaluate import judge
 
     with running(given, source) as run:
         report = evaluate(source, metrics, subsample=build(RowOptions, given).subsample, run=run)

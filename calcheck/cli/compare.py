@@ -12,7 +12,7 @@ from calcheck.cli.parameters import build, parameters, with_signature
 from calcheck.cli.progress import progress_bar
 from calcheck.cli.settings import ComparedReferenceOptions, ComparisonOptions, ComparisonReportOptions
 from calcheck.errors import FileError, OptionError
-from calcheck.render.summary import reasons
+from calcheck.render.cells import reasons
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -17,7 +17,7 @@ STDIN = "-"
 
 def _diff(old: str, new: str, **given: Any) -> None:
     """Show what changed between two reports: values, verdicts, input, settings and versions."""
-    from calcheck.render.changes import CHANGES_FORMATS
+    from calcheck.render.diff import CHANGES_FORMATS
     from calcheck.storage.report_json import read_report
     from calcheck.studies.diff import diff
 

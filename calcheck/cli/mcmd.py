@@ -125,7 +125,7 @@ def _require_curve(source: FileSource) -> None:
 
 
 def _curve(shown: Predictions, rows: Rows, called: str) -> Plot:
-    from calcheck.render.discrepancy import discrepancy_plot
+    from calcheck.render.mcmd_plot import discrepancy_plot
 
     return discrepancy_plot(shown.inputs()[:, 0], rows.columns, called)
 

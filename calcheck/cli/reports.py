@@ -21,7 +21,7 @@ from calcheck.cli.parameters import build, parameters, with_signature
 from calcheck.cli.settings import ChosenOptions, PointwiseOptions, PruneOptions, ReportOptions, RowOptions
 from calcheck.cli.summing import STATES, summed_metrics, takes_sums, wants_sums
 from calcheck.errors import FileError
-from calcheck.render.summary import reasons
+from calcheck.render.cells import reasons
 
 
 def _evaluate(file: str, **given: Any) -> None:

@@ -10,7 +10,7 @@ from calcheck.metrics import METRICS
 if TYPE_CHECKING:
     from calcheck.cli.config import Config
     from calcheck.cli.settings import RuleOptions
-    from calcheck.gate.language import Rule
+    from calcheck.gate.rules import Rule
     from calcheck.report import Level
 
     Rules = list[tuple[Rule, Level]]
@@ -40,8 +40,8 @@ def rules_of(said: RuleOptions, config: Config) -> Rules:
 
 
 def _rule(text: str) -> Rule:
-    from calcheck.gate.judge import require_known
-    from calcheck.gate.language import parse
+    from calcheck.gate.evaluate import require_known
+    from calcheck.gate.rules import parse
 
     rule = parse(text)
     require_known(rule, {name: metric.fields() for name, metric in METRICS.items()})

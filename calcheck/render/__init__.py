@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from calcheck.render.comparison import comparison_to_markdown, comparison_to_table
-from calcheck.render.flat import to_csv, to_jsonl
+from calcheck.render.csv_jsonl import to_csv, to_jsonl
 from calcheck.render.github import to_github
 from calcheck.render.json import to_json
 from calcheck.render.junit import to_junit

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from calcheck.render.console import NARROW, rendered, visible, words
-from calcheck.render.markdown import escaped, line
-from calcheck.render.side_by_side import (
+from calcheck.render.cells import number, read_in_words
+from calcheck.render.comparison_model import (
     Column,
     chance_of,
     columns_of,
@@ -15,7 +14,8 @@ from calcheck.render.side_by_side import (
     models_of,
     notes_of,
 )
-from calcheck.render.summary import number, read_in_words
+from calcheck.render.console import NARROW, rendered, visible, words
+from calcheck.render.markdown import escaped, line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from calcheck.render.cells import headline, read_in_words
 from calcheck.render.console import visible
-from calcheck.render.summary import headline, read_in_words
 
 if TYPE_CHECKING:
     from calcheck.report import Gate, Report

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
+from calcheck.render.cells import read_in_words
 from calcheck.render.console import visible
-from calcheck.render.summary import read_in_words
 
 if TYPE_CHECKING:
     from calcheck.report import Gate, Report

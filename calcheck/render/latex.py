@@ -6,9 +6,9 @@ import re
 import unicodedata
 from typing import TYPE_CHECKING
 
+from calcheck.render.cells import ABSENT, number
+from calcheck.render.comparison_model import Column, chance_of, columns_of, differences_of, models_of, notes_of
 from calcheck.render.console import visible
-from calcheck.render.side_by_side import Column, chance_of, columns_of, differences_of, models_of, notes_of
-from calcheck.render.summary import ABSENT, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

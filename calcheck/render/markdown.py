@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from calcheck.render.console import visible
-from calcheck.render.summary import (
+from calcheck.render.cells import (
     COLUMNS,
     GATE_COLUMNS,
     cell,
@@ -18,6 +17,7 @@ from calcheck.render.summary import (
     read_in_words,
     subset_columns,
 )
+from calcheck.render.console import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

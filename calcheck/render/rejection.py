@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from calcheck.metrics import METRICS
-from calcheck.render.pivot import Pivot, pivots_to_markdown, pivots_to_table
+from calcheck.render.cells import ABSENT, number, short
 from calcheck.render.plot import Curve, Panel, Plot
-from calcheck.render.summary import ABSENT, number, short
+from calcheck.render.tables import Pivot, pivots_to_markdown, pivots_to_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

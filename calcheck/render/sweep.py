@@ -7,9 +7,9 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from calcheck.errors import OptionError
-from calcheck.render.pivot import Pivot, pivots_to_markdown, pivots_to_table
+from calcheck.render.cells import ABSENT, number, short
 from calcheck.render.plot import Curve, Panel, Plot
-from calcheck.render.summary import ABSENT, number, short
+from calcheck.render.tables import Pivot, pivots_to_markdown, pivots_to_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from calcheck.render.console import rendered, words
-from calcheck.render.summary import (
+from calcheck.render.cells import (
     COLUMNS,
     GATE_COLUMNS,
     cell,
@@ -18,6 +17,7 @@ from calcheck.render.summary import (
     referred,
     subset_columns,
 )
+from calcheck.render.console import rendered, words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 from numpy.testing import assert_allclose
 
-from calcheck.gate.judge import judge
-from calcheck.gate.language import parse
+from calcheck.gate.evaluate import judge
+from calcheck.gate.rules import parse
 from calcheck.metrics.mcmd import Mcmd
 from calcheck.options import options_of
 from calcheck.predictions import InMemory, Predictions

@@ -16,7 +16,7 @@ from calcheck.cli.settings import FORMAT_NAMES
 from calcheck.metrics import METRICS
 from calcheck.options import choices_of
 from calcheck.render import FORMATS
-from calcheck.render.flat import to_csv
+from calcheck.render.csv_jsonl import to_csv
 from calcheck.render.markdown import escaped
 from calcheck.render.schema import report_schema
 from calcheck.report import Input, InputFile, Report, Skipped

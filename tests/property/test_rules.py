@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from calcheck.errors import OptionError
-from calcheck.gate.judge import judge, require_known
-from calcheck.gate.language import Comparison, Constant, Joined, Magnitude, Name, Not, parse
+from calcheck.gate.evaluate import judge, require_known
+from calcheck.gate.rules import Comparison, Constant, Joined, Magnitude, Name, Not, parse
 from calcheck.report import Input, Report, Result
 
 METRICS = ("zms", "rce", "interval-score")

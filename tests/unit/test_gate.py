@@ -6,10 +6,10 @@ from dataclasses import fields, replace
 import pytest
 
 from calcheck.errors import OptionError
-from calcheck.gate.against import StoredInterval, Tolerance, against
-from calcheck.gate.judge import judge, require_known
-from calcheck.gate.language import DEEPEST, LONGEST, parse
-from calcheck.gate.words import UNKNOWN, told
+from calcheck.gate.baseline import StoredInterval, Tolerance, against
+from calcheck.gate.evaluate import judge, require_known
+from calcheck.gate.messages import UNKNOWN, told
+from calcheck.gate.rules import DEEPEST, LONGEST, parse
 from calcheck.report import Gate, Input, Report, Result
 
 METRICS = ("zms", "ece", "interval-score", "cce", "nll")

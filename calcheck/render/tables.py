@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from calcheck.render.cells import notes, read_in_words
 from calcheck.render.console import NARROW, rendered, visible, words
 from calcheck.render.markdown import escaped, line
-from calcheck.render.summary import notes, read_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

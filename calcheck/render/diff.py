@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from calcheck.render.cells import ABSENT, number
 from calcheck.render.console import rendered, words
 from calcheck.render.json import to_json
 from calcheck.render.markdown import escaped, line
-from calcheck.render.summary import ABSENT, number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

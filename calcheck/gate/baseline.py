@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from calcheck.gate.words import shown, told
+from calcheck.gate.messages import shown, told
 from calcheck.report import Gate
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from calcheck.cells import protected
+from calcheck.render.cells import outcome
 from calcheck.render.json import plain
-from calcheck.render.summary import outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from calcheck.metrics import METRICS
-from calcheck.render.summary import ABSENT, number, reasons
+from calcheck.render.cells import ABSENT, number, reasons
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

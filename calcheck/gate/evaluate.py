@@ -8,7 +8,8 @@ from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
 from calcheck.errors import OptionError
-from calcheck.gate.language import (
+from calcheck.gate.messages import shown, told
+from calcheck.gate.rules import (
     INPUT,
     Comparison,
     Condition,
@@ -20,7 +21,6 @@ from calcheck.gate.language import (
     Operand,
     Rule,
 )
-from calcheck.gate.words import shown, told
 from calcheck.report import Gate, Input, Verdict
 
 if TYPE_CHECKING:
