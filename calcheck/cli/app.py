@@ -14,18 +14,18 @@ import typer
 from calcheck import __version__
 from calcheck.cli.check import check_command
 from calcheck.cli.compare import compare_command
-from calcheck.cli.configured import load_settings
 from calcheck.cli.convert import convert_command
 from calcheck.cli.diff import diff_command
+from calcheck.cli.evaluate import evaluate_command, prune_command
 from calcheck.cli.inspect import inspect_command
-from calcheck.cli.listings import list_metrics, print_schema
 from calcheck.cli.mcmd import mcmd_command
 from calcheck.cli.metric_commands import metric_command
-from calcheck.cli.parameters import options_taken
+from calcheck.cli.reference import list_metrics, print_schema
 from calcheck.cli.reject import reject_command
-from calcheck.cli.reports import evaluate_command, prune_command
-from calcheck.cli.summing import merge_command
+from calcheck.cli.settings import load_settings
+from calcheck.cli.streaming import merge_command
 from calcheck.cli.sweep import sweep_command
+from calcheck.cli.typer_bridge import options_taken
 from calcheck.errors import CalcheckError
 from calcheck.metrics import METRICS, OF_TWO_SAMPLES
 from calcheck.render.console import visible

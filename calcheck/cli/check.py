@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from calcheck.cli.base import read_base
-from calcheck.cli.computing import (
+from calcheck.cli.baseline import read_base
+from calcheck.cli.common import (
     ENGINE,
     INFERENCE,
     SEED,
@@ -18,19 +18,19 @@ from calcheck.cli.computing import (
     require_nothing_skipped,
     running,
 )
+from calcheck.cli.gate_rules import rules_of
+from calcheck.cli.options import AgainstOptions, GateReportOptions, RowOptions, RuleOptions, SummaryOptions
 from calcheck.cli.output import STDOUT, deliver_text
-from calcheck.cli.parameters import build, parameters, with_signature
-from calcheck.cli.rules import rules_of
-from calcheck.cli.settings import AgainstOptions, GateReportOptions, RowOptions, RuleOptions, SummaryOptions
+from calcheck.cli.typer_bridge import build, parameters, with_signature
 from calcheck.errors import OptionError
 from calcheck.metrics import METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from calcheck.cli.base import Base
-    from calcheck.cli.configured import Settings
-    from calcheck.cli.rules import Rules
+    from calcheck.cli.baseline import Base
+    from calcheck.cli.gate_rules import Rules
+    from calcheck.cli.settings import Settings
     from calcheck.io.source import FileSource
     from calcheck.metric import Metric
     from calcheck.report import Report

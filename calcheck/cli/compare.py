@@ -6,11 +6,11 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from calcheck.cli.computing import BOOTSTRAP, ENGINE, SEED, SIGNIFICANCE, chosen, files_and_columns, opened, run_of
+from calcheck.cli.common import BOOTSTRAP, ENGINE, SEED, SIGNIFICANCE, chosen, files_and_columns, opened, run_of
+from calcheck.cli.options import ComparedReferenceOptions, ComparisonOptions, ComparisonReportOptions
 from calcheck.cli.output import Pointwise, deliver_text, require_deliverable
-from calcheck.cli.parameters import build, parameters, with_signature
 from calcheck.cli.progress import progress_bar
-from calcheck.cli.settings import ComparedReferenceOptions, ComparisonOptions, ComparisonReportOptions
+from calcheck.cli.typer_bridge import build, parameters, with_signature
 from calcheck.errors import FileError, OptionError
 from calcheck.render.cells import reasons
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from calcheck.cli.computing import COLUMNS
-from calcheck.cli.parameters import build, parameters, with_signature
-from calcheck.cli.settings import ConvertOptions, InputOptions
+from calcheck.cli.common import COLUMNS
+from calcheck.cli.options import ConvertOptions, InputOptions
+from calcheck.cli.typer_bridge import build, parameters, with_signature
 from calcheck.errors import OptionError
 from calcheck.io.columns.options import ColumnOptions
 

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
+from calcheck.cli.options import DiffReportOptions
 from calcheck.cli.output import Pointwise, deliver_text, require_deliverable
-from calcheck.cli.parameters import build, parameters, with_signature
-from calcheck.cli.settings import DiffReportOptions
+from calcheck.cli.typer_bridge import build, parameters, with_signature
 from calcheck.errors import OptionError
 
 STDIN = "-"

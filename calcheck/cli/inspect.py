@@ -6,10 +6,10 @@ import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
-from calcheck.cli.computing import COLUMNS
-from calcheck.cli.first_rows import first_rows
-from calcheck.cli.parameters import build, with_signature
-from calcheck.cli.settings import InputOptions
+from calcheck.cli.common import COLUMNS
+from calcheck.cli.options import InputOptions
+from calcheck.cli.preview import first_rows
+from calcheck.cli.typer_bridge import build, with_signature
 from calcheck.io.columns.options import ColumnOptions
 
 if TYPE_CHECKING:

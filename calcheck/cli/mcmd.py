@@ -9,11 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from calcheck.cli.computing import COLUMNS, ENGINE, REPORT, SEED, SIGNIFICANCE, run_of
-from calcheck.cli.output import Pointwise, deliver, draw, require_deliverable
-from calcheck.cli.parameters import build, parameters, with_signature
-from calcheck.cli.progress import progress_bar
-from calcheck.cli.settings import (
+from calcheck.cli.common import COLUMNS, ENGINE, REPORT, SEED, SIGNIFICANCE, run_of
+from calcheck.cli.options import (
     GridOptions,
     InputOptions,
     PermutationOptions,
@@ -21,6 +18,9 @@ from calcheck.cli.settings import (
     PointwiseOptions,
     ReportOptions,
 )
+from calcheck.cli.output import Pointwise, deliver, draw, require_deliverable
+from calcheck.cli.progress import progress_bar
+from calcheck.cli.typer_bridge import build, parameters, with_signature
 from calcheck.errors import FileError, OptionError
 from calcheck.io.columns.options import ColumnOptions
 from calcheck.metrics.mcmd import Mcmd

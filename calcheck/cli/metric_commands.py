@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from calcheck.cli.computing import (
+from calcheck.cli.common import (
     BOOTSTRAP,
     COLUMNS,
     ENGINE,
@@ -18,10 +18,10 @@ from calcheck.cli.computing import (
     require_outputs,
     running,
 )
+from calcheck.cli.options import ExtremeOptions, PlaceOptions, PointwiseOptions, RowOptions
 from calcheck.cli.output import deliver
-from calcheck.cli.parameters import build, parameters, with_signature
-from calcheck.cli.settings import ExtremeOptions, PlaceOptions, PointwiseOptions, RowOptions
-from calcheck.cli.summing import STATES, summed_metric, takes_sums, wants_sums
+from calcheck.cli.streaming import STATES, summed_metric, takes_sums, wants_sums
+from calcheck.cli.typer_bridge import build, parameters, with_signature
 from calcheck.errors import OptionError
 
 if TYPE_CHECKING:

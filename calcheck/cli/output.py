@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from calcheck.cli.settings import AnyReportOptions, ReportOptions
+    from calcheck.cli.options import AnyReportOptions, ReportOptions
     from calcheck.metric import Metric, Rows
     from calcheck.predictions import Predictions
     from calcheck.render.plot import Plot

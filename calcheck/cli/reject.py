@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from calcheck.cli.computing import (
+from calcheck.cli.common import (
     BOOTSTRAP,
     COLUMNS,
     CONFIDENCE,
@@ -16,14 +16,14 @@ from calcheck.cli.computing import (
     require_nothing_skipped,
     running,
 )
+from calcheck.cli.options import ElsewhereOptions, PlotOptions, RejectOptions, ReportOptions
 from calcheck.cli.output import Pointwise, deliver_text, draw, require_deliverable
-from calcheck.cli.parameters import build, metric_parameters, parameters, taken, with_signature
-from calcheck.cli.settings import ElsewhereOptions, PlotOptions, RejectOptions, ReportOptions
+from calcheck.cli.typer_bridge import build, metric_parameters, parameters, taken, with_signature
 from calcheck.errors import OptionError
 from calcheck.metrics import METRICS
 
 if TYPE_CHECKING:
-    from calcheck.cli.configured import Settings
+    from calcheck.cli.settings import Settings
 
 ERRORS = "mae,rmse,nll"
 

@@ -1,377 +1,280 @@
-"""Options that commands share: how results are shown, and how computations run."""
+"""What options are where the command line is silent: variables of the environment, then a file of settings."""
 
 from __future__ import annotations
 
+import re
+import sys
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from calcheck.errors import OptionError
-from calcheck.options import flag_of, option, require_count_option
+from calcheck.cli.config_file import GATES, Config, find_config, read_config
+from calcheck.cli.typer_bridge import build
+from calcheck.errors import CalcheckError, FileError, OptionError
+from calcheck.metrics import METRICS
+from calcheck.options import TRUTHS, Option, options_of
+from calcheck.render.console import visible
 
-FORMAT_NAMES = Literal["table", "json", "jsonl", "csv", "markdown"]
-GATE_FORMAT_NAMES = Literal["table", "json", "jsonl", "csv", "markdown", "junit", "github"]
-COMPARISON_FORMAT_NAMES = Literal["table", "json", "jsonl", "csv", "markdown", "latex"]
-DIFF_FORMAT_NAMES = Literal["table", "json", "markdown"]
-INPUT_FORMATS = Literal["parquet", "csv", "tsv", "arrow", "jsonl", "npy", "npz", "safetensors", "netcdf"]
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-OVERWRITTEN = "what is overwritten"
-MOST_REPEATS = 10_000  # more would tell nothing more
+    from calcheck.metric import Metric
 
+    Parts = tuple[frozenset[str], ...]
 
-@dataclass(frozen=True)
-class InputOptions:
-    """What a command reads besides its columns."""
+PREFIX = "CALCHECK_"
+FILE, NO_FILE = "CALCHECK_CONFIG", "CALCHECK_NO_CONFIG"
 
-    input_format: INPUT_FORMATS | None = option(
-        None, "Format of FILE where its name does not tell; needed for standard input."
-    )
-
-
-@dataclass(frozen=True)
-class RowOptions:
-    """Which rows a metric uses."""
-
-    subsample: int | None = option(None, "Use so many rows of FILE, chosen at random.")
-
-
-@dataclass(frozen=True)
-class PlaceOptions:
-    """Where a metric is evaluated that has a value at each input."""
-
-    at: str | None = option(
-        None,
-        "Evaluate at the inputs of another file, no targets needed: FILE[:COLUMN], .npy or .npz.",
-        metavar="FILE",
-    )
+_SPREAD = frozenset({"std", "var", "log_std", "log_var"})
+INSTEAD: tuple[Parts, ...] = (
+    (
+        _SPREAD | {"mean", "min_std", "shape"},
+        frozenset({"dist", "param"}),
+        frozenset({"samples"}),
+        frozenset({"quantiles"}),
+    ),
+    tuple(frozenset({name}) for name in _SPREAD),
+    (frozenset({"error"}), frozenset({"target", "mean", "truth", "join_on"})),
+    (frozenset({"target"}), frozenset({"truth", "join_on"})),
+    (frozenset({"embedding"}), frozenset({"inputs"})),
+    (frozenset({"resamples"}), frozenset({"no_bootstrap"})),
+    (frozenset({"reference"}), frozenset({"no_reference"})),
+    (frozenset({"rtol", "atol"}), frozenset({"by_interval"})),
+)
+"""Options that stand in place of each other: whoever says one has no use for what was set of the others."""
 
 
 @dataclass(frozen=True)
-class ReportOptions:
-    """How the report is shown, and where."""
+class Setting:
+    """A value that was set, and where: ``"CALCHECK_SEED"``, ``"seed in calcheck.toml"``."""
 
-    format: FORMAT_NAMES = option("table", "Format of the report.")
-    output: str | None = option(
-        None, "Write the report to a file in place of standard output.", metavar="PATH", short="-o", by_hand=OVERWRITTEN
-    )
-
-
-@dataclass(frozen=True)
-class GateReportOptions:
-    """How a report with gates is shown, and where."""
-
-    format: GATE_FORMAT_NAMES = option("table", "Format of the report; junit and github show the rules only.")
-    output: str | None = option(
-        None, "Write the report to a file in place of standard output.", metavar="PATH", short="-o", by_hand=OVERWRITTEN
-    )
+    option: Option
+    value: Any
+    where: str
 
 
-@dataclass(frozen=True)
-class ComparisonReportOptions:
-    """How a comparison is shown, and where."""
+class Settings:
+    """Options from variables and a file, for all commands.
 
-    format: COMPARISON_FORMAT_NAMES = option("table", "Format of the report.")
-    output: str | None = option(
-        None, "Write the report to a file in place of standard output.", metavar="PATH", short="-o", by_hand=OVERWRITTEN
-    )
+    Parameters
+    ----------
+    config : Config
+        The file.
+    environment : mapping
+        The variables.
+    commands : mapping
+        The options that commands take, by the commands' names.
+
+    Raises
+    ------
+    FileError, OptionError
+        The file sets what is no option, an option that is not for files, or one to what it cannot be.
+    """
+
+    def __init__(
+        self, config: Config, environment: Mapping[str, str], commands: Mapping[str, Sequence[Option]]
+    ) -> None:
+        self.config = config
+        self.used: list[Setting] = []
+        """The settings that counted so far."""
+        self._variables = {name: text for name, text in environment.items() if name.startswith(PREFIX) and text}
+        self._commands = commands
+        self._shared = self._known(config.settings, [each for own in commands.values() for each in own], "")
+        self._own: dict[str, dict[str, tuple[str, Any]]] = {}
+        for table in config.commands:
+            self._take(table)
+
+    def completed(
+        self, command: str, options: Sequence[Option], given: Mapping[str, Any], *, one_of_many: bool = False
+    ) -> dict[str, Any]:
+        """Complete what a command was given.
+
+        Of a metric's command, and of any other, its own table in the file comes before what is set for all. For one of
+        many metrics nothing counts that only others of them admit: ``CALCHECK_ESTIMATOR=fair`` is for crps.
+        """
+        said = {name for name, value in given.items() if value is not None and value is not False and value != []}
+        held: dict[str, Setting] = {}
+        for level in (self._from_variables, self._from_table(command), self._from_file):
+            higher = said | set(held)
+            free = [each for each in options if each.field not in higher and not _replaced(each.field, higher)]
+            held |= {
+                each.field: found
+                for each in free
+                if not (one_of_many and _is_for_others(each, level)) and (found := level(each)) is not None
+            }
+        self.used += held.values()
+        return {**given, **{name: setting.value for name, setting in held.items()}}
+
+    def metric(self, name: str, said: Mapping[str, Any] | None = None) -> Metric[Any, Any]:
+        """Make a metric with the options that are said on the command line, and else with those that are set for it."""
+        told = self.completed(name, options_of(METRICS[name]), said or {}, one_of_many=said is None)
+        metric: Metric[Any, Any] = build(METRICS[name], told)
+        return metric
+
+    @contextmanager
+    def explained(self) -> Iterator[None]:
+        """Say where options come from that a problem is with, if that is not the command line."""
+        try:
+            yield
+        except CalcheckError as error:
+            for setting in self.used:
+                quoted = isinstance(setting.value, str) and repr(setting.value) in str(error)
+                if quoted or re.search(rf"{setting.option.flag}(?![\w-])", str(error)):
+                    error.add_note(f"({setting.option.flag} is set by {setting.where})")
+            raise
+
+    def strangers(self) -> Iterator[str]:
+        """Say of each variable that looks like a setting, but is none, that it counts for nothing."""
+        names = {_variable(each) for own in self._commands.values() for each in own} | {FILE, NO_FILE}
+        for name in sorted(set(self._variables) - names):
+            yield f"the variable {name} sets no option, and counts for nothing.{_near(name, names)}"
+
+    def _from_variables(self, option: Option) -> Setting | None:
+        name = _variable(option)
+        if (text := self._variables.get(name)) is None:
+            return None
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        return Setting(option, lines if option.repeated else option.parse(text, name), name)
+
+    def _from_file(self, option: Option, table: str = "") -> Setting | None:
+        told = self._own.get(table, {}) if table else self._shared
+        if (found := told.get(option.name)) is None:
+            return None
+        where = self._where(found[0], table)
+        return Setting(option, option.take(found[1], where), where)
+
+    def _from_table(self, command: str) -> Any:
+        return lambda option: self._from_file(option, command)
+
+    def _where(self, key: str, table: str) -> str:
+        return f"{key} in [{table}] of {self.config.path}" if table else f"{key} in {self.config.path}"
+
+    def _take(self, table: str) -> None:
+        """Check the table of a command."""
+        name = table.replace("_", "-")
+        if name not in self._commands:
+            known = [*self._commands, GATES]
+            msg = f"{self.config.path}: [{table}] is no command and no metric.{_near(name, known) or _there(known)}"
+            raise FileError(msg)
+        if name in self._own:
+            msg = f"{self.config.path}: [{table}] is there twice, with - and with _"
+            raise FileError(msg)
+        self._own[name] = self._known(self.config.commands[table], self._commands[name], name)
+
+    def _known(self, told: Mapping[str, Any], options: Sequence[Option], table: str) -> dict[str, tuple[str, Any]]:
+        """Check what a file sets; return keys as they are spelled there, and values, by the options' names."""
+        found: dict[str, tuple[str, Any]] = {}
+        for key, value in told.items():
+            name, where = key.replace("-", "_"), self._where(key, table)
+            meant = [option for option in options if option.name == name]
+            if not meant:
+                known = [option.flag.removeprefix("--") for option in options]
+                msg = f"{where} is no option.{_near(key, known) or _there(known)}"
+                raise FileError(msg)
+            if name in found:
+                msg = f"{where} is set twice, as {found[name][0]} too"
+                raise FileError(msg)
+            if by_hand := next((option.by_hand for option in meant if option.by_hand), ""):
+                said = f"{by_hand} is said on the command line, {meant[0].flag}, or by {_variable(meant[0])}"
+                msg = f"{where} is refused: {said}"
+                raise FileError(msg)
+            _require_one(meant, value, where)
+            found[name] = (key, value)
+        return found
 
 
-@dataclass(frozen=True)
-class DiffReportOptions:
-    """How the changes between two reports are shown, and where."""
-
-    format: DIFF_FORMAT_NAMES = option("table", "Format of the changes.")
-    output: str | None = option(
-        None, "Write them to a file in place of standard output.", metavar="PATH", short="-o", by_hand=OVERWRITTEN
-    )
+def _is_for_others(option: Option, level: Callable[[Option], Any]) -> bool:
+    """Tell whether a value that is set is not for a metric's option, but for another metric's of its name."""
+    others = (each for metric in METRICS.values() for each in options_of(metric) if each.name == option.name)
+    return not _admits(option, level) and any(_admits(each, level) for each in others)
 
 
-AnyReportOptions = ReportOptions | GateReportOptions | ComparisonReportOptions | DiffReportOptions
+def _admits(option: Option, level: Callable[[Option], Any]) -> bool:
+    try:
+        level(option)
+    except OptionError:
+        return False
+    return True
 
 
-@dataclass(frozen=True)
-class SummaryOptions:
-    """Where the report goes besides."""
+def load_settings(
+    environment: Mapping[str, str], commands: Mapping[str, Sequence[Option]], *, path: str | None, without: bool
+) -> Settings:
+    """Read the settings that count here, and warn of variables that count for nothing.
 
-    summary: str | None = option(
-        None,
-        "Append the report as Markdown to a file too, as to $GITHUB_STEP_SUMMARY.",
-        metavar="PATH",
-        by_hand=OVERWRITTEN,
-    )
-
-
-@dataclass(frozen=True)
-class RuleOptions:
-    """What must not be."""
-
-    fail_on: tuple[str, ...] = option(
-        (),
-        "What must not be, as in 'ece > 0.05', 'abs(zms.zeta) > 1' or 'cce.p_value < 0.01 and input.n > 500'; may be "
-        "repeated. A metric's name means its value; fields are those of the JSON report. Replaces fail-on in [gates] "
-        "of calcheck.toml.",
-        metavar="RULE",
-    )
-    warn_on: tuple[str, ...] = option(
-        (), "The same, but shown only. Replaces warn-on in [gates] of calcheck.toml.", metavar="RULE"
-    )
-    metrics: str | None = option(
-        None, "Metrics to compute besides those that rules name, as in zms,rce.", metavar="NAMES"
-    )
-    exit_zero: bool = option(
-        default=False, text="Exit with 0 where rules are violated too.", by_hand="whether violated rules count"
-    )
+    Parameters
+    ----------
+    environment, commands : mapping
+        As :class:`Settings` takes them.
+    path, without : str or None, bool
+        ``--config`` and ``--no-config``.
+    """
+    settings = Settings(_config(environment, path=path, without=without), environment, commands)
+    for told in settings.strangers():
+        sys.stderr.write(f"calcheck: {visible(told)}\n")
+    return settings
 
 
-@dataclass(frozen=True)
-class AgainstOptions:
-    """What a report is compared with."""
-
-    against: str | None = option(
-        None,
-        "A stored report (--format json): its metrics are computed again, with their stored options, and must not have "
-        "changed.",
-        metavar="BASE.json",
-    )
-    rtol: float | None = option(
-        None, "Change that passes, as a share of the stored value, plus --atol. Default: 0.05, or 0 with --atol."
-    )
-    atol: float | None = option(None, "Change that passes, in the unit of the value, plus --rtol. Default: 0.")
-    by_interval: bool = option(default=False, text="A change passes inside the stored interval, in place of --rtol.")
-
-    def __post_init__(self) -> None:
-        given = [flag_of(name) for name in ("rtol", "atol", "by_interval") if getattr(self, name) not in (None, False)]
-        if given and self.against is None:
-            msg = f"{given[0]} says how much may change: give a stored report too, --against BASE.json"
+def _config(environment: Mapping[str, str], *, path: str | None, without: bool) -> Config:
+    if path == "":
+        msg = "--config needs a file. To do without one, pass --no-config"
+        raise OptionError(msg)
+    never = environment.get(NO_FILE, "").lower()
+    if never and never not in TRUTHS:
+        msg = f"{NO_FILE} takes true or false, got {never!r}"
+        raise OptionError(msg)
+    for named, none, told in (
+        (path, without, "--config and --no-config"),
+        (environment.get(FILE), TRUTHS.get(never, False), f"{FILE} and {NO_FILE}"),
+    ):
+        if named and none:
+            msg = f"{told} contradict each other: give one"
             raise OptionError(msg)
-        if self.by_interval and len(given) > 1:
-            msg = f"{given[0]} and --by-interval contradict each other: give one"
-            raise OptionError(msg)
-        for name in ("rtol", "atol"):
-            if (getattr(self, name) or 0) < 0:
-                msg = f"{flag_of(name)} must be >= 0, got {getattr(self, name)}"
-                raise OptionError(msg)
+        if none:
+            return Config()
+        if named:
+            return read_config(Path(named))
+    try:
+        here = Path.cwd()
+    except OSError:  # our folder is gone
+        return Config()
+    return find_config(here)
 
 
-@dataclass(frozen=True)
-class ConvertOptions:
-    """Where converted predictions go."""
+def _variable(option: Option) -> str:
+    return PREFIX + option.name.upper()
 
-    output: str = option(
-        "",
-        "Where they go: .parquet, .csv, .feather or .arrow. Needed.",
-        metavar="PATH",
-        short="-o",
-        by_hand=OVERWRITTEN,
+
+def _replaced(field: str, higher: set[str]) -> bool:
+    """Tell whether something that stands in place of an option was said before."""
+    return any(
+        field in part and any(other & higher for other in parts if other is not part)
+        for parts in INSTEAD
+        for part in parts
     )
 
 
-@dataclass(frozen=True)
-class PointwiseOptions:
-    """What is written of each row."""
-
-    pointwise: str | None = option(
-        None,
-        "Write what is said of each row, with the row's other columns, as .parquet or .csv.",
-        metavar="PATH",
-        by_hand=OVERWRITTEN,
-    )
-
-
-@dataclass(frozen=True)
-class ExtremeOptions:
-    """Which rows are listed."""
-
-    worst: int = option(
-        0,
-        "List so many rows with the largest values; for cce, also the clearest of the incongruent inputs: smallest p.",
-    )
-    best: int = option(0, "List so many rows with the smallest values.")
-
-    def __post_init__(self) -> None:
-        for name in ("worst", "best"):
-            if getattr(self, name) < 0:
-                msg = f"--{name} must be >= 0, got {getattr(self, name)}"
-                raise OptionError(msg)
+def _require_one(options: Sequence[Option], value: Any, where: str) -> None:
+    """Raise unless one of several options of a name takes a value; a command that does not says so when it runs."""
+    problems = []
+    for option in options:
+        try:
+            option.take(value, where)
+        except OptionError as error:
+            problems.append(error)
+        else:
+            return
+    raise problems[0]
 
 
-@dataclass(frozen=True)
-class BootstrapOptions:
-    """How intervals are made."""
+def _near(name: str, known: Iterator[str] | Sequence[str] | set[str]) -> str:
+    """Ask whether a name like this was meant."""
+    from difflib import get_close_matches
 
-    resamples: int | None = option(
-        None,
-        "Resamples of the bootstrap. Default: 10000, or 1000 for metrics of many columns; more while a verdict hangs.",
-    )
-    no_bootstrap: bool = option(default=False, text="No intervals by resampling.")
+    found = get_close_matches(name, sorted(set(known)), n=1)
+    return f" Did you mean {found[0]}?" if found else ""
 
 
-@dataclass(frozen=True)
-class ReferenceOptions:
-    """How a metric is compared with what a perfect model scores."""
-
-    confidence: float = option(0.95, "Confidence of intervals and verdicts.")
-    reference: int | None = option(
-        None,
-        "Draw the targets anew from the predictions so many times: what a perfect model scores on these rows."
-        " Default: 199, and up to 9999 while the verdict is open; 1999 for cce, which tests each input, up to 2048 rows"
-        " and inputs; 39 for distributions that do not fit in memory and for sums; from a million rows on 59 at first.",
-        metavar="INT",
-    )
-    no_reference: bool = option(default=False, text="Simulate nothing: verdicts by zeta, where that is fit.")
-
-
-@dataclass(frozen=True)
-class ComparedReferenceOptions(ReferenceOptions):
-    """The same, where models are compared with each other."""
-
-    reference: int | None = option(
-        None,
-        "Draw the targets anew from the predictions so many times, and add to the JSON of each model what a perfect one"
-        " scores. Default: 199 where that ranks the models (zms of samples), none else.",
-        metavar="INT",
-    )
-
-
-@dataclass(frozen=True)
-class PermutationOptions(ReferenceOptions):
-    """How two samples are compared with samples of equal distributions."""
-
-    reference: int | None = option(
-        None, "Exchange rows of the two files so many times, as if their distributions were equal. Default: 199."
-    )
-    no_reference: bool = option(default=False, text="Exchange nothing: no verdict.")
-
-
-@dataclass(frozen=True)
-class SignificanceOptions:
-    """Which inputs are called incongruent."""
-
-    fdr: float = option(0.05, "Share of the inputs called incongruent that may be so by chance.")
-
-
-@dataclass(frozen=True)
-class ChosenOptions:
-    """Which metrics are computed."""
-
-    metrics: str | None = option(None, "Metrics to compute, as in zms,rce. Default: all that apply.", metavar="NAMES")
-
-
-@dataclass(frozen=True)
-class ComparisonOptions:
-    """Which models are compared, and how."""
-
-    metrics: str | None = option(
-        None, "Metrics to compute, as in zms,rce. Default: all that apply to every file.", metavar="NAMES"
-    )
-    names: str | None = option(None, "What the models are called, as in a,b. Default: as their files.", metavar="NAMES")
-    permutations: int | None = option(
-        None,
-        "Random swaps of the models, row by row, for the p-value of metrics that are means over rows; 0 for no p-value"
-        " of any. Default: 9999.",
-    )
-
-
-@dataclass(frozen=True)
-class PruneOptions:
-    """What is removed."""
-
-    metrics: str = option("zms,rce", "Metrics to compute.", metavar="NAMES")
-    up_to: float = option(10.0, "Largest share of the rows to remove, in percent.")
-    step: float = option(1.0, "Steps from 0 to there, in percent.")
-
-
-@dataclass(frozen=True)
-class RejectOptions:
-    """What is rejected, and by what."""
-
-    by: str | None = option(
-        None,
-        "What is large where predictions are rejected: cce, std, random, or columns of numbers. "
-        "Default: cce where there are inputs, std, random.",
-        metavar="NAMES",
-    )
-    metrics: str | None = option(
-        None, "Errors to show, means over rows. Default: mae, rmse, and nll where there is one.", metavar="NAMES"
-    )
-    step: float = option(10.0, "Steps in which rows are rejected, in percent.")
-    up_to: float = option(90.0, "Largest share of the rows to reject, in percent.")
-    coverage: float | None = option(
-        None, "Show the thresholds that keep at least this share of the rows, as in 0.9.", metavar="SHARE"
-    )
-
-
-@dataclass(frozen=True)
-class SweepOptions:
-    """What is varied."""
-
-    over: tuple[str, ...] = option(
-        (),
-        "What is varied, and its values: draws=1,2,5, a range of 7 values at equal ratios, lambda=0.001..1, or of 4, "
-        "gamma-y=0.1..10:4. Options of the metric, or the rows, at random: subsample=25%,50%,500. May be repeated.",
-        metavar="NAME=VALUES",
-    )
-    metric: str = option("cce", "Metric to compute.", metavar="NAME")
-    grid: bool = option(default=False, text="Combine all values, in place of one setting at a time.")
-    repeats: int = option(5, "Random subsets of each size.")
-    names: str | None = option(None, "What the models are called, as in a,b. Default: as their files.", metavar="NAMES")
-
-    def __post_init__(self) -> None:
-        require_count_option("repeats", self.repeats, MOST_REPEATS)
-
-
-@dataclass(frozen=True)
-class ElsewhereOptions:
-    """Which rows are rejected."""
-
-    at: str | None = option(
-        None,
-        "Reject the predictions of another file, which has targets too; FILE then tells cce at its inputs. "
-        "FILE[:COLUMN], a column of embeddings.",
-        metavar="FILE",
-    )
-
-
-@dataclass(frozen=True)
-class GridOptions:
-    """Where two samples are compared."""
-
-    grid: int | None = option(
-        None,
-        "Evaluate at so many inputs from the least to the largest of both files. Default: 200, for inputs of one "
-        "number.",
-    )
-    at: str | None = option(
-        None,
-        "Evaluate at the inputs of a file, A itself or another, no targets needed: FILE[:COLUMN], .npy or .npz. "
-        "Default: A, for inputs of several numbers.",
-        metavar="FILE",
-    )
-
-
-@dataclass(frozen=True)
-class PlotOptions:
-    """A plot beside the report."""
-
-    plot: str | None = option(
-        None, "Draw a plot too: .svg, .png or .pdf. Needs the extra plot.", metavar="PATH", by_hand=OVERWRITTEN
-    )
-
-
-@dataclass(frozen=True)
-class SeedOptions:
-    """What makes random choices repeatable."""
-
-    seed: int = option(0, "Seed of all random choices.")
-
-
-@dataclass(frozen=True)
-class EngineOptions:
-    """How kernel computations run; none of it changes results beyond rounding."""
-
-    device: str | None = option(
-        None, "Compute with torch on a device: cpu, cuda, cuda:1, mps. Default: numpy.", metavar="DEVICE"
-    )
-    precision: Literal["float64", "float32"] = option("float64", "Precision of kernel computations.")
-    memory: str | None = option(
-        None, "Memory for large arrays, as 800MB or 2GiB. Default: 4GiB, or half of the machine's.", metavar="SIZE"
-    )
+def _there(known: Sequence[str]) -> str:
+    return f" There are: {', '.join(dict.fromkeys(known))}." if known else " There are none."

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from calcheck.cli.common import COLUMNS, ENGINE, FILE, REPORT, SEED, opened, run_of
 from calcheck.cli.compare import model_of, named
-from calcheck.cli.computing import COLUMNS, ENGINE, FILE, REPORT, SEED, opened, run_of
+from calcheck.cli.options import PlotOptions, ReportOptions, SweepOptions
 from calcheck.cli.output import Pointwise, deliver_text, draw, require_deliverable
-from calcheck.cli.parameters import build, metric_parameters, parameters, taken, with_signature
 from calcheck.cli.progress import progress_bar
-from calcheck.cli.settings import PlotOptions, ReportOptions, SweepOptions
+from calcheck.cli.typer_bridge import build, metric_parameters, parameters, taken, with_signature
 from calcheck.errors import OptionError
 from calcheck.metrics import METRICS
 from calcheck.options import flag_of, options_of
 
 if TYPE_CHECKING:
-    from calcheck.cli.configured import Settings
+    from calcheck.cli.settings import Settings
     from calcheck.metric import Metric
 
 OPTIONS = metric_parameters(METRICS.values(), "Metric")

@@ -10,7 +10,7 @@ import jsonschema
 import numpy as np
 import pytest
 
-from calcheck.cli.settings import GATE_FORMAT_NAMES
+from calcheck.cli.options import GATE_FORMAT_NAMES
 from calcheck.options import choices_of
 from calcheck.render import GATE_FORMATS
 from calcheck.render.schema import report_schema

@@ -531,7 +531,7 @@ def test_several_targets_are_called_by_their_family(calcheck, tmp_path):
 def test_the_names_of_formats_are_those_there_are():
     from typing import get_args
 
-    from calcheck.cli.settings import FORMAT_NAMES, INPUT_FORMATS
+    from calcheck.cli.options import FORMAT_NAMES, INPUT_FORMATS
     from calcheck.io.tables.formats import READERS
     from calcheck.render import FORMATS
 

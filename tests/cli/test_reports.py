@@ -12,7 +12,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from calcheck.cli.app import COMMANDS
-from calcheck.cli.settings import FORMAT_NAMES
+from calcheck.cli.options import FORMAT_NAMES
 from calcheck.metrics import METRICS
 from calcheck.options import choices_of
 from calcheck.render import FORMATS

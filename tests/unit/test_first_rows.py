@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from calcheck.cli.first_rows import first_rows
+from calcheck.cli.preview import first_rows
 from calcheck.distributions import Gaussian, Quantiles, Samples
 from calcheck.distributions.cauchy import Cauchy
 from calcheck.distributions.poisson import Poisson

@@ -621,7 +621,7 @@ def test_rows_without_a_level_are_counted(tmp_path):
 
 
 def test_every_step_of_a_record_is_shown(tmp_path):
-    from calcheck.cli.first_rows import first_rows
+    from calcheck.cli.preview import first_rows
 
     path = tmp_path / "forecasts.jsonl"
     record = gluonts(h=3)

@@ -10,7 +10,7 @@ from calcheck.metrics import METRICS, OF_TWO_SAMPLES
 from calcheck.options import options_of
 
 if TYPE_CHECKING:
-    from calcheck.cli.settings import AgainstOptions
+    from calcheck.cli.options import AgainstOptions
     from calcheck.gate.baseline import Allowed
     from calcheck.metric import Metric
     from calcheck.options import Option

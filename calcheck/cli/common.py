@@ -9,10 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from calcheck.cli.output import Pointwise, require_deliverable
-from calcheck.cli.parameters import build, parameters
-from calcheck.cli.progress import progress_bar
-from calcheck.cli.settings import (
+from calcheck.cli.options import (
     BootstrapOptions,
     EngineOptions,
     InputOptions,
@@ -21,6 +18,9 @@ from calcheck.cli.settings import (
     SeedOptions,
     SignificanceOptions,
 )
+from calcheck.cli.output import Pointwise, require_deliverable
+from calcheck.cli.progress import progress_bar
+from calcheck.cli.typer_bridge import build, parameters
 from calcheck.errors import FileError, OptionError
 from calcheck.io.columns.options import ColumnOptions
 from calcheck.metrics import METRICS
@@ -28,7 +28,7 @@ from calcheck.metrics import METRICS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from calcheck.cli.configured import Settings
+    from calcheck.cli.settings import Settings
     from calcheck.execution.context import Run
     from calcheck.io.source import FileSource
     from calcheck.metric import Metric

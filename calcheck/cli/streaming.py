@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from calcheck.cli.computing import (
+from calcheck.cli.common import (
     BOOTSTRAP,
     CONFIDENCE,
     REPORT,
@@ -19,10 +19,10 @@ from calcheck.cli.computing import (
     run_of,
     running,
 )
+from calcheck.cli.options import ReportOptions
 from calcheck.cli.output import STDOUT, Pointwise, deliver, require_deliverable
-from calcheck.cli.parameters import build, parameters, with_signature
-from calcheck.cli.settings import ReportOptions
-from calcheck.cli.sum_settings import MergeOptions, StateOptions
+from calcheck.cli.streaming_options import MergeOptions, StateOptions
+from calcheck.cli.typer_bridge import build, parameters, with_signature
 from calcheck.errors import OptionError
 from calcheck.options import flag_of, options_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from calcheck.cli.settings import OVERWRITTEN
+from calcheck.cli.options import OVERWRITTEN
 from calcheck.errors import OptionError
 from calcheck.options import option
 

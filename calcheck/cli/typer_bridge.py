@@ -13,7 +13,7 @@ from calcheck.options import Option, options_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from calcheck.cli.configured import Settings
+    from calcheck.cli.settings import Settings
     from calcheck.metric import Metric
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from calcheck.cli.computing import (
+from calcheck.cli.common import (
     COLUMNS,
     ENGINE,
     INFERENCE,
@@ -16,10 +16,10 @@ from calcheck.cli.computing import (
     require_outputs,
     running,
 )
+from calcheck.cli.options import ChosenOptions, PointwiseOptions, PruneOptions, ReportOptions, RowOptions
 from calcheck.cli.output import deliver
-from calcheck.cli.parameters import build, parameters, with_signature
-from calcheck.cli.settings import ChosenOptions, PointwiseOptions, PruneOptions, ReportOptions, RowOptions
-from calcheck.cli.summing import STATES, summed_metrics, takes_sums, wants_sums
+from calcheck.cli.streaming import STATES, summed_metrics, takes_sums, wants_sums
+from calcheck.cli.typer_bridge import build, parameters, with_signature
 from calcheck.errors import FileError
 from calcheck.render.cells import reasons
 

@@ -8,8 +8,8 @@ from calcheck.errors import FileError, OptionError
 from calcheck.metrics import METRICS
 
 if TYPE_CHECKING:
-    from calcheck.cli.config import Config
-    from calcheck.cli.settings import RuleOptions
+    from calcheck.cli.config_file import Config
+    from calcheck.cli.options import RuleOptions
     from calcheck.gate.rules import Rule
     from calcheck.report import Level
 
