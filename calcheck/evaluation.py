@@ -16,7 +16,7 @@ from calcheck.inference.null_distribution import Computed, Simulation, settle, s
 from calcheck.inference.pointwise_tests import significance
 from calcheck.inference.verdict_basis import INTERPOLATED, Stated, basis_of
 from calcheck.inference.verdicts import infer, statistic_of
-from calcheck.metric import why_not
+from calcheck.metrics.base import why_not
 from calcheck.predictions import InMemory
 from calcheck.report import Report, Result, Skipped
 from calcheck.statistics.repeated_targets import of_inputs
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from calcheck.metric import Inference, Metric, Rows, Simulated
+    from calcheck.metrics.base import Inference, Metric, Rows, Simulated
     from calcheck.predictions import Predictions, Source
 
     Sink = Callable[[Metric[Any, Any], Predictions, Rows], None]

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from calcheck.checks import concatenated, require_finite
 from calcheck.distributions.base import REPEATED
 from calcheck.errors import DataError, ValuesError
-from calcheck.inputs import DeferredInputs, held, taken
+from calcheck.lazy_inputs import DeferredInputs, held, taken
 from calcheck.report import Input
+from calcheck.validation import concatenated, require_finite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.distributions import Predictive
-    from calcheck.inputs import Inputs
+    from calcheck.lazy_inputs import Inputs
 
 
 @dataclass(frozen=True, eq=False)

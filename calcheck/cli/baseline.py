@@ -12,7 +12,7 @@ from calcheck.options import options_of
 if TYPE_CHECKING:
     from calcheck.cli.options import AgainstOptions
     from calcheck.gate.baseline import Allowed
-    from calcheck.metric import Metric
+    from calcheck.metrics.base import Metric
     from calcheck.options import Option
     from calcheck.report import Gate, Report, Result
 

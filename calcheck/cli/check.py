@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from calcheck.cli.gate_rules import Rules
     from calcheck.cli.settings import Settings
     from calcheck.io.source import FileSource
-    from calcheck.metric import Metric
+    from calcheck.metrics.base import Metric
     from calcheck.report import Report
 
 EXIT_VIOLATED = 1

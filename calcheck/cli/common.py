@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from calcheck.cli.settings import Settings
     from calcheck.execution.context import Run
     from calcheck.io.source import FileSource
-    from calcheck.metric import Metric
+    from calcheck.metrics.base import Metric
     from calcheck.report import Report
 
 FILE = inspect.Parameter(

@@ -27,7 +27,7 @@ from calcheck.metrics.mcmd import Mcmd
 
 if TYPE_CHECKING:
     from calcheck.io.source import FileSource
-    from calcheck.metric import Metric, Rows
+    from calcheck.metrics.base import Metric, Rows
     from calcheck.predictions import Predictions
     from calcheck.render.plot import Plot
 

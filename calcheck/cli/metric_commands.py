@@ -27,7 +27,7 @@ from calcheck.errors import OptionError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from calcheck.metric import Metric
+    from calcheck.metrics.base import Metric
 
 
 def metric_command(metric: type[Metric[Any, Any]]) -> Callable[..., None]:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.cli.options import AnyReportOptions, ReportOptions
-    from calcheck.metric import Metric, Rows
+    from calcheck.metrics.base import Metric, Rows
     from calcheck.predictions import Predictions
     from calcheck.render.plot import Plot
     from calcheck.report import Report

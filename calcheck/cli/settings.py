@@ -19,7 +19,7 @@ from calcheck.render.console import visible
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from calcheck.metric import Metric
+    from calcheck.metrics.base import Metric
 
     Parts = tuple[frozenset[str], ...]
 

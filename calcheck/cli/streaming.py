@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from calcheck.execution.context import Run
     from calcheck.execution.dask import Cluster
     from calcheck.io.source import FileSource
-    from calcheck.metric import Metric
+    from calcheck.metrics.base import Metric
     from calcheck.report import Report
     from calcheck.storage.checkpoint import FileCheckpoint
     from calcheck.streaming.state import State

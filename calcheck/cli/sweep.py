@@ -20,7 +20,7 @@ from calcheck.options import flag_of, options_of
 
 if TYPE_CHECKING:
     from calcheck.cli.settings import Settings
-    from calcheck.metric import Metric
+    from calcheck.metrics.base import Metric
 
 OPTIONS = metric_parameters(METRICS.values(), "Metric")
 FILES = inspect.Parameter(

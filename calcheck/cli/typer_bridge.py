@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from calcheck.cli.settings import Settings
-    from calcheck.metric import Metric
+    from calcheck.metrics.base import Metric
 
 
 def parameters(owner: type[Any], panel: str) -> list[inspect.Parameter]:

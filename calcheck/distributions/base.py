@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from calcheck.checks import concatenated
 from calcheck.distributions.row_random import hash_rows
 from calcheck.errors import DataError
+from calcheck.validation import concatenated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

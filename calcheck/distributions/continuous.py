@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
-from calcheck.checks import require_finite, require_positive
 from calcheck.distributions.base import Predictive
+from calcheck.validation import require_finite, require_positive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from calcheck.checks import require_positive
 from calcheck.distributions.base import Convention
 from calcheck.distributions.formatting import each
 from calcheck.distributions.quadrature import Positive
 from calcheck.distributions.special import divergence, log_half_step, stirling_error
+from calcheck.validation import require_positive
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

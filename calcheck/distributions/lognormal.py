@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from calcheck.checks import require_finite, require_positive
 from calcheck.distributions.base import Convention
 from calcheck.distributions.formatting import each
 from calcheck.distributions.quadrature import Positive
+from calcheck.validation import require_finite, require_positive
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

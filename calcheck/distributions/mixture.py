@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from calcheck.checks import require, require_finite, require_positive
 from calcheck.distributions.base import Convention
 from calcheck.distributions.continuous import Continuous
 from calcheck.distributions.formatting import filled
 from calcheck.distributions.kernel_means import normal_kernel_mean
 from calcheck.errors import DataError
+from calcheck.validation import require, require_finite, require_positive
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

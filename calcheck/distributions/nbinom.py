@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from calcheck.checks import require, require_finite, require_positive
 from calcheck.distributions.base import Convention
 from calcheck.distributions.counts import WIDE_FROM, Counts
 from calcheck.distributions.formatting import each
 from calcheck.distributions.special import excess, stirling_error
+from calcheck.validation import require, require_finite, require_positive
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
-from calcheck.checks import concatenated, require, require_finite
 from calcheck.distributions.base import Predictive
 from calcheck.distributions.formatting import filled
 from calcheck.distributions.kernel_means import exponential_kernel_mean
 from calcheck.distributions.row_random import hash_rows
 from calcheck.errors import DataError
+from calcheck.validation import concatenated, require, require_finite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from calcheck.checks import require_finite
 from calcheck.distributions.base import REPEATED, Predictive
 from calcheck.distributions.formatting import each
 from calcheck.distributions.kernel_means import rbf
 from calcheck.errors import DataError, OptionError
+from calcheck.validation import require_finite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

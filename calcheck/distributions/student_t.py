@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from calcheck.checks import require_finite, require_positive
 from calcheck.distributions.base import Convention
 from calcheck.distributions.continuous import LocationScale
 from calcheck.distributions.formatting import filled
 from calcheck.distributions.kernel_means import FARTHEST, in_lengths
 from calcheck.distributions.special import log_half_step, stirling_error
 from calcheck.errors import DataError
+from calcheck.validation import require_finite, require_positive
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,15 +10,15 @@ from calcheck.distributions.row_random import hash_rows, mix
 from calcheck.errors import NumericalError
 from calcheck.execution.context import Stream
 from calcheck.execution.row_keys import occurrences
-from calcheck.inputs import blocks, held, taken
 from calcheck.kernels.functions import OVERFLOWS
+from calcheck.lazy_inputs import blocks, held, taken
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.execution.context import Run
-    from calcheck.inputs import Inputs
     from calcheck.kernels.functions import Kernel
+    from calcheck.lazy_inputs import Inputs
     from calcheck.predictions import Predictions
 
     Values = NDArray[np.float64]

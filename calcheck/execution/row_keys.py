@@ -8,7 +8,7 @@ import numpy as np
 
 from calcheck.distributions.row_random import hash_rows, mix
 from calcheck.execution.context import Stream
-from calcheck.inputs import DeferredInputs
+from calcheck.lazy_inputs import DeferredInputs
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

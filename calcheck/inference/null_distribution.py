@@ -15,7 +15,7 @@ from calcheck.execution.data_hash import digest_of_order
 from calcheck.execution.row_keys import keys_of_all, keys_of_batch, replicate_seed
 from calcheck.inference.p_values import is_open, p_value, p_value_error
 from calcheck.inference.verdicts import statistic_of
-from calcheck.metric import Simulated
+from calcheck.metrics.base import Simulated
 from calcheck.predictions import InMemory
 from calcheck.statistics.cache import once
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from calcheck.distributions import Predictive
     from calcheck.execution.context import Run
     from calcheck.inference.verdict_basis import Basis
-    from calcheck.metric import Metric, Rows
+    from calcheck.metrics.base import Metric, Rows
     from calcheck.predictions import Predictions, Source
 
 REPLICATES = 199

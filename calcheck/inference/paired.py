@@ -21,8 +21,8 @@ from calcheck.inference.verdicts import (
     statistic_of,
     usable,
 )
-from calcheck.inputs import equal
-from calcheck.metric import Inference
+from calcheck.lazy_inputs import equal
+from calcheck.metrics.base import Inference
 from calcheck.predictions import Predictions
 from calcheck.statistics.groups import Averages, Term
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.execution.context import Run
-    from calcheck.metric import Metric, Rows
+    from calcheck.metrics.base import Metric, Rows
 
     Values = NDArray[np.float64]
 

@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from calcheck.metric import Simulated
+    from calcheck.metrics.base import Simulated
 
     Values = NDArray[np.float64]
 

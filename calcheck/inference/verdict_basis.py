@@ -9,7 +9,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from calcheck.distributions import Predictive
-    from calcheck.metric import Metric, Rows
+    from calcheck.metrics.base import Metric, Rows
 
 NO_REPLICATES = "what a perfect model scores was not simulated (--reference R does, --no-reference does not)"
 NO_SHAPE = "the file does not state the shape of the errors, which a perfect model's score depends on (--shape)"

@@ -10,7 +10,7 @@ import numpy as np
 from calcheck.inference.abc_intervals import abc
 from calcheck.inference.bootstrap import Replicates, Statistic
 from calcheck.inference.intervals import Bca, acceleration, bca, effective_rows, percentile, zeta, zeta_error
-from calcheck.metric import Inference
+from calcheck.metrics.base import Inference
 from calcheck.statistics.groups import Averages, Term
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from calcheck.execution.context import Run
     from calcheck.inference.verdict_basis import Basis
-    from calcheck.metric import Metric, Rows
+    from calcheck.metrics.base import Metric, Rows
     from calcheck.report import Verdict
 
     Found = tuple[Metric[Any, Any], Rows, Basis]

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from calcheck.checks import finite_rows, require
 from calcheck.errors import DataError, ValuesError
+from calcheck.validation import finite_rows, require
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

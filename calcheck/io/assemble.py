@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.checks import require, require_finite, require_positive
 from calcheck.distributions import Gaussian, Independent, Quantiles, Samples
 from calcheck.distributions.gaussian import AssumedGaussian
 from calcheck.distributions.student_t import StudentT
@@ -21,6 +20,7 @@ from calcheck.io.columns.roles import (
     SamplesRole,
     columns_of,
 )
+from calcheck.validation import require, require_finite, require_positive
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from calcheck.checks import concatenated
 from calcheck.errors import DataError, FileError, named_some
 from calcheck.io.arrow_arrays import is_scalar, is_text, key_text, numbers, vectors
 from calcheck.io.columns.options import TARGETS
@@ -20,6 +19,7 @@ from calcheck.io.paths import located
 from calcheck.io.places import as_index
 from calcheck.io.tables.concat import open_table
 from calcheck.io.tables.formats import read_batches
+from calcheck.validation import concatenated
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from calcheck.distributions.lazy import Deferred
-from calcheck.inputs import DeferredInputs
 from calcheck.io.kept import is_narrow, joined
+from calcheck.lazy_inputs import DeferredInputs
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.distributions import Predictive
-    from calcheck.inputs import Inputs
     from calcheck.io.scan import Pass
+    from calcheck.lazy_inputs import Inputs
     from calcheck.predictions import Predictions
 
 HELD_BYTES = 1 << 26  # of distributions in memory; more of them are read again whenever they are needed

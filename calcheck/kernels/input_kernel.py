@@ -9,9 +9,9 @@ import numpy as np
 
 from calcheck.errors import DataError
 from calcheck.execution.context import GIB
-from calcheck.inputs import DeferredInputs
 from calcheck.kernels.functions import KERNELS
 from calcheck.kernels.scaling import bandwidth, fit_scaling
+from calcheck.lazy_inputs import DeferredInputs
 
 if TYPE_CHECKING:
     from collections.abc import Callable

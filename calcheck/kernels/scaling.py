@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.checks import require
 from calcheck.embeddings.bottom_k import some_inputs
 from calcheck.errors import DataError, OptionError
-from calcheck.inputs import DeferredInputs
+from calcheck.lazy_inputs import DeferredInputs
+from calcheck.validation import require
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.execution.backend import Precision
-    from calcheck.inputs import Inputs
     from calcheck.kernels.functions import Kernel
     from calcheck.kernels.kernel_options import Bandwidth, KernelName, Normalization
+    from calcheck.lazy_inputs import Inputs
 
     Columns = NDArray[np.float64]
 

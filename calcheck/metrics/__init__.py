@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from calcheck.metric import Metric
 from calcheck.metrics.ammd import Ammd
+from calcheck.metrics.base import Metric
 from calcheck.metrics.bias import Bias
 from calcheck.metrics.cce import Cce
 from calcheck.metrics.cmmd import Cmmd

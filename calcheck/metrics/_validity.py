@@ -8,14 +8,14 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from calcheck.metric import Better, BinnedMetric, Interval, Rows, Sided
+from calcheck.metrics.base import Better, BinnedMetric, Interval, Rows, Sided
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from calcheck.execution.context import Run
-    from calcheck.metric import Means
+    from calcheck.metrics.base import Means
     from calcheck.predictions import Predictions, Source
     from calcheck.statistics.bins import Bins
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from calcheck.errors import DataError
 from calcheck.execution.context import Stream
-from calcheck.generative import GenerativeMetric
 from calcheck.kernels.kernel_options import Estimator  # noqa: TC001 - type of a field
-from calcheck.metric import Need, Rows, Sided, Simulated
+from calcheck.metrics._joint_mmd import GenerativeMetric
+from calcheck.metrics.base import Need, Rows, Sided, Simulated
 from calcheck.options import option, require_positive_option
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from calcheck.execution.context import Run
     from calcheck.inference.null_distribution import Simulation
-    from calcheck.metric import Means
+    from calcheck.metrics.base import Means
     from calcheck.predictions import Predictions, Source
 
     Bandwidths = NDArray[np.float64]

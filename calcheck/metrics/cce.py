@@ -11,7 +11,7 @@ from calcheck.errors import DataError, NumericalError, OptionError
 from calcheck.execution.context import Stream
 from calcheck.kernels.fitted_settings import KernelSettings
 from calcheck.kernels.kernel_options import EXACT, SolverOptions
-from calcheck.metric import Better, Interval, Metric, Need, Rows, Sided, Simulated
+from calcheck.metrics.base import Better, Interval, Metric, Need, Rows, Sided, Simulated
 from calcheck.options import option, require_count_option, require_positive_option
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from calcheck.embeddings.ridge import KernelRidge
     from calcheck.execution.context import Run
     from calcheck.inference.null_distribution import Simulation
-    from calcheck.metric import Means
+    from calcheck.metrics.base import Means
     from calcheck.predictions import Predictions, Source
     from calcheck.streaming.nystroem_accumulator import SummingOnCentres
 

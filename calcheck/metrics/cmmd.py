@@ -7,9 +7,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from calcheck.generative import JointMetric
 from calcheck.kernels.kernel_options import Solver  # noqa: TC001 - type of a field
-from calcheck.metric import Rows, Sided
+from calcheck.metrics._joint_mmd import JointMetric
+from calcheck.metrics.base import Rows, Sided
 from calcheck.options import option, require_positive_option
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from calcheck.execution.context import Run
     from calcheck.kernels.fitted_settings import KernelSettings
-    from calcheck.metric import Means
+    from calcheck.metrics.base import Means
     from calcheck.mmd.joint import Embedded
     from calcheck.mmd.ridge_norms import Operators
     from calcheck.predictions import Source

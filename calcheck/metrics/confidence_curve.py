@@ -7,14 +7,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from calcheck.metric import Better, Interval, Need, OrderedMetric, Rows, Sided
+from calcheck.metrics.base import Better, Interval, Need, OrderedMetric, Rows, Sided
 from calcheck.options import option
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from calcheck.metric import Means
+    from calcheck.metrics.base import Means
     from calcheck.predictions import Predictions
 
 LEVELS = 100  # percent

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from calcheck.metric import Better, Inference, Need, RowMetric, Rows, Sided
+from calcheck.metrics.base import Better, Inference, Need, RowMetric, Rows, Sided
 from calcheck.options import option, require_share_option
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from calcheck.distributions import Predictive
     from calcheck.execution.context import Run
-    from calcheck.metric import Means
+    from calcheck.metrics.base import Means
     from calcheck.predictions import Predictions, Source
 
 UNCLEAR = 1e-3  # of the reference, beyond which there is none

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from calcheck.errors import DataError, OptionError
-from calcheck.metric import Better, Interval, Need, RowMetric, Rows, Sided
+from calcheck.metrics.base import Better, Interval, Need, RowMetric, Rows, Sided
 from calcheck.options import option, require_count_option
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.execution.context import Run
-    from calcheck.metric import Means
+    from calcheck.metrics.base import Means
     from calcheck.predictions import Predictions, Source
 
 SHOWN = 9  # levels of the curve in details

@@ -7,13 +7,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from calcheck.metric import Better, BinnedMetric, Interval, Need, Sided
+from calcheck.metrics.base import Better, BinnedMetric, Interval, Need, Sided
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from calcheck.metric import Means
+    from calcheck.metrics.base import Means
 
 
 @dataclass(frozen=True)

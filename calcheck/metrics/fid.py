@@ -7,8 +7,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from calcheck.generative import GenerativeMetric
-from calcheck.metric import Interval, Rows, Sided
+from calcheck.metrics._joint_mmd import GenerativeMetric
+from calcheck.metrics.base import Interval, Rows, Sided
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from calcheck.execution.context import Run
     from calcheck.kernels.kernel_options import Normalization
     from calcheck.kernels.scaling import Scaling
-    from calcheck.metric import Means
+    from calcheck.metrics.base import Means
     from calcheck.mmd.frechet import SharedInputs
     from calcheck.predictions import Predictions, Source
 

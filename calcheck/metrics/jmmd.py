@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from calcheck.errors import DataError
-from calcheck.generative import JointMetric
 from calcheck.kernels.kernel_options import Estimator  # noqa: TC001 - type of a field
-from calcheck.metric import Rows, Sided
+from calcheck.metrics._joint_mmd import JointMetric
+from calcheck.metrics.base import Rows, Sided
 from calcheck.options import option
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from calcheck.execution.context import Run
     from calcheck.kernels.fitted_settings import KernelSettings
-    from calcheck.metric import Means
+    from calcheck.metrics.base import Means
     from calcheck.mmd.joint import Embedded
     from calcheck.mmd.quadratic_forms import Inputs
     from calcheck.predictions import Source

@@ -7,14 +7,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from calcheck.metric import Need  # noqa: TC001 - options are found by the types of fields
 from calcheck.metrics._validity import ValidBinsMetric
+from calcheck.metrics.base import Need  # noqa: TC001 - options are found by the types of fields
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from calcheck.metric import Means
+    from calcheck.metrics.base import Means
     from calcheck.predictions import Predictions
 
 

@@ -11,7 +11,7 @@ from calcheck.errors import DataError, NumericalError
 from calcheck.execution.context import Stream
 from calcheck.kernels.fitted_settings import FEW_NEIGHBOURS
 from calcheck.kernels.kernel_options import Bandwidth, KernelOptions, Solver
-from calcheck.metric import Better, Interval, Metric, Need, Rows, Sided, Simulated
+from calcheck.metrics.base import Better, Interval, Metric, Need, Rows, Sided, Simulated
 from calcheck.options import option, require_positive_option
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from calcheck.execution.context import Run
     from calcheck.inference.null_distribution import Simulation
     from calcheck.kernels.input_kernel import Conditioning
-    from calcheck.metric import Means
+    from calcheck.metrics.base import Means
     from calcheck.mmd.two_samples import TwoSamples
     from calcheck.predictions import Predictions, Source
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from calcheck.metric import Better, Need, RowMetric, Rows, Sided
+from calcheck.metrics.base import Better, Need, RowMetric, Rows, Sided
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from calcheck.metric import Means
+    from calcheck.metrics.base import Means
     from calcheck.predictions import Predictions
 
 

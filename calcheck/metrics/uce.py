@@ -7,14 +7,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from calcheck.metric import Better, BinnedMetric, Interval, Need, Sided
+from calcheck.metrics.base import Better, BinnedMetric, Interval, Need, Sided
 from calcheck.options import option
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from calcheck.metric import Means
+    from calcheck.metrics.base import Means
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calcheck.checks import require_finite
 from calcheck.distributions.samples import Samples
+from calcheck.validation import require_finite
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

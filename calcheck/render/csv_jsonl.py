@@ -9,7 +9,7 @@ import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from calcheck.cells import protected
+from calcheck.csv_cells import protected
 from calcheck.render.cells import outcome
 from calcheck.render.json import plain
 

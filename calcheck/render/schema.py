@@ -14,7 +14,7 @@ from calcheck.studies.diff import DIFF_SCHEMA_VERSION, Diff
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from calcheck.metric import Metric
+    from calcheck.metrics.base import Metric
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 

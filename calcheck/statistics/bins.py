@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.checks import require_finite
 from calcheck.errors import DataError, named_some
 from calcheck.statistics.cache import once
 from calcheck.statistics.digitize import cuts_below
 from calcheck.statistics.groups import Groups, Term
 from calcheck.statistics.moments import errors, spreads, uncertainties
+from calcheck.validation import require_finite
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

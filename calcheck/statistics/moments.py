@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.checks import require, require_finite
 from calcheck.statistics.cache import once
+from calcheck.validation import require, require_finite
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -152,7 +152,7 @@ def heavy_tails(columns: dict[str, tuple[NDArray[np.float64], float]]) -> dict[s
     Returns
     -------
     dict
-        ``details`` and ``warnings`` of :class:`calcheck.metric.Rows`.
+        ``details`` and ``warnings`` of :class:`calcheck.metrics.base.Rows`.
     """
     found = {name: skewness(values) for name, (values, _) in columns.items()}
     warnings = tuple(

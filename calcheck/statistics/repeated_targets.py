@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from calcheck.metric import Metric
+    from calcheck.metrics.base import Metric
     from calcheck.predictions import Predictions
     from calcheck.report import Input
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import csv
 
-from calcheck.cells import COMPUTED
+from calcheck.csv_cells import COMPUTED
 from calcheck.errors import DataError
 from calcheck.io.arrow_arrays import replaced
 from calcheck.storage.atomic_write import replacing

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from calcheck.cells import COMPUTED
+from calcheck.csv_cells import COMPUTED
 from calcheck.distributions import CONVENTIONS, Gaussian, Independent, Quantiles, Samples
 from calcheck.errors import DataError, OptionError
 from calcheck.io.arrow_arrays import key_text, replaced

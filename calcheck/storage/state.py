@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from calcheck.metric import Metric
+    from calcheck.metrics.base import Metric
     from calcheck.streaming.accumulators import Sums
 
 KIND, VERSION = "state", 1

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 
 from calcheck.inference.binned_validity import share_of_valid_bins
-from calcheck.metric import BinnedMetric, Metric, OrderedMetric, RowMetric, Rows, Simulated
 from calcheck.metrics._validity import ValidBinsMetric
+from calcheck.metrics.base import BinnedMetric, Metric, OrderedMetric, RowMetric, Rows, Simulated
 from calcheck.statistics.bins import Bins, by_date, cautions, ordered_bins, ordering, reliability, spread_by_bin
 from calcheck.statistics.groups import Term
 from calcheck.statistics.moments import uncertainties

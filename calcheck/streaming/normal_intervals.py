@@ -18,14 +18,14 @@ from calcheck.inference.verdicts import (
     too_few_effective,
     usable,
 )
-from calcheck.metric import Inference, Simulated
+from calcheck.metrics.base import Inference, Simulated
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.execution.context import Run
     from calcheck.inference.verdict_basis import Basis
-    from calcheck.metric import Metric
+    from calcheck.metrics.base import Metric
     from calcheck.report import Verdict
     from calcheck.streaming.accumulators import MeanSums
 

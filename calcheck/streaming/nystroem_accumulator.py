@@ -19,7 +19,7 @@ from calcheck.execution.context import Run
 from calcheck.execution.reduce import over
 from calcheck.kernels.functions import KERNELS
 from calcheck.kernels.scaling import Scaling
-from calcheck.metric import Rows, Simulated
+from calcheck.metrics.base import Rows, Simulated
 from calcheck.predictions import InMemory
 from calcheck.streaming.accumulators import Sums, under
 from calcheck.streaming.batched_source import placed
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from calcheck.embeddings.landmark_selection import CentresOptions
     from calcheck.kernels.fitted_settings import KernelSettings
-    from calcheck.metric import Metric
+    from calcheck.metrics.base import Metric
     from calcheck.predictions import Predictions
     from calcheck.streaming.batched_source import Stream
 

@@ -12,7 +12,7 @@ from calcheck.evaluation import recorded, results_of, value_of
 from calcheck.execution.reduce import over
 from calcheck.inference.null_distribution import FEW_REPLICATES, Computed, replicates_of
 from calcheck.inference.verdict_basis import NO_REPLICATES, Stated, basis_of
-from calcheck.metric import why_not
+from calcheck.metrics.base import why_not
 from calcheck.report import Report, Skipped
 from calcheck.streaming.accumulators import KeptColumns, MeanSums, under
 from calcheck.streaming.batched_source import Stream, placed
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.execution.context import Run
-    from calcheck.metric import Metric
+    from calcheck.metrics.base import Metric
     from calcheck.predictions import Predictions, Source
     from calcheck.report import Input
     from calcheck.streaming.accumulators import Sums

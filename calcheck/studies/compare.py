@@ -9,7 +9,7 @@ from calcheck.errors import OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.inference.paired import Pair, paired
-from calcheck.inputs import equal
+from calcheck.lazy_inputs import equal
 from calcheck.report import Input, Report, Result, Skipped
 from calcheck.statistics.repeated_targets import of_inputs
 from calcheck.studies.align import matched
@@ -18,7 +18,7 @@ from calcheck.studies.ranking import ranks, score
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from calcheck.metric import Inference, Metric, Rows
+    from calcheck.metrics.base import Inference, Metric, Rows
     from calcheck.predictions import Predictions
     from calcheck.studies.align import Model
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.checks import require_finite
 from calcheck.errors import DataError
 from calcheck.evaluation import evaluate
-from calcheck.metric import why_not
+from calcheck.metrics.base import why_not
 from calcheck.statistics.moments import uncertainties
+from calcheck.validation import require_finite
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.execution.context import Run
-    from calcheck.metric import Metric, Rows
+    from calcheck.metrics.base import Metric, Rows
     from calcheck.predictions import Predictions, Source
 
     Values = NDArray[np.float64]

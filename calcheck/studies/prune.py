@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from calcheck.metric import Metric
+    from calcheck.metrics.base import Metric
     from calcheck.predictions import Source
     from calcheck.report import Report, Result
 

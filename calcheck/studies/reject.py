@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.inference.risk_coverage import Curves, Found
-    from calcheck.metric import Metric
+    from calcheck.metrics.base import Metric
     from calcheck.predictions import Source
     from calcheck.report import Input, Report
 

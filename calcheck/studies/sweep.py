@@ -12,8 +12,8 @@ from calcheck.errors import DataError, FileError, NumericalError
 from calcheck.evaluation import recorded
 from calcheck.execution.context import Run, Stream
 from calcheck.inference.verdicts import statistic_of
-from calcheck.inputs import equal
-from calcheck.metric import why_not
+from calcheck.lazy_inputs import equal
+from calcheck.metrics.base import why_not
 from calcheck.predictions import InMemory
 from calcheck.report import Report, Result
 from calcheck.statistics.repeated_targets import of_inputs
@@ -25,7 +25,7 @@ from calcheck.studies.sweep_settings import points
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from calcheck.metric import Metric
+    from calcheck.metrics.base import Metric
     from calcheck.predictions import Predictions
     from calcheck.studies.align import Model
     from calcheck.studies.sweep_settings import Point, Varied

@@ -15,7 +15,7 @@ from calcheck.options import options_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from calcheck.metric import Metric
+    from calcheck.metrics.base import Metric
     from calcheck.options import Option
 
 SUBSAMPLE = "subsample"

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.evaluation import Sink
-    from calcheck.metric import Metric
+    from calcheck.metrics.base import Metric
     from calcheck.report import Input, Report
 
 GRID = 200

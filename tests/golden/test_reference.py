@@ -15,8 +15,8 @@ from calcheck.inference.null_comparison import compared
 from calcheck.inference.null_distribution import Computed, Simulation
 from calcheck.inference.p_values import is_open, p_value, p_value_error
 from calcheck.inference.verdict_basis import Basis
-from calcheck.metric import Inference, Simulated
 from calcheck.metrics import METRICS
+from calcheck.metrics.base import Inference, Simulated
 from calcheck.predictions import InMemory, Predictions
 from tests.families import FAMILIES, calibrated
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calcheck import read
-from calcheck.cells import protected, unprotected
+from calcheck.csv_cells import protected, unprotected
 from calcheck.errors import DataError
 from calcheck.storage.predictions_writer import write
 from tests.files import columns, table

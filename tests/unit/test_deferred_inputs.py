@@ -8,11 +8,11 @@ from numpy.testing import assert_array_equal
 from calcheck import METRICS, checks, evaluate, read
 from calcheck.errors import DataError
 from calcheck.execution.context import Run
-from calcheck.inputs import DeferredInputs, equal
 from calcheck.io import load as gathered
 from calcheck.io import scan as passes
 from calcheck.io.tables import memory as held
 from calcheck.io.tables import parquet
+from calcheck.lazy_inputs import DeferredInputs, equal
 from tests.files import columns, table, vector_column, write
 
 N, D = 300, 4

@@ -14,9 +14,9 @@ from calcheck.embeddings.ridge import KernelRidge
 from calcheck.errors import DataError, NumericalError, OptionError
 from calcheck.execution.backend import backend
 from calcheck.execution.context import Run, default_memory, parse_memory, silent
-from calcheck.inputs import DeferredInputs
 from calcheck.kernels.functions import Laplace, Polynomial, Rbf
 from calcheck.kernels.scaling import Scaling, bandwidth, fit_scaling
+from calcheck.lazy_inputs import DeferredInputs
 from calcheck.linalg.gram import Gram
 from calcheck.linalg.solvers import Cholesky, conjugate_gradients
 from calcheck.metrics.cce import Cce

@@ -9,8 +9,8 @@ from calcheck.distributions import Gaussian
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.inference.pointwise_tests import discoveries, significance
-from calcheck.metric import Simulated
 from calcheck.metrics import METRICS
+from calcheck.metrics.base import Simulated
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
 

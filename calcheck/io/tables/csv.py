@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from calcheck.cells import PROTECTED
+from calcheck.csv_cells import PROTECTED
 from calcheck.errors import DataError
 from calcheck.io.arrow_arrays import is_text, replaced
 from calcheck.io.tables.memory import Held

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from calcheck.execution.context import Stream
 from calcheck.kernels.fitted_settings import FEW_NEIGHBOURS, KernelSettings
 from calcheck.kernels.kernel_options import Bandwidth, KernelName, KernelOptions, Standardize
-from calcheck.metric import Better, Interval, Metric, Need, SettingsT, Simulated, StateT
+from calcheck.metrics.base import Better, Interval, Metric, Need, SettingsT, Simulated, StateT
 from calcheck.options import option, require_count_option, require_positive_option
 
 if TYPE_CHECKING:
