@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from calcheck.metrics.base import Inference, Metric, Rows, Simulated
+    from calcheck.metrics.base import Metric
     from calcheck.predictions import Predictions, Source
+    from calcheck.results import Inference, Rows, Simulated
 
     Sink = Callable[[Metric[Any, Any], Predictions, Rows], None]
     Referred = Callable[[Metric[Any, Any], Rows], bool]

@@ -27,9 +27,10 @@ from calcheck.metrics.mcmd import Mcmd
 
 if TYPE_CHECKING:
     from calcheck.io.source import FileSource
-    from calcheck.metrics.base import Metric, Rows
+    from calcheck.metrics.base import Metric
     from calcheck.predictions import Predictions
     from calcheck.render.plot import Plot
+    from calcheck.results import Rows
 
 STDIN = "-"
 SAID = (

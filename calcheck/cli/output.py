@@ -11,10 +11,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.cli.options import AnyReportOptions, ReportOptions
-    from calcheck.metrics.base import Metric, Rows
+    from calcheck.metrics.base import Metric
     from calcheck.predictions import Predictions
     from calcheck.render.plot import Plot
     from calcheck.report import Report
+    from calcheck.results import Rows
 
 STDOUT = frozenset({"-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"})
 

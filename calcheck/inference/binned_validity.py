@@ -15,7 +15,7 @@ from calcheck.inference.bootstrap import Replicates, Statistic
 from calcheck.inference.intervals import acceleration, bca, effective_rows
 from calcheck.inference.p_values import rejects
 from calcheck.inference.verdicts import FEWEST_EFFECTIVE, RESAMPLES, SMALL_ACCELERATION, too_few_effective, usable
-from calcheck.metrics.base import Inference, Rows
+from calcheck.results import Inference, Rows
 from calcheck.statistics.cache import once
 from calcheck.statistics.groups import Term
 

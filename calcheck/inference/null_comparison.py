@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from calcheck.execution.context import Run
     from calcheck.inference.null_distribution import Computed
-    from calcheck.metrics.base import Inference, Sided
+    from calcheck.results import Inference, Sided
 
 BY_ZETA, BY_TEST = "the verdict is by zeta: {}", "the verdict is by an exact test: {}"
 

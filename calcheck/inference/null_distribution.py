@@ -15,8 +15,8 @@ from calcheck.execution.data_hash import digest_of_order
 from calcheck.execution.row_keys import keys_of_all, keys_of_batch, replicate_seed
 from calcheck.inference.p_values import is_open, p_value, p_value_error
 from calcheck.inference.verdicts import statistic_of
-from calcheck.metrics.base import Simulated
 from calcheck.predictions import InMemory
+from calcheck.results import Simulated
 from calcheck.statistics.cache import once
 
 if TYPE_CHECKING:
@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from calcheck.distributions import Predictive
     from calcheck.execution.context import Run
     from calcheck.inference.verdict_basis import Basis
-    from calcheck.metrics.base import Metric, Rows
+    from calcheck.metrics.base import Metric
     from calcheck.predictions import Predictions, Source
+    from calcheck.results import Rows
 
 REPLICATES = 199
 FEW_REPLICATES = 39  # enough for a test at 5 %: of distributions that are read again for each, and of sums

@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from calcheck.metrics.base import Sided
+    from calcheck.results import Sided
 
 TIED = 1e-12  # of their size, within which values differ by rounding only
 ERRORS = 3.0  # standard errors of p within which its verdict may be chance

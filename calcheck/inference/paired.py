@@ -22,8 +22,8 @@ from calcheck.inference.verdicts import (
     usable,
 )
 from calcheck.lazy_inputs import equal
-from calcheck.metrics.base import Inference
 from calcheck.predictions import Predictions
+from calcheck.results import Inference
 from calcheck.statistics.groups import Averages, Term
 
 if TYPE_CHECKING:
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.execution.context import Run
-    from calcheck.metrics.base import Metric, Rows
+    from calcheck.metrics.base import Metric
+    from calcheck.results import Rows
 
     Values = NDArray[np.float64]
 

@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from calcheck.metrics.base import Simulated
+    from calcheck.results import Simulated
 
     Values = NDArray[np.float64]
 

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.execution.context import Run
-    from calcheck.metrics.base import Metric, Rows
+    from calcheck.metrics.base import Metric
+    from calcheck.results import Rows
 
     Values = NDArray[np.float64]
     Found = tuple[Metric[Any, Any], Rows]

@@ -9,7 +9,8 @@ import numpy as np
 
 if TYPE_CHECKING:
     from calcheck.distributions import Predictive
-    from calcheck.metrics.base import Metric, Rows
+    from calcheck.metrics.base import Metric
+    from calcheck.results import Rows
 
 NO_REPLICATES = "what a perfect model scores was not simulated (--reference R does, --no-reference does not)"
 NO_SHAPE = "the file does not state the shape of the errors, which a perfect model's score depends on (--shape)"

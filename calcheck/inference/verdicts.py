@@ -10,7 +10,7 @@ import numpy as np
 from calcheck.inference.abc_intervals import abc
 from calcheck.inference.bootstrap import Replicates, Statistic
 from calcheck.inference.intervals import Bca, acceleration, bca, effective_rows, percentile, zeta, zeta_error
-from calcheck.metrics.base import Inference
+from calcheck.results import Inference
 from calcheck.statistics.groups import Averages, Term
 
 if TYPE_CHECKING:
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
     from calcheck.execution.context import Run
     from calcheck.inference.verdict_basis import Basis
-    from calcheck.metrics.base import Metric, Rows
+    from calcheck.metrics.base import Metric
     from calcheck.report import Verdict
+    from calcheck.results import Rows
 
     Found = tuple[Metric[Any, Any], Rows, Basis]
 

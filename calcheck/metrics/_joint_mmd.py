@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from calcheck.execution.context import Stream
 from calcheck.kernels.fitted_settings import FEW_NEIGHBOURS, KernelSettings
 from calcheck.kernels.kernel_options import Bandwidth, KernelName, KernelOptions, Standardize
-from calcheck.metrics.base import Better, Interval, Metric, Need, SettingsT, Simulated, StateT
+from calcheck.metrics.base import Metric, Need, SettingsT, StateT
 from calcheck.options import option, require_count_option, require_positive_option
+from calcheck.results import Better, Interval, Simulated
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -8,15 +8,16 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from calcheck.metrics.base import Better, BinnedMetric, Interval, Rows, Sided
+from calcheck.metrics.base import BinnedMetric
+from calcheck.results import Better, Interval, Rows, Sided
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from calcheck.execution.context import Run
-    from calcheck.metrics.base import Means
     from calcheck.predictions import Predictions, Source
+    from calcheck.results import Means
     from calcheck.statistics.bins import Bins
 
 

@@ -11,8 +11,9 @@ from calcheck.errors import DataError
 from calcheck.execution.context import Stream
 from calcheck.kernels.kernel_options import Estimator  # noqa: TC001 - type of a field
 from calcheck.metrics._joint_mmd import GenerativeMetric
-from calcheck.metrics.base import Need, Rows, Sided, Simulated
+from calcheck.metrics.base import Need
 from calcheck.options import option, require_positive_option
+from calcheck.results import Rows, Sided, Simulated
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 
     from calcheck.execution.context import Run
     from calcheck.inference.null_distribution import Simulation
-    from calcheck.metrics.base import Means
     from calcheck.predictions import Predictions, Source
+    from calcheck.results import Means
 
     Bandwidths = NDArray[np.float64]
 

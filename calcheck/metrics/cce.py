@@ -11,8 +11,9 @@ from calcheck.errors import DataError, NumericalError, OptionError
 from calcheck.execution.context import Stream
 from calcheck.kernels.fitted_settings import KernelSettings
 from calcheck.kernels.kernel_options import EXACT, SolverOptions
-from calcheck.metrics.base import Better, Interval, Metric, Need, Rows, Sided, Simulated
+from calcheck.metrics.base import Metric, Need
 from calcheck.options import option, require_count_option, require_positive_option
+from calcheck.results import Better, Interval, Rows, Sided, Simulated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from calcheck.embeddings.ridge import KernelRidge
     from calcheck.execution.context import Run
     from calcheck.inference.null_distribution import Simulation
-    from calcheck.metrics.base import Means
     from calcheck.predictions import Predictions, Source
+    from calcheck.results import Means
     from calcheck.streaming.nystroem_accumulator import SummingOnCentres
 
 SQUARED = "Squared, less the noise of the rows: 0 on average for a perfect model, which is below it at times."

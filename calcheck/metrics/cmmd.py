@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from calcheck.kernels.kernel_options import Solver  # noqa: TC001 - type of a field
 from calcheck.metrics._joint_mmd import JointMetric
-from calcheck.metrics.base import Rows, Sided
 from calcheck.options import option, require_positive_option
+from calcheck.results import Rows, Sided
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
     from calcheck.execution.context import Run
     from calcheck.kernels.fitted_settings import KernelSettings
-    from calcheck.metrics.base import Means
     from calcheck.mmd.joint import Embedded
     from calcheck.mmd.ridge_norms import Operators
     from calcheck.predictions import Source
+    from calcheck.results import Means
 
 
 @dataclass(frozen=True)

@@ -7,15 +7,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from calcheck.metrics.base import Better, Interval, Need, OrderedMetric, Rows, Sided
+from calcheck.metrics.base import Need, OrderedMetric
 from calcheck.options import option
+from calcheck.results import Better, Interval, Rows, Sided
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from calcheck.metrics.base import Means
     from calcheck.predictions import Predictions
+    from calcheck.results import Means
 
 LEVELS = 100  # percent
 SHOWN = range(0, LEVELS, 10)

@@ -7,8 +7,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from calcheck.metrics.base import Better, Inference, Need, RowMetric, Rows, Sided
+from calcheck.metrics.base import Need, RowMetric
 from calcheck.options import option, require_share_option
+from calcheck.results import Better, Inference, Rows, Sided
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
 
     from calcheck.distributions import Predictive
     from calcheck.execution.context import Run
-    from calcheck.metrics.base import Means
     from calcheck.predictions import Predictions, Source
+    from calcheck.results import Means
 
 UNCLEAR = 1e-3  # of the reference, beyond which there is none
 ROUNDING = 1e-9

@@ -8,16 +8,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from calcheck.errors import DataError, OptionError
-from calcheck.metrics.base import Better, Interval, Need, RowMetric, Rows, Sided
+from calcheck.metrics.base import Need, RowMetric
 from calcheck.options import option, require_count_option
+from calcheck.results import Better, Interval, Rows, Sided
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from calcheck.execution.context import Run
-    from calcheck.metrics.base import Means
     from calcheck.predictions import Predictions, Source
+    from calcheck.results import Means
 
 SHOWN = 9  # levels of the curve in details
 MOST_LEVELS = 10_000  # more would tell nothing more

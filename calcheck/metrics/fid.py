@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from calcheck.metrics._joint_mmd import GenerativeMetric
-from calcheck.metrics.base import Interval, Rows, Sided
+from calcheck.results import Interval, Rows, Sided
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from calcheck.execution.context import Run
     from calcheck.kernels.kernel_options import Normalization
     from calcheck.kernels.scaling import Scaling
-    from calcheck.metrics.base import Means
     from calcheck.mmd.frechet import SharedInputs
     from calcheck.predictions import Predictions, Source
+    from calcheck.results import Means
 
 
 @dataclass(frozen=True, eq=False)

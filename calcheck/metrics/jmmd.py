@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from calcheck.errors import DataError
 from calcheck.kernels.kernel_options import Estimator  # noqa: TC001 - type of a field
 from calcheck.metrics._joint_mmd import JointMetric
-from calcheck.metrics.base import Rows, Sided
 from calcheck.options import option
+from calcheck.results import Rows, Sided
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
     from calcheck.execution.context import Run
     from calcheck.kernels.fitted_settings import KernelSettings
-    from calcheck.metrics.base import Means
     from calcheck.mmd.joint import Embedded
     from calcheck.mmd.quadratic_forms import Inputs
     from calcheck.predictions import Source
+    from calcheck.results import Means
 
 
 @dataclass(frozen=True)

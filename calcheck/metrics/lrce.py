@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from calcheck.metrics.base import Means
     from calcheck.predictions import Predictions
+    from calcheck.results import Means
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from calcheck.metrics.base import Better, Need, RowMetric, Rows, Sided
+from calcheck.metrics.base import Need, RowMetric
+from calcheck.results import Better, Rows, Sided
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from calcheck.metrics.base import Means
     from calcheck.predictions import Predictions
+    from calcheck.results import Means
 
 
 @dataclass(frozen=True)

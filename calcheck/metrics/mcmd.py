@@ -11,8 +11,9 @@ from calcheck.errors import DataError, NumericalError
 from calcheck.execution.context import Stream
 from calcheck.kernels.fitted_settings import FEW_NEIGHBOURS
 from calcheck.kernels.kernel_options import Bandwidth, KernelOptions, Solver
-from calcheck.metrics.base import Better, Interval, Metric, Need, Rows, Sided, Simulated
+from calcheck.metrics.base import Metric, Need
 from calcheck.options import option, require_positive_option
+from calcheck.results import Better, Interval, Rows, Sided, Simulated
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
     from calcheck.execution.context import Run
     from calcheck.inference.null_distribution import Simulation
     from calcheck.kernels.input_kernel import Conditioning
-    from calcheck.metrics.base import Means
     from calcheck.mmd.two_samples import TwoSamples
     from calcheck.predictions import Predictions, Source
+    from calcheck.results import Means
 
 SAMPLE = "sample"  # the column that says of a row whether it is of the first sample, 0, or of the second, 1
 FEWEST_ROWS = 2  # of a sample

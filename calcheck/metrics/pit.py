@@ -7,15 +7,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from calcheck.metrics.base import Better, Interval, Need, OrderedMetric, Rows, Sided
+from calcheck.metrics.base import Need, OrderedMetric
 from calcheck.options import option, require_count_option
+from calcheck.results import Better, Interval, Rows, Sided
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from calcheck.metrics.base import Means
     from calcheck.predictions import Predictions
+    from calcheck.results import Means
 
 MOST_BINS = 10_000  # more would tell nothing more
 

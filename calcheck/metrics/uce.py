@@ -7,14 +7,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from calcheck.metrics.base import Better, BinnedMetric, Interval, Need, Sided
+from calcheck.metrics.base import BinnedMetric, Need
 from calcheck.options import option
+from calcheck.results import Better, Interval, Sided
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from calcheck.metrics.base import Means
+    from calcheck.results import Means
 
 
 @dataclass(frozen=True)

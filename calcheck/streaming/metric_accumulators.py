@@ -11,7 +11,8 @@ import numpy as np
 
 from calcheck.inference.binned_validity import share_of_valid_bins
 from calcheck.metrics._validity import ValidBinsMetric
-from calcheck.metrics.base import BinnedMetric, Metric, OrderedMetric, RowMetric, Rows, Simulated
+from calcheck.metrics.base import BinnedMetric, Metric, OrderedMetric, RowMetric
+from calcheck.results import Rows, Simulated
 from calcheck.statistics.bins import Bins, by_date, cautions, ordered_bins, ordering, reliability, spread_by_bin
 from calcheck.statistics.groups import Term
 from calcheck.statistics.moments import uncertainties

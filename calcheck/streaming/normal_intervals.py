@@ -18,7 +18,7 @@ from calcheck.inference.verdicts import (
     too_few_effective,
     usable,
 )
-from calcheck.metrics.base import Inference, Simulated
+from calcheck.results import Inference, Simulated
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

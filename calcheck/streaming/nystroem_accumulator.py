@@ -19,8 +19,8 @@ from calcheck.execution.context import Run
 from calcheck.execution.reduce import over
 from calcheck.kernels.functions import KERNELS
 from calcheck.kernels.scaling import Scaling
-from calcheck.metrics.base import Rows, Simulated
 from calcheck.predictions import InMemory
+from calcheck.results import Rows, Simulated
 from calcheck.streaming.accumulators import Sums, under
 from calcheck.streaming.batched_source import placed
 from calcheck.streaming.metric_accumulators import Summing

@@ -18,8 +18,9 @@ from calcheck.studies.ranking import ranks, score
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from calcheck.metrics.base import Inference, Metric, Rows
+    from calcheck.metrics.base import Metric
     from calcheck.predictions import Predictions
+    from calcheck.results import Inference, Rows
     from calcheck.studies.align import Model
 
     Said = dict[tuple[str, str], tuple[Predictions, Rows]]

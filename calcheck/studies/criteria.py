@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.execution.context import Run
-    from calcheck.metrics.base import Metric, Rows
+    from calcheck.metrics.base import Metric
     from calcheck.predictions import Predictions, Source
+    from calcheck.results import Rows
 
     Values = NDArray[np.float64]
 

@@ -16,8 +16,8 @@ from calcheck.inference.null_distribution import Computed, Simulation
 from calcheck.inference.p_values import is_open, p_value, p_value_error
 from calcheck.inference.verdict_basis import Basis
 from calcheck.metrics import METRICS
-from calcheck.metrics.base import Inference, Simulated
 from calcheck.predictions import InMemory, Predictions
+from calcheck.results import Inference, Simulated
 from tests.families import FAMILIES, calibrated
 
 NINE = np.arange(1.0, 10.0)  # nine replicates

@@ -16,7 +16,7 @@ from calcheck.distributions import Gaussian, continuous
 from calcheck.execution.context import Run
 from calcheck.io import load as gathered
 from calcheck.io.tables import parquet
-from calcheck.statistics import digitize as cuts as of_cuts
+from calcheck.statistics import digitize as of_cuts
 from calcheck.statistics import groups as of_groups
 from calcheck.statistics import pit as of_pit
 from calcheck.statistics.digitize import cuts_below

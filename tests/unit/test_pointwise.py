@@ -10,9 +10,9 @@ from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.inference.pointwise_tests import discoveries, significance
 from calcheck.metrics import METRICS
-from calcheck.metrics.base import Simulated
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
+from calcheck.results import Simulated
 
 
 @pytest.mark.parametrize("fdr", [0.01, 0.05, 0.3])

@@ -12,8 +12,8 @@ from calcheck.errors import DataError, OptionError
 from calcheck.execution.context import Run
 from calcheck.inference.risk_coverage import Rejection
 from calcheck.metrics import METRICS
-from calcheck.metrics.base import Rows
 from calcheck.predictions import InMemory, Predictions
+from calcheck.results import Rows
 from calcheck.studies.reject import Steps, reject
 from tests.computing import cce
 
