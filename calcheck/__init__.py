@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from calcheck.version import __version__
+
 if TYPE_CHECKING:
     from calcheck.evaluation import evaluate
     from calcheck.io import read
@@ -13,7 +15,6 @@ if TYPE_CHECKING:
     from calcheck.report import Report
     from calcheck.storage.predictions_writer import write
 
-__version__ = "0.1.0"
 __all__ = ["METRICS", "InMemory", "Predictions", "Report", "__version__", "evaluate", "read", "write"]
 
 _HOMES = {

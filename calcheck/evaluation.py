@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     Sink = Callable[[Metric[Any, Any], Predictions, Rows], None]
     Referred = Callable[[Metric[Any, Any], Rows], bool]
-    Known = tuple[Computed, dict[str, list[dict[str, Any]]]]
+    Known = tuple[Computed[Metric[Any, Any]], dict[str, list[dict[str, Any]]]]
 
 
 MOST_CLEAR = 5  # inputs that are listed where none are asked for, but the rows are
@@ -83,7 +83,7 @@ def evaluate(  # noqa: PLR0913 - what one report is made of
     FileError, OptionError
         A file or the options do not allow the computation.
     """
-    from calcheck import __version__
+    from calcheck.version import __version__
 
     run = replace(run or Run(), every_row=bool(sink or worst or best))
     source = of_inputs(source, map(type, metrics))
@@ -195,7 +195,7 @@ def _computed(
     simulation: Simulation,
     run: Run,
     referred: Referred | None,
-) -> Computed:
+) -> Computed[Metric[Any, Any]]:
     """Compute a metric, and what it is of replicates, if it simulates these on its own."""
     import numpy as np
 
@@ -214,10 +214,10 @@ def _computed(
     return computed
 
 
-def _simulate_alone(computed: Computed, simulation: Simulation, at: Source | None, run: Run) -> None:
+def _simulate_alone(computed: Computed[Metric[Any, Any]], simulation: Simulation, at: Source | None, run: Run) -> None:
     """Compute a metric of replicates by its own way, if it has one; what it has fitted is not needed then."""
 
-    def values_of(_: Sequence[Computed], data_sets: Simulation) -> list[Simulated]:
+    def values_of(_: Sequence[Computed[Metric[Any, Any]]], data_sets: Simulation) -> list[Simulated]:
         found = computed.metric.simulated(computed.settings, computed.state, data_sets, at, run)
         return [] if found is None else [found]
 
@@ -230,7 +230,7 @@ def _simulate_alone(computed: Computed, simulation: Simulation, at: Source | Non
         computed.state = None
 
 
-def _is_simulated(computed: Computed, referred: Referred | None = None) -> bool:
+def _is_simulated(computed: Computed[Metric[Any, Any]], referred: Referred | None = None) -> bool:
     """Tell whether a metric is computed of replicates: not where nothing would follow from that."""
     if computed.basis.kind != "p" and (computed.metric.interval == "own" or computed.basis.reason == INTERPOLATED):
         return False
@@ -302,7 +302,10 @@ def _plain(value: Any) -> Any:
 
 
 def _result(
-    computed: Computed, inferred: Inference, extremes: dict[str, list[dict[str, Any]]], warnings: tuple[str, ...]
+    computed: Computed[Metric[Any, Any]],
+    inferred: Inference,
+    extremes: dict[str, list[dict[str, Any]]],
+    warnings: tuple[str, ...],
 ) -> Result:
     metric, rows, value = computed.metric, computed.rows, computed.value
     missing = () if math.isfinite(value) else (f"no value: it is {value}",)

@@ -11,7 +11,6 @@ from typing import Annotated
 
 import typer
 
-from calcheck import __version__
 from calcheck.cli.check import check_command
 from calcheck.cli.compare import compare_command
 from calcheck.cli.convert import convert_command
@@ -29,6 +28,7 @@ from calcheck.cli.typer_bridge import options_taken
 from calcheck.errors import CalcheckError
 from calcheck.metrics import METRICS, OF_TWO_SAMPLES
 from calcheck.render.console import visible
+from calcheck.version import __version__
 
 COMMANDS = (
     "evaluate",

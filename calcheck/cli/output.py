@@ -48,7 +48,7 @@ class Pointwise:
         """Write all that was taken, in the rows' order; a column of the rows with a name that is taken gets another."""
         import numpy as np
 
-        from calcheck.storage.atomic_write import write_columns
+        from calcheck.storage.column_writer import write_columns
 
         if self.path is None or self._shown is None:
             return

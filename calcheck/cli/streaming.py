@@ -52,7 +52,7 @@ def takes_sums(source: FileSource, metrics: Sequence[Metric[Any, Any]], given: d
     It depends on the file's metadata and on options only.
     """
     from calcheck.execution.context import GIB
-    from calcheck.streaming.metric_accumulators import summing_of
+    from calcheck.streaming.registry import summing_of
 
     if any(given.get(name) for name in OF_ROWS):
         return ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
@@ -11,9 +11,9 @@ from calcheck.errors import OptionError
 from calcheck.options import Option, options_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
-    from calcheck.cli.settings import Settings
     from calcheck.metrics.base import Metric
 
 
@@ -58,6 +58,14 @@ def build(owner: type[Any], given: dict[str, Any]) -> Any:
     return owner(**{name: value for name, value in named.items() if value not in (None, [])})
 
 
+class Resolver(Protocol):
+    """What completes the options of a command from variables and files of settings."""
+
+    def explained(self) -> AbstractContextManager[None]: ...
+
+    def completed(self, command: str, options: Sequence[Option], given: Mapping[str, Any]) -> dict[str, Any]: ...
+
+
 def with_signature(function: Callable[..., None], declared: Sequence[inspect.Parameter]) -> Callable[..., None]:
     """Make a command: a function with the signature that Typer reads, called with what was given and what is set.
 
@@ -65,7 +73,7 @@ def with_signature(function: Callable[..., None], declared: Sequence[inspect.Par
     """
 
     def command(context: typer.Context, **given: Any) -> None:
-        settings: Settings = context.obj()
+        settings: Resolver = context.obj()
         with settings.explained():
             function(**settings.completed(context.info_name or "", options_taken(command), given), settings=settings)
 

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.embeddings.bottom_k import by_leverage, uniform_places, weighted_by_leverage
+from calcheck.embeddings.leverage import by_leverage, weighted_by_leverage
 from calcheck.embeddings.nystroem_ridge import EVALUATED_TOGETHER, CentresRidge, Landmarks, Measured
 from calcheck.embeddings.nystroem_sums import Outputs, RowNorms, RowProducts, directions_of
 from calcheck.embeddings.output_features import LeftOut
 from calcheck.embeddings.reach import kish
+from calcheck.execution.bottom_k import uniform_places
 from calcheck.execution.context import GIB, Stream
 from calcheck.execution.reduce import over
 from calcheck.predictions import InMemory, Predictions, Source
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from calcheck.embeddings.fitted_settings import KernelSettings
     from calcheck.execution.context import Run
-    from calcheck.kernels.fitted_settings import KernelSettings
     from calcheck.kernels.kernel_options import CentresBy
 
     Inputs = NDArray[np.floating[Any]]

@@ -7,25 +7,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.embeddings.bottom_k import hashes_of, smallest
 from calcheck.embeddings.diagnostics import cautions_on_centres, on_centres, quantiles
 from calcheck.embeddings.landmark_selection import CHECKED_ROWS, OnCentres, as_precise
 from calcheck.embeddings.nystroem_ridge import CentresRidge, Landmarks
 from calcheck.embeddings.nystroem_sums import Outputs, RowProducts
 from calcheck.embeddings.output_features import ROUNDING
 from calcheck.embeddings.row_sample import SAMPLE_ROWS, RowSample, Sampled
+from calcheck.execution.bottom_k import hashes_of, smallest
 from calcheck.predictions import InMemory
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from calcheck.embeddings.fitted_settings import KernelSettings
     from calcheck.embeddings.landmark_selection import CentresOptions
     from calcheck.embeddings.nystroem_ridge import Measured
     from calcheck.embeddings.nystroem_sums import RowSums
     from calcheck.embeddings.output_features import OutputFeatures
     from calcheck.execution.backend import Precision
     from calcheck.execution.context import Run
-    from calcheck.kernels.fitted_settings import KernelSettings
     from calcheck.kernels.functions import Kernel
     from calcheck.kernels.scaling import Scaling
     from calcheck.predictions import Predictions

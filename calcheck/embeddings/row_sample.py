@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calcheck.embeddings.bottom_k import hashes_of, smallest
+from calcheck.execution.bottom_k import hashes_of, smallest
 from calcheck.predictions import join
 
 if TYPE_CHECKING:

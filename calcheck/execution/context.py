@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from calcheck.execution.backend import Backend, Precision
     from calcheck.execution.checkpoint import Checkpoint
-    from calcheck.execution.dask import Cluster
+    from calcheck.execution.executor import Executor
 
     Progress = Callable[[str, float], None]
 
@@ -125,7 +125,7 @@ class Run:
         Whether what is said of each row is wanted, besides the value.
     fdr : float
         Share of the inputs called incongruent that may be so by chance, in (0, 1).
-    cluster : Cluster, optional
+    cluster : Executor, optional
         Workers that sum rows, in place of this process.
     checkpoint : Checkpoint, optional
         Keeps sums on the way, to continue from.
@@ -146,7 +146,7 @@ class Run:
     reference: int | None = None
     fdr: float = 0.05
     every_row: bool = False
-    cluster: Cluster | None = None
+    cluster: Executor | None = None
     checkpoint: Checkpoint | None = None
 
     def __post_init__(self) -> None:

@@ -7,7 +7,7 @@ import warnings
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from calcheck.errors import DataError, OptionError
@@ -16,10 +16,9 @@ from calcheck.execution.reduce import sum_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from calcheck.execution.reduce import Summable
+    from calcheck.execution.executor import SumT
     from calcheck.predictions import Predictions, Source
 
-SumT = TypeVar("SumT", bound="Summable")
 LOCAL = "local:"
 PATIENCE_SECONDS = 15  # until a scheduler answers
 DEATHS = 10  # of workers that a part survives

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING
 
 from calcheck.errors import DataError
 from calcheck.execution.prefetch import prefetched
@@ -11,17 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from calcheck.execution.context import Run
+    from calcheck.execution.executor import SumT
     from calcheck.predictions import Predictions, Source
-
-
-class Summable(Protocol):
-    """Something that batches of rows add up to, in any order."""
-
-    def add(self, other: Self) -> None:
-        """Add what other rows add up to, in place."""
-
-
-SumT = TypeVar("SumT", bound=Summable)
 
 
 def over(source: Source, work: Callable[[Predictions], SumT], run: Run, *, stage: str, rows: int | None = None) -> SumT:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 BY_ZETA, BY_TEST = "the verdict is by zeta: {}", "the verdict is by an exact test: {}"
 
 
-def compared(computed: Computed, inferred: Inference, run: Run) -> Inference:
+def compared(computed: Computed[Any], inferred: Inference, run: Run) -> Inference:
     """Compare a metric with what it is where the model is right, and come to a verdict.
 
     Parameters
@@ -43,7 +43,7 @@ def compared(computed: Computed, inferred: Inference, run: Run) -> Inference:
     return replace(found, warnings=(*found.warnings, *told))
 
 
-def _with_p(computed: Computed, inferred: Inference, run: Run) -> Inference:
+def _with_p(computed: Computed[Any], inferred: Inference, run: Run) -> Inference:
     """Add what follows from replicates, if there are any: the p-value, and the reference with its limits."""
     metric, simulated = computed.metric, computed.simulated
     if metric.evidence == "none" or simulated is None or not np.isfinite(computed.value):
@@ -86,7 +86,7 @@ def _referred(
     return replace(found, reference=mean, reference_low=low, reference_high=high, reference_kind="simulated", zeta=zeta)
 
 
-def _judged(computed: Computed, found: Inference, run: Run) -> Inference:
+def _judged(computed: Computed[Any], found: Inference, run: Run) -> Inference:
     """Take the verdict from the p-value; undecided where its own error leaves it open and no more may be simulated."""
     simulated, p, error = computed.simulated, found.p_value, found.p_value_mc_error
     if simulated is None or p is None or error is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from calcheck.errors import DataError, NumericalError
 from calcheck.execution.context import Stream
 from calcheck.execution.data_hash import digest_of_order
 from calcheck.execution.row_keys import keys_of_all, keys_of_batch, replicate_seed
+from calcheck.inference.metric_protocol import MetricT
 from calcheck.inference.p_values import is_open, p_value, p_value_error
 from calcheck.inference.verdicts import statistic_of
 from calcheck.predictions import InMemory
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from calcheck.distributions import Predictive
     from calcheck.execution.context import Run
     from calcheck.inference.verdict_basis import Basis
-    from calcheck.metrics.base import Metric
     from calcheck.predictions import Predictions, Source
     from calcheck.results import Rows
 
@@ -145,7 +145,7 @@ def _digest(rows: Predictions) -> int:
 
 
 @dataclass(eq=False)
-class Computed:
+class Computed(Generic[MetricT]):
     """A metric of the data, ready to be computed again of replicates.
 
     Parameters
@@ -166,7 +166,7 @@ class Computed:
         Whether replicates were added while the verdict was open.
     """
 
-    metric: Metric[Any, Any]
+    metric: MetricT
     settings: Any
     state: Any
     rows: Rows
@@ -201,7 +201,7 @@ class Computed:
         return is_open(p, p_value_error(p, len(values), sided), run.confidence)
 
 
-def simulate(computed: Sequence[Computed], simulation: Simulation, at: Source | None, run: Run) -> None:
+def simulate(computed: Sequence[Computed[Any]], simulation: Simulation, at: Source | None, run: Run) -> None:
     """Compute metrics of all replicates, one replicate after the other: metrics share what they know of each.
 
     Those that are known already, or can be no evidence against a model, are left alone. Replicates are added for those
@@ -209,7 +209,7 @@ def simulate(computed: Sequence[Computed], simulation: Simulation, at: Source | 
     """
     quiet, data = run.silenced(), InMemory(simulation.rows)
 
-    def values_of(waiting: Sequence[Computed], data_sets: Simulation) -> list[Simulated]:
+    def values_of(waiting: Sequence[Computed[Any]], data_sets: Simulation) -> list[Simulated]:
         values = np.empty((len(waiting), len(data_sets)))
         for number, rows in enumerate(data_sets):
             replicate = InMemory(rows)
@@ -229,10 +229,10 @@ def simulate(computed: Sequence[Computed], simulation: Simulation, at: Source | 
 
 
 def settle(
-    computed: Sequence[Computed],
+    computed: Sequence[Computed[Any]],
     simulation: Simulation,
     run: Run,
-    values_of: Callable[[Sequence[Computed], Simulation], Sequence[Simulated]],
+    values_of: Callable[[Sequence[Computed[Any]], Simulation], Sequence[Simulated]],
     *,
     costly: bool,
 ) -> None:

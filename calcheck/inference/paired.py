@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from calcheck.errors import DataError
 from calcheck.execution.context import Stream
 from calcheck.inference.bootstrap import Replicates, Statistic
 from calcheck.inference.intervals import acceleration, bca, percentile
+from calcheck.inference.metric_protocol import MetricT
 from calcheck.inference.verdicts import (
     EQUAL,
     FEW_ROWS,
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.execution.context import Run
-    from calcheck.metrics.base import Metric
     from calcheck.results import Rows
 
     Values = NDArray[np.float64]
@@ -53,7 +53,7 @@ NOT_KNOWN = (
 
 
 @dataclass(frozen=True, eq=False)
-class Pair:
+class Pair(Generic[MetricT]):
     """What a metric says of two models' predictions for the same n rows.
 
     Parameters
@@ -66,7 +66,7 @@ class Pair:
         What the metric says of each.
     """
 
-    metric: Metric[Any, Any]
+    metric: MetricT
     models: tuple[Predictions, Predictions]
     rows: tuple[Rows, Rows]
 
@@ -105,7 +105,7 @@ def _of_side(means: Mapping[str, Values], mark: str) -> dict[str, Values]:
     return {name.removeprefix(mark): values for name, values in means.items() if name.startswith(mark)}
 
 
-def paired(pairs: Sequence[Pair], run: Run, *, swaps: int | None = None) -> list[Inference]:
+def paired(pairs: Sequence[Pair[Any]], run: Run, *, swaps: int | None = None) -> list[Inference]:
     r"""Say of each difference how far it can be trusted.
 
     Intervals come from resampling rows, the same ones of both models. What p-values come from depends on the metric.
@@ -142,7 +142,7 @@ def paired(pairs: Sequence[Pair], run: Run, *, swaps: int | None = None) -> list
     ]
 
 
-def _together(pair: Pair, resampled: Inference, swapped: float | None, swaps: int | None) -> Inference:
+def _together(pair: Pair[Any], resampled: Inference, swapped: float | None, swaps: int | None) -> Inference:
     """Put the interval and the p-values of a difference together."""
     p = resampled.p_value
     if pair.metric.evidence == "none":
@@ -160,7 +160,7 @@ def _without_p(inferred: Inference, *notes: str) -> Inference:
     return replace(inferred, p_value=None, warnings=(*inferred.warnings, *notes))
 
 
-def _unfit(pair: Pair) -> Inference | None:
+def _unfit(pair: Pair[Any]) -> Inference | None:
     """Say why a difference has neither interval nor p-value; None if it may have."""
     if pair.metric.interval == "own":
         return Inference(warnings=(OWN,))
@@ -169,7 +169,7 @@ def _unfit(pair: Pair) -> Inference | None:
     return None
 
 
-def _by_influences(pair: Pair, run: Run, swaps: int | None) -> Inference | None:
+def _by_influences(pair: Pair[Any], run: Run, swaps: int | None) -> Inference | None:
     """Judge a metric whose rows share one fit, by the influence of each row; None for other metrics."""
     if pair.metric.interval != "none":
         return None
@@ -212,7 +212,7 @@ def _p_of_ratio(ratios: Values, difference: float, influences: Values) -> float:
     return float(min(1.0, 2 * (1 + farther) / (len(ratios) + 1)))
 
 
-def _resampled(pairs: Sequence[Pair], run: Run) -> list[Inference]:
+def _resampled(pairs: Sequence[Pair[Any]], run: Run) -> list[Inference]:
     """Make the interval and the p-value by resampling of each difference; plain ones share their resamples."""
     n = len(pairs[0].models[0]) if pairs else 0
     if run.resamples == 0 or n == 1:
@@ -236,7 +236,7 @@ def _resampled(pairs: Sequence[Pair], run: Run) -> list[Inference]:
 class _PlainDifference:
     """The difference of a function of means over rows, and of that over its standard error."""
 
-    def __init__(self, pair: Pair) -> None:
+    def __init__(self, pair: Pair[Any]) -> None:
         self.pair, self.statistic = pair, pair.statistic()
         self.left = self.statistic.leave_one_out()
         n = len(self.left)
@@ -260,7 +260,7 @@ class _PlainDifference:
         return Inference(low=limits.low, high=limits.high, interval="bca", p_value=p, details=details)
 
 
-def _of_biased(pair: Pair, run: Run) -> Inference:
+def _of_biased(pair: Pair[Any], run: Run) -> Inference:
     """Return percentiles of the difference of functions of means that noise biases, and the p-value by centring."""
     statistic = pair.statistic()
     replicates = Replicates([statistic], run, stage=pair.metric.name)
@@ -287,7 +287,7 @@ def _swapped(n: int, swaps: int, run: Run, stage: str) -> Iterator[NDArray[np.bo
         run.progress(stage, min(1.0, (start + size) / swaps))
 
 
-def _chances(pairs: Sequence[Pair], run: Run, swaps: int) -> list[float]:
+def _chances(pairs: Sequence[Pair[Any]], run: Run, swaps: int) -> list[float]:
     """Return p-values of functions of means of columns: swapping rows moves a sum from one model to the other."""
     if not pairs or not swaps:
         return [1.0] * len(pairs)
@@ -313,7 +313,7 @@ def _p_value(differences: Values, values: tuple[float, float]) -> float:
     return float((1 + np.sum(~(np.abs(differences) < reached))) / (len(differences) + 1))
 
 
-def _stacked(pair: Pair) -> Predictions:
+def _stacked(pair: Pair[Any]) -> Predictions:
     """Put the rows of one model below the other's.
 
     Raises

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.execution.context import Run
-    from calcheck.metrics.base import Metric
+    from calcheck.inference.metric_protocol import InferableMetric
     from calcheck.results import Rows
 
     Values = NDArray[np.float64]
-    Found = tuple[Metric[Any, Any], Rows]
+    Found = tuple[InferableMetric, Rows]
     Curves = dict[tuple[str, str], Values]
 
 
@@ -102,7 +102,7 @@ class Rejection:
                 found[metric.name, criterion] = self._value(metric, rows, kept)
         return found
 
-    def _value(self, metric: Metric[Any, Any], rows: Rows, means: Iterator[Values]) -> Values:
+    def _value(self, metric: InferableMetric, rows: Rows, means: Iterator[Values]) -> Values:
         """Return the metric of means of its columns, in their order."""
         named = {name: next(means) for name in rows.columns}
         return np.asarray(metric.value({**named, **rows.fixed}, self.n))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 if TYPE_CHECKING:
     from calcheck.distributions import Predictive
-    from calcheck.metrics.base import Metric
+    from calcheck.inference.metric_protocol import InferableMetric
     from calcheck.results import Rows
 
 NO_REPLICATES = "what a perfect model scores was not simulated (--reference R does, --no-reference does not)"
@@ -58,7 +58,7 @@ class Basis:
     reason: str = ""
 
 
-def basis_of(metric: Metric[Any, Any], stated: Stated, rows: Rows, *, replicates: bool) -> Basis:
+def basis_of(metric: InferableMetric, stated: Stated, rows: Rows, *, replicates: bool) -> Basis:
     """Tell what a metric's verdict follows from.
 
     Parameters

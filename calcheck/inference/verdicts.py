@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.execution.context import Run
+    from calcheck.inference.metric_protocol import InferableMetric
     from calcheck.inference.verdict_basis import Basis
-    from calcheck.metrics.base import Metric
     from calcheck.report import Verdict
     from calcheck.results import Rows
 
-    Found = tuple[Metric[Any, Any], Rows, Basis]
+    Found = tuple[InferableMetric, Rows, Basis]
 
 RESAMPLES, MOST_RESAMPLES = 10_000, 100_000
 MANY_ROWS, SMALL_ACCELERATION = 20_000, 0.02  # from which, and up to which, ABC limits are within 0.4 % of the width
@@ -37,7 +37,7 @@ NO_BOOTSTRAP = "no interval: resampling was switched off (--no-bootstrap)"
 BIASED = "resampling adds noise, so the interval lies beside the value: it shows spread, and decides nothing"
 
 
-def statistic_of(metric: Metric[Any, Any], rows: Rows) -> Statistic:
+def statistic_of(metric: InferableMetric, rows: Rows) -> Statistic:
     """Return a metric's value as a function of means of its rows."""
     terms = rows.terms or {name: Term(column) for name, column in rows.columns.items()}
     return Statistic(Averages(terms, rows.n), metric.value, rows.fixed)
@@ -91,7 +91,7 @@ def _completed(inferred: Inference, rows: Rows, run: Run) -> Inference:
     return replace(inferred, warnings=warnings)
 
 
-def _without_bootstrap(metric: Metric[Any, Any], rows: Rows, run: Run) -> Inference | None:
+def _without_bootstrap(metric: InferableMetric, rows: Rows, run: Run) -> Inference | None:
     """Say what needs no bootstrap of means; None where one is to be made."""
     n = rows.n
     if rows.inference is not None:
@@ -112,7 +112,7 @@ def percentile_resamples(n: int) -> int:
     return max(FEWEST_RESAMPLES, min(PERCENTILE_RESAMPLES, PERCENTILE_DRAWS // n))
 
 
-def _by_percentiles(metric: Metric[Any, Any], statistic: Statistic, run: Run) -> Inference:
+def _by_percentiles(metric: InferableMetric, statistic: Statistic, run: Run) -> Inference:
     replicates = Replicates([statistic], run, stage=metric.name)
     replicates.grow(run.resamples or percentile_resamples(statistic.averages.n))
     values, details, reason = usable(replicates.values[0], statistic.estimate())

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.embeddings.bottom_k import some_inputs
 from calcheck.errors import DataError, OptionError
+from calcheck.execution.bottom_k import some_inputs
 from calcheck.lazy_inputs import DeferredInputs
 from calcheck.validation import require
 

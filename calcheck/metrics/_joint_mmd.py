@@ -8,8 +8,8 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from calcheck.embeddings.fitted_settings import FEW_NEIGHBOURS, KernelSettings
 from calcheck.execution.context import Stream
-from calcheck.kernels.fitted_settings import FEW_NEIGHBOURS, KernelSettings
 from calcheck.kernels.kernel_options import Bandwidth, KernelName, KernelOptions, Standardize
 from calcheck.metrics.base import Metric, Need, SettingsT, StateT
 from calcheck.options import option, require_count_option, require_positive_option

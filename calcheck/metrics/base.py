@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from calcheck.predictions import Predictions, Source
     from calcheck.results import Means
     from calcheck.statistics.bins import Bins
-    from calcheck.streaming.metric_accumulators import Summing
 
 
 Need = Literal["y", "predictive", "x"]
@@ -188,10 +187,6 @@ class Metric(ABC, Generic[SettingsT, StateT]):
         (n,) or None
             They sum to twice the difference, which is bilinear in the rows. None where that is not known.
         """
-        return None
-
-    def summing(self) -> Summing[Any, Any] | None:
-        """Return how it is summed over batches that are never together; None for the way of others of its kind."""
         return None
 
     @property

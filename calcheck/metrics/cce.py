@@ -7,10 +7,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from calcheck.embeddings.fitted_settings import KernelSettings
 from calcheck.errors import DataError, NumericalError, OptionError
 from calcheck.execution.context import Stream
-from calcheck.kernels.fitted_settings import KernelSettings
-from calcheck.kernels.kernel_options import EXACT, SolverOptions
+from calcheck.kernels.kernel_options import SolverOptions
 from calcheck.metrics.base import Metric, Need
 from calcheck.options import option, require_count_option, require_positive_option
 from calcheck.results import Better, Interval, Rows, Sided, Simulated
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from calcheck.inference.null_distribution import Simulation
     from calcheck.predictions import Predictions, Source
     from calcheck.results import Means
-    from calcheck.streaming.nystroem_accumulator import SummingOnCentres
 
 SQUARED = "Squared, less the noise of the rows: 0 on average for a perfect model, which is below it at times."
 MOST = {"trials": 10_000, "draws": 100_000}  # more would tell nothing more
@@ -196,14 +195,6 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
             return self._ridge(settings, source, run)
         return OnCentres(settings, source, CentresOptions.of(self), as_precise(rows, run), reason)
 
-    def summing(self) -> SummingOnCentres | None:
-        from calcheck.embeddings.landmark_selection import CentresOptions
-        from calcheck.streaming.nystroem_accumulator import SummingOnCentres
-
-        if self.exact_only or self.solver in EXACT:
-            return None
-        return SummingOnCentres(self, CentresOptions.of(self), self.lambda_)
-
     @property
     def no_sums(self) -> str:
         exact = self.exact_only or f"--solver {self.solver}"
@@ -240,12 +231,12 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
     ) -> Rows:
         import numpy as np
 
-        from calcheck.embeddings.bottom_k import some_inputs
         from calcheck.embeddings.diagnostics import cautions, engine, over_trials, quantiles
         from calcheck.embeddings.distance import distances, noise
         from calcheck.embeddings.landmark_selection import OnCentres
         from calcheck.embeddings.output_features import LeftOut
         from calcheck.embeddings.reach import FEW_ROWS, effective_neighbours, reach
+        from calcheck.execution.bottom_k import some_inputs
         from calcheck.kernels.input_kernel import needed, points_of
 
         if isinstance(state, OnCentres):

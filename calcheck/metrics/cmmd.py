@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from calcheck.embeddings.fitted_settings import KernelSettings
     from calcheck.execution.context import Run
-    from calcheck.kernels.fitted_settings import KernelSettings
     from calcheck.mmd.joint import Embedded
     from calcheck.mmd.ridge_norms import Operators
     from calcheck.predictions import Source

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from calcheck.metrics.base import Need, RowMetric
 from calcheck.results import Better, Rows, Sided
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from calcheck.predictions import Predictions
     from calcheck.results import Means
-    from calcheck.streaming.metric_accumulators import Summing
 
 
 @dataclass(frozen=True)
@@ -74,11 +73,6 @@ class Cv(RowMetric):
         std = uncertainties(rows)
         away = std - centre
         return Rows({"std": std, "std_away": away, "std_away_squared": away**2})
-
-    def summing(self) -> Summing[Any, Any]:
-        from calcheck.streaming.metric_accumulators import CentredSumming
-
-        return CentredSumming(self.about)
 
     def value(self, means: Means, n: int) -> NDArray[np.float64]:
         import numpy as np

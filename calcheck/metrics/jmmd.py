@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from calcheck.embeddings.fitted_settings import KernelSettings
     from calcheck.execution.context import Run
-    from calcheck.kernels.fitted_settings import KernelSettings
     from calcheck.mmd.joint import Embedded
     from calcheck.mmd.quadratic_forms import Inputs
     from calcheck.predictions import Source

@@ -7,9 +7,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from calcheck.embeddings.fitted_settings import FEW_NEIGHBOURS
 from calcheck.errors import DataError, NumericalError
 from calcheck.execution.context import Stream
-from calcheck.kernels.fitted_settings import FEW_NEIGHBOURS
 from calcheck.kernels.kernel_options import Bandwidth, KernelOptions, Solver
 from calcheck.metrics.base import Metric, Need
 from calcheck.options import option, require_positive_option

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -17,12 +17,17 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from calcheck.metrics.base import Metric
     from calcheck.predictions import Predictions
     from calcheck.report import Input
 
 
-def of_inputs(source: Source, metrics: Iterable[type[Metric[Any, Any]]]) -> Source:
+class TakesRepeats(Protocol):
+    """A metric that says whether it takes several targets of one input."""
+
+    repeated_targets: ClassVar[bool]
+
+
+def of_inputs(source: Source, metrics: Iterable[type[TakesRepeats]]) -> Source:
     """Return the source with a row an input, where rows share keys and all metrics take several targets of one."""
     if all(metric.repeated_targets for metric in metrics) and _repeats(source.predictions()):
         return OfInputs(source)

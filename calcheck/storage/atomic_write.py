@@ -6,15 +6,13 @@ import os
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from calcheck.errors import FileError, OptionError
 from calcheck.io.files import STDIN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from numpy.typing import NDArray
+    from collections.abc import Iterator, Sequence
 
 POINTWISE_SUFFIXES = (".parquet", ".csv")
 
@@ -113,14 +111,6 @@ def require_suffix(path: str) -> None:
     if Path(path).suffix.lower() not in POINTWISE_SUFFIXES:
         msg = f"{path} must end in {' or '.join(POINTWISE_SUFFIXES)}, which says how it is written"
         raise OptionError(msg)
-
-
-def write_columns(path: str, columns: Mapping[str, NDArray[Any]]) -> None:
-    """Write columns (n,) as Parquet or CSV, by the path's ending."""
-    from calcheck.storage.column_writer import writing_columns
-
-    with writing_columns(path) as write:
-        write(columns)
 
 
 def _umask() -> int:

@@ -69,3 +69,9 @@ def writing_columns(path: str) -> Iterator[Callable[[Mapping[str, NDArray[Any]]]
     """Hand out what appends columns (b,) of some more rows to a file: :func:`writing_tables` of arrays."""
     with writing_tables(path) as write:
         yield lambda columns: write(pa.table({name: pa.array(values) for name, values in columns.items()}))
+
+
+def write_columns(path: str, columns: Mapping[str, NDArray[Any]]) -> None:
+    """Write columns (n,) as Parquet or CSV, by the path's ending."""
+    with writing_columns(path) as write:
+        write(columns)

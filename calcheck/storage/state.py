@@ -15,7 +15,8 @@ from calcheck.report import Input, Skipped
 from calcheck.storage.npz import DAMAGED, read_archive, write_archive
 from calcheck.storage.report_json import UnfitError, made
 from calcheck.streaming.accumulators import under
-from calcheck.streaming.metric_accumulators import Summing, summing_of
+from calcheck.streaming.metric_accumulators import Summing
+from calcheck.streaming.registry import summing_of
 from calcheck.streaming.state import Chosen, State
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def write_state(path: str, state: State) -> None:
     FileError
         It cannot be written there.
     """
-    from calcheck import __version__
+    from calcheck.version import __version__
 
     header = {
         "calcheck": __version__,

@@ -11,7 +11,7 @@ import numpy as np
 
 from calcheck.inference.binned_validity import share_of_valid_bins
 from calcheck.metrics._validity import ValidBinsMetric
-from calcheck.metrics.base import BinnedMetric, Metric, OrderedMetric, RowMetric
+from calcheck.metrics.base import BinnedMetric, OrderedMetric, RowMetric
 from calcheck.results import Rows, Simulated
 from calcheck.statistics.bins import Bins, by_date, cautions, ordered_bins, ordering, reliability, spread_by_bin
 from calcheck.statistics.groups import Term
@@ -229,21 +229,3 @@ def rows_of_means(sums: MeanSums, details: dict[str, Any]) -> Rows:
     """Say what means tell of rows that are not at hand."""
     told, fixed = sums.told, {**sums.means(), **sums.fixed}
     return Rows({}, fixed=fixed, details=details, warnings=told.warnings, reference=told.reference, count=told.n)
-
-
-KINDS: tuple[tuple[type[Metric[Any, Any]], type[Summing[Any, Any]]], ...] = (
-    (ValidBinsMetric, ValidBinSumming),
-    (BinnedMetric, BinSumming),
-    (OrderedMetric, OrderedSumming),
-    (RowMetric, RowSumming),
-)
-"""How metrics are summed that do not say it themselves, the special ones first."""
-
-
-def summing_of(metric: Metric[Any, Any]) -> Summing[Any, Any] | None:
-    """Return how a metric is summed; None where it needs all rows together."""
-    found: Any = metric.summing()
-    if found is not None:
-        return found  # type: ignore[no-any-return]
-    made: Any = next((summing for kind, summing in KINDS if isinstance(metric, kind)), None)
-    return None if made is None else made(metric)

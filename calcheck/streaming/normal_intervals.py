@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.execution.context import Run
+    from calcheck.inference.metric_protocol import InferableMetric
     from calcheck.inference.verdict_basis import Basis
-    from calcheck.metrics.base import Metric
     from calcheck.report import Verdict
     from calcheck.streaming.accumulators import MeanSums
 
@@ -34,7 +34,7 @@ UNKNOWN_TAILS = "how few rows its interval rests on is not known"
 NOT_REPLICATED = "its replicates would take all rows that are kept, so many times"
 
 
-def inferred(metric: Metric[Any, Any], sums: MeanSums, run: Run, basis: Basis) -> Inference:
+def inferred(metric: InferableMetric, sums: MeanSums, run: Run, basis: Basis) -> Inference:
     """Give the interval of a function of means of rows that are not at hand.
 
     Means of many rows are normal, with the covariance that their sums tell: drawn from it, where the bootstrap draws
@@ -75,7 +75,7 @@ def inferred(metric: Metric[Any, Any], sums: MeanSums, run: Run, basis: Basis) -
     return replace(judged, verdict="none", warnings=few, no_verdict=why if basis.kind == "interval" else "")
 
 
-def _why_none(metric: Metric[Any, Any], sums: MeanSums, own: float, run: Run) -> str:
+def _why_none(metric: InferableMetric, sums: MeanSums, own: float, run: Run) -> str:
     """Say why there is no interval; nothing if there is one."""
     if metric.interval == "none":
         return metric.no_interval
@@ -109,7 +109,7 @@ def _why_no_verdict(effective: float, n: int) -> str:
     return too_few_effective(effective, n) if effective < FEWEST_EFFECTIVE else ""
 
 
-def _effective_rows(metric: Metric[Any, Any], sums: MeanSums) -> float:
+def _effective_rows(metric: InferableMetric, sums: MeanSums) -> float:
     """Return how many rows the spread of a value rests on, as of leave-one-out values; NaN where that is not known."""
     if sums.fourth is None:
         return float("nan")
@@ -134,7 +134,7 @@ def _means(sums: MeanSums, lines: NDArray[np.float64]) -> dict[str, NDArray[np.f
     return means
 
 
-def _drawn(metric: Metric[Any, Any], sums: MeanSums, run: Run) -> NDArray[np.float64]:
+def _drawn(metric: InferableMetric, sums: MeanSums, run: Run) -> NDArray[np.float64]:
     """Return the metric at means drawn about those of the rows, (draws,)."""
     n, line = sums.n, sums.line()
     products = np.zeros((len(line), len(line))) if sums.products is None else sums.products
@@ -146,7 +146,7 @@ def _drawn(metric: Metric[Any, Any], sums: MeanSums, run: Run) -> NDArray[np.flo
         return np.asarray(metric.value({**means, **sums.fixed}, n), dtype=np.float64)
 
 
-def simulated(metric: Metric[Any, Any], sums: MeanSums) -> Simulated | None:
+def simulated(metric: InferableMetric, sums: MeanSums) -> Simulated | None:
     """Return the metric of the replicates that were summed; None where there are none."""
     if not sums.replicates:
         return None

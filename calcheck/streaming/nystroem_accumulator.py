@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
-from calcheck.embeddings.bottom_k import key_of
 from calcheck.embeddings.dictionary import Blobs
 from calcheck.embeddings.nystroem_streaming import SummedCentres
 from calcheck.embeddings.nystroem_sums import RowSums
 from calcheck.embeddings.output_features import OutputFeatures
 from calcheck.embeddings.row_sample import SAMPLE_ROWS, RowSample, SampleRows
 from calcheck.execution.backend import Precision
+from calcheck.execution.bottom_k import key_of
 from calcheck.execution.context import Run
 from calcheck.execution.reduce import over
 from calcheck.kernels.functions import KERNELS
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from calcheck.embeddings.fitted_settings import KernelSettings
     from calcheck.embeddings.landmark_selection import CentresOptions
-    from calcheck.kernels.fitted_settings import KernelSettings
     from calcheck.metrics.base import Metric
     from calcheck.predictions import Predictions
     from calcheck.streaming.batched_source import Stream

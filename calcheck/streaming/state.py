@@ -16,8 +16,9 @@ from calcheck.metrics.base import why_not
 from calcheck.report import Report, Skipped
 from calcheck.streaming.accumulators import KeptColumns, MeanSums, under
 from calcheck.streaming.batched_source import Stream, placed
-from calcheck.streaming.metric_accumulators import Summing, summing_of
+from calcheck.streaming.metric_accumulators import Summing
 from calcheck.streaming.normal_intervals import NOT_REPLICATED, inferred, simulated
+from calcheck.streaming.registry import summing_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -251,7 +252,7 @@ def report_of(state: State, run: Run) -> Report:
     run : Run
         Seed, confidence, resamples.
     """
-    from calcheck import __version__
+    from calcheck.version import __version__
 
     found, skipped = [], list(state.skipped)
     for each, sums in zip(state.chosen, state.sums, strict=True):
@@ -268,7 +269,7 @@ def report_of(state: State, run: Run) -> Report:
     )
 
 
-def _computed(each: Chosen, sums: Sums, state: State, run: Run) -> Computed:
+def _computed(each: Chosen, sums: Sums, state: State, run: Run) -> Computed[Metric[Any, Any]]:
     """Say what the sums of a metric tell."""
     with np.errstate(all="ignore"):
         rows, replicated = each.summing.told(each.settings, sums, run)

@@ -151,7 +151,7 @@ def _differences(
     ]
 
 
-def _elsewhere(pair: Pair) -> tuple[str, ...]:
+def _elsewhere(pair: Pair[Metric[Any, Any]]) -> tuple[str, ...]:
     """Say where a metric looks at inputs that are not the same."""
     first, second = (model.x for model in pair.models)
     if "x" not in pair.metric.needs or first is None or second is None:

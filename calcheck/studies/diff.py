@@ -111,7 +111,7 @@ def diff(old: Report, new: Report) -> Diff:
 
     Results belong together that have the same metric, options and subset.
     """
-    from calcheck import __version__
+    from calcheck.version import __version__
 
     before, after = _keyed(old.results), _keyed(new.results)
     return Diff(

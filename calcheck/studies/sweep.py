@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck import __version__
 from calcheck.errors import DataError, FileError, NumericalError
 from calcheck.evaluation import recorded
 from calcheck.execution.context import Run, Stream
@@ -21,6 +20,7 @@ from calcheck.studies.align import matched
 from calcheck.studies.compare import input_of
 from calcheck.studies.ranking import kendall, ranks, score
 from calcheck.studies.sweep_settings import points
+from calcheck.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

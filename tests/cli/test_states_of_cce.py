@@ -85,7 +85,7 @@ def test_an_interrupted_sum_of_cce_continues_and_ends_the_same(tmp_path, monkeyp
     checkpoint = FileCheckpoint(path, {}, resume=False)
     with pytest.raises(KeyboardInterrupt):
         sum_up(Interrupted(data), [METRIC], Run(reference=19, checkpoint=checkpoint))
-    of_all = type(METRIC.summing()).of_all
+    of_all = type(summing_of(METRIC)).of_all
     monkeypatch.setattr(
         "calcheck.streaming.nystroem_accumulator.SummingOnCentres.of_all",
         lambda self, *arguments: summed.append(1) or of_all(self, *arguments),
@@ -129,4 +129,4 @@ def test_options_of_exact_solvers_are_refused_in_one_line(calcheck, days, tmp_pa
         told = calcheck("cce", days[0][0], *option, "--save-state", tmp_path / "a.state").refused()
         assert f"{option[0]} " in told or option[0] == "--draws"
         assert "needs all rows together" in told
-    assert Cce(solver="nystrom").summing() is not None
+    assert summing_of(Cce(solver="nystrom")) is not None

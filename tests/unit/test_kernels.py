@@ -8,11 +8,11 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
 from calcheck.distributions import Gaussian, Samples
-from calcheck.embeddings.bottom_k import some_inputs
 from calcheck.embeddings.output_features import left_out, output_features
 from calcheck.embeddings.ridge import KernelRidge
 from calcheck.errors import DataError, NumericalError, OptionError
 from calcheck.execution.backend import backend
+from calcheck.execution.bottom_k import some_inputs
 from calcheck.execution.context import Run, default_memory, parse_memory, silent
 from calcheck.kernels.functions import Laplace, Polynomial, Rbf
 from calcheck.kernels.scaling import Scaling, bandwidth, fit_scaling

@@ -12,9 +12,10 @@ from calcheck.distributions import Gaussian, Samples
 from calcheck.distributions.poisson import Poisson
 from calcheck.embeddings import landmark_selection as on_centres
 from calcheck.embeddings import nystroem_sums as row_sums
-from calcheck.embeddings.bottom_k import uniform_places, weighted_by_leverage
+from calcheck.embeddings.leverage import weighted_by_leverage
 from calcheck.errors import DataError, NumericalError, OptionError
 from calcheck.evaluation import evaluate
+from calcheck.execution.bottom_k import uniform_places
 from calcheck.execution.context import Run
 from calcheck.execution.prefetch import prefetched
 from calcheck.io import load as gathered

@@ -11,7 +11,7 @@ from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
 from calcheck.statistics.groups import Groups, Term
 from calcheck.streaming.accumulators import MeanSums, Told, central_products
-from calcheck.streaming.metric_accumulators import summing_of
+from calcheck.streaming.registry import summing_of
 from calcheck.streaming.state import merge, report_of, sum_up
 from tests.families import FAMILIES, calibrated
 from tests.streams import Batches

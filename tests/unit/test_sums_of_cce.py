@@ -10,9 +10,9 @@ from calcheck.distributions import Gaussian, Samples
 from calcheck.embeddings import landmark_selection as on_centres
 from calcheck.embeddings import nystroem_streaming as summed_centres
 from calcheck.embeddings import row_sample
-from calcheck.embeddings.bottom_k import hashes_of
 from calcheck.embeddings.row_sample import RowSample, SampleRows
 from calcheck.evaluation import evaluate
+from calcheck.execution.bottom_k import hashes_of
 from calcheck.execution.context import Run
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions, join

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from calcheck.distributions import Samples
-from calcheck.distributions.exchanged_samples import Pool
+from calcheck.distributions.samples import Pool
 
 
 def swaps(m, *, ties=False, n=40, seed=0):

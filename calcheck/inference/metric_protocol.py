@@ -1,0 +1,45 @@
+"""What inference asks of a metric: :class:`calcheck.metrics.base.Metric` provides it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from calcheck.execution.context import Run
+    from calcheck.predictions import Predictions, Source
+    from calcheck.results import Interval, Means, Rows, Sided
+
+
+class InferableMetric(Protocol):
+    """A metric as inference sees it; each member is documented where metrics are."""
+
+    name: ClassVar[str]
+    interval: ClassVar[Interval]
+    no_interval: ClassVar[str]
+    held_fixed: ClassVar[str]
+    shape_free: ClassVar[bool]
+
+    @property
+    def evidence(self) -> Sided: ...
+
+    def columns(self) -> tuple[str, ...]: ...
+
+    def interpolates(self, levels: NDArray[np.float64]) -> bool: ...
+
+    def again(self, settings: Any, source: Source, run: Run) -> Any: ...
+
+    def rows(self, settings: Any, state: Any, source: Source, at: Source | None, run: Run) -> Rows: ...
+
+    def quick_value(self, settings: Any, source: Source, run: Run) -> float | None: ...
+
+    def no_influences(self, rows: Rows) -> str: ...
+
+    def influences(self, both: Predictions, run: Run) -> NDArray[np.float64] | None: ...
+
+    def value(self, means: Means, n: int) -> NDArray[np.float64]: ...
+
+
+MetricT = TypeVar("MetricT", bound=InferableMetric)
