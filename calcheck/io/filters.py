@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from calcheck.io.columns.options import ColumnOptions
 
 EVERY = "all"  # of the models: a column called so may tell cars apart, not models of the targets
 MODELS = ("model", "model_id")
@@ -65,7 +64,7 @@ class Filters:
     target: str | None = None
 
     @classmethod
-    def of(cls, said: ColumnOptions, schema: pa.Schema) -> Self:
+    def of(cls, filters: Sequence[str], chosen_model: str | None, schema: pa.Schema) -> Self:
         """Say which rows are used.
 
         Raises
@@ -73,15 +72,15 @@ class Filters:
         DataError
             A column is not there, or has no value that could be compared.
         """
-        each = [Filter(*text.split("=", 1)) for text in said.filter]
+        each = [Filter(*text.split("=", 1)) for text in filters]
         model = next((name for name in MODELS if name in schema.names and is_scalar(schema.field(name).type)), None)
-        if model and said.model not in (None, EVERY):
-            each.append(Filter(model, str(said.model)))
+        if model and chosen_model not in (None, EVERY):
+            each.append(Filter(model, str(chosen_model)))
         for filter_ in each:
             if filter_.column not in schema.names or not is_scalar(schema.field(filter_.column).type):
                 msg = f"--filter {filter_.column}: there is no such column of one value a row"
                 raise DataError(msg)
-        return cls(tuple(each), model, said.model, TARGET if TARGET in schema.names else None)
+        return cls(tuple(each), model, chosen_model, TARGET if TARGET in schema.names else None)
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from calcheck.io.files import SUFFIXES, kind_of, suffix_of
 from calcheck.io.join_keys import Keyed
 from calcheck.io.object_store import is_uri
 from calcheck.io.paths import located
-from calcheck.io.places import as_index
+from calcheck.io.row_numbers import as_index
 from calcheck.io.tables.concat import open_table
 from calcheck.io.tables.formats import read_batches
 from calcheck.validation import concatenated
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from calcheck.io.columns.roles import Roles
     from calcheck.io.layouts import Laid
     from calcheck.io.paths import AnyFile
-    from calcheck.io.places import Places
+    from calcheck.io.row_numbers import Places
     from calcheck.io.tables.formats import Table
 
 REMEDY = "Name other keys (--join-on for --truth, --id for --embedding), or leave rows out (--nan-policy omit)"

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from contextlib import closing
+from copy import copy
 from dataclasses import replace
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from calcheck.distributions.lazy import Deferred
-from calcheck.io.kept import is_narrow, joined
+from calcheck.errors import DataError
 from calcheck.lazy_inputs import DeferredInputs
+from calcheck.predictions import join
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from calcheck.distributions import Predictive
@@ -21,6 +25,7 @@ if TYPE_CHECKING:
     from calcheck.lazy_inputs import Inputs
     from calcheck.predictions import Predictions
 
+NARROW_BYTES = 32  # of parameters a row
 HELD_BYTES = 1 << 26  # of distributions in memory; more of them are read again whenever they are needed
 HELD_INPUTS = 1 << 29  # bytes of inputs in memory; more of them are read again whenever they are needed
 
@@ -74,3 +79,36 @@ def _inputs(whole: Pass) -> Generator[NDArray[np.floating[Any]]]:
 def _distributions(whole: Pass) -> Iterator[Predictive]:
     """Read the distributions again, batch by batch."""
     return (batch.predictive for batch in whole.of_predictive().batches() if batch.predictive is not None)
+
+
+def is_narrow(predictive: Predictive) -> bool:
+    """Tell whether distributions take few parameters a row, and are no draws or quantiles."""
+    by_parameters = predictive.draws_a_row is None and predictive.known_levels is None
+    return by_parameters and predictive.nbytes <= NARROW_BYTES * len(predictive)
+
+
+def joined(batches: list[Predictions]) -> Predictions:
+    """Append batches; the places of their rows are left out if they are 0, 1, … and there are targets to count.
+
+    Raises
+    ------
+    DataError
+        There are no rows.
+    """
+    if not batches:
+        msg = "there are no rows"
+        raise DataError(msg)
+    if batches[0].y is not None and _counted(batches):
+        batches = [copy(batch) for batch in batches]  # they are sound
+        for batch in batches:
+            object.__setattr__(batch, "row", None)
+    return join(batches)
+
+
+def _counted(batches: list[Predictions]) -> bool:
+    """Tell whether the places of all rows are 0, 1, …."""
+    stops = accumulate(map(len, batches))
+    return all(
+        np.array_equal(batch.places(), np.arange(stop - len(batch), stop))
+        for batch, stop in zip(batches, stops, strict=True)
+    )

@@ -13,7 +13,7 @@ from calcheck.io.arrow_arrays import keys, ordering, scalars, without_gaps
 from calcheck.io.assemble import arrays_of, columns_read, predictive_of
 from calcheck.io.files import named
 from calcheck.io.join_keys import Keyed
-from calcheck.io.places import as_array, as_sequence
+from calcheck.io.row_numbers import as_array, as_sequence
 from calcheck.io.tables.concat import Chained
 from calcheck.io.tables.formats import read_batches
 from calcheck.predictions import Predictions
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from calcheck.io.join import Beside
     from calcheck.io.layouts import Laid
     from calcheck.io.paths import AnyFile
-    from calcheck.io.places import Places
+    from calcheck.io.row_numbers import Places
 
 BATCH_BYTES = 1 << 26  # of inputs from another file that belong to a batch of rows
 

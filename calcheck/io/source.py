@@ -114,7 +114,7 @@ class FileSource(Source):
         with self._named():
             if self.wanted == "inputs":
                 return Laid(table)
-            filters = Filters.of(self.said, table.schema)
+            filters = Filters.of(self.said.filter, self.said.model, table.schema)
             unchanged = self.wanted == "sample"
             return Laid(table, filters=filters) if unchanged else laid_out(self.file, table, self.said, filters)
 

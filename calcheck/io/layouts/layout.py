@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from calcheck.io.filters import Filters
-from calcheck.io.places import as_index
+from calcheck.io.row_numbers import as_index
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from calcheck.io.places import Places
+    from calcheck.io.row_numbers import Places
     from calcheck.io.tables.formats import Table
 
 
