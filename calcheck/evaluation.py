@@ -16,7 +16,7 @@ from calcheck.inference.null_distribution import Computed, Simulation, settle, s
 from calcheck.inference.pointwise_tests import significance
 from calcheck.inference.verdict_basis import INTERPOLATED, Stated, basis_of
 from calcheck.inference.verdicts import infer, statistic_of
-from calcheck.metrics.base import why_not
+from calcheck.metrics.base import inapplicable_reason
 from calcheck.predictions import InMemory
 from calcheck.report import Report, Result, Skipped
 from calcheck.statistics.repeated_targets import of_inputs
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
     from calcheck.metrics.base import Metric
     from calcheck.predictions import Predictions, Source
-    from calcheck.results import Inference, Rows, Simulated
+    from calcheck.results import Inference, NullDistribution, RowResults
 
-    Sink = Callable[[Metric[Any, Any], Predictions, Rows], None]
-    Referred = Callable[[Metric[Any, Any], Rows], bool]
+    Sink = Callable[[Metric[Any, Any], Predictions, RowResults], None]
+    Referred = Callable[[Metric[Any, Any], RowResults], bool]
     Known = tuple[Computed[Metric[Any, Any]], dict[str, list[dict[str, Any]]]]
 
 
@@ -100,7 +100,7 @@ def evaluate(  # noqa: PLR0913 - what one report is made of
     for done, metric in enumerate(metrics):
         if len(metrics) > 1:
             run.progress("metrics", (done + 1) / len(metrics))
-        if reason := why_not(type(metric), source.predictions()):
+        if reason := inapplicable_reason(type(metric), source.predictions()):
             skipped.append(Skipped(metric=metric.name, reason=reason))
             continue
         try:
@@ -217,8 +217,8 @@ def _computed(
 def _simulate_alone(computed: Computed[Metric[Any, Any]], simulation: Simulation, at: Source | None, run: Run) -> None:
     """Compute a metric of replicates by its own way, if it has one; what it has fitted is not needed then."""
 
-    def values_of(_: Sequence[Computed[Metric[Any, Any]]], data_sets: Simulation) -> list[Simulated]:
-        found = computed.metric.simulated(computed.settings, computed.state, data_sets, at, run)
+    def values_of(_: Sequence[Computed[Metric[Any, Any]]], data_sets: Simulation) -> list[NullDistribution]:
+        found = computed.metric.null_distribution(computed.settings, computed.state, data_sets, at, run)
         return [] if found is None else [found]
 
     for own in values_of([computed], simulation):
@@ -237,7 +237,7 @@ def _is_simulated(computed: Computed[Metric[Any, Any]], referred: Referred | Non
     return referred is None or referred(computed.metric, computed.rows)
 
 
-def value_of(metric: Metric[Any, Any], rows: Rows) -> float:
+def value_of(metric: Metric[Any, Any], rows: RowResults) -> float:
     """Return a metric, a function of the means of its rows."""
     import numpy as np
 
@@ -245,13 +245,13 @@ def value_of(metric: Metric[Any, Any], rows: Rows) -> float:
         return statistic_of(metric, rows).estimate()
 
 
-def _kept(rows: Rows, run: Run) -> Rows:
+def _kept(rows: RowResults, run: Run) -> RowResults:
     """Return what is looked at once the value is known: no single row unless rows are resampled; they are gigabytes."""
     return replace(rows, columns={}, terms={}, fixed={}) if run.resamples == 0 else rows
 
 
 def _extremes(
-    rows: Rows, shown: Predictions, worst: int, best: int, *, pointwise: bool
+    rows: RowResults, shown: Predictions, worst: int, best: int, *, pointwise: bool
 ) -> dict[str, list[dict[str, Any]]]:
     """Describe the rows that are asked for, by what they are called under ``details``."""
     found = {
@@ -262,7 +262,7 @@ def _extremes(
     return {name: listed for name, listed in found.items() if listed}
 
 
-def _ranked(rows: Rows, shown: Predictions, count: int) -> list[dict[str, Any]]:
+def _ranked(rows: RowResults, shown: Predictions, count: int) -> list[dict[str, Any]]:
     """Describe the rows with the smallest values of the first column, or with the largest if count < 0."""
     if not count or not rows.columns:
         return []
@@ -271,7 +271,7 @@ def _ranked(rows: Rows, shown: Predictions, count: int) -> list[dict[str, Any]]:
     return _listed(rows, shown, order[::-1][:-count] if count < 0 else order[:count])
 
 
-def _clearest(rows: Rows, shown: Predictions, count: int) -> list[dict[str, Any]]:
+def _clearest(rows: RowResults, shown: Predictions, count: int) -> list[dict[str, Any]]:
     """Describe the inputs that are called incongruent, the smallest p-value first."""
     if "significant" not in rows.columns:
         return []
@@ -279,7 +279,7 @@ def _clearest(rows: Rows, shown: Predictions, count: int) -> list[dict[str, Any]
     return _listed(rows, shown, order[rows.columns["significant"][order]][:count])
 
 
-def _listed(rows: Rows, shown: Predictions, chosen: NDArray[np.intp]) -> list[dict[str, Any]]:
+def _listed(rows: RowResults, shown: Predictions, chosen: NDArray[np.intp]) -> list[dict[str, Any]]:
     """Describe some rows: their place, key, first column and p-value, and their other columns."""
     name, values = next(iter(rows.columns.items()))
     keys = {} if shown.id is None else {shown.id_name: shown.id}
@@ -311,7 +311,7 @@ def _result(
     missing = () if math.isfinite(value) else (f"no value: it is {value}",)
     return Result(
         metric=metric.name,
-        summary=metric.told(),
+        summary=metric.description(),
         options=metric.options(),
         unit=metric.unit,
         value=value if math.isfinite(value) else None,

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     Means = Mapping[str, NDArray[np.float64]]
 
-Sided = Literal["upper", "lower", "both", "none"]
-Better = Literal["smaller", "larger", "reference", "zero", "none"]
-Interval = Literal["bca", "percentile", "own", "none"]
+Alternative = Literal["upper", "lower", "both", "none"]
+Orientation = Literal["smaller", "larger", "reference", "zero", "none"]
+IntervalMethod = Literal["bca", "percentile", "own", "none"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,14 +45,14 @@ class Inference:
 
 
 @dataclass(frozen=True, eq=False)
-class Simulated:
+class NullDistribution:
     """What a metric says where the model is right: of R replicates of the targets, drawn from the predictions.
 
     Parameters
     ----------
     values : (R,)
         The metric of each replicate; NaN where it has none.
-    own : float, optional
+    data_value : float, optional
         The metric of the data, made as the values are, where that is not quite how its value is made.
     at_inputs : (1 + R, m), optional
         What it says at each of m inputs, of the data first.
@@ -67,14 +67,14 @@ class Simulated:
     """
 
     values: NDArray[np.float64]
-    own: float | None = None
+    data_value: float | None = None
     at_inputs: NDArray[np.float64] | None = None
     floor: NDArray[np.float64] | None = None
     details: dict[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     no_verdict: str = ""
 
-    def joined(self, other: Simulated) -> Simulated:
+    def concat(self, other: NullDistribution) -> NullDistribution:
         """Return the values of these replicates and of others."""
         import numpy as np
 
@@ -82,7 +82,7 @@ class Simulated:
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class RowResults:
     """What a metric says of each row.
 
     Parameters

@@ -26,7 +26,7 @@ from calcheck.cli.streaming import merge_command
 from calcheck.cli.sweep import sweep_command
 from calcheck.cli.typer_bridge import options_taken
 from calcheck.errors import CalcheckError
-from calcheck.metrics import METRICS, OF_TWO_SAMPLES
+from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
 from calcheck.render.console import visible
 from calcheck.version import __version__
 
@@ -40,7 +40,7 @@ COMMANDS = (
     "diff",
     "merge",
     *METRICS,
-    *OF_TWO_SAMPLES,
+    *TWO_SAMPLE_METRICS,
     "inspect",
     "convert",
     "metrics",

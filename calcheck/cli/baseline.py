@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from calcheck.errors import FileError, OptionError
-from calcheck.metrics import METRICS, OF_TWO_SAMPLES
+from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
 from calcheck.options import options_of
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _require_comparable(base: Report) -> None:
 
 def _metric(stored: Result) -> Metric[Any, Any]:
     """Rebuild the metric of a stored result, with its options."""
-    if stored.metric in OF_TWO_SAMPLES:
+    if stored.metric in TWO_SAMPLE_METRICS:
         msg = f"{stored.metric} compares two files, and a rule is about one. Compare stored reports: calcheck diff"
         raise OptionError(msg)
     if stored.metric not in METRICS:

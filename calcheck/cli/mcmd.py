@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from calcheck.metrics.base import Metric
     from calcheck.predictions import Predictions
     from calcheck.render.plot import Plot
-    from calcheck.results import Rows
+    from calcheck.results import RowResults
 
 STDIN = "-"
 SAID = (
@@ -64,9 +64,9 @@ def _mcmd(a: str, b: str, **given: Any) -> None:
     require_deliverable(report_to, pointwise, reads, plot=plot)
     if plot:
         _require_curve(first)
-    kept: list[tuple[Predictions, Rows]] = []
+    kept: list[tuple[Predictions, RowResults]] = []
 
-    def keep(metric: Metric[Any, Any], shown: Predictions, rows: Rows) -> None:
+    def keep(metric: Metric[Any, Any], shown: Predictions, rows: RowResults) -> None:
         pointwise.take(metric, shown, rows)
         kept.append((shown, rows))
 
@@ -125,7 +125,7 @@ def _require_curve(source: FileSource) -> None:
         raise OptionError(msg)
 
 
-def _curve(shown: Predictions, rows: Rows, called: str) -> Plot:
+def _curve(shown: Predictions, rows: RowResults, called: str) -> Plot:
     from calcheck.render.mcmd_plot import discrepancy_plot
 
     return discrepancy_plot(shown.inputs()[:, 0], rows.columns, called)

@@ -44,7 +44,7 @@ def metric_command(metric: type[Metric[Any, Any]]) -> Callable[..., None]:
         *(parameters(PointwiseOptions, "Output") + parameters(ExtremeOptions, "Output") if metric.pointwise else []),
         *STATES,
         *SEED,
-        *(ENGINE if metric.engine else []),
+        *(ENGINE if metric.uses_kernels else []),
     ]
 
     def command(file: str, **given: Any) -> None:

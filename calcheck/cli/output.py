@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from calcheck.predictions import Predictions
     from calcheck.render.plot import Plot
     from calcheck.report import Report
-    from calcheck.results import Rows
+    from calcheck.results import RowResults
 
 STDOUT = frozenset({"-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"})
 
@@ -34,7 +34,7 @@ class Pointwise:
         self._shown: Predictions | None = None
         self._columns: dict[str, NDArray[Any]] = {}
 
-    def take(self, metric: Metric[Any, Any], shown: Predictions, rows: Rows) -> None:
+    def take(self, metric: Metric[Any, Any], shown: Predictions, rows: RowResults) -> None:
         """Take what one metric says; a name that another metric uses for something else goes with the metric's."""
         if self.path is None:
             return

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from calcheck.errors import OptionError
-from calcheck.metrics import METRICS, OF_TWO_SAMPLES
+from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
 
 
 def list_metrics() -> None:
@@ -22,7 +22,7 @@ def list_metrics() -> None:
     table = Table(box=box.SIMPLE, pad_edge=False, show_edge=False)
     for column in ("metric", "what it says", "unit", "needs"):
         table.add_column(column)
-    for name, metric in (METRICS | OF_TWO_SAMPLES).items():
+    for name, metric in (METRICS | TWO_SAMPLE_METRICS).items():
         table.add_row(name, f"{metric.summary()} {metric.source}", metric.unit, ", ".join(metric.needs))
     sys.stdout.write(rendered(table))
 

@@ -117,7 +117,8 @@ class LocationScale(Continuous):
         return self.standard_log_density(self._standard(y)) - np.log(self.scale)
 
     def quantile(self, p: float) -> NDArray[np.float64]:
-        return np.asarray(self.loc + self.scale * self.standard_quantile(p))
+        with np.errstate(over="ignore"):  # of scales near the largest float
+            return np.asarray(self.loc + self.scale * self.standard_quantile(p))
 
     def sample(self, rng: Random, size: int) -> NDArray[np.float64]:
         return self.loc[:, None] + self.scale[:, None] * self.standard_draws(rng, size)

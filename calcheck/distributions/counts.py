@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from calcheck.distributions.row_random import Random
 
-    Rows = NDArray[np.intp]
+    RowResults = NDArray[np.intp]
     Block = tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 
 TAIL_RATE = 45.0  # nats: a tail that is left out weighs less than e^-45 = 3e-20
@@ -127,7 +127,9 @@ class Counts(Predictive):
         return summed, closed, self if len(summed) == len(self) else self.take(summed), self.take(closed)
 
     def _each(
-        self, summed: Callable[[Self, Rows], NDArray[np.float64]], closed: Callable[[Self, Rows], NDArray[np.float64]]
+        self,
+        summed: Callable[[Self, RowResults], NDArray[np.float64]],
+        closed: Callable[[Self, RowResults], NDArray[np.float64]],
     ) -> NDArray[np.float64]:
         """Compute something of the rows that are summed, and of those that are not; (n,)."""
         narrow, wide, few, many = self._widths

@@ -15,7 +15,7 @@ from calcheck.inference.bootstrap import Replicates, Statistic
 from calcheck.inference.intervals import acceleration, bca, effective_rows
 from calcheck.inference.p_values import rejects
 from calcheck.inference.verdicts import FEWEST_EFFECTIVE, RESAMPLES, SMALL_ACCELERATION, too_few_effective, usable
-from calcheck.results import Inference, Rows
+from calcheck.results import Inference, RowResults
 from calcheck.statistics.cache import once
 from calcheck.statistics.groups import Term
 
@@ -41,7 +41,7 @@ def share_of_valid_bins(
     run: Run,
     *,
     stage: str,
-) -> Rows:
+) -> RowResults:
     r"""Judge a function of means in each bin, and count the bins whose interval holds the reference.
 
     The interval of the share of valid bins f_v is Clopper and Pearson's. Where no replicates say how often intervals
@@ -65,7 +65,7 @@ def share_of_valid_bins(
 
     Returns
     -------
-    Rows
+    RowResults
         The columns with the bin of each row; each bin under ``details``; f_v is the mean of ``fixed["valid"]``, 0 or 1
         for each bin that has an interval.
 
@@ -92,7 +92,7 @@ def share_of_valid_bins(
     if not len(judged):
         msg = "no bin has an interval: its rows are too few, too equal or too large"
         raise DataError(msg)
-    return Rows(
+    return RowResults(
         {**columns, "bin": bins.number()},
         fixed={"valid": judged},
         details={"bins": found},

@@ -10,36 +10,36 @@ if TYPE_CHECKING:
 
     from calcheck.execution.context import Run
     from calcheck.predictions import Predictions, Source
-    from calcheck.results import Interval, Means, Rows, Sided
+    from calcheck.results import Alternative, IntervalMethod, Means, RowResults
 
 
 class InferableMetric(Protocol):
     """A metric as inference sees it; each member is documented where metrics are."""
 
     name: ClassVar[str]
-    interval: ClassVar[Interval]
+    interval: ClassVar[IntervalMethod]
     no_interval: ClassVar[str]
-    held_fixed: ClassVar[str]
-    shape_free: ClassVar[bool]
+    conditional_on: ClassVar[str]
+    distribution_free: ClassVar[bool]
 
     @property
-    def evidence(self) -> Sided: ...
+    def alternative_in_use(self) -> Alternative: ...
 
     def columns(self) -> tuple[str, ...]: ...
 
     def interpolates(self, levels: NDArray[np.float64]) -> bool: ...
 
-    def again(self, settings: Any, source: Source, run: Run) -> Any: ...
+    def prepare_replicate(self, settings: Any, source: Source, run: Run) -> Any: ...
 
-    def rows(self, settings: Any, state: Any, source: Source, at: Source | None, run: Run) -> Rows: ...
+    def rows(self, settings: Any, state: Any, source: Source, at: Source | None, run: Run) -> RowResults: ...
 
     def quick_value(self, settings: Any, source: Source, run: Run) -> float | None: ...
 
-    def no_influences(self, rows: Rows) -> str: ...
+    def no_influences_reason(self, rows: RowResults) -> str: ...
 
     def influences(self, both: Predictions, run: Run) -> NDArray[np.float64] | None: ...
 
     def value(self, means: Means, n: int) -> NDArray[np.float64]: ...
 
 
-MetricT = TypeVar("MetricT", bound=InferableMetric)
+MetricT_co = TypeVar("MetricT_co", bound=InferableMetric, covariant=True)

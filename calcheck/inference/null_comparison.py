@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,13 +13,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.execution.context import Run
+    from calcheck.inference.metric_protocol import InferableMetric
     from calcheck.inference.null_distribution import Computed
-    from calcheck.results import Inference, Sided
+    from calcheck.results import Alternative, Inference
 
 BY_ZETA, BY_TEST = "the verdict is by zeta: {}", "the verdict is by an exact test: {}"
 
 
-def compared(computed: Computed[Any], inferred: Inference, run: Run) -> Inference:
+def compared(computed: Computed[InferableMetric], inferred: Inference, run: Run) -> Inference:
     """Compare a metric with what it is where the model is right, and come to a verdict.
 
     Parameters
@@ -43,34 +44,36 @@ def compared(computed: Computed[Any], inferred: Inference, run: Run) -> Inferenc
     return replace(found, warnings=(*found.warnings, *told))
 
 
-def _with_p(computed: Computed[Any], inferred: Inference, run: Run) -> Inference:
+def _with_p(computed: Computed[InferableMetric], inferred: Inference, run: Run) -> Inference:
     """Add what follows from replicates, if there are any: the p-value, and the reference with its limits."""
     metric, simulated = computed.metric, computed.simulated
-    if metric.evidence == "none" or simulated is None or not np.isfinite(computed.value):
+    if metric.alternative_in_use == "none" or simulated is None or not np.isfinite(computed.value):
         return inferred
     if simulated.no_verdict:
         return replace(inferred, details={**inferred.details, "simulated": simulated.details})
     values = simulated.values
     known = values[np.isfinite(values)]
-    p = p_value(values, computed.compared_value, metric.evidence)
+    p = p_value(values, computed.compared_value, metric.alternative_in_use)
     told = {"replicates": len(values), **simulated.details}
     if len(known) < len(values):
         told["undefined"] = len(values) - len(known)
     found = replace(
         inferred,
         p_value=p,
-        p_value_mc_error=p_value_error(p, len(values), metric.evidence),
+        p_value_mc_error=p_value_error(p, len(values), metric.alternative_in_use),
         details={**inferred.details, "simulated": told},
         warnings=(*inferred.warnings, *simulated.warnings),
     )
     exact = found.reference is not None and metric.interval != "own"
     return (
-        _referred(found, metric.evidence, computed.value, known, run.confidence, exact=exact) if len(known) else found
+        _referred(found, metric.alternative_in_use, computed.value, known, run.confidence, exact=exact)
+        if len(known)
+        else found
     )
 
 
 def _referred(
-    found: Inference, sided: Sided, estimate: float, known: NDArray[np.float64], confidence: float, *, exact: bool
+    found: Inference, sided: Alternative, estimate: float, known: NDArray[np.float64], confidence: float, *, exact: bool
 ) -> Inference:
     """Add the reference and its limits, and the distance from it where there is no exact one."""
     mean = float(known.mean())
@@ -86,13 +89,13 @@ def _referred(
     return replace(found, reference=mean, reference_low=low, reference_high=high, reference_kind="simulated", zeta=zeta)
 
 
-def _judged(computed: Computed[Any], found: Inference, run: Run) -> Inference:
+def _judged(computed: Computed[InferableMetric], found: Inference, run: Run) -> Inference:
     """Take the verdict from the p-value; undecided where its own error leaves it open and no more may be simulated."""
     simulated, p, error = computed.simulated, found.p_value, found.p_value_mc_error
     if simulated is None or p is None or error is None:
         return _without_verdict(found, found.no_verdict or (simulated.no_verdict if simulated else ""))
     count = len(simulated.values)
-    if cannot_reject(count, computed.metric.evidence, run.confidence):
+    if cannot_reject(count, computed.metric.alternative_in_use, run.confidence):
         told = f"{count} replicates cannot reject at a confidence of {run.confidence:g}: pass a larger --reference"
         return _without_verdict(found, told)
     if computed.sequential and is_open(p, error, run.confidence):

@@ -13,11 +13,11 @@ from calcheck.errors import DataError, NumericalError
 from calcheck.execution.context import Stream
 from calcheck.execution.data_hash import digest_of_order
 from calcheck.execution.row_keys import keys_of_all, keys_of_batch, replicate_seed
-from calcheck.inference.metric_protocol import MetricT
+from calcheck.inference.metric_protocol import InferableMetric, MetricT_co
 from calcheck.inference.p_values import is_open, p_value, p_value_error
 from calcheck.inference.verdicts import statistic_of
 from calcheck.predictions import InMemory
-from calcheck.results import Simulated
+from calcheck.results import NullDistribution
 from calcheck.statistics.cache import once
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from calcheck.execution.context import Run
     from calcheck.inference.verdict_basis import Basis
     from calcheck.predictions import Predictions, Source
-    from calcheck.results import Rows
+    from calcheck.results import RowResults
 
 REPLICATES = 199
 FEW_REPLICATES = 39  # enough for a test at 5 %: of distributions that are read again for each, and of sums
@@ -145,7 +145,7 @@ def _digest(rows: Predictions) -> int:
 
 
 @dataclass(eq=False)
-class Computed(Generic[MetricT]):
+class Computed(Generic[MetricT_co]):
     """A metric of the data, ready to be computed again of replicates.
 
     Parameters
@@ -154,38 +154,38 @@ class Computed(Generic[MetricT]):
         The metric.
     settings, state : Any
         What it has prepared and fitted.
-    rows : Rows
+    rows : RowResults
         What it says.
     value : float
         Its value.
     basis : Basis
         What its verdict follows from.
-    simulated : Simulated, optional
+    simulated : NullDistribution, optional
         What it says of replicates.
     sequential : bool
         Whether replicates were added while the verdict was open.
     """
 
-    metric: MetricT
+    metric: MetricT_co
     settings: Any
     state: Any
-    rows: Rows
+    rows: RowResults
     value: float
     basis: Basis
-    simulated: Simulated | None = None
+    simulated: NullDistribution | None = None
     sequential: bool = False
 
     @property
     def compared_value(self) -> float:
         """The value, made as those of replicates are."""
-        own = None if self.simulated is None else self.simulated.own
+        own = None if self.simulated is None else self.simulated.data_value
         return self.value if own is None else own
 
     def of(self, replicate: Source, at: Source | None, run: Run) -> float:
         """Return the metric of a replicate; NaN where it has none."""
         metric = self.metric
         try:
-            settings = metric.again(self.settings, replicate, run)
+            settings = metric.prepare_replicate(self.settings, replicate, run)
             if (quick := metric.quick_value(settings, replicate, run)) is not None:
                 return quick
             return statistic_of(metric, metric.rows(settings, self.state, replicate, at, run)).estimate()
@@ -196,12 +196,14 @@ class Computed(Generic[MetricT]):
         """Tell whether more replicates may turn the verdict."""
         if self.simulated is None or self.simulated.no_verdict or self.basis.kind != "p" or not np.isfinite(self.value):
             return False
-        values, sided = self.simulated.values, self.metric.evidence
+        values, sided = self.simulated.values, self.metric.alternative_in_use
         p = p_value(values, self.compared_value, sided)
         return is_open(p, p_value_error(p, len(values), sided), run.confidence)
 
 
-def simulate(computed: Sequence[Computed[Any]], simulation: Simulation, at: Source | None, run: Run) -> None:
+def simulate(
+    computed: Sequence[Computed[InferableMetric]], simulation: Simulation, at: Source | None, run: Run
+) -> None:
     """Compute metrics of all replicates, one replicate after the other: metrics share what they know of each.
 
     Those that are known already, or can be no evidence against a model, are left alone. Replicates are added for those
@@ -209,7 +211,7 @@ def simulate(computed: Sequence[Computed[Any]], simulation: Simulation, at: Sour
     """
     quiet, data = run.silenced(), InMemory(simulation.rows)
 
-    def values_of(waiting: Sequence[Computed[Any]], data_sets: Simulation) -> list[Simulated]:
+    def values_of(waiting: Sequence[Computed[InferableMetric]], data_sets: Simulation) -> list[NullDistribution]:
         values = np.empty((len(waiting), len(data_sets)))
         for number, rows in enumerate(data_sets):
             replicate = InMemory(rows)
@@ -218,9 +220,9 @@ def simulate(computed: Sequence[Computed[Any]], simulation: Simulation, at: Sour
             run.progress("simulating", (number + 1) / len(data_sets))
         with np.errstate(all="ignore"):
             own = [each.metric.quick_value(each.settings, data, quiet) for each in waiting]
-        return [Simulated(line, quick) for line, quick in zip(values, own, strict=True)]
+        return [NullDistribution(line, quick) for line, quick in zip(values, own, strict=True)]
 
-    waiting = [each for each in computed if each.simulated is None and each.metric.evidence != "none"]
+    waiting = [each for each in computed if each.simulated is None and each.metric.alternative_in_use != "none"]
     if not waiting or not len(simulation):
         return
     for each, found in zip(waiting, values_of(waiting, simulation), strict=True):
@@ -229,10 +231,10 @@ def simulate(computed: Sequence[Computed[Any]], simulation: Simulation, at: Sour
 
 
 def settle(
-    computed: Sequence[Computed[Any]],
+    computed: Sequence[Computed[InferableMetric]],
     simulation: Simulation,
     run: Run,
-    values_of: Callable[[Sequence[Computed[Any]], Simulation], Sequence[Simulated]],
+    values_of: Callable[[Sequence[Computed[Any]], Simulation], Sequence[NullDistribution]],
     *,
     costly: bool,
 ) -> None:
@@ -262,5 +264,5 @@ def settle(
         if not waiting:
             break
         for each, found in zip(waiting, values_of(waiting, further), strict=True):
-            each.simulated = found if each.simulated is None else each.simulated.joined(found)
+            each.simulated = found if each.simulated is None else each.simulated.concat(found)
         simulation = further

@@ -9,13 +9,13 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from calcheck.results import Sided
+    from calcheck.results import Alternative
 
 TIED = 1e-12  # of their size, within which values differ by rounding only
 ERRORS = 3.0  # standard errors of p within which its verdict may be chance
 
 
-def p_value(values: NDArray[np.float64], own: float, sided: Sided, tied: float = TIED) -> float:
+def p_value(values: NDArray[np.float64], own: float, sided: Alternative, tied: float = TIED) -> float:
     """Return the Monte Carlo p-value: how likely a perfect model scores as far out, in (0, 1].
 
     (1 + #{T* >= T}) / (R + 1) for one side, twice the smaller of the two for both. Exact, and conservative where values
@@ -38,7 +38,7 @@ def p_value(values: NDArray[np.float64], own: float, sided: Sided, tied: float =
     return float(min(1.0, {"upper": above, "lower": below, "both": 2 * min(above, below)}[sided]))
 
 
-def p_value_error(p: float, replicates: int, sided: Sided) -> float:
+def p_value_error(p: float, replicates: int, sided: Alternative) -> float:
     """Return the Monte Carlo standard error of a p-value: that of a binomial share, twice where both sides count.
 
     Parameters
@@ -64,6 +64,6 @@ def rejects(p: float, confidence: float) -> bool:
     return p <= (1 - confidence) * (1 + TIED)
 
 
-def cannot_reject(replicates: int, sided: Sided, confidence: float) -> bool:
+def cannot_reject(replicates: int, sided: Alternative, confidence: float) -> bool:
     """Tell whether even the smallest p-value of so many replicates would not reject."""
     return not rejects((2 if sided == "both" else 1) / (replicates + 1), confidence)

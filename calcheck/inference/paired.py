@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Generic
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from calcheck.errors import DataError
 from calcheck.execution.context import Stream
 from calcheck.inference.bootstrap import Replicates, Statistic
 from calcheck.inference.intervals import acceleration, bca, percentile
-from calcheck.inference.metric_protocol import MetricT
+from calcheck.inference.metric_protocol import InferableMetric, MetricT_co
 from calcheck.inference.verdicts import (
     EQUAL,
     FEW_ROWS,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.execution.context import Run
-    from calcheck.results import Rows
+    from calcheck.results import RowResults
 
     Values = NDArray[np.float64]
 
@@ -53,7 +53,7 @@ NOT_KNOWN = (
 
 
 @dataclass(frozen=True, eq=False)
-class Pair(Generic[MetricT]):
+class Pair(Generic[MetricT_co]):
     """What a metric says of two models' predictions for the same n rows.
 
     Parameters
@@ -62,13 +62,13 @@ class Pair(Generic[MetricT]):
         The metric.
     models : (Predictions, Predictions)
         Of both models; the difference is the second's value minus the first's.
-    rows : (Rows, Rows)
+    rows : (Rows, RowResults)
         What the metric says of each.
     """
 
-    metric: MetricT
+    metric: MetricT_co
     models: tuple[Predictions, Predictions]
-    rows: tuple[Rows, Rows]
+    rows: tuple[RowResults, RowResults]
 
     @property
     def plain(self) -> bool:
@@ -105,7 +105,7 @@ def _of_side(means: Mapping[str, Values], mark: str) -> dict[str, Values]:
     return {name.removeprefix(mark): values for name, values in means.items() if name.startswith(mark)}
 
 
-def paired(pairs: Sequence[Pair[Any]], run: Run, *, swaps: int | None = None) -> list[Inference]:
+def paired(pairs: Sequence[Pair[InferableMetric]], run: Run, *, swaps: int | None = None) -> list[Inference]:
     r"""Say of each difference how far it can be trusted.
 
     Intervals come from resampling rows, the same ones of both models. What p-values come from depends on the metric.
@@ -133,7 +133,7 @@ def paired(pairs: Sequence[Pair[Any]], run: Run, *, swaps: int | None = None) ->
     """
     known = [_unfit(pair) or _by_influences(pair, run, swaps) for pair in pairs]
     fit = [pair for pair, found in zip(pairs, known, strict=True) if found is None]
-    judged = [pair for pair in fit if pair.plain and pair.metric.evidence != "none"]
+    judged = [pair for pair in fit if pair.plain and pair.metric.alternative_in_use != "none"]
     resampled = dict(zip(map(id, fit), _resampled(fit, run), strict=True))
     chances = dict(zip(map(id, judged), _chances(judged, run, SWAPS if swaps is None else swaps), strict=True))
     return [
@@ -142,10 +142,10 @@ def paired(pairs: Sequence[Pair[Any]], run: Run, *, swaps: int | None = None) ->
     ]
 
 
-def _together(pair: Pair[Any], resampled: Inference, swapped: float | None, swaps: int | None) -> Inference:
+def _together(pair: Pair[InferableMetric], resampled: Inference, swapped: float | None, swaps: int | None) -> Inference:
     """Put the interval and the p-values of a difference together."""
     p = resampled.p_value
-    if pair.metric.evidence == "none":
+    if pair.metric.alternative_in_use == "none":
         return _without_p(resampled, OF_PREDICTIONS)
     if swaps == 0:
         return _without_p(resampled, SWITCHED_OFF)
@@ -160,7 +160,7 @@ def _without_p(inferred: Inference, *notes: str) -> Inference:
     return replace(inferred, p_value=None, warnings=(*inferred.warnings, *notes))
 
 
-def _unfit(pair: Pair[Any]) -> Inference | None:
+def _unfit(pair: Pair[InferableMetric]) -> Inference | None:
     """Say why a difference has neither interval nor p-value; None if it may have."""
     if pair.metric.interval == "own":
         return Inference(warnings=(OWN,))
@@ -169,7 +169,7 @@ def _unfit(pair: Pair[Any]) -> Inference | None:
     return None
 
 
-def _by_influences(pair: Pair[Any], run: Run, swaps: int | None) -> Inference | None:
+def _by_influences(pair: Pair[InferableMetric], run: Run, swaps: int | None) -> Inference | None:
     """Judge a metric whose rows share one fit, by the influence of each row; None for other metrics."""
     if pair.metric.interval != "none":
         return None
@@ -178,7 +178,7 @@ def _by_influences(pair: Pair[Any], run: Run, swaps: int | None) -> Inference | 
         return _without_p(inferred, SWITCHED_OFF)
     first, second = pair.models
     differ = "" if equal(first.x, second.x) else "the models are conditioned on other inputs"
-    if reason := differ or pair.metric.no_influences(pair.rows[0]):
+    if reason := differ or pair.metric.no_influences_reason(pair.rows[0]):
         return _without_p(inferred, f"no p-value: {reason}")
     try:
         terms = pair.metric.influences(_stacked(pair), run.silenced())
@@ -212,7 +212,7 @@ def _p_of_ratio(ratios: Values, difference: float, influences: Values) -> float:
     return float(min(1.0, 2 * (1 + farther) / (len(ratios) + 1)))
 
 
-def _resampled(pairs: Sequence[Pair[Any]], run: Run) -> list[Inference]:
+def _resampled(pairs: Sequence[Pair[InferableMetric]], run: Run) -> list[Inference]:
     """Make the interval and the p-value by resampling of each difference; plain ones share their resamples."""
     n = len(pairs[0].models[0]) if pairs else 0
     if run.resamples == 0 or n == 1:
@@ -236,7 +236,7 @@ def _resampled(pairs: Sequence[Pair[Any]], run: Run) -> list[Inference]:
 class _PlainDifference:
     """The difference of a function of means over rows, and of that over its standard error."""
 
-    def __init__(self, pair: Pair[Any]) -> None:
+    def __init__(self, pair: Pair[InferableMetric]) -> None:
         self.pair, self.statistic = pair, pair.statistic()
         self.left = self.statistic.leave_one_out()
         n = len(self.left)
@@ -260,7 +260,7 @@ class _PlainDifference:
         return Inference(low=limits.low, high=limits.high, interval="bca", p_value=p, details=details)
 
 
-def _of_biased(pair: Pair[Any], run: Run) -> Inference:
+def _of_biased(pair: Pair[InferableMetric], run: Run) -> Inference:
     """Return percentiles of the difference of functions of means that noise biases, and the p-value by centring."""
     statistic = pair.statistic()
     replicates = Replicates([statistic], run, stage=pair.metric.name)
@@ -287,7 +287,7 @@ def _swapped(n: int, swaps: int, run: Run, stage: str) -> Iterator[NDArray[np.bo
         run.progress(stage, min(1.0, (start + size) / swaps))
 
 
-def _chances(pairs: Sequence[Pair[Any]], run: Run, swaps: int) -> list[float]:
+def _chances(pairs: Sequence[Pair[InferableMetric]], run: Run, swaps: int) -> list[float]:
     """Return p-values of functions of means of columns: swapping rows moves a sum from one model to the other."""
     if not pairs or not swaps:
         return [1.0] * len(pairs)
@@ -313,7 +313,7 @@ def _p_value(differences: Values, values: tuple[float, float]) -> float:
     return float((1 + np.sum(~(np.abs(differences) < reached))) / (len(differences) + 1))
 
 
-def _stacked(pair: Pair[Any]) -> Predictions:
+def _stacked(pair: Pair[InferableMetric]) -> Predictions:
     """Put the rows of one model below the other's.
 
     Raises

@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from calcheck.results import Simulated
+    from calcheck.results import NullDistribution
 
     Values = NDArray[np.float64]
 
@@ -19,7 +19,7 @@ EQUAL = 1e-12  # of the squared mean: a variance below it is rounding
 APPROXIMATE = f"approximate where fewer than {IN_THE_TAIL} replicates reach the value"
 
 
-def significance(simulated: Simulated, fdr: float) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+def significance(simulated: NullDistribution, fdr: float) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     r"""Compare each input with replicates, and flag inputs so that at most a share ``fdr`` of the flags is wrong.
 
     The p-value is (1 + #{T* >= T}) / (R + 1), where at least ten of R replicates reach T. It cannot be below
@@ -28,7 +28,7 @@ def significance(simulated: Simulated, fdr: float) -> tuple[dict[str, NDArray[An
 
     Parameters
     ----------
-    simulated : Simulated
+    simulated : NullDistribution
         With values at m inputs, of the data and of R replicates.
     fdr : float
         The false discovery rate (Benjamini, Hochberg 1995).
@@ -62,7 +62,7 @@ def significance(simulated: Simulated, fdr: float) -> tuple[dict[str, NDArray[An
     return columns, {"incongruent": told}
 
 
-def _gamma_tail(simulated: Simulated, own: Values, replicates: Values) -> Values:
+def _gamma_tail(simulated: NullDistribution, own: Values, replicates: Values) -> Values:
     """Return the chance of more than the value, (m,), by a gamma distribution of its square; NaN without spread."""
     from scipy.special import gammaincc
 

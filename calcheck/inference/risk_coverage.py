@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
     from calcheck.execution.context import Run
     from calcheck.inference.metric_protocol import InferableMetric
-    from calcheck.results import Rows
+    from calcheck.results import RowResults
 
     Values = NDArray[np.float64]
-    Found = tuple[InferableMetric, Rows]
+    Found = tuple[InferableMetric, RowResults]
     Curves = dict[tuple[str, str], Values]
 
 
@@ -102,7 +102,7 @@ class Rejection:
                 found[metric.name, criterion] = self._value(metric, rows, kept)
         return found
 
-    def _value(self, metric: InferableMetric, rows: Rows, means: Iterator[Values]) -> Values:
+    def _value(self, metric: InferableMetric, rows: RowResults, means: Iterator[Values]) -> Values:
         """Return the metric of means of its columns, in their order."""
         named = {name: next(means) for name in rows.columns}
         return np.asarray(metric.value({**named, **rows.fixed}, self.n))

@@ -10,7 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from calcheck.distributions import Predictive
     from calcheck.inference.metric_protocol import InferableMetric
-    from calcheck.results import Rows
+    from calcheck.results import RowResults
 
 NO_REPLICATES = "what a perfect model scores was not simulated (--reference R does, --no-reference does not)"
 NO_SHAPE = "the file does not state the shape of the errors, which a perfect model's score depends on (--shape)"
@@ -58,7 +58,7 @@ class Basis:
     reason: str = ""
 
 
-def basis_of(metric: InferableMetric, stated: Stated, rows: Rows, *, replicates: bool) -> Basis:
+def basis_of(metric: InferableMetric, stated: Stated, rows: RowResults, *, replicates: bool) -> Basis:
     """Tell what a metric's verdict follows from.
 
     Parameters
@@ -67,18 +67,18 @@ def basis_of(metric: InferableMetric, stated: Stated, rows: Rows, *, replicates:
         The metric.
     stated : Stated
         What is known of the distributions.
-    rows : Rows
+    rows : RowResults
         What the metric says, with its own exact test where it has one.
     replicates : bool
         Whether replicates of the targets are drawn from them.
     """
-    if metric.evidence == "none":
+    if metric.alternative_in_use == "none":
         return Basis("none", NO_EVIDENCE)
     if stated.levels is not None and metric.interpolates(np.array(stated.levels)):
         return Basis("none", INTERPOLATED)
     if stated.shape and replicates:
         return Basis("p")
     if not stated.shape:
-        return Basis("interval" if metric.shape_free else "none", NO_SHAPE)
+        return Basis("interval" if metric.distribution_free else "none", NO_SHAPE)
     exact = rows.inference is not None and rows.inference.verdict != "none"
-    return Basis("interval" if metric.shape_free or exact else "none", NO_REPLICATES)
+    return Basis("interval" if metric.distribution_free or exact else "none", NO_REPLICATES)

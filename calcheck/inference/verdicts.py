@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from calcheck.inference.metric_protocol import InferableMetric
     from calcheck.inference.verdict_basis import Basis
     from calcheck.report import Verdict
-    from calcheck.results import Rows
+    from calcheck.results import RowResults
 
-    Found = tuple[InferableMetric, Rows, Basis]
+    Found = tuple[InferableMetric, RowResults, Basis]
 
 RESAMPLES, MOST_RESAMPLES = 10_000, 100_000
 MANY_ROWS, SMALL_ACCELERATION = 20_000, 0.02  # from which, and up to which, ABC limits are within 0.4 % of the width
@@ -37,7 +37,7 @@ NO_BOOTSTRAP = "no interval: resampling was switched off (--no-bootstrap)"
 BIASED = "resampling adds noise, so the interval lies beside the value: it shows spread, and decides nothing"
 
 
-def statistic_of(metric: InferableMetric, rows: Rows) -> Statistic:
+def statistic_of(metric: InferableMetric, rows: RowResults) -> Statistic:
     """Return a metric's value as a function of means of its rows."""
     terms = rows.terms or {name: Term(column) for name, column in rows.columns.items()}
     return Statistic(Averages(terms, rows.n), metric.value, rows.fixed)
@@ -76,7 +76,7 @@ def infer(found: Sequence[Found], run: Run) -> list[Inference]:
     return [_completed(each, rows, run) for each, (_, rows, _) in zip(inferred, found, strict=True) if each is not None]
 
 
-def _completed(inferred: Inference, rows: Rows, run: Run) -> Inference:
+def _completed(inferred: Inference, rows: RowResults, run: Run) -> Inference:
     """Tell the exact reference, if there is one, and warn where intervals hold the truth less often than they say."""
     if rows.reference is not None:
         inferred = replace(inferred, reference=rows.reference, reference_kind="exact")
@@ -91,7 +91,7 @@ def _completed(inferred: Inference, rows: Rows, run: Run) -> Inference:
     return replace(inferred, warnings=warnings)
 
 
-def _without_bootstrap(metric: InferableMetric, rows: Rows, run: Run) -> Inference | None:
+def _without_bootstrap(metric: InferableMetric, rows: RowResults, run: Run) -> Inference | None:
     """Say what needs no bootstrap of means; None where one is to be made."""
     n = rows.n
     if rows.inference is not None:
@@ -116,8 +116,8 @@ def _by_percentiles(metric: InferableMetric, statistic: Statistic, run: Run) -> 
     replicates = Replicates([statistic], run, stage=metric.name)
     replicates.grow(run.resamples or percentile_resamples(statistic.averages.n))
     values, details, reason = usable(replicates.values[0], statistic.estimate())
-    if metric.held_fixed:
-        details["bootstrap"]["held_fixed"] = metric.held_fixed
+    if metric.conditional_on:
+        details["bootstrap"]["held_fixed"] = metric.conditional_on
     if reason:
         return Inference(details=details, warnings=(reason,))
     low, high = percentile(values, run.confidence)
@@ -130,7 +130,7 @@ class MeanInterval:
 
     Parameters
     ----------
-    rows : Rows
+    rows : RowResults
         What the metric says.
     statistic : Statistic
         The function.
@@ -143,7 +143,7 @@ class MeanInterval:
         The statistic of each resample, where these are needed.
     """
 
-    def __init__(self, rows: Rows, statistic: Statistic, run: Run) -> None:
+    def __init__(self, rows: RowResults, statistic: Statistic, run: Run) -> None:
         self.rows, self.statistic, self.run = rows, statistic, run
         self.estimate = statistic.estimate()
         self.replicates: NDArray[np.float64] = np.empty(0)

@@ -29,7 +29,7 @@ from calcheck.metrics.uce import Uce
 from calcheck.metrics.width import Width
 from calcheck.metrics.zms import Zms
 
-__all__ = ["METRICS", "OF_TWO_SAMPLES"]
+__all__ = ["METRICS", "TWO_SAMPLE_METRICS"]
 
 METRICS: dict[str, type[Metric[Any, Any]]] = {
     metric.name: metric
@@ -44,5 +44,5 @@ METRICS: dict[str, type[Metric[Any, Any]]] = {
 }
 """Every metric by its name, in the order in which reports list them."""
 
-OF_TWO_SAMPLES: dict[str, type[Metric[Any, Any]]] = {Mcmd.name: Mcmd}
+TWO_SAMPLE_METRICS: dict[str, type[Metric[Any, Any]]] = {Mcmd.name: Mcmd}
 """Metrics of two samples, in files of their own, in place of predictions and targets."""

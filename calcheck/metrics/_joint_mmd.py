@@ -13,7 +13,7 @@ from calcheck.execution.context import Stream
 from calcheck.kernels.kernel_options import Bandwidth, KernelName, KernelOptions, Standardize
 from calcheck.metrics.base import Metric, Need, SettingsT, StateT
 from calcheck.options import option, require_count_option, require_positive_option
-from calcheck.results import Better, Interval, Simulated
+from calcheck.results import IntervalMethod, NullDistribution, Orientation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -37,7 +37,7 @@ class GenerativeMetric(Metric[SettingsT, StateT]):
 
     needs: ClassVar[tuple[Need, ...]] = ("y", "predictive", "x")
     unit: ClassVar[str] = "1"
-    better: ClassVar[Better] = "smaller"
+    orientation: ClassVar[Orientation] = "smaller"
     several_targets: ClassVar[bool] = True
     repeated_targets: ClassVar[bool] = True
 
@@ -58,8 +58,8 @@ class GenerativeMetric(Metric[SettingsT, StateT]):
 class JointMetric(GenerativeMetric[KernelSettings, StateT]):
     """A metric by kernels on inputs and on targets."""
 
-    interval: ClassVar[Interval] = "none"
-    engine: ClassVar[bool] = True
+    interval: ClassVar[IntervalMethod] = "none"
+    uses_kernels: ClassVar[bool] = True
 
     kernel_x: KernelName = option("rbf", "Kernel on inputs; the polynomial one is (gamma x.x' + 1)^3.")
     gamma_x: float | Bandwidth | None = option(
@@ -103,14 +103,14 @@ class JointMetric(GenerativeMetric[KernelSettings, StateT]):
             normalize="standardize" if self.standardize == "data" else "none",
         )
 
-    def simulated(
+    def null_distribution(
         self,
         settings: KernelSettings,
         state: StateT,
         simulation: Simulation,
         at: Source | None,  # noqa: ARG002 - it is of all rows together
         run: Run,
-    ) -> Simulated:
+    ) -> NullDistribution:
         import numpy as np
 
         from calcheck.kernels.input_kernel import if_scaled
@@ -130,7 +130,7 @@ class JointMetric(GenerativeMetric[KernelSettings, StateT]):
             values += self._of_many(state, block)
         own, *others = values
         blind = BLIND if self._blind(settings) else ""
-        return Simulated(np.array(others), own=own, details=self._told_of_many(state), no_verdict=blind)
+        return NullDistribution(np.array(others), data_value=own, details=self._told_of_many(state), no_verdict=blind)
 
     @staticmethod
     def _blind(settings: KernelSettings) -> list[str]:

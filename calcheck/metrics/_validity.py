@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from calcheck.metrics.base import BinnedMetric
-from calcheck.results import Better, Interval, Rows, Sided
+from calcheck.results import Alternative, IntervalMethod, Orientation, RowResults
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 class ValidBinsMetric(BinnedMetric):
     """The share of bins in which the interval of a statistic holds its reference."""
 
-    sided: ClassVar[Sided] = "lower"
-    better: ClassVar[Better] = "larger"
-    reading: ClassVar[str] = "The confidence of the intervals is right; below it some bins are miscalibrated."
-    interval: ClassVar[Interval] = "own"
-    shape_free: ClassVar[bool] = True
+    alternative: ClassVar[Alternative] = "lower"
+    orientation: ClassVar[Orientation] = "larger"
+    interpretation: ClassVar[str] = "The confidence of the intervals is right; below it some bins are miscalibrated."
+    interval: ClassVar[IntervalMethod] = "own"
+    distribution_free: ClassVar[bool] = True
 
     @abstractmethod
-    def averaged(self, rows: Predictions) -> tuple[dict[str, NDArray[np.float64]], float]:
+    def bin_means(self, rows: Predictions) -> tuple[dict[str, NDArray[np.float64]], float]:
         """Return what the statistic takes means of in each bin, (n,) each by name, and its reference.
 
         Raises
@@ -43,21 +43,21 @@ class ValidBinsMetric(BinnedMetric):
 
     @staticmethod
     @abstractmethod
-    def in_bin(means: Means) -> NDArray[np.float64]:
+    def bin_statistic(means: Means) -> NDArray[np.float64]:
         """Return the statistic of a bin from the means there."""
 
-    def rows(self, settings: Bins, state: None, source: Source, at: Source | None, run: Run) -> Rows:  # noqa: ARG002
+    def rows(self, settings: Bins, state: None, source: Source, at: Source | None, run: Run) -> RowResults:  # noqa: ARG002
         from calcheck.inference.binned_validity import share_of_valid_bins
 
-        columns, reference = self.averaged(source.predictions())
-        return share_of_valid_bins(settings, columns, self.in_bin, reference, run, stage=self.name)
+        columns, reference = self.bin_means(source.predictions())
+        return share_of_valid_bins(settings, columns, self.bin_statistic, reference, run, stage=self.name)
 
     def quick_value(self, settings: Bins, source: Source, run: Run) -> float:
         """Return the share of valid bins by ABC intervals, which take no resamples."""
         from calcheck.inference.binned_validity import share_by_abc
 
-        columns, reference = self.averaged(source.predictions())
-        return share_by_abc(settings, columns, self.in_bin, reference, run.confidence)
+        columns, reference = self.bin_means(source.predictions())
+        return share_by_abc(settings, columns, self.bin_statistic, reference, run.confidence)
 
     def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - bins count alike
         import numpy as np

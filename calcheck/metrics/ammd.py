@@ -13,7 +13,7 @@ from calcheck.kernels.kernel_options import Estimator  # noqa: TC001 - type of a
 from calcheck.metrics._joint_mmd import GenerativeMetric
 from calcheck.metrics.base import Need
 from calcheck.options import option, require_positive_option
-from calcheck.results import Rows, Sided, Simulated
+from calcheck.results import Alternative, NullDistribution, RowResults
 
 if TYPE_CHECKING:
     import numpy as np
@@ -80,10 +80,12 @@ class Ammd(GenerativeMetric["Bandwidths", None]):
 
     name: ClassVar[str] = "ammd"
     needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
-    sided: ClassVar[Sided] = "both"
+    alternative: ClassVar[Alternative] = "both"
     source: ClassVar[str] = "Huang, Lam, Zhang, Eq. 6 (arXiv 2206.04287)"
-    reading: ClassVar[str] = "A proper score: the part of the data alone is left out, so good models are below 0."
-    held_fixed: ClassVar[str] = "scale of the kernel on targets"
+    interpretation: ClassVar[str] = (
+        "A proper score: the part of the data alone is left out, so good models are below 0."
+    )
+    conditional_on: ClassVar[str] = "scale of the kernel on targets"
 
     gamma_y: float = option(0.5, "Scale of the kernel exp(-gamma |y - y'|^2) on targets.")
     estimator: Estimator = option("unbiased", "Pairs of different draws, as in the paper, or all pairs (v).")
@@ -92,14 +94,14 @@ class Ammd(GenerativeMetric["Bandwidths", None]):
     def __post_init__(self) -> None:
         require_positive_option("gamma_y", self.gamma_y)
 
-    def told(self) -> str:
+    def description(self) -> str:
         if not self.constant:
-            return super().told()
+            return super().description()
         reading = "At least 0, and larger by noise." if self.estimator == "v" else "0 on average for a perfect model."
         return f"{self.summary()} {reading}"
 
     @property
-    def evidence(self) -> Sided:
+    def alternative_in_use(self) -> Alternative:
         return "upper" if self.constant else "both"
 
     def prepare(self, source: Source, run: Run) -> Bandwidths:  # noqa: ARG002 - nothing is drawn
@@ -111,7 +113,7 @@ class Ammd(GenerativeMetric["Bandwidths", None]):
     def fit(self, settings: Bandwidths, source: Source, run: Run) -> None:
         """Fit nothing."""
 
-    def rows(self, settings: Bandwidths, state: None, source: Source, at: Source | None, run: Run) -> Rows:  # noqa: ARG002
+    def rows(self, settings: Bandwidths, state: None, source: Source, at: Source | None, run: Run) -> RowResults:  # noqa: ARG002
         from calcheck.embeddings.diagnostics import features, left_out
         from calcheck.embeddings.output_features import output_features
         from calcheck.mmd.joint import embedded, repeated_targets
@@ -125,11 +127,11 @@ class Ammd(GenerativeMetric["Bandwidths", None]):
         details = {"targets": {"gamma": gamma, "repeats": y.shape[1]}, "draws": draws or "exact"}
         found = direct_scores(y, predictive, settings, **self._pairs)
         if found is not None:
-            return Rows({"ammd": found}, details=details)
+            return RowResults({"ammd": found}, details=details)
         psi = output_features(y.reshape(-1, y.shape[2]), predictive, settings, run.rng(Stream.FEATURES))
         both, bounds = embedded(psi, rows, predictive.held())
         details |= features(bounds)
-        return Rows({"ammd": both.scores(**self._pairs)}, details=details, warnings=tuple(left_out(details)))
+        return RowResults({"ammd": both.scores(**self._pairs)}, details=details, warnings=tuple(left_out(details)))
 
     @property
     def _pairs(self) -> dict[str, bool]:
@@ -153,14 +155,14 @@ class Ammd(GenerativeMetric["Bandwidths", None]):
             msg = "--constant needs several targets of each input: rows with the same id. There is one target an input"
             raise DataError(msg)
 
-    def simulated(
+    def null_distribution(
         self,
         settings: Bandwidths,  # noqa: ARG002 - made again for each replicate
         state: None,  # noqa: ARG002
         simulation: Simulation,
         at: Source | None,  # noqa: ARG002 - it is of all rows together
         run: Run,
-    ) -> Simulated | None:
+    ) -> NullDistribution | None:
         import numpy as np
 
         from calcheck.kernels.input_kernel import if_scaled
@@ -182,7 +184,7 @@ class Ammd(GenerativeMetric["Bandwidths", None]):
         for number, each in enumerate(data_sets):
             values[number] = np.nan if each is None else each.scores(**self._pairs).mean()
             run.progress("simulating", (number + 1) / len(values))
-        return Simulated(values[1:], own=float(values[0]))
+        return NullDistribution(values[1:], data_value=float(values[0]))
 
     @staticmethod
     def _cheap(rows: Predictions) -> bool:

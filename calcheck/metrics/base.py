@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 from calcheck.options import option, options_of, require_count_option
 from calcheck.report import Result
-from calcheck.results import Better, Interval, Rows, Sided, Simulated
+from calcheck.results import Alternative, IntervalMethod, NullDistribution, Orientation, RowResults
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Need = Literal["y", "predictive", "x"]
 
-NEVER_BY_SIDE: dict[Sided, tuple[str, ...]] = {
+ABSENT_BY_ALTERNATIVE: dict[Alternative, tuple[str, ...]] = {
     "both": (),
     "upper": ("reference_low",),
     "lower": ("reference_high",),
@@ -34,7 +34,7 @@ NEVER_BY_SIDE: dict[Sided, tuple[str, ...]] = {
         *("p_value", "p_value_mc_error"),
     ),
 }
-NEVER_BY_INTERVAL: dict[Interval, tuple[str, ...]] = {
+ABSENT_BY_INTERVAL: dict[IntervalMethod, tuple[str, ...]] = {
     "bca": (),
     "percentile": ("zeta_mc_error",),
     "own": ("zeta_mc_error",),
@@ -57,21 +57,21 @@ class Metric(ABC, Generic[SettingsT, StateT]):
     name: ClassVar[str]
     unit: ClassVar[str]
     needs: ClassVar[tuple[Need, ...]]
-    sided: ClassVar[Sided]
-    better: ClassVar[Better]
+    alternative: ClassVar[Alternative]
+    orientation: ClassVar[Orientation]
     """Which of two values speaks for its model: the one nearer to its reference, say; none if neither does."""
     source: ClassVar[str]
-    reading: ClassVar[str]
+    interpretation: ClassVar[str]
     """How to read a value: its range, and which end is good."""
-    interval: ClassVar[Interval] = "bca"
+    interval: ClassVar[IntervalMethod] = "bca"
     """How it comes to its interval: by the bootstrap (percentiles where resampling is biased), on its own, or not."""
-    held_fixed: ClassVar[str] = ""
+    conditional_on: ClassVar[str] = ""
     """Which choices that depend on the data are not made again for each resample."""
-    shape_free: ClassVar[bool] = False
+    distribution_free: ClassVar[bool] = False
     """Whether its exact reference holds for any shape of distribution: where none is stated, its interval decides."""
     no_interval: ClassVar[str] = ""
     """Why there is no interval, where there is none."""
-    engine: ClassVar[bool] = False
+    uses_kernels: ClassVar[bool] = False
     """Whether it computes with kernels, on a device, in a precision and within a memory budget."""
     conditional: ClassVar[bool] = False
     """Whether it has a value at any input, also at those of another file."""
@@ -83,9 +83,9 @@ class Metric(ABC, Generic[SettingsT, StateT]):
     repeated_targets: ClassVar[bool] = False
     """Whether it takes several targets of one input, in rows that share a key."""
 
-    fitted_by: ClassVar[tuple[str, ...] | None] = None
+    fit_key: ClassVar[tuple[str, ...] | None] = None
     """The fields that ``fit`` looks at: metrics that differ in others only share its state; None if it may be all."""
-    unlawful: ClassVar[dict[str, str]] = {}
+    exempt_laws: ClassVar[dict[str, str]] = {}
     """The laws of all metrics (tests/unit/test_every_metric.py) that are not meant to hold for it, with the reasons."""
 
     @classmethod
@@ -96,12 +96,12 @@ class Metric(ABC, Generic[SettingsT, StateT]):
     @classmethod
     def fields(cls) -> tuple[str, ...]:
         """Name the fields of its results, without those that are always null."""
-        never = {*NEVER_BY_SIDE[cls.sided], *NEVER_BY_INTERVAL[cls.interval]}
+        never = {*ABSENT_BY_ALTERNATIVE[cls.alternative], *ABSENT_BY_INTERVAL[cls.interval]}
         return tuple(declared.name for declared in fields(Result) if declared.name not in never)
 
-    def told(self) -> str:
+    def description(self) -> str:
         """Say what the value is, and how to read it."""
-        return f"{self.summary()} {self.reading}"
+        return f"{self.summary()} {self.interpretation}"
 
     def options(self) -> dict[str, Any]:
         """Return the options by name; they rebuild the same metric."""
@@ -113,9 +113,9 @@ class Metric(ABC, Generic[SettingsT, StateT]):
         return cls(**{option.field: options[option.name] for option in options_of(cls)})
 
     @property
-    def evidence(self) -> Sided:
+    def alternative_in_use(self) -> Alternative:
         """What counts as evidence against a model, with these options: ``sided``, as a rule."""
-        return self.sided
+        return self.alternative
 
     def columns(self) -> tuple[str, ...]:
         """Name the columns that it reads besides targets, predictions and inputs."""
@@ -129,7 +129,7 @@ class Metric(ABC, Generic[SettingsT, StateT]):
     def prepare(self, source: Source, run: Run) -> SettingsT:
         """Make the choices that depend on the data: bandwidths, bin edges, output features."""
 
-    def again(self, settings: SettingsT, source: Source, run: Run) -> SettingsT:  # noqa: ARG002 - for those who keep some
+    def prepare_replicate(self, settings: SettingsT, source: Source, run: Run) -> SettingsT:  # noqa: ARG002 - for those who keep some
         """Make the choices again for a replicate of the targets: those that look at inputs only may be kept."""
         return self.prepare(source, run)
 
@@ -137,21 +137,21 @@ class Metric(ABC, Generic[SettingsT, StateT]):
     def fit(self, settings: SettingsT, source: Source, run: Run) -> StateT:
         """Do the costly work that looks at inputs only; shared by the data and all replicates of their targets."""
 
-    def expect(self, state: StateT, metrics: Sequence[Metric[SettingsT, StateT]], models: int) -> None:
-        """Ready a state for metrics of so many models that share it (:attr:`fitted_by`), where that pays."""
+    def prepare_shared(self, state: StateT, metrics: Sequence[Metric[SettingsT, StateT]], models: int) -> None:
+        """Ready a state for metrics of so many models that share it (:attr:`fit_key`), where that pays."""
 
     @abstractmethod
-    def rows(self, settings: SettingsT, state: StateT, source: Source, at: Source | None, run: Run) -> Rows:
+    def rows(self, settings: SettingsT, state: StateT, source: Source, at: Source | None, run: Run) -> RowResults:
         """Say something of each row of ``at``, or of ``source`` itself."""
 
-    def simulated(
+    def null_distribution(
         self,
         settings: SettingsT,  # noqa: ARG002 - for those who simulate on their own
         state: StateT,  # noqa: ARG002
         simulation: Simulation,  # noqa: ARG002
         at: Source | None,  # noqa: ARG002
         run: Run,  # noqa: ARG002
-    ) -> Simulated | None:
+    ) -> NullDistribution | None:
         """Compute the metric of all replicates at once; None where that is no cheaper than one by one."""
         return None
 
@@ -164,7 +164,7 @@ class Metric(ABC, Generic[SettingsT, StateT]):
         """Return what stands for the metric where data and replicates are compared; None for the metric itself."""
         return None
 
-    def no_influences(self, rows: Rows) -> str:  # noqa: ARG002 - for those whose rows share a fit
+    def no_influences_reason(self, rows: RowResults) -> str:  # noqa: ARG002 - for those whose rows share a fit
         """Say why :meth:`influences` cannot compare two models, given what is known of one; nothing if they can."""
         return ""
 
@@ -190,7 +190,7 @@ class Metric(ABC, Generic[SettingsT, StateT]):
         return None
 
     @property
-    def no_sums(self) -> str:
+    def not_streamable_reason(self) -> str:
         """Why it is not summed, if it is not."""
         return "needs all rows together, so it keeps no sums"
 
@@ -218,14 +218,14 @@ class RowMetric(Metric[None, None]):
     def fit(self, settings: None, source: Source, run: Run) -> None:
         """Fit nothing."""
 
-    def rows(self, settings: None, state: None, source: Source, at: Source | None, run: Run) -> Rows:  # noqa: ARG002
-        return self.of(source.predictions())
+    def rows(self, settings: None, state: None, source: Source, at: Source | None, run: Run) -> RowResults:  # noqa: ARG002
+        return self.compute(source.predictions())
 
     @abstractmethod
-    def of(self, rows: Predictions) -> Rows:
+    def compute(self, rows: Predictions) -> RowResults:
         """Say something of each row."""
 
-    def described(self, means: Means) -> dict[str, Any]:  # noqa: ARG002 - for those who have more to say
+    def details(self, means: Means) -> dict[str, Any]:  # noqa: ARG002 - for those who have more to say
         """Describe what follows from the means of all rows besides the value, for the details."""
         return {}
 
@@ -235,22 +235,22 @@ class OrderedMetric(RowMetric):
     """A metric that puts rows in order by a few numbers each, and looks at nothing else."""
 
     @abstractmethod
-    def narrow(self, rows: Predictions) -> dict[str, NDArray[np.float64]]:
+    def sort_keys(self, rows: Predictions) -> dict[str, NDArray[np.float64]]:
         """Return the numbers, (n,) each by name."""
 
     @abstractmethod
-    def of_narrow(self, columns: dict[str, NDArray[np.float64]]) -> Rows:
+    def from_sort_keys(self, columns: dict[str, NDArray[np.float64]]) -> RowResults:
         """Say something of each row."""
 
-    def of(self, rows: Predictions) -> Rows:
-        return self.of_narrow(self.narrow(rows))
+    def compute(self, rows: Predictions) -> RowResults:
+        return self.from_sort_keys(self.sort_keys(rows))
 
 
 @dataclass(frozen=True)
 class BinnedMetric(Metric["Bins", None]):
     """A metric of bins of rows that hold equal counts, in the order of the predicted uncertainty or of a column."""
 
-    held_fixed: ClassVar[str] = "edges of bins"
+    conditional_on: ClassVar[str] = "edges of bins"
 
     bins: int = option(10, "Number of bins of equal counts.")
     by: str | None = option(
@@ -271,7 +271,7 @@ class BinnedMetric(Metric["Bins", None]):
     def fit(self, settings: Bins, source: Source, run: Run) -> None:
         """Fit nothing."""
 
-    def rows(self, settings: Bins, state: None, source: Source, at: Source | None, run: Run) -> Rows:  # noqa: ARG002
+    def rows(self, settings: Bins, state: None, source: Source, at: Source | None, run: Run) -> RowResults:  # noqa: ARG002
         """Say of each row what compares predicted and observed spread, to be averaged bin by bin."""
         from calcheck.statistics.bins import cautions, reliability, spread_by_bin
 
@@ -279,12 +279,12 @@ class BinnedMetric(Metric["Bins", None]):
         columns = {name: term.values for name, term in terms.items() if term.values is not None}
         sums = {name: settings.sums(term.values) for name, term in terms.items()}
         warnings = cautions(settings, sums["rows"])
-        return Rows(
+        return RowResults(
             {**columns, "bin": settings.number()}, terms, details=reliability(sums, settings), warnings=warnings
         )
 
 
-def why_not(metric: type[Metric[Any, Any]], rows: Predictions) -> str:
+def inapplicable_reason(metric: type[Metric[Any, Any]], rows: Predictions) -> str:
     """Say why a metric does not apply to some rows; nothing if it does."""
     lacking = [REMEDIES[need] for need in metric.needs if getattr(rows, need) is None]
     if lacking:

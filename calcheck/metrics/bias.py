@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from calcheck.metrics.base import Need, RowMetric
-from calcheck.results import Better, Rows, Sided
+from calcheck.results import Alternative, Orientation, RowResults
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,16 +50,16 @@ class Bias(RowMetric):
     name: ClassVar[str] = "bias"
     unit: ClassVar[str] = "y"
     needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
-    sided: ClassVar[Sided] = "both"
-    better: ClassVar[Better] = "zero"
+    alternative: ClassVar[Alternative] = "both"
+    orientation: ClassVar[Orientation] = "zero"
     source: ClassVar[str] = "Pernot (arXiv 2402.10043)"
-    reading: ClassVar[str] = "0 is right; positive: targets lie above the predictions."
-    unlawful: ClassVar[dict[str, str]] = {"spread": "looks at the mean only"}
+    interpretation: ClassVar[str] = "0 is right; positive: targets lie above the predictions."
+    exempt_laws: ClassVar[dict[str, str]] = {"spread": "looks at the mean only"}
 
-    def of(self, rows: Predictions) -> Rows:
+    def compute(self, rows: Predictions) -> RowResults:
         from calcheck.statistics.moments import errors
 
-        return Rows({"error": errors(rows)})
+        return RowResults({"error": errors(rows)})
 
     def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - a plain mean
         return means["error"]

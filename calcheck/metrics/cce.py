@@ -13,7 +13,7 @@ from calcheck.execution.context import Stream
 from calcheck.kernels.kernel_options import SolverOptions
 from calcheck.metrics.base import Metric, Need
 from calcheck.options import option, require_count_option, require_positive_option
-from calcheck.results import Better, Interval, Rows, Sided, Simulated
+from calcheck.results import Alternative, IntervalMethod, NullDistribution, Orientation, RowResults
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -107,16 +107,16 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
     name: ClassVar[str] = "cce"
     unit: ClassVar[str] = "1"
     needs: ClassVar[tuple[Need, ...]] = ("y", "predictive", "x")
-    sided: ClassVar[Sided] = "upper"
-    better: ClassVar[Better] = "smaller"
+    alternative: ClassVar[Alternative] = "upper"
+    orientation: ClassVar[Orientation] = "smaller"
     source: ClassVar[str] = "Young et al., Eq. 2-3 (arXiv 2405.12412)"
-    reading: ClassVar[str] = "0 is a perfect match; distributions that share nothing are about 1.4 apart."
+    interpretation: ClassVar[str] = "0 is a perfect match; distributions that share nothing are about 1.4 apart."
     no_interval: ClassVar[str] = "the rows share one noisy fit, so resampling them gives no honest interval"
-    interval: ClassVar[Interval] = "none"
-    engine: ClassVar[bool] = True
+    interval: ClassVar[IntervalMethod] = "none"
+    uses_kernels: ClassVar[bool] = True
     conditional: ClassVar[bool] = True
     several_targets: ClassVar[bool] = True
-    fitted_by: ClassVar[tuple[str, ...]] = (
+    fit_key: ClassVar[tuple[str, ...]] = (
         *("kernel_x", "gamma_x", "degree", "coef0", "normalize", "solver"),
         *("centers", "centers_by", "tolerance", "max_work", "exact_only"),
     )
@@ -149,8 +149,8 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
             msg = f"--trials repeats draws: give the number of draws a row too (--draws 1), got --trials {self.trials}"
             raise OptionError(msg)
 
-    def told(self) -> str:
-        return f"{self.summary()} {SQUARED}" if self.estimator == "unbiased" else super().told()
+    def description(self) -> str:
+        return f"{self.summary()} {SQUARED}" if self.estimator == "unbiased" else super().description()
 
     def prepare(self, source: Source, run: Run) -> KernelSettings:
         from calcheck.embeddings.draws import draws_of
@@ -196,7 +196,7 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
         return OnCentres(settings, source, CentresOptions.of(self), as_precise(rows, run), reason)
 
     @property
-    def no_sums(self) -> str:
+    def not_streamable_reason(self) -> str:
         exact = self.exact_only or f"--solver {self.solver}"
         return f"{exact} needs all rows together, so it keeps no sums. Sums take --solver nystrom, without it"
 
@@ -206,7 +206,7 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
         x = settings.scaling.rounded(source.predictions().inputs(), precision=run.precision)
         return KernelRidge(settings.kernel, x, run, solver="auto" if self.solver == "nystrom" else self.solver)
 
-    def expect(
+    def prepare_shared(
         self,
         state: KernelRidge | OnCentres,
         metrics: Sequence[Metric[KernelSettings, KernelRidge | OnCentres]],
@@ -228,7 +228,7 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
         source: Source,
         at: Source | None,
         run: Run,
-    ) -> Rows:
+    ) -> RowResults:
         import numpy as np
 
         from calcheck.embeddings.diagnostics import cautions, engine, over_trials, quantiles
@@ -275,13 +275,13 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
         columns = {self._column: values}
         if run.every_row:
             columns["effective_neighbours"] = effective_neighbours(state, self.lambda_, points)
-        return Rows(columns, details=details, warnings=cautions(details, found, state.run.precision))
+        return RowResults(columns, details=details, warnings=cautions(details, found, state.run.precision))
 
     @property
     def _column(self) -> str:
         return "cce2" if self.estimator == "unbiased" else "cce"
 
-    def _on_centres(self, settings: KernelSettings, state: OnCentres, at: Source | None, run: Run) -> Rows:
+    def _on_centres(self, settings: KernelSettings, state: OnCentres, at: Source | None, run: Run) -> RowResults:
         from calcheck.embeddings.diagnostics import cautions_on_centres, features, on_centres, quantiles
         from calcheck.embeddings.reach import FEW_ROWS, reach
 
@@ -303,16 +303,16 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
         }
         value, accurate = found.measured.means[0], state.options.met_by(found.measured)
         warnings = cautions_on_centres(details, accurate=accurate, value=float(value))
-        return Rows(columns, fixed={"correction": value - values.mean()}, details=details, warnings=warnings)
+        return RowResults(columns, fixed={"correction": value - values.mean()}, details=details, warnings=warnings)
 
-    def simulated(
+    def null_distribution(
         self,
         settings: KernelSettings,
         state: KernelRidge | OnCentres,
         simulation: Simulation,
         at: Source | None,
         run: Run,
-    ) -> Simulated:
+    ) -> NullDistribution:
         import numpy as np
 
         from calcheck.embeddings.landmark_selection import OnCentres
@@ -320,7 +320,7 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
         if isinstance(state, OnCentres):
             near = state.embedded(self.lambda_)
             told = {"columns": near.groups[1], "centers": len(near.landmarks.centres)}
-            return Simulated(near.measured.means[1:], at_inputs=near.at_inputs(), details=told)
+            return NullDistribution(near.measured.means[1:], at_inputs=near.at_inputs(), details=told)
 
         from calcheck.distributions import Samples
         from calcheck.embeddings.replicate_embeddings import replicated
@@ -353,9 +353,11 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
             unbiased=self.estimator == "unbiased",
         )
         own, *others = found.values
-        return Simulated(np.array(others), own=own, at_inputs=found.at_inputs, floor=found.floor, details=found.details)
+        return NullDistribution(
+            np.array(others), data_value=own, at_inputs=found.at_inputs, floor=found.floor, details=found.details
+        )
 
-    def no_influences(self, rows: Rows) -> str:
+    def no_influences_reason(self, rows: RowResults) -> str:
         on_centres = rows.details["solver"]["name"] == "nystrom"
         return "the influence of each row takes an exact solver: pass --solver cg, or fewer rows" if on_centres else ""
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from calcheck.kernels.kernel_options import Solver  # noqa: TC001 - type of a field
 from calcheck.metrics._joint_mmd import JointMetric
 from calcheck.options import option, require_positive_option
-from calcheck.results import Rows, Sided
+from calcheck.results import Alternative, RowResults
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -82,9 +82,9 @@ class Cmmd(JointMetric["Operators"]):
     """
 
     name: ClassVar[str] = "cmmd"
-    sided: ClassVar[Sided] = "upper"
+    alternative: ClassVar[Alternative] = "upper"
     source: ClassVar[str] = "Huang, Lam, Zhang, Eq. 2-4 (arXiv 2206.04287)"
-    reading: ClassVar[str] = "0 is a perfect match; by the noise of the rows a perfect model is above it."
+    interpretation: ClassVar[str] = "0 is a perfect match; by the noise of the rows a perfect model is above it."
     no_interval: ClassVar[str] = "the rows share one noisy fit, so resampling them gives no honest interval"
 
     lambda_: float = option(0.1, "Regulariser: K + n lambda I.")
@@ -102,14 +102,16 @@ class Cmmd(JointMetric["Operators"]):
         x = settings.scaling(source.predictions().inputs())
         return Operators(settings.kernel, x, run, self.lambda_, solver=self.solver, exact_rows=self.exact_rows)
 
-    def rows(self, settings: KernelSettings, state: Operators, source: Source, at: Source | None, run: Run) -> Rows:  # noqa: ARG002
+    def rows(
+        self, settings: KernelSettings, state: Operators, source: Source, at: Source | None, run: Run
+    ) -> RowResults:  # noqa: ARG002
         from calcheck.embeddings.diagnostics import features, left_out
         from calcheck.mmd.joint import embedded
 
         found, bounds = embedded(settings.features, source.predictions(), settings.predictive)
         norm = state.norm(found.apart)
         details = {**settings.described, "lambda": self.lambda_, **norm.told, **features(bounds)}
-        return Rows(
+        return RowResults(
             {"cmmd": len(norm.terms) * norm.terms},
             details=details,
             warnings=(*self._blind(settings), *left_out(details), *norm.warnings),

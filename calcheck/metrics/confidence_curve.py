@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from calcheck.metrics.base import Need, OrderedMetric
 from calcheck.options import option
-from calcheck.results import Better, Interval, Rows, Sided
+from calcheck.results import Alternative, IntervalMethod, Orientation, RowResults
 
 if TYPE_CHECKING:
     import numpy as np
@@ -64,25 +64,25 @@ class ConfidenceCurve(OrderedMetric):
     name: ClassVar[str] = "confidence-curve"
     unit: ClassVar[str] = "y"
     needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
-    sided: ClassVar[Sided] = "both"
-    better: ClassVar[Better] = "smaller"
+    alternative: ClassVar[Alternative] = "both"
+    orientation: ClassVar[Orientation] = "smaller"
     source: ClassVar[str] = "Pernot 2022 (arXiv 2206.15272)"
-    reading: ClassVar[str] = "Smaller is better; a perfect model is above 0, as errors are partly chance."
-    unlawful: ClassVar[dict[str, str]] = {"spread": "looks at the order of the uncertainties only"}
-    interval: ClassVar[Interval] = "percentile"
+    interpretation: ClassVar[str] = "Smaller is better; a perfect model is above 0, as errors are partly chance."
+    exempt_laws: ClassVar[dict[str, str]] = {"spread": "looks at the order of the uncertainties only"}
+    interval: ClassVar[IntervalMethod] = "percentile"
 
     score: Literal["mae", "rmse"] = option(
         "mae", "Error of the rows that are kept: mean absolute, or root mean squared."
     )
 
-    def narrow(self, rows: Predictions) -> dict[str, NDArray[np.float64]]:
+    def sort_keys(self, rows: Predictions) -> dict[str, NDArray[np.float64]]:
         import numpy as np
 
         from calcheck.statistics.moments import errors, uncertainties
 
         return {"absolute_error": np.abs(errors(rows)), "std": uncertainties(rows)}
 
-    def of_narrow(self, columns: dict[str, NDArray[np.float64]]) -> Rows:
+    def from_sort_keys(self, columns: dict[str, NDArray[np.float64]]) -> RowResults:
         from calcheck.statistics.groups import Averages, Term
         from calcheck.statistics.tie_groups import CutRanks
 
@@ -100,7 +100,7 @@ class ConfidenceCurve(OrderedMetric):
             {"removed": percent / LEVELS, "error": float(curve[percent]), "oracle": float(oracle[percent])}
             for percent in SHOWN
         ]
-        return Rows({"absolute_error": error, "std": std}, terms, details={"curve": lines})
+        return RowResults({"absolute_error": error, "std": std}, terms, details={"curve": lines})
 
     def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - a function of means
         import numpy as np

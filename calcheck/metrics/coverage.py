@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from calcheck.metrics.base import Need, RowMetric
 from calcheck.options import option, require_share_option
-from calcheck.results import Better, Inference, Rows, Sided
+from calcheck.results import Alternative, Inference, Orientation, RowResults
 
 if TYPE_CHECKING:
     import numpy as np
@@ -64,17 +64,17 @@ class Coverage(RowMetric):
     name: ClassVar[str] = "coverage"
     unit: ClassVar[str] = "1"
     needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
-    sided: ClassVar[Sided] = "both"
-    better: ClassVar[Better] = "reference"
+    alternative: ClassVar[Alternative] = "both"
+    orientation: ClassVar[Orientation] = "reference"
     source: ClassVar[str] = "Gneiting et al. 2007"
-    reading: ClassVar[str] = "The reference is what intervals of this level hold if the model is right."
+    interpretation: ClassVar[str] = "The reference is what intervals of this level hold if the model is right."
 
     level: float = option(0.9, "Share of targets that the central interval is meant to hold.")
 
     def __post_init__(self) -> None:
         require_share_option("level", self.level)
 
-    def of(self, rows: Predictions) -> Rows:
+    def compute(self, rows: Predictions) -> RowResults:
         covered, expected = self._at(rows, self.level)
         means = {level: [float(each.mean()) for each in self._at(rows, level)] for level in self._other_levels(rows)}
         details = {
@@ -86,8 +86,8 @@ class Coverage(RowMetric):
         unclear = self._unclear(rows)
         if unclear > UNCLEAR:
             told = f"no exact reference: ties, or levels that are not known, leave it open by {unclear:.2g}"
-            return Rows(columns, details=details, warnings=(told,))
-        return Rows(columns, details=details, reference=float(expected.mean()))
+            return RowResults(columns, details=details, warnings=(told,))
+        return RowResults(columns, details=details, reference=float(expected.mean()))
 
     def interpolates(self, levels: NDArray[np.float64]) -> bool:
         return not _has_interval(levels, self.level)
@@ -98,7 +98,7 @@ class Coverage(RowMetric):
         others = [level for level in OTHER_LEVELS if level != self.level]
         return others if known is None else [level for level in others if _has_interval(known, level)]
 
-    def rows(self, settings: None, state: None, source: Source, at: Source | None, run: Run) -> Rows:
+    def rows(self, settings: None, state: None, source: Source, at: Source | None, run: Run) -> RowResults:
         found = super().rows(settings, state, source, at, run)
         covered = found.columns["covered"]
         if found.reference is None or covered.min() < covered.max():

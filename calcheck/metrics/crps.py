@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from calcheck.metrics.base import Need, RowMetric
 from calcheck.options import option
-from calcheck.results import Better, Rows, Sided
+from calcheck.results import Alternative, Orientation, RowResults
 
 if TYPE_CHECKING:
     import numpy as np
@@ -58,27 +58,27 @@ class Crps(RowMetric):
     name: ClassVar[str] = "crps"
     unit: ClassVar[str] = "y"
     needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
-    sided: ClassVar[Sided] = "both"
-    better: ClassVar[Better] = "smaller"
+    alternative: ClassVar[Alternative] = "both"
+    orientation: ClassVar[Orientation] = "smaller"
     source: ClassVar[str] = "Gneiting, Raftery 2007; Ferro 2014"
-    reading: ClassVar[str] = "Smaller is better; for a point forecast it is the absolute error."
+    interpretation: ClassVar[str] = "Smaller is better; for a point forecast it is the absolute error."
 
     estimator: Literal["fair", "biased"] = option(
         "fair", "For samples: fair to the distribution behind the draws, or of the draws themselves."
     )
 
-    def of(self, rows: Predictions) -> Rows:
+    def compute(self, rows: Predictions) -> RowResults:
         from calcheck.statistics.moments import targets
 
         predictive, y = rows.distributions(), targets(rows)
         if predictive.draws_a_row is None:
-            return Rows({"crps": predictive.crps(y)})
+            return RowResults({"crps": predictive.crps(y)})
         if self.estimator == "biased":
-            return Rows({"crps": predictive.crps(y)}, details={"estimator": "biased"})
+            return RowResults({"crps": predictive.crps(y)}, details={"estimator": "biased"})
         if predictive.draws_a_row == 1:
             told = "one sample a row has no fair CRPS: this is the biased one, the mean absolute error"
-            return Rows({"crps": predictive.crps(y)}, details={"estimator": "biased"}, warnings=(told,))
-        return Rows({"crps": predictive.fair_crps(y)}, details={"estimator": "fair"})
+            return RowResults({"crps": predictive.crps(y)}, details={"estimator": "biased"}, warnings=(told,))
+        return RowResults({"crps": predictive.fair_crps(y)}, details={"estimator": "fair"})
 
     def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - a plain mean
         return means["crps"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from calcheck.metrics.base import Need, RowMetric
-from calcheck.results import Better, Rows, Sided
+from calcheck.results import Alternative, Orientation, RowResults
 
 if TYPE_CHECKING:
     import numpy as np
@@ -49,13 +49,13 @@ class Cv(RowMetric):
     name: ClassVar[str] = "cv"
     unit: ClassVar[str] = "1"
     needs: ClassVar[tuple[Need, ...]] = ("predictive",)
-    sided: ClassVar[Sided] = "none"
-    better: ClassVar[Better] = "none"
+    alternative: ClassVar[Alternative] = "none"
+    orientation: ClassVar[Orientation] = "none"
     source: ClassVar[str] = "Levi et al., Eq. 10"
-    reading: ClassVar[str] = "0: every row has the same uncertainty, and bins by it say nothing."
-    unlawful: ClassVar[dict[str, str]] = {"spread": "says how uncertainties differ, not whether they are right"}
+    interpretation: ClassVar[str] = "0: every row has the same uncertainty, and bins by it say nothing."
+    exempt_laws: ClassVar[dict[str, str]] = {"spread": "says how uncertainties differ, not whether they are right"}
 
-    def of(self, rows: Predictions) -> Rows:
+    def compute(self, rows: Predictions) -> RowResults:
         from calcheck.errors import DataError
         from calcheck.statistics.moments import uncertainties
 
@@ -66,13 +66,13 @@ class Cv(RowMetric):
         return self.about(float(std.mean()), rows)
 
     @staticmethod
-    def about(centre: float, rows: Predictions) -> Rows:
+    def about(centre: float, rows: Predictions) -> RowResults:
         """Say of each row how far its standard deviation is from some centre, which is not to matter but for digits."""
         from calcheck.statistics.moments import uncertainties
 
         std = uncertainties(rows)
         away = std - centre
-        return Rows({"std": std, "std_away": away, "std_away_squared": away**2})
+        return RowResults({"std": std, "std_away": away, "std_away_squared": away**2})
 
     def value(self, means: Means, n: int) -> NDArray[np.float64]:
         import numpy as np

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from calcheck.errors import DataError, OptionError
 from calcheck.metrics.base import Need, RowMetric
 from calcheck.options import option, require_count_option
-from calcheck.results import Better, Interval, Rows, Sided
+from calcheck.results import Alternative, IntervalMethod, Orientation, RowResults
 
 if TYPE_CHECKING:
     import numpy as np
@@ -74,11 +74,11 @@ class Ece(RowMetric):
     name: ClassVar[str] = "ece"
     unit: ClassVar[str] = "1"
     needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
-    sided: ClassVar[Sided] = "upper"
-    better: ClassVar[Better] = "smaller"
+    alternative: ClassVar[Alternative] = "upper"
+    orientation: ClassVar[Orientation] = "smaller"
     source: ClassVar[str] = "Kuleshov et al. 2018; Young et al., Eq. 4-5 (arXiv 2405.12412)"
-    reading: ClassVar[str] = "Smaller is better; the noise of n rows keeps a perfect model above 0."
-    interval: ClassVar[Interval] = "percentile"
+    interpretation: ClassVar[str] = "Smaller is better; the noise of n rows keeps a perfect model above 0."
+    interval: ClassVar[IntervalMethod] = "percentile"
 
     levels: int = option(99, "Number of quantile levels q, at j/(q + 1); files of quantiles have their own.")
     alpha: int = option(1, "Power of the distance at each level: 1 or 2.")
@@ -99,7 +99,7 @@ class Ece(RowMetric):
     def interpolates(self, levels: NDArray[np.float64]) -> bool:  # noqa: ARG002 - it looks at these levels only
         return False
 
-    def of(self, rows: Predictions) -> Rows:
+    def compute(self, rows: Predictions) -> RowResults:
         from calcheck.statistics.groups import Term
         from calcheck.statistics.pit import levels_of, pit, share_below
 
@@ -107,14 +107,14 @@ class Ece(RowMetric):
         known = rows.distributions().known_levels
         levels = levels_of(self.levels) if known is None else known
         below = share_below(right if self.pit == "plain" else left, right, levels)
-        return Rows(
+        return RowResults(
             {"pit_low": left, "pit_high": right},
             {"below": Term(groups=below)},
             fixed={"levels": levels},
-            details=self.described({"below": below.sums(None) / len(rows), "levels": levels}),
+            details=self.details({"below": below.sums(None) / len(rows), "levels": levels}),
         )
 
-    def rows(self, settings: None, state: None, source: Source, at: Source | None, run: Run) -> Rows:
+    def rows(self, settings: None, state: None, source: Source, at: Source | None, run: Run) -> RowResults:
         found = super().rows(settings, state, source, at, run)
         below = found.terms["below"].groups
         if self.weights == "frequency" and below is not None and not below.sums(None).any():
@@ -122,7 +122,7 @@ class Ece(RowMetric):
             raise DataError(msg)
         return found
 
-    def described(self, means: Means) -> dict[str, Any]:
+    def details(self, means: Means) -> dict[str, Any]:
         """Describe the reliability diagram at some of its levels."""
         observed, levels = means["below"], means["levels"]
         count = len(levels)

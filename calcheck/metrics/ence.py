@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from calcheck.metrics.base import BinnedMetric, Need
-from calcheck.results import Better, Interval, Sided
+from calcheck.results import Alternative, IntervalMethod, Orientation
 
 if TYPE_CHECKING:
     import numpy as np
@@ -61,11 +61,11 @@ class Ence(BinnedMetric):
     name: ClassVar[str] = "ence"
     unit: ClassVar[str] = "1"
     needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
-    sided: ClassVar[Sided] = "upper"
-    better: ClassVar[Better] = "smaller"
+    alternative: ClassVar[Alternative] = "upper"
+    orientation: ClassVar[Orientation] = "smaller"
     source: ClassVar[str] = "Levi et al., Eq. 6-8 (doi:10.3390/s22155540)"
-    reading: ClassVar[str] = "Smaller is better; the noise of each bin keeps a perfect model above 0."
-    interval: ClassVar[Interval] = "percentile"
+    interpretation: ClassVar[str] = "Smaller is better; the noise of each bin keeps a perfect model above 0."
+    interval: ClassVar[IntervalMethod] = "percentile"
 
     def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - bins hold their own counts
         import numpy as np

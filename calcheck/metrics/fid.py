@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from calcheck.metrics._joint_mmd import GenerativeMetric
-from calcheck.results import Interval, Rows, Sided
+from calcheck.results import Alternative, IntervalMethod, RowResults
 
 if TYPE_CHECKING:
     import numpy as np
@@ -85,11 +85,11 @@ class Fid(GenerativeMetric[FidSettings, "SharedInputs"]):
     """
 
     name: ClassVar[str] = "fid"
-    sided: ClassVar[Sided] = "upper"
-    interval: ClassVar[Interval] = "none"
+    alternative: ClassVar[Alternative] = "upper"
+    interval: ClassVar[IntervalMethod] = "none"
     pointwise: ClassVar[bool] = False
     source: ClassVar[str] = "Dowson, Landau 1982; Heusel et al. 2017"
-    reading: ClassVar[str] = "0 is a perfect match of means and covariances."
+    interpretation: ClassVar[str] = "0 is a perfect match of means and covariances."
     no_interval: ClassVar[str] = "resampling adds noise to both covariances, and the distance grows with it"
 
     def prepare(self, source: Source, run: Run) -> FidSettings:
@@ -100,7 +100,7 @@ class Fid(GenerativeMetric[FidSettings, "SharedInputs"]):
         normalize: Normalization = "standardize" if self.standardize == "data" else "none"
         return FidSettings(fit_scaling(all_inputs(rows, run), normalize, "rbf"), self._spread(rows))
 
-    def again(self, settings: FidSettings, source: Source, run: Run) -> FidSettings:  # noqa: ARG002 - nothing is drawn
+    def prepare_replicate(self, settings: FidSettings, source: Source, run: Run) -> FidSettings:  # noqa: ARG002 - nothing is drawn
         return replace(settings, spread=self._spread(source.predictions()))
 
     def _spread(self, rows: Predictions) -> NDArray[np.float64]:
@@ -114,7 +114,9 @@ class Fid(GenerativeMetric[FidSettings, "SharedInputs"]):
 
         return SharedInputs(settings.scaling(source.predictions().inputs()))
 
-    def rows(self, settings: FidSettings, state: SharedInputs, source: Source, at: Source | None, run: Run) -> Rows:  # noqa: ARG002
+    def rows(
+        self, settings: FidSettings, state: SharedInputs, source: Source, at: Source | None, run: Run
+    ) -> RowResults:  # noqa: ARG002
         import numpy as np
 
         from calcheck.execution.prefetch import one_blas_thread
@@ -134,7 +136,7 @@ class Fid(GenerativeMetric[FidSettings, "SharedInputs"]):
             "draws": predictive.draws_a_row or "exact",
             "means": float(np.sum((data.mean - model.mean) ** 2)),
         }
-        return Rows({}, fixed={"fid": distance}, details=details)
+        return RowResults({}, fixed={"fid": distance}, details=details)
 
     def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - of all rows together
         return means["fid"]

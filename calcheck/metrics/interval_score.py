@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from calcheck.metrics.base import Need, RowMetric
 from calcheck.options import option, require_share_option
-from calcheck.results import Better, Rows, Sided
+from calcheck.results import Alternative, Orientation, RowResults
 
 if TYPE_CHECKING:
     import numpy as np
@@ -58,17 +58,17 @@ class IntervalScore(RowMetric):
     name: ClassVar[str] = "interval-score"
     unit: ClassVar[str] = "y"
     needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
-    sided: ClassVar[Sided] = "both"
-    better: ClassVar[Better] = "smaller"
+    alternative: ClassVar[Alternative] = "both"
+    orientation: ClassVar[Orientation] = "smaller"
     source: ClassVar[str] = "Gneiting, Raftery 2007"
-    reading: ClassVar[str] = "Smaller is better."
+    interpretation: ClassVar[str] = "Smaller is better."
 
     level: float = option(0.9, "Share of targets that the central interval is meant to hold.")
 
     def __post_init__(self) -> None:
         require_share_option("level", self.level)
 
-    def of(self, rows: Predictions) -> Rows:
+    def compute(self, rows: Predictions) -> RowResults:
         import numpy as np
         from scoringrules import interval_score
 
@@ -80,7 +80,7 @@ class IntervalScore(RowMetric):
             limits = central_interval(part, self.level)
             return np.reshape(interval_score(y[rows], *limits, 1 - self.level, backend="numpy"), -1)
 
-        return Rows({"interval_score": rows.distributions().in_parts(score)})
+        return RowResults({"interval_score": rows.distributions().in_parts(score)})
 
     def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - a plain mean
         return means["interval_score"]

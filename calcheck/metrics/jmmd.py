@@ -11,7 +11,7 @@ from calcheck.errors import DataError
 from calcheck.kernels.kernel_options import Estimator  # noqa: TC001 - type of a field
 from calcheck.metrics._joint_mmd import JointMetric
 from calcheck.options import option
-from calcheck.results import Rows, Sided
+from calcheck.results import Alternative, RowResults
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -82,20 +82,20 @@ class Jmmd(JointMetric["Inputs"]):
     """
 
     name: ClassVar[str] = "jmmd"
-    sided: ClassVar[Sided] = "upper"
+    alternative: ClassVar[Alternative] = "upper"
     source: ClassVar[str] = "Huang, Lam, Zhang, Eq. 7 (arXiv 2206.04287)"
-    reading: ClassVar[str] = "0 on average for a perfect model, which is below it at times."
+    interpretation: ClassVar[str] = "0 on average for a perfect model, which is below it at times."
     no_interval: ClassVar[str] = "it is a mean over pairs of rows, which resampling rows gets wrong"
 
     estimator: Estimator = option(
         "unbiased", "Pairs of different rows; all pairs (v); or the paper's, without the part of the data alone."
     )
 
-    def told(self) -> str:
-        return f"{self.summary()} Without the part of the data alone." if self.estimator == "paper" else super().told()
+    def description(self) -> str:
+        return f"{self.summary()} Without the part of the data alone." if self.estimator == "paper" else super().description()
 
     @property
-    def evidence(self) -> Sided:
+    def alternative_in_use(self) -> Alternative:
         return "both" if self.estimator == "paper" else "upper"
 
     def fit(self, settings: KernelSettings, source: Source, run: Run) -> Inputs:
@@ -107,7 +107,7 @@ class Jmmd(JointMetric["Inputs"]):
             raise DataError(msg)
         return Inputs(settings.kernel, settings.scaling(x), run, self.exact_rows)
 
-    def rows(self, settings: KernelSettings, state: Inputs, source: Source, at: Source | None, run: Run) -> Rows:  # noqa: ARG002
+    def rows(self, settings: KernelSettings, state: Inputs, source: Source, at: Source | None, run: Run) -> RowResults:  # noqa: ARG002
         from calcheck.embeddings.diagnostics import features, left_out
         from calcheck.mmd.joint import embedded
 
@@ -116,7 +116,7 @@ class Jmmd(JointMetric["Inputs"]):
         pairs = state.pairs(form)
         values = len(form.u) * form.terms(pairs.products(form.u), pairs.diagonal)
         details = {**settings.described, "pairs": pairs.told, **features(bounds)}
-        return Rows(
+        return RowResults(
             {"jmmd": values}, details=details, warnings=(*self._blind(settings), *left_out(details), *pairs.warnings)
         )
 

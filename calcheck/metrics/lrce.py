@@ -65,7 +65,7 @@ class Lrce(ValidBinsMetric):
     needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
     source: ClassVar[str] = "Pernot, Sec. IV (arXiv 2402.10043)"
 
-    def averaged(self, rows: Predictions) -> tuple[dict[str, NDArray[np.float64]], float]:
+    def bin_means(self, rows: Predictions) -> tuple[dict[str, NDArray[np.float64]], float]:
         from calcheck.errors import DataError
         from calcheck.statistics.moments import errors, reference_rce, uncertainties, why_no_moments
 
@@ -77,7 +77,7 @@ class Lrce(ValidBinsMetric):
         return {"variance": uncertainties(rows) ** 2, "squared_error": errors(rows) ** 2}, reference_rce(rows)
 
     @staticmethod
-    def in_bin(means: Means) -> NDArray[np.float64]:
+    def bin_statistic(means: Means) -> NDArray[np.float64]:
         import numpy as np
 
         return np.asarray(1 - np.sqrt(means["squared_error"] / means["variance"]))

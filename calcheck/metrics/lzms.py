@@ -65,7 +65,7 @@ class Lzms(ValidBinsMetric):
     needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
     source: ClassVar[str] = "Pernot, Sec. IV (arXiv 2402.10043)"
 
-    def averaged(self, rows: Predictions) -> tuple[dict[str, NDArray[np.float64]], float]:
+    def bin_means(self, rows: Predictions) -> tuple[dict[str, NDArray[np.float64]], float]:
         from calcheck.errors import DataError
         from calcheck.statistics.moments import why_no_reference_zms, z_scores
 
@@ -74,5 +74,5 @@ class Lzms(ValidBinsMetric):
         return {"z2": z_scores(rows) ** 2}, 1.0
 
     @staticmethod
-    def in_bin(means: Means) -> NDArray[np.float64]:
+    def bin_statistic(means: Means) -> NDArray[np.float64]:
         return means["z2"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from calcheck.metrics.base import Need, RowMetric
-from calcheck.results import Better, Rows, Sided
+from calcheck.results import Alternative, Orientation, RowResults
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,18 +50,18 @@ class Mae(RowMetric):
     name: ClassVar[str] = "mae"
     unit: ClassVar[str] = "y"
     needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
-    sided: ClassVar[Sided] = "both"
-    better: ClassVar[Better] = "smaller"
+    alternative: ClassVar[Alternative] = "both"
+    orientation: ClassVar[Orientation] = "smaller"
     source: ClassVar[str] = "Gneiting 2011"
-    reading: ClassVar[str] = "Smaller is better."
-    unlawful: ClassVar[dict[str, str]] = {"spread": "looks at the median only"}
+    interpretation: ClassVar[str] = "Smaller is better."
+    exempt_laws: ClassVar[dict[str, str]] = {"spread": "looks at the median only"}
 
-    def of(self, rows: Predictions) -> Rows:
+    def compute(self, rows: Predictions) -> RowResults:
         import numpy as np
 
         from calcheck.statistics.moments import medians, targets
 
-        return Rows({"absolute_error": np.abs(targets(rows) - medians(rows.distributions()))})
+        return RowResults({"absolute_error": np.abs(targets(rows) - medians(rows.distributions()))})
 
     def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - a plain mean
         return means["absolute_error"]

@@ -13,7 +13,7 @@ from calcheck.execution.context import Stream
 from calcheck.kernels.kernel_options import Bandwidth, KernelOptions, Solver
 from calcheck.metrics.base import Metric, Need
 from calcheck.options import option, require_positive_option
-from calcheck.results import Better, Interval, Rows, Sided, Simulated
+from calcheck.results import Alternative, IntervalMethod, NullDistribution, Orientation, RowResults
 
 if TYPE_CHECKING:
     import numpy as np
@@ -122,13 +122,13 @@ class Mcmd(KernelOptions, Metric[McmdSettings, "TwoSamples"]):
     name: ClassVar[str] = "mcmd"
     unit: ClassVar[str] = "1"
     needs: ClassVar[tuple[Need, ...]] = ("y", "x")
-    sided: ClassVar[Sided] = "upper"
-    better: ClassVar[Better] = "smaller"
+    alternative: ClassVar[Alternative] = "upper"
+    orientation: ClassVar[Orientation] = "smaller"
     source: ClassVar[str] = "Park, Muandet 2020; Young, Jenkins"
-    reading: ClassVar[str] = "0 is a perfect match; distributions that share nothing are about 1.4 apart."
+    interpretation: ClassVar[str] = "0 is a perfect match; distributions that share nothing are about 1.4 apart."
     no_interval: ClassVar[str] = "the rows share one noisy fit, so resampling them gives no honest interval"
-    interval: ClassVar[Interval] = "none"
-    engine: ClassVar[bool] = True
+    interval: ClassVar[IntervalMethod] = "none"
+    uses_kernels: ClassVar[bool] = True
     conditional: ClassVar[bool] = True
     several_targets: ClassVar[bool] = True
 
@@ -186,7 +186,9 @@ class Mcmd(KernelOptions, Metric[McmdSettings, "TwoSamples"]):
         x, first = settings.inputs.scaling(rows.inputs()), _labels(rows)
         return TwoSamples(settings.inputs.kernel, (x[first], x[~first]), self.solver, run)
 
-    def rows(self, settings: McmdSettings, state: TwoSamples, source: Source, at: Source | None, run: Run) -> Rows:
+    def rows(
+        self, settings: McmdSettings, state: TwoSamples, source: Source, at: Source | None, run: Run
+    ) -> RowResults:
         import numpy as np
 
         from calcheck.embeddings.diagnostics import cautions, engine, quantiles
@@ -212,16 +214,16 @@ class Mcmd(KernelOptions, Metric[McmdSettings, "TwoSamples"]):
         }
         fewest = {**details, "dof": min(dof.value for dof in dofs)}
         warnings = (*cautions(fewest, found, run.precision), *_loneliness(details))
-        return Rows({"mcmd": values}, details=details, warnings=warnings)
+        return RowResults({"mcmd": values}, details=details, warnings=warnings)
 
-    def simulated(
+    def null_distribution(
         self,
         settings: McmdSettings,
         state: TwoSamples,  # noqa: ARG002 - a labelling has other regressions
         simulation: Simulation,
         at: Source | None,
         run: Run,
-    ) -> Simulated:
+    ) -> NullDistribution:
         import numpy as np
 
         from calcheck.embeddings.permutation_null import input_kernel_of, relabelled
@@ -235,7 +237,7 @@ class Mcmd(KernelOptions, Metric[McmdSettings, "TwoSamples"]):
         groups = strata(x, labels, lambda: centred.rows)
         told = {"labels": f"permuted by {groups.by}", "exchangeable": groups.exchangeable, **kernel.described}
         if not groups.exchangeable:
-            return Simulated(np.empty(0), details=told, no_verdict=APART)
+            return NullDistribution(np.empty(0), details=told, no_verdict=APART)
         found = relabelled(
             kernel,
             y,
@@ -247,8 +249,8 @@ class Mcmd(KernelOptions, Metric[McmdSettings, "TwoSamples"]):
             run=run,
         )
         own, *others = found.values
-        return Simulated(
-            np.array(others), own=own, at_inputs=found.at_points, details=told, warnings=_inexactness(groups)
+        return NullDistribution(
+            np.array(others), data_value=own, at_inputs=found.at_points, details=told, warnings=_inexactness(groups)
         )
 
     def _bandwidths(self, y: NDArray[np.float64]) -> NDArray[np.float64] | None:

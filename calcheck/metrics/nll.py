@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from calcheck.metrics.base import Need, RowMetric
-from calcheck.results import Better, Rows, Sided
+from calcheck.results import Alternative, Orientation, RowResults
 
 if TYPE_CHECKING:
     import numpy as np
@@ -54,13 +54,15 @@ class Nll(RowMetric):
     name: ClassVar[str] = "nll"
     unit: ClassVar[str] = "1"
     needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
-    sided: ClassVar[Sided] = "both"
-    better: ClassVar[Better] = "smaller"
+    alternative: ClassVar[Alternative] = "both"
+    orientation: ClassVar[Orientation] = "smaller"
     source: ClassVar[str] = "Pernot, Eq. 12 (arXiv 2402.10043)"
-    reading: ClassVar[str] = "Smaller is better; it compares models on the same targets and has no absolute scale."
-    unlawful: ClassVar[dict[str, str]] = {"unit": "the log of densities, in 1/y: another unit of y adds a constant"}
+    interpretation: ClassVar[str] = (
+        "Smaller is better; it compares models on the same targets and has no absolute scale."
+    )
+    exempt_laws: ClassVar[dict[str, str]] = {"unit": "the log of densities, in 1/y: another unit of y adds a constant"}
 
-    def of(self, rows: Predictions) -> Rows:
+    def compute(self, rows: Predictions) -> RowResults:
         import numpy as np
 
         from calcheck.statistics.moments import targets, uncertainties, z_scores
@@ -73,7 +75,7 @@ class Nll(RowMetric):
             details = {"zms": float(np.mean(z_scores(rows) ** 2)), "mean_log_variance": float(log_variance.mean())}
         impossible = int(np.isinf(surprise).sum())
         told = (f"{impossible:,} targets are impossible under their distributions: their log-likelihood is infinite",)
-        return Rows({"nll": surprise}, details=details, warnings=told if impossible else ())
+        return RowResults({"nll": surprise}, details=details, warnings=told if impossible else ())
 
     def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - a plain mean
         return means["nll"]

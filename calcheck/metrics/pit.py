@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from calcheck.metrics.base import Need, OrderedMetric
 from calcheck.options import option, require_count_option
-from calcheck.results import Better, Interval, Rows, Sided
+from calcheck.results import Alternative, IntervalMethod, Orientation, RowResults
 
 if TYPE_CHECKING:
     import numpy as np
@@ -64,30 +64,30 @@ class Pit(OrderedMetric):
     name: ClassVar[str] = "pit"
     unit: ClassVar[str] = "1"
     needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
-    sided: ClassVar[Sided] = "upper"
-    better: ClassVar[Better] = "smaller"
+    alternative: ClassVar[Alternative] = "upper"
+    orientation: ClassVar[Orientation] = "smaller"
     source: ClassVar[str] = "Czado, Gneiting, Held 2009"
-    reading: ClassVar[str] = "Smaller is better; a perfect model scores about 1/(6 n)."
-    interval: ClassVar[Interval] = "percentile"
+    interpretation: ClassVar[str] = "Smaller is better; a perfect model scores about 1/(6 n)."
+    interval: ClassVar[IntervalMethod] = "percentile"
 
     bins: int = option(20, "Bins of the histogram in the details.")
 
     def __post_init__(self) -> None:
         require_count_option("bins", self.bins, MOST_BINS)
 
-    def narrow(self, rows: Predictions) -> dict[str, NDArray[np.float64]]:
+    def sort_keys(self, rows: Predictions) -> dict[str, NDArray[np.float64]]:
         from calcheck.statistics.pit import pit
 
         left, right = pit(rows)
         return {"pit_high": right} if left is right else {"pit_low": left, "pit_high": right}
 
-    def of_narrow(self, columns: dict[str, NDArray[np.float64]]) -> Rows:
+    def from_sort_keys(self, columns: dict[str, NDArray[np.float64]]) -> RowResults:
         from calcheck.statistics.pit import distribution
 
         right = columns["pit_high"]
         left = columns.get("pit_low", right)
         terms, places = distribution(left, right)
-        return Rows(
+        return RowResults(
             {"pit_low": left, "pit_high": right},
             terms,
             fixed={"places": places},

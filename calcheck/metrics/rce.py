@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from calcheck.metrics.base import Need, RowMetric
-from calcheck.results import Better, Rows, Sided
+from calcheck.results import Alternative, Orientation, RowResults
 
 if TYPE_CHECKING:
     import numpy as np
@@ -54,13 +54,13 @@ class Rce(RowMetric):
     name: ClassVar[str] = "rce"
     unit: ClassVar[str] = "1"
     needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
-    sided: ClassVar[Sided] = "both"
-    better: ClassVar[Better] = "reference"
+    alternative: ClassVar[Alternative] = "both"
+    orientation: ClassVar[Orientation] = "reference"
     source: ClassVar[str] = "Pernot, Eq. 7 (arXiv 2402.10043)"
-    reading: ClassVar[str] = "0 is right; below 0 the uncertainties are too small."
-    shape_free: ClassVar[bool] = True
+    interpretation: ClassVar[str] = "0 is right; below 0 the uncertainties are too small."
+    distribution_free: ClassVar[bool] = True
 
-    def of(self, rows: Predictions) -> Rows:
+    def compute(self, rows: Predictions) -> RowResults:
         from calcheck.statistics.moments import errors, heavy_tails, reference_rce, uncertainties, why_no_moments
 
         variance, squared = uncertainties(rows) ** 2, errors(rows) ** 2
@@ -68,7 +68,7 @@ class Rce(RowMetric):
         if unknown := why_no_moments(rows):
             tails["warnings"] += (f"no exact reference: {unknown}",)
         reference = None if unknown else reference_rce(rows)
-        return Rows({"variance": variance, "squared_error": squared}, reference=reference, **tails)
+        return RowResults({"variance": variance, "squared_error": squared}, reference=reference, **tails)
 
     def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - a function of means
         import numpy as np

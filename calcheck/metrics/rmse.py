@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from calcheck.metrics.base import Need, RowMetric
-from calcheck.results import Better, Rows, Sided
+from calcheck.results import Alternative, Orientation, RowResults
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,16 +50,16 @@ class Rmse(RowMetric):
     name: ClassVar[str] = "rmse"
     unit: ClassVar[str] = "y"
     needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
-    sided: ClassVar[Sided] = "both"
-    better: ClassVar[Better] = "smaller"
+    alternative: ClassVar[Alternative] = "both"
+    orientation: ClassVar[Orientation] = "smaller"
     source: ClassVar[str] = "Pernot, Eq. 7 (arXiv 2402.10043)"
-    reading: ClassVar[str] = "Smaller is better."
-    unlawful: ClassVar[dict[str, str]] = {"spread": "looks at the mean only"}
+    interpretation: ClassVar[str] = "Smaller is better."
+    exempt_laws: ClassVar[dict[str, str]] = {"spread": "looks at the mean only"}
 
-    def of(self, rows: Predictions) -> Rows:
+    def compute(self, rows: Predictions) -> RowResults:
         from calcheck.statistics.moments import errors
 
-        return Rows({"squared_error": errors(rows) ** 2})
+        return RowResults({"squared_error": errors(rows) ** 2})
 
     def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - the root of a mean
         import numpy as np

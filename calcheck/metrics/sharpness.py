@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from calcheck.metrics.base import Need, RowMetric
-from calcheck.results import Better, Rows, Sided
+from calcheck.results import Alternative, Orientation, RowResults
 
 if TYPE_CHECKING:
     import numpy as np
@@ -49,16 +49,16 @@ class Sharpness(RowMetric):
     name: ClassVar[str] = "sharpness"
     unit: ClassVar[str] = "y"
     needs: ClassVar[tuple[Need, ...]] = ("predictive",)
-    sided: ClassVar[Sided] = "none"
-    better: ClassVar[Better] = "none"
+    alternative: ClassVar[Alternative] = "none"
+    orientation: ClassVar[Orientation] = "none"
     source: ClassVar[str] = "Levi et al., Eq. 6"
-    reading: ClassVar[str] = "Smaller is sharper: good only if the model is calibrated."
-    unlawful: ClassVar[dict[str, str]] = {"spread": "says how narrow predictions are, not whether they are right"}
+    interpretation: ClassVar[str] = "Smaller is sharper: good only if the model is calibrated."
+    exempt_laws: ClassVar[dict[str, str]] = {"spread": "says how narrow predictions are, not whether they are right"}
 
-    def of(self, rows: Predictions) -> Rows:
+    def compute(self, rows: Predictions) -> RowResults:
         from calcheck.statistics.moments import uncertainties
 
-        return Rows({"variance": uncertainties(rows) ** 2})
+        return RowResults({"variance": uncertainties(rows) ** 2})
 
     def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - the root of a mean
         import numpy as np

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from calcheck.metrics.base import BinnedMetric, Need
 from calcheck.options import option
-from calcheck.results import Better, Interval, Sided
+from calcheck.results import Alternative, IntervalMethod, Orientation
 
 if TYPE_CHECKING:
     import numpy as np
@@ -62,11 +62,11 @@ class Uce(BinnedMetric):
     name: ClassVar[str] = "uce"
     unit: ClassVar[str] = "y^2"
     needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
-    sided: ClassVar[Sided] = "upper"
-    better: ClassVar[Better] = "smaller"
+    alternative: ClassVar[Alternative] = "upper"
+    orientation: ClassVar[Orientation] = "smaller"
     source: ClassVar[str] = "Levi et al. (doi:10.3390/s22155540)"
-    reading: ClassVar[str] = "Smaller is better; the noise of each bin keeps a perfect model above 0."
-    interval: ClassVar[Interval] = "percentile"
+    interpretation: ClassVar[str] = "Smaller is better; the noise of each bin keeps a perfect model above 0."
+    interval: ClassVar[IntervalMethod] = "percentile"
 
     weights: Literal["uniform", "count"] = option("uniform", "Bins count alike, or by their rows.")
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from calcheck.metrics.base import Need, RowMetric
 from calcheck.options import option, require_share_option
-from calcheck.results import Better, Rows, Sided
+from calcheck.results import Alternative, Orientation, RowResults
 
 if TYPE_CHECKING:
     import numpy as np
@@ -57,25 +57,25 @@ class Width(RowMetric):
     name: ClassVar[str] = "width"
     unit: ClassVar[str] = "y"
     needs: ClassVar[tuple[Need, ...]] = ("predictive",)
-    sided: ClassVar[Sided] = "none"
-    better: ClassVar[Better] = "none"
+    alternative: ClassVar[Alternative] = "none"
+    orientation: ClassVar[Orientation] = "none"
     source: ClassVar[str] = "Gneiting et al. 2007"
-    reading: ClassVar[str] = "Smaller is sharper: good only if coverage is right."
-    unlawful: ClassVar[dict[str, str]] = {"spread": "says how narrow predictions are, not whether they are right"}
+    interpretation: ClassVar[str] = "Smaller is sharper: good only if coverage is right."
+    exempt_laws: ClassVar[dict[str, str]] = {"spread": "says how narrow predictions are, not whether they are right"}
 
     level: float = option(0.9, "Share of targets that the central interval is meant to hold.")
 
     def __post_init__(self) -> None:
         require_share_option("level", self.level)
 
-    def of(self, rows: Predictions) -> Rows:
+    def compute(self, rows: Predictions) -> RowResults:
         from calcheck.statistics.moments import central_interval
 
         def width(part: Predictive, rows: slice) -> NDArray[np.float64]:  # noqa: ARG001 - of the predictions alone
             low, high = central_interval(part, self.level)
             return high - low
 
-        return Rows({"width": rows.distributions().in_parts(width)})
+        return RowResults({"width": rows.distributions().in_parts(width)})
 
     def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - a plain mean
         return means["width"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from calcheck.metrics.base import Need, RowMetric
-from calcheck.results import Better, Rows, Sided
+from calcheck.results import Alternative, Orientation, RowResults
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,20 +51,20 @@ class Zms(RowMetric):
     name: ClassVar[str] = "zms"
     unit: ClassVar[str] = "1"
     needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
-    sided: ClassVar[Sided] = "both"
-    better: ClassVar[Better] = "reference"
+    alternative: ClassVar[Alternative] = "both"
+    orientation: ClassVar[Orientation] = "reference"
     source: ClassVar[str] = "Pernot, Eq. 11 (arXiv 2402.10043)"
-    reading: ClassVar[str] = "1 is right; above 1 the uncertainties are too small."
-    shape_free: ClassVar[bool] = True
+    interpretation: ClassVar[str] = "1 is right; above 1 the uncertainties are too small."
+    distribution_free: ClassVar[bool] = True
 
-    def of(self, rows: Predictions) -> Rows:
+    def compute(self, rows: Predictions) -> RowResults:
         from calcheck.statistics.moments import heavy_tails, why_no_reference_zms, z_scores
 
         squared = z_scores(rows) ** 2
         tails = heavy_tails({"z2": (squared, 0.8)})
         if unknown := why_no_reference_zms(rows):
             tails["warnings"] += (f"no exact reference: {unknown}",)
-        return Rows({"z2": squared}, reference=None if unknown else 1.0, **tails)
+        return RowResults({"z2": squared}, reference=None if unknown else 1.0, **tails)
 
     def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - a plain mean
         return means["z2"]

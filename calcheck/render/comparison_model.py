@@ -105,7 +105,7 @@ def _named(report: Report, metrics: Sequence[str]) -> str:
 
 def _better(results: Sequence[Result]) -> str:
     """Say which values are better: the smaller, the larger, or those near a number, if that is the same for all."""
-    better = METRICS[results[0].metric].better
+    better = METRICS[results[0].metric].orientation
     if better == "zero":
         return "0"
     if better != "reference":

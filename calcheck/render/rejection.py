@@ -117,7 +117,7 @@ def _steps(results: Sequence[Result]) -> list[Result]:
 
 def _is_less(result: Result, chance: Result) -> bool:
     """Tell whether a smaller value is better, and one is below those of random rejection."""
-    better = METRICS[result.metric].better == "smaller"
+    better = METRICS[result.metric].orientation == "smaller"
     return better and result.value is not None and chance.low is not None and result.value < chance.low
 
 

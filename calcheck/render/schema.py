@@ -6,7 +6,7 @@ import types
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from calcheck.metrics import METRICS, OF_TWO_SAMPLES
+from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
 from calcheck.options import options_of
 from calcheck.report import SCHEMA_VERSION, Report, Result
 from calcheck.studies.diff import DIFF_SCHEMA_VERSION, Diff
@@ -25,7 +25,7 @@ def report_schema() -> dict[str, Any]:
     schema["properties"]["schema_version"] = {"const": SCHEMA_VERSION}
     schema["properties"]["results"] = {
         "type": "array",
-        "items": {"oneOf": [_result(metric) for metric in (METRICS | OF_TWO_SAMPLES).values()]},
+        "items": {"oneOf": [_result(metric) for metric in (METRICS | TWO_SAMPLE_METRICS).values()]},
     }
     return {"$schema": DIALECT, "title": "calcheck report", **schema}
 

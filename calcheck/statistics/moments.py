@@ -152,7 +152,7 @@ def heavy_tails(columns: dict[str, tuple[NDArray[np.float64], float]]) -> dict[s
     Returns
     -------
     dict
-        ``details`` and ``warnings`` of :class:`calcheck.metrics.base.Rows`.
+        ``details`` and ``warnings`` of :class:`calcheck.metrics.base.RowResults`.
     """
     found = {name: skewness(values) for name, (values, _) in columns.items()}
     warnings = tuple(

@@ -12,7 +12,7 @@ import numpy as np
 from calcheck.inference.binned_validity import share_of_valid_bins
 from calcheck.metrics._validity import ValidBinsMetric
 from calcheck.metrics.base import BinnedMetric, OrderedMetric, RowMetric
-from calcheck.results import Rows, Simulated
+from calcheck.results import NullDistribution, RowResults
 from calcheck.statistics.bins import Bins, by_date, cautions, ordered_bins, ordering, reliability, spread_by_bin
 from calcheck.statistics.groups import Term
 from calcheck.statistics.moments import uncertainties
@@ -61,14 +61,14 @@ class Summing(ABC, Generic[SettingsT, SumsT]):
         """Read sums from their arrays."""
 
     @abstractmethod
-    def rows(self, settings: SettingsT, sums: SumsT, run: Run) -> Rows:
+    def rows(self, settings: SettingsT, sums: SumsT, run: Run) -> RowResults:
         """Say what the sums tell of the rows, which are not at hand."""
 
     def of_all(self, settings: SettingsT, batch: Predictions, replicates: int, run: Run) -> SumsT:  # noqa: ARG002
         """Sum a batch of rows, and replicates of its targets where these are summed with it."""
         return self.of(settings, batch)
 
-    def told(self, settings: SettingsT, sums: SumsT, run: Run) -> tuple[Rows, Simulated | None]:
+    def told(self, settings: SettingsT, sums: SumsT, run: Run) -> tuple[RowResults, NullDistribution | None]:
         """Say what the sums tell of the rows, and of replicates where these were summed with them."""
         return self.rows(settings, sums, run), None
 
@@ -97,13 +97,13 @@ class RowSumming(Unsettled[MeanSums]):
     metric: RowMetric
 
     def of(self, settings: None, batch: Predictions) -> MeanSums:  # noqa: ARG002
-        return summed_rows(self.metric.of(batch))
+        return summed_rows(self.metric.compute(batch))
 
     def restored(self, arrays: Arrays) -> MeanSums:
         return MeanSums.restored(arrays)
 
-    def rows(self, settings: None, sums: MeanSums, run: Run) -> Rows:  # noqa: ARG002
-        return rows_of_means(sums, self.metric.described({**sums.means(), **sums.fixed}))
+    def rows(self, settings: None, sums: MeanSums, run: Run) -> RowResults:  # noqa: ARG002
+        return rows_of_means(sums, self.metric.details({**sums.means(), **sums.fixed}))
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class CentredSumming(Summing[float, MeanSums]):
         Says something of each row, given the centre.
     """
 
-    about: Callable[[float, Predictions], Rows]
+    about: Callable[[float, Predictions], RowResults]
 
     def prepared(self, stream: Stream) -> float:
         return float(uncertainties(stream.first).mean())
@@ -133,7 +133,7 @@ class CentredSumming(Summing[float, MeanSums]):
     def restored(self, arrays: Arrays) -> MeanSums:
         return MeanSums.restored(arrays)
 
-    def rows(self, settings: float, sums: MeanSums, run: Run) -> Rows:  # noqa: ARG002
+    def rows(self, settings: float, sums: MeanSums, run: Run) -> RowResults:  # noqa: ARG002
         return rows_of_means(sums, {})
 
 
@@ -144,13 +144,13 @@ class OrderedSumming(Unsettled[KeptColumns]):
     metric: OrderedMetric
 
     def of(self, settings: None, batch: Predictions) -> KeptColumns:  # noqa: ARG002
-        return KeptColumns.of(self.metric.narrow(batch), Told(len(batch)))
+        return KeptColumns.of(self.metric.sort_keys(batch), Told(len(batch)))
 
     def restored(self, arrays: Arrays) -> KeptColumns:
         return KeptColumns.restored(arrays)
 
-    def rows(self, settings: None, sums: KeptColumns, run: Run) -> Rows:  # noqa: ARG002
-        return self.metric.of_narrow(sums.columns())
+    def rows(self, settings: None, sums: KeptColumns, run: Run) -> RowResults:  # noqa: ARG002
+        return self.metric.from_sort_keys(sums.columns())
 
 
 class InBins(Summing[Bins, SumsT]):
@@ -192,7 +192,7 @@ class BinSumming(InBins[MeanSums]):
     def restored(self, arrays: Arrays) -> MeanSums:
         return MeanSums.restored(arrays)
 
-    def rows(self, settings: Bins, sums: MeanSums, run: Run) -> Rows:  # noqa: ARG002
+    def rows(self, settings: Bins, sums: MeanSums, run: Run) -> RowResults:  # noqa: ARG002
         rows = rows_of_means(sums, reliability(sums.sums, settings))
         return replace(rows, warnings=(*rows.warnings, *cautions(settings, sums.sums["rows"])))
 
@@ -204,7 +204,7 @@ class ValidBinSumming(InBins[KeptColumns]):
     metric: ValidBinsMetric
 
     def of(self, settings: Bins, batch: Predictions) -> KeptColumns:
-        columns, reference = self.metric.averaged(batch)
+        columns, reference = self.metric.bin_means(batch)
         label = self.divided(settings, batch).label
         narrow = next(kind for kind in LEAST_LABELS if settings.classes <= np.iinfo(kind).max)
         return KeptColumns.of({**columns, "class": np.asarray(label, narrow)}, Told(len(batch), reference))
@@ -212,20 +212,20 @@ class ValidBinSumming(InBins[KeptColumns]):
     def restored(self, arrays: Arrays) -> KeptColumns:
         return KeptColumns.restored(arrays)
 
-    def rows(self, settings: Bins, sums: KeptColumns, run: Run) -> Rows:
+    def rows(self, settings: Bins, sums: KeptColumns, run: Run) -> RowResults:
         columns = sums.columns()
         bins = replace(settings, label=columns.pop("class").astype(np.intp))
         reference = 0.0 if sums.told.reference is None else sums.told.reference
-        return share_of_valid_bins(bins, columns, self.metric.in_bin, reference, run, stage=self.metric.name)
+        return share_of_valid_bins(bins, columns, self.metric.bin_statistic, reference, run, stage=self.metric.name)
 
 
-def summed_rows(rows: Rows) -> MeanSums:
+def summed_rows(rows: RowResults) -> MeanSums:
     """Sum what is said of the rows of a batch."""
     terms = rows.terms or {name: Term(column) for name, column in rows.columns.items()}
     return MeanSums.of(terms, Told(rows.n, rows.reference, rows.warnings), fixed=rows.fixed)
 
 
-def rows_of_means(sums: MeanSums, details: dict[str, Any]) -> Rows:
+def rows_of_means(sums: MeanSums, details: dict[str, Any]) -> RowResults:
     """Say what means tell of rows that are not at hand."""
     told, fixed = sums.told, {**sums.means(), **sums.fixed}
-    return Rows({}, fixed=fixed, details=details, warnings=told.warnings, reference=told.reference, count=told.n)
+    return RowResults({}, fixed=fixed, details=details, warnings=told.warnings, reference=told.reference, count=told.n)

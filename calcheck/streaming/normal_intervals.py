@@ -18,7 +18,7 @@ from calcheck.inference.verdicts import (
     too_few_effective,
     usable,
 )
-from calcheck.results import Inference, Simulated
+from calcheck.results import Inference, NullDistribution
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -146,10 +146,10 @@ def _drawn(metric: InferableMetric, sums: MeanSums, run: Run) -> NDArray[np.floa
         return np.asarray(metric.value({**means, **sums.fixed}, n), dtype=np.float64)
 
 
-def simulated(metric: InferableMetric, sums: MeanSums) -> Simulated | None:
+def simulated(metric: InferableMetric, sums: MeanSums) -> NullDistribution | None:
     """Return the metric of the replicates that were summed; None where there are none."""
     if not sums.replicates:
         return None
     with np.errstate(all="ignore"):
         values = np.asarray(metric.value({**sums.replicated(), **sums.fixed}, sums.n), dtype=np.float64)
-    return Simulated(values)
+    return NullDistribution(values)

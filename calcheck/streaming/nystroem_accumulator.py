@@ -20,7 +20,7 @@ from calcheck.execution.reduce import over
 from calcheck.kernels.functions import KERNELS
 from calcheck.kernels.scaling import Scaling
 from calcheck.predictions import InMemory
-from calcheck.results import Rows, Simulated
+from calcheck.results import NullDistribution, RowResults
 from calcheck.streaming.accumulators import Sums, under
 from calcheck.streaming.batched_source import placed
 from calcheck.streaming.metric_accumulators import Summing
@@ -202,14 +202,14 @@ class SummingOnCentres(Summing[SummedCentres, CentresSums]):
             and sums.sample.columns["x"].shape[1:] == (d,)
         )
 
-    def rows(self, settings: SummedCentres, sums: CentresSums, run: Run) -> Rows:
+    def rows(self, settings: SummedCentres, sums: CentresSums, run: Run) -> RowResults:
         return self.told(settings, sums, run)[0]
 
-    def told(self, settings: SummedCentres, sums: CentresSums, run: Run) -> tuple[Rows, Simulated | None]:
+    def told(self, settings: SummedCentres, sums: CentresSums, run: Run) -> tuple[RowResults, NullDistribution | None]:
         found = settings.measured(sums.sums, sums.sample, self.lambda_, run)
         value, *replicated = found.measured.means
         details = found.details(self.options, sums.quadrature)
-        rows = Rows(
+        rows = RowResults(
             {},
             fixed={self.metric.name: np.asarray(value)},
             details=details,
@@ -219,4 +219,4 @@ class SummingOnCentres(Summing[SummedCentres, CentresSums]):
         if not replicated:
             return rows, None
         told = {"columns": settings.directions.shape[1], "centers": len(settings.centres)}
-        return rows, Simulated(np.array(replicated), details=told)
+        return rows, NullDistribution(np.array(replicated), details=told)

@@ -12,7 +12,7 @@ from calcheck.evaluation import recorded, results_of, value_of
 from calcheck.execution.reduce import over
 from calcheck.inference.null_distribution import FEW_REPLICATES, Computed, replicates_of
 from calcheck.inference.verdict_basis import NO_REPLICATES, Stated, basis_of
-from calcheck.metrics.base import why_not
+from calcheck.metrics.base import inapplicable_reason
 from calcheck.report import Report, Skipped
 from calcheck.streaming.accumulators import KeptColumns, MeanSums, under
 from calcheck.streaming.batched_source import Stream, placed
@@ -129,7 +129,7 @@ class Work:
         with np.errstate(all="ignore"):  # metrics refuse numbers that are not finite, in words
             parts = [_summed(each, batch, self.run, self.replicates) for each in self.chosen]
             means = {at: part for at, part in enumerate(parts) if isinstance(part, MeanSums)}
-            wanted = {at: part for at, part in means.items() if self.chosen[at].metric.evidence != "none"}
+            wanted = {at: part for at, part in means.items() if self.chosen[at].metric.alternative_in_use != "none"}
             if self.replicates and wanted:
                 self._replicate(wanted, batch)
         return Part(parts)
@@ -223,8 +223,8 @@ def _chosen(metric: Metric[Any, Any], stream: Stream, like: State | None) -> Cho
     """Choose how a metric is summed; or say why it is not."""
     summing = summing_of(metric)
     if summing is None:
-        return metric.no_sums
-    if reason := why_not(type(metric), stream.first):
+        return metric.not_streamable_reason
+    if reason := inapplicable_reason(type(metric), stream.first):
         return reason
     if like is not None:
         return next((each for each in like.chosen if each.metric == metric), NOT_LIKE)

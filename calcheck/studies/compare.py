@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
     from calcheck.metrics.base import Metric
     from calcheck.predictions import Predictions
-    from calcheck.results import Inference, Rows
+    from calcheck.results import Inference, RowResults
     from calcheck.studies.align import Model
 
-    Said = dict[tuple[str, str], tuple[Predictions, Rows]]
+    Said = dict[tuple[str, str], tuple[Predictions, RowResults]]
 
 MOST_SWAPS = 10_000_000  # more would tell nothing more
 ELSEWHERE = "the models are conditioned on different inputs, so their values are not of the same regions"
@@ -74,7 +74,7 @@ def compare(
     for done, (model, source) in enumerate(zip(models, matched(models), strict=True)):
         run.progress("models", done / len(models))
 
-        def keep(metric: Metric[Any, Any], shown: Predictions, rows: Rows, name: str = model.name) -> None:
+        def keep(metric: Metric[Any, Any], shown: Predictions, rows: RowResults, name: str = model.name) -> None:
             said[metric.name, name] = (shown, rows)
 
         referred = _ranked_by_simulation if run.reference is None else None
@@ -102,9 +102,9 @@ def compare(
     )
 
 
-def _ranked_by_simulation(metric: Metric[Any, Any], rows: Rows) -> bool:
+def _ranked_by_simulation(metric: Metric[Any, Any], rows: RowResults) -> bool:
     """Tell whether values are ranked by what a perfect model scores, and that is not known exactly."""
-    return metric.better == "reference" and rows.reference is None
+    return metric.orientation == "reference" and rows.reference is None
 
 
 def _by_id(said: Said) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 
 from calcheck.errors import DataError
 from calcheck.evaluation import evaluate
-from calcheck.metrics.base import why_not
+from calcheck.metrics.base import inapplicable_reason
 from calcheck.statistics.moments import uncertainties
 from calcheck.validation import require_finite
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from calcheck.execution.context import Run
     from calcheck.metrics.base import Metric
     from calcheck.predictions import Predictions, Source
-    from calcheck.results import Rows
+    from calcheck.results import RowResults
 
     Values = NDArray[np.float64]
 
@@ -82,7 +82,7 @@ def criteria_of(
     """
     place, names = at or source, list(dict.fromkeys(WORDS if by is None else by))
     found = Criteria({}, {})
-    if by is None and (reason := why_not(type(cce), source.predictions())):
+    if by is None and (reason := inapplicable_reason(type(cce), source.predictions())):
         names.remove(CCE)
         found = replace(found, missing=(f"nothing is rejected by cce: it {reason}",))
     for name in names:
@@ -96,7 +96,7 @@ def criteria_of(
     return found
 
 
-def _cce(source: Source, at: Source | None, cce: Metric[Any, Any], run: Run) -> Rows:
+def _cce(source: Source, at: Source | None, cce: Metric[Any, Any], run: Run) -> RowResults:
     """Say what cce is at the rows of another source, or at its own."""
     said = list[Any]()
     report = evaluate(source, [cce], at=at, run=run, sink=lambda _metric, _shown, rows: said.append(rows))
@@ -104,7 +104,7 @@ def _cce(source: Source, at: Source | None, cce: Metric[Any, Any], run: Run) -> 
         for skipped in report.skipped:
             msg = f"cce {skipped.reason}" if skipped.reason.startswith("needs ") else skipped.reason
             raise DataError(msg)
-    rows: Rows = said[0]
+    rows: RowResults = said[0]
     return rows
 
 

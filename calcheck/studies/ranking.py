@@ -16,7 +16,7 @@ DIGITS = 4  # to which values are shown: those that look alike are alike
 
 def score(metric: str, value: float | None, reference: float | None) -> float | None:
     """Return what is smaller for a better model, to the digits that are shown; None where no value is better."""
-    better = METRICS[metric].better
+    better = METRICS[metric].orientation
     if value is None or better == "none" or (better == "reference" and reference is None):
         return None
     if better == "reference":

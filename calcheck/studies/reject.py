@@ -243,7 +243,7 @@ class _Study:
             replicates = by_criterion - at_random
         told = {"by": criterion, "rejected": AREA, "minus": RANDOM}
         result = self._result(metric, told, own - chance, replicates)
-        if metric.better != "smaller" or not self.shuffled or not np.isfinite(own):
+        if metric.orientation != "smaller" or not self.shuffled or not np.isfinite(own):
             return result
         orders = area(self.shares, self.shuffled[metric.name])
         reached = np.sum(~(orders > own + EQUAL * abs(own)))
@@ -268,7 +268,7 @@ class _Study:
         number = float(value)
         result = Result(
             metric=metric.name,
-            summary=metric.told(),
+            summary=metric.description(),
             options=metric.options(),
             subset=subset,
             unit=metric.unit,

@@ -12,7 +12,7 @@ from calcheck.evaluation import recorded
 from calcheck.execution.context import Run, Stream
 from calcheck.inference.verdicts import statistic_of
 from calcheck.lazy_inputs import equal
-from calcheck.metrics.base import why_not
+from calcheck.metrics.base import inapplicable_reason
 from calcheck.predictions import InMemory
 from calcheck.report import Report, Result
 from calcheck.statistics.repeated_targets import of_inputs
@@ -102,7 +102,7 @@ def sweep(
     models = [replace(model, source=of_inputs(model.source, [type(metric)])) for model in models]
     sources = matched(models) if len(models) > 1 else [models[0].source]
     for model, source in zip(models, sources, strict=True):
-        if reason := why_not(type(metric), source.predictions()):
+        if reason := inapplicable_reason(type(metric), source.predictions()):
             with model.source.named():
                 msg = f"{metric.name} {reason}"
                 raise DataError(msg)
@@ -146,7 +146,7 @@ def _computed(
         chosen = np.sort(run.rng(Stream.SUBSAMPLE, repeat).permutation(n)[:size])
         sources = [InMemory(rows if size == n else rows.take(chosen)) for rows in models]
         for sharing in _sharing(metrics):
-            for alike in _alike(sources, shared=sharing[0].fitted_by is not None):
+            for alike in _alike(sources, shared=sharing[0].fit_key is not None):
                 for metric, model, value, reference, notes in _values(sources, sharing, alike, run.silenced()):
                     each = found.setdefault((size, metric, model), Found())
                     each.values.append(value)
@@ -161,7 +161,7 @@ def _sharing(metrics: Sequence[AnyMetric]) -> list[list[AnyMetric]]:
     """Gather metrics that fit the same to inputs."""
     groups: dict[Any, list[AnyMetric]] = {}
     for metric in metrics:
-        key = metric if metric.fitted_by is None else tuple(getattr(metric, name) for name in metric.fitted_by)
+        key = metric if metric.fit_key is None else tuple(getattr(metric, name) for name in metric.fit_key)
         groups.setdefault(key, []).append(metric)
     return list(groups.values())
 
@@ -196,7 +196,7 @@ def _values(
                     settings = metric.prepare(source, run)
                     if not fitted:
                         state, fitted = metric.fit(settings, source, run), True
-                        metric.expect(state, metrics, len(alike))
+                        metric.prepare_shared(state, metrics, len(alike))
                     rows = metric.rows(settings, state, source, None, run)
                     yield metric, model, statistic_of(metric, rows).estimate(), rows.reference, rows.warnings
             except FileError:
@@ -222,7 +222,7 @@ def _results(
             results.append(
                 Result(
                     metric=place.metric.name,
-                    summary=place.metric.told(),
+                    summary=place.metric.description(),
                     options=place.metric.options(),
                     subset={**({"model": name} if len(names) > 1 else {}), **place.told},
                     unit=place.metric.unit,

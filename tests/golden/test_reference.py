@@ -17,7 +17,7 @@ from calcheck.inference.p_values import is_open, p_value, p_value_error
 from calcheck.inference.verdict_basis import Basis
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
-from calcheck.results import Inference, Simulated
+from calcheck.results import Inference, NullDistribution
 from tests.families import FAMILIES, calibrated
 
 NINE = np.arange(1.0, 10.0)  # nine replicates
@@ -75,7 +75,7 @@ def judged(
     sequential=False,
 ):
     """Compare a value with replicates."""
-    simulated = Simulated(np.asarray(values, float), own=own, details=details or {})
+    simulated = NullDistribution(np.asarray(values, float), own=own, details=details or {})
     basis = Basis(basis, "" if basis == "p" else "for a reason")
     computed = Computed(METRICS[metric](), None, None, None, estimate, basis, simulated, sequential)
     run = Run(confidence=confidence, reference=max(len(values), 19))
@@ -259,7 +259,7 @@ def test_replicates_keep_inputs_and_distributions():
 
 def test_replicates_are_all_different_and_the_same_every_time():
     rows = calibrated("gaussian", n=20)
-    first, again = (np.array([each.y for each in Simulation(rows, Run(reference=50))]) for _ in range(2))
+    first, prepare_replicate = (np.array([each.y for each in Simulation(rows, Run(reference=50))]) for _ in range(2))
     assert_array_equal(first, again)
     assert len(np.unique(first)) == first.size
     other = np.array([each.y for each in Simulation(rows, Run(reference=50, seed=1))])
@@ -337,7 +337,7 @@ def test_vectors_are_swapped_as_vectors():
 OF_MEANS = [
     name
     for name, metric in METRICS.items()
-    if metric.sided != "none" and name not in ("lzms", "lrce", "cce", "jmmd", "ammd", "cmmd", "fid")
+    if metric.alternative != "none" and name not in ("lzms", "lrce", "cce", "jmmd", "ammd", "cmmd", "fid")
 ]
 
 
@@ -364,7 +364,10 @@ def test_metrics_of_replicates_are_their_metrics(family):
     ]
     assert len(report.results) >= len(OF_MEANS) - 1
     for result in report.results:
-        replicates, sided = np.array([values[result.metric] for values in loop]), METRICS[result.metric].sided
+        replicates, alternative = (
+            np.array([values[result.metric] for values in loop]),
+            METRICS[result.metric].alternative,
+        )
         assert_allclose(result.p_value, by_counting(replicates, result.value, sided), rtol=1e-12, err_msg=result.metric)
         if result.reference_kind == "simulated":
             assert_allclose(result.reference, replicates.mean(), rtol=1e-10)

@@ -144,8 +144,8 @@ def test_a_batch_of_weights_gives_what_one_by_one_gives(metric, family):
 def test_a_weight_of_two_is_a_row_that_comes_twice(metric, family):
     rows = calibrated(family)
     found = statistic(metric(), rows)
-    if metric.held_fixed:
-        pytest.skip(f"{metric.held_fixed}: made anew for rows that come twice")
+    if metric.conditional_on:
+        pytest.skip(f"{metric.conditional_on}: made anew for rows that come twice")
     weights = np.random.default_rng(1).integers(1, 3, len(rows))
     twice = rows.take(np.repeat(np.arange(len(rows)), weights))
     expected = statistic(metric(), twice)
@@ -164,7 +164,7 @@ def test_the_declared_unit_is_true(metric, scale, family):
     rows = calibrated(family)
     expected = value(metric(), rows) * scale ** UNITS[metric.unit]
     found = value(metric(), changed(rows, scale=scale))
-    if "unit" in metric.unlawful:
+    if "unit" in metric.exempt_laws:
         assert abs(found - expected) > 1e-3
     else:
         assert_allclose(found, expected, rtol=1e-8)
@@ -210,8 +210,8 @@ def test_weights_are_rows_where_the_scale_of_targets_is_given():
 def test_leaving_one_row_out_is_evaluating_the_others(metric):
     if metric.interval != "bca":
         pytest.skip("its interval needs no acceleration")
-    if metric.held_fixed:
-        pytest.skip(f"{metric.held_fixed}: made anew for the others")
+    if metric.conditional_on:
+        pytest.skip(f"{metric.conditional_on}: made anew for the others")
     rows = calibrated("gaussian", n=12)
     others = [rows.take(np.delete(np.arange(12), row)) for row in range(12)]
     expected = [statistic(metric(), other).estimate() for other in others]
@@ -221,7 +221,7 @@ def test_leaving_one_row_out_is_evaluating_the_others(metric):
 def misfit(metric, rows):
     """Return how bad a model is: larger is worse."""
     found = result(metric, rows)
-    if metric.sided == "lower":
+    if metric.alternative == "lower":
         return -found.value
     known = {"zms": 1.0, "bias": 0.0}.get(metric.name, found.reference)  # for draws zms is near 1
     return found.value if known is None else abs(found.value - known)
@@ -233,7 +233,7 @@ def test_a_calibrated_model_scores_better_than_one_with_another_spread(metric, f
     rows = calibrated(family, n=4000 if metric.name == "jmmd" else 1000)  # whose noise is small beside double Poisson's
     right = misfit(metric(), rows)
     wrong = [misfit(metric(), changed(rows, spread=spread)) for spread in (0.5, 2.0)]
-    if "spread" in metric.unlawful:
+    if "spread" in metric.exempt_laws:
         assert right >= min(wrong) * (1 - 0.05)
     else:
         assert right < min(wrong)
@@ -253,7 +253,7 @@ def test_everything_is_documented(metric):
     assert metric.source
     assert metric.unit in UNITS
     assert {"Needs", "Value", "Raises", "Notes", "References"} <= set(metric.__doc__.replace(" ", "").splitlines())
-    assert set(metric.unlawful) <= {"unit", "spread"}
+    assert set(metric.exempt_laws) <= {"unit", "spread"}
     for option in options_of(metric):
         assert option.help.endswith((".", ")")), option
         assert option.metavar or option.hint is bool, option
@@ -280,7 +280,7 @@ def test_what_is_missing_is_skipped_with_the_reason(metric):
 @pytest.mark.parametrize("name", METRICS)
 def test_values_without_evidence_are_neither_better_nor_worse(name):
     metric = METRICS[name]
-    assert (metric.better == "none") == (metric.sided == "none")
+    assert (metric.better == "none") == (metric.alternative == "none")
 
 
 @every_metric

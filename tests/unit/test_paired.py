@@ -21,7 +21,9 @@ from tests.families import calibrated
 
 FEW = Run(resamples=100)
 RESAMPLED = [
-    name for name, metric in METRICS.items() if metric.interval in ("bca", "percentile") and metric.sided != "none"
+    name
+    for name, metric in METRICS.items()
+    if metric.interval in ("bca", "percentile") and metric.alternative != "none"
 ]
 PLAIN = [name for name in RESAMPLED if METRICS[name].interval == "bca"]
 BIASED = [name for name in RESAMPLED if name not in PLAIN]

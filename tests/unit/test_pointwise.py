@@ -12,7 +12,7 @@ from calcheck.inference.pointwise_tests import discoveries, significance
 from calcheck.metrics import METRICS
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
-from calcheck.results import Simulated
+from calcheck.results import NullDistribution
 
 
 @pytest.mark.parametrize("fdr", [0.01, 0.05, 0.3])
@@ -38,7 +38,7 @@ def replicates(columns, count=199, seed=0):
 
 def said(own, others, *, floor=None, fdr=0.05):
     at_inputs = np.concatenate([np.atleast_2d(own), others])
-    return significance(Simulated(others.mean(axis=1), at_inputs=at_inputs, floor=floor), fdr)
+    return significance(NullDistribution(others.mean(axis=1), at_inputs=at_inputs, floor=floor), fdr)
 
 
 def test_p_values_count_replicates_where_ten_or_more_reach():
@@ -108,7 +108,7 @@ def test_replicates_without_values_count_as_farther_out():
 
 def test_nothing_is_said_where_no_replicate_has_values():
     assert said(np.ones(3), np.full((199, 3), np.nan)) == ({}, {})
-    assert significance(Simulated(np.ones(199)), 0.05) == ({}, {})
+    assert significance(NullDistribution(np.ones(199)), 0.05) == ({}, {})
 
 
 @pytest.mark.parametrize("value", [0.0, 1e-200, 0.3, 1e6])

@@ -13,7 +13,7 @@ from calcheck.execution.context import Run
 from calcheck.inference.risk_coverage import Rejection
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
-from calcheck.results import Rows
+from calcheck.results import RowResults
 from calcheck.studies.reject import Steps, reject
 from tests.computing import cce
 
@@ -109,7 +109,9 @@ def test_resamples_are_those_of_a_loop():
     """Weights by rows, sorted by the criterion: the curve of each resample is the naive one of its rows."""
     rng = np.random.default_rng(2)
     n, criterion, lost = 12, rng.normal(size=12), np.abs(rng.normal(size=12))
-    study = Rejection([(METRICS["mae"](), Rows({"absolute_error": lost}))], {"c": criterion}, np.array([12, 9, 3]))
+    study = Rejection(
+        [(METRICS["mae"](), RowResults({"absolute_error": lost}))], {"c": criterion}, np.array([12, 9, 3])
+    )
     (curves,) = study.resampled(50, Run()).values()
     from calcheck.execution.context import Stream
     from calcheck.statistics.groups import resampled_weights

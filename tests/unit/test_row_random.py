@@ -159,7 +159,9 @@ def test_equal_predictions_are_told_apart_by_inputs_columns_and_ids():
         Predictions(y=rows.y, predictive=rows.predictive, id=np.array([f"row {place}" for place in range(n)], object)),
     ]
     for each in named:
-        found, again = ([one.y for one in Simulation(one, Run(reference=19))] for one in (each, each.take(order)))
+        found, prepare_replicate = (
+            [one.y for one in Simulation(one, Run(reference=19))] for one in (each, each.take(order))
+        )
         assert_array_equal(np.array(found)[:, order], again)
 
 

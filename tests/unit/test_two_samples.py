@@ -10,14 +10,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 from calcheck.errors import DataError, OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
-from calcheck.metrics import METRICS, OF_TWO_SAMPLES
+from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
 from calcheck.metrics.mcmd import Mcmd
 from calcheck.options import options_of
 from calcheck.predictions import InMemory, Predictions
 from calcheck.studies.two_samples import two_samples
 
 PLAIN, QUICK = Run(reference=0), Run(reference=19)
-of_two = pytest.mark.parametrize("metric", OF_TWO_SAMPLES.values(), ids=OF_TWO_SAMPLES)
+of_two = pytest.mark.parametrize("metric", TWO_SAMPLE_METRICS.values(), ids=TWO_SAMPLE_METRICS)
 
 
 def sample(seed, n=40, d=1, *, shift=0.0, scale=1.0, stretch=1.0, moved=0.0):
