@@ -10,16 +10,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from calcheck.errors import DataError, FileError, NumericalError, OptionError
-from calcheck.execution.context import Run, Stream
-from calcheck.inference.null_comparison import compared
-from calcheck.inference.null_distribution import Computed, Simulation, settle, simulate
-from calcheck.inference.pointwise_tests import significance
-from calcheck.inference.verdict_basis import INTERPOLATED, Stated, basis_of
+from calcheck.execution.context import RandomStream, Run
+from calcheck.inference.null_comparison import compare_with_null
+from calcheck.inference.null_distribution import FittedMetric, NullSimulator, add_replicates, simulate_null
+from calcheck.inference.pointwise_tests import test_inputs
+from calcheck.inference.verdict_basis import INTERPOLATED, StatedShape, basis_of
 from calcheck.inference.verdicts import infer, statistic_of
 from calcheck.metrics.base import inapplicable_reason
 from calcheck.predictions import InMemory
 from calcheck.report import Report, Result, Skipped
-from calcheck.statistics.repeated_targets import of_inputs
+from calcheck.statistics.repeated_targets import group_by_input
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     Sink = Callable[[Metric[Any, Any], Predictions, RowResults], None]
     Referred = Callable[[Metric[Any, Any], RowResults], bool]
-    Known = tuple[Computed[Metric[Any, Any]], dict[str, list[dict[str, Any]]]]
+    Known = tuple[FittedMetric[Metric[Any, Any]], dict[str, list[dict[str, Any]]]]
 
 
 MOST_CLEAR = 5  # inputs that are listed where none are asked for, but the rows are
@@ -85,8 +85,8 @@ def evaluate(  # noqa: PLR0913 - what one report is made of
     """
     from calcheck.version import __version__
 
-    run = replace(run or Run(), every_row=bool(sink or worst or best))
-    source = of_inputs(source, map(type, metrics))
+    run = replace(run or Run(), keep_rows=bool(sink or worst or best))
+    source = group_by_input(source, map(type, metrics))
     told, warnings = source.described(), _warnings(source)
     if subsample is not None:
         source = InMemory(_subsample(source.predictions(), subsample, run))
@@ -96,7 +96,7 @@ def evaluate(  # noqa: PLR0913 - what one report is made of
         told = replace(told, files=(*told.files, *other.files), dropped=told.dropped + other.dropped)
     shown = (at or source).predictions()
     found, skipped = [], []
-    simulation = Simulation(source.predictions(), run)
+    simulation = NullSimulator(source.predictions(), run)
     for done, metric in enumerate(metrics):
         if len(metrics) > 1:
             run.progress("metrics", (done + 1) / len(metrics))
@@ -104,7 +104,7 @@ def evaluate(  # noqa: PLR0913 - what one report is made of
             skipped.append(Skipped(metric=metric.name, reason=reason))
             continue
         try:
-            data_sets = simulation.at(len(shown)) if metric.conditional else simulation
+            data_sets = simulation.for_inputs(len(shown)) if metric.conditional else simulation
             computed = _computed(metric, source, at, data_sets, run, referred)
         except FileError:
             raise
@@ -116,7 +116,7 @@ def evaluate(  # noqa: PLR0913 - what one report is made of
         extremes = _extremes(computed.rows, shown, worst, best, pointwise=sink is not None)
         computed.rows = _kept(computed.rows, run)
         found.append((computed, extremes))
-    simulate([each for each, _ in found if _is_simulated(each, referred)], simulation, at, run)
+    simulate_null([each for each, _ in found if _is_simulated(each, referred)], simulation, at, run)
     return Report(
         calcheck=__version__,
         input=told,
@@ -144,7 +144,7 @@ def results_of(found: Sequence[Known], run: Run, warnings: tuple[str, ...]) -> t
     with np.errstate(all="ignore"):  # what is not finite is told in words
         inferred = infer([(each.metric, each.rows, each.basis) for each, _ in found], run)
         for (each, extremes), interval in zip(found, inferred, strict=True):
-            results.append(_result(each, compared(each, interval, run), extremes, warnings))
+            results.append(_result(each, compare_with_null(each, interval, run), extremes, warnings))
     return tuple(results)
 
 
@@ -183,7 +183,7 @@ def _subsample(rows: Predictions, size: int, run: Run) -> Predictions:
     if not 1 <= size <= len(rows):
         msg = f"--subsample must be between 1 and the {len(rows):,} rows there are, got {size}"
         raise OptionError(msg)
-    chosen = run.rng(Stream.SUBSAMPLE).choice(len(rows), size, replace=False)
+    chosen = run.rng(RandomStream.SUBSAMPLE).choice(len(rows), size, replace=False)
     chosen.sort()
     return rows.take(chosen)
 
@@ -192,14 +192,14 @@ def _computed(
     metric: Metric[Any, Any],
     source: Source,
     at: Source | None,
-    simulation: Simulation,
+    simulation: NullSimulator,
     run: Run,
     referred: Referred | None,
-) -> Computed[Metric[Any, Any]]:
+) -> FittedMetric[Metric[Any, Any]]:
     """Compute a metric, and what it is of replicates, if it simulates these on its own."""
     import numpy as np
 
-    stated = Stated.of(source.predictions().predictive)
+    stated = StatedShape.from_predictive(source.predictions().predictive)
     with source.placed(), np.errstate(all="ignore"):  # metrics refuse numbers that are not finite, in words
         settings = metric.prepare(source, run)
         state = metric.fit(settings, source, run)
@@ -208,29 +208,31 @@ def _computed(
         basis = basis_of(metric, stated, rows, replicates=replicates)
         if basis.kind == "interval" and len(simulation) and not replicates:
             basis = replace(basis, reason="")  # models are compared with each other, not with a perfect one
-        computed = Computed(metric, settings, state, rows, value_of(metric, rows), basis)
+        computed = FittedMetric(metric, settings, state, rows, value_of(metric, rows), basis)
         if replicates and _is_simulated(computed):
             _simulate_alone(computed, simulation, at, run)
     return computed
 
 
-def _simulate_alone(computed: Computed[Metric[Any, Any]], simulation: Simulation, at: Source | None, run: Run) -> None:
+def _simulate_alone(
+    computed: FittedMetric[Metric[Any, Any]], simulation: NullSimulator, at: Source | None, run: Run
+) -> None:
     """Compute a metric of replicates by its own way, if it has one; what it has fitted is not needed then."""
 
-    def values_of(_: Sequence[Computed[Metric[Any, Any]]], data_sets: Simulation) -> list[NullDistribution]:
+    def values_of(_: Sequence[FittedMetric[Metric[Any, Any]]], data_sets: NullSimulator) -> list[NullDistribution]:
         found = computed.metric.null_distribution(computed.settings, computed.state, data_sets, at, run)
         return [] if found is None else [found]
 
     for own in values_of([computed], simulation):
-        computed.simulated = own
-        settle([computed], simulation, run, values_of, costly=True)
-        columns, told = significance(own, run.fdr)
+        computed.null = own
+        add_replicates([computed], simulation, run, values_of, costly=True)
+        columns, told = test_inputs(own, run.fdr)
         rows = computed.rows
         computed.rows = replace(rows, columns={**rows.columns, **columns}, details={**rows.details, **told})
         computed.state = None
 
 
-def _is_simulated(computed: Computed[Metric[Any, Any]], referred: Referred | None = None) -> bool:
+def _is_simulated(computed: FittedMetric[Metric[Any, Any]], referred: Referred | None = None) -> bool:
     """Tell whether a metric is computed of replicates: not where nothing would follow from that."""
     if computed.basis.kind != "p" and (computed.metric.interval == "own" or computed.basis.reason == INTERPOLATED):
         return False
@@ -302,7 +304,7 @@ def _plain(value: Any) -> Any:
 
 
 def _result(
-    computed: Computed[Metric[Any, Any]],
+    computed: FittedMetric[Metric[Any, Any]],
     inferred: Inference,
     extremes: dict[str, list[dict[str, Any]]],
     warnings: tuple[str, ...],

@@ -262,7 +262,7 @@ class Source(ABC):
 
     @contextmanager
     def named(self) -> Iterator[None]:
-        """Tell problems as :meth:`placed`, and in which file they are."""
+        """Tell problems as :meth:`with_row_numbers`, and in which file they are."""
         with self.placed():
             yield
 

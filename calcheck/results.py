@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.report import Verdict
-    from calcheck.statistics.groups import Term
+    from calcheck.statistics.groups import MeanTerm
 
     Means = Mapping[str, NDArray[np.float64]]
 
@@ -106,7 +106,7 @@ class RowResults:
     """
 
     columns: dict[str, NDArray[Any]]
-    terms: dict[str, Term] = field(default_factory=dict)
+    terms: dict[str, MeanTerm] = field(default_factory=dict)
     fixed: dict[str, NDArray[np.float64]] = field(default_factory=dict)
     details: dict[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()

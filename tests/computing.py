@@ -4,7 +4,7 @@ import numpy as np
 
 from calcheck.distributions import Gaussian, Samples
 from calcheck.execution.context import Run
-from calcheck.inference.paired import Pair, paired
+from calcheck.inference.paired import ModelPair, compare_pairs
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
 
@@ -40,6 +40,6 @@ def drawn(rng, predictive, size):
 
 def compared(metric, first, second, *, run=None, swaps=None):
     """Compare two models' predictions of the same rows."""
-    pair = Pair(metric, (first, second), (rows_of(metric, first, run=run), rows_of(metric, second, run=run)))
-    (found,) = paired([pair], run or Run(), swaps=swaps)
+    pair = ModelPair(metric, (first, second), (rows_of(metric, first, run=run), rows_of(metric, second, run=run)))
+    (found,) = compare_pairs([pair], run or Run(), swaps=swaps)
     return found

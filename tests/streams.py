@@ -53,11 +53,11 @@ class Files(Source):
         return InMemory(next(self.batches())).described()
 
     def parts(self):
-        return [Part(self, place) for place in range(len(self.paths))]
+        return [BatchSums(self, place) for place in range(len(self.paths))]
 
 
 @dataclass(frozen=True)
-class Part(Source):
+class BatchSums(Source):
     """One of several files."""
 
     whole: Files

@@ -30,9 +30,9 @@ class Base:
 
     def gates(self, report: Report) -> tuple[Gate, ...]:
         """Hold the stored results against those of now."""
-        from calcheck.gate.baseline import against
+        from calcheck.gate.baseline import compare_with_baseline
 
-        return () if self.allowed is None else against(report, self.results, self.allowed)
+        return () if self.allowed is None else compare_with_baseline(report, self.results, self.allowed)
 
 
 def read_base(said: AgainstOptions) -> Base:

@@ -72,12 +72,12 @@ def _judged(
 ) -> Report:
     """Compute the metrics of a file, and hold them against the rules and what was stored."""
     from calcheck.evaluation import evaluate
-    from calcheck.gate.evaluate import judge
+    from calcheck.gate.evaluate import evaluate_rule
 
     with running(given, source) as run:
         report = evaluate(source, metrics, subsample=build(RowOptions, given).subsample, run=run)
     require_nothing_skipped(report, source)
-    gates = [judge(rule, report, level=level) for rule, level in rules]
+    gates = [evaluate_rule(rule, report, level=level) for rule, level in rules]
     return replace(report, gates=(*gates, *base.gates(report)))
 
 

@@ -40,11 +40,11 @@ def rules_of(said: RuleOptions, config: Config) -> Rules:
 
 
 def _rule(text: str) -> Rule:
-    from calcheck.gate.evaluate import require_known
+    from calcheck.gate.evaluate import validate_rule
     from calcheck.gate.rules import parse
 
     rule = parse(text)
-    require_known(rule, {name: metric.fields() for name, metric in METRICS.items()})
+    validate_rule(rule, {name: metric.fields() for name, metric in METRICS.items()})
     return rule
 
 

@@ -34,11 +34,11 @@ def _reject(file: str, settings: Settings, **given: Any) -> None:
     from calcheck.render import REJECTION_FORMATS
     from calcheck.render.rejection import rejection_plot
     from calcheck.studies.criteria import CCE, columns_of
-    from calcheck.studies.reject import Steps, reject
+    from calcheck.studies.reject import RejectionGrid, reject
 
     options, elsewhere = build(RejectOptions, given), build(ElsewhereOptions, given).at
     report_to, plot = build(ReportOptions, given), build(PlotOptions, given).plot
-    by, steps = _named(options.by), Steps(options.step, options.up_to, options.coverage)
+    by, steps = _named(options.by), RejectionGrid(options.step, options.up_to, options.coverage)
     metrics = chosen(options.metrics or ERRORS, settings)
     cce = settings.metric(CCE, taken(METRICS[CCE], given))
     needed = [*metrics, *([cce] if by is None or CCE in by else [])]

@@ -52,12 +52,12 @@ def takes_sums(source: FileSource, metrics: Sequence[Metric[Any, Any]], given: d
     It depends on the file's metadata and on options only.
     """
     from calcheck.execution.context import GIB
-    from calcheck.streaming.registry import summing_of
+    from calcheck.streaming.registry import accumulator_of
 
     if any(given.get(name) for name in OF_ROWS):
         return ""
     held, memory = source.narrow_bytes(), run_of(given).memory
-    if held is None or held <= memory or all(summing_of(metric) is None for metric in metrics):
+    if held is None or held <= memory or all(accumulator_of(metric) is None for metric in metrics):
         return ""
     return (
         f"rows are summed batch by batch: targets and predictions take {held / GIB:.2g} GiB, and --memory allows"
@@ -93,7 +93,7 @@ def _summed(
     strict: bool,
 ) -> Report:
     from calcheck.storage.state import write_state
-    from calcheck.streaming.state import report_of, sum_up
+    from calcheck.streaming.state import accumulate, report_from_state
 
     options = build(StateOptions, given)
     for name in OF_ROWS:
@@ -106,9 +106,9 @@ def _summed(
     with running(given, source) as run:
         checkpoint = _checkpoint(options, source, metrics, run)
         with _workers(options.cluster) as cluster:
-            state = sum_up(source, metrics, replace(run, cluster=cluster, checkpoint=checkpoint), like=like)
+            state = accumulate(source, metrics, replace(run, cluster=cluster, checkpoint=checkpoint), like=like)
         state.warnings += (reason,) if reason else ()
-        report = report_of(state, run)
+        report = report_from_state(state, run)
     if strict:
         require_nothing_skipped(report, source)
     if options.save_state:
@@ -174,7 +174,7 @@ def _like(options: StateOptions) -> State | None:
 
 
 def _metrics_of(state: State) -> dict[str, Metric[Any, Any]]:
-    return {each.metric.name: each.metric for each in state.chosen}
+    return {each.metric.name: each.metric for each in state.metrics}
 
 
 def _named(like: State, path: str | None, name: str) -> Metric[Any, Any]:
@@ -214,13 +214,13 @@ def _as_in(like: State, path: str | None, metric: Metric[Any, Any], given: dict[
 def _merge(files: list[str], **given: Any) -> None:
     """Add up the states of several days, and report of all of them."""
     from calcheck.storage.state import read_state, write_state
-    from calcheck.streaming.state import merge, report_of
+    from calcheck.streaming.state import merge, report_from_state
 
     options = build(MergeOptions, given)
     _require_writable(given, {"--save-state": options.save_state}, files)
     run = run_of(given)
     state = merge([(file, read_state(file)) for file in files])
-    report = report_of(state, run)
+    report = report_from_state(state, run)
     if options.save_state:
         write_state(options.save_state, state)
     deliver(report, build(ReportOptions, given))

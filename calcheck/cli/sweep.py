@@ -55,7 +55,7 @@ def _sweep(files: list[str], settings: Settings, **given: Any) -> None:
     reads = [name for source in sources for name in source.reads()]
     require_deliverable(report_to, Pointwise(None), reads, plot=plot)
     if plot:
-        require_few_panels({each.name: each.told for each in varied}, grid=options.grid)
+        require_few_panels({each.name: each.description for each in varied}, grid=options.grid)
     models = [model_of(name, source) for name, source in zip(names, sources, strict=True)]
     with progress_bar() as progress:
         run = replace(run_of(given), progress=progress)

@@ -31,7 +31,7 @@ def parameters(owner: type[Any], panel: str) -> list[inspect.Parameter]:
 
 
 def metric_parameters(metrics: Iterable[type[Metric[Any, Any]]], panel: str) -> list[inspect.Parameter]:
-    """Declare a command's parameters for the options of metrics: texts, which :func:`taken` reads for one of them.
+    """Declare a command's parameters for the options of metrics: texts, which :func:`from_arrays` reads for one of them.
 
     They are no options of the command: what is set for a metric is looked up under the metric's name.
     """

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from calcheck.embeddings.smoother import Factored
-from calcheck.execution.context import Stream
+from calcheck.execution.context import RandomStream
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -143,7 +143,7 @@ def noise(
     """
     if ridge.solver == "cholesky":
         return Factored(ridge, penalty, points).smooth_squared(sizes[:, None])[:, 0], 0.0
-    signs = ridge.run.rng(Stream.NOISE).choice([-1.0, 1.0], (len(sizes), SIGNS))
+    signs = ridge.run.rng(RandomStream.NOISE).choice([-1.0, 1.0], (len(sizes), SIGNS))
     outputs = signs * np.sqrt(sizes)[:, None]
     coefficients = ridge.solve(outputs, penalty, measure_dof=False).coefficients
     if points is None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from calcheck.distributions import Samples
 from calcheck.errors import DataError, OptionError
-from calcheck.execution.context import Stream
+from calcheck.execution.context import RandomStream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,7 +57,7 @@ def trials_of(predictive: Predictive, chosen: Draws, trials: int, run: Run) -> I
     )
     for trial in range(trials):
         try:
-            draws = predictive.sample(run.rng(Stream.DRAWS, trial), size)
+            draws = predictive.sample(run.rng(RandomStream.DRAWS, trial), size)
         except (ValueError, OverflowError, MemoryError) as error:
             msg = f"{size:,} draws a row from {predictive.family} distributions cannot be made ({error})"
             raise DataError(msg) from error

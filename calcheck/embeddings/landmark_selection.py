@@ -12,9 +12,9 @@ from calcheck.embeddings.nystroem_ridge import EVALUATED_TOGETHER, CentresRidge,
 from calcheck.embeddings.nystroem_sums import Outputs, RowNorms, RowProducts, directions_of
 from calcheck.embeddings.output_features import LeftOut
 from calcheck.embeddings.reach import kish
-from calcheck.execution.bottom_k import uniform_places
-from calcheck.execution.context import GIB, Stream
-from calcheck.execution.reduce import over
+from calcheck.execution.bottom_k import sample_rows
+from calcheck.execution.context import GIB, RandomStream
+from calcheck.execution.reduce import reduce_batches
 from calcheck.predictions import InMemory, Predictions, Source
 
 if TYPE_CHECKING:
@@ -115,12 +115,12 @@ class OnCentres:
 
     def _embedded(self, lambda_: float) -> Embedded:
         rows = self.source.predictions()
-        places = uniform_places(rows, EVALUATED_ROWS, self.run)
+        places = sample_rows(rows, EVALUATED_ROWS, self.run)
         sample = rows.take(places)
         features = self.settings.features
         tried = sample.take(slice(TRIED_ROWS))
         directions = directions_of(features, tried.targets(), tried.distributions().held())
-        outputs = Outputs(features, *directions, self.replicates, self.run.silenced())
+        outputs = Outputs(features, *directions, self.replicates, self.run.quiet())
         x = self._scaled(sample)
         for count, last in self._counts(tried, replace(outputs, replicates=0), lambda_, len(rows)):
             landmarks = self._landmarks(x, count, checked_of(len(rows), count), lambda_, len(rows))
@@ -168,7 +168,7 @@ class OnCentres:
         directions = directions_of(features, tried.targets(), tried.distributions().held())
         count = self.options.count
         if count is None:
-            outputs = Outputs(features, *directions, 0, self.run.silenced())
+            outputs = Outputs(features, *directions, 0, self.run.quiet())
             count = self._enough(tried, outputs, lambda_, min(len(x), self._affordable(x.shape[1], n)))
         return directions, self._centres(x, count, lambda_), self._checked(x, checked_of(n, count))
 
@@ -180,7 +180,7 @@ class OnCentres:
 
     def _checked(self, x: NDArray[np.floating[Any]], size: int) -> NDArray[np.floating[Any]]:
         """Choose some of the evaluated inputs, a uniform sample."""
-        return x[np.sort(self.run.rng(Stream.RESIDUAL).permutation(len(x))[:size])]
+        return x[np.sort(self.run.rng(RandomStream.RESIDUAL).permutation(len(x))[:size])]
 
     def _centres(self, x: NDArray[np.floating[Any]], count: int, lambda_: float) -> NDArray[np.floating[Any]]:
         if self.options.by == "leverage":
@@ -190,9 +190,9 @@ class OnCentres:
     def _measured(self, source: Source, landmarks: Landmarks, outputs: Outputs, lambda_: float) -> Measured:
         settings, count = self.settings, len(landmarks.centres)
         work = RowProducts(
-            settings.kernel, settings.scaling, landmarks.centres, landmarks.checked, outputs, self.run.silenced()
+            settings.kernel, settings.scaling, landmarks.centres, landmarks.checked, outputs, self.run.quiet()
         )
-        sums = over(source, work, self.run, stage=f"{count:,} centres", rows=landmarks.rows)
+        sums = reduce_batches(source, work, self.run, stage=f"{count:,} centres", rows=landmarks.rows)
         return CentresRidge(sums, settings.kernel, landmarks, self.run).measured(lambda_, outputs.groups)
 
     def _counts(self, tried: Predictions, outputs: Outputs, lambda_: float, n: int) -> Iterator[tuple[int, bool]]:
@@ -293,8 +293,8 @@ class Embedded:
     def _norms(self, coefficients: Values) -> Values:
         """Return the norm of k(x, centres) @ coefficients at every row, (n,)."""
         settings, run = self.by.settings, self.by.run
-        work = RowNorms(settings.kernel, settings.scaling, self.landmarks.centres, coefficients, run.silenced())
-        return over(self.by.rows(), work, run, stage="every row", rows=self.landmarks.rows).norms
+        work = RowNorms(settings.kernel, settings.scaling, self.landmarks.centres, coefficients, run.quiet())
+        return reduce_batches(self.by.rows(), work, run, stage="every row", rows=self.landmarks.rows).norms
 
     def at_inputs(self) -> Values | None:
         """Return the norms of data and replicates at every row, (1 + R, n), where all of them are evaluated."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calcheck.errors import NumericalError
-from calcheck.execution.context import Stream
+from calcheck.execution.context import RandomStream
 from calcheck.kernels.functions import OVERFLOWS
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def by_leverage(
     Without replacement, by the smallest of weighted exponential keys (Efraimidis, Spirakis 2006).
     """
     scores = np.maximum(_unseen(kernel, x, x[:SCORED_BY], (lambda_,))[0], np.finfo(float).tiny)
-    keys = run.rng(Stream.CENTRES, 1).exponential(size=len(x)) / scores
+    keys = run.rng(RandomStream.CENTRES, 1).exponential(size=len(x)) / scores
     return x[np.argsort(keys, kind="stable")[:count]]
 
 
@@ -62,7 +62,7 @@ def weighted_by_leverage(
         return np.arange(len(x)), np.ones(len(x))
     unseen = _unseen(kernel, x, centres[:SEEN_BY], (lambda_, 0.0))
     chances = _chances(1 + sum(each / (each.mean() or 1.0) for each in unseen), size)
-    odds = run.rng(Stream.RESIDUAL).random(len(x))
+    odds = run.rng(RandomStream.RESIDUAL).random(len(x))
     odds /= 1 - odds
     chosen = np.sort(np.argsort(odds * (1 - chances) / chances, kind="stable")[:size])
     weights, certain = 1 / chances[chosen], chances[chosen] == 1

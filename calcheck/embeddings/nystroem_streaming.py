@@ -13,7 +13,7 @@ from calcheck.embeddings.nystroem_ridge import CentresRidge, Landmarks
 from calcheck.embeddings.nystroem_sums import Outputs, RowProducts
 from calcheck.embeddings.output_features import ROUNDING
 from calcheck.embeddings.row_sample import SAMPLE_ROWS, RowSample, Sampled
-from calcheck.execution.bottom_k import hashes_of, smallest
+from calcheck.execution.bottom_k import bottom_k, hash_rows_and_inputs
 from calcheck.predictions import InMemory
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class SummedCentres:
         DataError
             The features cannot represent targets or predictions.
         """
-        run = as_precise(sample.rows, run.sent())
+        run = as_precise(sample.rows, run.for_worker())
         by = OnCentres(settings, InMemory(sample.rows), options, run, REASON)
         (directions, few), centres, checked = by.chosen(lambda_, sample.n)
         scaling, kernel, features = settings.scaling, settings.kernel, settings.features
@@ -100,8 +100,8 @@ class SummedCentres:
         run = replace(run, precision=self.precision)
         outputs = Outputs(self.features, self.directions, self.directions.shape[1], replicates, run)
         work = RowProducts(self.kernel, self.scaling, self.centres, self.checked, outputs, run)
-        hashes = hashes_of(batch, self.key)
-        kept = smallest(hashes, SAMPLE_ROWS)
+        hashes = hash_rows_and_inputs(batch, self.key)
+        kept = bottom_k(hashes, SAMPLE_ROWS)
         rows = batch.take(kept)
         x = self.scaling.rounded(rows.inputs(), precision=self.precision)
         return work(batch), RowSample(hashes[kept], {"x": x, "left_out": self._left_out(rows)})
@@ -150,7 +150,7 @@ class OfSums:
     landmarks : Landmarks
         The inputs that stand for all.
     left_out : (k, 4)
-        Of sampled rows (:meth:`SummedCentres.summed`).
+        Of sampled rows (:meth:`SummedCentres.sum_groups`).
     unseen_checked, unseen : (S,), (p,)
         What centres do not see of checked inputs, and of some of all rows.
     run : Run

@@ -9,7 +9,7 @@ import numpy as np
 
 from calcheck.distributions.row_random import RowRandom
 from calcheck.execution.prefetch import one_blas_thread
-from calcheck.execution.row_keys import keys_of_batch, replicate_seed
+from calcheck.execution.row_keys import batch_row_keys, replicate_seed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -97,7 +97,7 @@ class Outputs:
         observed = self._of(y)
         found = [observed - mean]
         if self.replicates:
-            rng = RowRandom(keys_of_batch(rows, replicate_seed(self.run)))
+            rng = RowRandom(batch_row_keys(rows, replicate_seed(self.run)))
             for drawn, _ in predictive.replicates(y, rng, range(self.replicates)):
                 moved = self._of(drawn)
                 # where a draw and the target change places, the mean of m draws moves by an m-th of their difference

@@ -15,7 +15,7 @@ import numpy as np
 
 from calcheck.distributions import Samples
 from calcheck.embeddings.rescaled_features import DataSet, SharedFeatures
-from calcheck.execution.context import Stream
+from calcheck.execution.context import RandomStream
 from calcheck.execution.prefetch import one_blas_thread
 
 if TYPE_CHECKING:
@@ -235,7 +235,7 @@ def relabelled(
     # group by group, so that labels which change places among equal inputs leave each sample's inputs as they were
     order = np.argsort(groups.group, kind="stable")
     shared = SharedFeatures(
-        DataSet(y, bandwidths(y[groups.labels]), []), Samples(y[:, None]), lambda: run.rng(Stream.FEATURES)
+        DataSet(y, bandwidths(y[groups.labels]), []), Samples(y[:, None]), lambda: run.rng(RandomStream.FEATURES)
     )
     values, at_points = np.full(1 + count, np.nan), []
     for number, labels in enumerate(chain([groups.labels], groups.permuted(rng, count))):

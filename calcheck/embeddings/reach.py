@@ -8,7 +8,7 @@ import numpy as np
 
 from calcheck.embeddings.ridge import CHOLESKY_ROWS
 from calcheck.embeddings.smoother import Factored, LowRank
-from calcheck.execution.context import Stream
+from calcheck.execution.context import RandomStream
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -88,7 +88,7 @@ def effective_neighbours(ridge: KernelRidge, lambda_: float, points: Values | No
         Normalised inputs x; the n inputs themselves if absent.
     """
     n = ridge.n
-    ones, signs = np.ones((n, 1)), ridge.run.rng(Stream.NOISE).choice([-1.0, 1.0], (n, SIGNS))
+    ones, signs = np.ones((n, 1)), ridge.run.rng(RandomStream.NOISE).choice([-1.0, 1.0], (n, SIGNS))
     if ridge.solver == "cholesky" and n <= CHOLESKY_ROWS:
         exact = Factored(ridge, lambda_, points)
         return kish(exact.smooth(ones)[:, 0], exact.smooth_squared(ones)[:, 0], n)

@@ -12,7 +12,7 @@ import numpy as np
 
 from calcheck.embeddings.rescaled_features import SharedFeatures, eigenvectors, root
 from calcheck.embeddings.smoother import smoother
-from calcheck.execution.context import Stream
+from calcheck.execution.context import RandomStream
 from calcheck.execution.prefetch import one_blas_thread
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ class _Work:
     ) -> None:
         self._ridge, self._points = ridge, points
         self._lambdas = list(dict.fromkeys(lambdas))
-        self._features = SharedFeatures(data, covered, lambda: ridge.run.rng(Stream.FEATURES))
+        self._features = SharedFeatures(data, covered, lambda: ridge.run.rng(RandomStream.FEATURES))
         self._smoothers: list[Smoother] = []
         self._noise: dict[int, Values] = {}
         self._widest = 0

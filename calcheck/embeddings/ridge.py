@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calcheck.errors import NumericalError, OptionError
-from calcheck.execution.context import GIB, Stream
+from calcheck.execution.context import GIB, RandomStream
 from calcheck.linalg.eigen import Shifted, Spectrum
 from calcheck.linalg.gram import Gram, evaluate
 from calcheck.linalg.preconditioner import TRIED, Costs, Preconditioner
@@ -235,7 +235,7 @@ class KernelRidge:
             if iterations != TRIED or not costs.worth(residual, tolerance):
                 return None
             self.run.progress("precondition", 0.0)
-            centres = np.sort(self.run.rng(Stream.CENTRES).choice(self.n, costs.centres, replace=False))
+            centres = np.sort(self.run.rng(RandomStream.CENTRES).choice(self.n, costs.centres, replace=False))
             return Preconditioner(self.gram, shift, centres, self.backend, memory=room)
 
         progress = self.run.progress
@@ -245,7 +245,7 @@ class KernelRidge:
         """Measure |R - (K + n lambda I) B| / |R| on some rows chosen at random: all of them where they are few."""
         chosen = np.arange(self.n)
         if self.n > CHECKED_ROWS:
-            chosen = np.sort(self.run.rng(Stream.RESIDUAL).choice(self.n, CHECKED_ROWS, replace=False))
+            chosen = np.sort(self.run.rng(RandomStream.RESIDUAL).choice(self.n, CHECKED_ROWS, replace=False))
         rows = self.backend.indices(chosen)
         found = self.backend.xp.concat(list(evaluate(self.kernel, self.x[rows], self.x, coefficients)))
         missed = self.backend.to_numpy(rhs[rows] - found - self.n * ridge * coefficients[rows])
@@ -273,7 +273,7 @@ class KernelRidge:
 
     def _directions(self) -> Array:
         """Return orthonormal directions that K stretches most, and random ones orthogonal to them, (n, 2 p)."""
-        xp, rng = self.backend.xp, self.run.rng(Stream.DOF)
+        xp, rng = self.backend.xp, self.run.rng(RandomStream.DOF)
         signs = rng.choice([-1.0, 1.0], (self.n, 2 * min(PROBES, self.n)))
         sketch, probes = (self.backend.asarray(half) for half in np.split(signs, 2, axis=1))
         main, _ = xp.linalg.qr(self.gram @ sketch)  # (n, p)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calcheck.execution.bottom_k import hashes_of, smallest
+from calcheck.execution.bottom_k import bottom_k, hash_rows_and_inputs
 from calcheck.predictions import join
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class RowSample:
     def add(self, other: RowSample) -> None:
         """Make it a sample of other rows too, in place."""
         hashes = np.concatenate([self.hashes, other.hashes])
-        kept = smallest(hashes, SAMPLE_ROWS)
+        kept = bottom_k(hashes, SAMPLE_ROWS)
         self.hashes = hashes[kept]
         self.columns = {name: np.concatenate([each, other.columns[name]])[kept] for name, each in self.columns.items()}
 
@@ -64,7 +64,7 @@ class Sampled:
     def add(self, other: Sampled) -> None:
         """Make it a sample of other rows too, in place."""
         hashes = np.concatenate([self.hashes, other.hashes])
-        kept = smallest(hashes, SAMPLE_ROWS)
+        kept = bottom_k(hashes, SAMPLE_ROWS)
         self.n += other.n
         self.hashes, self.rows = hashes[kept], join([self.rows, other.rows]).take(kept)
 
@@ -83,6 +83,6 @@ class SampleRows:
 
     def __call__(self, batch: Predictions) -> Sampled:
         """Sample them."""
-        hashes = hashes_of(batch, self.key)
-        kept = smallest(hashes, SAMPLE_ROWS)
+        hashes = hash_rows_and_inputs(batch, self.key)
+        kept = bottom_k(hashes, SAMPLE_ROWS)
         return Sampled(len(batch), hashes[kept], batch.take(kept))

@@ -13,7 +13,7 @@ import numpy as np
 
 from calcheck.errors import NumericalError
 from calcheck.execution.backend import Backend, backend
-from calcheck.execution.context import Stream
+from calcheck.execution.context import RandomStream
 from calcheck.linalg.gram import Gram
 from calcheck.linalg.nystroem import Nystroem
 from calcheck.linalg.solvers import Cholesky
@@ -134,7 +134,7 @@ class LowRank(Smoother):
 
     def __init__(self, ridge: KernelRidge, penalty: float, points: Values | None, rank: int) -> None:
         super().__init__(ridge, ridge.n * penalty, points, backend(ridge.run.device, "float64"))
-        chosen = np.sort(ridge.run.rng(Stream.CENTRES).choice(ridge.n, rank, replace=False))
+        chosen = np.sort(ridge.run.rng(RandomStream.CENTRES).choice(ridge.n, rank, replace=False))
         self.rank = rank
         x = self.array.asarray(ridge.backend.to_numpy(ridge.x))
         self.nystroem, xp = Nystroem(ridge.kernel, x[self.array.indices(chosen)], self.array), self.array.xp

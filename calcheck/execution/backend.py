@@ -32,7 +32,7 @@ def namespace(array: Array) -> ModuleType:
     return found
 
 
-def on_processor(array: Array) -> bool:
+def is_cpu(array: Array) -> bool:
     """Say whether an array is where numpy's are, and not on a device of its own."""
     return isinstance(array, np.ndarray) or array.device.type == "cpu"
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calcheck.distributions.row_random import hash_rows, mix
-from calcheck.execution.context import Stream
+from calcheck.execution.context import RandomStream
 from calcheck.execution.row_keys import occurrences
 from calcheck.lazy_inputs import blocks, held, taken
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 BLOCK_ROWS = 4096  # whose inputs are hashed at a time
 
 
-def uniform_places(rows: Predictions, size: int, run: Run) -> NDArray[np.intp]:
+def sample_rows(rows: Predictions, size: int, run: Run) -> NDArray[np.intp]:
     """Choose rows uniformly, in a random order: those whose targets and predictions have the smallest hashes.
 
     What is hashed is their rank among those of all rows, which is the same in every unit; of rows that share both, each
@@ -43,14 +43,14 @@ def uniform_places(rows: Predictions, size: int, run: Run) -> NDArray[np.intp]:
     (min(n, size),) intp
         Places among the rows. The first of them are a uniform sample too.
     """
-    hashed = np.full(len(rows), key_of(run), dtype=np.uint64)
+    hashed = np.full(len(rows), hash_key(run), dtype=np.uint64)
     for column in (*rows.targets().reshape(len(rows), -1).T, *_columns(rows.distributions().mean())):
         hashed = mix(hashed ^ _ranks(column))
     hashed ^= mix(occurrences(hashed))
-    return smallest(hashed, size)
+    return bottom_k(hashed, size)
 
 
-def some_inputs(x: Inputs, size: int) -> NDArray[np.floating[Any]]:
+def sample_inputs(x: Inputs, size: int) -> NDArray[np.floating[Any]]:
     """Return all of (n, d) inputs, or so many where they are more, a uniform sample: those with the smallest hashes.
 
     Which are taken follows from the inputs alone: neither a seed nor the order of rows changes it. Of rows with the
@@ -59,15 +59,15 @@ def some_inputs(x: Inputs, size: int) -> NDArray[np.floating[Any]]:
     if len(x) <= size:
         return held(x)
     hashed = np.concatenate([hash_rows([block], 1) for _, block in blocks(x)])
-    return taken(x, np.sort(smallest(hashed ^ mix(occurrences(hashed)), size)))
+    return taken(x, np.sort(bottom_k(hashed ^ mix(occurrences(hashed)), size)))
 
 
-def key_of(run: Run) -> int:
+def hash_key(run: Run) -> int:
     """Return what hashes of rows hang on besides the rows."""
-    return int(run.rng(Stream.CENTRES).integers(1 << 63, dtype=np.uint64))
+    return int(run.rng(RandomStream.CENTRES).integers(1 << 63, dtype=np.uint64))
 
 
-def smallest(hashes: NDArray[np.uint64], size: int) -> NDArray[np.intp]:
+def bottom_k(hashes: NDArray[np.uint64], size: int) -> NDArray[np.intp]:
     """Return the places of the smallest of (n,) hashes, in their order, (min(n, size),)."""
     if size >= len(hashes):
         return np.argsort(hashes, kind="stable")
@@ -75,7 +75,7 @@ def smallest(hashes: NDArray[np.uint64], size: int) -> NDArray[np.intp]:
     return found[np.lexsort((found, hashes[found]))]
 
 
-def hashes_of(rows: Predictions, key: int) -> NDArray[np.uint64]:
+def hash_rows_and_inputs(rows: Predictions, key: int) -> NDArray[np.uint64]:
     """Hash rows by targets, predicted means and inputs, (n,); rows that are the same by their places too.
 
     So a sample by hashes is uniform also where targets and predictions take few values.

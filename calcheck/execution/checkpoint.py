@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 class Checkpoint(Protocol):
     """Keeps sums on the way."""
 
-    def found(self, stage: str, work: Callable[[Predictions], Any]) -> tuple[int | None, Any]:
+    def load(self, stage: str, work: Callable[[Predictions], Any]) -> tuple[int | None, Any]:
         """Return how many batches a stage has behind it, None for all, and their sum; 0 and None where it is new."""
 
-    def keep(self, stage: str, batches: int, total: Any) -> None:
+    def save(self, stage: str, batches: int, total: Any) -> None:
         """Keep the sum of the first batches of a stage, where it is time to."""
 
-    def finish(self, stage: str, total: Any) -> None:
+    def complete(self, stage: str, total: Any) -> None:
         """Keep the sum of all batches of a stage."""

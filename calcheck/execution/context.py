@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 GIB, SMALL_BYTES = 1 << 30, 1 << 26
 LEAST_RESAMPLES = 100  # fewer have no tails to speak of
 LEAST_REPLICATES = 19  # fewer cannot reject at 5 %
-MOST_RESAMPLES, MOST_REPLICATES = 10_000_000, 1_000_000  # more would tell nothing more
+MOST_RESAMPLES, MAX_REPLICATES = 10_000_000, 1_000_000  # more would tell nothing more
 
 
-class Stream(IntEnum):
+class RandomStream(IntEnum):
     """The uses of random numbers; each has a generator of its own (:meth:`Run.rng`)."""
 
     DOF = 1
@@ -121,7 +121,7 @@ class Run:
         default 199; 1,999 for metrics that are tested at each input, up to 2,048 rows and inputs; and 39, the fewest
         that allow a test at 5 %, where the distributions do not fit in memory and are read again for each, and from a
         million rows on for metrics of all rows together.
-    every_row : bool
+    keep_rows : bool
         Whether what is said of each row is wanted, besides the value.
     fdr : float
         Share of the inputs called incongruent that may be so by chance, in (0, 1).
@@ -145,7 +145,7 @@ class Run:
     resamples: int | None = None
     reference: int | None = None
     fdr: float = 0.05
-    every_row: bool = False
+    keep_rows: bool = False
     cluster: Executor | None = None
     checkpoint: Checkpoint | None = None
 
@@ -157,7 +157,7 @@ class Run:
             msg = f"--fdr must lie strictly between 0 and 1, got {self.fdr}"
             raise OptionError(msg)
         self._require_count("resamples", self.resamples, LEAST_RESAMPLES, MOST_RESAMPLES, "--no-bootstrap")
-        self._require_count("reference", self.reference, LEAST_REPLICATES, MOST_REPLICATES, "--no-reference")
+        self._require_count("reference", self.reference, LEAST_REPLICATES, MAX_REPLICATES, "--no-reference")
         if self.seed < 0:
             msg = f"--seed must be >= 0, got {self.seed}"
             raise OptionError(msg)
@@ -182,20 +182,20 @@ class Run:
             msg = f"{what} takes {told}: take fewer, or pass more memory"
             raise OptionError(msg)
 
-    def silenced(self) -> Run:
+    def quiet(self) -> Run:
         """Return the same run without progress."""
         return replace(self, progress=silent)
 
-    def sent(self) -> Run:
+    def for_worker(self) -> Run:
         """Return the same run as it can be sent to another process."""
         return replace(self, progress=silent, cluster=None, checkpoint=None)
 
-    def rng(self, stream: Stream, *number: int) -> Generator:
+    def rng(self, stream: RandomStream, *number: int) -> Generator:
         """Return the generator of one use of randomness, independent of all others.
 
         Parameters
         ----------
-        stream : Stream
+        stream : RandomStream
             The use.
         number : int
             Which of several of the kind: the trial, for draws; as many numbers as tell them apart.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from calcheck.errors import DataError, OptionError
-from calcheck.execution.reduce import sum_of
+from calcheck.execution.reduce import reduce_locally
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -36,7 +36,7 @@ class Cluster:
     def __init__(self, client: Any) -> None:
         self._client = client
 
-    def over(
+    def reduce(
         self, parts: Sequence[Source], work: Callable[[Predictions], SumT], progress: Callable[[float], None]
     ) -> SumT | None:
         """Add up what ``work`` makes of the batches of all parts; None where there are no rows.
@@ -83,7 +83,7 @@ def _same(work: Any) -> Any:
 
 def _part(part: Source, work: Callable[[Predictions], Any]) -> Any:
     """Sum one part."""
-    return sum_of(part, work)
+    return reduce_locally(part, work)
 
 
 def _added(one: Any, other: Any) -> Any:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def digest_of_order(y: NDArray[Any]) -> int:
+def hash_order(y: NDArray[Any]) -> int:
     """Return a number that differs between targets, by their order: it is the same in every unit."""
     order = np.argsort(y, axis=None, kind="stable").astype("<i8", copy=False)
     return int.from_bytes(blake2b(order.data, digest_size=8).digest())

@@ -10,20 +10,20 @@ if TYPE_CHECKING:
     from calcheck.predictions import Predictions, Source
 
 
-class Summable(Protocol):
+class Accumulator(Protocol):
     """Something that batches of rows add up to, in any order."""
 
     def add(self, other: Self) -> None:
         """Add what other rows add up to, in place."""
 
 
-SumT = TypeVar("SumT", bound=Summable)
+SumT = TypeVar("SumT", bound=Accumulator)
 
 
 class Executor(Protocol):
     """Workers that sum parts of sources."""
 
-    def over(
+    def reduce(
         self, parts: Sequence[Source], work: Callable[[Predictions], SumT], progress: Callable[[float], None]
     ) -> SumT | None:
         """Add up what ``work`` makes of the batches of all parts; None where there are no rows."""

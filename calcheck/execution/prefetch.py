@@ -14,7 +14,7 @@ ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
 
 
-def ahead(work: Callable[[ItemT], ResultT], items: Iterable[ItemT]) -> Iterator[ResultT]:
+def map_ahead(work: Callable[[ItemT], ResultT], items: Iterable[ItemT]) -> Iterator[ResultT]:
     """Yield ``work(item)`` for each item, in order, one item ahead of its use.
 
     It pays where the work does not hold the interpreter's lock. Results do not depend on timing: one thread takes the

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from calcheck.predictions import Predictions, Source
 
 
-def over(source: Source, work: Callable[[Predictions], SumT], run: Run, *, stage: str, rows: int | None = None) -> SumT:
+def reduce_batches(
+    source: Source, work: Callable[[Predictions], SumT], run: Run, *, stage: str, rows: int | None = None
+) -> SumT:
     """Add up what ``work`` makes of each batch of rows.
 
     Parameters
@@ -39,9 +41,9 @@ def over(source: Source, work: Callable[[Predictions], SumT], run: Run, *, stage
     """
     run.progress(stage, 0.0)
     if run.cluster is not None:
-        total = run.cluster.over(source.parts(), work, lambda share: run.progress(stage, share))
+        total = run.cluster.reduce(source.parts(), work, lambda share: run.progress(stage, share))
     else:
-        total = sum_of(source, work, run, stage=stage, rows=rows)
+        total = reduce_locally(source, work, run, stage=stage, rows=rows)
     if total is None:
         msg = "there are no rows"
         raise DataError(msg)
@@ -49,7 +51,7 @@ def over(source: Source, work: Callable[[Predictions], SumT], run: Run, *, stage
     return total
 
 
-def sum_of(
+def reduce_locally(
     source: Source,
     work: Callable[[Predictions], SumT],
     run: Run | None = None,
@@ -59,7 +61,7 @@ def sum_of(
 ) -> SumT | None:
     """Add up the batches of a source in their order, from the last checkpoint on; None where there are none."""
     checkpoint = None if run is None or run.checkpoint is None else run.checkpoint
-    done, total = (0, None) if checkpoint is None else checkpoint.found(stage, work)
+    done, total = (0, None) if checkpoint is None else checkpoint.load(stage, work)
     if done is None:
         return total
     read = 0
@@ -73,9 +75,9 @@ def sum_of(
         else:
             total.add(part)
         if checkpoint is not None:
-            checkpoint.keep(stage, number, total)
+            checkpoint.save(stage, number, total)
         if run is not None and rows is not None:
             run.progress(stage, read / rows)
     if checkpoint is not None:
-        checkpoint.finish(stage, total)
+        checkpoint.complete(stage, total)
     return total

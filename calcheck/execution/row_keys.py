@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calcheck.distributions.row_random import hash_rows, mix
-from calcheck.execution.context import Stream
+from calcheck.execution.context import RandomStream
 from calcheck.lazy_inputs import DeferredInputs
 
 if TYPE_CHECKING:
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 def replicate_seed(run: Run) -> int:
     """Return the seed of replicates' random numbers."""
-    return int(run.rng(Stream.REPLICATES).integers(1 << 63))
+    return int(run.rng(RandomStream.REPLICATES).integers(1 << 63))
 
 
-def keys_of_all(rows: Predictions, seed: int) -> Words:
+def row_keys(rows: Predictions, seed: int) -> Words:
     """Return a key for each row of a data set, (n,), which does not depend on the order of the rows.
 
     A key is a hash of the seed, the target and the distribution. Rows that share these are told apart by their inputs,
@@ -38,8 +38,8 @@ def keys_of_all(rows: Predictions, seed: int) -> Words:
     return keys
 
 
-def keys_of_batch(rows: Predictions, seed: int) -> Words:
-    """Return a key for each row of a batch, (n,), as :func:`keys_of_all` does of the rows of a data set.
+def batch_row_keys(rows: Predictions, seed: int) -> Words:
+    """Return a key for each row of a batch, (n,), as :func:`row_keys` does of the rows of a data set.
 
     Rows that share target and distribution are told apart by their places in the file: those of other batches are not
     known.

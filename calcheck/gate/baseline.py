@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from calcheck.gate.messages import shown, told
+from calcheck.gate.messages import format_value, format_values
 from calcheck.report import Gate
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class Tolerance:
         rule, passed = f"{now.metric} stays as it was stored", False
         if stored.value is not None:
             room = self.atol + self.rtol * abs(stored.value)
-            rule = f"{now.metric} stays within {shown(stored.value)} ± {shown(room)}"
+            rule = f"{now.metric} stays within {format_value(stored.value)} ± {format_value(room)}"
             passed = now.value is not None and abs(now.value - stored.value) <= room
         return _gate(rule, now, stored, ("value",), passed=passed)
 
@@ -39,17 +39,17 @@ class StoredInterval:
         """Hold a value against the stored interval."""
         rule, passed, caution = f"{now.metric} stays in its stored interval", False, ""
         if stored.low is not None and stored.high is not None:
-            rule = f"{now.metric} stays within [{shown(stored.low)}, {shown(stored.high)}]"
+            rule = f"{now.metric} stays within [{format_value(stored.low)}, {format_value(stored.high)}]"
             passed = now.value is not None and stored.low <= now.value <= stored.high
             if not passed and stored.value is not None and not stored.low <= stored.value <= stored.high:
-                caution = f", and {shown(stored.value)} was stored, outside too: compare {now.metric} by --rtol"
+                caution = f", and {format_value(stored.value)} was stored, outside too: compare {now.metric} by --rtol"
         return _gate(rule, now, stored, ("low", "high"), passed=passed, caution=caution)
 
 
 Allowed = Tolerance | StoredInterval
 
 
-def against(report: Report, base: Sequence[Result], allowed: Allowed) -> tuple[Gate, ...]:
+def compare_with_baseline(report: Report, base: Sequence[Result], allowed: Allowed) -> tuple[Gate, ...]:
     """Hold stored results against those of the same metrics now.
 
     Parameters
@@ -69,7 +69,7 @@ def _gate(rule: str, now: Result, stored: Result, fields: tuple[str, ...], *, pa
     """Tell what was found; of what was stored the rule tells, but for what is absent."""
     base: dict[str, float | str | None] = {f"base.{now.metric}.{name}": getattr(stored, name) for name in fields}
     absent = {name: value for name, value in base.items() if value is None}
-    message = told({now.metric: now.value, **absent}, lambda name: now if name == now.metric else stored)
+    message = format_values({now.metric: now.value, **absent}, lambda name: now if name == now.metric else stored)
     return Gate(
         rule=rule,
         level="fail",

@@ -8,14 +8,14 @@ from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
 from calcheck.errors import OptionError
-from calcheck.gate.messages import shown, told
+from calcheck.gate.messages import format_value, format_values
 from calcheck.gate.rules import (
     INPUT,
+    Abs,
+    BoolOp,
     Comparison,
     Condition,
     Constant,
-    Joined,
-    Magnitude,
     Name,
     Not,
     Operand,
@@ -39,7 +39,7 @@ COMPARED = {
 EQUALITIES = ("==", "!=")  # all that can be said of two texts
 
 
-def require_known(rule: Rule, known: Mapping[str, Collection[str]]) -> None:
+def validate_rule(rule: Rule, known: Mapping[str, Collection[str]]) -> None:
     """Raise, before anything is computed, if a rule names what no report has.
 
     Parameters
@@ -65,7 +65,7 @@ def require_known(rule: Rule, known: Mapping[str, Collection[str]]) -> None:
         _require_verdict(comparison, rule)
 
 
-def judge(rule: Rule, report: Report, *, level: Level = "fail") -> Gate:
+def evaluate_rule(rule: Rule, report: Report, *, level: Level = "fail") -> Gate:
     """Hold a rule against a report.
 
     A rule that names an absent number is violated, whatever the rest of it says.
@@ -83,7 +83,7 @@ def judge(rule: Rule, report: Report, *, level: Level = "fail") -> Gate:
         rule=rule.text,
         level=level,
         passed=complete and not _holds(rule.condition, present, rule),
-        message=told(values, lambda name: results.get(name.partition(".")[0])),
+        message=format_values(values, lambda name: results.get(name.partition(".")[0])),
         values=values,
     )
 
@@ -132,13 +132,13 @@ def _holds(condition: Condition, values: Mapping[str, float | str], rule: Rule) 
             left, right = _value(condition.left, values, rule), _value(condition.right, values, rule)
             texts = [isinstance(value, str) for value in (left, right)]
             if any(texts) and not (all(texts) and condition.operator in EQUALITIES):
-                sides = f"{shown(left)!r} {condition.operator} {shown(right)!r}"
+                sides = f"{format_value(left)!r} {condition.operator} {format_value(right)!r}"
                 msg = f"rule {rule.text!r} compares {sides}: numbers go with numbers, text with text by == or !="
                 raise OptionError(msg)
             return bool(COMPARED[condition.operator](left, right))
         case Not():
             return not _holds(condition.condition, values, rule)
-        case Joined():
+        case BoolOp():
             held = [_holds(each, values, rule) for each in condition.conditions]
             return all(held) if condition.word == "and" else any(held)
 
@@ -149,8 +149,8 @@ def _value(operand: Operand, values: Mapping[str, float | str], rule: Rule) -> f
             return operand.value
         case Name():
             return values[str(operand)]
-        case Magnitude():
-            value = _value(operand.of, values, rule)
+        case Abs():
+            value = _value(operand.operand, values, rule)
             if isinstance(value, str):
                 msg = f"rule {rule.text!r} takes abs(...) of the text {value!r}"
                 raise OptionError(msg)

@@ -32,7 +32,7 @@ FIELDS = {
 UNKNOWN = "the report has none, and does not say why"
 
 
-def told(values: Mapping[str, Found], result_of: Callable[[str], Result | None]) -> str:
+def format_values(values: Mapping[str, Found], result_of: Callable[[str], Result | None]) -> str:
     """Say what was found for each name; of an absent number, why there is none.
 
     Parameters
@@ -43,12 +43,12 @@ def told(values: Mapping[str, Found], result_of: Callable[[str], Result | None])
         Returns the result that a name is of, if it is of one.
     """
     return "; ".join(
-        f"{name} is {shown(value)}" + (f" ({_because(name, result_of(name))})" if value is None else "")
+        f"{name} is {format_value(value)}" + (f" ({_because(name, result_of(name))})" if value is None else "")
         for name, value in values.items()
     )
 
 
-def shown(value: Found) -> str:
+def format_value(value: Found) -> str:
     """Write what was found: numbers to six digits.
 
     Examples

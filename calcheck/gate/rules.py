@@ -64,10 +64,10 @@ class Name:
 
 
 @dataclass(frozen=True)
-class Magnitude:
+class Abs:
     """``abs(...)``."""
 
-    of: Operand
+    operand: Operand
 
 
 @dataclass(frozen=True)
@@ -87,15 +87,15 @@ class Not:
 
 
 @dataclass(frozen=True)
-class Joined:
+class BoolOp:
     """Conditions of which all must hold (``and``), or any (``or``)."""
 
     word: Literal["and", "or"]
     conditions: tuple[Condition, ...]
 
 
-Operand = Constant | Name | Magnitude
-Condition = Comparison | Not | Joined
+Operand = Constant | Name | Abs
+Condition = Comparison | Not | BoolOp
 
 
 @dataclass(frozen=True)
@@ -200,7 +200,7 @@ class _Parser:
         if self._take("abs"):
             if self._next.text != "(":
                 self._reject("expected ( after abs")
-            return Magnitude(self._value(self._operand))
+            return Abs(self._value(self._operand))
         if self._take("("):
             read = self._nested(self._either)
             if not self._take(")"):
@@ -227,7 +227,7 @@ class _Parser:
         conditions = [self._judged(first, start)]
         while self._take(word):
             conditions.append(self._condition(part))
-        return Joined(word, tuple(conditions))
+        return BoolOp(word, tuple(conditions))
 
     def _nested(self, part: Callable[[], Operand | Condition]) -> Operand | Condition:
         """Read what is inside brackets, or denied."""
@@ -298,11 +298,11 @@ def _nodes(node: Operand | Condition) -> Iterator[Operand | Condition]:
     """Walk through all parts of a rule, from left to right."""
     yield node
     match node:
-        case Magnitude(of=inner) | Not(condition=inner):
+        case Abs(operand=inner) | Not(condition=inner):
             yield from _nodes(inner)
         case Comparison():
             yield from _nodes(node.left)
             yield from _nodes(node.right)
-        case Joined():
+        case BoolOp():
             for condition in node.conditions:
                 yield from _nodes(condition)

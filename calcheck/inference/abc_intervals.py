@@ -44,7 +44,7 @@ class Moments:
     third: Values
 
     @classmethod
-    def of(cls, columns: Values) -> Moments:
+    def from_values(cls, columns: Values) -> Moments:
         """Return the moments of one data set, from its columns (c, n)."""
         n = columns.shape[1]
         mean = columns.mean(axis=1)
@@ -57,7 +57,7 @@ class Moments:
         return cls(np.array([n]), mean[:, None], np.array(covariance)[..., None], np.array(third)[..., None])
 
     @classmethod
-    def together(cls, parts: Sequence[Moments]) -> Moments:
+    def stack(cls, parts: Sequence[Moments]) -> Moments:
         """Put the data sets of several together."""
         return cls(
             *(np.concatenate([getattr(each, field.name) for each in parts], axis=-1) for field in fields(Moments))
@@ -133,7 +133,7 @@ def _roots(covariance: Values) -> Values:
 def abc(statistic: Statistic, confidence: float) -> Bca:
     """Return the ABC interval of a function of means of columns."""
     averages = statistic.averages
-    moments = Moments.of(averages.columns.T)
+    moments = Moments.from_values(averages.columns.T)
     names = tuple(averages.terms)
     found = abc_limits(moments, names, lambda means: statistic.of_means(dict(means), averages.n), confidence)
     low, high, correction, acceleration = (float(each[0]) for each in found)

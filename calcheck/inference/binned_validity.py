@@ -14,10 +14,16 @@ from calcheck.inference.abc_intervals import Moments, abc, abc_limits
 from calcheck.inference.bootstrap import Replicates, Statistic
 from calcheck.inference.intervals import acceleration, bca, effective_rows
 from calcheck.inference.p_values import rejects
-from calcheck.inference.verdicts import FEWEST_EFFECTIVE, RESAMPLES, SMALL_ACCELERATION, too_few_effective, usable
+from calcheck.inference.verdicts import (
+    FEWEST_EFFECTIVE,
+    RESAMPLES,
+    SMALL_ACCELERATION,
+    check_replicates,
+    too_few_effective_rows,
+)
 from calcheck.results import Inference, RowResults
-from calcheck.statistics.cache import once
-from calcheck.statistics.groups import Term
+from calcheck.statistics.cache import cached
+from calcheck.statistics.groups import MeanTerm
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -126,13 +132,13 @@ def share_by_abc(
             return function({name: means[name] / means["share"] for name in columns})
 
         names, values = [*names, "share"], np.concatenate([values * share, share[None]])
-    parts = [Moments.of(values[:, start:end]) for start, end in pairwise(ends.tolist()) if end > start]
-    low, high, *_ = abc_limits(Moments.together(parts), names, of_means, confidence)
+    parts = [Moments.from_values(values[:, start:end]) for start, end in pairwise(ends.tolist()) if end > start]
+    low, high, *_ = abc_limits(Moments.stack(parts), names, of_means, confidence)
     judged = np.isfinite(low) & np.isfinite(high)
     return float(np.mean((low <= reference) & (reference <= high), where=judged)) if judged.any() else np.nan
 
 
-@once
+@cached
 def _members(bins: Bins) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.intp]]:
     """Return the rows of all bins, one bin after the other, how much of each belongs to it, and where bins end."""
     shares = np.eye(bins.classes) if bins.shares is None else bins.shares  # (c, k)
@@ -157,7 +163,7 @@ def _why_no_interval(bins: Bins, found: list[dict[str, Any]]) -> str:
     without = sum(each["valid"] is None for each in found)
     if without:
         return f"{without} of {len(found)} bins have no interval, as their rows are too few, too equal or too large"
-    if bins.shared():
+    if bins.has_shared_rows():
         return "rows that tie are shared by several bins, which are not independent then: take fewer --bins"
     return ""
 
@@ -167,7 +173,7 @@ def _why_no_verdict(found: list[dict[str, Any]]) -> str:
     least = min(found, key=lambda each: float(each["effective_rows"]))
     if least["effective_rows"] >= FEWEST_EFFECTIVE:
         return ""
-    return f"in a bin, {too_few_effective(least['effective_rows'], least['rows'])}, or fewer --bins"
+    return f"in a bin, {too_few_effective_rows(least['effective_rows'], least['rows'])}, or fewer --bins"
 
 
 def _bin(
@@ -185,8 +191,8 @@ def _bin(
 
     if not len(share):  # of a later day, by edges of an earlier one
         return {"value": None, "low": None, "high": None, "effective_rows": None}
-    terms = {"share": Term(share), **{name: Term(share * column) for name, column in columns.items()}}
-    statistic = Statistic.of(terms, len(share), of_means)
+    terms = {"share": MeanTerm(share), **{name: MeanTerm(share * column) for name, column in columns.items()}}
+    statistic = Statistic.from_terms(terms, len(share), of_means)
     estimate = statistic.estimate()
     told = {"value": estimate, "low": None, "high": None, "effective_rows": None}
     if len(share) == 1:
@@ -197,8 +203,8 @@ def _bin(
         limits = abc(statistic, run.confidence)
         return told | {"low": limits.low, "high": limits.high}
     replicates = Replicates([statistic], run, number=FIRST_STREAM + place, stage=stage)
-    replicates.grow(run.resamples or RESAMPLES)
-    values, _, reason = usable(replicates.values[0], estimate)
+    replicates.draw(run.resamples or RESAMPLES)
+    values, _, reason = check_replicates(replicates.values[0], estimate)
     if reason:
         return told
     limits = bca(values, estimate, bent, run.confidence)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calcheck.execution.context import Stream
+from calcheck.execution.context import RandomStream
 from calcheck.execution.prefetch import one_blas_thread
 from calcheck.statistics.groups import Averages
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.execution.context import Run
-    from calcheck.statistics.groups import Means, Term
+    from calcheck.statistics.groups import Means, MeanTerm
 
 BLOCK_DRAWS = (
     1 << 21
@@ -44,9 +44,9 @@ class Statistic:
     fixed: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
 
     @classmethod
-    def of(
+    def from_terms(
         cls,
-        terms: Mapping[str, Term],
+        terms: Mapping[str, MeanTerm],
         n: int,
         function: Callable[[Mapping[str, NDArray[np.float64]], int], NDArray[np.float64]],
     ) -> Statistic:
@@ -94,7 +94,7 @@ class Replicates:
         self.values = np.empty((len(statistics), 0))
         """(statistics, resamples)"""
 
-    def grow(self, resamples: int) -> None:
+    def draw(self, resamples: int) -> None:
         """Resample until there are so many."""
         draws = BLOCK_DRAWS if self._averages.plain else BLOCK_DRAWS_IN_GROUPS
         size = max(1, draws // self._n)
@@ -107,7 +107,7 @@ class Replicates:
         self.values = np.concatenate(parts, axis=1)
 
     def _block(self, size: int) -> NDArray[np.float64]:
-        rng = self._run.rng(Stream.RESAMPLES, self._blocks)
+        rng = self._run.rng(RandomStream.RESAMPLES, self._blocks)
         self._blocks += 1
         found = self._averages.resampled(size, rng)
         means: list[Means] = [{} for _ in self._statistics]

@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 
     from calcheck.execution.context import Run
     from calcheck.inference.metric_protocol import InferableMetric
-    from calcheck.inference.null_distribution import Computed
+    from calcheck.inference.null_distribution import FittedMetric
     from calcheck.results import Alternative, Inference
 
 BY_ZETA, BY_TEST = "the verdict is by zeta: {}", "the verdict is by an exact test: {}"
 
 
-def compared(computed: Computed[InferableMetric], inferred: Inference, run: Run) -> Inference:
+def compare_with_null(computed: FittedMetric[InferableMetric], inferred: Inference, run: Run) -> Inference:
     """Compare a metric with what it is where the model is right, and come to a verdict.
 
     Parameters
     ----------
-    computed : Computed
+    computed : FittedMetric
         The metric, of the data and where the model is right.
     inferred : Inference
         Its interval and, where it has an exact reference, what follows from that.
@@ -44,9 +44,9 @@ def compared(computed: Computed[InferableMetric], inferred: Inference, run: Run)
     return replace(found, warnings=(*found.warnings, *told))
 
 
-def _with_p(computed: Computed[InferableMetric], inferred: Inference, run: Run) -> Inference:
+def _with_p(computed: FittedMetric[InferableMetric], inferred: Inference, run: Run) -> Inference:
     """Add what follows from replicates, if there are any: the p-value, and the reference with its limits."""
-    metric, simulated = computed.metric, computed.simulated
+    metric, simulated = computed.metric, computed.null
     if metric.alternative_in_use == "none" or simulated is None or not np.isfinite(computed.value):
         return inferred
     if simulated.no_verdict:
@@ -89,9 +89,9 @@ def _referred(
     return replace(found, reference=mean, reference_low=low, reference_high=high, reference_kind="simulated", zeta=zeta)
 
 
-def _judged(computed: Computed[InferableMetric], found: Inference, run: Run) -> Inference:
+def _judged(computed: FittedMetric[InferableMetric], found: Inference, run: Run) -> Inference:
     """Take the verdict from the p-value; undecided where its own error leaves it open and no more may be simulated."""
-    simulated, p, error = computed.simulated, found.p_value, found.p_value_mc_error
+    simulated, p, error = computed.null, found.p_value, found.p_value_mc_error
     if simulated is None or p is None or error is None:
         return _without_verdict(found, found.no_verdict or (simulated.no_verdict if simulated else ""))
     count = len(simulated.values)

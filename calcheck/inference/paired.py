@@ -9,7 +9,7 @@ import numpy as np
 
 from calcheck.distributions.lazy import Deferred
 from calcheck.errors import DataError
-from calcheck.execution.context import Stream
+from calcheck.execution.context import RandomStream
 from calcheck.inference.bootstrap import Replicates, Statistic
 from calcheck.inference.intervals import acceleration, bca, percentile
 from calcheck.inference.metric_protocol import InferableMetric, MetricT_co
@@ -19,13 +19,13 @@ from calcheck.inference.verdicts import (
     NO_BOOTSTRAP,
     PERCENTILE_RESAMPLES,
     RESAMPLES,
+    check_replicates,
     statistic_of,
-    usable,
 )
 from calcheck.lazy_inputs import equal
 from calcheck.predictions import Predictions
 from calcheck.results import Inference
-from calcheck.statistics.groups import Averages, Term
+from calcheck.statistics.groups import Averages, MeanTerm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -53,7 +53,7 @@ NOT_KNOWN = (
 
 
 @dataclass(frozen=True, eq=False)
-class Pair(Generic[MetricT_co]):
+class ModelPair(Generic[MetricT_co]):
     """What a metric says of two models' predictions for the same n rows.
 
     Parameters
@@ -105,7 +105,9 @@ def _of_side(means: Mapping[str, Values], mark: str) -> dict[str, Values]:
     return {name.removeprefix(mark): values for name, values in means.items() if name.startswith(mark)}
 
 
-def paired(pairs: Sequence[Pair[InferableMetric]], run: Run, *, swaps: int | None = None) -> list[Inference]:
+def compare_pairs(
+    pairs: Sequence[ModelPair[InferableMetric]], run: Run, *, swaps: int | None = None
+) -> list[Inference]:
     r"""Say of each difference how far it can be trusted.
 
     Intervals come from resampling rows, the same ones of both models. What p-values come from depends on the metric.
@@ -119,7 +121,7 @@ def paired(pairs: Sequence[Pair[InferableMetric]], run: Run, *, swaps: int | Non
 
     Parameters
     ----------
-    pairs : sequence of Pair
+    pairs : sequence of ModelPair
         All of them of the same n rows.
     run : Run
         Seed, confidence, resamples and progress.
@@ -142,7 +144,9 @@ def paired(pairs: Sequence[Pair[InferableMetric]], run: Run, *, swaps: int | Non
     ]
 
 
-def _together(pair: Pair[InferableMetric], resampled: Inference, swapped: float | None, swaps: int | None) -> Inference:
+def _together(
+    pair: ModelPair[InferableMetric], resampled: Inference, swapped: float | None, swaps: int | None
+) -> Inference:
     """Put the interval and the p-values of a difference together."""
     p = resampled.p_value
     if pair.metric.alternative_in_use == "none":
@@ -160,7 +164,7 @@ def _without_p(inferred: Inference, *notes: str) -> Inference:
     return replace(inferred, p_value=None, warnings=(*inferred.warnings, *notes))
 
 
-def _unfit(pair: Pair[InferableMetric]) -> Inference | None:
+def _unfit(pair: ModelPair[InferableMetric]) -> Inference | None:
     """Say why a difference has neither interval nor p-value; None if it may have."""
     if pair.metric.interval == "own":
         return Inference(warnings=(OWN,))
@@ -169,7 +173,7 @@ def _unfit(pair: Pair[InferableMetric]) -> Inference | None:
     return None
 
 
-def _by_influences(pair: Pair[InferableMetric], run: Run, swaps: int | None) -> Inference | None:
+def _by_influences(pair: ModelPair[InferableMetric], run: Run, swaps: int | None) -> Inference | None:
     """Judge a metric whose rows share one fit, by the influence of each row; None for other metrics."""
     if pair.metric.interval != "none":
         return None
@@ -181,14 +185,14 @@ def _by_influences(pair: Pair[InferableMetric], run: Run, swaps: int | None) -> 
     if reason := differ or pair.metric.no_influences_reason(pair.rows[0]):
         return _without_p(inferred, f"no p-value: {reason}")
     try:
-        terms = pair.metric.influences(_stacked(pair), run.silenced())
+        terms = pair.metric.influences(_stacked(pair), run.quiet())
     except DataError as error:
         return _without_p(inferred, f"no p-value: {error}")
     if terms is None:
         return _without_p(inferred, NOT_KNOWN)
     centred = terms - terms.mean()
     replicates = Replicates([_studentized(centred)], run, stage=f"resampling for {pair.metric.name}")
-    replicates.grow(run.resamples or RESAMPLES)
+    replicates.draw(run.resamples or RESAMPLES)
     return replace(inferred, p_value=_p_of_ratio(replicates.values[0], float(terms.sum()) / 2, centred))
 
 
@@ -199,7 +203,9 @@ def _studentized(influences: Values) -> Statistic:
         mean, square = means["influence"], means["square"]
         return np.asarray(np.sqrt(n) * mean / np.sqrt(np.maximum(square - mean**2, 0)))
 
-    return Statistic.of({"influence": Term(influences), "square": Term(influences**2)}, len(influences), ratio)
+    return Statistic.from_terms(
+        {"influence": MeanTerm(influences), "square": MeanTerm(influences**2)}, len(influences), ratio
+    )
 
 
 def _p_of_ratio(ratios: Values, difference: float, influences: Values) -> float:
@@ -212,7 +218,7 @@ def _p_of_ratio(ratios: Values, difference: float, influences: Values) -> float:
     return float(min(1.0, 2 * (1 + farther) / (len(ratios) + 1)))
 
 
-def _resampled(pairs: Sequence[Pair[InferableMetric]], run: Run) -> list[Inference]:
+def _resampled(pairs: Sequence[ModelPair[InferableMetric]], run: Run) -> list[Inference]:
     """Make the interval and the p-value by resampling of each difference; plain ones share their resamples."""
     n = len(pairs[0].models[0]) if pairs else 0
     if run.resamples == 0 or n == 1:
@@ -222,10 +228,10 @@ def _resampled(pairs: Sequence[Pair[InferableMetric]], run: Run) -> list[Inferen
     if plain:
         each = [statistic for found in plain.values() for statistic in found.statistics]
         together = Replicates(each, run)
-        together.grow(run.resamples or RESAMPLES)
+        together.draw(run.resamples or RESAMPLES)
         for found, values in zip(plain.values(), np.split(together.values, len(plain)), strict=True):
             found.replicates = values
-    inferred = [plain[id(pair)].inferred(run) if id(pair) in plain else _of_biased(pair, run) for pair in pairs]
+    inferred = [plain[id(pair)].inference(run) if id(pair) in plain else _of_biased(pair, run) for pair in pairs]
     few = f"{n} rows are few: intervals by resampling are too narrow"
     return [
         replace(found, warnings=(*found.warnings, few)) if n < FEW_ROWS and found.interval else found
@@ -236,7 +242,7 @@ def _resampled(pairs: Sequence[Pair[InferableMetric]], run: Run) -> list[Inferen
 class _PlainDifference:
     """The difference of a function of means over rows, and of that over its standard error."""
 
-    def __init__(self, pair: Pair[InferableMetric]) -> None:
+    def __init__(self, pair: ModelPair[InferableMetric]) -> None:
         self.pair, self.statistic = pair, pair.statistic()
         self.left = self.statistic.leave_one_out()
         n = len(self.left)
@@ -244,10 +250,10 @@ class _PlainDifference:
         self.statistics = [self.statistic, _studentized(self.influences)]
         self.replicates: Values = np.empty((2, 0))
 
-    def inferred(self, run: Run) -> Inference:
+    def inference(self, run: Run) -> Inference:
         """Return the BCa interval, and the p-value of the ratio."""
         estimate = self.statistic.estimate()
-        values, details, reason = usable(self.replicates[0], estimate)
+        values, details, reason = check_replicates(self.replicates[0], estimate)
         p = _p_of_ratio(self.replicates[1], 0.0 if self.pair.ties else estimate, self.influences)
         if reason:
             return Inference(p_value=p, details=details, warnings=(reason,))
@@ -260,13 +266,13 @@ class _PlainDifference:
         return Inference(low=limits.low, high=limits.high, interval="bca", p_value=p, details=details)
 
 
-def _of_biased(pair: Pair[InferableMetric], run: Run) -> Inference:
+def _of_biased(pair: ModelPair[InferableMetric], run: Run) -> Inference:
     """Return percentiles of the difference of functions of means that noise biases, and the p-value by centring."""
     statistic = pair.statistic()
     replicates = Replicates([statistic], run, stage=pair.metric.name)
-    replicates.grow(run.resamples or PERCENTILE_RESAMPLES)
+    replicates.draw(run.resamples or PERCENTILE_RESAMPLES)
     estimate = statistic.estimate()
-    values, details, reason = usable(replicates.values[0], estimate)
+    values, details, reason = check_replicates(replicates.values[0], estimate)
     if pair.ties or reason:
         p = 1.0 if pair.ties else None
         return Inference(p_value=p, details=details, warnings=(reason,) if reason else ())
@@ -277,24 +283,24 @@ def _of_biased(pair: Pair[InferableMetric], run: Run) -> Inference:
     return Inference(low=low, high=high, interval="percentile", p_value=p, details=details, warnings=warnings)
 
 
-def _swapped(n: int, swaps: int, run: Run, stage: str) -> Iterator[NDArray[np.bool_]]:
+def _swap_p_value(n: int, swaps: int, run: Run, stage: str) -> Iterator[NDArray[np.bool_]]:
     """Draw which rows are swapped, (b, n) at a time: the same ones whatever is compared, and however often."""
     size = max(1, BLOCK // n)
     for block, start in enumerate(range(0, swaps, size)):
-        rng = run.rng(Stream.PERMUTATIONS, block)
+        rng = run.rng(RandomStream.PERMUTATIONS, block)
         bits = rng.integers(0, 256, (min(size, swaps - start), -(-n // 8)), dtype=np.uint8)
         yield np.unpackbits(bits, axis=1, count=n).astype(np.bool_)
         run.progress(stage, min(1.0, (start + size) / swaps))
 
 
-def _chances(pairs: Sequence[Pair[InferableMetric]], run: Run, swaps: int) -> list[float]:
+def _chances(pairs: Sequence[ModelPair[InferableMetric]], run: Run, swaps: int) -> list[float]:
     """Return p-values of functions of means of columns: swapping rows moves a sum from one model to the other."""
     if not pairs or not swaps:
         return [1.0] * len(pairs)
     sides = [[statistic_of(pair.metric, rows) for rows in pair.rows] for pair in pairs]
     gaps = [second.averages.columns - first.averages.columns for first, second in sides]  # (n, c) each
     n, columns = len(gaps[0]), np.concatenate(gaps, axis=1)
-    moved = np.concatenate([rows.astype(np.float64) @ columns for rows in _swapped(n, swaps, run, "swapping")]) / n
+    moved = np.concatenate([rows.astype(np.float64) @ columns for rows in _swap_p_value(n, swaps, run, "swapping")]) / n
     found, at = [], 0
     for pair, (first, second), gap in zip(pairs, sides, gaps, strict=True):
         shifts = dict(zip(first.averages.terms, moved[:, at : at + gap.shape[1]].T, strict=True))
@@ -313,7 +319,7 @@ def _p_value(differences: Values, values: tuple[float, float]) -> float:
     return float((1 + np.sum(~(np.abs(differences) < reached))) / (len(differences) + 1))
 
 
-def _stacked(pair: Pair[InferableMetric]) -> Predictions:
+def _stacked(pair: ModelPair[InferableMetric]) -> Predictions:
     """Put the rows of one model below the other's.
 
     Raises

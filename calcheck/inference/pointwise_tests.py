@@ -19,7 +19,7 @@ EQUAL = 1e-12  # of the squared mean: a variance below it is rounding
 APPROXIMATE = f"approximate where fewer than {IN_THE_TAIL} replicates reach the value"
 
 
-def significance(simulated: NullDistribution, fdr: float) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+def test_inputs(simulated: NullDistribution, fdr: float) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     r"""Compare each input with replicates, and flag inputs so that at most a share ``fdr`` of the flags is wrong.
 
     The p-value is (1 + #{T* >= T}) / (R + 1), where at least ten of R replicates reach T. It cannot be below
@@ -50,7 +50,7 @@ def significance(simulated: NullDistribution, fdr: float) -> tuple[dict[str, NDA
     tail = np.minimum(_gamma_tail(simulated, own, replicates), (IN_THE_TAIL + 1) / (total + 1))
     approximate = (reached < IN_THE_TAIL) & np.isfinite(tail)
     p = np.where(approximate, tail, (reached + 1) / (total + 1))
-    flagged = discoveries(p, fdr)
+    flagged = benjamini_hochberg(p, fdr)
     columns = {
         "reference_mean": replicates.mean(axis=0),
         **dict(zip(QUANTILES, np.quantile(replicates, list(QUANTILES.values()), axis=0), strict=True)),
@@ -75,7 +75,7 @@ def _gamma_tail(simulated: NullDistribution, own: Values, replicates: Values) ->
     return np.asarray(gammaincc(mean**2 / variance, value * mean / variance))
 
 
-def discoveries(p: Values, fdr: float) -> NDArray[np.bool_]:
+def benjamini_hochberg(p: Values, fdr: float) -> NDArray[np.bool_]:
     """Return which of m hypotheses are rejected by the step-up procedure of Benjamini and Hochberg (1995), (m,)."""
     ordered = np.sort(p)
     passed = np.flatnonzero(ordered <= fdr * np.arange(1, len(p) + 1) / len(p))

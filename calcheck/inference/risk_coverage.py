@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calcheck.execution.context import Stream
+from calcheck.execution.context import RandomStream
 from calcheck.inference.bootstrap import BLOCK_DRAWS_IN_GROUPS
-from calcheck.statistics.groups import Averages, Term, cumulated_at
-from calcheck.statistics.tie_groups import Ranks
+from calcheck.statistics.groups import Averages, MeanTerm, cumulative_at
+from calcheck.statistics.tie_groups import TieGroups
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Rejection:
+class RejectionCurves:
     """Metrics of n rows of which those with the largest values of a criterion are rejected.
 
     Rows that tie are rejected in equal parts, so that a curve is the expectation over the orders of ties, for a metric
@@ -36,17 +36,17 @@ class Rejection:
 
     Parameters
     ----------
-    found : sequence of (Metric, Rows)
+    row_results : sequence of (Metric, Rows)
         What metrics that are functions of means of columns say of the rows.
     criteria : mapping
         The criteria, (n,) each, by name.
-    kept : (s,)
+    retained : (s,)
         How many rows are kept, >= 1, in descending order.
     """
 
-    found: Sequence[Found]
+    row_results: Sequence[Found]
     criteria: Mapping[str, Values]
-    kept: NDArray[np.intp]
+    retained: NDArray[np.intp]
 
     @property
     def n(self) -> int:
@@ -57,11 +57,12 @@ class Rejection:
     def _averages(self) -> Averages:
         terms = {}
         for criterion, values in self.criteria.items():
-            groups = Ranks(values)
-            terms[f"{criterion}/"] = Term(groups=groups)
-            for metric, rows in self.found:
+            groups = TieGroups(values)
+            terms[f"{criterion}/"] = MeanTerm(groups=groups)
+            for metric, rows in self.row_results:
                 terms |= {
-                    f"{criterion}/{metric.name}/{name}": Term(column, groups) for name, column in rows.columns.items()
+                    f"{criterion}/{metric.name}/{name}": MeanTerm(column, groups)
+                    for name, column in rows.columns.items()
                 }
         return Averages(terms, self.n)
 
@@ -74,31 +75,33 @@ class Rejection:
         size = max(1, BLOCK_DRAWS_IN_GROUPS // self.n)
         parts = []
         for block, start in enumerate(range(0, resamples, size)):
-            rng = run.rng(Stream.RESAMPLES, block)
+            rng = run.rng(RandomStream.RESAMPLES, block)
             parts.append(self._curves(self._averages.resampled(min(size, resamples - start), rng)))
             run.progress("resampling", min(1.0, (start + size) / resamples))
         return {pair: np.concatenate([part[pair] for part in parts]) for pair in parts[0]}
 
-    def shuffled(self, orders: int, run: Run) -> dict[str, Values]:
+    def random_orders(self, orders: int, run: Run) -> dict[str, Values]:
         """Return each metric where rows are rejected in random orders, (orders, s)."""
-        columns = np.concatenate([np.stack(list(rows.columns.values()), axis=1) for _, rows in self.found], axis=1)
+        columns = np.concatenate(
+            [np.stack(list(rows.columns.values()), axis=1) for _, rows in self.row_results], axis=1
+        )
         size = max(1, BLOCK_DRAWS_IN_GROUPS // columns.size)
         parts = []
         for block, start in enumerate(range(0, orders, size)):
-            rng = run.rng(Stream.PERMUTATIONS, block)
+            rng = run.rng(RandomStream.PERMUTATIONS, block)
             order = rng.permuted(np.tile(np.arange(self.n), (min(size, orders - start), 1)), axis=1)
-            parts.append(np.cumsum(columns[order], axis=1)[:, self.kept - 1] / self.kept[:, None])
+            parts.append(np.cumsum(columns[order], axis=1)[:, self.retained - 1] / self.retained[:, None])
             run.progress("shuffling", min(1.0, (start + size) / orders))
         means = iter(np.moveaxis(np.concatenate(parts), 2, 0))  # (orders, s) each
-        return {metric.name: self._value(metric, rows, means) for metric, rows in self.found}
+        return {metric.name: self._value(metric, rows, means) for metric, rows in self.row_results}
 
     def _curves(self, means: Mapping[str, Values]) -> Curves:
-        shares, found = self.kept / self.n, {}
+        shares, found = self.retained / self.n, {}
         for criterion in self.criteria:
             counts = means[f"{criterion}/"]
-            for metric, rows in self.found:
+            for metric, rows in self.row_results:
                 sums = (means[f"{criterion}/{metric.name}/{name}"] for name in rows.columns)
-                kept = (cumulated_at(shares, counts, each) / shares for each in sums)
+                kept = (cumulative_at(shares, counts, each) / shares for each in sums)
                 found[metric.name, criterion] = self._value(metric, rows, kept)
         return found
 

@@ -19,7 +19,7 @@ NO_EVIDENCE = "it depends on the predictions alone"
 
 
 @dataclass(frozen=True)
-class Stated:
+class StatedShape:
     """What a file states of its predictive distributions.
 
     Parameters
@@ -34,7 +34,7 @@ class Stated:
     levels: tuple[float, ...] | None = None
 
     @classmethod
-    def of(cls, predictive: Predictive | None) -> Stated:
+    def from_predictive(cls, predictive: Predictive | None) -> StatedShape:
         """Return what is stated of some distributions."""
         if predictive is None:
             return cls()
@@ -58,14 +58,14 @@ class Basis:
     reason: str = ""
 
 
-def basis_of(metric: InferableMetric, stated: Stated, rows: RowResults, *, replicates: bool) -> Basis:
+def basis_of(metric: InferableMetric, stated: StatedShape, rows: RowResults, *, replicates: bool) -> Basis:
     """Tell what a metric's verdict follows from.
 
     Parameters
     ----------
     metric : Metric
         The metric.
-    stated : Stated
+    stated : StatedShape
         What is known of the distributions.
     rows : RowResults
         What the metric says, with its own exact test where it has one.

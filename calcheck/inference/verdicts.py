@@ -11,7 +11,7 @@ from calcheck.inference.abc_intervals import abc
 from calcheck.inference.bootstrap import Replicates, Statistic
 from calcheck.inference.intervals import Bca, acceleration, bca, effective_rows, percentile, zeta, zeta_error
 from calcheck.results import Inference
-from calcheck.statistics.groups import Averages, Term
+from calcheck.statistics.groups import Averages, MeanTerm
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +39,7 @@ BIASED = "resampling adds noise, so the interval lies beside the value: it shows
 
 def statistic_of(metric: InferableMetric, rows: RowResults) -> Statistic:
     """Return a metric's value as a function of means of its rows."""
-    terms = rows.terms or {name: Term(column) for name, column in rows.columns.items()}
+    terms = rows.terms or {name: MeanTerm(column) for name, column in rows.columns.items()}
     return Statistic(Averages(terms, rows.n), metric.value, rows.fixed)
 
 
@@ -65,12 +65,12 @@ def infer(found: Sequence[Found], run: Run) -> list[Inference]:
     shared = [each for each in plain.values() if not each.is_smooth]
     if shared:
         replicates = Replicates([each.statistic for each in shared], run)
-        replicates.grow(run.resamples or RESAMPLES)
+        replicates.draw(run.resamples or RESAMPLES)
         for each, values in zip(shared, replicates.values, strict=True):
             each.replicates = values
     for place, (metric, rows, basis) in enumerate(found):
         if place in plain:
-            inferred[place] = plain[place].inferred(decides=basis.kind == "interval")
+            inferred[place] = plain[place].inference(decides=basis.kind == "interval")
         elif inferred[place] is None:
             inferred[place] = _by_percentiles(metric, statistic_of(metric, rows), run)
     return [_completed(each, rows, run) for each, (_, rows, _) in zip(inferred, found, strict=True) if each is not None]
@@ -114,8 +114,8 @@ def percentile_resamples(n: int) -> int:
 
 def _by_percentiles(metric: InferableMetric, statistic: Statistic, run: Run) -> Inference:
     replicates = Replicates([statistic], run, stage=metric.name)
-    replicates.grow(run.resamples or percentile_resamples(statistic.averages.n))
-    values, details, reason = usable(replicates.values[0], statistic.estimate())
+    replicates.draw(run.resamples or percentile_resamples(statistic.averages.n))
+    values, details, reason = check_replicates(replicates.values[0], statistic.estimate())
     if metric.conditional_on:
         details["bootstrap"]["held_fixed"] = metric.conditional_on
     if reason:
@@ -156,13 +156,13 @@ class MeanInterval:
         many = self.run.resamples is None and self.rows.n >= MANY_ROWS
         return many and abs(self.acceleration) <= SMALL_ACCELERATION
 
-    def inferred(self, *, decides: bool) -> Inference:
+    def inference(self, *, decides: bool) -> Inference:
         """Return the interval and, where there is an exact reference, zeta; with a verdict by it where that decides."""
         if self.is_smooth:
             limits = abc(self.statistic, self.run.confidence)
             details = {"abc": {"z0": limits.correction, "acceleration": limits.acceleration}}
             return self._compared(limits, "abc", details, 0.0, decides=decides)
-        values, details, reason = usable(self.replicates, self.estimate)
+        values, details, reason = check_replicates(self.replicates, self.estimate)
         if reason:
             return Inference(details=details, warnings=(reason,))
         limits, error, told = self._settled(values, decides=decides and not self._few)
@@ -173,7 +173,7 @@ class MeanInterval:
     def _few(self) -> str:
         """Why the interval decides nothing, if it rests on few rows."""
         few = self.effective_rows < FEWEST_EFFECTIVE
-        return too_few_effective(self.effective_rows, self.rows.n) if few else ""
+        return too_few_effective_rows(self.effective_rows, self.rows.n) if few else ""
 
     def _zeta(self, limits: Bca) -> float:
         reference = self.rows.reference
@@ -191,8 +191,8 @@ class MeanInterval:
                 return limits, error, told | _of_limits(limits)
             more = more or Replicates([self.statistic], self.run, number=1, stage="resampling more")
             resampled = min(MOST_RESAMPLES, 2 * resampled)
-            more.grow(resampled)
-            values, details, _ = usable(more.values[0], self.estimate)
+            more.draw(resampled)
+            values, details, _ = check_replicates(more.values[0], self.estimate)
             told = details["bootstrap"]
 
     def _compared(self, limits: Bca, kind: str, details: dict[str, Any], error: float, *, decides: bool) -> Inference:
@@ -230,7 +230,7 @@ def _hangs(distance: float, error: float) -> bool:
     return abs(abs(distance) - 1) < HANGS * error
 
 
-def too_few_effective(effective: float, n: int) -> str:
+def too_few_effective_rows(effective: float, n: int) -> str:
     """Say why an interval that rests on few rows gives no verdict, and how many rows would allow one."""
     enough = n * FEWEST_EFFECTIVE / effective
     return (
@@ -239,7 +239,9 @@ def too_few_effective(effective: float, n: int) -> str:
     )
 
 
-def usable(replicates: NDArray[np.float64], estimate: float) -> tuple[NDArray[np.float64], dict[str, Any], str]:
+def check_replicates(
+    replicates: NDArray[np.float64], estimate: float
+) -> tuple[NDArray[np.float64], dict[str, Any], str]:
     """Return the finite replicates, what to tell of them, and why they give no interval, if they do not."""
     finite = replicates[np.isfinite(replicates)]
     told: dict[str, Any] = {"resamples": len(replicates), "bias": None}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calcheck.errors import DataError, OptionError
-from calcheck.execution.bottom_k import some_inputs
+from calcheck.execution.bottom_k import sample_inputs
 from calcheck.lazy_inputs import DeferredInputs
 from calcheck.validation import require
 
@@ -159,7 +159,7 @@ def bandwidth(
     choice : float or str
         A number; ``"1/d"``; ``"variance"``: 1 / (2 s^2), s^2 the columns' variances (n - 1) added up (RBF only);
         ``"median"``: 1 / median of |x - x'|^2 (RBF) or of |x - x'|_1 (Laplace) over pairs of rows, or of 2,000 rows
-        (:func:`calcheck.embeddings.bottom_k.some_inputs`) where there are more.
+        (:func:`calcheck.embeddings.bottom_k.sample_inputs`) where there are more.
     x : (n, d)
         Inputs.
     scaling : Scaling
@@ -189,7 +189,7 @@ def bandwidth(
     if choice == "variance":
         spread = 2 * _variance(x, scaling) if len(x) > 1 else 0.0
     else:
-        spread = _median_distance(scaling(some_inputs(x, FEW_ROWS)), kernel)
+        spread = _median_distance(scaling(sample_inputs(x, FEW_ROWS)), kernel)
     if not spread > 0:
         msg = f"--gamma-x {choice} needs inputs that vary, but by that measure they do not. Give --gamma-x a number"
         raise DataError(msg)
@@ -198,7 +198,7 @@ def bandwidth(
 
 def neighbours(kernel: Kernel, x: NDArray[np.floating[Any]]) -> float:
     """Return the sum of an input's kernel values with all others, on average over (n, d) inputs, or 2,000 of them."""
-    n, x = len(x), some_inputs(x, FEW_ROWS)
+    n, x = len(x), sample_inputs(x, FEW_ROWS)
     off_diagonal = float(kernel.gram(x, x).sum() - kernel.diagonal(x).sum())
     return max(0.0, off_diagonal) / len(x) * (n - 1) / max(1, len(x) - 1)
 

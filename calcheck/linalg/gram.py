@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from calcheck.execution.backend import namespace, on_processor
+from calcheck.execution.backend import is_cpu, namespace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +19,7 @@ LARGE_TILE = (4096, 16_384)  # where starting a product costs more than cache mi
 
 def tile_shape(x: Array) -> tuple[int, int]:
     """Return rows and columns of a tile of kernel values of inputs, by where these are."""
-    return TILE if on_processor(x) else LARGE_TILE
+    return TILE if is_cpu(x) else LARGE_TILE
 
 
 class Gram:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from calcheck.embeddings.fitted_settings import FEW_NEIGHBOURS, KernelSettings
-from calcheck.execution.context import Stream
+from calcheck.execution.context import RandomStream
 from calcheck.kernels.kernel_options import Bandwidth, KernelName, KernelOptions, Standardize
 from calcheck.metrics.base import Metric, Need, SettingsT, StateT
 from calcheck.options import option, require_count_option, require_positive_option
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from calcheck.embeddings.output_features import OutputFeatures
     from calcheck.execution.context import Run
-    from calcheck.inference.null_distribution import Simulation
+    from calcheck.inference.null_distribution import NullSimulator
     from calcheck.mmd.joint import Embedded
     from calcheck.predictions import Predictions, Source
 
@@ -107,7 +107,7 @@ class JointMetric(GenerativeMetric[KernelSettings, StateT]):
         self,
         settings: KernelSettings,
         state: StateT,
-        simulation: Simulation,
+        simulation: NullSimulator,
         at: Source | None,  # noqa: ARG002 - it is of all rows together
         run: Run,
     ) -> NullDistribution:
@@ -116,13 +116,13 @@ class JointMetric(GenerativeMetric[KernelSettings, StateT]):
         from calcheck.kernels.input_kernel import if_scaled
         from calcheck.mmd.joint import blocks, embedded_again
 
-        replicates = simulation.of(settings.predictive)
+        replicates = simulation.with_predictive(settings.predictive)
         data_sets = embedded_again(
             simulation.rows,
             iter(replicates),
             lambda y: if_scaled(self._bandwidths, y, self.gamma_y),
             settings.predictive,
-            lambda: run.rng(Stream.FEATURES),
+            lambda: run.rng(RandomStream.FEATURES),
             apart=self._of_differences,
         )
         values: list[float] = []
@@ -160,7 +160,9 @@ class JointMetric(GenerativeMetric[KernelSettings, StateT]):
         from calcheck.mmd.joint import repeated_targets
 
         y = repeated_targets(rows)
-        return output_features(y.reshape(-1, y.shape[2]), rows.distributions().held(), gamma, run.rng(Stream.FEATURES))
+        return output_features(
+            y.reshape(-1, y.shape[2]), rows.distributions().held(), gamma, run.rng(RandomStream.FEATURES)
+        )
 
     @abstractmethod
     def _influences(self, state: StateT, first: Embedded, second: Embedded) -> NDArray[np.float64]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from calcheck.errors import DataError
-from calcheck.execution.context import Stream
+from calcheck.execution.context import RandomStream
 from calcheck.kernels.kernel_options import Estimator  # noqa: TC001 - type of a field
 from calcheck.metrics._joint_mmd import GenerativeMetric
 from calcheck.metrics.base import Need
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.execution.context import Run
-    from calcheck.inference.null_distribution import Simulation
+    from calcheck.inference.null_distribution import NullSimulator
     from calcheck.predictions import Predictions, Source
     from calcheck.results import Means
 
@@ -128,7 +128,7 @@ class Ammd(GenerativeMetric["Bandwidths", None]):
         found = direct_scores(y, predictive, settings, **self._pairs)
         if found is not None:
             return RowResults({"ammd": found}, details=details)
-        psi = output_features(y.reshape(-1, y.shape[2]), predictive, settings, run.rng(Stream.FEATURES))
+        psi = output_features(y.reshape(-1, y.shape[2]), predictive, settings, run.rng(RandomStream.FEATURES))
         both, bounds = embedded(psi, rows, predictive.held())
         details |= features(bounds)
         return RowResults({"ammd": both.scores(**self._pairs)}, details=details, warnings=tuple(left_out(details)))
@@ -159,7 +159,7 @@ class Ammd(GenerativeMetric["Bandwidths", None]):
         self,
         settings: Bandwidths,  # noqa: ARG002 - made again for each replicate
         state: None,  # noqa: ARG002
-        simulation: Simulation,
+        simulation: NullSimulator,
         at: Source | None,  # noqa: ARG002 - it is of all rows together
         run: Run,
     ) -> NullDistribution | None:
@@ -171,13 +171,13 @@ class Ammd(GenerativeMetric["Bandwidths", None]):
         predictive = simulation.rows.predictive
         if predictive is None or self._cheap(simulation.rows):
             return None
-        replicates = simulation.of(predictive)
+        replicates = simulation.with_predictive(predictive)
         data_sets = embedded_again(
             simulation.rows,
             iter(replicates),
             lambda y: if_scaled(self._bandwidths, y, self.gamma_y),
             predictive,
-            lambda: run.rng(Stream.FEATURES),
+            lambda: run.rng(RandomStream.FEATURES),
             apart=False,
         )
         values = np.empty(1 + len(replicates))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.execution.context import Run
-    from calcheck.inference.null_distribution import Simulation
+    from calcheck.inference.null_distribution import NullSimulator
     from calcheck.predictions import Predictions, Source
     from calcheck.results import Means
     from calcheck.statistics.bins import Bins
@@ -148,7 +148,7 @@ class Metric(ABC, Generic[SettingsT, StateT]):
         self,
         settings: SettingsT,  # noqa: ARG002 - for those who simulate on their own
         state: StateT,  # noqa: ARG002
-        simulation: Simulation,  # noqa: ARG002
+        simulation: NullSimulator,  # noqa: ARG002
         at: Source | None,  # noqa: ARG002
         run: Run,  # noqa: ARG002
     ) -> NullDistribution | None:
@@ -273,12 +273,12 @@ class BinnedMetric(Metric["Bins", None]):
 
     def rows(self, settings: Bins, state: None, source: Source, at: Source | None, run: Run) -> RowResults:  # noqa: ARG002
         """Say of each row what compares predicted and observed spread, to be averaged bin by bin."""
-        from calcheck.statistics.bins import cautions, reliability, spread_by_bin
+        from calcheck.statistics.bins import bin_warnings, reliability, spread_by_bin
 
         terms = spread_by_bin(source.predictions(), settings)
         columns = {name: term.values for name, term in terms.items() if term.values is not None}
         sums = {name: settings.sums(term.values) for name, term in terms.items()}
-        warnings = cautions(settings, sums["rows"])
+        warnings = bin_warnings(settings, sums["rows"])
         return RowResults(
             {**columns, "bin": settings.number()}, terms, details=reliability(sums, settings), warnings=warnings
         )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from calcheck.embeddings.fitted_settings import KernelSettings
 from calcheck.errors import DataError, NumericalError, OptionError
-from calcheck.execution.context import Stream
+from calcheck.execution.context import RandomStream
 from calcheck.kernels.kernel_options import SolverOptions
 from calcheck.metrics.base import Metric, Need
 from calcheck.options import option, require_count_option, require_positive_option
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from calcheck.embeddings.output_features import OutputFeatures
     from calcheck.embeddings.ridge import KernelRidge
     from calcheck.execution.context import Run
-    from calcheck.inference.null_distribution import Simulation
+    from calcheck.inference.null_distribution import NullSimulator
     from calcheck.predictions import Predictions, Source
     from calcheck.results import Means
 
@@ -236,7 +236,7 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
         from calcheck.embeddings.landmark_selection import OnCentres
         from calcheck.embeddings.output_features import LeftOut
         from calcheck.embeddings.reach import FEW_ROWS, effective_neighbours, reach
-        from calcheck.execution.bottom_k import some_inputs
+        from calcheck.execution.bottom_k import sample_inputs
         from calcheck.kernels.input_kernel import needed, points_of
 
         if isinstance(state, OnCentres):
@@ -262,7 +262,7 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
         if not np.isfinite(values).all():
             msg = f"CCE is not a number at {int((~np.isfinite(values)).sum()):,} inputs: the kernel overflows there"
             raise NumericalError(msg)
-        few = some_inputs(source.predictions().inputs_as_read(), FEW_ROWS)
+        few = sample_inputs(source.predictions().inputs_as_read(), FEW_ROWS)
         details = {
             "rows": len(values),
             "quantiles": quantiles(values),
@@ -273,7 +273,7 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
             "reach": reach(settings.kernel, settings.scaling(few), settings.scaling, self.lambda_),
         }
         columns = {self._column: values}
-        if run.every_row:
+        if run.keep_rows:
             columns["effective_neighbours"] = effective_neighbours(state, self.lambda_, points)
         return RowResults(columns, details=details, warnings=cautions(details, found, state.run.precision))
 
@@ -289,9 +289,9 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
             msg = "--at takes an exact solver: pass --solver cg, or fewer rows (--subsample)"
             raise OptionError(msg)
         found = state.embedded(self.lambda_)
-        columns = {"cce": found.everywhere() if run.every_row else found.values[:, 0]}
+        columns = {"cce": found.everywhere() if run.keep_rows else found.values[:, 0]}
         values = columns["cce"]
-        if run.every_row:
+        if run.keep_rows:
             columns["effective_neighbours"] = found.effective_neighbours()
         details = {
             "rows": found.landmarks.rows,
@@ -309,7 +309,7 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
         self,
         settings: KernelSettings,
         state: KernelRidge | OnCentres,
-        simulation: Simulation,
+        simulation: NullSimulator,
         at: Source | None,
         run: Run,
     ) -> NullDistribution:
@@ -341,7 +341,7 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
 
         trials = [each.draws for each in model if isinstance(each, Samples)]
         known = not trials or distributions.draws_a_row is not None
-        replicates = simulation.of(distributions)
+        replicates = simulation.with_predictive(distributions)
         found = replicated(
             state,
             DataSet(y, self._bandwidth(y), model),
@@ -384,7 +384,7 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
         from calcheck.embeddings.output_features import output_features
         from calcheck.kernels.input_kernel import target_bandwidths
 
-        return output_features(y, predictive, target_bandwidths(y, self.gamma_y), run.rng(Stream.FEATURES))
+        return output_features(y, predictive, target_bandwidths(y, self.gamma_y), run.rng(RandomStream.FEATURES))
 
     def _bandwidth(self, y: NDArray[np.float64]) -> NDArray[np.float64] | None:
         """Return the scale of the kernel on targets; None where these have none."""

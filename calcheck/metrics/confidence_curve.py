@@ -83,17 +83,17 @@ class ConfidenceCurve(OrderedMetric):
         return {"absolute_error": np.abs(errors(rows)), "std": uncertainties(rows)}
 
     def from_sort_keys(self, columns: dict[str, NDArray[np.float64]]) -> RowResults:
-        from calcheck.statistics.groups import Averages, Term
-        from calcheck.statistics.tie_groups import CutRanks
+        from calcheck.statistics.groups import Averages, MeanTerm
+        from calcheck.statistics.tie_groups import CutTieGroups
 
         error, std = columns["absolute_error"], columns["std"]
         lost = error if self.score == "mae" else error**2
-        by_std, by_error = CutRanks(std, self._kept()), CutRanks(lost, self._kept())
+        by_std, by_error = CutTieGroups(std, self._kept()), CutTieGroups(lost, self._kept())
         terms = {
-            "rows_by_std": Term(groups=by_std),
-            "error_by_std": Term(lost, by_std),
-            "rows_by_error": Term(groups=by_error),
-            "error_by_error": Term(lost, by_error),
+            "rows_by_std": MeanTerm(groups=by_std),
+            "error_by_std": MeanTerm(lost, by_std),
+            "rows_by_error": MeanTerm(groups=by_error),
+            "error_by_error": MeanTerm(lost, by_error),
         }
         curve, oracle = self._curves(Averages(terms, len(std)).means())
         lines = [
@@ -119,11 +119,11 @@ class ConfidenceCurve(OrderedMetric):
         """Return the error of the rows kept after removing 0, 1, ..., 99 %, by uncertainty and by error, (..., 100)."""
         import numpy as np
 
-        from calcheck.statistics.groups import cumulated_at
+        from calcheck.statistics.groups import cumulative_at
 
         kept = self._kept()
         curves = (
-            cumulated_at(kept, means[f"rows_by_{order}"], means[f"error_by_{order}"]) / kept
+            cumulative_at(kept, means[f"rows_by_{order}"], means[f"error_by_{order}"]) / kept
             for order in ("std", "error")
         )
         curve, oracle = (each if self.score == "mae" else np.sqrt(each) for each in curves)

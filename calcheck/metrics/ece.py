@@ -100,7 +100,7 @@ class Ece(RowMetric):
         return False
 
     def compute(self, rows: Predictions) -> RowResults:
-        from calcheck.statistics.groups import Term
+        from calcheck.statistics.groups import MeanTerm
         from calcheck.statistics.pit import levels_of, pit, share_below
 
         left, right = pit(rows)
@@ -109,7 +109,7 @@ class Ece(RowMetric):
         below = share_below(right if self.pit == "plain" else left, right, levels)
         return RowResults(
             {"pit_low": left, "pit_high": right},
-            {"below": Term(groups=below)},
+            {"below": MeanTerm(groups=below)},
             fixed={"levels": levels},
             details=self.details({"below": below.sums(None) / len(rows), "levels": levels}),
         )

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Jmmd(JointMetric["Inputs"]):
+class Jmmd(JointMetric["GramSums"]):
     r"""Joint maximum mean discrepancy, squared, between (input, target) and (input, prediction).
 
     .. math:: \mathrm{JMMD}^2 = \frac{1}{n(n-1)} \sum_{i \ne j} k_X(x_i, x_j)\, \delta_i \cdot \delta_j, \qquad
@@ -92,7 +92,11 @@ class Jmmd(JointMetric["Inputs"]):
     )
 
     def description(self) -> str:
-        return f"{self.summary()} Without the part of the data alone." if self.estimator == "paper" else super().description()
+        return (
+            f"{self.summary()} Without the part of the data alone."
+            if self.estimator == "paper"
+            else super().description()
+        )
 
     @property
     def alternative_in_use(self) -> Alternative:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from calcheck.embeddings.fitted_settings import FEW_NEIGHBOURS
 from calcheck.errors import DataError, NumericalError
-from calcheck.execution.context import Stream
+from calcheck.execution.context import RandomStream
 from calcheck.kernels.kernel_options import Bandwidth, KernelOptions, Solver
 from calcheck.metrics.base import Metric, Need
 from calcheck.options import option, require_positive_option
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from calcheck.embeddings.output_features import OutputFeatures
     from calcheck.embeddings.strata import Strata
     from calcheck.execution.context import Run
-    from calcheck.inference.null_distribution import Simulation
+    from calcheck.inference.null_distribution import NullSimulator
     from calcheck.kernels.input_kernel import Conditioning
     from calcheck.mmd.two_samples import TwoSamples
     from calcheck.predictions import Predictions, Source
@@ -165,7 +165,7 @@ class Mcmd(KernelOptions, Metric[McmdSettings, "TwoSamples"]):
         single = rows.width == 1 and self.kernel_x in (None, "rbf")
         chosen = replace(self, gamma_x=1.0) if single and self.gamma_x is None else self
         gamma_y = target_bandwidths(first, self.gamma_y)
-        features = output_features(first, Samples(second[:, None]), gamma_y, run.rng(Stream.FEATURES))
+        features = output_features(first, Samples(second[:, None]), gamma_y, run.rng(RandomStream.FEATURES))
         inputs = conditioning(rows, chosen)
         described = {
             "samples": {
@@ -220,7 +220,7 @@ class Mcmd(KernelOptions, Metric[McmdSettings, "TwoSamples"]):
         self,
         settings: McmdSettings,
         state: TwoSamples,  # noqa: ARG002 - a labelling has other regressions
-        simulation: Simulation,
+        simulation: NullSimulator,
         at: Source | None,
         run: Run,
     ) -> NullDistribution:

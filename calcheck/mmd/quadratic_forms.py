@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calcheck.execution.backend import backend
-from calcheck.execution.context import Stream
+from calcheck.execution.context import RandomStream
 from calcheck.linalg.gram import Gram
 from calcheck.linalg.nystroem import Centres
 
@@ -260,10 +260,10 @@ class Inputs:
         """Find the fewest centres that miss little of the form on some of the rows."""
         if self._linear is not None:
             return self._linear
-        centres, quiet = Centres(self._kernel, self._x, self._run), self._run.silenced()
+        centres, quiet = Centres(self._kernel, self._x, self._run), self._run.quiet()
         checked = centres.checked
         own = form.of_rows(checked)
-        signs = self._run.rng(Stream.SIGNS).choice([-1.0, 1.0], (SIGNS, len(checked)))
+        signs = self._run.rng(RandomStream.SIGNS).choice([-1.0, 1.0], (SIGNS, len(checked)))
         forms = [own, *map(own.signed, signs)]
         every = EveryPair(self._kernel, self._x[checked], quiet)
         exact = every.totals(forms)

@@ -116,7 +116,7 @@ class Operators:
         """Find the fewest centres that give the norm on some of the rows nearly as it is."""
         if self._linear is not None:
             return self._linear
-        centres, quiet = Centres(self._kernel, self._x, self._run), self._run.silenced()
+        centres, quiet = Centres(self._kernel, self._x, self._run), self._run.quiet()
         checked = centres.checked
         some = KernelRidge(self._kernel, self._x[checked], quiet, solver=self._solver)
         found = some.solve(outputs[checked], self._ridge, measure_dof=False)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calcheck.errors import DataError, named_some
-from calcheck.statistics.cache import once
-from calcheck.statistics.digitize import cuts_below
-from calcheck.statistics.groups import Groups, Term
+from calcheck.statistics.cache import cached
+from calcheck.statistics.digitize import digitize
+from calcheck.statistics.groups import Groups, MeanTerm
 from calcheck.statistics.moments import errors, spreads, uncertainties
 from calcheck.validation import require_finite
 
@@ -41,11 +41,11 @@ class Bins(Groups):
     high: NDArray[Any] = field(default_factory=lambda: np.empty(0))
     cuts: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
 
-    def like(self, values: NDArray[np.float64]) -> Bins:
+    def assign(self, values: NDArray[np.float64]) -> Bins:
         """Divide other rows by the same cuts, and share classes as they were shared."""
-        return replace(self, label=cuts_below(values, self.cuts, equal=True))
+        return replace(self, label=digitize(values, self.cuts, equal=True))
 
-    def shared(self) -> bool:
+    def has_shared_rows(self) -> bool:
         """Tell whether rows that tie, and belong to several bins by shares, fill more than half of some bin."""
         if self.shares is None or self.label is None or not len(self.label):
             return False
@@ -120,12 +120,12 @@ def ordered_bins(values: NDArray[np.float64], bins: int, *, dates: bool) -> Bins
     return replace(found, low=low, high=high)
 
 
-def spread_by_bin(rows: Predictions, bins: Bins) -> dict[str, Term]:
+def spread_by_bin(rows: Predictions, bins: Bins) -> dict[str, MeanTerm]:
     """Return what is averaged to compare predicted and observed spread: rows, variances, squared errors, (k,) each."""
     return {
-        "rows": Term(groups=bins),
-        "variance": Term(uncertainties(rows) ** 2, bins),
-        "squared_error": Term(errors(rows) ** 2, bins),
+        "rows": MeanTerm(groups=bins),
+        "variance": MeanTerm(uncertainties(rows) ** 2, bins),
+        "squared_error": MeanTerm(errors(rows) ** 2, bins),
     }
 
 
@@ -137,15 +137,15 @@ def reliability(sums: Mapping[str, NDArray[np.float64]], bins: Bins) -> dict[str
     return {"bins": [dict(zip(columns, line, strict=True)) for line in lines]}
 
 
-def cautions(bins: Bins, rows: NDArray[np.float64]) -> tuple[str, ...]:
+def bin_warnings(bins: Bins, rows: NDArray[np.float64]) -> tuple[str, ...]:
     """Warn if bins hold few rows, or the same ones."""
     least = float(rows.min())
     few = (f"{least:.4g} rows a bin are few, {FEW_ROWS} or more are better: take fewer --bins",)
     tied = ("rows that tie are shared by several bins, which repeat each other: take fewer --bins",)
-    return (few if least < FEW_ROWS else ()) + (tied if bins.shared() else ())
+    return (few if least < FEW_ROWS else ()) + (tied if bins.has_shared_rows() else ())
 
 
-@once
+@cached
 def _bins_by_spread(predictive: Predictive, bins: int) -> Bins:
     return equal_count_bins(spreads(predictive), bins)
 
@@ -182,7 +182,7 @@ def equal_count_bins(values: NDArray[np.float64], bins: int) -> Bins:
     stops = np.append(starts[1:], n)
     overlap = np.minimum(stops[:, None], edges[1:]) - np.maximum(starts[:, None], edges[:-1])
     shares = np.maximum(overlap, 0) / (stops - starts)[:, None]
-    label = cuts_below(values, cuts, equal=True)
+    label = digitize(values, cuts, equal=True)
     return Bins(label, len(starts), shares, low=ordered[edges[:-1]], high=ordered[edges[1:] - 1], cuts=cuts)
 
 

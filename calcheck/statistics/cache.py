@@ -35,7 +35,7 @@ class _Kept:
 _known: WeakKeyDictionary[Any, dict[Any, _Kept]] = WeakKeyDictionary()
 
 
-def once(
+def cached(
     function: Callable[Concatenate[OwnerT, ParametersT], ResultT],
 ) -> Callable[Concatenate[OwnerT, ParametersT], ResultT]:
     """Keep what a function says of its first argument (rows, or distributions) for as long as that is kept.
@@ -53,13 +53,13 @@ def once(
             return known[key].result  # type: ignore[no-any-return]
         result = function(owner, *args, **kwargs)
         known[key] = _Kept(result, _nbytes(owner, result))
-        _forget()
+        _evict_lru()
         return result
 
     return remembered
 
 
-def _forget() -> None:
+def _evict_lru() -> None:
     """Forget what was not asked for the longest, until the rest takes no more memory than it may."""
     kept = [(each, key, known) for known in _known.values() for key, each in known.items() if each.nbytes]
     total = sum(each.nbytes for each, *_ in kept)

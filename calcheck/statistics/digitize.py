@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 PART = 1 << 16  # values at a time, which stay in the cache
 
 
-def cuts_below(
+def digitize(
     values: NDArray[np.float64], cuts: NDArray[np.float64], *, equal: bool = False
 ) -> NDArray[np.unsignedinteger[Any]]:
     """Count the cuts below each value, by halving them for many values at once: ten times faster than one by one.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.execution.prefetch import ahead
+from calcheck.execution.prefetch import map_ahead
 from calcheck.statistics.digitize import PART
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class Groups:
 
 
 @dataclass(frozen=True, eq=False)
-class Term:
+class MeanTerm:
     """Something that is averaged over rows.
 
     Parameters
@@ -126,7 +126,7 @@ class Averages:
         How many rows there are.
     """
 
-    terms: Mapping[str, Term]
+    terms: Mapping[str, MeanTerm]
     n: int
 
     @property
@@ -139,7 +139,7 @@ class Averages:
         """The columns of the terms without groups, (n, c)."""
         return np.stack([self._values(term) for term in self.terms.values() if term.groups is None], axis=1)
 
-    def _values(self, term: Term) -> NDArray[np.float64]:
+    def _values(self, term: MeanTerm) -> NDArray[np.float64]:
         return np.ones(self.n) if term.values is None else term.values
 
     def means(self) -> Means:
@@ -151,7 +151,7 @@ class Averages:
             for name, term in self.terms.items()
         }
 
-    def under(self, weights: NDArray[np.float64], *, sums: NDArray[np.float64] | None = None) -> Means:
+    def weighted(self, weights: NDArray[np.float64], *, sums: NDArray[np.float64] | None = None) -> Means:
         """Average with weights, which are relative.
 
         Parameters
@@ -191,7 +191,7 @@ class Averages:
             drawn = rng.multinomial(self.n, groups.counts / self.n, resamples) / self.n
             return dict.fromkeys(self.terms, groups.of_classes(drawn))
         sums = np.full(resamples, float(self.n))
-        return self.under(resampled_weights(self.n, resamples, rng), sums=sums)
+        return self.weighted(resampled_weights(self.n, resamples, rng), sums=sums)
 
     def _classes_only(self) -> Groups | None:
         """Return the groups of all terms if they are the same and each row counts 1."""
@@ -207,14 +207,14 @@ def resampled_weights(n: int, resamples: int, rng: Generator) -> NDArray[np.floa
     weights = np.empty((resamples, n))
     step = max(1, DRAWS_AHEAD // n)
     sizes = [min(step, resamples - start) for start in range(0, resamples, step)]
-    drawn = ahead(lambda size: rng.integers(0, n, (size, n)), sizes)
+    drawn = map_ahead(lambda size: rng.integers(0, n, (size, n)), sizes)
     lines = (line for block in drawn for line in block)
     for counts, line in zip(weights, lines, strict=True):
         counts[:] = np.bincount(line, minlength=n)
     return weights
 
 
-def cumulated_at(
+def cumulative_at(
     shares: NDArray[np.float64], rows: NDArray[np.float64], values: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Sum values over the first rows, up to some shares of all rows; a group that is cut counts in part.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.statistics.cache import once
+from calcheck.statistics.cache import cached
 from calcheck.validation import require, require_finite
 
 if TYPE_CHECKING:
@@ -30,19 +30,19 @@ def targets(rows: Predictions) -> NDArray[np.float64]:
     return rows.targets().reshape(len(rows))
 
 
-@once
+@cached
 def means(predictive: Predictive) -> NDArray[np.float64]:
     """Return the predicted means, (n,), unit of y."""
     return predictive.mean()
 
 
-@once
+@cached
 def medians(predictive: Predictive) -> NDArray[np.float64]:
     """Return the predicted medians, (n,), unit of y."""
     return predictive.median()
 
 
-@once
+@cached
 def errors(rows: Predictions) -> NDArray[np.float64]:
     """Return y - mean, (n,), unit of y."""
     error = targets(rows) - means(rows.distributions())
@@ -61,7 +61,7 @@ def uncertainties(rows: Predictions) -> NDArray[np.float64]:
     return spreads(rows.distributions())
 
 
-@once
+@cached
 def spreads(predictive: Predictive) -> NDArray[np.float64]:
     """Return the standard deviations, (n,); raise as :func:`uncertainties` does."""
     std = predictive.std()
@@ -71,7 +71,7 @@ def spreads(predictive: Predictive) -> NDArray[np.float64]:
     return std
 
 
-@once
+@cached
 def z_scores(rows: Predictions) -> NDArray[np.float64]:
     """Return (y - mean) / std, (n,), dimensionless."""
     return errors(rows) / uncertainties(rows)
@@ -124,7 +124,7 @@ def median(values: NDArray[np.float64]) -> float:
     return float(parted[half] if len(values) % 2 else (parted[:half].max() + parted[half]) / 2)
 
 
-@once
+@cached
 def central_interval(predictive: Predictive, level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the quantiles between which the middle ``level`` of each distribution lies, (n,) each, unit of y."""
     return predictive.central_interval(level)
@@ -135,7 +135,7 @@ def interval_mass(rows: Predictions, level: float) -> NDArray[np.float64]:
     return _interval_mass(rows.distributions(), level)
 
 
-@once
+@cached
 def _interval_mass(predictive: Predictive, level: float) -> NDArray[np.float64]:
     return predictive.central_mass(level)
 

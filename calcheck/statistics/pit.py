@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.statistics.cache import once
-from calcheck.statistics.digitize import PART, cuts_below
-from calcheck.statistics.groups import Groups, Term
+from calcheck.statistics.cache import cached
+from calcheck.statistics.digitize import PART, digitize
+from calcheck.statistics.groups import Groups, MeanTerm
 from calcheck.statistics.moments import targets
-from calcheck.statistics.tie_groups import Ranks
+from calcheck.statistics.tie_groups import TieGroups
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Values = NDArray[np.float64]
 
 
-@once
+@cached
 def pit(rows: Predictions) -> tuple[Values, Values]:
     """Return F_i strictly below y_i and F_i at y_i, (n,) each, in [0, 1]: the same array where no F_i has jumps."""
     return rows.distributions().jump(targets(rows))
@@ -65,7 +65,7 @@ def _cell(values: Values, levels: Values) -> NDArray[np.unsignedinteger[Any]]:
     """Count the levels that lie strictly below each value, (n,)."""
     count = len(levels)
     if not np.array_equal(levels, levels_of(count)):
-        return cuts_below(values, levels)
+        return digitize(values, levels)
     edges = np.concatenate([[-np.inf], levels, [np.inf, np.inf]])
     cell = np.empty(len(values), np.min_scalar_type(count))
     for start in range(0, len(values), PART):
@@ -93,7 +93,7 @@ def _different(left: Values, right: Values) -> tuple[NDArray[np.intp] | None, Va
 NARROW = 2.0**-20  # a jump below it is a point: spread over such jumps, sums would lose their digits
 
 
-def distribution(left: Values, right: Values) -> tuple[dict[str, Term], Values]:
+def distribution(left: Values, right: Values) -> tuple[dict[str, MeanTerm], Values]:
     """Return what is averaged to give the distribution function of the PIT, and where it bends.
 
     The function steps up at rows without a jump, and rises at a steady slope between ``left`` and ``right`` of the
@@ -112,20 +112,20 @@ def distribution(left: Values, right: Values) -> tuple[dict[str, Term], Values]:
         In ascending order.
     """
     if left is right:
-        steps = Ranks(right)
-        return {"steps": Term(groups=steps)}, steps.distinct
+        steps = TieGroups(right)
+        return {"steps": MeanTerm(groups=steps)}, steps.distinct
     jump = right - left
     wide = jump > NARROW
     middle = (left + right) / 2
     if not wide.any():
-        steps = Ranks(middle)
-        return {"steps": Term(groups=steps)}, steps.distinct
+        steps = TieGroups(middle)
+        return {"steps": MeanTerm(groups=steps)}, steps.distinct
     ends = np.concatenate([np.where(wide, left, middle), np.where(wide, right, middle)])
     places, label = np.unique(ends, return_inverse=True)
     slopes = np.divide(1.0, jump, out=np.zeros_like(jump), where=wide)
     at_start, at_stop = (Groups(part, len(places)) for part in np.split(label, 2))
-    terms = {"steps": Term((~wide).astype(np.float64), at_start)}
-    return terms | {"rises": Term(slopes, at_start), "falls": Term(slopes, at_stop)}, places
+    terms = {"steps": MeanTerm((~wide).astype(np.float64), at_start)}
+    return terms | {"rises": MeanTerm(slopes, at_start), "falls": MeanTerm(slopes, at_stop)}, places
 
 
 def distance_from_uniform(means: Mapping[str, Values], places: Values) -> Values:

@@ -27,22 +27,22 @@ class TakesRepeats(Protocol):
     repeated_targets: ClassVar[bool]
 
 
-def of_inputs(source: Source, metrics: Iterable[type[TakesRepeats]]) -> Source:
+def group_by_input(source: Source, metrics: Iterable[type[TakesRepeats]]) -> Source:
     """Return the source with a row an input, where rows share keys and all metrics take several targets of one."""
     if all(metric.repeated_targets for metric in metrics) and _repeats(source.predictions()):
-        return OfInputs(source)
+        return GroupedSource(source)
     return source
 
 
 @dataclass(frozen=True)
-class OfInputs(Source):
+class GroupedSource(Source):
     """A source whose rows with the same key are one input with several targets."""
 
     source: Source
 
     @cached_property
     def _gathered(self) -> Predictions:
-        return gathered(self.source.predictions())
+        return group_rows(self.source.predictions())
 
     def batches(self) -> Iterator[Predictions]:
         yield self._gathered
@@ -72,7 +72,7 @@ def _repeats(rows: Predictions) -> bool:
     return rows.id is not None and len(np.unique(rows.id.astype(str))) < len(rows)
 
 
-def gathered(rows: Predictions) -> Predictions:
+def group_rows(rows: Predictions) -> Predictions:
     """Make one row of those that share a key.
 
     Parameters

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calcheck.statistics.digitize import cuts_below
+from calcheck.statistics.digitize import digitize
 from calcheck.statistics.groups import Groups
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-class Ranks(Groups):
+class TieGroups(Groups):
     """Groups of equal values, in ascending order.
 
     Parameters
@@ -68,10 +68,10 @@ class Ranks(Groups):
         return self._starts, np.arange(self.classes)
 
 
-class CutRanks(Groups):
+class CutTieGroups(Groups):
     """Groups of equal values, in ascending order, of which the first are summed up to some shares of all rows.
 
-    Where all rows count alike, it is known which groups are cut by a share (:func:`cumulated_at`): those between two of
+    Where all rows count alike, it is known which groups are cut by a share (:func:`cumulative_at`): those between two of
     them are summed together. Under other weights it may be any.
 
     Parameters
@@ -94,21 +94,21 @@ class CutRanks(Groups):
     """Where groups that are summed together start in the order, (k,)."""
     cuts: NDArray[np.float64]
     """The first value of each, but of the first one, (k - 1,)."""
-    own: NDArray[np.float64]
+    indicator: NDArray[np.float64]
     """The sums of the values themselves, (k,)."""
 
     def sums(self, values: NDArray[np.float64] | None) -> NDArray[np.float64]:
         if values is None:
             return np.diff(self.starts, append=len(self.values)).astype(np.float64)
-        return self.own if values is self.values else self._together.sums(values)
+        return self.indicator if values is self.values else self._together.sums(values)
 
     @cached_property
     def _together(self) -> Groups:
-        return Groups(cuts_below(self.values, self.cuts, equal=True), len(self.starts))
+        return Groups(digitize(self.values, self.cuts, equal=True), len(self.starts))
 
     @cached_property
-    def _each(self) -> Ranks:
-        return Ranks(self.values)
+    def _each(self) -> TieGroups:
+        return TieGroups(self.values)
 
     def weighted_sums(self, weighted: NDArray[np.float64]) -> NDArray[np.float64]:
         return self._each.weighted_sums(weighted)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from calcheck.errors import FileError, OptionError
 from calcheck.storage.npz import DAMAGED, read_archive, write_archive
-from calcheck.streaming.accumulators import under
+from calcheck.streaming.accumulators import strip_prefix
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,9 +56,9 @@ class FileCheckpoint:
                 raise OptionError(msg)
         for place, (stage, batches) in enumerate(header.get("stages", {}).items()):
             self._stages[stage] = batches
-            self._arrays[stage] = under(str(place), arrays)
+            self._arrays[stage] = strip_prefix(str(place), arrays)
 
-    def found(self, stage: str, work: Callable[[Predictions], Any]) -> tuple[int | None, Any]:
+    def load(self, stage: str, work: Callable[[Predictions], Any]) -> tuple[int | None, Any]:
         """Return how many batches a stage has behind it, None for all, and their sum; 0 and None where it is new."""
         restored = getattr(work, "restored", None)
         if stage not in self._stages or restored is None:
@@ -69,13 +69,13 @@ class FileCheckpoint:
             msg = f"{self._path} {DAMAGED} ({error})"
             raise FileError(msg) from error
 
-    def keep(self, stage: str, batches: int, total: Any) -> None:
+    def save(self, stage: str, batches: int, total: Any) -> None:
         """Keep the sum of the first batches of a stage, where it is time to."""
         last = self._stages.get(stage) or 0
         if batches - last >= max(1, last // SHARE):
             self._write(stage, batches, total)
 
-    def finish(self, stage: str, total: Any) -> None:
+    def complete(self, stage: str, total: Any) -> None:
         """Keep the sum of all batches of a stage."""
         self._write(stage, None, total)
 

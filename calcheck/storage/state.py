@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calcheck.errors import CalcheckError, FileError
-from calcheck.inference.verdict_basis import Stated
+from calcheck.inference.verdict_basis import StatedShape
 from calcheck.metrics import METRICS
 from calcheck.options import options_of
 from calcheck.report import Input, Skipped
 from calcheck.storage.npz import DAMAGED, read_archive, write_archive
 from calcheck.storage.report_json import UnfitError, made
-from calcheck.streaming.accumulators import under
-from calcheck.streaming.metric_accumulators import Summing
-from calcheck.streaming.registry import summing_of
-from calcheck.streaming.state import Chosen, State
+from calcheck.streaming.accumulators import strip_prefix
+from calcheck.streaming.metric_accumulators import MetricAccumulator
+from calcheck.streaming.registry import accumulator_of
+from calcheck.streaming.state import State, StreamedMetric
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,15 +43,15 @@ def write_state(path: str, state: State) -> None:
     header = {
         "calcheck": __version__,
         "input": asdict(state.input),
-        "metrics": [{"metric": each.metric.name, "options": each.metric.options()} for each in state.chosen],
+        "metrics": [{"metric": each.metric.name, "options": each.metric.options()} for each in state.metrics],
         "skipped": [asdict(each) for each in state.skipped],
         "warnings": state.warnings,
         "replicates": state.replicates,
-        "stated": asdict(state.stated),
+        "stated": asdict(state.shape),
     }
     arrays: dict[str, NDArray[Any]] = {}
-    for each, sums in zip(state.chosen, state.sums, strict=True):
-        arrays |= {f"{each.metric.name}.settings.{name}": values for name, values in each.stored().items()}
+    for each, sums in zip(state.metrics, state.sums, strict=True):
+        arrays |= {f"{each.metric.name}.settings.{name}": values for name, values in each.settings_arrays().items()}
         arrays |= {f"{each.metric.name}.sums.{name}": values for name, values in sums.arrays().items()}
     write_archive(path, KIND, VERSION, header, arrays)
 
@@ -80,21 +80,21 @@ def _state(header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> State:
     chosen, sums = [], []
     for told in header["metrics"]:
         metric, summing = _metric(told["metric"], dict(told["options"]))
-        own = under(metric.name, arrays)
-        chosen.append(Chosen(metric, summing, summing.taken(under("settings", own))))
-        sums.append(_sound(chosen[-1], summing.restored(under("sums", own)), read.n))
+        own = strip_prefix(metric.name, arrays)
+        chosen.append(StreamedMetric(metric, summing, summing.from_arrays(strip_prefix("settings", own))))
+        sums.append(_sound(chosen[-1], summing.load(strip_prefix("sums", own)), read.n))
     return State(
         input=read,
-        chosen=tuple(chosen),
+        metrics=tuple(chosen),
         sums=tuple(sums),
         skipped=made(tuple[Skipped, ...], header["skipped"], "skipped"),
         warnings=made(tuple[str, ...], header["warnings"], "warnings"),
         replicates=made(int, header["replicates"], "replicates"),
-        stated=made(Stated, header["stated"], "stated"),
+        shape=made(StatedShape, header["stated"], "stated"),
     )
 
 
-def _metric(name: Any, options: dict[str, Any]) -> tuple[Metric[Any, Any], Summing[Any, Any]]:
+def _metric(name: Any, options: dict[str, Any]) -> tuple[Metric[Any, Any], MetricAccumulator[Any, Any]]:
     """Rebuild a metric, and how it is summed."""
     if name not in METRICS:
         msg = f"there is no metric {name!r}"
@@ -109,16 +109,16 @@ def _metric(name: Any, options: dict[str, Any]) -> tuple[Metric[Any, Any], Summi
             for option, value in options.items()
         }
     )
-    summing = summing_of(metric)
+    summing = accumulator_of(metric)
     if summing is None:
         msg = f"{name} keeps no sums"
         raise ValueError(msg)
     return metric, summing
 
 
-def _sound(each: Chosen, sums: Sums, n: int) -> Sums:
+def _sound(each: StreamedMetric, sums: Sums, n: int) -> Sums:
     """Return sums that are of as many rows as they say."""
-    if sums.n != n or n < 1 or not each.summing.fits(each.settings, sums):
+    if sums.n != n or n < 1 or not each.accumulator.is_consistent(each.settings, sums):
         msg = "its sums are not of the rows that were read"
         raise ValueError(msg)
     return sums

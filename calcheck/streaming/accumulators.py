@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from calcheck.statistics.groups import Groups, Means, Term
+    from calcheck.statistics.groups import Groups, Means, MeanTerm
 
     Values = NDArray[np.float64]
     Arrays = Mapping[str, NDArray[Any]]
@@ -45,12 +45,12 @@ class Sums(ABC):
         """Return all of it as named arrays, to be stored; no objects among them."""
 
     @abstractmethod
-    def fits(self) -> bool:
+    def is_consistent(self) -> bool:
         """Tell whether its arrays fit each other, as those do that were summed."""
 
 
 @dataclass(eq=False)
-class Told:
+class Metadata:
     """What is told of rows besides their sums.
 
     Parameters
@@ -67,7 +67,7 @@ class Told:
     reference: float | None = None
     warnings: tuple[str, ...] = ()
 
-    def add(self, other: Told) -> None:
+    def add(self, other: Metadata) -> None:
         """Add what is told of other rows."""
         known = self.reference is not None and other.reference is not None
         n = self.n + other.n
@@ -83,19 +83,19 @@ class Told:
         return {"n": np.array(self.n), **reference, "warnings": np.array(self.warnings, dtype=str)}
 
     @classmethod
-    def restored(cls, arrays: Arrays) -> Told:
+    def load(cls, arrays: Arrays) -> Metadata:
         """Read what :meth:`arrays` returned."""
         reference = float(arrays["reference"]) if "reference" in arrays else None
         return cls(int(arrays["n"]), reference, tuple(map(str, arrays["warnings"].tolist())))
 
 
 @dataclass(eq=False)
-class MeanSums(Sums):
+class MomentSums(Sums):
     """Sums of what is averaged, and how it varies from row to row.
 
     Parameters
     ----------
-    told : Told
+    metadata : Metadata
         How many rows there are, and what else is known of them.
     sums : dict
         By the names of terms, () or (k,) each.
@@ -109,7 +109,7 @@ class MeanSums(Sums):
         Sums of products of four of 1 and what is summed; absent where that is of groups, or of many columns.
     """
 
-    told: Told
+    metadata: Metadata
     sums: dict[str, Values]
     fixed: dict[str, Values] = field(default_factory=dict)
     products: Values | None = None
@@ -117,36 +117,38 @@ class MeanSums(Sums):
     fourth: Values | None = None
 
     @classmethod
-    def of(cls, terms: Mapping[str, Term], told: Told, *, fixed: Mapping[str, Values] | None = None) -> MeanSums:
+    def from_terms(
+        cls, terms: Mapping[str, MeanTerm], told: Metadata, *, fixed: Mapping[str, Values] | None = None
+    ) -> MomentSums:
         """Sum the terms of a batch of rows."""
-        sums = summed(terms, told.n)
+        sums = sum_groups(terms, told.n)
         products = central_products(terms, told.n) if sum(each.size for each in sums.values()) <= MOST_MEANS else None
         return cls(told, sums, dict(fixed or {}), products, fourth=fourth_products(terms, told.n))
 
     @property
     def n(self) -> int:  # type: ignore[override]
         """How many rows there are."""
-        return self.told.n
+        return self.metadata.n
 
     def means(self) -> Means:
         """Return the means, () or (k,) each."""
         return {name: values / self.n for name, values in self.sums.items()}
 
-    def replicated(self) -> Means:
+    def replicate_means(self) -> Means:
         """Return the means of each replicate, (R,) or (R, k)."""
         return {name: values / self.n for name, values in self.replicates.items()}
 
-    def line(self) -> Values:
+    def mean_vector(self) -> Values:
         """Return all means in a line, (K,)."""
         return np.concatenate([np.ravel(values) for values in self.sums.values()]) / self.n
 
-    def add(self, other: MeanSums) -> None:
+    def add(self, other: MomentSums) -> None:
         for name, values in self.fixed.items():
             if not np.array_equal(values, other.fixed[name]):
                 msg = f"its {name} differ between rows, which cannot be summed then"
                 raise DataError(msg)
         if self.products is not None and other.products is not None:
-            apart = other.line() - self.line()  # both products are about means of their own
+            apart = other.mean_vector() - self.mean_vector()  # both products are about means of their own
             self.products += other.products + np.outer(apart, apart) * (self.n * other.n / (self.n + other.n))
         else:
             self.products = None
@@ -155,9 +157,9 @@ class MeanSums(Sums):
             self.sums[name] = self.sums[name] + other.sums[name]
         for name in self.replicates:
             self.replicates[name] = self.replicates[name] + other.replicates[name]
-        self.told.add(other.told)
+        self.metadata.add(other.metadata)
 
-    def fits(self) -> bool:
+    def is_consistent(self) -> bool:
         size = sum(each.size for each in self.sums.values())
         square = self.products is None or self.products.shape == (size, size)
         alike = all(each.shape[1:] == self.sums[name].shape for name, each in self.replicates.items())
@@ -166,73 +168,73 @@ class MeanSums(Sums):
         return bool(self.sums) and fits and all(each.dtype == np.float64 for each in self.sums.values())
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        found = self.told.arrays()
+        found = self.metadata.arrays()
         for kind, named in (("sums", self.sums), ("fixed", self.fixed), ("replicates", self.replicates)):
             found |= {f"{kind}.{name}": np.asarray(values) for name, values in named.items()}
         squares = {"products": self.products, "fourth": self.fourth}
         return found | {name: values for name, values in squares.items() if values is not None}
 
     @classmethod
-    def restored(cls, arrays: Arrays) -> MeanSums:
+    def load(cls, arrays: Arrays) -> MomentSums:
         """Read what :meth:`arrays` returned."""
-        parts = {kind: under(kind, arrays) for kind in ("sums", "fixed", "replicates")}
+        parts = {kind: strip_prefix(kind, arrays) for kind in ("sums", "fixed", "replicates")}
         products, fourth = (np.array(arrays[name]) if name in arrays else None for name in ("products", "fourth"))
-        return cls(Told.restored(arrays), products=products, fourth=fourth, **parts)
+        return cls(Metadata.load(arrays), products=products, fourth=fourth, **parts)
 
 
 @dataclass(eq=False)
-class KeptColumns(Sums):
+class ColumnStore(Sums):
     """The narrow columns that a metric orders, one number a row each: they are appended.
 
     Parameters
     ----------
-    told : Told
+    metadata : Metadata
         How many rows there are, and what else is known of them.
     parts : dict
         By the names of columns, the parts (n_1,), (n_2,), … of each.
     """
 
-    told: Told
+    metadata: Metadata
     parts: dict[str, list[NDArray[Any]]]
 
     @classmethod
-    def of(cls, columns: Mapping[str, NDArray[Any]], told: Told) -> KeptColumns:
+    def from_columns(cls, columns: Mapping[str, NDArray[Any]], told: Metadata) -> ColumnStore:
         """Keep the columns of a batch of rows."""
         return cls(told, {name: [values] for name, values in columns.items()})
 
     @property
     def n(self) -> int:  # type: ignore[override]
         """How many rows there are."""
-        return self.told.n
+        return self.metadata.n
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """Return the columns, (n,) each."""
         self.parts = {name: [np.concatenate(parts)] for name, parts in self.parts.items()}
         return {name: parts[0] for name, parts in self.parts.items()}
 
-    def add(self, other: KeptColumns) -> None:
+    def add(self, other: ColumnStore) -> None:
         for name, parts in self.parts.items():
             parts += other.parts[name]
-        self.told.add(other.told)
+        self.metadata.add(other.metadata)
 
-    def fits(self) -> bool:
+    def is_consistent(self) -> bool:
         return bool(self.parts) and all(each.shape == (self.n,) for each in self.columns().values())
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        return self.told.arrays() | {f"columns.{name}": values for name, values in self.columns().items()}
+        return self.metadata.arrays() | {f"columns.{name}": values for name, values in self.columns().items()}
 
     @classmethod
-    def restored(cls, arrays: Arrays) -> KeptColumns:
+    def load(cls, arrays: Arrays) -> ColumnStore:
         """Read what :meth:`arrays` returned."""
-        return cls.of(under("columns", arrays), Told.restored(arrays))
+        return cls.from_columns(strip_prefix("columns", arrays), Metadata.load(arrays))
 
 
-def under(prefix: str, arrays: Arrays) -> dict[str, NDArray[Any]]:
+def strip_prefix(prefix: str, arrays: Arrays) -> dict[str, NDArray[Any]]:
     """Select the arrays whose names begin so, followed by a dot, under the rest of their names."""
     return {name.removeprefix(f"{prefix}."): each for name, each in arrays.items() if name.startswith(f"{prefix}.")}
 
 
-def summed(terms: Mapping[str, Term], n: int) -> dict[str, Values]:
+def sum_groups(terms: Mapping[str, MeanTerm], n: int) -> dict[str, Values]:
     """Sum the terms of n rows, () each, or (k,) over k groups."""
     return {
         name: np.asarray(float(n) if term.values is None else term.values.sum())
@@ -242,7 +244,7 @@ def summed(terms: Mapping[str, Term], n: int) -> dict[str, Values]:
     }
 
 
-def central_products(terms: Mapping[str, Term], n: int) -> Values | None:
+def central_products(terms: Mapping[str, MeanTerm], n: int) -> Values | None:
     """Sum the products of what is summed over n rows, about the means, (K, K) with all terms in a line.
 
     None where terms are over different groups, whose products would take all rows at once.
@@ -259,7 +261,7 @@ def central_products(terms: Mapping[str, Term], n: int) -> Values | None:
         return _in_groups(groups, values, n)
 
 
-def fourth_products(terms: Mapping[str, Term], n: int) -> Values | None:
+def fourth_products(terms: Mapping[str, MeanTerm], n: int) -> Values | None:
     """Sum the products of any four of 1 and the columns of n rows, ((1 + c)^2, (1 + c)^2).
 
     None for terms over groups, and for many columns.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calcheck.errors import DataError, ValuesError
-from calcheck.execution.reduce import over
+from calcheck.execution.reduce import reduce_batches
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from calcheck.execution.context import Run
     from calcheck.predictions import Predictions, Source
 
-    Column = Callable[[Predictions], NDArray[np.float64]]
+    ColumnOf = Callable[[Predictions], NDArray[np.float64]]
 
 
 @dataclass(eq=False)
-class Collected:
+class Column:
     """A narrow column of the batches so far."""
 
     parts: list[NDArray[Any]]
 
-    def add(self, other: Collected) -> None:
+    def add(self, other: Column) -> None:
         """Append what other batches have."""
         self.parts += other.parts
 
@@ -43,22 +43,22 @@ class Collected:
 
 
 @dataclass(frozen=True)
-class Collect:
+class ColumnCollector:
     """Takes a narrow column out of each batch."""
 
-    column: Column
+    column: ColumnOf
 
-    def __call__(self, batch: Predictions) -> Collected:
+    def __call__(self, batch: Predictions) -> Column:
         """Take it."""
-        with placed(batch):
-            return Collected([self.column(batch)])
+        with with_row_numbers(batch):
+            return Column([self.column(batch)])
 
-    def restored(self, arrays: dict[str, NDArray[Any]]) -> Collected:
+    def load(self, arrays: dict[str, NDArray[Any]]) -> Column:
         """Return what was collected before."""
-        return Collected([arrays["values"]])
+        return Column([arrays["values"]])
 
 
-class Stream:
+class BatchedSource:
     """The rows of a source, of which only narrow columns are ever held.
 
     Parameters
@@ -88,15 +88,17 @@ class Stream:
             raise DataError(msg)
         return batch
 
-    def column(self, name: str, column: Column) -> NDArray[np.float64]:
+    def column(self, name: str, column: ColumnOf) -> NDArray[np.float64]:
         """Return a column of all rows, (n,), by what it is of a batch; read once, whoever asks for that name."""
         if name not in self._columns:
-            self._columns[name] = over(self.source, Collect(column), self.run, stage=f"reading {name}").values()
+            self._columns[name] = reduce_batches(
+                self.source, ColumnCollector(column), self.run, stage=f"reading {name}"
+            ).values()
         return self._columns[name]
 
 
 @contextmanager
-def placed(batch: Predictions) -> Iterator[None]:
+def with_row_numbers(batch: Predictions) -> Iterator[None]:
     """Tell problems with the rows of a batch by their places in the file."""
     try:
         yield

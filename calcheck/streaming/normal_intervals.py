@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calcheck.execution.context import Stream
+from calcheck.execution.context import RandomStream
 from calcheck.inference.intervals import percentile, zeta, zeta_error
 from calcheck.inference.verdicts import (
     BIASED,
@@ -15,8 +15,8 @@ from calcheck.inference.verdicts import (
     HANGS,
     NO_BOOTSTRAP,
     RESAMPLES,
-    too_few_effective,
-    usable,
+    check_replicates,
+    too_few_effective_rows,
 )
 from calcheck.results import Inference, NullDistribution
 
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from calcheck.inference.metric_protocol import InferableMetric
     from calcheck.inference.verdict_basis import Basis
     from calcheck.report import Verdict
-    from calcheck.streaming.accumulators import MeanSums
+    from calcheck.streaming.accumulators import MomentSums
 
 STEP = 1e-4  # of a mean, by which gradients are taken
 UNKNOWN_TAILS = "how few rows its interval rests on is not known"
 NOT_REPLICATED = "its replicates would take all rows that are kept, so many times"
 
 
-def inferred(metric: InferableMetric, sums: MeanSums, run: Run, basis: Basis) -> Inference:
+def normal_interval(metric: InferableMetric, sums: MomentSums, run: Run, basis: Basis) -> Inference:
     """Give the interval of a function of means of rows that are not at hand.
 
     Means of many rows are normal, with the covariance that their sums tell: drawn from it, where the bootstrap draws
@@ -44,7 +44,7 @@ def inferred(metric: InferableMetric, sums: MeanSums, run: Run, basis: Basis) ->
     ----------
     metric : Metric
         The function.
-    sums : MeanSums
+    sums : MomentSums
         The sums of n rows.
     run : Run
         Seed, confidence, how many draws.
@@ -54,7 +54,7 @@ def inferred(metric: InferableMetric, sums: MeanSums, run: Run, basis: Basis) ->
     own = float(metric.value({**sums.means(), **sums.fixed}, sums.n))
     if reason := _why_none(metric, sums, own, run):
         return Inference(warnings=(f"no interval: {reason}",))
-    drawn, told, reason = usable(_drawn(metric, sums, run), own)
+    drawn, told, reason = check_replicates(_drawn(metric, sums, run), own)
     found = Inference(details={"normal": told["bootstrap"]})
     if reason:
         return replace(found, warnings=(reason.replace("resamples", "draws"),))
@@ -67,15 +67,15 @@ def inferred(metric: InferableMetric, sums: MeanSums, run: Run, basis: Basis) ->
         found.details["normal"]["effective_rows"] = effective
     why = _why_no_verdict(effective, sums.n)
     few = (why,) if why and np.isfinite(effective) and basis.kind != "interval" else ()
-    if sums.told.reference is None:
+    if sums.metadata.reference is None:
         return replace(found, warnings=few)
-    judged = _judged(found, drawn, own, sums.told.reference, run)
+    judged = _judged(found, drawn, own, sums.metadata.reference, run)
     if basis.kind == "interval" and not why:
         return judged
     return replace(judged, verdict="none", warnings=few, no_verdict=why if basis.kind == "interval" else "")
 
 
-def _why_none(metric: InferableMetric, sums: MeanSums, own: float, run: Run) -> str:
+def _why_none(metric: InferableMetric, sums: MomentSums, own: float, run: Run) -> str:
     """Say why there is no interval; nothing if there is one."""
     if metric.interval == "none":
         return metric.no_interval
@@ -106,14 +106,14 @@ def _why_no_verdict(effective: float, n: int) -> str:
     """Say why the interval gives no verdict; nothing if it does."""
     if not np.isfinite(effective):
         return UNKNOWN_TAILS
-    return too_few_effective(effective, n) if effective < FEWEST_EFFECTIVE else ""
+    return too_few_effective_rows(effective, n) if effective < FEWEST_EFFECTIVE else ""
 
 
-def _effective_rows(metric: InferableMetric, sums: MeanSums) -> float:
+def _effective_rows(metric: InferableMetric, sums: MomentSums) -> float:
     """Return how many rows the spread of a value rests on, as of leave-one-out values; NaN where that is not known."""
     if sums.fourth is None:
         return float("nan")
-    line = sums.line()
+    line = sums.mean_vector()
     steps = np.diag(STEP * np.maximum(np.abs(line), STEP))
     up, down = (
         np.asarray(metric.value({**_means(sums, line + side * steps), **sums.fixed}, sums.n)) for side in (1, -1)
@@ -124,7 +124,7 @@ def _effective_rows(metric: InferableMetric, sums: MeanSums) -> float:
     return float((pairs @ sums.fourth[:, 0]) ** 2 / (pairs @ sums.fourth @ pairs))
 
 
-def _means(sums: MeanSums, lines: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+def _means(sums: MomentSums, lines: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
     """Return means by name from lines of them, (b, K)."""
     means, start = {}, 0
     for name, each in sums.sums.items():
@@ -134,22 +134,22 @@ def _means(sums: MeanSums, lines: NDArray[np.float64]) -> dict[str, NDArray[np.f
     return means
 
 
-def _drawn(metric: InferableMetric, sums: MeanSums, run: Run) -> NDArray[np.float64]:
+def _drawn(metric: InferableMetric, sums: MomentSums, run: Run) -> NDArray[np.float64]:
     """Return the metric at means drawn about those of the rows, (draws,)."""
-    n, line = sums.n, sums.line()
+    n, line = sums.n, sums.mean_vector()
     products = np.zeros((len(line), len(line))) if sums.products is None else sums.products
     values, vectors = np.linalg.eigh(products / ((n - 1) * n))
     root = (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T  # the symmetric one: rounding moves it but little
-    normal = run.rng(Stream.RESAMPLES).standard_normal((run.resamples or RESAMPLES, len(line)))
+    normal = run.rng(RandomStream.RESAMPLES).standard_normal((run.resamples or RESAMPLES, len(line)))
     means = _means(sums, line + normal @ root)
     with np.errstate(all="ignore"):  # draws where the metric is not defined are counted
         return np.asarray(metric.value({**means, **sums.fixed}, n), dtype=np.float64)
 
 
-def simulated(metric: InferableMetric, sums: MeanSums) -> NullDistribution | None:
+def null_distribution(metric: InferableMetric, sums: MomentSums) -> NullDistribution | None:
     """Return the metric of the replicates that were summed; None where there are none."""
     if not sums.replicates:
         return None
     with np.errstate(all="ignore"):
-        values = np.asarray(metric.value({**sums.replicated(), **sums.fixed}, sums.n), dtype=np.float64)
+        values = np.asarray(metric.value({**sums.replicate_means(), **sums.fixed}, sums.n), dtype=np.float64)
     return NullDistribution(values)

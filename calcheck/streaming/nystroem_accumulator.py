@@ -14,16 +14,16 @@ from calcheck.embeddings.nystroem_sums import RowSums
 from calcheck.embeddings.output_features import OutputFeatures
 from calcheck.embeddings.row_sample import SAMPLE_ROWS, RowSample, SampleRows
 from calcheck.execution.backend import Precision
-from calcheck.execution.bottom_k import key_of
+from calcheck.execution.bottom_k import hash_key
 from calcheck.execution.context import Run
-from calcheck.execution.reduce import over
+from calcheck.execution.reduce import reduce_batches
 from calcheck.kernels.functions import KERNELS
 from calcheck.kernels.scaling import Scaling
 from calcheck.predictions import InMemory
 from calcheck.results import NullDistribution, RowResults
-from calcheck.streaming.accumulators import Sums, under
-from calcheck.streaming.batched_source import placed
-from calcheck.streaming.metric_accumulators import Summing
+from calcheck.streaming.accumulators import Sums, strip_prefix
+from calcheck.streaming.batched_source import with_row_numbers
+from calcheck.streaming.metric_accumulators import MetricAccumulator
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from calcheck.embeddings.landmark_selection import CentresOptions
     from calcheck.metrics.base import Metric
     from calcheck.predictions import Predictions
-    from calcheck.streaming.batched_source import Stream
+    from calcheck.streaming.batched_source import BatchedSource
 
     Arrays = Mapping[str, NDArray[Any]]
 
@@ -42,7 +42,7 @@ LEFT_OUT = 4  # numbers a sampled row besides its input
 
 
 @dataclass(eq=False)
-class CentresSums(Sums):
+class NystroemSums(Sums):
     """What rows add to regressions on centres.
 
     Parameters
@@ -64,7 +64,7 @@ class CentresSums(Sums):
         """How many rows there are."""
         return self.sums.n
 
-    def add(self, other: CentresSums) -> None:
+    def add(self, other: NystroemSums) -> None:
         self.sums.add(other.sums)
         self.sample.add(other.sample)
         self.quadrature = max(self.quadrature, other.quadrature)
@@ -78,7 +78,7 @@ class CentresSums(Sums):
             "quadrature": np.array(self.quadrature),
         }
 
-    def fits(self) -> bool:
+    def is_consistent(self) -> bool:
         (centres, *_), (checked, *_) = self.sums.centres.shape, self.sums.checked.shape
         size = len(self.sample.hashes)
         shapes = {
@@ -97,7 +97,7 @@ class CentresSums(Sums):
 
 
 @dataclass(frozen=True)
-class SummingOnCentres(Summing[SummedCentres, CentresSums]):
+class NystroemAccumulator(MetricAccumulator[SummedCentres, NystroemSums]):
     """Sums a metric that is the mean norm of a regression.
 
     Parameters
@@ -114,15 +114,15 @@ class SummingOnCentres(Summing[SummedCentres, CentresSums]):
     options: CentresOptions
     lambda_: float
 
-    def prepared(self, stream: Stream) -> SummedCentres:
-        key = key_of(stream.run)
-        sample = over(stream.source, SampleRows(key), stream.run, stage="sampling rows")
-        with placed(sample.rows):
-            settings = self.metric.prepare(InMemory(sample.rows), stream.run.sent())
+    def fit(self, stream: BatchedSource) -> SummedCentres:
+        key = hash_key(stream.run)
+        sample = reduce_batches(stream.source, SampleRows(key), stream.run, stage="sampling rows")
+        with with_row_numbers(sample.rows):
+            settings = self.metric.prepare(InMemory(sample.rows), stream.run.for_worker())
             chosen = SummedCentres.of(settings, sample, key, self.options, self.lambda_, stream.run)
-        return self.taken(self.stored(chosen))  # to the last digit what a state that is read has
+        return self.from_arrays(self.to_arrays(chosen))  # to the last digit what a state that is read has
 
-    def stored(self, settings: SummedCentres) -> dict[str, NDArray[Any]]:
+    def to_arrays(self, settings: SummedCentres) -> dict[str, NDArray[Any]]:
         kernel = next(name for name, kind in KERNELS.items() if isinstance(settings.kernel, kind))  # type: ignore[arg-type]
         told = {
             "kernel": kernel,
@@ -146,9 +146,9 @@ class SummingOnCentres(Summing[SummedCentres, CentresSums]):
         }
         return {"kernels": np.array(json.dumps(told))} | {name: np.ascontiguousarray(arrays[name]) for name in arrays}
 
-    def taken(self, arrays: Arrays) -> SummedCentres:
+    def from_arrays(self, arrays: Arrays) -> SummedCentres:
         told = json.loads(str(arrays["kernels"]))
-        features = under("features", arrays)
+        features = strip_prefix("features", arrays)
         pivots = Blobs(features["centre"], features["width"], features["gamma"])
         centres, checked, directions = arrays["centres"], arrays["checked inputs"], arrays["directions"]
         (rank, targets), (_, d), (_, columns) = pivots.centre.shape, centres.shape, directions.shape
@@ -178,23 +178,25 @@ class SummingOnCentres(Summing[SummedCentres, CentresSums]):
             described=dict(told["described"]),
         )
 
-    def of(self, settings: SummedCentres, batch: Predictions) -> CentresSums:
-        return self.of_all(settings, batch, 0, Run())
+    def update(self, settings: SummedCentres, batch: Predictions) -> NystroemSums:
+        return self.update_with_replicates(settings, batch, 0, Run())
 
-    def of_all(self, settings: SummedCentres, batch: Predictions, replicates: int, run: Run) -> CentresSums:
+    def update_with_replicates(
+        self, settings: SummedCentres, batch: Predictions, replicates: int, run: Run
+    ) -> NystroemSums:
         sums, sample = settings.summed(batch, replicates, run)
-        return CentresSums(sums, sample, batch.distributions().kernel_error)
+        return NystroemSums(sums, sample, batch.distributions().kernel_error)
 
-    def restored(self, arrays: Arrays) -> CentresSums:
+    def load(self, arrays: Arrays) -> NystroemSums:
         products = {name: np.array(arrays[name]) for name in ("centres", "checked", "outputs")}
-        sample = RowSample(arrays["hashes"], under("sample", arrays))
-        return CentresSums(RowSums(int(arrays["n"]), **products), sample, float(arrays["quadrature"]))
+        sample = RowSample(arrays["hashes"], strip_prefix("sample", arrays))
+        return NystroemSums(RowSums(int(arrays["n"]), **products), sample, float(arrays["quadrature"]))
 
-    def fits(self, settings: SummedCentres, sums: CentresSums) -> bool:
+    def is_consistent(self, settings: SummedCentres, sums: NystroemSums) -> bool:
         count, columns = sums.sums.outputs.shape[0], sums.sums.outputs.shape[1]
         q, d = settings.directions.shape[1], settings.centres.shape[1]
         return bool(
-            sums.fits()
+            sums.is_consistent()
             and len(sums.sums.centres) == len(settings.centres)
             and count == len(settings.centres) + len(settings.checked)
             and columns >= q
@@ -202,10 +204,12 @@ class SummingOnCentres(Summing[SummedCentres, CentresSums]):
             and sums.sample.columns["x"].shape[1:] == (d,)
         )
 
-    def rows(self, settings: SummedCentres, sums: CentresSums, run: Run) -> RowResults:
-        return self.told(settings, sums, run)[0]
+    def rows(self, settings: SummedCentres, sums: NystroemSums, run: Run) -> RowResults:
+        return self.result(settings, sums, run)[0]
 
-    def told(self, settings: SummedCentres, sums: CentresSums, run: Run) -> tuple[RowResults, NullDistribution | None]:
+    def result(
+        self, settings: SummedCentres, sums: NystroemSums, run: Run
+    ) -> tuple[RowResults, NullDistribution | None]:
         found = settings.measured(sums.sums, sums.sample, self.lambda_, run)
         value, *replicated = found.measured.means
         details = found.details(self.options, sums.quadrature)

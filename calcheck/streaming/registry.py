@@ -11,41 +11,41 @@ from calcheck.metrics.base import BinnedMetric, Metric, OrderedMetric, RowMetric
 from calcheck.metrics.cce import Cce
 from calcheck.metrics.cv import Cv
 from calcheck.streaming.metric_accumulators import (
-    BinSumming,
-    CentredSumming,
-    OrderedSumming,
-    RowSumming,
-    Summing,
-    ValidBinSumming,
+    BinnedAccumulator,
+    ColumnAccumulator,
+    MeanAccumulator,
+    MetricAccumulator,
+    ShiftedMeanAccumulator,
+    ValidBinsAccumulator,
 )
-from calcheck.streaming.nystroem_accumulator import SummingOnCentres
+from calcheck.streaming.nystroem_accumulator import NystroemAccumulator
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def _of_cce(metric: Cce) -> SummingOnCentres | None:
+def _of_cce(metric: Cce) -> NystroemAccumulator | None:
     if metric.exact_only or metric.solver in EXACT:
         return None
-    return SummingOnCentres(metric, CentresOptions.of(metric), metric.lambda_)
+    return NystroemAccumulator(metric, CentresOptions.of(metric), metric.lambda_)
 
 
-def _of_cv(metric: Cv) -> CentredSumming:
-    return CentredSumming(metric.about)
+def _of_cv(metric: Cv) -> ShiftedMeanAccumulator:
+    return ShiftedMeanAccumulator(metric.about)
 
 
-ACCUMULATORS: tuple[tuple[type[Metric[Any, Any]], Callable[[Any], Summing[Any, Any] | None]], ...] = (
+ACCUMULATORS: tuple[tuple[type[Metric[Any, Any]], Callable[[Any], MetricAccumulator[Any, Any] | None]], ...] = (
     (Cce, _of_cce),
     (Cv, _of_cv),
-    (ValidBinsMetric, ValidBinSumming),
-    (BinnedMetric, BinSumming),
-    (OrderedMetric, OrderedSumming),
-    (RowMetric, RowSumming),
+    (ValidBinsMetric, ValidBinsAccumulator),
+    (BinnedMetric, BinnedAccumulator),
+    (OrderedMetric, ColumnAccumulator),
+    (RowMetric, MeanAccumulator),
 )
 """Kinds of metrics, the special ones first."""
 
 
-def summing_of(metric: Metric[Any, Any]) -> Summing[Any, Any] | None:
+def accumulator_of(metric: Metric[Any, Any]) -> MetricAccumulator[Any, Any] | None:
     """Return how a metric is summed; None where it needs all rows together."""
     made = next((make for kind, make in ACCUMULATORS if isinstance(metric, kind)), None)
     return None if made is None else made(metric)

@@ -9,16 +9,16 @@ import numpy as np
 
 from calcheck.errors import DataError, FileError, NumericalError, OptionError, ValuesError
 from calcheck.evaluation import recorded, results_of, value_of
-from calcheck.execution.reduce import over
-from calcheck.inference.null_distribution import FEW_REPLICATES, Computed, replicates_of
-from calcheck.inference.verdict_basis import NO_REPLICATES, Stated, basis_of
+from calcheck.execution.reduce import reduce_batches
+from calcheck.inference.null_distribution import FEW_REPLICATES, FittedMetric, batch_replicates
+from calcheck.inference.verdict_basis import NO_REPLICATES, StatedShape, basis_of
 from calcheck.metrics.base import inapplicable_reason
 from calcheck.report import Report, Skipped
-from calcheck.streaming.accumulators import KeptColumns, MeanSums, under
-from calcheck.streaming.batched_source import Stream, placed
-from calcheck.streaming.metric_accumulators import Summing
-from calcheck.streaming.normal_intervals import NOT_REPLICATED, inferred, simulated
-from calcheck.streaming.registry import summing_of
+from calcheck.streaming.accumulators import ColumnStore, MomentSums, strip_prefix
+from calcheck.streaming.batched_source import BatchedSource, with_row_numbers
+from calcheck.streaming.metric_accumulators import MetricAccumulator
+from calcheck.streaming.normal_intervals import NOT_REPLICATED, normal_interval, null_distribution
+from calcheck.streaming.registry import accumulator_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,16 +37,16 @@ NOT_LIKE = "was not summed in the state that this one is to be like"
 
 
 @dataclass(frozen=True)
-class Chosen:
+class StreamedMetric:
     """A metric, how it is summed, and what was chosen for it from the data."""
 
     metric: Metric[Any, Any]
-    summing: Summing[Any, Any]
+    accumulator: MetricAccumulator[Any, Any]
     settings: Any
 
-    def stored(self) -> dict[str, NDArray[Any]]:
+    def settings_arrays(self) -> dict[str, NDArray[Any]]:
         """Return what was chosen as named arrays."""
-        found: dict[str, NDArray[Any]] = self.summing.stored(self.settings)
+        found: dict[str, NDArray[Any]] = self.accumulator.to_arrays(self.settings)
         return found
 
 
@@ -58,7 +58,7 @@ class State:
     ----------
     input : Input
         What was read.
-    chosen : tuple of Chosen
+    metrics : tuple of Chosen
         The metrics.
     sums : tuple of Sums
         Of each metric.
@@ -68,21 +68,21 @@ class State:
         What a reader should know of all rows.
     replicates : int
         How often the targets were drawn anew.
-    stated : Stated
+    shape : StatedShape
         What is known of the distributions.
     """
 
     input: Input
-    chosen: tuple[Chosen, ...]
+    metrics: tuple[StreamedMetric, ...]
     sums: tuple[Sums, ...]
     skipped: tuple[Skipped, ...] = ()
     warnings: tuple[str, ...] = ()
     replicates: int = 0
-    stated: Stated = field(default_factory=Stated)
+    shape: StatedShape = field(default_factory=StatedShape)
 
 
 @dataclass(eq=False)
-class Part:
+class BatchSums:
     """What a batch of rows adds to each metric, or why it adds nothing."""
 
     parts: list[Sums | Exception]
@@ -96,7 +96,7 @@ class Part:
             found |= {f"{at}.{name}": each for name, each in part.arrays().items()}
         return found
 
-    def add(self, other: Part) -> None:
+    def add(self, other: BatchSums) -> None:
         """Add what other rows add; the first problem stays."""
         for at, theirs in enumerate(other.parts):
             ours = self.parts[at]
@@ -107,12 +107,12 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Work:
+class BatchTask:
     """Sums a batch for several metrics; it can be sent to another process.
 
     Parameters
     ----------
-    chosen : tuple of Chosen
+    metrics : tuple of Chosen
         The metrics.
     run : Run
         The seed of the replicates.
@@ -120,43 +120,43 @@ class Work:
         How often the targets are drawn anew from the predictions.
     """
 
-    chosen: tuple[Chosen, ...]
+    metrics: tuple[StreamedMetric, ...]
     run: Run
     replicates: int = 0
 
-    def __call__(self, batch: Predictions) -> Part:
+    def __call__(self, batch: Predictions) -> BatchSums:
         """Sum a batch of rows."""
         with np.errstate(all="ignore"):  # metrics refuse numbers that are not finite, in words
-            parts = [_summed(each, batch, self.run, self.replicates) for each in self.chosen]
-            means = {at: part for at, part in enumerate(parts) if isinstance(part, MeanSums)}
-            wanted = {at: part for at, part in means.items() if self.chosen[at].metric.alternative_in_use != "none"}
+            parts = [_summed(each, batch, self.run, self.replicates) for each in self.metrics]
+            means = {at: part for at, part in enumerate(parts) if isinstance(part, MomentSums)}
+            wanted = {at: part for at, part in means.items() if self.metrics[at].metric.alternative_in_use != "none"}
             if self.replicates and wanted:
                 self._replicate(wanted, batch)
-        return Part(parts)
+        return BatchSums(parts)
 
-    def _replicate(self, sums: dict[int, MeanSums], batch: Predictions) -> None:
+    def _replicate(self, sums: dict[int, MomentSums], batch: Predictions) -> None:
         """Sum replicates of the targets too, one after the other: metrics share what they know of each."""
         for part in sums.values():
             part.replicates = {
                 name: np.full((self.replicates, *np.shape(each)), np.nan) for name, each in part.sums.items()
             }
-        for number, rows in enumerate(replicates_of(batch, self.replicates, self.run)):
+        for number, rows in enumerate(batch_replicates(batch, self.replicates, self.run)):
             for at, part in sums.items():
-                drawn = _summed(self.chosen[at], rows, self.run)
-                if isinstance(drawn, MeanSums):
+                drawn = _summed(self.metrics[at], rows, self.run)
+                if isinstance(drawn, MomentSums):
                     for name, each in drawn.sums.items():
                         part.replicates[name][number] = each
 
-    def restored(self, arrays: Arrays) -> Part:
-        """Read what :meth:`Part.arrays` returned."""
-        return Part([each.summing.restored(under(str(at), arrays)) for at, each in enumerate(self.chosen)])
+    def load(self, arrays: Arrays) -> BatchSums:
+        """Read what :meth:`BatchSums.arrays` returned."""
+        return BatchSums([each.accumulator.load(strip_prefix(str(at), arrays)) for at, each in enumerate(self.metrics)])
 
 
-def _summed(each: Chosen, batch: Predictions, run: Run, replicates: int = 0) -> Sums | Exception:
+def _summed(each: StreamedMetric, batch: Predictions, run: Run, replicates: int = 0) -> Sums | Exception:
     """Sum a batch for a metric, or say what is wrong with it."""
     try:
-        with placed(batch):
-            found: Sums = each.summing.of_all(each.settings, batch, replicates, run)
+        with with_row_numbers(batch):
+            found: Sums = each.accumulator.update_with_replicates(each.settings, batch, replicates, run)
             return found
     except FileError:
         raise
@@ -164,7 +164,7 @@ def _summed(each: Chosen, batch: Predictions, run: Run, replicates: int = 0) -> 
         return error
 
 
-def sum_up(source: Source, metrics: Sequence[Metric[Any, Any]], run: Run, *, like: State | None = None) -> State:
+def accumulate(source: Source, metrics: Sequence[Metric[Any, Any]], run: Run, *, like: State | None = None) -> State:
     """Sum metrics over the rows of a source, which are read batch by batch.
 
     Parameters
@@ -189,8 +189,8 @@ def sum_up(source: Source, metrics: Sequence[Metric[Any, Any]], run: Run, *, lik
     count = FEW_REPLICATES if run.reference is None else run.reference
     if like is not None:
         count = like.replicates
-    stream = Stream(source, replace(run, reference=count))
-    chosen: list[Chosen] = []
+    stream = BatchedSource(source, replace(run, reference=count))
+    chosen: list[StreamedMetric] = []
     skipped: dict[str, str] = {}
     for metric in metrics:
         found = _chosen(metric, stream, like)
@@ -199,8 +199,8 @@ def sum_up(source: Source, metrics: Sequence[Metric[Any, Any]], run: Run, *, lik
         else:
             chosen.append(found)
     comparable = stream.first.y is not None and stream.first.predictive is not None
-    work = Work(tuple(chosen), run.sent(), count if comparable else 0)
-    total = over(source, work, run, stage="summing")
+    work = BatchTask(tuple(chosen), run.for_worker(), count if comparable else 0)
+    total = reduce_batches(source, work, run, stage="summing")
     kept = []
     for each, part in zip(chosen, total.parts, strict=True):
         if isinstance(part, Exception):
@@ -210,27 +210,27 @@ def sum_up(source: Source, metrics: Sequence[Metric[Any, Any]], run: Run, *, lik
     caution = stream.first.predictive.caution if stream.first.predictive is not None else ""
     return State(
         input=source.summed(max((sums.n for _, sums in kept), default=len(stream.first)), stream.first),
-        chosen=tuple(each for each, _ in kept),
+        metrics=tuple(each for each, _ in kept),
         sums=tuple(sums for _, sums in kept),
         skipped=tuple(Skipped(metric=each.name, reason=skipped[each.name]) for each in metrics if each.name in skipped),
         warnings=(*source.warnings(), *([caution] if caution else [])),
         replicates=work.replicates,
-        stated=Stated.of(stream.first.predictive),
+        shape=StatedShape.from_predictive(stream.first.predictive),
     )
 
 
-def _chosen(metric: Metric[Any, Any], stream: Stream, like: State | None) -> Chosen | str:
+def _chosen(metric: Metric[Any, Any], stream: BatchedSource, like: State | None) -> StreamedMetric | str:
     """Choose how a metric is summed; or say why it is not."""
-    summing = summing_of(metric)
+    summing = accumulator_of(metric)
     if summing is None:
         return metric.not_streamable_reason
     if reason := inapplicable_reason(type(metric), stream.first):
         return reason
     if like is not None:
-        return next((each for each in like.chosen if each.metric == metric), NOT_LIKE)
+        return next((each for each in like.metrics if each.metric == metric), NOT_LIKE)
     try:
         with np.errstate(all="ignore"):
-            return Chosen(metric, summing, summing.prepared(stream))
+            return StreamedMetric(metric, summing, summing.fit(stream))
     except FileError:
         raise
     except (DataError, NumericalError) as error:
@@ -242,7 +242,7 @@ def _told(error: Exception, source: Source) -> str:
     return error.told(source.called(error.name)) if isinstance(error, ValuesError) else str(error)
 
 
-def report_of(state: State, run: Run) -> Report:
+def report_from_state(state: State, run: Run) -> Report:
     """Say what sums tell: values, intervals, references and verdicts.
 
     Parameters
@@ -255,7 +255,7 @@ def report_of(state: State, run: Run) -> Report:
     from calcheck.version import __version__
 
     found, skipped = [], list(state.skipped)
-    for each, sums in zip(state.chosen, state.sums, strict=True):
+    for each, sums in zip(state.metrics, state.sums, strict=True):
         try:
             found.append(_computed(each, sums, state, run))
         except (DataError, NumericalError) as error:
@@ -269,18 +269,18 @@ def report_of(state: State, run: Run) -> Report:
     )
 
 
-def _computed(each: Chosen, sums: Sums, state: State, run: Run) -> Computed[Metric[Any, Any]]:
+def _computed(each: StreamedMetric, sums: Sums, state: State, run: Run) -> FittedMetric[Metric[Any, Any]]:
     """Say what the sums of a metric tell."""
     with np.errstate(all="ignore"):
-        rows, replicated = each.summing.told(each.settings, sums, run)
-        if isinstance(sums, MeanSums):
-            replicated = simulated(each.metric, sums)
-        basis = basis_of(each.metric, state.stated, rows, replicates=replicated is not None)
-        if isinstance(sums, KeptColumns) and state.replicates and basis.reason == NO_REPLICATES:
+        rows, replicated = each.accumulator.result(each.settings, sums, run)
+        if isinstance(sums, MomentSums):
+            replicated = null_distribution(each.metric, sums)
+        basis = basis_of(each.metric, state.shape, rows, replicates=replicated is not None)
+        if isinstance(sums, ColumnStore) and state.replicates and basis.reason == NO_REPLICATES:
             basis = replace(basis, reason=NOT_REPLICATED)
-        if isinstance(sums, MeanSums):
-            rows = replace(rows, inference=inferred(each.metric, sums, run, basis))
-    return Computed(each.metric, each.settings, None, rows, value_of(each.metric, rows), basis, replicated)
+        if isinstance(sums, MomentSums):
+            rows = replace(rows, inference=normal_interval(each.metric, sums, run, basis))
+    return FittedMetric(each.metric, each.settings, None, rows, value_of(each.metric, rows), basis, replicated)
 
 
 def merge(states: Sequence[tuple[str, State]]) -> State:
@@ -305,8 +305,8 @@ def merge(states: Sequence[tuple[str, State]]) -> State:
                 msg = f"{called} and {files[file.sha256]} both hold the rows of {file.path}, which would count twice"
                 raise OptionError(msg)
         files |= {file.sha256: called for file in other.input.files if file.role == "predictions"}
-        alike = {each.metric.name: sums for each, sums in zip(other.chosen, other.sums, strict=True)}
-        for each, sums in zip(total.chosen, total.sums, strict=True):
+        alike = {each.metric.name: sums for each, sums in zip(other.metrics, other.sums, strict=True)}
+        for each, sums in zip(total.metrics, total.sums, strict=True):
             sums.add(alike[each.metric.name])
         total.input = replace(
             total.input,
@@ -333,7 +333,7 @@ def _require_alike(name: str, first: State, called: str, other: State) -> None:
 
 def _difference(first: State, other: State) -> str:
     """Say how the settings of two states differ; nothing if they do not."""
-    names, theirs = ({each.metric.name for each in state.chosen} for state in (first, other))
+    names, theirs = ({each.metric.name for each in state.metrics} for state in (first, other))
     if names != theirs:
         more = [f"{', '.join(sorted(left))} in the {which} only" for left, which in _left(names, theirs) if left]
         return f"there are sums of {' and of '.join(more)}"
@@ -343,21 +343,21 @@ def _difference(first: State, other: State) -> str:
     ):
         if one != two:
             return f"their {what} differ, {one} and {two}"
-    alike = {each.metric.name: each for each in other.chosen}
-    return next((told for each in first.chosen if (told := _of_metric(each, alike[each.metric.name]))), "")
+    alike = {each.metric.name: each for each in other.metrics}
+    return next((told for each in first.metrics if (told := _of_metric(each, alike[each.metric.name]))), "")
 
 
 def _left(names: set[str], theirs: set[str]) -> tuple[tuple[set[str], str], ...]:
     return (names - theirs, "first"), (theirs - names, "second")
 
 
-def _of_metric(one: Chosen, other: Chosen) -> str:
+def _of_metric(one: StreamedMetric, other: StreamedMetric) -> str:
     """Say how the settings of a metric differ; nothing if they do not."""
     name, options = one.metric.name, other.metric.options()
     for option, value in one.metric.options().items():
         if value != options[option]:
             return f"{name} has {option} {value} in the first and {options[option]} in the second"
-    stored, theirs = one.stored(), other.stored()
+    stored, theirs = one.settings_arrays(), other.settings_arrays()
     for setting in sorted(set(stored) | set(theirs)):
         if setting not in stored or setting not in theirs or not np.array_equal(stored[setting], theirs[setting]):
             return f"{name} was prepared on other rows: its {setting} differ"

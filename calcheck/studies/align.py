@@ -42,7 +42,7 @@ class Model:
 
 
 @dataclass(frozen=True, eq=False)
-class Matched(Source):
+class AlignedSource(Source):
     """A source whose rows were put into the order of another's."""
 
     origin: Source
@@ -64,7 +64,7 @@ class Matched(Source):
         return self.origin.warnings()
 
 
-def matched(models: Sequence[Model]) -> list[Source]:
+def align_models(models: Sequence[Model]) -> list[Source]:
     """Put the rows of all models into the order of the first's.
 
     Raises
@@ -84,7 +84,7 @@ def _matched(first: Model, rows: Predictions, other: Model) -> Source:
         if (order != np.arange(len(order))).any():
             theirs = theirs.take(order)
         if first.of_errors or other.of_errors:
-            return Matched(other.source, theirs)
+            return AlignedSource(other.source, theirs)
         _require_same_targets(rows, theirs, (first.name, other.name), remedy="The same rows have the same targets")
     else:
         if len(rows) != len(theirs):
@@ -97,7 +97,7 @@ def _matched(first: Model, rows: Predictions, other: Model) -> Source:
         what = "errors" if first.of_errors or other.of_errors else "targets"
         remedy = f"Without ids they must be equal row by row. {WITH_IDS}"
         _require_same_targets(rows, theirs, (first.name, other.name), what=what, remedy=remedy)
-    return Matched(other.source, theirs if rows.y is None or theirs.y is None else replace(theirs, y=rows.y))
+    return AlignedSource(other.source, theirs if rows.y is None or theirs.y is None else replace(theirs, y=rows.y))
 
 
 def _keys(ids: NDArray[Any], others: NDArray[Any]) -> list[Any]:

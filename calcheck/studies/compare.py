@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from calcheck.errors import OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
-from calcheck.inference.paired import Pair, paired
+from calcheck.inference.paired import ModelPair, compare_pairs
 from calcheck.lazy_inputs import equal
 from calcheck.report import Input, Report, Result, Skipped
-from calcheck.statistics.repeated_targets import of_inputs
-from calcheck.studies.align import matched
+from calcheck.statistics.repeated_targets import group_by_input
+from calcheck.studies.align import align_models
 from calcheck.studies.ranking import ranks, score
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def compare(
     metrics : sequence of Metric
         What to compute; what does not apply to all models is skipped.
     swaps : int, optional
-        Of the permutation tests (:func:`calcheck.inference.paired.paired`).
+        Of the permutation tests (:func:`calcheck.inference.paired.compare_pairs`).
     run : Run, optional
         Seed, confidence, resamples and progress. Without a number of replicates, what a perfect model scores is
         simulated only where that ranks the models.
@@ -68,17 +68,17 @@ def compare(
         msg = f"--permutations must be >= 0 and at most {MOST_SWAPS:,}, got {swaps}"
         raise OptionError(msg)
     run = run or Run()
-    models = [replace(model, source=of_inputs(model.source, map(type, metrics))) for model in models]
+    models = [replace(model, source=group_by_input(model.source, map(type, metrics))) for model in models]
     said: Said = {}
     reports = []
-    for done, (model, source) in enumerate(zip(models, matched(models), strict=True)):
+    for done, (model, source) in enumerate(zip(models, align_models(models), strict=True)):
         run.progress("models", done / len(models))
 
         def keep(metric: Metric[Any, Any], shown: Predictions, rows: RowResults, name: str = model.name) -> None:
             said[metric.name, name] = (shown, rows)
 
         referred = _ranked_by_simulation if run.reference is None else None
-        reports.append(evaluate(source, metrics, run=run.silenced(), sink=keep, referred=referred))
+        reports.append(evaluate(source, metrics, run=run.quiet(), sink=keep, referred=referred))
     run.progress("models", 1.0)
     skipped = _skipped(names, reports)
     left_out = {each.metric for each in skipped}
@@ -92,7 +92,7 @@ def compare(
     trusted = (TRUSTED,) if any(model.of_errors for model in models) and _by_id(said) else ()
     return replace(
         reports[0],
-        input=input_of(names, [report.input for report in reports]),
+        input=comparison_input(names, [report.input for report in reports]),
         settings={**reports[0].settings, "models": names, "permutations": swaps},
         results=(
             *(result for group in values for result in group),
@@ -142,16 +142,16 @@ def _differences(
     pairs = []
     for metric, name in places:
         (own, own_rows), (theirs, their_rows) = said[metric.name, first], said[metric.name, name]
-        pairs.append(Pair(metric, (own, theirs), (own_rows, their_rows)))
+        pairs.append(ModelPair(metric, (own, theirs), (own_rows, their_rows)))
     return [
         _difference(
             found[pair.metric.name, first], found[pair.metric.name, name], inferred, (*notes, *_elsewhere(pair))
         )
-        for pair, (_, name), inferred in zip(pairs, places, paired(pairs, run, swaps=swaps), strict=True)
+        for pair, (_, name), inferred in zip(pairs, places, compare_pairs(pairs, run, swaps=swaps), strict=True)
     ]
 
 
-def _elsewhere(pair: Pair[Metric[Any, Any]]) -> tuple[str, ...]:
+def _elsewhere(pair: ModelPair[Metric[Any, Any]]) -> tuple[str, ...]:
     """Say where a metric looks at inputs that are not the same."""
     first, second = (model.x for model in pair.models)
     if "x" not in pair.metric.needs or first is None or second is None:
@@ -190,7 +190,7 @@ def _ranked(results: Sequence[Result]) -> list[Result]:
     ]
 
 
-def input_of(names: Sequence[str], read: Sequence[Input]) -> Input:
+def comparison_input(names: Sequence[str], read: Sequence[Input]) -> Input:
     """Say what was read: once what is the same, and for each model what is not."""
     first = read[0]
     columns = {

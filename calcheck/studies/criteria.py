@@ -57,7 +57,7 @@ def columns_of(by: Sequence[str] | None) -> tuple[str, ...]:
     return tuple(name for name in by or () if name not in WORDS)
 
 
-def criteria_of(
+def compute_criteria(
     source: Source, at: Source | None, by: Sequence[str] | None, cce: Metric[Any, Any], run: Run
 ) -> Criteria:
     """Compute criteria of the rows of ``at``, or of ``source`` itself.

@@ -79,7 +79,7 @@ def prune(
     reports = []
     for done, left in enumerate(kept):
         run.progress("removing", done / len(kept))
-        reports.append(evaluate(InMemory(rows.take(left)), metrics, run=run.silenced()))
+        reports.append(evaluate(InMemory(rows.take(left)), metrics, run=run.quiet()))
     run.progress("removing", 1.0)
     whole = reports[0]
     grouped = [_noted(each, reports) for each in whole.results]

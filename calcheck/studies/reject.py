@@ -12,11 +12,18 @@ from calcheck.errors import OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.inference.intervals import percentile
-from calcheck.inference.risk_coverage import Rejection, area
-from calcheck.inference.verdicts import EQUAL, FEW_ROWS, NO_BOOTSTRAP, PERCENTILE_RESAMPLES, statistic_of, usable
+from calcheck.inference.risk_coverage import RejectionCurves, area
+from calcheck.inference.verdicts import (
+    EQUAL,
+    FEW_ROWS,
+    NO_BOOTSTRAP,
+    PERCENTILE_RESAMPLES,
+    check_replicates,
+    statistic_of,
+)
 from calcheck.metrics.cce import Cce
 from calcheck.report import Result
-from calcheck.studies.criteria import RANDOM, criteria_of
+from calcheck.studies.criteria import RANDOM, compute_criteria
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,7 +44,7 @@ BY_RESAMPLING, BY_CHANCE = "percentile", "random orders"
 
 
 @dataclass(frozen=True)
-class Steps:
+class RejectionGrid:
     """Which shares of the rows are rejected.
 
     Parameters
@@ -83,7 +90,7 @@ def reject(
     by: Sequence[str] | None = None,
     cce: Metric[Any, Any] | None = None,
     at: Source | None = None,
-    steps: Steps | None = None,
+    steps: RejectionGrid | None = None,
     run: Run | None = None,
 ) -> Report:
     """Compute metrics without the rows of the largest values of criteria, in steps [CCE C.1, Fig. 7].
@@ -101,7 +108,7 @@ def reject(
         cce with its options.
     at : Source, optional
         Other predictions with their targets: these are rejected, by what ``source`` tells of cce at their inputs.
-    steps : Steps, optional
+    steps : RejectionGrid, optional
         Which shares are rejected.
     run : Run, optional
         Seed, confidence, resamples and progress.
@@ -121,12 +128,12 @@ def reject(
     DataError
         A criterion does not apply.
     """
-    steps, cce = steps or Steps(), cce or Cce()
+    steps, cce = steps or RejectionGrid(), cce or Cce()
     _require_means(metrics)
     run, place, found = run or Run(), at or source, list[Any]()
-    bare = replace(run.silenced(), resamples=0, reference=0)
+    bare = replace(run.quiet(), resamples=0, reference=0)
     report = evaluate(place, metrics, run=bare, sink=lambda metric, _, rows: found.append((metric, rows)))
-    criteria = criteria_of(source, at, by, cce, bare)
+    criteria = compute_criteria(source, at, by, cce, bare)
     told = {"by": list(criteria.values), **asdict(steps), "cce": cce.options()}
     results: list[Result] = []
     study = _Study(found, criteria.values, steps.shares(), run)
@@ -173,26 +180,26 @@ def _input(source: Source, at: Source | None) -> Input:
 class _Study:
     """Metrics of the rows that are kept, by each criterion and at random, with their resamples."""
 
-    found: Sequence[Found]
+    row_results: Sequence[Found]
     criteria: dict[str, Values]
     shares: Values
     run: Run
 
     @cached_property
-    def kept(self) -> NDArray[np.intp]:
+    def retained(self) -> NDArray[np.intp]:
         """How many rows are kept at each step, (s,)."""
         n = len(next(iter(self.criteria.values())))
         return n - np.floor(n * self.shares * (1 + ROUNDING)).astype(np.intp)
 
     @cached_property
-    def rejection(self) -> Rejection:
-        return Rejection(self.found, {RANDOM: np.zeros(self.kept[0]), **self.criteria}, self.kept)
+    def rejection(self) -> RejectionCurves:
+        return RejectionCurves(self.row_results, {RANDOM: np.zeros(self.retained[0]), **self.criteria}, self.retained)
 
     @property
     def resamples(self) -> int:
         """How many resamples there are, and random orders."""
         asked = PERCENTILE_RESAMPLES if self.run.resamples is None else self.run.resamples
-        return asked if self.kept[0] > 1 else 0
+        return asked if self.retained[0] > 1 else 0
 
     @cached_property
     def curves(self) -> Curves:
@@ -203,13 +210,13 @@ class _Study:
         return self.rejection.resampled(self.resamples, self.run) if self.resamples else {}
 
     @cached_property
-    def shuffled(self) -> dict[str, Values]:
-        return self.rejection.shuffled(self.resamples, self.run) if self.resamples else {}
+    def random_orders(self) -> dict[str, Values]:
+        return self.rejection.random_orders(self.resamples, self.run) if self.resamples else {}
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a reader should know of all intervals."""
-        n = self.kept[0]
+        n = self.retained[0]
         if self.run.resamples == 0:
             return (NO_BOOTSTRAP,)
         if n == 1:
@@ -221,8 +228,8 @@ class _Study:
         values = self.curves[metric.name, criterion]
         replicates = self.resampled.get((metric.name, criterion))
         if criterion == RANDOM:
-            replicates = self.shuffled.get(metric.name)
-        for place, (share, rows) in enumerate(zip(self.shares, self.kept, strict=True)):
+            replicates = self.random_orders.get(metric.name)
+        for place, (share, rows) in enumerate(zip(self.shares, self.retained, strict=True)):
             told = {"by": criterion, "rejected": f"{PERCENT * share:.4g} %", "rows": int(rows)}
             yield self._result(metric, told, values[place], None if replicates is None else replicates[:, place])
         told = {"by": criterion, "rejected": AREA}
@@ -243,9 +250,9 @@ class _Study:
             replicates = by_criterion - at_random
         told = {"by": criterion, "rejected": AREA, "minus": RANDOM}
         result = self._result(metric, told, own - chance, replicates)
-        if metric.orientation != "smaller" or not self.shuffled or not np.isfinite(own):
+        if metric.orientation != "smaller" or not self.random_orders or not np.isfinite(own):
             return result
-        orders = area(self.shares, self.shuffled[metric.name])
+        orders = area(self.shares, self.random_orders[metric.name])
         reached = np.sum(~(orders > own + EQUAL * abs(own)))
         return replace(result, p_value=float((1 + reached) / (len(orders) + 1)))
 
@@ -254,7 +261,7 @@ class _Study:
         values = self.criteria[criterion]
         threshold = np.sort(values)[max(1, int(np.ceil(len(values) * coverage * (1 - ROUNDING)))) - 1]
         kept = values <= threshold
-        (rows,) = (rows for each, rows in self.found if each is metric)
+        (rows,) = (rows for each, rows in self.row_results if each is metric)
         left = replace(rows, columns={name: column[kept] for name, column in rows.columns.items()})
         told = {"by": criterion, "rejected": f"{PERCENT * (1 - kept.mean()):.3g} %", "rows": int(kept.sum())}
         return self._result(
@@ -277,7 +284,7 @@ class _Study:
         )
         if replicates is None or not np.isfinite(number):
             return result
-        finite, details, reason = usable(replicates, number)
+        finite, details, reason = check_replicates(replicates, number)
         result = replace(result, details=details)
         if reason:
             return result

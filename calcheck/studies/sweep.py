@@ -9,15 +9,15 @@ import numpy as np
 
 from calcheck.errors import DataError, FileError, NumericalError
 from calcheck.evaluation import recorded
-from calcheck.execution.context import Run, Stream
+from calcheck.execution.context import RandomStream, Run
 from calcheck.inference.verdicts import statistic_of
 from calcheck.lazy_inputs import equal
 from calcheck.metrics.base import inapplicable_reason
 from calcheck.predictions import InMemory
 from calcheck.report import Report, Result
-from calcheck.statistics.repeated_targets import of_inputs
-from calcheck.studies.align import matched
-from calcheck.studies.compare import input_of
+from calcheck.statistics.repeated_targets import group_by_input
+from calcheck.studies.align import align_models
+from calcheck.studies.compare import comparison_input
 from calcheck.studies.ranking import kendall, ranks, score
 from calcheck.studies.sweep_settings import points
 from calcheck.version import __version__
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from calcheck.metrics.base import Metric
     from calcheck.predictions import Predictions
     from calcheck.studies.align import Model
-    from calcheck.studies.sweep_settings import Point, Varied
+    from calcheck.studies.sweep_settings import SweepPoint, SweptSetting
 
     AnyMetric = Metric[Any, Any]
 
@@ -59,7 +59,7 @@ class Found:
 def sweep(
     models: Sequence[Model],
     metric: AnyMetric,
-    varied: Sequence[Varied],
+    varied: Sequence[SweptSetting],
     *,
     grid: bool = False,
     repeats: int = REPEATS,
@@ -75,7 +75,7 @@ def sweep(
         One, or several on the same rows.
     metric : Metric
         What to compute, with the options that hold where they are not varied.
-    varied : sequence of Varied
+    varied : sequence of SweptSetting
         What is varied.
     grid : bool
         Whether values are combined.
@@ -99,8 +99,8 @@ def sweep(
         A setting cannot have a value.
     """
     run, places = run or Run(), points(metric, varied, grid=grid)
-    models = [replace(model, source=of_inputs(model.source, [type(metric)])) for model in models]
-    sources = matched(models) if len(models) > 1 else [models[0].source]
+    models = [replace(model, source=group_by_input(model.source, [type(metric)])) for model in models]
+    sources = align_models(models) if len(models) > 1 else [models[0].source]
     for model, source in zip(models, sources, strict=True):
         if reason := inapplicable_reason(type(metric), source.predictions()):
             with model.source.named():
@@ -114,11 +114,11 @@ def sweep(
     first = replace(results[0], warnings=(*notes, *_changes(varied, names, results, grid=grid), *results[0].warnings))
     return Report(
         calcheck=__version__,
-        input=input_of(names, [source.described() for source in sources]),
+        input=comparison_input(names, [source.described() for source in sources]),
         settings={
             **recorded(run, subsample=None, reference=0),
             **({"models": names} if len(names) > 1 else {}),
-            "over": {each.name: list(each.told) for each in varied},
+            "over": {each.name: list(each.description) for each in varied},
             "grid": grid,
             "repeats": repeats,
         },
@@ -127,7 +127,7 @@ def sweep(
 
 
 def _computed(
-    models: Sequence[Predictions], places: Sequence[Point], repeats: int, run: Run
+    models: Sequence[Predictions], places: Sequence[SweepPoint], repeats: int, run: Run
 ) -> dict[tuple[int, AnyMetric, int], Found]:
     """Compute each metric of so many rows of each model, once for points that are the same."""
     n = len(models[0])
@@ -143,11 +143,11 @@ def _computed(
     found: dict[tuple[int, AnyMetric, int], Found] = {}
     done = 0
     for size, repeat, metrics in subsets:
-        chosen = np.sort(run.rng(Stream.SUBSAMPLE, repeat).permutation(n)[:size])
+        chosen = np.sort(run.rng(RandomStream.SUBSAMPLE, repeat).permutation(n)[:size])
         sources = [InMemory(rows if size == n else rows.take(chosen)) for rows in models]
         for sharing in _sharing(metrics):
             for alike in _alike(sources, shared=sharing[0].fit_key is not None):
-                for metric, model, value, reference, notes in _values(sources, sharing, alike, run.silenced()):
+                for metric, model, value, reference, notes in _values(sources, sharing, alike, run.quiet()):
                     each = found.setdefault((size, metric, model), Found())
                     each.values.append(value)
                     each.reference = reference
@@ -206,7 +206,7 @@ def _values(
 
 
 def _results(
-    names: Sequence[str], places: Sequence[Point], found: dict[tuple[int, AnyMetric, int], Found]
+    names: Sequence[str], places: Sequence[SweepPoint], found: dict[tuple[int, AnyMetric, int], Found]
 ) -> list[Result]:
     """Tell each model at each point, with its rank."""
     n = max(size for size, *_ in found)
@@ -215,7 +215,7 @@ def _results(
         own = [found[place.rows(n), place.metric, model] for model in range(len(names))]
         scores = [score(place.metric.name, each.value, each.reference) for each in own]
         first = first or scores
-        where = ", ".join(f"{name} {told}" for name, told in place.told.items())
+        where = ", ".join(f"{name} {told}" for name, told in place.description.items())
         for name, each, rank in zip(names, own, ranks(scores), strict=True):
             ranked = {"rank": rank, "tau": kendall(first, scores)} if len(names) > 1 else {}
             spread = {"repeats": len(each.values), "deviation": each.deviation} if each.deviation is not None else {}
@@ -224,7 +224,7 @@ def _results(
                     metric=place.metric.name,
                     summary=place.metric.description(),
                     options=place.metric.options(),
-                    subset={**({"model": name} if len(names) > 1 else {}), **place.told},
+                    subset={**({"model": name} if len(names) > 1 else {}), **place.description},
                     unit=place.metric.unit,
                     value=each.value,
                     details={**ranked, **spread},
@@ -234,7 +234,9 @@ def _results(
     return results
 
 
-def _changes(varied: Sequence[Varied], names: Sequence[str], results: Sequence[Result], *, grid: bool) -> list[str]:
+def _changes(
+    varied: Sequence[SweptSetting], names: Sequence[str], results: Sequence[Result], *, grid: bool
+) -> list[str]:
     """Say where the ranking of the models is not what it is at first."""
     if len(names) == 1:
         return []

@@ -26,7 +26,7 @@ RANGE = re.compile(r"(?P<low>[^.:].*?)\.\.(?P<high>[^:]+)(?::(?P<count>\d+))?")
 
 
 @dataclass(frozen=True)
-class Varied:
+class SweptSetting:
     """A setting and its values.
 
     Parameters
@@ -35,22 +35,22 @@ class Varied:
         ``"subsample"``, or an option as on the command line, without its dashes: ``"gamma-y"``.
     values : tuple
         What it is set to; of subsample a share of the rows (float), or their number (int).
-    told : tuple of str
+    description : tuple of str
         The values as they are shown.
     """
 
     name: str
     values: tuple[Any, ...]
-    told: tuple[str, ...]
+    description: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Point:
+class SweepPoint:
     """A metric and how many rows it is of.
 
     Parameters
     ----------
-    told : dict
+    description : dict
         What is varied, by name, as it is shown; nothing where all is as the user set it.
     metric : Metric
         The metric with its options.
@@ -58,7 +58,7 @@ class Point:
         A share of the rows, or their number; None for all.
     """
 
-    told: dict[str, str]
+    description: dict[str, str]
     metric: Metric[Any, Any]
     size: float | int | None = None
 
@@ -74,12 +74,12 @@ class Point:
             return n
         rows = round(n * self.size) if isinstance(self.size, float) else self.size
         if not 1 <= rows <= n:
-            msg = f"--over {SUBSAMPLE}={self.told[SUBSAMPLE]} is {rows:,} rows, and there are {n:,}"
+            msg = f"--over {SUBSAMPLE}={self.description[SUBSAMPLE]} is {rows:,} rows, and there are {n:,}"
             raise OptionError(msg)
         return rows
 
 
-def parse(text: str, metric: type[Metric[Any, Any]]) -> Varied:
+def parse(text: str, metric: type[Metric[Any, Any]]) -> SweptSetting:
     """Read a setting and its values: ``"lambda=0.001..1:7"``, ``"draws=1,2,5"``, ``"subsample=25%,50%"``.
 
     Raises
@@ -102,10 +102,10 @@ def parse(text: str, metric: type[Metric[Any, Any]]) -> Varied:
     if len(values) > MOST_POINTS:
         msg = f"--over {name} has {len(values):,} values: at most {MOST_POINTS:,}"
         raise OptionError(msg)
-    return Varied(name, tuple(values), tuple(_told(value, name) for value in values))
+    return SweptSetting(name, tuple(values), tuple(_told(value, name) for value in values))
 
 
-def points(metric: Metric[Any, Any], varied: Sequence[Varied], *, grid: bool) -> list[Point]:
+def points(metric: Metric[Any, Any], varied: Sequence[SweptSetting], *, grid: bool) -> list[SweepPoint]:
     """List what is computed: first the metric as it is, then each value alone, or all combinations of values.
 
     Raises
@@ -122,18 +122,18 @@ def points(metric: Metric[Any, Any], varied: Sequence[Varied], *, grid: bool) ->
         msg = f"--over makes {count:,} points: at most {MOST_POINTS:,}"
         raise OptionError(msg)
     settings: list[list[tuple[str, Any, str]]] = [
-        [(each.name, value, told) for value, told in zip(each.values, each.told, strict=True)] for each in varied
+        [(each.name, value, told) for value, told in zip(each.values, each.description, strict=True)] for each in varied
     ]
     alone = ((one,) for each in settings for one in each)
     combinations: Iterable[tuple[tuple[str, Any, str], ...]] = product(*settings) if grid else alone
-    return [Point({}, metric), *(_point(metric, combination) for combination in combinations)]
+    return [SweepPoint({}, metric), *(_point(metric, combination) for combination in combinations)]
 
 
-def _point(metric: Metric[Any, Any], settings: Sequence[tuple[str, Any, str]]) -> Point:
+def _point(metric: Metric[Any, Any], settings: Sequence[tuple[str, Any, str]]) -> SweepPoint:
     fields = {option.flag.removeprefix("--"): option.field for option in options_of(type(metric))}
     changed = {fields[name]: value for name, value, _ in settings if name != SUBSAMPLE}
     size = next((value for name, value, _ in settings if name == SUBSAMPLE), None)
-    return Point({name: told for name, _, told in settings}, replace(metric, **changed), size)
+    return SweepPoint({name: told for name, _, told in settings}, replace(metric, **changed), size)
 
 
 def _items(item: str, name: str, *, whole: bool) -> list[str]:

@@ -30,7 +30,7 @@ MOST_POINTS = 1_000_000
 
 
 @dataclass(frozen=True, eq=False)
-class Pooled(Source):
+class PooledSamples(Source):
     """The rows of two sources, with a column that says which of them a row is from.
 
     Raises
@@ -60,7 +60,7 @@ class Pooled(Source):
         )
 
     @contextmanager
-    def placed(self) -> Iterator[None]:
+    def row_numbers(self) -> Iterator[None]:
         try:
             yield
         except ValuesError as error:
@@ -146,7 +146,7 @@ def two_samples(
     if grid is not None and at is not None:
         msg = "--grid and --at contradict each other: give one"
         raise OptionError(msg)
-    source = Pooled(first, second)
+    source = PooledSamples(first, second)
     x = source.predictions().x
     if x is not None and at is None:
         if grid is not None and x.shape[1] > 1:
@@ -166,7 +166,7 @@ def two_samples(
     return replace(report, settings={**report.settings, "grid": grid})
 
 
-def _grid(source: Pooled, size: int) -> Predictions:
+def _grid(source: PooledSamples, size: int) -> Predictions:
     """Return inputs at equal distances, from the least to the largest, shown by the name of their column."""
     rows = source.predictions()
     points = np.linspace(rows.inputs().min(), rows.inputs().max(), size, dtype=np.float64)

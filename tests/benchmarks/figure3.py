@@ -28,7 +28,7 @@ def zetas(predictions, *, run, resamples, confidence):
     found = [rows_of(METRICS[name](), predictions) for name in ("zms", "rce")]
     statistics = [statistic_of(METRICS[name](), rows) for name, rows in zip(("zms", "rce"), found, strict=True)]
     replicates = Replicates(statistics, run)
-    replicates.grow(resamples)
+    replicates.draw(resamples)
     for statistic, rows, values in zip(statistics, found, replicates.values, strict=True):
         estimate = statistic.estimate()
         limits = bca(values, estimate, acceleration(statistic.leave_one_out()), confidence)

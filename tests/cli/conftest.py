@@ -63,4 +63,4 @@ def preds(tmp_path):
 @pytest.fixture
 def few_replicates(monkeypatch):
     """Take 199 replicates in this process at inputs too: for tests that do not hang on their number."""
-    monkeypatch.setattr("calcheck.inference.null_distribution.REPLICATES_AT_INPUTS", 199)
+    monkeypatch.setattr("calcheck.inference.null_distribution.POINTWISE_REPLICATES", 199)

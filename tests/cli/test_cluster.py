@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose
 
 from calcheck.execution.context import Run
 from calcheck.metrics import METRICS
-from calcheck.streaming.state import report_of, sum_up
+from calcheck.streaming.state import accumulate, report_from_state
 from tests.files import columns, write
 from tests.streams import Files
 
@@ -76,7 +76,7 @@ def on_cluster(source, address, metrics=METRICS_SUMMED):
     from calcheck.execution.dask import cluster_at
 
     with cluster_at(address) as cluster:
-        return report_of(sum_up(source, metrics, replace(RUN, cluster=cluster)), RUN)
+        return report_from_state(accumulate(source, metrics, replace(RUN, cluster=cluster)), RUN)
 
 
 def require_same(found, expected):
@@ -91,7 +91,7 @@ def require_same(found, expected):
 
 
 def test_three_workers_give_what_one_process_gives(address, paths):
-    local = report_of(sum_up(Files(paths), METRICS_SUMMED, RUN), RUN)
+    local = report_from_state(accumulate(Files(paths), METRICS_SUMMED, RUN), RUN)
     require_same(on_cluster(Files(paths), address[0]), local)
 
 
@@ -104,7 +104,7 @@ def test_three_workers_sum_cce_as_one_process_does(address, tmp_path):
         for number, part in enumerate(parts)
     )
     metrics = [METRICS["cce"](centers=64)]
-    local = report_of(sum_up(Files(paths), metrics, RUN), RUN)
+    local = report_from_state(accumulate(Files(paths), metrics, RUN), RUN)
     assert local.results[0].details["rows"] == 300
     require_same(on_cluster(Files(paths), address[0], metrics), local)
 
@@ -125,7 +125,7 @@ def test_problems_of_workers_are_told_as_those_of_this_process(address, calcheck
 
 
 def test_a_worker_that_is_killed_changes_nothing(address, paths, tmp_path):
-    local = report_of(sum_up(Files(paths), METRICS_SUMMED, RUN), RUN)
+    local = report_from_state(accumulate(Files(paths), METRICS_SUMMED, RUN), RUN)
     alive = [process.poll() is None for process in address[1]]
     found = on_cluster(Files(paths, deadly=str(tmp_path / "died")), address[0])
     assert (tmp_path / "died").exists()

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from numpy.testing import assert_allclose
 
-from calcheck.gate.evaluate import judge
+from calcheck.gate.evaluate import evaluate_rule
 from calcheck.gate.rules import parse
 from calcheck.metrics.mcmd import Mcmd
 from calcheck.options import options_of
@@ -150,8 +150,8 @@ def test_rules_read_its_report(samples):
         for table in (rows[0], rows[2])
     )
     found = two_samples(a, c, Mcmd())
-    assert not judge(parse("mcmd.verdict != 'pass'"), found).passed
-    assert judge(parse("mcmd > 1.4 or mcmd.details.samples.rows != 60"), found).passed
+    assert not evaluate_rule(parse("mcmd.verdict != 'pass'"), found).passed
+    assert evaluate_rule(parse("mcmd > 1.4 or mcmd.details.samples.rows != 60"), found).passed
 
 
 def test_reports_of_it_are_compared_by_diff(calcheck, samples, tmp_path):

@@ -11,7 +11,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from calcheck.inference.pointwise_tests import discoveries
+from calcheck.inference.pointwise_tests import benjamini_hochberg
 from calcheck.render.schema import report_schema
 from tests.files import columns, write
 
@@ -195,7 +195,7 @@ def test_pointwise_output_tells_the_significance_of_each_input(calcheck, wrong, 
     found = pq.read_table(out).to_pydict()
     assert set(POINTWISE) | {"id", "cce", "topic", "y"} <= set(found)
     p, flags = np.array(found["p_value"]), np.array(found["significant"])
-    assert (flags == discoveries(p, 0.1)).all()
+    assert (flags == benjamini_hochberg(p, 0.1)).all()
     told = report["results"][0]["details"]["incongruent"]
     assert (told["inputs"], told["of"], told["fdr"]) == (flags.sum(), 60, 0.1)
     assert report["settings"]["fdr"] == 0.1

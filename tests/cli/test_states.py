@@ -18,7 +18,7 @@ from calcheck.metrics import METRICS
 from calcheck.render.schema import report_schema
 from calcheck.storage.npz import read_archive
 from calcheck.storage.state import write_state
-from calcheck.streaming.state import sum_up
+from calcheck.streaming.state import accumulate
 from tests.files import columns, write
 
 FEW = ("--resamples", 100)
@@ -51,7 +51,7 @@ def states(days):
     made, first = [], None
     for path in days[0]:
         made.append(path.replace(".parquet", ".state"))
-        state = sum_up(read(path), [METRICS[name]() for name in SUMMED], Run(reference=19), like=first)
+        state = accumulate(read(path), [METRICS[name]() for name in SUMMED], Run(reference=19), like=first)
         write_state(made[-1], state)
         first = first or state
     return made

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from calcheck.execution.context import Run
 from calcheck.metrics.cce import Cce
 from calcheck.storage.checkpoint import FileCheckpoint
-from calcheck.streaming.state import report_of, sum_up
+from calcheck.streaming.state import accumulate, report_from_state
 from tests.files import columns, write
 from tests.streams import Batches
 from tests.unit.test_sums_of_cce import METRIC, rows
@@ -81,21 +81,21 @@ class Interrupted(Batches):
 def test_an_interrupted_sum_of_cce_continues_and_ends_the_same(tmp_path, monkeypatch):
     path, summed = str(tmp_path / "kept"), []
     data, run = rows(), Run(reference=19)
-    expected = sum_up(Batches(data), [METRIC], run)
+    expected = accumulate(Batches(data), [METRIC], run)
     checkpoint = FileCheckpoint(path, {}, resume=False)
     with pytest.raises(KeyboardInterrupt):
-        sum_up(Interrupted(data), [METRIC], Run(reference=19, checkpoint=checkpoint))
-    of_all = type(summing_of(METRIC)).of_all
+        accumulate(Interrupted(data), [METRIC], Run(reference=19, checkpoint=checkpoint))
+    of_all = type(summing_of(METRIC)).update_with_replicates
     monkeypatch.setattr(
-        "calcheck.streaming.nystroem_accumulator.SummingOnCentres.of_all",
+        "calcheck.streaming.nystroem_accumulator.NystroemAccumulator.update_with_replicates",
         lambda self, *arguments: summed.append(1) or of_all(self, *arguments),
     )
     checkpoint = FileCheckpoint(path, {}, resume=True)
-    state = sum_up(Batches(data), [METRIC], Run(reference=19, checkpoint=checkpoint))
+    state = accumulate(Batches(data), [METRIC], Run(reference=19, checkpoint=checkpoint))
     assert len(summed) < 7
     for name, values in expected.sums[0].arrays().items():
         assert np.array_equal(state.sums[0].arrays()[name], values), name
-    assert report_of(state, run) == report_of(expected, run)
+    assert report_from_state(state, run) == report_from_state(expected, run)
 
 
 def test_rows_beyond_the_memory_are_summed_and_the_report_says_so(calcheck, days):

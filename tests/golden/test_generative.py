@@ -10,7 +10,7 @@ from calcheck.distributions.poisson import Poisson
 from calcheck.distributions.student_t import StudentT
 from calcheck.inference.verdicts import statistic_of
 from calcheck.metrics import METRICS
-from calcheck.statistics.repeated_targets import gathered
+from calcheck.statistics.repeated_targets import group_rows
 from tests import naive_joint as naive
 from tests.computing import rows_of
 from tests.joint_cases import gaussians, rows_of_case, sampled_case, sampled_rows, scaled, value
@@ -83,7 +83,9 @@ def test_what_is_said_of_rows_has_the_value_as_its_mean(name):
         "fid": lambda: naive.fid(x, y, model),
     }[name]()
     metric = METRICS[name]()
-    assert_allclose(statistic_of(metric, rows_of(metric, gathered(rows))).estimate(), expected, rtol=1e-10, atol=1e-10)
+    assert_allclose(
+        statistic_of(metric, rows_of(metric, group_rows(rows))).estimate(), expected, rtol=1e-10, atol=1e-10
+    )
 
 
 @pytest.mark.parametrize("gamma_y", [0.05, 0.5, 4.0])

@@ -7,12 +7,12 @@ from numpy.testing import assert_allclose
 from calcheck.distributions import Gaussian, Samples
 from calcheck.distributions.poisson import Poisson
 from calcheck.execution.context import Run
-from calcheck.inference.null_distribution import Computed, Simulation, simulate
+from calcheck.inference.null_distribution import FittedMetric, NullSimulator, simulate_null
 from calcheck.inference.verdict_basis import Basis
 from calcheck.inference.verdicts import statistic_of
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, join
-from calcheck.statistics.repeated_targets import gathered
+from calcheck.statistics.repeated_targets import group_rows
 from tests import naive_joint as naive
 from tests.joint_cases import gaussians, rows_of_case, sampled_case, scaled
 
@@ -40,7 +40,7 @@ def rows_of_model(family, targets, seed=1, wrong=0.4):
     """Rows with ids, gathered."""
     x, y, draws = sampled_case(seed, N, draws=4, targets=targets, d=D, wrong=wrong)
     model = gaussians(draws[:, 0], np.abs(draws[:, 1]) / 20 + 0.1) if family == "gaussian" else Samples(draws[..., 0])
-    return gathered(rows_of_case(x, y, model))
+    return group_rows(rows_of_case(x, y, model))
 
 
 def expected(name, rows, options):
@@ -80,12 +80,12 @@ def simulated(metric, rows):
     source = InMemory(rows)
     settings = metric.prepare(source, RUN)
     state = metric.fit(settings, source, RUN)
-    simulation = Simulation(rows, RUN)
+    simulation = NullSimulator(rows, RUN)
     found = metric.simulated(settings, state, simulation, None, RUN)
     said = metric.rows(settings, state, source, None, RUN)
     own = statistic_of(metric, said).estimate()
-    computed = Computed(metric, settings, state, said, own, Basis("p"), found)
-    simulate([computed], simulation, None, RUN)
+    computed = FittedMetric(metric, settings, state, said, own, Basis("p"), found)
+    simulate_null([computed], simulation, None, RUN)
     return computed.simulated.values, own if computed.simulated.own is None else computed.simulated.own
 
 
@@ -95,7 +95,7 @@ def test_every_replicate_is_scored_as_the_naive_sums_do(name, options, family, t
     """Targets are standardised again; draws and targets have changed places, any r of them if there are r targets."""
     rows = rows_of_model(family, targets)
     values, own = simulated(METRICS[name](**options), rows)
-    naively = np.array([expected(name, each, options) for each in Simulation(rows, RUN)])
+    naively = np.array([expected(name, each, options) for each in NullSimulator(rows, RUN)])
     size = np.abs(naively).max()
     assert_allclose(values, naively, rtol=0, atol=SHARED * size)
     assert_allclose(own, expected(name, rows, options), rtol=SHARED, atol=SHARED * size)
@@ -106,9 +106,9 @@ def test_every_replicate_is_scored_as_the_naive_sums_do(name, options, family, t
 def test_replicates_of_many_draws_are_scored_as_the_naive_sums_do(estimator):
     """More than so few that all pairs of a row are summed one by one."""
     x, y, draws = sampled_case(2, N, draws=30, targets=2, d=D)
-    rows = gathered(rows_of_case(x, y, Samples(draws[..., 0])))
+    rows = group_rows(rows_of_case(x, y, Samples(draws[..., 0])))
     values, _ = simulated(METRICS["ammd"](estimator=estimator), rows)
-    naively = [expected("ammd", each, {"estimator": estimator}) for each in Simulation(rows, RUN)]
+    naively = [expected("ammd", each, {"estimator": estimator}) for each in NullSimulator(rows, RUN)]
     assert_allclose(values, naively, rtol=0, atol=SHARED)
 
 
@@ -117,7 +117,7 @@ def test_replicates_of_many_rows_are_scored_as_the_naive_sums_do():
     x, y, draws = sampled_case(3, 1600, draws=1, d=D)
     rows = rows_of_case(x, y, Samples(draws[..., 0]))
     values, own = simulated(METRICS["jmmd"](), rows)
-    for found, each in zip([own, *values[:2]], [rows, *Simulation(rows, RUN)], strict=False):
+    for found, each in zip([own, *values[:2]], [rows, *NullSimulator(rows, RUN)], strict=False):
         assert_allclose(found, expected("jmmd", each, {}), rtol=1e-4, atol=1e-9)
 
 
@@ -126,11 +126,11 @@ def test_replicates_of_counts_are_scored_as_the_naive_sums_do():
     rng = np.random.default_rng(5)
     x, rate, support = rng.normal(size=(N, D)), rng.uniform(2, 6, N), np.arange(50.0)
     y = rng.poisson(rate[:, None], (N, 3)).astype(float)[..., None]
-    rows = gathered(rows_of_case(x, y, Poisson(rate)))
+    rows = group_rows(rows_of_case(x, y, Poisson(rate)))
     values, _ = simulated(METRICS["jmmd"](), rows)
     mass = np.exp(support * np.log(rate[:, None]) - rate[:, None] - np.cumsum(np.log(np.maximum(support, 1))))
     naively = []
-    for each in Simulation(rows, RUN):
+    for each in NullSimulator(rows, RUN):
         assert each.y.shape == (N, 3, 1)
         assert np.mean(each.y[:, 0] != each.y[:, 1]) > 0.5  # drawn on their own
         inputs, targets, points = scaled((x, each.y, support[:, None]), "data")

@@ -14,12 +14,12 @@ from calcheck.inference.bootstrap import Replicates, Statistic
 from calcheck.inference.intervals import acceleration, bca, percentile, zeta, zeta_error
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
-from calcheck.statistics.groups import Groups, Term
+from calcheck.statistics.groups import Groups, MeanTerm
 from tests.benchmarks.figure3 import VALID, share_of_valid
 
 
 def mean_of(values):
-    return Statistic.of({"x": Term(values)}, len(values), lambda means, n: means["x"])  # noqa: ARG005
+    return Statistic.of({"x": MeanTerm(values)}, len(values), lambda means, n: means["x"])  # noqa: ARG005
 
 
 def test_limits_without_correction_or_acceleration_are_percentiles():
@@ -68,7 +68,7 @@ def test_intervals_agree_with_scipys():
     values = np.random.default_rng(0).exponential(size=60)
     statistic = mean_of(values)
     replicates = Replicates([statistic], Run())
-    replicates.grow(99_999)
+    replicates.draw(99_999)
     found = bca(replicates.values[0], statistic.estimate(), acceleration(statistic.leave_one_out()), 0.95)
     seed = "rng" if "rng" in signature(stats.bootstrap).parameters else "random_state"  # before scipy 1.15
     settings = {"n_resamples": 99_999, "method": "BCa", "batch": 1000, "vectorized": True}
@@ -79,12 +79,12 @@ def test_intervals_agree_with_scipys():
 def test_counts_of_classes_are_drawn_as_rows_are():
     """Drawing rows, or counts of their classes: the share of class 0 has mean p and variance p (1 - p)/n both ways."""
     label = np.repeat([0, 1], [300, 700])
-    ones = Term(groups=Groups(label, 2))
-    rows = Term(np.ones(1000), Groups(label, 2))
+    ones = MeanTerm(groups=Groups(label, 2))
+    rows = MeanTerm(np.ones(1000), Groups(label, 2))
     for term in (ones, rows):
         statistic = Statistic.of({"share": term}, 1000, lambda means, n: means["share"][..., 0])  # noqa: ARG005
         replicates = Replicates([statistic], Run())
-        replicates.grow(4000)
+        replicates.draw(4000)
         assert_allclose(replicates.values.mean(), 0.3, atol=4 * np.sqrt(0.21 / 1000 / 4000))
         assert_allclose(replicates.values.var(), 0.21 / 1000, rtol=0.1)
 
@@ -92,9 +92,9 @@ def test_counts_of_classes_are_drawn_as_rows_are():
 def test_more_resamples_continue_the_same_ones():
     values = np.random.default_rng(0).normal(size=5000)
     both = [Replicates([mean_of(values)], Run()) for _ in range(2)]
-    both[0].grow(1000)
-    both[1].grow(838)  # two whole blocks
-    both[1].grow(1000)
+    both[0].draw(1000)
+    both[1].draw(838)  # two whole blocks
+    both[1].draw(1000)
     assert_allclose(both[1].values[:, :838], both[0].values[:, :838])
     assert both[1].values.shape == (1, 1000)
     assert len(np.unique(both[0].values)) > 990
@@ -104,8 +104,8 @@ def test_metrics_that_share_resamples_have_the_same_as_alone():
     rng = np.random.default_rng(0)
     first, second = mean_of(rng.normal(size=100)), mean_of(rng.normal(size=100))
     together, alone = Replicates([first, second], Run()), Replicates([second], Run())
-    together.grow(200)
-    alone.grow(200)
+    together.draw(200)
+    alone.draw(200)
     assert_allclose(together.values[1], alone.values[0], rtol=1e-12)
 
 
@@ -116,7 +116,7 @@ def test_the_monte_carlo_error_of_zeta_is_its_spread_over_seeds():
     bent, found, told = acceleration(statistic.leave_one_out()), [], []
     for seed in range(40):
         replicates = Replicates([statistic], Run(seed=seed))
-        replicates.grow(2000)
+        replicates.draw(2000)
         limits = bca(replicates.values[0], statistic.estimate(), bent, 0.95)
         found.append(zeta(statistic.estimate(), 1.1, limits.low, limits.high))
         told.append(zeta_error(replicates.values[0], statistic.estimate(), 1.1, bent, 0.95))
@@ -135,7 +135,7 @@ def hanging(distance):
     z2 = np.random.default_rng(0).exponential(size=300)
     statistic = mean_of(z2)
     replicates = Replicates([statistic], Run())
-    replicates.grow(100_000)
+    replicates.draw(100_000)
     low = bca(replicates.values[0], z2.mean(), acceleration(statistic.leave_one_out()), 0.95).low
     scale = 1 / (z2.mean() - distance * (z2.mean() - low))  # (estimate - 1) / (estimate - low) = distance after scaling
     return InMemory(Predictions(y=np.sqrt(scale * z2), predictive=Gaussian(np.zeros(300), np.ones(300))))

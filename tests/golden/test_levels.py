@@ -105,7 +105,7 @@ def test_verdicts_of_heavy_tails_keep_their_promise_or_are_not_given(stated):
     """Log-normal rows, of which zeta failed 29 % by zms and 41 % by rce; and the same errors without their shape."""
     verdicts = []
     for seed in range(SETS):
-        rows = log_normal_rows(np.random.default_rng(seed), 30, stated=stated)
+        rows = log_normal_rows(np.random.default_rng(seed), 30, shape=stated)
         run = Run(reference=39, resamples=0 if stated else 500, seed=seed)
         report = evaluate(InMemory(rows), [METRICS["zms"](), METRICS["rce"]()], run=run)
         verdicts.append([result.verdict for result in report.results])

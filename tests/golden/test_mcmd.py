@@ -11,7 +11,7 @@ from calcheck.distributions import Samples
 from calcheck.embeddings.permutation_null import input_kernel_of
 from calcheck.embeddings.strata import strata
 from calcheck.execution.context import Run
-from calcheck.inference.null_distribution import Simulation
+from calcheck.inference.null_distribution import NullSimulator
 from calcheck.metrics.mcmd import SAMPLE, Mcmd
 from calcheck.predictions import InMemory, Predictions
 from calcheck.studies.two_samples import two_samples
@@ -131,7 +131,7 @@ def test_the_reference_is_what_files_with_exchanged_rows_score(d, equal, options
     at = InMemory(Predictions(x=rng.normal(size=(15, d)), embedded=False))
     source = InMemory(rows)
     settings = metric.prepare(source, run)
-    simulation = Simulation(rows, run)
+    simulation = NullSimulator(rows, run)
     found = metric.simulated(settings, metric.fit(settings, source, run), simulation, at, run)
     labels = rows.columns[SAMPLE] == 0
     x = settings.inputs.scaling(rows.x)

@@ -11,8 +11,8 @@ from calcheck.distributions.poisson import Poisson
 from calcheck.errors import OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
-from calcheck.inference.null_comparison import compared
-from calcheck.inference.null_distribution import Computed, Simulation
+from calcheck.inference.null_comparison import compare_with_null
+from calcheck.inference.null_distribution import FittedMetric, NullSimulator
 from calcheck.inference.p_values import is_open, p_value, p_value_error
 from calcheck.inference.verdict_basis import Basis
 from calcheck.metrics import METRICS
@@ -77,9 +77,9 @@ def judged(
     """Compare a value with replicates."""
     simulated = NullDistribution(np.asarray(values, float), own=own, details=details or {})
     basis = Basis(basis, "" if basis == "p" else "for a reason")
-    computed = Computed(METRICS[metric](), None, None, None, estimate, basis, simulated, sequential)
+    computed = FittedMetric(METRICS[metric](), None, None, None, estimate, basis, simulated, sequential)
     run = Run(confidence=confidence, reference=max(len(values), 19))
-    return compared(computed, inferred or Inference(), run)
+    return compare_with_null(computed, inferred or Inference(), run)
 
 
 REPLICATES = np.arange(101.0)  # 0, ..., 100: mean 50, quantile p at 100 p
@@ -235,7 +235,7 @@ def test_so_few_replicates_that_they_cannot_reject_are_refused(wrong):
 
 def simulation(y, predictive, count, seed=0):
     y = np.asarray(y, float)
-    return Simulation(Predictions(y=y, predictive=predictive), Run(reference=count, seed=seed))
+    return NullSimulator(Predictions(y=y, predictive=predictive), Run(reference=count, seed=seed))
 
 
 def test_replicates_are_drawn_from_the_distributions():
@@ -251,7 +251,7 @@ def test_replicates_are_drawn_from_the_distributions():
 
 def test_replicates_keep_inputs_and_distributions():
     rows = calibrated("gaussian", n=20)
-    for each in Simulation(rows, Run(reference=19)):
+    for each in NullSimulator(rows, Run(reference=19)):
         assert each.x is rows.x
         assert each.predictive is rows.predictive
         assert not set(each.y) & set(rows.y)
@@ -259,16 +259,16 @@ def test_replicates_keep_inputs_and_distributions():
 
 def test_replicates_are_all_different_and_the_same_every_time():
     rows = calibrated("gaussian", n=20)
-    first, prepare_replicate = (np.array([each.y for each in Simulation(rows, Run(reference=50))]) for _ in range(2))
+    first, prepare_replicate = (np.array([each.y for each in NullSimulator(rows, Run(reference=50))]) for _ in range(2))
     assert_array_equal(first, again)
     assert len(np.unique(first)) == first.size
-    other = np.array([each.y for each in Simulation(rows, Run(reference=50, seed=1))])
+    other = np.array([each.y for each in NullSimulator(rows, Run(reference=50, seed=1))])
     assert not set(other.ravel()) & set(first.ravel())
 
 
 def test_blocks_of_replicates_are_as_many_and_as_different(monkeypatch):
     monkeypatch.setattr("calcheck.inference.null_distribution.BLOCK_DRAWS", 60)  # three replicates a block
-    found = np.array([each.y for each in Simulation(calibrated("gaussian", n=20), Run(reference=20))])
+    found = np.array([each.y for each in NullSimulator(calibrated("gaussian", n=20), Run(reference=20))])
     assert len(np.unique(found)) == found.size == 400
 
 
@@ -277,20 +277,20 @@ def test_blocks_of_replicates_are_as_many_and_as_different(monkeypatch):
 )
 def test_values_at_inputs_take_more_replicates_while_rows_and_inputs_are_few(rows, inputs, replicates):
     data = calibrated("gaussian", n=rows)
-    assert len(Simulation(data, Run()).at(inputs)) == replicates
-    assert len(Simulation(data, Run()).at(inputs).of(data.predictive)) == replicates
-    assert len(Simulation(data, Run(reference=50)).at(inputs)) == 50
+    assert len(NullSimulator(data, Run()).at(inputs)) == replicates
+    assert len(NullSimulator(data, Run()).at(inputs).of(data.predictive)) == replicates
+    assert len(NullSimulator(data, Run(reference=50)).at(inputs)) == 50
 
 
 @pytest.mark.parametrize(("rows", "inputs", "replicates"), [(999, 0, 199), (1000, 0, 59), (1000, 9, 199)])
 def test_many_rows_take_few_replicates_at_first(monkeypatch, rows, inputs, replicates):
     """Each costs as much as all of a thousand times fewer rows; values at inputs take what they take."""
     monkeypatch.setattr("calcheck.inference.null_distribution.MANY_ROWS", 1000)
-    monkeypatch.setattr("calcheck.inference.null_distribution.MOST_INPUTS", 0)
+    monkeypatch.setattr("calcheck.inference.null_distribution.MAX_POINTWISE_INPUTS", 0)
     data = calibrated("gaussian", n=rows)
-    assert len(Simulation(data, Run()).at(inputs)) == replicates
-    assert len(Simulation(data, Run(reference=50)).at(inputs)) == 50
-    assert Simulation(data, Run()).at(inputs).most(costly=False) >= 199  # which tell p = 0.01 from 0.05
+    assert len(NullSimulator(data, Run()).at(inputs)) == replicates
+    assert len(NullSimulator(data, Run(reference=50)).at(inputs)) == 50
+    assert NullSimulator(data, Run()).at(inputs).max_replicates(costly=False) >= 199  # which tell p = 0.01 from 0.05
 
 
 def test_several_targets_are_drawn_row_by_row_and_column_by_column():
@@ -360,7 +360,7 @@ def test_metrics_of_replicates_are_their_metrics(family):
             result.metric: result.value
             for result in evaluate(InMemory(each), metrics, run=Run(reference=0, resamples=0)).results
         }
-        for each in Simulation(rows, run)
+        for each in NullSimulator(rows, run)
     ]
     assert len(report.results) >= len(OF_MEANS) - 1
     for result in report.results:

@@ -12,7 +12,7 @@ from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.inference.abc_intervals import Moments, abc_limits
 from calcheck.inference.binned_validity import share_by_abc
-from calcheck.inference.null_distribution import Simulation
+from calcheck.inference.null_distribution import NullSimulator
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
 from calcheck.statistics.bins import Bins, equal_count_bins
@@ -54,7 +54,7 @@ def ratio(means):
 def limits_of(columns, function, confidence):
     """Return the limits of several data sets, (2, b), from columns (n, b)."""
     sets = [np.stack(each) for each in zip(*(column.T for column in columns.values()), strict=True)]
-    return abc_limits(Moments.together([Moments.of(each) for each in sets]), list(columns), function, confidence)
+    return abc_limits(Moments.stack([Moments.of(each) for each in sets]), list(columns), function, confidence)
 
 
 @pytest.mark.parametrize("function", [mean, ratio])
@@ -142,7 +142,7 @@ def test_the_p_value_is_by_shares_of_replicates(name):
     (result,) = evaluate(InMemory(rows), [metric], run=run).results
     loop = [
         evaluate(InMemory(each), [metric], run=Run(reference=0, resamples=500)).results[0].value
-        for each in Simulation(rows, run)
+        for each in NullSimulator(rows, run)
     ]
     assert_allclose(result.reference, np.mean(loop), atol=0.05)
     assert_allclose(result.p_value, (1 + np.sum(np.array(loop) <= result.value)) / 40, atol=2 / 40)

@@ -12,7 +12,7 @@ from calcheck.distributions.student_t import StudentT
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.inference import null_distribution as simulation
-from calcheck.inference.null_distribution import Simulation
+from calcheck.inference.null_distribution import NullSimulator
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
 from tests.computing import rows_of
@@ -43,12 +43,12 @@ def simulated(rows, metric, *, at=None, run=RUN):
     source, other = InMemory(rows), None if at is None else InMemory(at)
     settings = metric.prepare(source, run)
     state = metric.fit(settings, source, run)
-    found = metric.simulated(settings, state, Simulation(rows, run), other, run)
+    found = metric.simulated(settings, state, NullSimulator(rows, run), other, run)
     return np.append(found.own, found.values), found
 
 
 def data_and_replicates(rows, run=RUN):
-    return [rows, *Simulation(rows, run)]
+    return [rows, *NullSimulator(rows, run)]
 
 
 def bandwidth(y):
@@ -189,7 +189,7 @@ def test_replicates_with_equal_targets_have_no_value():
     """Two rows of rare counts: most replicates have no spread to scale the kernel by, and none of them is evidence."""
     rows = Predictions(y=np.array([0.0, 1]), predictive=Poisson(np.full(2, 0.05)), x=np.array([[0.0], [1.0]]))
     (result,) = evaluate(InMemory(rows), [Cce(gamma_x=1.0)], run=Run(reference=199)).results
-    draws = np.array([each.y for each in Simulation(rows, Run(reference=199))])
+    draws = np.array([each.y for each in NullSimulator(rows, Run(reference=199))])
     assert result.details["simulated"]["undefined"] == np.sum(draws[:, 0] == draws[:, 1]) > 150
     assert result.p_value > 0.75
 

@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from calcheck.errors import OptionError
-from calcheck.gate.evaluate import judge, require_known
-from calcheck.gate.rules import Comparison, Constant, Joined, Magnitude, Name, Not, parse
+from calcheck.gate.evaluate import evaluate_rule, validate_rule
+from calcheck.gate.rules import Abs, BoolOp, Comparison, Constant, Name, Not, parse
 from calcheck.report import Input, Report, Result
 
 METRICS = ("zms", "rce", "interval-score")
@@ -25,13 +25,13 @@ quick = settings(max_examples=300, deadline=None, derandomize=True, suppress_hea
 
 small = st.integers(-3, 3).map(float)
 operands = st.one_of(small.map(Constant), st.sampled_from(METRICS).map(lambda name: Name((name,))))
-operands = st.one_of(operands, operands.map(Magnitude))
+operands = st.one_of(operands, operands.map(Abs))
 comparisons = st.builds(Comparison, operands, st.sampled_from(OPERATORS), operands)
 conditions = st.recursive(
     comparisons,
     lambda inner: st.one_of(
         inner.map(Not),
-        st.builds(Joined, st.sampled_from(("and", "or")), st.lists(inner, min_size=2, max_size=3).map(tuple)),
+        st.builds(BoolOp, st.sampled_from(("and", "or")), st.lists(inner, min_size=2, max_size=3).map(tuple)),
     ),
     max_leaves=8,
 )
@@ -50,13 +50,13 @@ def written(node, space):
             return repr(node.value)
         case Name():
             return str(node)
-        case Magnitude():
+        case Abs():
             return f"abs({space}{written(node.of, space)}{space})"
         case Comparison():
             return f"{written(node.left, space)}{space}{node.operator}{space}{written(node.right, space)}"
         case Not():
             return f"not ({written(node.condition, space)})"
-        case Joined():
+        case BoolOp():
             return f" {node.word} ".join(f"({space}{written(each, space)})" for each in node.conditions)
 
 
@@ -69,8 +69,8 @@ def named(node):
 def test_whatever_is_written_is_a_rule_or_refused(text):
     with contextlib.suppress(OptionError):
         rule = parse(text)
-        require_known(rule, dict.fromkeys(METRICS, ("value", "zeta", "unit")))
-        judge(rule, report_of({"zms": 1.0, "rce": 0.0, "interval-score": None}))
+        validate_rule(rule, dict.fromkeys(METRICS, ("value", "zeta", "unit")))
+        evaluate_rule(rule, report_of({"zms": 1.0, "rce": 0.0, "interval-score": None}))
 
 
 @quick
@@ -94,13 +94,13 @@ def test_a_rule_holds_when_python_says_so(parts, values):
     text = text.removeprefix("and ").removeprefix("or ")
     found = dict(zip(METRICS, values, strict=True))
     expected = eval(text.replace("interval-score", "score"), {}, {**found, "score": values[-1]})  # noqa: S307
-    assert judge(parse(text), report_of(found)).passed is not expected
+    assert evaluate_rule(parse(text), report_of(found)).passed is not expected
 
 
 @quick
 @given(conditions.filter(named))
 def test_a_rule_with_an_absent_number_is_violated(condition):
-    gate = judge(parse(written(condition, " ")), report_of(dict.fromkeys(METRICS)))
+    gate = evaluate_rule(parse(written(condition, " ")), report_of(dict.fromkeys(METRICS)))
     assert not gate.passed
     assert gate.missing == tuple(gate.values)
 

@@ -97,7 +97,7 @@ def value(metric, rows):
 
 
 def under(statistic, weights):
-    return statistic.of_means(statistic.averages.under(np.asarray(weights, dtype=float)), statistic.averages.n)
+    return statistic.of_means(statistic.averages.weighted(np.asarray(weights, dtype=float)), statistic.averages.n)
 
 
 def statistic(metric, rows):

@@ -6,9 +6,9 @@ from dataclasses import fields, replace
 import pytest
 
 from calcheck.errors import OptionError
-from calcheck.gate.baseline import StoredInterval, Tolerance, against
-from calcheck.gate.evaluate import judge, require_known
-from calcheck.gate.messages import UNKNOWN, told
+from calcheck.gate.baseline import StoredInterval, Tolerance, compare_with_baseline
+from calcheck.gate.evaluate import evaluate_rule, validate_rule
+from calcheck.gate.messages import UNKNOWN, format_values
 from calcheck.gate.rules import DEEPEST, LONGEST, parse
 from calcheck.report import Gate, Input, Report, Result
 
@@ -44,8 +44,8 @@ REPORT = Report(
 
 def held(text):
     rule = parse(text)
-    require_known(rule, KNOWN)
-    return judge(rule, REPORT)
+    validate_rule(rule, KNOWN)
+    return evaluate_rule(rule, REPORT)
 
 
 def violated(text):
@@ -117,7 +117,7 @@ def test_a_gate_tells_what_it_found():
         message="zms.zeta is -2; ece is 0.05",
         values={"zms.zeta": -2.0, "ece": 0.05},
     )
-    assert judge(parse("ece > 0"), REPORT, level="warn").level == "warn"
+    assert evaluate_rule(parse("ece > 0"), REPORT, level="warn").level == "warn"
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_an_absent_number_violates_whatever_the_rest_of_the_rule_says(text, abse
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_numbers_that_are_not_finite_are_absent(value):
-    gate = judge(parse("ece < 1"), replace(REPORT, results=(replace(ECE, value=value),)))
+    gate = evaluate_rule(parse("ece < 1"), replace(REPORT, results=(replace(ECE, value=value),)))
     assert (gate.passed, gate.values) == (False, {"ece": None})
 
 
@@ -154,14 +154,14 @@ def test_an_absent_number_has_its_reason():
     no_interval = replace(NLL, warnings=(*NLL.warnings, "no interval: one row", "no verdict without an interval"))
     whys = {"nll": "no value: it is inf", "nll.value": "no value: it is inf", "base.nll.high": "no interval: one row"}
     for name, why in whys.items():
-        assert told({name: None}, lambda _: no_interval) == f"{name} is null ({why})"
-    assert told({"nll.zeta": None}, lambda _: no_interval).endswith(
+        assert format_values({name: None}, lambda _: no_interval) == f"{name} is null ({why})"
+    assert format_values({"nll.zeta": None}, lambda _: no_interval).endswith(
         "no interval: one row; no verdict without an interval)"
     )
     assert held("ece.low < 1").message == "ece.low is null (there is no interval)"
     assert held("ece.p_value < 1").message == "ece.p_value is null (replicates were not simulated)"
     assert held("input.layout != 'x'").message == f"input.layout is null ({UNKNOWN})"
-    assert told({"a": None}, lambda _: replace(ECE, warnings=("odd", "strange"))) == "a is null (odd; strange)"
+    assert format_values({"a": None}, lambda _: replace(ECE, warnings=("odd", "strange"))) == "a is null (odd; strange)"
 
 
 @pytest.mark.parametrize(
@@ -253,7 +253,7 @@ def test_a_rule_lists_its_metrics_each_once():
 
 
 def changed(value, *, allowed=None, stored=ZMS):
-    (gate,) = against(replace(REPORT, results=(replace(ZMS, value=value),)), [stored], allowed)
+    (gate,) = compare_with_baseline(replace(REPORT, results=(replace(ZMS, value=value),)), [stored], allowed)
     assert gate.level == "fail"
     return gate
 

@@ -12,7 +12,7 @@ from calcheck.embeddings.output_features import left_out, output_features
 from calcheck.embeddings.ridge import KernelRidge
 from calcheck.errors import DataError, NumericalError, OptionError
 from calcheck.execution.backend import backend
-from calcheck.execution.bottom_k import some_inputs
+from calcheck.execution.bottom_k import sample_inputs
 from calcheck.execution.context import Run, default_memory, parse_memory, silent
 from calcheck.kernels.functions import Laplace, Polynomial, Rbf
 from calcheck.kernels.scaling import Scaling, bandwidth, fit_scaling
@@ -212,11 +212,11 @@ def test_rows_for_the_median_follow_from_the_inputs_alone():
     """Neither order, seed, target nor the blocks of a file choose them; a part of the equal ones is taken, not all."""
     rng = np.random.default_rng(3)
     x = np.concatenate([rng.normal(size=(2500, 2)), np.zeros((2500, 2))]).astype(np.float32)
-    some = some_inputs(x, 2000)
+    some = sample_inputs(x, 2000)
     shuffled = x[rng.permutation(len(x))]
     deferred = DeferredInputs(lambda: iter(np.split(shuffled, 10)), x.shape, x.dtype)
     for same in (shuffled, shuffled.astype(np.float64), deferred):
-        assert_array_equal(np.sort(some_inputs(same, 2000), axis=0), np.sort(some, axis=0))
+        assert_array_equal(np.sort(sample_inputs(same, 2000), axis=0), np.sort(some, axis=0))
     assert 900 < (some == 0).all(axis=1).sum() < 1100  # 1,000 expected, with standard deviation 17
     chosen = Cce(kernel_x="rbf", gamma_x="median", normalize="l2")
     y = rng.normal(size=(2, len(x)))

@@ -19,11 +19,11 @@ from calcheck.io.tables import parquet
 from calcheck.statistics import digitize as of_cuts
 from calcheck.statistics import groups as of_groups
 from calcheck.statistics import pit as of_pit
-from calcheck.statistics.digitize import cuts_below
-from calcheck.statistics.groups import Averages, Groups, Term, cumulated_at
+from calcheck.statistics.digitize import digitize
+from calcheck.statistics.groups import Averages, Groups, MeanTerm, cumulative_at
 from calcheck.statistics.moments import median
 from calcheck.statistics.pit import distance_from_uniform, distribution
-from calcheck.statistics.tie_groups import CutRanks, Ranks
+from calcheck.statistics.tie_groups import CutTieGroups, TieGroups
 from tests.families import cauchy, gaussian, laplace, student_t
 from tests.files import write as save
 
@@ -45,13 +45,13 @@ def test_cuts_below_values_are_counted(values, cuts, part, none):
     values, cuts = np.array([*values, np.inf, -np.inf]), np.sort([] if none else cuts)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(of_cuts, "PART", part)
-        assert_array_equal(cuts_below(values, cuts), np.searchsorted(cuts, values, "left"))
-        assert_array_equal(cuts_below(values, cuts, equal=True), np.searchsorted(cuts, values, "right"))
+        assert_array_equal(digitize(values, cuts), np.searchsorted(cuts, values, "left"))
+        assert_array_equal(digitize(values, cuts, equal=True), np.searchsorted(cuts, values, "right"))
 
 
 @pytest.mark.parametrize(("count", "size"), [(255, 1), (256, 2)])
 def test_counts_of_cuts_take_no_more_bytes_than_they_need(count, size):
-    found = cuts_below(np.array([-1.0, 1e9]), np.arange(float(count)))
+    found = digitize(np.array([-1.0, 1e9]), np.arange(float(count)))
     assert found.tolist() == [0, count]
     assert found.itemsize == size
 
@@ -62,14 +62,16 @@ def test_ranks_are_groups_of_equal_values(values, seed):
     """Their sums, plain and weighted, are those of the classes that numpy finds."""
     values, rng = np.array(values), np.random.default_rng(seed)
     distinct, label = np.unique(values, return_inverse=True)
-    peer, found = Groups(label, len(distinct)), Ranks(values)
+    peer, found = Groups(label, len(distinct)), TieGroups(values)
     other, weights = rng.normal(size=len(values)), rng.random((3, len(values)))
     assert_array_equal(found.distinct, distinct)
     assert_array_equal(found.label, label)
     assert_array_equal(found.counts, peer.counts)
     for column in (None, values, other):
         assert_allclose(found.sums(column), peer.sums(column), rtol=1e-12, atol=1e-12)
-        terms = [Averages({"x": Term(column, groups)}, len(values)).under(weights)["x"] for groups in (found, peer)]
+        terms = [
+            Averages({"x": MeanTerm(column, groups)}, len(values)).weighted(weights)["x"] for groups in (found, peer)
+        ]
         assert_allclose(*terms, rtol=1e-12, atol=1e-12)
 
 
@@ -79,21 +81,23 @@ def test_sums_over_first_rows_take_no_more_groups_than_are_cut(values, seed):
     """Rows between two cuts are summed together; curves are those of all groups, and under weights made of all."""
     values = np.minimum(np.array(values), 4.0)
     other = np.random.default_rng(seed).normal(size=len(values))
-    few, every = CutRanks(values, FIRST), Ranks(values)
+    few, every = CutTieGroups(values, FIRST), TieGroups(values)
     for column in (values, other):
         found, expected = (
-            cumulated_at(FIRST, groups.sums(None) / len(values), groups.sums(column) / len(values))
+            cumulative_at(FIRST, groups.sums(None) / len(values), groups.sums(column) / len(values))
             for groups in (few, every)
         )
         assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
         weights = np.random.default_rng(seed).random((2, len(values)))
-        terms = [Averages({"x": Term(column, groups)}, len(values)).under(weights)["x"] for groups in (few, every)]
+        terms = [
+            Averages({"x": MeanTerm(column, groups)}, len(values)).weighted(weights)["x"] for groups in (few, every)
+        ]
         assert_allclose(*terms, rtol=1e-12, atol=1e-12)
 
 
 def test_a_thousand_rows_are_summed_in_few_groups():
     values = np.random.default_rng(0).normal(size=1000)
-    assert len(CutRanks(values, FIRST).sums(None)) <= 1 + 2 * len(FIRST)
+    assert len(CutTieGroups(values, FIRST).sums(None)) <= 1 + 2 * len(FIRST)
 
 
 @pytest.mark.parametrize("jumps", [False, True])

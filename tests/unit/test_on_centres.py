@@ -15,7 +15,7 @@ from calcheck.embeddings import nystroem_sums as row_sums
 from calcheck.embeddings.leverage import weighted_by_leverage
 from calcheck.errors import DataError, NumericalError, OptionError
 from calcheck.evaluation import evaluate
-from calcheck.execution.bottom_k import uniform_places
+from calcheck.execution.bottom_k import sample_rows
 from calcheck.execution.context import Run
 from calcheck.execution.prefetch import prefetched
 from calcheck.io import load as gathered
@@ -107,7 +107,7 @@ def test_inputs_that_stay_in_their_file_say_the_same(tmp_path, monkeypatch, norm
     parts = {"y": Y, "mean": WRONG.loc, "std": WRONG.scale, "embedding": (X * 3 + 2).astype(np.float32)}
     path = write(tmp_path / "preds.parquet", parts)
     options = {"normalize": normalize, "kernel_x": kernel_x, "gamma_x": gamma_x}
-    values, expected = [], result(read(path), run=replace(PLAIN, every_row=True), worst=3, **options)
+    values, expected = [], result(read(path), run=replace(PLAIN, keep_rows=True), worst=3, **options)
     monkeypatch.setattr(gathered, "HELD_INPUTS", 1)
     for module in (parquet, held, passes):
         monkeypatch.setattr(module, "BATCH_BYTES", 50 * D * 4)
@@ -344,7 +344,7 @@ SAMPLED = 2000
 
 
 def places(rows, size=400, seed=0):
-    return uniform_places(rows, size, Run(seed=seed))
+    return sample_rows(rows, size, Run(seed=seed))
 
 
 def test_rows_that_stand_for_all_are_a_uniform_sample_where_few_targets_differ():

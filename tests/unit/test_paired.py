@@ -12,7 +12,7 @@ from calcheck.distributions import Gaussian, Quantiles, Samples
 from calcheck.distributions.laplace import Laplace
 from calcheck.execution.context import Run
 from calcheck.inference.bootstrap import Replicates
-from calcheck.inference.paired import Pair, paired
+from calcheck.inference.paired import ModelPair, compare_pairs
 from calcheck.inference.verdicts import statistic_of
 from calcheck.metrics import METRICS
 from calcheck.predictions import Predictions
@@ -39,11 +39,11 @@ def model(n, *, seed=0, spread=1.0, shift=0.0, targets=0):
 
 def pair_of(name, first, second, **options):
     metric = METRICS[name](**options)
-    return Pair(metric, (first, second), (rows_of(metric, first, run=FEW), rows_of(metric, second, run=FEW)))
+    return ModelPair(metric, (first, second), (rows_of(metric, first, run=FEW), rows_of(metric, second, run=FEW)))
 
 
 def difference(name, first, second, *, run=None, swaps=None, **options):
-    (found,) = paired([pair_of(name, first, second, **options)], run or Run(), swaps=swaps)
+    (found,) = compare_pairs([pair_of(name, first, second, **options)], run or Run(), swaps=swaps)
     return found
 
 
@@ -76,11 +76,11 @@ def test_intervals_are_those_of_scipy(name, column, function):
     def statistic(a, b, axis):
         return function(b, axis) - function(a, axis)
 
-    (found,) = paired([pair], Run(resamples=20_000, confidence=0.9))
+    (found,) = compare_pairs([pair], Run(resamples=20_000, confidence=0.9))
     scipy = stats.bootstrap(
         columns,
         statistic,
-        paired=True,
+        compare_pairs=True,
         vectorized=True,
         method="BCa",
         confidence_level=0.9,
@@ -154,9 +154,9 @@ def test_what_noise_biases_is_centred_at_the_mean_of_its_resamples(name):
     options = {"bins": 3} if name in ("ence", "uce") else {}
     pair = pair_of(name, model(80), model(80, seed=3, spread=0.8), **options)
     replicates = Replicates([pair.statistic()], Run(resamples=300), stage=name)
-    replicates.grow(300)
+    replicates.draw(300)
     values, own = replicates.values[0], pair.statistic().estimate()
-    (found,) = paired([pair], Run(resamples=300))
+    (found,) = compare_pairs([pair], Run(resamples=300))
     share = np.mean(np.abs(values - values.mean()) >= abs(own))
     assert_allclose(found.p_value, (1 + 300 * share) / 301, rtol=1e-12)
 
@@ -307,7 +307,7 @@ def test_values_beyond_all_numbers_have_no_difference():
 def test_what_is_compared_beside_changes_nothing():
     first, second, third = model(50), model(50, seed=2), model(50, seed=3)
     alone = difference("zms", first, second, swaps=500)
-    among = paired(
+    among = compare_pairs(
         [pair_of("rmse", first, third), pair_of("zms", first, second), pair_of("zms", first, third)], Run(), swaps=500
     )
     assert among[1].p_value == alone.p_value

@@ -8,7 +8,7 @@ from scipy import stats
 from calcheck.distributions import Gaussian
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
-from calcheck.inference.pointwise_tests import discoveries, significance
+from calcheck.inference.pointwise_tests import benjamini_hochberg, test_inputs
 from calcheck.metrics import METRICS
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
@@ -21,15 +21,15 @@ def test_discoveries_are_those_of_scipy(fdr, seed):
     rng = np.random.default_rng(seed)
     p = np.concatenate([rng.uniform(size=40), rng.uniform(size=20) ** 4, [0.01, 0.01, 0.01]])
     rng.shuffle(p)
-    assert_array_equal(discoveries(p, fdr), stats.false_discovery_control(p) <= fdr)
+    assert_array_equal(benjamini_hochberg(p, fdr), stats.false_discovery_control(p) <= fdr)
 
 
 def test_discoveries_by_hand():
     """fdr 0.1 of four: limits 0.025, 0.05, 0.075, 0.1. 0.07 is the last below its limit, so 0.06 goes too."""
-    assert_array_equal(discoveries(np.array([0.2, 0.06, 0.01, 0.07]), 0.1), [False, True, True, True])
-    assert_array_equal(discoveries(np.array([0.026, 0.2, 0.3, 0.4]), 0.1), [False] * 4)
-    assert_array_equal(discoveries(np.array([0.025, 0.2, 0.3, 0.4]), 0.1), [True, False, False, False])
-    assert_array_equal(discoveries(np.array([0.1]), 0.1), [True])
+    assert_array_equal(benjamini_hochberg(np.array([0.2, 0.06, 0.01, 0.07]), 0.1), [False, True, True, True])
+    assert_array_equal(benjamini_hochberg(np.array([0.026, 0.2, 0.3, 0.4]), 0.1), [False] * 4)
+    assert_array_equal(benjamini_hochberg(np.array([0.025, 0.2, 0.3, 0.4]), 0.1), [True, False, False, False])
+    assert_array_equal(benjamini_hochberg(np.array([0.1]), 0.1), [True])
 
 
 def replicates(columns, count=199, seed=0):
@@ -38,7 +38,7 @@ def replicates(columns, count=199, seed=0):
 
 def said(own, others, *, floor=None, fdr=0.05):
     at_inputs = np.concatenate([np.atleast_2d(own), others])
-    return significance(NullDistribution(others.mean(axis=1), at_inputs=at_inputs, floor=floor), fdr)
+    return test_inputs(NullDistribution(others.mean(axis=1), at_inputs=at_inputs, floor=floor), fdr)
 
 
 def test_p_values_count_replicates_where_ten_or_more_reach():
@@ -83,7 +83,7 @@ def test_columns_are_of_the_replicates_at_each_input():
     assert_allclose(columns["reference_mean"], others.mean(axis=0), rtol=1e-14)
     for level in (5, 50, 95):
         assert_allclose(columns[f"reference_q{level:02}"], np.quantile(others, level / 100, axis=0), rtol=1e-14)
-    assert_array_equal(columns["significant"], discoveries(columns["p_value"], 0.07))
+    assert_array_equal(columns["significant"], benjamini_hochberg(columns["p_value"], 0.07))
     told = details["incongruent"]
     assert (told["inputs"], told["of"], told["fdr"]) == (1, 3, 0.07)
     assert "approximate" in told["tails"]
@@ -108,7 +108,7 @@ def test_replicates_without_values_count_as_farther_out():
 
 def test_nothing_is_said_where_no_replicate_has_values():
     assert said(np.ones(3), np.full((199, 3), np.nan)) == ({}, {})
-    assert significance(NullDistribution(np.ones(199)), 0.05) == ({}, {})
+    assert test_inputs(NullDistribution(np.ones(199)), 0.05) == ({}, {})
 
 
 @pytest.mark.parametrize("value", [0.0, 1e-200, 0.3, 1e6])

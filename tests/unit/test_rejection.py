@@ -10,11 +10,11 @@ from numpy.testing import assert_allclose
 from calcheck.distributions import Gaussian, Samples
 from calcheck.errors import DataError, OptionError
 from calcheck.execution.context import Run
-from calcheck.inference.risk_coverage import Rejection
+from calcheck.inference.risk_coverage import RejectionCurves
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
 from calcheck.results import RowResults
-from calcheck.studies.reject import Steps, reject
+from calcheck.studies.reject import RejectionGrid, reject
 from tests.computing import cce
 
 FAST = Run(resamples=200)
@@ -48,7 +48,7 @@ def area_of(results, minus=None):
     return found
 
 
-QUARTERS = Steps(step=25, up_to=75)
+QUARTERS = RejectionGrid(step=25, up_to=75)
 
 
 def test_the_curve_the_area_and_the_gain_are_those_of_a_hand():
@@ -74,7 +74,7 @@ def test_ties_give_the_mean_over_all_their_orders(metric):
     """Of six rows three share the largest std and two the next: the naive mean over all 720 orders that std allows."""
     error, std = np.array([0.1, 2.0, -1.0, 3.0, 0.5, -4.0]), np.array([1.0, 2.0, 2.0, 3.0, 3.0, 3.0])
     rows = predictions(error, std)
-    (found,) = rejected(rows, metric, by=["std"], steps=Steps(step=100 / 6, up_to=500 / 6)).values()
+    (found,) = rejected(rows, metric, by=["std"], steps=RejectionGrid(step=100 / 6, up_to=500 / 6)).values()
     one = [METRICS[metric]().of(rows.take(np.array([place]))).columns for place in range(6)]
     scores = np.array([next(iter(columns.values()))[0] for columns in one])
     orders = [order for order in itertools.permutations(range(6)) if (np.diff(std[list(order)]) >= 0).all()]
@@ -87,7 +87,7 @@ def test_the_order_of_the_file_does_not_matter():
     error, std = rng.normal(size=50), rng.integers(1, 5, 50) / 2
     turned = rng.permutation(50)
     first, second = (
-        rejected(rows, "mae", "rmse", by=["std"], steps=Steps(coverage=0.5))
+        rejected(rows, "mae", "rmse", by=["std"], steps=RejectionGrid(coverage=0.5))
         for rows in (predictions(error, std), predictions(error[turned], std[turned]))
     )
     for pair in first:
@@ -98,7 +98,9 @@ def test_random_orders_are_what_shuffling_by_hand_gives():
     """The band holds the middle 95 % of the means of 30 of 100 rows, whose standard error is known exactly."""
     rng = np.random.default_rng(1)
     error = np.abs(rng.normal(size=100))
-    found = rejected(predictions(error), by=["random"], steps=Steps(step=70, up_to=70), run=Run(resamples=20_000))
+    found = rejected(
+        predictions(error), by=["random"], steps=RejectionGrid(step=70, up_to=70), run=Run(resamples=20_000)
+    )
     _, kept, _ = found["mae", "random"]
     spread = error.std(ddof=1) * math.sqrt((1 / 30) * (1 - 0.3))
     assert kept.interval == "random orders"
@@ -109,14 +111,14 @@ def test_resamples_are_those_of_a_loop():
     """Weights by rows, sorted by the criterion: the curve of each resample is the naive one of its rows."""
     rng = np.random.default_rng(2)
     n, criterion, lost = 12, rng.normal(size=12), np.abs(rng.normal(size=12))
-    study = Rejection(
+    study = RejectionCurves(
         [(METRICS["mae"](), RowResults({"absolute_error": lost}))], {"c": criterion}, np.array([12, 9, 3])
     )
     (curves,) = study.resampled(50, Run()).values()
-    from calcheck.execution.context import Stream
+    from calcheck.execution.context import RandomStream
     from calcheck.statistics.groups import resampled_weights
 
-    weights = resampled_weights(n, 50, Run().rng(Stream.RESAMPLES, 0)).astype(int)
+    weights = resampled_weights(n, 50, Run().rng(RandomStream.RESAMPLES, 0)).astype(int)
     for curve, counts in zip(curves, weights, strict=True):
         drawn = np.repeat(np.arange(n), counts)
         ordered = lost[drawn[np.argsort(criterion[drawn])]]
@@ -142,7 +144,7 @@ def test_p_values_of_a_criterion_that_knows_nothing_are_uniform():
     error = rng.normal(size=40)
     names = [f"c{place}" for place in range(200)]
     rows = predictions(error, **{name: rng.normal(size=40) for name in names})
-    found = rejected(rows, by=names, run=Run(resamples=199), steps=Steps(step=30))
+    found = rejected(rows, by=names, run=Run(resamples=199), steps=RejectionGrid(step=30))
     chances = np.array([area_of(found["mae", name], "random").p_value for name in names])
     assert abs(np.mean(chances <= 0.05) - 0.05) < 4 * math.sqrt(0.05 * 0.95 / 200)
     assert abs(chances.mean() - 0.5) < 4 / math.sqrt(12 * 200)
@@ -150,13 +152,17 @@ def test_p_values_of_a_criterion_that_knows_nothing_are_uniform():
 
 def test_the_threshold_is_the_least_that_keeps_enough_and_rows_that_tie_with_it_stay():
     """Of 5 rows 60 % are 3; the third and fourth tie at 3, so four are kept."""
-    found = rejected(predictions([1, 1, 2, 4, 9], [1, 2, 3, 3, 5]), by=["std", "random"], steps=Steps(coverage=0.6))
+    found = rejected(
+        predictions([1, 1, 2, 4, 9], [1, 2, 3, 3, 5]), by=["std", "random"], steps=RejectionGrid(coverage=0.6)
+    )
     (at,) = [each for each in found["mae", "std"] if "threshold" in each.subset]
     assert at.subset == {"by": "std", "rejected": "20 %", "rows": 4, "threshold": 3.0}
     assert_allclose(at.value, 2.0)
     assert not [each for each in found["mae", "random"] if "threshold" in each.subset]
     for coverage, kept in ((1.0, 5), (0.2, 1), (0.21, 2), (1e-9, 1)):
-        found = rejected(predictions([1, 1, 2, 4, 9], [1, 2, 3, 3.5, 5]), by=["std"], steps=Steps(coverage=coverage))
+        found = rejected(
+            predictions([1, 1, 2, 4, 9], [1, 2, 3, 3.5, 5]), by=["std"], steps=RejectionGrid(coverage=coverage)
+        )
         assert found["mae", "std"][-1].subset["rows"] == kept
 
 
@@ -198,7 +204,12 @@ def test_cce_of_other_rows_does_not_see_their_targets():
     thresholds = []
     for rows in (place, others):
         report = reject(
-            InMemory(reference), [METRICS["mae"]()], by=["cce"], at=InMemory(rows), steps=Steps(coverage=0.5), run=NONE
+            InMemory(reference),
+            [METRICS["mae"]()],
+            by=["cce"],
+            at=InMemory(rows),
+            steps=RejectionGrid(coverage=0.5),
+            run=NONE,
         )
         thresholds.append(report.results[-1].subset["threshold"])
     assert thresholds[0] == thresholds[1]
@@ -230,7 +241,9 @@ def test_a_metric_that_does_not_apply_is_left_out_with_the_reason():
 
 def test_what_is_not_finite_is_no_number():
     """A target that is impossible makes the mean infinite until its row is rejected."""
-    report = rejected(predictions([0, 1e200, 0], [1, 1e-100, 1e-120]), "nll", by=["std"], steps=Steps(30, 60), run=FAST)
+    report = rejected(
+        predictions([0, 1e200, 0], [1, 1e-100, 1e-120]), "nll", by=["std"], steps=RejectionGrid(30, 60), run=FAST
+    )
     first, *_ = report["nll", "std"]
     assert first.value is None
     assert any("no value" in note for note in first.warnings)
@@ -258,7 +271,7 @@ def test_few_rows_are_said_to_be_few_and_a_single_one_has_no_interval():
 )
 def test_shares_that_make_no_sense_are_refused(options, message):
     with pytest.raises(OptionError, match=message):
-        Steps(**options)
+        RejectionGrid(**options)
 
 
 def test_criteria_must_be_columns_of_numbers():

@@ -12,7 +12,7 @@ from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
-from calcheck.statistics.repeated_targets import gathered, of_inputs
+from calcheck.statistics.repeated_targets import group_by_input, group_rows
 from calcheck.studies.align import Model
 from calcheck.studies.compare import compare
 from calcheck.studies.sweep import sweep
@@ -32,7 +32,7 @@ def repeated(n=12, targets=3, seed=0):
 
 def test_rows_with_the_same_key_become_one_with_all_of_its_targets():
     rows = repeated()
-    made = gathered(rows)
+    made = group_rows(rows)
     assert made.repeated
     assert made.y.shape == (12, 3, 1)
     assert_array_equal(made.id, list(dict.fromkeys(rows.id.tolist())))
@@ -48,14 +48,14 @@ def test_rows_with_the_same_key_become_one_with_all_of_its_targets():
 
 def test_rows_with_keys_of_their_own_stay_as_they_are():
     rows = repeated(targets=1)
-    assert gathered(rows) is rows
+    assert group_rows(rows) is rows
     assert not rows.repeated
 
 
 def test_vectors_of_targets_stay_together():
     rows = repeated()
     y = np.stack([rows.y, -rows.y], axis=1)
-    made = gathered(Predictions(y=y, x=rows.x, id=rows.id))
+    made = group_rows(Predictions(y=y, x=rows.x, id=rows.id))
     assert made.y.shape == (12, 3, 2)
     assert_array_equal(made.y[:, :, 1], -made.y[:, :, 0])
 
@@ -66,21 +66,21 @@ def test_rows_of_one_input_agree_in_it_and_in_what_is_predicted(what):
     x, draws = rows.x.copy(), rows.predictive.draws.copy()
     (x if what == "inputs" else draws)[7, 1] += 1e-9
     with pytest.raises(DataError, match=f"have the same id but other {what}"):
-        gathered(Predictions(y=rows.y, predictive=Samples(draws), x=x, id=rows.id))
+        group_rows(Predictions(y=rows.y, predictive=Samples(draws), x=x, id=rows.id))
 
 
 def test_every_input_has_as_many_targets():
     rows = repeated().take(np.arange(35))
     with pytest.raises(DataError, match=r"comes 2 times and .* comes 3 times\. Leave some of them out"):
-        gathered(rows)
+        group_rows(rows)
 
 
 def test_a_source_says_what_was_gathered_and_only_for_metrics_that_take_it():
     source = InMemory(repeated())
-    taken = of_inputs(source, [METRICS["jmmd"], METRICS["ammd"]])
+    taken = group_by_input(source, [METRICS["jmmd"], METRICS["ammd"]])
     assert taken.described().n == len(taken.predictions()) == 12
     assert taken.warnings() == ("36 rows are 12 inputs with 3 targets each, by id",)
-    assert of_inputs(source, [METRICS["jmmd"], METRICS["crps"]]) is source
+    assert group_by_input(source, [METRICS["jmmd"], METRICS["crps"]]) is source
     (result,) = evaluate(source, [METRICS["ammd"]()], run=PLAIN).results
     assert "36 rows are 12 inputs with 3 targets each, by id" in result.warnings
 
@@ -97,7 +97,7 @@ def test_every_study_takes_the_same_inputs():
 
 
 def test_metrics_of_single_targets_say_that_they_do_not_take_several():
-    rows = gathered(repeated())
+    rows = group_rows(repeated())
     report = evaluate(InMemory(rows), [METRICS["crps"]()], run=PLAIN)
     assert report.skipped[0].reason == "needs one target for each input, and there are several"
 

@@ -9,8 +9,8 @@ from calcheck.distributions import Gaussian, Samples
 from calcheck.distributions.poisson import Poisson
 from calcheck.distributions.row_random import RowRandom, hash_rows, mix
 from calcheck.execution.context import Run
-from calcheck.execution.row_keys import keys_of_all, keys_of_batch
-from calcheck.inference.null_distribution import Simulation, replicates_of
+from calcheck.execution.row_keys import batch_row_keys, row_keys
+from calcheck.inference.null_distribution import NullSimulator, batch_replicates
 from calcheck.predictions import Predictions
 from tests.families import FAMILIES, calibrated
 
@@ -130,16 +130,16 @@ def test_replicates_follow_their_rows_whatever_the_order(family):
     rows = calibrated("gaussian", n=40) if family == "several targets" else calibrated(family, n=40)
     order = np.random.default_rng(0).permutation(40)
     run = Run(reference=19)
-    found = np.array([each.y for each in Simulation(rows, run)])
-    again = np.array([each.y for each in Simulation(rows.take(order), run)])
+    found = np.array([each.y for each in NullSimulator(rows, run)])
+    again = np.array([each.y for each in NullSimulator(rows.take(order), run)])
     assert_array_equal(found[:, order], again)
 
 
 def test_rows_that_are_equal_in_everything_are_drawn_apart():
     rows = Predictions(y=np.full(50, 3.0), predictive=Poisson(np.full(50, 4.0)))
-    assert len(set(keys_of_all(rows, 1).tolist())) == 50
-    assert len(set(keys_of_batch(rows, 1).tolist())) == 50
-    found = np.array([each.y for each in Simulation(rows, Run(reference=400))])
+    assert len(set(row_keys(rows, 1).tolist())) == 50
+    assert len(set(batch_row_keys(rows, 1).tolist())) == 50
+    found = np.array([each.y for each in NullSimulator(rows, Run(reference=400))])
     assert abs(np.corrcoef(found.T) - np.eye(50)).max() < 0.3  # 5.7 standard errors of 1/20
 
 
@@ -160,7 +160,7 @@ def test_equal_predictions_are_told_apart_by_inputs_columns_and_ids():
     ]
     for each in named:
         found, prepare_replicate = (
-            [one.y for one in Simulation(one, Run(reference=19))] for one in (each, each.take(order))
+            [one.y for one in NullSimulator(one, Run(reference=19))] for one in (each, each.take(order))
         )
         assert_array_equal(np.array(found)[:, order], again)
 
@@ -168,8 +168,8 @@ def test_equal_predictions_are_told_apart_by_inputs_columns_and_ids():
 def test_batches_change_nothing_for_rows_that_differ():
     rows = calibrated("gaussian", n=40)
     parts = [rows.take(slice(0, 13)), rows.take(slice(13, 40))]
-    whole = np.array([each.y for each in Simulation(rows, Run(reference=19))])
-    found = [np.array([each.y for each in replicates_of(part, 19, Run())]) for part in parts]
+    whole = np.array([each.y for each in NullSimulator(rows, Run(reference=19))])
+    found = [np.array([each.y for each in batch_replicates(part, 19, Run())]) for part in parts]
     assert_array_equal(np.concatenate(found, axis=1), whole)
 
 
@@ -177,7 +177,7 @@ def test_repeated_draws_of_a_row_are_dealt_again_in_each_replicate():
     """Two targets and three draws a row: in 4,000 replicates each value is a target two times of five."""
     values = np.arange(10.0).reshape(2, 5, 1)
     rows = Predictions(y=values[:, :2], predictive=Samples(values[:, 2:, 0]))
-    found = np.array([each.y for each in Simulation(rows, Run(reference=4000))])[:, :, :, 0]
+    found = np.array([each.y for each in NullSimulator(rows, Run(reference=4000))])[:, :, :, 0]
     shares = np.mean(found[:, :, :, None] == values[None, :, None, :, 0], axis=0).sum(axis=1)
     assert_allclose(shares, 0.4, atol=4.5 * np.sqrt(0.24 / 4000))
     steps = [np.mean(np.all(found[1:] == found[:-1], axis=(1, 2)))]  # no replicate repeats the last
@@ -186,5 +186,5 @@ def test_repeated_draws_of_a_row_are_dealt_again_in_each_replicate():
 
 def test_other_seeds_give_other_targets():
     rows = Predictions(y=np.zeros(5), predictive=Gaussian(np.zeros(5), np.ones(5)))
-    found = [next(iter(Simulation(rows, Run(reference=19, seed=seed)))).y for seed in (0, 1)]
+    found = [next(iter(NullSimulator(rows, Run(reference=19, seed=seed)))).y for seed in (0, 1)]
     assert not set(found[0]) & set(found[1])

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from calcheck.distributions import Gaussian, Independent, Samples
 from calcheck.distributions.poisson import Poisson
 from calcheck.embeddings.rescaled_features import DataSet, Exchanged, SharedFeatures
-from calcheck.execution.context import Run, Stream
+from calcheck.execution.context import RandomStream, Run
 from tests.naive import target_kernel
 
 N = 40
@@ -15,7 +15,7 @@ N = 40
 
 def shared(data, covered=None):
     covered = data.model[0] if covered is None else covered
-    return SharedFeatures(data, covered, lambda: Run().rng(Stream.FEATURES))
+    return SharedFeatures(data, covered, lambda: Run().rng(RandomStream.FEATURES))
 
 
 def distances(features, each, trial=0):

@@ -15,7 +15,7 @@ from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory
 from calcheck.storage.npz import read_archive
 from calcheck.storage.state import read_state, write_state
-from calcheck.streaming.state import report_of, sum_up
+from calcheck.streaming.state import accumulate, report_from_state
 from tests.families import calibrated
 
 METRICS_SUMMED = ("zms", "ece", "ence", "lzms", "confidence-curve", "cv", "pit")
@@ -24,7 +24,7 @@ METRICS_SUMMED = ("zms", "ece", "ence", "lzms", "confidence-curve", "cv", "pit")
 @pytest.fixture(scope="module")
 def state():
     metrics = [METRICS[name]() for name in METRICS_SUMMED]
-    return sum_up(InMemory(calibrated("gaussian", n=60)), metrics, Run(reference=19))
+    return accumulate(InMemory(calibrated("gaussian", n=60)), metrics, Run(reference=19))
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_a_state_comes_back_as_it_was(state, stored):
         for name, values in ours.arrays().items():
             assert_array_equal(kept[name], values)
     run = Run(resamples=100)
-    assert report_of(back, run) == report_of(state, run)
+    assert report_from_state(back, run) == report_from_state(state, run)
 
 
 def test_the_same_sums_make_the_same_bytes(stored, tmp_path):

@@ -13,16 +13,16 @@ from numpy.testing import assert_allclose
 from calcheck.distributions import Gaussian, Samples
 from calcheck.distributions.poisson import Poisson
 from calcheck.errors import DataError
-from calcheck.execution.prefetch import ahead
+from calcheck.execution.prefetch import map_ahead
 from calcheck.metrics.ece import Ece
 from calcheck.predictions import Predictions
 from calcheck.statistics import cache as shared
 from calcheck.statistics.bins import bins_of, equal_count_bins
-from calcheck.statistics.cache import once
-from calcheck.statistics.groups import Averages, Groups, Term, cumulated_at, resampled_weights
+from calcheck.statistics.cache import cached
+from calcheck.statistics.groups import Averages, Groups, MeanTerm, cumulative_at, resampled_weights
 from calcheck.statistics.moments import errors, heavy_tails, skewness, uncertainties
 from calcheck.statistics.pit import distance_from_uniform, distribution, levels_of, pit, share_below
-from calcheck.statistics.tie_groups import Ranks
+from calcheck.statistics.tie_groups import TieGroups
 from tests.computing import rows_of
 
 
@@ -114,7 +114,7 @@ def test_jumps_of_rounding_size_are_points():
     assert_allclose(found[1], found[0], rtol=1e-10)
 
 
-@given(seed=st.integers(0, 1000), label=st.booleans(), shared=st.booleans())
+@given(seed=st.integers(0, 1000), label=st.booleans(), has_shared_rows=st.booleans())
 @settings(max_examples=40, deadline=None)
 def test_weighted_sums_of_groups_are_by_definition(seed, label, shared):
     rng = np.random.default_rng(seed)
@@ -123,12 +123,12 @@ def test_weighted_sums_of_groups_are_by_definition(seed, label, shared):
     shares = rng.random((classes, bins)) if shared else None
     groups = Groups(labels if label else None, classes, shares)
     values, weights = rng.normal(size=n), rng.integers(0, 4, (5, n)).astype(float) + 0.5
-    found = Averages({"x": Term(values, groups), "one": Term(groups=groups)}, n).under(weights)
+    found = Averages({"x": MeanTerm(values, groups), "one": MeanTerm(groups=groups)}, n).weighted(weights)
     member = np.eye(classes)[labels] if shares is None else shares[labels]
     total = weights.sum(axis=1, keepdims=True)
     assert_allclose(found["x"], (weights * values) @ member / total, atol=1e-12)
     assert_allclose(found["one"], weights @ member / total, atol=1e-12)
-    assert_allclose(Averages({"x": Term(values, groups)}, n).means()["x"], values @ member / n, atol=1e-12)
+    assert_allclose(Averages({"x": MeanTerm(values, groups)}, n).means()["x"], values @ member / n, atol=1e-12)
 
 
 def test_every_row_is_drawn_as_often_as_any_other():
@@ -141,12 +141,12 @@ def test_every_row_is_drawn_as_often_as_any_other():
 
 def test_sums_over_first_rows_cut_a_group_in_proportion():
     """Two groups of one row and three rows: up to half of the rows come the first and a third of the second."""
-    found = cumulated_at(np.array([0.0, 0.25, 0.5, 1.0]), np.array([0.25, 0.75]), np.array([10.0, 6.0]))
+    found = cumulative_at(np.array([0.0, 0.25, 0.5, 1.0]), np.array([0.25, 0.75]), np.array([10.0, 6.0]))
     assert_allclose(found, [0.0, 10.0, 12.0, 16.0])
 
 
 def test_ranks_follow_values_and_join_equal_ones():
-    assert Ranks(np.array([3.0, 1.0, 3.0, 2.0])).label.tolist() == [2, 0, 2, 1]
+    assert TieGroups(np.array([3.0, 1.0, 3.0, 2.0])).label.tolist() == [2, 0, 2, 1]
 
 
 def test_skewness_by_hand():
@@ -198,7 +198,7 @@ def test_bins_of_other_columns():
 def test_what_is_remembered_of_rows_is_forgotten_with_them():
     calls, results = [], []
 
-    @once
+    @cached
     def zeros(rows):
         calls.append(len(rows))
         found = np.zeros(len(rows))
@@ -219,7 +219,7 @@ def test_what_was_not_asked_for_the_longest_is_forgotten_where_all_takes_too_muc
     monkeypatch.setattr(shared, "_known", WeakKeyDictionary())
     calls = []
 
-    @once
+    @cached
     def column(rows, name):
         calls.append(name)
         found = np.zeros(len(rows))
@@ -247,7 +247,7 @@ def test_work_ahead_keeps_the_order_and_raises_what_went_wrong():
             raise ValueError(number)
         return number
 
-    found = ahead(work, [1, 2, 3, 4])
+    found = map_ahead(work, [1, 2, 3, 4])
     assert [next(found), next(found)] == [1, 2]
     with pytest.raises(ValueError, match="3"):
         next(found)

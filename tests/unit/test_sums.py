@@ -9,15 +9,15 @@ from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
-from calcheck.statistics.groups import Groups, Term
-from calcheck.streaming.accumulators import MeanSums, Told, central_products
-from calcheck.streaming.registry import summing_of
-from calcheck.streaming.state import merge, report_of, sum_up
+from calcheck.statistics.groups import Groups, MeanTerm
+from calcheck.streaming.accumulators import Metadata, MomentSums, central_products
+from calcheck.streaming.registry import accumulator_of
+from calcheck.streaming.state import accumulate, merge, report_from_state
 from tests.families import FAMILIES, calibrated
 from tests.streams import Batches
 
 RUN = Run(resamples=100, reference=0)
-SUMMED = [name for name, metric in METRICS.items() if name != "cce" and summing_of(metric()) is not None]
+SUMMED = [name for name, metric in METRICS.items() if name != "cce" and accumulator_of(metric()) is not None]
 every_summed = pytest.mark.parametrize("name", SUMMED)
 
 
@@ -34,7 +34,7 @@ def only(report):
 
 
 def test_all_metrics_but_those_of_two_samples_are_summed():
-    assert summing_of(METRICS["cce"]()) is not None  # test_sums_of_cce.py
+    assert accumulator_of(METRICS["cce"]()) is not None  # test_sums_of_cce.py
     assert set(METRICS) - set(SUMMED) == {"cce", "jmmd", "ammd", "cmmd", "fid"}
 
 
@@ -43,7 +43,7 @@ def test_all_metrics_but_those_of_two_samples_are_summed():
 def test_batches_give_what_all_rows_give(name, family):
     metric, rows = METRICS[name](), calibrated(family)
     together = evaluate(InMemory(rows), [metric], run=RUN)
-    summed = report_of(sum_up(Batches(rows), [metric], RUN), RUN)
+    summed = report_from_state(accumulate(Batches(rows), [metric], RUN), RUN)
     assert [each.metric for each in summed.skipped] == [each.metric for each in together.skipped]
     if together.results:
         assert_allclose(only(summed).value, only(together).value, rtol=1e-10)
@@ -59,17 +59,17 @@ def test_batches_give_what_all_rows_give(name, family):
 def test_ten_days_add_up_to_one_file_in_any_order(name, family):
     metric, rows = METRICS[name](), calibrated(family)
     first, *others = days(rows, 10)
-    like = sum_up(InMemory(first), [metric], RUN)
-    whole = sum_up(InMemory(rows), [metric], RUN, like=like)
+    like = accumulate(InMemory(first), [metric], RUN)
+    whole = accumulate(InMemory(rows), [metric], RUN, like=like)
     if not like.chosen:
         pytest.skip(like.skipped[0].reason)
-    expected = only(report_of(whole, RUN)).value
+    expected = only(report_from_state(whole, RUN)).value
     for order in (range(9), np.random.default_rng(2).permutation(9)):
-        states = [sum_up(InMemory(others[day]), [metric], RUN, like=like) for day in order]
-        states.insert(4, sum_up(InMemory(first), [metric], RUN, like=like))
+        states = [accumulate(InMemory(others[day]), [metric], RUN, like=like) for day in order]
+        states.insert(4, accumulate(InMemory(first), [metric], RUN, like=like))
         merged = merge([(f"day {day}", state) for day, state in enumerate(states)])
         assert merged.input.n == len(rows)
-        assert_allclose(only(report_of(merged, RUN)).value, expected, rtol=1e-10, atol=1e-14)
+        assert_allclose(only(report_from_state(merged, RUN)).value, expected, rtol=1e-10, atol=1e-14)
 
 
 def test_a_single_row_is_a_batch_as_good_as_any():
@@ -77,7 +77,7 @@ def test_a_single_row_is_a_batch_as_good_as_any():
     for name in SUMMED:
         metric = METRICS[name]()
         together = evaluate(InMemory(rows), [metric], run=RUN)
-        summed = report_of(sum_up(Batches(rows, 40), [metric], RUN), RUN)
+        summed = report_from_state(accumulate(Batches(rows, 40), [metric], RUN), RUN)
         assert_allclose(only(summed).value, only(together).value, rtol=1e-10)
 
 
@@ -86,7 +86,7 @@ def test_nearly_equal_uncertainties_keep_their_digits(scale):
     rng = np.random.default_rng(3)
     std = scale * (1 + 1e-7 * rng.normal(size=500))
     rows = Predictions(y=rng.normal(size=500) * scale, predictive=Gaussian(np.zeros(500), std))
-    found = only(report_of(sum_up(Batches(rows), [METRICS["cv"]()], RUN), RUN)).value
+    found = only(report_from_state(accumulate(Batches(rows), [METRICS["cv"]()], RUN), RUN)).value
     assert_allclose(found, np.std(std / scale, ddof=1), rtol=1e-6)
 
 
@@ -117,13 +117,13 @@ def test_products_of_batches_are_those_of_all_rows(groups):
 
     def terms(rows):
         own = groups and Groups(LABEL[rows], groups.classes, groups.shares, groups.cumulative)
-        return {name: Term(each if each is None else each[rows], own) for name, each in columns.items()}
+        return {name: MeanTerm(each if each is None else each[rows], own) for name, each in columns.items()}
 
     whole = dense(terms(slice(None)), 60)
     expected = np.cov(whole.T, ddof=0) * 60
     assert_allclose(central_products(terms(slice(None)), 60), expected, atol=1e-10)
     parts = [slice(0, 7), slice(7, 8), slice(8, 60)]
-    first, *others = [MeanSums.of(terms(part), Told(part.stop - part.start)) for part in parts]
+    first, *others = [MomentSums.of(terms(part), Metadata(part.stop - part.start)) for part in parts]
     for other in others:
         first.add(other)
     assert_allclose(first.products, expected, atol=1e-10)
@@ -133,7 +133,7 @@ def test_products_of_batches_are_those_of_all_rows(groups):
 def test_the_interval_of_a_mean_is_the_normal_one():
     """z² of 400 rows: mean ± 1.96 std/√n, up to the chance of 10,000 draws."""
     rows = calibrated("gaussian", n=400)
-    result = only(report_of(sum_up(Batches(rows), [METRICS["zms"]()], RUN), Run(reference=0)))
+    result = only(report_from_state(accumulate(Batches(rows), [METRICS["zms"]()], RUN), Run(reference=0)))
     z2 = ((rows.y - rows.predictive.loc) / rows.predictive.scale) ** 2
     reach = 1.96 * z2.std(ddof=1) / 20
     assert result.interval == "normal"
@@ -148,7 +148,7 @@ def test_normal_intervals_that_rest_on_few_rows_are_told(last, few):
     rows = Predictions(y=z, predictive=Gaussian(np.zeros(40), np.ones(40)))
     away = z**2 - np.mean(z**2)
     for run in (RUN, Run(resamples=100, reference=39)):
-        result = only(report_of(sum_up(Batches(rows), [METRICS["zms"]()], run), run))
+        result = only(report_from_state(accumulate(Batches(rows), [METRICS["zms"]()], run), run))
         assert_allclose(result.details["normal"]["effective_rows"], np.sum(away**2) ** 2 / np.sum(away**4), rtol=1e-6)
         assert any("effective rows" in told for told in result.warnings) == few
     assert result.verdict == ("fail" if few else "pass")
@@ -159,8 +159,8 @@ def test_sums_of_replicates_tell_right_from_wrong(spread):
     rows = calibrated("gaussian", n=600)
     wrong = Predictions(y=rows.y, predictive=Gaussian(rows.predictive.loc, rows.predictive.scale * spread))
     metrics = [METRICS[name]() for name in ("ece", "ence", "crps", "coverage", "nll")]
-    state = sum_up(Batches(wrong), metrics, Run(resamples=100, reference=99))
-    for result in report_of(state, Run(resamples=100)).results:
+    state = accumulate(Batches(wrong), metrics, Run(resamples=100, reference=99))
+    for result in report_from_state(state, Run(resamples=100)).results:
         assert result.details["simulated"]["replicates"] == 99
         assert result.verdict == ("pass" if spread == 1 else "fail"), result
 
@@ -171,8 +171,8 @@ def test_p_values_of_perfect_models_are_uniform_also_where_rows_are_sorted():
     for seed in range(60):
         rows = calibrated("gaussian", n=60, seed=seed)
         ordered = rows.take(np.argsort(rows.y, kind="stable"))
-        state = sum_up(Batches(ordered, 12), [METRICS["bias"]()], Run(resamples=100, reference=39))
-        found.append(only(report_of(state, Run(resamples=0))).p_value)
+        state = accumulate(Batches(ordered, 12), [METRICS["bias"]()], Run(resamples=100, reference=39))
+        found.append(only(report_from_state(state, Run(resamples=0))).p_value)
     assert 3 <= np.sum(np.array(found) <= 0.2) <= 22  # 12 on average, Bin(60, 0.2)
     assert 0.35 < np.mean(found) < 0.65
 
@@ -182,19 +182,19 @@ def test_problems_are_told_by_the_places_of_rows_in_the_file():
     scale = rows.predictive.scale.copy()
     scale[17] = 1e-200
     broken = Predictions(y=rows.y, predictive=Gaussian(rows.predictive.loc, scale))
-    state = sum_up(Batches(broken), [METRICS["zms"](), METRICS["mae"]()], RUN)
+    state = accumulate(Batches(broken), [METRICS["zms"](), METRICS["mae"]()], RUN)
     assert [each.metric.name for each in state.chosen] == ["mae"]
     assert "row 17, counted from 0" in state.skipped[0].reason
 
 
 def test_days_that_were_prepared_apart_are_not_merged():
     rows = calibrated("gaussian")
-    states = [sum_up(InMemory(day), [METRICS["ence"]()], RUN) for day in days(rows, 3)[1:]]
+    states = [accumulate(InMemory(day), [METRICS["ence"]()], RUN) for day in days(rows, 3)[1:]]
     with pytest.raises(Exception, match="ence was prepared on other rows: its cuts differ"):
         merge([("a", states[0]), ("b", states[1])])
-    other = sum_up(InMemory(rows), [METRICS["ence"](bins=5)], RUN)
+    other = accumulate(InMemory(rows), [METRICS["ence"](bins=5)], RUN)
     with pytest.raises(Exception, match="ence has bins 10 in the first and 5 in the second"):
         merge([("a", states[0]), ("b", other)])
-    zms = sum_up(InMemory(rows), [METRICS["zms"]()], RUN)
+    zms = accumulate(InMemory(rows), [METRICS["zms"]()], RUN)
     with pytest.raises(Exception, match="sums of ence in the first only and of zms in the second only"):
         merge([("a", states[0]), ("b", zms)])

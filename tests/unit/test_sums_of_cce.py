@@ -12,13 +12,13 @@ from calcheck.embeddings import nystroem_streaming as summed_centres
 from calcheck.embeddings import row_sample
 from calcheck.embeddings.row_sample import RowSample, SampleRows
 from calcheck.evaluation import evaluate
-from calcheck.execution.bottom_k import hashes_of
+from calcheck.execution.bottom_k import hash_rows_and_inputs
 from calcheck.execution.context import Run
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions, join
 from calcheck.storage.npz import read_archive, write_archive
 from calcheck.storage.state import read_state, write_state
-from calcheck.streaming.state import merge, report_of, sum_up
+from calcheck.streaming.state import accumulate, merge, report_from_state
 from tests.streams import Batches
 
 RUN = Run(reference=19)
@@ -34,13 +34,13 @@ def rows(n=500, d=4, *, seed=0, spread=1.0, moved=0.0, dtype=np.float64):
 
 
 def result(state):
-    report = report_of(state, RUN)
+    report = report_from_state(state, RUN)
     assert not report.skipped, report.skipped
     return report.results[0]
 
 
 def summed(source, metric=METRIC, **options):
-    return sum_up(source, [metric], RUN, **options)
+    return accumulate(source, [metric], RUN, **options)
 
 
 def merged(*states):
@@ -120,8 +120,8 @@ def test_replicates_are_what_a_right_model_scores():
 
 
 def test_no_replicates_no_verdict():
-    state = sum_up(Batches(rows(200)), [METRIC], Run(reference=0))
-    found = report_of(state, RUN).results[0]
+    state = accumulate(Batches(rows(200)), [METRIC], Run(reference=0))
+    found = report_from_state(state, RUN).results[0]
     assert (found.verdict, found.p_value, found.reference) == ("none", None, None)
 
 
@@ -129,7 +129,7 @@ def test_a_state_comes_back_as_it_was(first, tmp_path):
     path = str(tmp_path / "day.state")
     write_state(path, first)
     back = read_state(path)
-    assert report_of(back, RUN) == report_of(first, RUN)
+    assert report_from_state(back, RUN) == report_from_state(first, RUN)
     write_state(str(tmp_path / "again.state"), back)
     assert (tmp_path / "again.state").read_bytes() == (tmp_path / "day.state").read_bytes()
     day = rows(300, seed=1)
@@ -284,15 +284,15 @@ def test_rows_of_few_values_are_sampled_alike():
     assert len(found) == 200
     assert counts.min() > 8  # 25 each on average, with a standard deviation of 5
     assert counts.max() < 45
-    assert len(np.unique(hashes_of(data, 0))) == 9000
+    assert len(np.unique(hash_rows_and_inputs(data, 0))) == 9000
 
 
 def test_hashes_of_inputs_of_few_digits_differ():
     for dtype in (np.float32, np.float64):
         x = np.stack(np.meshgrid(*[np.arange(10)] * 3), axis=-1).reshape(-1, 3).astype(dtype)
         data = Predictions(y=np.zeros(1000), predictive=Gaussian(np.zeros(1000), np.ones(1000)), x=x)
-        hashes = hashes_of(data, 5)
-        assert_array_equal(hashes_of(data.take(slice(500, None)), 5), hashes[500:])
+        hashes = hash_rows_and_inputs(data, 5)
+        assert_array_equal(hash_rows_and_inputs(data.take(slice(500, None)), 5), hashes[500:])
         assert len(np.unique(hashes)) == 1000
         assert abs(np.mean(hashes / 2.0**64) - 0.5) < 0.05
 
