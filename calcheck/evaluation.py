@@ -87,12 +87,12 @@ def evaluate(  # noqa: PLR0913 - what one report is made of
 
     run = replace(run or Run(), keep_rows=bool(sink or worst or best))
     source = group_by_input(source, map(type, metrics))
-    told, warnings = source.described(), _warnings(source)
+    told, warnings = source.input_info(), _warnings(source)
     if subsample is not None:
         source = InMemory(_subsample(source.predictions(), subsample, run))
         told = replace(told, n=subsample)
     if at is not None:
-        other = at.described()
+        other = at.input_info()
         told = replace(told, files=(*told.files, *other.files), dropped=told.dropped + other.dropped)
     shown = (at or source).predictions()
     found, skipped = [], []
@@ -200,7 +200,7 @@ def _computed(
     import numpy as np
 
     stated = StatedShape.from_predictive(source.predictions().predictive)
-    with source.placed(), np.errstate(all="ignore"):  # metrics refuse numbers that are not finite, in words
+    with source.error_context(), np.errstate(all="ignore"):  # metrics refuse numbers that are not finite, in words
         settings = metric.prepare(source, run)
         state = metric.fit(settings, source, run)
         rows = metric.rows(settings, state, source, at, run)
@@ -286,7 +286,7 @@ def _listed(rows: RowResults, shown: Predictions, chosen: NDArray[np.intp]) -> l
     name, values = next(iter(rows.columns.items()))
     keys = {} if shown.id is None else {shown.id_name: shown.id}
     tested = {"p_value": rows.columns["p_value"]} if "p_value" in rows.columns else {}
-    own = {"row": shown.places(), **keys, name: values, **tested}
+    own = {"row": shown.row_numbers(), **keys, name: values, **tested}
     columns = {**own, **_without(shown.columns, set(own))}
     return [{label: _plain(column[row]) for label, column in columns.items()} for row in chosen]
 

@@ -38,7 +38,7 @@ class Predictions:
     x : (n, d), optional
         Embeddings or inputs on which calibration is conditioned; any unit. Those that would fill the memory are
         deferred: left in their file.
-    embedded : bool
+    has_embedding : bool
         True if ``x`` is a learned embedding, False if its columns are inputs with units of their own.
     id : (n,), optional
         Keys of the rows; rows with the same key are targets of one input, for metrics that take these.
@@ -60,7 +60,7 @@ class Predictions:
     y: NDArray[np.float64] | None = None
     predictive: Predictive | None = None
     x: Inputs | None = None
-    embedded: bool = True
+    has_embedding: bool = True
     id: NDArray[Any] | None = None
     id_name: str = "id"
     row: NDArray[np.intp] | None = None
@@ -135,7 +135,7 @@ class Predictions:
         DataError
             There are none.
         """
-        return held(self.inputs_as_read())
+        return held(self.lazy_inputs())
 
     @property
     def width(self) -> int:
@@ -146,9 +146,9 @@ class Predictions:
         DataError
             There are no inputs.
         """
-        return int(self.inputs_as_read().shape[1])
+        return int(self.lazy_inputs().shape[1])
 
-    def inputs_as_read(self) -> Inputs:
+    def lazy_inputs(self) -> Inputs:
         """Return the inputs, (n, d), in memory or left in their file.
 
         Raises
@@ -174,14 +174,14 @@ class Predictions:
             raise DataError(msg)
         return self.predictive
 
-    def places(self) -> NDArray[np.intp]:
+    def row_numbers(self) -> NDArray[np.intp]:
         """Return the places of the rows in their file, (n,)."""
         return np.arange(len(self)) if self.row is None else self.row
 
     def without(self, *parts: str) -> Self:
         """Return the rows without some of their parts; with their places, if nothing else is left."""
         absent: dict[str, Any] = dict.fromkeys(parts)
-        return replace(self, row=self.places(), **absent)
+        return replace(self, row=self.row_numbers(), **absent)
 
     def with_targets(self, y: NDArray[np.float64], predictive: Predictive) -> Self:
         """Return the rows with other targets and distributions, as many, which are known to be sound."""
@@ -198,12 +198,12 @@ class Predictions:
             predictive=None if self.predictive is None else self.predictive.take(rows),
             x=None if self.x is None else taken(self.x, rows),
             id=None if self.id is None else self.id[rows],
-            row=self.places()[rows],
+            row=self.row_numbers()[rows],
             columns={name: values[rows] for name, values in self.columns.items()},
         )
 
 
-def join(batches: list[Predictions]) -> Predictions:
+def concat(batches: list[Predictions]) -> Predictions:
     """Append batches that have the same parts."""
     first, *rest = batches
     if not rest:
@@ -219,7 +219,7 @@ def join(batches: list[Predictions]) -> Predictions:
         predictive=first.predictive and first.predictive.join([b.predictive for b in rest if b.predictive]),
         x=appended("x"),
         id=appended("id"),
-        row=None if all(batch.row is None for batch in batches) else np.concatenate([b.places() for b in batches]),
+        row=None if all(batch.row is None for batch in batches) else np.concatenate([b.row_numbers() for b in batches]),
         columns={name: np.concatenate([batch.columns[name] for batch in batches]) for name in first.columns},
     )
 
@@ -250,33 +250,35 @@ class Source(ABC):
         if not batches:
             msg = "there are no rows"
             raise DataError(msg)
-        return join(batches)
+        return concat(batches)
 
     @contextmanager
-    def placed(self) -> Iterator[None]:
+    def error_context(self) -> Iterator[None]:
         """Tell problems with the rows by their places in the file they came from, and by the names of its columns."""
         try:
             yield
         except ValuesError as error:
-            raise DataError(error.told(self.called(error.name), self.predictions().places().tolist())) from error
+            raise DataError(
+                error.told(self.column_name(error.name), self.predictions().row_numbers().tolist())
+            ) from error
 
     @contextmanager
-    def named(self) -> Iterator[None]:
+    def error_names(self) -> Iterator[None]:
         """Tell problems as :meth:`with_row_numbers`, and in which file they are."""
-        with self.placed():
+        with self.error_context():
             yield
 
-    def called(self, role: str) -> str:
+    def column_name(self, role: str) -> str:
         """Name a role as users know it."""
         return role
 
     @abstractmethod
-    def described(self) -> Input:
+    def input_info(self) -> Input:
         """Say what was read."""
 
-    def summed(self, n: int, first: Predictions) -> Input:  # noqa: ARG002 - for those who would have to read all rows
+    def streamed_input_info(self, n: int, first: Predictions) -> Input:  # noqa: ARG002 - for those who would have to read all rows
         """Say what was read, where all n rows were read batch by batch, the first of them these."""
-        return self.described()
+        return self.input_info()
 
     def warnings(self) -> tuple[str, ...]:
         """Say what was changed on the way."""
@@ -292,6 +294,6 @@ class InMemory(Source):
     def batches(self) -> Iterator[Predictions]:
         yield self.rows
 
-    def described(self) -> Input:
+    def input_info(self) -> Input:
         family = None if self.rows.predictive is None else self.rows.predictive.called
         return Input(files=(), n=len(self.rows), dropped=0, predictive=family, columns={})

@@ -91,12 +91,12 @@ def opened(
     also: Sequence[str] = (),
 ) -> FileSource:
     """Open the predictions that some metrics need, and other columns."""
-    from calcheck.io.paths import located
+    from calcheck.io.paths import resolve
     from calcheck.io.source import FileSource
 
     options = build(InputOptions, given)
     return FileSource(
-        located(file, options.input_format),
+        resolve(file, options.input_format),
         build(ColumnOptions, given),
         wanted="all" if any("y" in metric.needs for metric in metrics) else "any",
         narrow=narrow,
@@ -110,7 +110,7 @@ def opened(
 def running(given: dict[str, Any], source: FileSource) -> Iterator[Run]:
     """Make the run's settings; draw its progress, and tell problems with the name of the file."""
     run = run_of(given)
-    with progress_bar() as progress, source.named():
+    with progress_bar() as progress, source.error_names():
         yield replace(run, progress=progress)
 
 

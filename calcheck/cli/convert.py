@@ -18,7 +18,7 @@ def _convert(file: str, **given: Any) -> None:
     In CSV, text that a spreadsheet would compute (=, +, -, @ at its start) gets an apostrophe before it, which calcheck
     takes away again when it reads the file.
     """
-    from calcheck.io.paths import located
+    from calcheck.io.paths import resolve
     from calcheck.io.source import FileSource
     from calcheck.storage.atomic_write import require_writable
     from calcheck.storage.predictions_writer import suffix_of, write
@@ -29,9 +29,9 @@ def _convert(file: str, **given: Any) -> None:
         raise OptionError(msg)
     suffix_of(path)
     options = build(InputOptions, given)
-    source = FileSource(located(file, options.input_format), build(ColumnOptions, given), wanted="any", narrow=True)
+    source = FileSource(resolve(file, options.input_format), build(ColumnOptions, given), wanted="any", narrow=True)
     require_writable([path], source.reads())
-    with source.named():
+    with source.error_names():
         write(source, path)
     rows = source.predictions()
     family = rows.predictive.called if rows.predictive else "no predictions"

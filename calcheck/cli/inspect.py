@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 def _inspect(file: str, **given: Any) -> None:
     """Show what was found in a file, its first rows in words, and the options that say the same explicitly."""
-    from calcheck.io.paths import located
+    from calcheck.io.paths import resolve
     from calcheck.io.source import FileSource
     from calcheck.render.console import rendered, visible
 
     options = build(InputOptions, given)
-    source = FileSource(located(file, options.input_format), build(ColumnOptions, given), wanted="any")
+    source = FileSource(resolve(file, options.input_format), build(ColumnOptions, given), wanted="any")
     found = _found(source)
     if used := given["settings"].used:
         found["settings"] = ", ".join(f"{setting.option.flag} by {setting.where}" for setting in used)
@@ -59,7 +59,7 @@ def _grid(topics: Iterable[tuple[str, str]]) -> Table:
 def _found(source: FileSource) -> dict[str, str]:
     """Describe the file by topics."""
     rows = source.predictions()
-    read = source.described()
+    read = source.input_info()
     found = {
         "file": source.name + (f" ({source.file.count:,} files)" if source.file.count > 1 else ""),
         "format": ", ".join(filter(None, [source.file.format, read.layout])),
@@ -68,7 +68,7 @@ def _found(source: FileSource) -> dict[str, str]:
     }
     found |= read.columns
     if rows.x is not None:
-        kind = "embedding" if rows.embedded else "inputs"
+        kind = "embedding" if rows.has_embedding else "inputs"
         found["x"] += f" ({kind}, {rows.x.shape[1]:,} numbers a row, {rows.x.dtype})"
     return found
 

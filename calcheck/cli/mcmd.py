@@ -79,7 +79,7 @@ def _mcmd(a: str, b: str, **given: Any) -> None:
         raise FileError(msg)
     pointwise.write()
     if plot:
-        draw(_curve(*kept[0], first.roles.described().get("x", "x")), plot)
+        draw(_curve(*kept[0], first.roles.described_columns().get("x", "x")), plot)
     deliver(report, report_to)
 
 
@@ -91,24 +91,24 @@ def _samples(files: tuple[str, str], given: dict[str, Any], *, narrow: bool) -> 
     OptionError
         Both are standard input.
     """
-    from calcheck.io.paths import located
+    from calcheck.io.paths import resolve
     from calcheck.io.source import FileSource
 
     if files == (STDIN, STDIN):
         msg = "standard input is one file: give the other by name"
         raise OptionError(msg)
     said, input_format = build(ColumnOptions, given), build(InputOptions, given).input_format
-    return [FileSource(located(file, input_format), said, wanted="sample", narrow=narrow) for file in files]
+    return [FileSource(resolve(file, input_format), said, wanted="sample", narrow=narrow) for file in files]
 
 
 def _at(name: str, first: FileSource, second: FileSource, *, narrow: bool) -> FileSource:
     """Open the inputs at which the samples are compared; those of A or B are there."""
-    from calcheck.io.evaluation_points import inputs_elsewhere
+    from calcheck.io.evaluation_points import read_inputs
 
     for source in (first, second):
         if os.path.realpath(name) == os.path.realpath(source.file.name):
             return source
-    return inputs_elsewhere(name, first, narrow=narrow)
+    return read_inputs(name, first, narrow=narrow)
 
 
 def _require_curve(source: FileSource) -> None:

@@ -60,7 +60,7 @@ def run_metric(metric: Metric[Any, Any], file: str, given: dict[str, Any]) -> No
         summed_metric(metric, file, given)
         return
     from calcheck.evaluation import evaluate
-    from calcheck.io.evaluation_points import inputs_elsewhere
+    from calcheck.io.evaluation_points import read_inputs
 
     extremes, elsewhere = build(ExtremeOptions, given), build(PlaceOptions, given).at
     if given["format"] == "csv" and (extremes.worst or extremes.best):
@@ -71,7 +71,7 @@ def run_metric(metric: Metric[Any, Any], file: str, given: dict[str, Any]) -> No
     if reason := takes_sums(source, [metric], given):
         summed_metric(metric, file, given, reason)
         return
-    at = inputs_elsewhere(elsewhere, source, narrow=narrow) if elsewhere else None
+    at = read_inputs(elsewhere, source, narrow=narrow) if elsewhere else None
     report_to, pointwise = require_outputs(given, [read for read in (source, at) if read])
     with running(given, source) as run:
         report = evaluate(

@@ -27,7 +27,7 @@ def first_rows(rows: Predictions) -> list[tuple[str, str]]:
         ends = _compared(first.predictive, first)
     if ends:
         told = [f"{words}, observed {end}" for words, end in zip(told, ends, strict=True)]
-    keys = first.places() if first.id is None else first.id
+    keys = first.row_numbers() if first.id is None else first.id
     label = "row" if first.id is None else first.id_name
     return [(f"{label} {key}", words) for key, words in zip(keys, told, strict=True)]
 

@@ -30,7 +30,7 @@ ERRORS = "mae,rmse,nll"
 
 def _reject(file: str, settings: Settings, **given: Any) -> None:
     """Show the error of the predictions that are kept as those with the largest cce or std are rejected."""
-    from calcheck.io.evaluation_points import predictions_elsewhere
+    from calcheck.io.evaluation_points import read_evaluation_points
     from calcheck.render import REJECTION_FORMATS
     from calcheck.render.rejection import rejection_plot
     from calcheck.studies.criteria import CCE, columns_of
@@ -43,7 +43,7 @@ def _reject(file: str, settings: Settings, **given: Any) -> None:
     cce = settings.metric(CCE, taken(METRICS[CCE], given))
     needed = [*metrics, *([cce] if by is None or CCE in by else [])]
     source = opened(file, given, needed, narrow=False, also=() if elsewhere else columns_of(by))
-    at = predictions_elsewhere(elsewhere, source, also=columns_of(by)) if elsewhere else None
+    at = read_evaluation_points(elsewhere, source, also=columns_of(by)) if elsewhere else None
     reads = [name for read in (source, at) if read for name in read.reads()]
     require_deliverable(report_to, Pointwise(None), reads, plot=plot)
     with running(given, source) as run:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from calcheck.execution.bottom_k import bottom_k, hash_rows_and_inputs
-from calcheck.predictions import join
+from calcheck.predictions import concat
 
 if TYPE_CHECKING:
     from typing import Any
@@ -66,7 +66,7 @@ class Sampled:
         hashes = np.concatenate([self.hashes, other.hashes])
         kept = bottom_k(hashes, SAMPLE_ROWS)
         self.n += other.n
-        self.hashes, self.rows = hashes[kept], join([self.rows, other.rows]).take(kept)
+        self.hashes, self.rows = hashes[kept], concat([self.rows, other.rows]).take(kept)
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,7 @@ def hash_rows_and_inputs(rows: Predictions, key: int) -> NDArray[np.uint64]:
     hashed = mix(_hashes(rows, key) ^ _hashes_of_inputs(rows.inputs(), key))
     _, which, count = np.unique(hashed, return_inverse=True, return_counts=True)
     again = count[which] > 1
-    hashed[again] = mix(hashed[again] ^ rows.places()[again].astype(np.uint64))
+    hashed[again] = mix(hashed[again] ^ rows.row_numbers()[again].astype(np.uint64))
     return hashed
 
 

@@ -46,7 +46,7 @@ def batch_row_keys(rows: Predictions, seed: int) -> Words:
     """
     keys = _hashes(rows, seed)
     tied = _tied(keys)
-    keys[tied] = mix(keys[tied] ^ mix(rows.places()[tied].astype(np.uint64) + np.uint64(1)))
+    keys[tied] = mix(keys[tied] ^ mix(rows.row_numbers()[tied].astype(np.uint64) + np.uint64(1)))
     return keys
 
 

@@ -37,7 +37,7 @@ def read(path: str, *, input_format: str | None = None, **columns: Any) -> FileS
         The file is absent or unsafe to load, or options contradict each other.
     """
     from calcheck.io.columns.options import ColumnOptions
-    from calcheck.io.paths import located
+    from calcheck.io.paths import resolve
     from calcheck.io.source import FileSource
 
-    return FileSource(located(str(path), input_format), ColumnOptions(**columns))
+    return FileSource(resolve(str(path), input_format), ColumnOptions(**columns))

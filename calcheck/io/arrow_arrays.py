@@ -40,7 +40,7 @@ def is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
-def replaced(table: pa.Table, pattern: str, by: str) -> pa.Table:
+def replace_in_text(table: pa.Table, pattern: str, by: str) -> pa.Table:
     """Return a table with what matches a pattern replaced, in its text and in the names of its columns."""
     for place, field in enumerate(table.schema):
         if is_text(field.type) and pc.any(pc.match_substring_regex(table[place], pattern)).as_py():
@@ -71,7 +71,7 @@ def is_scalar(kind: pa.DataType) -> bool:
     return is_number(kind) or is_text(kind) or bool(shown or pa.types.is_dictionary(kind))
 
 
-def numbers(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
+def to_floats(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
     """Return a column of numbers, (n,); nulls become NaN.
 
     Text is read as numbers if all of it is: CSV columns with a leading zero stay text otherwise.
@@ -111,7 +111,7 @@ def _numbers_of_text(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
     return values
 
 
-def scalars(column: pa.ChunkedArray) -> NDArray[Any]:
+def to_scalars(column: pa.ChunkedArray) -> NDArray[Any]:
     """Return a column of one value a row as it is, (n,): whole numbers stay whole, text stays text, nulls None."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
@@ -135,8 +135,8 @@ def ordering(column: pa.ChunkedArray, name: str) -> NDArray[Any]:
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.int8())
     if pa.types.is_temporal(column.type) or (pa.types.is_integer(column.type) and not column.null_count):
-        return scalars(column)
-    return numbers(column, name)
+        return to_scalars(column)
+    return to_floats(column, name)
 
 
 def keys(column: pa.ChunkedArray, name: str) -> NDArray[Any]:
@@ -151,7 +151,7 @@ def keys(column: pa.ChunkedArray, name: str) -> NDArray[Any]:
         msg = f"column {name!r} holds {column.type}; a key is one number or text a row. Pass --id with another column"
         raise DataError(msg)
     require(f"key {name!r}", ~np.asarray(column.is_null(nan_is_null=True)), "must be there")
-    return scalars(column)
+    return to_scalars(column)
 
 
 def _moments(text: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -196,7 +196,7 @@ def key_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column.cast(pa.string())
 
 
-def vectors(column: pa.ChunkedArray, name: str) -> NDArray[np.floating[Any]]:
+def to_matrix(column: pa.ChunkedArray, name: str) -> NDArray[np.floating[Any]]:
     """Return a column of vectors, (n, d), float32 where it is stored so; null rows become NaN.
 
     Raises
@@ -210,7 +210,7 @@ def vectors(column: pa.ChunkedArray, name: str) -> NDArray[np.floating[Any]]:
     if isinstance(array, pa.ChunkedArray):  # of no chunks
         array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
     if not is_vector(array.type):
-        return numbers(column, name)[:, None]
+        return to_floats(column, name)[:, None]
     present = np.asarray(array.is_valid())
     array = array.drop_null()
     count = len(array)
@@ -230,7 +230,7 @@ def vectors(column: pa.ChunkedArray, name: str) -> NDArray[np.floating[Any]]:
     return full
 
 
-def innermost(column: pa.ChunkedArray) -> int:
+def inner_length(column: pa.ChunkedArray) -> int:
     """Return how many numbers the inner lists of lists of lists hold; 1 where lists hold numbers themselves."""
     if not is_vector(column.type) or not is_vector(getattr(column.type, "value_type", pa.null())):
         return 1
@@ -278,7 +278,7 @@ def _parsed(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
             raise ValuesError(
                 f"column {name!r}", "must hold lists of numbers", [number], len(column), remedy
             ) from error
-    return np.asarray(vectors(pa.chunked_array([pa.array(rows, pa.list_(pa.float64()))]), name))
+    return np.asarray(to_matrix(pa.chunked_array([pa.array(rows, pa.list_(pa.float64()))]), name))
 
 
 def _values(text: str) -> list[float]:

@@ -10,7 +10,7 @@ from calcheck.distributions import Gaussian, Independent, Quantiles, Samples
 from calcheck.distributions.gaussian import AssumedGaussian
 from calcheck.distributions.student_t import StudentT
 from calcheck.errors import DataError, ValuesError
-from calcheck.io.arrow_arrays import innermost, is_narrow, is_vector, numbers, vectors
+from calcheck.io.arrow_arrays import inner_length, is_narrow, is_vector, to_floats, to_matrix
 from calcheck.io.columns.roles import (
     GaussianRole,
     ParametersRole,
@@ -68,7 +68,7 @@ def arrays_of(table: pa.Table, roles: Roles) -> Arrays:
         case GaussianRole(mean=mean, spread=spread, kind=kind):
             arrays |= {"mean": _columns(table, mean), kind: _columns(table, spread)}
         case ResidualRole(spread=spread, kind=kind):
-            arrays[kind] = numbers(table[spread], spread)
+            arrays[kind] = to_floats(table[spread], spread)
         case ParametersRole(convention, columns, error):
             reader = _matrix if convention.grouped else _columns
             arrays |= {name: reader(table, group) for name, group in columns.items()}
@@ -170,26 +170,26 @@ def _draws(targets: list[NDArray[np.floating[Any]]]) -> NDArray[np.floating[Any]
 def _samples(table: pa.Table, names: tuple[str, ...]) -> NDArray[np.floating[Any]]:
     """Return draws, (n, m); those of lists of vectors as (n, m, t)."""
     draws = _matrix(table, names)
-    inner = innermost(table[names[0]]) if len(names) == 1 else 1
+    inner = inner_length(table[names[0]]) if len(names) == 1 else 1
     return draws if inner == 1 else draws.reshape(len(draws), -1, inner)
 
 
 def _columns(table: pa.Table, names: tuple[str, ...]) -> NDArray[np.float64]:
     """Return one column of numbers as (n,); several, or one of vectors, as (n, t)."""
     if len(names) == 1 and is_vector(table.schema.field(names[0]).type):
-        values = np.asarray(vectors(table[names[0]], names[0]), dtype=np.float64)
+        values = np.asarray(to_matrix(table[names[0]], names[0]), dtype=np.float64)
         return values if values.shape[1] > 1 else values[:, 0]
     if len(names) == 1:
-        return numbers(table[names[0]], names[0])
-    return np.stack([numbers(table[name], name) for name in names], axis=1)
+        return to_floats(table[names[0]], names[0])
+    return np.stack([to_floats(table[name], name) for name in names], axis=1)
 
 
 def _matrix(table: pa.Table, names: tuple[str, ...]) -> NDArray[np.floating[Any]]:
     """Return one column of vectors, or several of numbers, as (n, d); float32 where all of them are stored so."""
     if len(names) == 1:
-        return vectors(table[names[0]], names[0])
+        return to_matrix(table[names[0]], names[0])
     narrow = all(is_narrow(table.schema.field(name).type) for name in names)
     matrix = np.empty((len(table), len(names)), dtype=np.float32 if narrow else np.float64)
     for place, name in enumerate(names):
-        matrix[:, place] = numbers(table[name], name)
+        matrix[:, place] = to_floats(table[name], name)
     return matrix

@@ -40,7 +40,7 @@ def require_no_rerun(rows: Predictions) -> Predictions:
     return rows
 
 
-def unique(rows: Predictions) -> Predictions:
+def require_unique_keys(rows: Predictions) -> Predictions:
     """Return rows of which every key is there once.
 
     Raises
@@ -55,7 +55,7 @@ def unique(rows: Predictions) -> Predictions:
     if len(values) == len(text):
         return rows
     repeated = values[np.argmax(counts)]
-    first, second = rows.places()[text == repeated][:2]
+    first, second = rows.row_numbers()[text == repeated][:2]
     msg = (
         f"{int((counts > 1).sum()):,} values of {name!r} come more than once, as {str(repeated)!r} in rows {first} and"
         f" {second}. Were rows appended on a rerun? Leave one of each, or name another key with --id. Are they"

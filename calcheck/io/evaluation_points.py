@@ -8,12 +8,12 @@ from calcheck.errors import OptionError
 from calcheck.io.columns.options import ColumnOptions
 from calcheck.io.files import STDIN
 from calcheck.io.join import names_a_file, split_column
-from calcheck.io.paths import located
+from calcheck.io.paths import resolve
 from calcheck.io.source import FileSource
 from calcheck.io.tables.concat import open_table
 
 
-def inputs_elsewhere(name: str, source: FileSource, *, narrow: bool) -> FileSource:
+def read_inputs(name: str, source: FileSource, *, narrow: bool) -> FileSource:
     """Open the inputs of another file, to be compared with those of a source.
 
     Parameters
@@ -30,9 +30,9 @@ def inputs_elsewhere(name: str, source: FileSource, *, narrow: bool) -> FileSour
     FileError, OptionError
         There is no such file, or what was said contradicts it.
     """
-    said = source.said
+    said = source.options
     path, column = _place(name, said)
-    file = located(path)
+    file = resolve(path)
     names = open_table(file).schema.names
     if column is None and len(names) == 1:
         column = names[0]  # as in a .npy file
@@ -47,7 +47,7 @@ def inputs_elsewhere(name: str, source: FileSource, *, narrow: bool) -> FileSour
     return FileSource(file, columns, wanted="inputs", narrow=narrow)
 
 
-def predictions_elsewhere(name: str, source: FileSource, *, also: tuple[str, ...]) -> FileSource:
+def read_evaluation_points(name: str, source: FileSource, *, also: tuple[str, ...]) -> FileSource:
     """Open the predictions of another file, with their targets and inputs, which has the same columns as a source.
 
     Parameters
@@ -64,7 +64,7 @@ def predictions_elsewhere(name: str, source: FileSource, *, also: tuple[str, ...
     FileError, OptionError
         There is no such file, or what was said contradicts it.
     """
-    said = source.said
+    said = source.options
     path, column = _place(name, said)
     if said.truth is not None:
         msg = "--truth has the targets of FILE, and --at needs its own: join them first, with calcheck convert"
@@ -74,7 +74,7 @@ def predictions_elsewhere(name: str, source: FileSource, *, also: tuple[str, ...
         msg = f"--embedding {said.embedding} is that of FILE: name the column that --at has, as in --at {path}:COLUMN"
         raise OptionError(msg)
     columns = replace(said, embedding=column) if column or beside else said
-    return FileSource(located(path), columns, also=also, inputs=source.inputs)
+    return FileSource(resolve(path), columns, also=also, inputs=source.inputs)
 
 
 def _place(name: str, said: ColumnOptions) -> tuple[str, str | None]:

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, BinaryIO, Literal
 
 from calcheck.errors import DataError, FileError, OptionError
 from calcheck.execution.machine import available_memory
-from calcheck.io.object_store import is_uri, stored
+from calcheck.io.object_store import is_uri, open_object
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from calcheck.io.object_store import Stored
+    from calcheck.io.object_store import StoreObject
 
 UNSAFE_SUFFIXES = frozenset({".pkl", ".pickle", ".pt", ".pth", ".joblib", ".dill"})
 SUFFIXES = {
@@ -72,7 +72,7 @@ class File:
         The format, where the name does not tell.
     groups : tuple of int, optional
         The row groups of a Parquet file that are read; all of them if absent.
-    place : Stored, optional
+    place : StoreObject, optional
         Where it is in a store; found by the URI if absent.
 
     Raises
@@ -84,13 +84,13 @@ class File:
     name: str
     input_format: str | None = None
     groups: tuple[int, ...] | None = None
-    place: Stored | None = field(default=None, compare=False, repr=False)
+    place: StoreObject | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.name == STDIN:
             return
         if is_uri(self.name) and self.place is None:
-            object.__setattr__(self, "place", stored(self.name))
+            object.__setattr__(self, "place", open_object(self.name))
         found = self.place.kind() if self.place else kind_of(self.name)
         if found == "folder":
             msg = f"{self.name} is a folder. Give a file"
@@ -103,7 +103,7 @@ class File:
             raise FileError(msg)
 
     @property
-    def spoken(self) -> str:
+    def display_name(self) -> str:
         """How messages call the file."""
         return "standard input" if self.name == STDIN else self.name
 
@@ -122,7 +122,7 @@ class File:
         return suffix_of(self.name)
 
     @cached_property
-    def spooled(self) -> bytes | None:
+    def buffered(self) -> bytes | None:
         """The bytes of a pipe, which can be read once only; None for a regular file."""
         if self.name == STDIN:
             if sys.stdin is None:
@@ -137,7 +137,7 @@ class File:
     def _drained(self, stream: BinaryIO) -> bytes:
         """Read a pipe to its end, or raise if it has none that memory can wait for."""
         if _is_device(stream) and stream.read(1):
-            msg = f"{self.spoken} is a device that never ends. Give a file"
+            msg = f"{self.display_name} is a device that never ends. Give a file"
             raise FileError(msg)
         room = available_memory() // COPIES
         parts, size = [], 0
@@ -145,7 +145,7 @@ class File:
             parts.append(part)
             size += len(part)
             if size > room:
-                msg = f"through {self.spoken} come more than the {room:,} bytes that there is memory for. Give a file"
+                msg = f"through {self.display_name} come more than the {room:,} bytes that there is memory for. Give a file"
                 raise FileError(msg)
         return b"".join(parts)
 
@@ -159,31 +159,31 @@ class File:
         """
         start = self._start()
         if not start:
-            msg = f"{self.spoken} is empty"
+            msg = f"{self.display_name} is empty"
             raise FileError(msg)
         for magic, what in FOREIGN_MAGIC.items():
             if start.startswith(magic):
-                msg = f"{self.spoken} is {what}"
+                msg = f"{self.display_name} is {what}"
                 raise FileError(msg)
         found = _by_magic(start)
         if found and self.format in TEXT:
-            msg = f"{self.spoken} is no {self.format} file but {found}. Pass --input-format {found}"
+            msg = f"{self.display_name} is no {self.format} file but {found}. Pass --input-format {found}"
             raise FileError(msg)
 
     def content(self) -> bytes:
         """Return all bytes."""
-        with self.opened() as stream:
+        with self.open() as stream:
             return stream.read()
 
-    def opened(self) -> io.BufferedIOBase:
+    def open(self) -> io.BufferedIOBase:
         """Return the bytes as a stream, to be closed."""
-        if self.spooled is not None:
-            return io.BytesIO(self.spooled)
-        return self.place.opened() if self.place else Path(self.name).open("rb")
+        if self.buffered is not None:
+            return io.BytesIO(self.buffered)
+        return self.place.open() if self.place else Path(self.name).open("rb")
 
     def stream(self) -> str | io.BufferedIOBase:
         """Return what a library opens: the path, or the bytes of a pipe or of a store."""
-        return self.opened() if self.place or self.spooled is not None else self.name
+        return self.open() if self.place or self.buffered is not None else self.name
 
     @property
     def format(self) -> str:
@@ -213,7 +213,7 @@ class File:
 
     def sha256(self) -> str:
         """Return the fingerprint of the bytes."""
-        with self.opened() as stream:
+        with self.open() as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
 
     def content_starts(self, magic: bytes) -> bool:
@@ -223,7 +223,7 @@ class File:
     def _start(self) -> bytes:
         """Return the first bytes."""
         try:
-            with self.opened() as stream:
+            with self.open() as stream:
                 return stream.read(LONGEST_MAGIC)
         except OSError as error:
             msg = f"{self.name} cannot be read: {error.strerror}"
@@ -247,7 +247,7 @@ def kind_of(name: str) -> Literal["file", "folder", "nothing"]:
         It cannot be told.
     """
     if is_uri(name):
-        return stored(name).kind()
+        return open_object(name).kind()
     try:
         path = Path(name)
         return "folder" if path.is_dir() else "file" if path.exists() else "nothing"
@@ -268,7 +268,7 @@ def suffix_of(name: str) -> str:
 
 
 @contextmanager
-def named(name: str) -> Iterator[None]:
+def file_named(name: str) -> Iterator[None]:
     """Tell errors about the data with the name of the file."""
     try:
         yield

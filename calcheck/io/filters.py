@@ -48,7 +48,7 @@ class Filters:
 
     Parameters
     ----------
-    each : tuple of Filter
+    conditions : tuple of Filter
         A row is used if it passes all of them.
     model : str or None
         The column of models.
@@ -58,13 +58,13 @@ class Filters:
         The column of names of targets.
     """
 
-    each: tuple[Filter, ...] = ()
+    conditions: tuple[Filter, ...] = ()
     model: str | None = None
     of_models: str | None = None
     target: str | None = None
 
     @classmethod
-    def of(cls, filters: Sequence[str], chosen_model: str | None, schema: pa.Schema) -> Self:
+    def from_options(cls, filters: Sequence[str], chosen_model: str | None, schema: pa.Schema) -> Self:
         """Say which rows are used.
 
         Raises
@@ -85,12 +85,12 @@ class Filters:
     @property
     def columns(self) -> tuple[str, ...]:
         """Columns that the filters look at."""
-        named = [*(filter_.column for filter_ in self.each), self.model, self.target]
+        named = [*(filter_.column for filter_ in self.conditions), self.model, self.target]
         return tuple(dict.fromkeys(filter(None, named)))
 
     def mask(self, table: pa.Table) -> NDArray[np.bool_] | None:
         """Tell which rows are used, (n,); None if all of them are."""
-        masks = [filter_.mask(table) for filter_ in self.each]
+        masks = [filter_.mask(table) for filter_ in self.conditions]
         return np.logical_and.reduce(masks) if masks else None
 
     def require_one_of_each(self, table: pa.Table, seen: dict[str, dict[str, None]]) -> None:
@@ -119,7 +119,7 @@ class Filters:
 
     def none_left(self) -> str:
         """Say that no row passes."""
-        told = ", ".join(f"{filter_.column}={filter_.value}" for filter_ in self.each)
+        told = ", ".join(f"{filter_.column}={filter_.value}" for filter_ in self.conditions)
         return f"no row has {told}" if told else "there are no rows"
 
 

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from calcheck.errors import DataError, FileError, named_some
-from calcheck.io.arrow_arrays import is_scalar, is_text, key_text, numbers, vectors
+from calcheck.io.arrow_arrays import is_scalar, is_text, key_text, to_floats, to_matrix
 from calcheck.io.columns.options import TARGETS
 from calcheck.io.files import SUFFIXES, kind_of, suffix_of
-from calcheck.io.join_keys import Keyed
+from calcheck.io.join_keys import KeyIndex
 from calcheck.io.object_store import is_uri
-from calcheck.io.paths import located
+from calcheck.io.paths import resolve
 from calcheck.io.row_numbers import as_index
 from calcheck.io.tables.concat import open_table
 from calcheck.io.tables.formats import read_batches
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from calcheck.io.columns.options import ColumnOptions
     from calcheck.io.columns.roles import Roles
-    from calcheck.io.layouts import Laid
+    from calcheck.io.layouts import TableLayout
     from calcheck.io.paths import AnyFile
     from calcheck.io.row_numbers import Places
     from calcheck.io.tables.formats import Table
@@ -40,7 +40,7 @@ HUB_VALUE = "value"  # what hubs call their targets
 
 
 @dataclass(frozen=True, eq=False)
-class Beside:
+class JoinedColumn:
     """Values of another file for the rows of this one.
 
     Parameters
@@ -51,21 +51,21 @@ class Beside:
         Its column.
     values : (m, ...)
         What its rows add.
-    keyed : Keyed or None
+    keyed : KeyIndex or None
         How rows are found; by place if absent.
     """
 
     file: AnyFile
     column: str
     values: NDArray[np.floating[Any]]
-    keyed: Keyed | None
+    keyed: KeyIndex | None
 
     @property
-    def told(self) -> str:
+    def display_name(self) -> str:
         """Spell file and column as options take them."""
         return f"{self.file.name}:{self.column}"
 
-    def joined(self) -> str:
+    def how_joined(self) -> str:
         """Say how rows are found."""
         if self.keyed is None:
             return "row by row"
@@ -97,7 +97,7 @@ class Beside:
             if places[-1] >= len(self.values):
                 raise DataError(self._of_other_length("more rows than"))
             return self.values[as_index(places)]
-        found = self.keyed.places(table)
+        found = self.keyed.row_numbers(table)
         values = self.values[found]
         gaps = (found >= 0) & ~np.isfinite(values).reshape(len(values), -1).all(axis=1)
         if gaps.any() and not lenient:
@@ -127,7 +127,7 @@ class Beside:
         )
 
 
-def read_embedding(name: str, id_column: str | None) -> Beside:
+def read_embedding(name: str, id_column: str | None) -> JoinedColumn:
     """Read ``FILE`` or ``FILE:COLUMN``, joined by the column of ids where it has that too.
 
     Raises
@@ -136,7 +136,7 @@ def read_embedding(name: str, id_column: str | None) -> Beside:
         There is no such file or column, its rows are no vectors, or a key comes twice.
     """
     path, column = split_column(name)
-    file = located(path)
+    file = resolve(path)
     table = open_table(file)
     names = table.schema.names
     key = id_column if id_column in names and id_column != column else None
@@ -145,19 +145,23 @@ def read_embedding(name: str, id_column: str | None) -> Beside:
     if column not in others:
         msg = f"{path} has no column {column!r}. Name one as {path}:COLUMN ({named_some(names)})"
         raise FileError(msg)
-    return _read(file, table, column, vectors, ((key, key),) if key is not None else ())
+    return _read(file, table, column, to_matrix, ((key, key),) if key is not None else ())
 
 
 def read_truth(
-    said: ColumnOptions, laid: Laid, roles: Roles, used: tuple[str, ...], values_of: Callable[[str], pa.ChunkedArray]
-) -> Beside:
+    said: ColumnOptions,
+    laid: TableLayout,
+    roles: Roles,
+    used: tuple[str, ...],
+    values_of: Callable[[str], pa.ChunkedArray],
+) -> JoinedColumn:
     """Read the targets in ``said.truth``.
 
     Parameters
     ----------
     said : ColumnOptions
         What the user says.
-    laid : Laid
+    laid : TableLayout
         The predictions' table.
     roles : Roles
         What its columns are.
@@ -172,7 +176,7 @@ def read_truth(
         There is no such file or column, a key comes twice, or it is not clear which dates belong together.
     """
     path, column = split_column(said.truth or "")
-    file = located(path)
+    file = resolve(path)
     table = open_table(file)
     here = {field.name: field.type for field in laid.table.schema if is_scalar(field.type) and field.name not in used}
     there = {field.name: field.type for field in table.schema if is_scalar(field.type)}
@@ -181,24 +185,24 @@ def read_truth(
         msg = f"{path} has no column {column!r}. Name one as {path}:COLUMN ({named_some(table.schema.names)})"
         raise FileError(msg)
     if said.join_on:
-        return _read(file, table, column, numbers, _said_pairs(said.join_on, here, there, path), laid.kind)
+        return _read(file, table, column, to_floats, _said_pairs(said.join_on, here, there, path), laid.kind)
     for name in (column, *OUTPUT):
         there.pop(name, None)
     shared = _shared(here, there, laid, roles)
     dates = _dates(here, there, shared)
     if laid.dated is not None and laid.dated not in dict(shared) and len(dates[1]) == 1:
-        return _read(file, table, column, numbers, (*shared, (laid.dated, dates[1][0])), laid.kind)
+        return _read(file, table, column, to_floats, (*shared, (laid.dated, dates[1][0])), laid.kind)
     dated = bool(dates[0] and dates[1]) and laid.dated not in dict(shared)
     if not shared and not dated:
         _require_rows_in_order(here, values_of, path)
     if shared or not dated:
         try:
-            return _read(file, table, column, numbers, shared, laid.kind)
+            return _read(file, table, column, to_floats, shared, laid.kind)
         except DataError:  # the shared keys do not tell rows apart: perhaps dates do
             if not dated:
                 raise
     pair = _dated_alike(*dates, shared, file, table, values_of)
-    return _read(file, table, column, numbers, (*shared, pair), laid.kind)
+    return _read(file, table, column, to_floats, (*shared, pair), laid.kind)
 
 
 def _read(
@@ -208,7 +212,7 @@ def _read(
     reader: Callable[[pa.ChunkedArray, str], NDArray[np.floating[Any]]],
     pairs: tuple[tuple[str, str], ...],
     kind: str | None = None,
-) -> Beside:
+) -> JoinedColumn:
     """Read the values of one column, and index them by keys if there are any.
 
     Hubs may give targets once for each type of output: those of the predictions' are read.
@@ -225,14 +229,14 @@ def _read(
     remedy = "Name all key columns with --join-on" if len(pairs) != 1 else "Leave one of each, or name other keys"
     try:
         values = concatenated([reader(batch[column], column) for batch in batches], column)
-        keyed = Keyed.of(file.name, pairs, pa.concat_tables(batches), remedy) if pairs else None
+        keyed = KeyIndex.from_table(file.name, pairs, pa.concat_tables(batches), remedy) if pairs else None
     except DataError as error:
         msg = f"{file.name}: {error}"
         raise FileError(msg) from error
-    return Beside(file, column, values, keyed)
+    return JoinedColumn(file, column, values, keyed)
 
 
-def _target_column(path: str, there: dict[str, pa.DataType], laid: Laid, said: ColumnOptions) -> str:
+def _target_column(path: str, there: dict[str, pa.DataType], laid: TableLayout, said: ColumnOptions) -> str:
     """Find the column of targets in their own file."""
     free = [name for name in there if name not in laid.keys]
     known = [name for name in TARGETS if name in free]
@@ -263,7 +267,7 @@ def _said_pairs(
 
 
 def _shared(
-    here: dict[str, pa.DataType], there: dict[str, pa.DataType], laid: Laid, roles: Roles
+    here: dict[str, pa.DataType], there: dict[str, pa.DataType], laid: TableLayout, roles: Roles
 ) -> tuple[tuple[str, str], ...]:
     """List the key columns that both files have: the id alone, else all that may be keys."""
     if roles.id is not None and roles.id in there:

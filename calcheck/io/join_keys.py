@@ -19,7 +19,7 @@ SEPARATOR = "\x1f"  # between the parts of a key
 
 
 @dataclass(frozen=True, eq=False)
-class Keyed:
+class KeyIndex:
     """Rows of a file, found by their keys.
 
     Parameters
@@ -37,7 +37,7 @@ class Keyed:
     keys: pa.Array
 
     @classmethod
-    def of(cls, name: str, pairs: tuple[tuple[str, str], ...], table: pa.Table, remedy: str) -> Keyed:
+    def from_table(cls, name: str, pairs: tuple[tuple[str, str], ...], table: pa.Table, remedy: str) -> KeyIndex:
         """Index the rows of a table.
 
         Raises
@@ -45,24 +45,24 @@ class Keyed:
         DataError
             A key is absent, or comes twice; ``remedy`` says what to do about it.
         """
-        keys = composed(table, [there for _, there in pairs], lenient=True)
+        keys = composite_key(table, [there for _, there in pairs], lenient=True)
         counted = pc.value_counts(keys)
         repeated = pc.and_(pc.greater(counted.field("counts"), 1), counted.field("values").is_valid())
         if pc.any(repeated).as_py():
             first = counted.field("values").filter(repeated)[0].as_py()
             count = pc.sum(repeated).as_py()
-            shown = spelled([there for _, there in pairs], first)
+            shown = format_key([there for _, there in pairs], first)
             keys_come = "1 key comes" if count == 1 else f"{count:,} keys come"
             msg = f"{keys_come} more than once, as {shown}. {remedy}"
             raise DataError(msg)
         return cls(name, pairs, keys)
 
-    def places(self, table: pa.Table) -> NDArray[np.intp]:
+    def row_numbers(self, table: pa.Table) -> NDArray[np.intp]:
         """Return where each row of a table is in this file, (n,); -1 where it is not."""
-        found = pc.index_in(composed(table, [here for here, _ in self.pairs]), value_set=self.keys)
+        found = pc.index_in(composite_key(table, [here for here, _ in self.pairs]), value_set=self.keys)
         return np.asarray(pc.fill_null(found, -1), dtype=np.intp)
 
-    def told(self) -> str:
+    def display_name(self) -> str:
         """Spell the key columns as ``--join-on`` takes them; nothing for row labels without a name."""
         if any(not name for pair in self.pairs for name in pair):
             return ""
@@ -72,16 +72,16 @@ class Keyed:
         """Say how many rows were not found, one of them, and what this file's keys look like."""
         lost = np.flatnonzero(places < 0)
         here, there = [here for here, _ in self.pairs], [there for _, there in self.pairs]
-        wanted = composed(table.slice(int(lost[0]), 1), here)[0].as_py()
+        wanted = composite_key(table.slice(int(lost[0]), 1), here)[0].as_py()
         known = self.keys.drop_null()
         example = known[0].as_py() if len(known) else None
-        told = f"{len(lost):,} of {len(places):,} rows are not in {self.name}, as {spelled(here, wanted)}"
+        told = f"{len(lost):,} of {len(places):,} rows are not in {self.name}, as {format_key(here, wanted)}"
         if example is None:
             return told
-        return f"{told} (its keys look like {spelled(there, example)}){_lost_zeros(wanted, example)}"
+        return f"{told} (its keys look like {format_key(there, example)}){_lost_zeros(wanted, example)}"
 
 
-def composed(table: pa.Table, columns: list[str], *, lenient: bool = False) -> pa.Array:
+def composite_key(table: pa.Table, columns: list[str], *, lenient: bool = False) -> pa.Array:
     """Write the keys of a table's rows as text, (n,): numbers and dates the same way whatever their type.
 
     Those that are not whole are null if that is allowed.
@@ -103,7 +103,7 @@ def composed(table: pa.Table, columns: list[str], *, lenient: bool = False) -> p
     return joined.combine_chunks() if isinstance(joined, pa.ChunkedArray) else joined
 
 
-def spelled(columns: list[str], key: Any) -> str:
+def format_key(columns: list[str], key: Any) -> str:
     """Write a composed key for people."""
     return ", ".join(
         f"{name or 'the first column'}={part!r}" for name, part in zip(columns, key.split(SEPARATOR), strict=True)

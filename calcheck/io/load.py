@@ -13,7 +13,7 @@ import numpy as np
 from calcheck.distributions.lazy import Deferred
 from calcheck.errors import DataError
 from calcheck.lazy_inputs import DeferredInputs
-from calcheck.predictions import join
+from calcheck.predictions import concat
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.distributions import Predictive
-    from calcheck.io.scan import Pass
+    from calcheck.io.scan import Scan
     from calcheck.lazy_inputs import Inputs
     from calcheck.predictions import Predictions
 
@@ -30,14 +30,14 @@ HELD_BYTES = 1 << 26  # of distributions in memory; more of them are read again 
 HELD_INPUTS = 1 << 29  # bytes of inputs in memory; more of them are read again whenever they are needed
 
 
-def gathered(whole: Pass) -> tuple[Predictions, Pass]:
+def load_all(whole: Scan) -> tuple[Predictions, Scan]:
     """Read all rows into one batch, and return the pass that met them.
 
     Inputs that may be too large to be held are not looked at in this pass, unless they decide which rows are left out.
 
     Parameters
     ----------
-    whole : Pass
+    whole : Scan
         All columns that are needed.
 
     Raises
@@ -50,19 +50,19 @@ def gathered(whole: Pass) -> tuple[Predictions, Pass]:
     batches: list[Predictions] = []
     size, first = 0, None
     for batch in met.batches():
-        size += 0 if batch.predictive is None or is_narrow(batch.predictive) else batch.predictive.nbytes
+        size += 0 if batch.predictive is None or fits_in_memory(batch.predictive) else batch.predictive.nbytes
         if size > HELD_BYTES and first is None and batch.predictive is not None:
             first = batch.predictive.take(slice(0, 1))
             batches = [each.without("predictive") for each in batches]
         left = [*(["predictive"] if first is not None else []), *(["x"] if large else [])]
         batches.append(batch.without(*left) if left else batch)
-    rows = joined(batches)
+    rows = concat_batches(batches)
     if first is not None:
         rows = replace(rows, predictive=Deferred(lambda: _distributions(whole), first, len(rows)))
     return (replace(rows, x=_left(whole, len(rows))) if large else rows), met
 
 
-def _left(whole: Pass, count: int) -> Inputs:
+def _left(whole: Scan, count: int) -> Inputs:
     """Return the inputs of so many rows, left in their file if they are as large as they looked."""
     with closing(_inputs(whole)) as blocks:
         first = next(blocks)
@@ -70,24 +70,24 @@ def _left(whole: Pass, count: int) -> Inputs:
     return left if left.nbytes > HELD_INPUTS else left.held()
 
 
-def _inputs(whole: Pass) -> Generator[NDArray[np.floating[Any]]]:
+def _inputs(whole: Scan) -> Generator[NDArray[np.floating[Any]]]:
     """Read the inputs again, batch by batch."""
     for batch in whole.of_inputs().batches():
         yield batch.inputs()
 
 
-def _distributions(whole: Pass) -> Iterator[Predictive]:
+def _distributions(whole: Scan) -> Iterator[Predictive]:
     """Read the distributions again, batch by batch."""
     return (batch.predictive for batch in whole.of_predictive().batches() if batch.predictive is not None)
 
 
-def is_narrow(predictive: Predictive) -> bool:
+def fits_in_memory(predictive: Predictive) -> bool:
     """Tell whether distributions take few parameters a row, and are no draws or quantiles."""
     by_parameters = predictive.draws_a_row is None and predictive.known_levels is None
     return by_parameters and predictive.nbytes <= NARROW_BYTES * len(predictive)
 
 
-def joined(batches: list[Predictions]) -> Predictions:
+def concat_batches(batches: list[Predictions]) -> Predictions:
     """Append batches; the places of their rows are left out if they are 0, 1, … and there are targets to count.
 
     Raises
@@ -102,13 +102,13 @@ def joined(batches: list[Predictions]) -> Predictions:
         batches = [copy(batch) for batch in batches]  # they are sound
         for batch in batches:
             object.__setattr__(batch, "row", None)
-    return join(batches)
+    return concat(batches)
 
 
 def _counted(batches: list[Predictions]) -> bool:
     """Tell whether the places of all rows are 0, 1, …."""
     stops = accumulate(map(len, batches))
     return all(
-        np.array_equal(batch.places(), np.arange(stop - len(batch), stop))
+        np.array_equal(batch.row_numbers(), np.arange(stop - len(batch), stop))
         for batch, stop in zip(batches, stops, strict=True)
     )

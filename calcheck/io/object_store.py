@@ -31,7 +31,7 @@ def is_uri(name: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoreObject:
     """A place in a store.
 
     Parameters
@@ -42,14 +42,14 @@ class Stored:
         The store.
     path : str
         Where it is there.
-    known : bool
+    size_known : bool
         Whether the store itself has said that there is a file.
     """
 
     name: str
     filesystem: Any
     path: str
-    known: bool = False
+    size_known: bool = False
 
     def kind(self) -> Literal["file", "folder", "nothing"]:
         """Say what is there.
@@ -61,13 +61,13 @@ class Stored:
         """
         from pyarrow.fs import FileType
 
-        if self.known:
+        if self.size_known:
             return "file"
         with _reached(self.name):
             found = self.filesystem.get_file_info(self.path).type
         return "file" if found == FileType.File else "folder" if found == FileType.Directory else "nothing"
 
-    def opened(self) -> BufferedIOBase:
+    def open(self) -> BufferedIOBase:
         """Return the bytes as a stream, to be closed.
 
         Raises
@@ -79,7 +79,7 @@ class Stored:
             stream: BufferedIOBase = self.filesystem.open_input_file(self.path)
         return stream
 
-    def below(self) -> dict[str, Stored]:
+    def below(self) -> dict[str, StoreObject]:
         """Return all files of a folder and of those in it, by their paths from here.
 
         Raises
@@ -94,12 +94,14 @@ class Stored:
         inside = {each.path[len(self.path) :].strip("/"): each.path for each in found if each.type == FileType.File}
         stem, question, query = self.name.partition("?")
         return {
-            relative: Stored(f"{stem.rstrip('/')}/{relative}{question}{query}", self.filesystem, path, known=True)
+            relative: StoreObject(
+                f"{stem.rstrip('/')}/{relative}{question}{query}", self.filesystem, path, size_known=True
+            )
             for relative, path in inside.items()
         }
 
 
-def stored(name: str) -> Stored:
+def open_object(name: str) -> StoreObject:
     """Find the store of a URI.
 
     Raises
@@ -113,7 +115,7 @@ def stored(name: str) -> Stored:
     patient = name + ("&" if "?" in name else "?") + patience if patience and "retry_limit" not in name else name
     with _reached(name):
         filesystem, path = FileSystem.from_uri(patient)
-    return Stored(name, filesystem, path)
+    return StoreObject(name, filesystem, path)
 
 
 @contextmanager

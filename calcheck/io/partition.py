@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from calcheck.io.files import File
 from calcheck.io.paths import Files
-from calcheck.io.tables.concat import Chained
+from calcheck.io.tables.concat import ConcatTable
 from calcheck.io.tables.parquet import ParquetTable
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ LEAST_BYTES = 1 << 26  # so many
 
 def parts_of(file: AnyFile, table: Table) -> Iterator[tuple[AnyFile, int]]:
     """Yield the parts of a file, or of many, in the order of their rows, and where the first row of each is."""
-    if isinstance(table, Chained) and isinstance(file, Files):
+    if isinstance(table, ConcatTable) and isinstance(file, Files):
         for member, own, start in zip(file.members, table.tables, table.starts[:-1], strict=True):
             for part, place in _of_one(member.file, own):
                 yield Files(file.name, (replace(member, file=part),), table.schema), start + place

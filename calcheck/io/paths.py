@@ -13,14 +13,14 @@ from urllib.parse import unquote
 
 from calcheck.errors import FileError, named_some
 from calcheck.io.files import STDIN, SUFFIXES, File, kind_of, suffix_of
-from calcheck.io.object_store import is_uri, stored
+from calcheck.io.object_store import is_uri, open_object
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     import pyarrow as pa
 
-    from calcheck.io.object_store import Stored
+    from calcheck.io.object_store import StoreObject
 
     AnyFile: TypeAlias = File | "Files"
 
@@ -32,7 +32,7 @@ SHOWN = 3  # names that messages list
 
 
 @dataclass(frozen=True)
-class Member:
+class PartitionFile:
     """One of many files.
 
     Parameters
@@ -62,11 +62,11 @@ class Files:
     """
 
     name: str
-    members: tuple[Member, ...]
+    members: tuple[PartitionFile, ...]
     schema: pa.Schema | None = None
 
     @property
-    def spoken(self) -> str:
+    def display_name(self) -> str:
         """How messages call them."""
         return self.name
 
@@ -108,7 +108,7 @@ class Files:
         digests = "\n".join(member.file.sha256() for member in self.members)
         return hashlib.sha256(digests.encode()).hexdigest()
 
-    def having(self, filters: Iterable[str]) -> Self:
+    def prune_partitions(self, filters: Iterable[str]) -> Self:
         """Return the files whose folders agree with filters ``KEY=VALUE``: others need not be opened.
 
         Raises
@@ -128,7 +128,7 @@ class Files:
         return replace(self, members=members)
 
 
-def located(name: str, input_format: str | None = None) -> AnyFile:
+def resolve(name: str, input_format: str | None = None) -> AnyFile:
     """Find a file, or the files of a folder or a pattern; local, or in a store behind a URI.
 
     Hidden files and those that other tools leave beside data (``_SUCCESS``) are passed over, and, where there are files
@@ -162,31 +162,31 @@ def located(name: str, input_format: str | None = None) -> AnyFile:
         raise FileError(msg)
     outer = _keys(PurePosixPath(wild.split(name)[0].rpartition("/")[0] if kind == "nothing" else name).parts)
     members = tuple(
-        Member(_file(place, input_format), outer | _keys(PurePosixPath(path).parts[:-1]))
+        PartitionFile(_file(place, input_format), outer | _keys(PurePosixPath(path).parts[:-1]))
         for path, place in sorted((known or seen).items())
     )
     return Files(name, members)
 
 
-def _file(place: Stored | str, input_format: str | None) -> File:
+def _file(place: StoreObject | str, input_format: str | None) -> File:
     return File(place, input_format) if isinstance(place, str) else File(place.name, input_format, place=place)
 
 
-def _in_folder(folder: str) -> dict[str, Stored | str]:
+def _in_folder(folder: str) -> dict[str, StoreObject | str]:
     """Return all files below a folder, by their paths from there."""
     if is_uri(folder):
-        return {**stored(folder).below()}
+        return {**open_object(folder).below()}
     return {each.relative_to(folder).as_posix(): str(each) for each in Path(folder).rglob("*") if each.is_file()}
 
 
-def _matching(pattern: str, wild: re.Pattern[str]) -> dict[str, Stored | str]:
+def _matching(pattern: str, wild: re.Pattern[str]) -> dict[str, StoreObject | str]:
     """Return the files that match a pattern or are in folders that do, by their paths from where it varies."""
     base, slash, _ = wild.split(pattern, maxsplit=1)[0].rpartition("/")
     if is_uri(pattern):
         rest, question, query = pattern[len(base) + 1 :].partition("?")
         below = _in_folder(f"{base}{question}{query}")
         return {path: place for path, place in below.items() if _matches(path.split("/"), rest.split("/"))}
-    found: dict[str, Stored | str] = {}
+    found: dict[str, StoreObject | str] = {}
     for place in glob.iglob(pattern, recursive=True):  # noqa: PTH207 - Path.glob refuses **.parquet
         path = place[len(base + slash) :]
         if Path(place).is_dir():

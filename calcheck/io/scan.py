@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 
 from calcheck.errors import DataError, FileError, ValuesError
-from calcheck.io.arrow_arrays import keys, ordering, scalars, without_gaps
+from calcheck.io.arrow_arrays import keys, ordering, to_scalars, without_gaps
 from calcheck.io.assemble import arrays_of, columns_read, predictive_of
-from calcheck.io.files import named
-from calcheck.io.join_keys import Keyed
+from calcheck.io.files import file_named
+from calcheck.io.join_keys import KeyIndex
 from calcheck.io.row_numbers import as_array, as_sequence
-from calcheck.io.tables.concat import Chained
+from calcheck.io.tables.concat import ConcatTable
 from calcheck.io.tables.formats import read_batches
 from calcheck.predictions import Predictions
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from calcheck.io.columns.options import ColumnOptions
     from calcheck.io.columns.roles import Roles
-    from calcheck.io.join import Beside
-    from calcheck.io.layouts import Laid
+    from calcheck.io.join import JoinedColumn
+    from calcheck.io.layouts import TableLayout
     from calcheck.io.paths import AnyFile
     from calcheck.io.row_numbers import Places
 
@@ -34,20 +34,20 @@ BATCH_BYTES = 1 << 26  # of inputs from another file that belong to a batch of r
 
 
 @dataclass
-class Pass:
+class Scan:
     """One pass over the rows of a file.
 
     Parameters
     ----------
     file : File or Files
         Where they are.
-    laid : Laid
+    layout : TableLayout
         Its table, with a row a unit.
-    said : ColumnOptions
+    options : ColumnOptions
         What the user says of it.
     roles : Roles
         The columns that are read, and what they are.
-    called : callable
+    column_names : callable
         Names a role as users know it.
     narrow : tuple of str, optional
         Columns that are shown beside results; absent if nothing is.
@@ -62,19 +62,19 @@ class Pass:
     """
 
     file: AnyFile
-    laid: Laid
-    said: ColumnOptions
+    layout: TableLayout
+    options: ColumnOptions
     roles: Roles
-    called: Callable[[str], str]
+    column_names: Callable[[str], str]
     narrow: tuple[str, ...] | None = None
     also: tuple[str, ...] = ()
-    embedding: Beside | None = None
-    truth: Beside | None = None
+    embedding: JoinedColumn | None = None
+    truth: JoinedColumn | None = None
     start: int = 0
     part: bool = False
     read: int = field(default=0, init=False)
-    dropped: int = field(default=0, init=False)
-    raised: int = field(default=0, init=False)
+    n_dropped: int = field(default=0, init=False)
+    n_clipped: int = field(default=0, init=False)
 
     def without_inputs(self) -> Self:
         """Return a pass that leaves the inputs where they are."""
@@ -83,7 +83,7 @@ class Pass:
     def inputs_bytes(self) -> int:
         """Return about how many bytes the inputs of all rows take."""
         beside = 0 if self.embedding is None else self.embedding.values.nbytes
-        return beside + (self.laid.table.nbytes(self.roles.x) if self.roles.x else 0)
+        return beside + (self.layout.table.nbytes(self.roles.x) if self.roles.x else 0)
 
     def of_inputs(self) -> Self:
         """Return a pass over the inputs, and over whatever decides which rows are left out."""
@@ -107,7 +107,7 @@ class Pass:
     @property
     def lenient(self) -> bool:
         """Whether rows that lack a number are left out; which these are depends on all columns."""
-        return self.said.nan_policy == "omit"
+        return self.options.nan_policy == "omit"
 
     def batches(self) -> Iterator[Predictions]:
         """Read the rows from the start, in order.
@@ -117,11 +117,11 @@ class Pass:
         DataError
             They are not sound, or none is left.
         """
-        with named(self.file.spoken):
+        with file_named(self.file.display_name):
             yield from self._batches()
 
     def _batches(self) -> Iterator[Predictions]:
-        self.dropped = self.raised = 0
+        self.n_dropped = self.n_clipped = 0
         kept, keyed = 0, []
         for table, units in self._pieces():
             kept += len(table)
@@ -131,26 +131,26 @@ class Pass:
                 yield rows
         if self.part:
             return
-        if kept == self.dropped > 0:
+        if kept == self.n_dropped > 0:
             msg = "every row lacks a number, so --nan-policy omit leaves none"
             raise DataError(msg)
         if self.read and not kept:
-            raise DataError(self.laid.filters.none_left())
+            raise DataError(self.layout.filters.none_left())
         for beside in (self.embedding, self.truth):
             if beside is not None:
                 beside.require_all_used(self.read)
         if self.roles.keys:
             pairs = tuple((name, name) for name in self.roles.keys)
-            Keyed.of("this file", pairs, pa.concat_tables(keyed), "Were files appended? Leave one of each")
+            KeyIndex.from_table("this file", pairs, pa.concat_tables(keyed), "Were files appended? Leave one of each")
 
     def _pieces(self) -> Iterator[tuple[pa.Table, Places]]:
         """Read the columns that are needed, of rows that filters keep, and where these rows are in the table."""
-        filters, seen = self.laid.filters, dict[str, dict[str, None]]()
+        filters, seen = self.layout.filters, dict[str, dict[str, None]]()
         wanted = [*columns_read(self.roles, self._beside), *self.roles.keys, *filters.columns]
         wanted += [key for beside in (self.embedding, self.truth) if beside for key in beside.keys]
         self.read = 0
-        names = list(dict.fromkeys(wanted)) or self.laid.table.schema.names[:1]  # rows of no columns are not counted
-        for table in read_batches(self.file, self.laid.table, names):
+        names = list(dict.fromkeys(wanted)) or self.layout.table.schema.names[:1]  # rows of no columns are not counted
+        for table in read_batches(self.file, self.layout.table, names):
             for piece in self._in_pieces(table):
                 mask = filters.mask(piece)
                 first = self.start + self.read
@@ -170,7 +170,7 @@ class Pass:
     def _batch(self, table: pa.Table, units: Places) -> Predictions | None:
         """Turn a batch of rows into predictions; None if all of them are left out."""
         roles, lenient = self.roles, self.lenient
-        places = self.laid.placed(units)
+        places = self.layout.with_row_numbers(units)
         columns: dict[str, NDArray[Any]] = {}
         try:
             arrays = arrays_of(table, roles)
@@ -182,36 +182,36 @@ class Pass:
         if self.truth is not None:
             arrays["y"] = np.asarray(self.truth.rows(table, units, lenient=lenient), dtype=np.float64)
             columns |= {"y": arrays["y"]} if self.narrow is not None else {}
-        columns |= {name: scalars(table[name]) for name in self._beside}
+        columns |= {name: to_scalars(table[name]) for name in self._beside}
         columns |= {name: ordering(table[name], name) for name in self.also}
         if lenient:
             whole = without_gaps([*arrays.values(), *(columns[name] for name in self.also)])
-            self.dropped += int(len(whole) - whole.sum())
+            self.n_dropped += int(len(whole) - whole.sum())
             arrays = {name: values[whole] for name, values in arrays.items()}
             columns = {name: values[whole] for name, values in columns.items()}
             id_, places = None if id_ is None else id_[whole], as_array(places)[whole]
             if not whole.any():
                 return None
         try:
-            predictive, raised = predictive_of(roles, arrays, self.said.min_std)
-            self.raised += raised
+            predictive, raised = predictive_of(roles, arrays, self.options.min_std)
+            self.n_clipped += raised
             return Predictions(
                 y=arrays.get("y"),
                 predictive=predictive,
                 x=arrays.get("x"),
-                embedded=roles.embedded,
+                has_embedding=roles.has_embedding,
                 id=id_,
                 id_name=roles.id or "id",
                 row=None if isinstance(places, range) and not places.start and arrays else as_array(places),
                 columns=columns,
             )
         except ValuesError as error:
-            raise self._told(error, self.called(error.name), places) from error
+            raise self._told(error, self.column_names(error.name), places) from error
 
     def _told(self, error: ValuesError, name: str, places: Places) -> DataError:
         """Tell what is wrong with some rows by their places in their file."""
         rows = as_sequence(places)
-        if not isinstance(self.laid.table, Chained):
+        if not isinstance(self.layout.table, ConcatTable):
             return DataError(error.told(name, rows))
-        file, start = self.laid.table.origin(rows[0] - self.start)
+        file, start = self.layout.table.origin(rows[0] - self.start)
         return FileError(f"{file.name}: {error.told(name, [row - self.start - start for row in rows])}")

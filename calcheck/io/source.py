@@ -12,7 +12,7 @@ import pyarrow as pa
 from calcheck.errors import DataError, OptionError, named_some
 from calcheck.execution.machine import available_memory
 from calcheck.io.arrow_arrays import is_scalar, is_text, key_text
-from calcheck.io.columns.index import Columns, unclear_spreads
+from calcheck.io.columns.index import ColumnIndex, unclear_spreads
 from calcheck.io.columns.infer import OTHER_ROLES, find_roles, missing_predictions, missing_target
 from calcheck.io.columns.options import ColumnOptions
 from calcheck.io.columns.roles import (
@@ -24,16 +24,16 @@ from calcheck.io.columns.roles import (
     columns_of,
     is_wide,
 )
-from calcheck.io.duplicates import require_no_rerun, unique
-from calcheck.io.files import STDIN, named
+from calcheck.io.duplicates import require_no_rerun, require_unique_keys
+from calcheck.io.files import STDIN, file_named
 from calcheck.io.filters import Filters, require_one
-from calcheck.io.join import Beside, names_a_file, read_embedding, read_truth, split_column
-from calcheck.io.layouts import Laid, laid_out
-from calcheck.io.load import gathered
+from calcheck.io.join import JoinedColumn, names_a_file, read_embedding, read_truth, split_column
+from calcheck.io.layouts import TableLayout, apply_layout
+from calcheck.io.load import load_all
 from calcheck.io.partition import parts_of
-from calcheck.io.paths import Files, located
+from calcheck.io.paths import Files, resolve
 from calcheck.io.scale_hint import scale_hint
-from calcheck.io.scan import Pass
+from calcheck.io.scan import Scan
 from calcheck.io.tables.concat import open_table
 from calcheck.io.tables.formats import read_batches
 from calcheck.predictions import Predictions, Source
@@ -61,7 +61,7 @@ class FileSource(Source):
     ----------
     file : File or Files
         Where they are.
-    said : ColumnOptions
+    options : ColumnOptions
         What the user says of them.
     wanted : str
         ``"all"``: targets and predictions must be there; ``"any"``: whatever is there; ``"sample"``: targets
@@ -84,14 +84,14 @@ class FileSource(Source):
     """
 
     file: AnyFile
-    said: ColumnOptions = field(default_factory=ColumnOptions)
+    options: ColumnOptions = field(default_factory=ColumnOptions)
     wanted: Wanted = "all"
     narrow: bool = False
     also: tuple[str, ...] = ()
     inputs: bool = True
     repeated: bool = False
     start: int | None = None
-    _passed: Pass | None = field(default=None, init=False)
+    _passed: Scan | None = field(default=None, init=False)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is sent to another process, which opens the file itself."""
@@ -100,33 +100,37 @@ class FileSource(Source):
 
     def __post_init__(self) -> None:
         if isinstance(self.file, Files) and self.wanted != "inputs":
-            self.file = self.file.having(self.said.filter)
+            self.file = self.file.prune_partitions(self.options.filter)
 
     @property
     def name(self) -> str:
         """How messages call the file."""
-        return self.file.spoken
+        return self.file.display_name
 
     @cached_property
-    def laid(self) -> Laid:
+    def layout(self) -> TableLayout:
         """The file, opened, with a row a unit."""
         table = open_table(self.file)
         with self._named():
             if self.wanted == "inputs":
-                return Laid(table)
-            filters = Filters.of(self.said.filter, self.said.model, table.schema)
+                return TableLayout(table)
+            filters = Filters.from_options(self.options.filter, self.options.model, table.schema)
             unchanged = self.wanted == "sample"
-            return Laid(table, filters=filters) if unchanged else laid_out(self.file, table, self.said, filters)
+            return (
+                TableLayout(table, filters=filters)
+                if unchanged
+                else apply_layout(self.file, table, self.options, filters)
+            )
 
     @property
     def table(self) -> Table:
         """The rows, a unit each."""
-        return self.laid.table
+        return self.layout.table
 
     @cached_property
-    def columns(self) -> Columns:
+    def columns(self) -> ColumnIndex:
         """The columns, by name."""
-        return Columns(self.table.schema, self.laid.keys)
+        return ColumnIndex(self.table.schema, self.layout.keys)
 
     @cached_property
     def roles(self) -> Roles:
@@ -134,7 +138,7 @@ class FileSource(Source):
         with self._named():
             external = self._external_name is not None
             if self.wanted in OTHER_ROLES:
-                return OTHER_ROLES[self.wanted](self.columns, self.said, external=external)
+                return OTHER_ROLES[self.wanted](self.columns, self.options, external=external)
             roles = find_roles(self.columns, self._completed(), external=external)
             problem = next(self._missing(roles), None) if self.wanted == "all" else None
             if problem:
@@ -143,10 +147,10 @@ class FileSource(Source):
 
     def _completed(self) -> ColumnOptions:
         """Return what is said, with the family that the file names itself, and without a model that filters chose."""
-        said, names = self.said, self.columns.free
-        if self.laid.filters.model is not None:
+        said, names = self.options, self.columns.free
+        if self.layout.filters.model is not None:
             said = replace(said, model=None)
-        if FAMILY not in names or said.says_form or not is_text(self.table.schema.field(FAMILY).type):
+        if FAMILY not in names or said.names_form or not is_text(self.table.schema.field(FAMILY).type):
             return said
         families = [value for value in self._values_of(FAMILY).unique().to_pylist() if value]
         require_one(families, "families of distributions", f"--filter {FAMILY}={{}}")
@@ -154,7 +158,7 @@ class FileSource(Source):
 
     def _values_of(self, column: str) -> pa.ChunkedArray:
         """Read one column of the rows that filters keep, in text."""
-        chunks, filters = [], self.laid.filters
+        chunks, filters = [], self.layout.filters
         for batch in read_batches(self.file, self.table, list(dict.fromkeys([column, *filters.columns]))):
             mask = filters.mask(batch)
             chunks += key_text(batch[column] if mask is None else batch.filter(pa.array(mask))[column]).chunks
@@ -166,27 +170,27 @@ class FileSource(Source):
 
     def _missing(self, roles: Roles) -> Iterator[str]:
         if roles.predictive is None:
-            unclear = unclear_spreads(self.columns.free) if roles.target or self.said.truth else []
-            yield missing_predictions(self.columns, self.said) + scale_hint(unclear, self._with_variances)
-        if not roles.target and not self.said.truth:
+            unclear = unclear_spreads(self.columns.free) if roles.target or self.options.truth else []
+            yield missing_predictions(self.columns, self.options) + scale_hint(unclear, self._with_variances)
+        if not roles.target and not self.options.truth:
             yield missing_target(self.columns)
 
     def _with_variances(self, column: str) -> Predictions:
         """Read the file with a column of variances."""
-        return FileSource(self.file, replace(self.said, var=column)).predictions()
+        return FileSource(self.file, replace(self.options, var=column)).predictions()
 
     def batches(self) -> Iterator[Predictions]:
         self._passed = self._pass()
         return self._passed.batches()
 
-    def _pass(self) -> Pass:
+    def _pass(self) -> Scan:
         """Make a pass over all that is read."""
-        return Pass(
+        return Scan(
             self.file,
-            self.laid,
-            self.said,
+            self.layout,
+            self.options,
             self.roles,
-            self.called,
+            self.column_name,
             narrow=self.roles.narrow if self.narrow else None,
             also=self._ordering(),
             embedding=self.embedding,
@@ -205,7 +209,7 @@ class FileSource(Source):
 
     def _needs_all_rows(self) -> bool:
         """Tell whether some rows cannot be read, or known to be sound, without the others."""
-        laid, filters = self.laid, self.laid.filters
+        laid, filters = self.layout, self.layout.filters
         one_of_each = filters.target or (filters.model and not filters.of_models)
         beside = self.embedding is not None or self.truth is not None
         return bool(laid.layout or beside or self.roles.keys or one_of_each or STDIN in self.file.paths)
@@ -216,7 +220,7 @@ class FileSource(Source):
         None where the number of rows is not known before they are read: of a pipe, where rows are filtered, or where a
         layout gives units several.
         """
-        laid, roles = self.laid, self.roles
+        laid, roles = self.layout, self.roles
         if STDIN in self.file.paths or laid.layout or laid.filters.columns:
             return None
         columns = (*roles.target, *(() if is_wide(roles.predictive) else columns_of(roles.predictive)))
@@ -244,13 +248,13 @@ class FileSource(Source):
         return self._met[0]
 
     @cached_property
-    def _met(self) -> tuple[Predictions, Pass]:
+    def _met(self) -> tuple[Predictions, Scan]:
         """All rows, and the pass that met them."""
         with self._named():
             self._require_room()
-            rows, met = gathered(self._pass())
+            rows, met = load_all(self._pass())
             pa.default_memory_pool().release_unused()  # what was read is held a second time now
-            return require_no_rerun(rows if self.repeated else unique(rows)), met
+            return require_no_rerun(rows if self.repeated else require_unique_keys(rows)), met
 
     def _require_room(self) -> None:
         """Raise, before rows are read, if their numbers, as many as the file says, do not fit in memory.
@@ -262,7 +266,7 @@ class FileSource(Source):
         DataError
             They do not.
         """
-        laid, roles = self.laid, self.roles
+        laid, roles = self.layout, self.roles
         if laid.filters.columns:
             return
         columns = [*roles.target, *roles.keys, *([roles.id] if roles.id else [])]
@@ -277,42 +281,42 @@ class FileSource(Source):
             raise DataError(msg)
 
     @property
-    def _reading(self) -> Pass:
+    def _reading(self) -> Scan:
         """The pass that met all rows: into memory or, where they were not held, the last one."""
         known = self.__dict__.get("_met", (None, self._passed))[1]
         return known or self._met[1]
 
     @property
-    def dropped(self) -> int:
+    def n_dropped(self) -> int:
         """How many rows were left out."""
-        return self._reading.dropped
+        return self._reading.n_dropped
 
     @property
-    def raised(self) -> int:
+    def n_clipped(self) -> int:
         """How many standard deviations were raised."""
-        return self._reading.raised
+        return self._reading.n_clipped
 
-    def described(self) -> Input:
+    def input_info(self) -> Input:
         rows = self.predictions()
-        return self.summed(len(rows), rows)
+        return self.streamed_input_info(len(rows), rows)
 
-    def summed(self, n: int, first: Predictions) -> Input:
-        files = [self._file(FILE_ROLES[self.wanted], self.file, self.laid.read or max(self._reading.read, n))]
-        columns = self.roles.described()
+    def streamed_input_info(self, n: int, first: Predictions) -> Input:
+        files = [self._file(FILE_ROLES[self.wanted], self.file, self.layout.read or max(self._reading.read, n))]
+        columns = self.roles.described_columns()
         if self.embedding is not None:
             files.append(self._file("embedding", self.embedding.file, len(self.embedding.values)))
             columns["x"] = str(self._external_name)
         if self.truth is not None:
             files.append(self._file("truth", self.truth.file, len(self.truth.values)))
-            columns = {"y": f"{self.truth.told}, {self.truth.joined()}", **columns}
+            columns = {"y": f"{self.truth.display_name}, {self.truth.how_joined()}", **columns}
         return Input(
             files=tuple(files),
             n=n,
-            dropped=self.dropped,
+            dropped=self.n_dropped,
             predictive=self._family(first),
             columns=columns,
             options=tuple(self.explicit()),
-            layout=self.laid.layout or self.roles.tool or None,
+            layout=self.layout.layout or self.roles.tool or None,
         )
 
     def _family(self, rows: Predictions) -> str | None:
@@ -330,16 +334,16 @@ class FileSource(Source):
 
     def reads(self) -> tuple[str, ...]:
         """Name the files that are read."""
-        others = [name for name in (self._external_name, self.said.truth) if name is not None]
-        return (*self.file.paths, *(path for name in others for path in located(split_column(name)[0]).paths))
+        others = [name for name in (self._external_name, self.options.truth) if name is not None]
+        return (*self.file.paths, *(path for name in others for path in resolve(split_column(name)[0]).paths))
 
     def warnings(self) -> tuple[str, ...]:
-        told = [*self.laid.notes]
-        if self.raised:
-            told.append(f"{self.raised:,} standard deviations were raised to {self.said.min_std} (--min-std)")
+        told = [*self.layout.notes]
+        if self.n_clipped:
+            told.append(f"{self.n_clipped:,} standard deviations were raised to {self.options.min_std} (--min-std)")
         if self.truth is not None and self.truth.keyed is None:
             told.append(
-                f"targets are joined {self.truth.joined()} with {self.truth.file.name}; name keys with --join-on"
+                f"targets are joined {self.truth.how_joined()} with {self.truth.file.name}; name keys with --join-on"
             )
         if isinstance(self.roles.predictive, ResidualRole) and self.roles.predictive.shape is None:
             told.append(SHAPE_UNKNOWN)
@@ -355,34 +359,34 @@ class FileSource(Source):
 
     @property
     def _external_name(self) -> str | None:
-        said = self.said.embedding if self.inputs else None
+        said = self.options.embedding if self.inputs else None
         return said if said and said not in self.table.schema.names and names_a_file(said) else None
 
     @cached_property
-    def embedding(self) -> Beside | None:
+    def embedding(self) -> JoinedColumn | None:
         """The embedding in another file."""
         return read_embedding(self._external_name, self.roles.id) if self._external_name else None
 
     @cached_property
-    def truth(self) -> Beside | None:
+    def truth(self) -> JoinedColumn | None:
         """The targets in another file."""
-        if self.said.truth is None or self.wanted == "inputs":
+        if self.options.truth is None or self.wanted == "inputs":
             return None
-        if self.file.name == split_column(self.said.truth)[0] == STDIN:
+        if self.file.name == split_column(self.options.truth)[0] == STDIN:
             msg = "standard input is one file: give --truth or the predictions by name"
             raise OptionError(msg)
         used = (*columns_of(self.roles.predictive), *self.roles.x)
-        return read_truth(self.said, self.laid, self.roles, used, self._values_of)
+        return read_truth(self.options, self.layout, self.roles, used, self._values_of)
 
     def explicit(self) -> list[str]:
         """Spell the options that say the same as what was found."""
-        said = self.said
-        told = [] if self.laid.layout else self.roles.explicit(self.table.schema.names)
+        said = self.options
+        told = [] if self.layout.layout else self.roles.explicit(self.table.schema.names)
         told += ["--input-format", self.file.input_format] if self.file.input_format else []
         told += ["--embedding", said.embedding or ""] if self.embedding is not None else []
         if self.truth is not None:
-            told += ["--truth", self.truth.told]
-            told += ["--join-on", pairs] if self.truth.keyed and (pairs := self.truth.keyed.told()) else []
+            told += ["--truth", self.truth.display_name]
+            told += ["--join-on", pairs] if self.truth.keyed and (pairs := self.truth.keyed.display_name()) else []
         told += ["--model", said.model] if said.model is not None else []
         told += [word for text in said.filter for word in ("--filter", text)]
         told += ["--min-std", f"{said.min_std:g}"] if said.min_std is not None else []
@@ -390,15 +394,15 @@ class FileSource(Source):
         return told
 
     @contextmanager
-    def named(self) -> Iterator[None]:
-        with self._named(), self.placed():
+    def file_named(self) -> Iterator[None]:
+        with self._named(), self.error_context():
             yield
 
-    def called(self, role: str) -> str:
+    def column_name(self, role: str) -> str:
         """Name a role with its column."""
-        column = self.roles.described().get(role, role)
+        column = self.roles.described_columns().get(role, role)
         return role if column == role else f"{role} (column {column})"
 
     def _named(self) -> AbstractContextManager[None]:
         """Tell errors about the data with the name of the file."""
-        return named(self.name)
+        return file_named(self.name)

@@ -70,7 +70,7 @@ def needed(rows: Predictions) -> tuple[NDArray[np.float64], Predictive]:
     DataError
         Some are absent.
     """
-    rows.inputs_as_read()
+    rows.lazy_inputs()
     return targets_of(rows), rows.distributions().held()
 
 
@@ -94,7 +94,7 @@ def all_inputs(rows: Predictions, run: Run) -> NDArray[np.floating[Any]]:
 
 def points_of(at: Source, scaling: Scaling) -> NDArray[np.float64]:
     """Return the normalised inputs of another source, (m, d); a problem with them is told with its name."""
-    with at.named():
+    with at.error_names():
         return scaling(at.predictions().inputs())
 
 
@@ -107,7 +107,7 @@ def input_kernel(
     """Fill in the choices that were left open: kernel, normalisation, gamma."""
     single = rows.width == 1
     kernel = kernel or ("rbf" if single else "polynomial")
-    of_several: Normalization = "l2" if rows.embedded else "standardize"
+    of_several: Normalization = "l2" if rows.has_embedding else "standardize"
     of_one: Normalization = "standardize" if kernel == "polynomial" else "none"  # others are scaled by their gamma
     normalize = normalize or (of_one if single else of_several)
     if gamma is not None:
@@ -133,7 +133,7 @@ def conditioning(rows: Predictions, chosen: KernelOptions) -> Conditioning:
         There are no inputs, or the choices do not fit them.
     """
     name, normalize, gamma_choice = input_kernel(rows, chosen.kernel_x, chosen.normalize, chosen.gamma_x)
-    x = rows.inputs_as_read()
+    x = rows.lazy_inputs()
     scaling = fit_scaling(x, normalize, name)
     gamma = bandwidth(gamma_choice, x, scaling, name)
     shape = {"degree": chosen.degree, "coef0": chosen.coef0} if name == "polynomial" else {}

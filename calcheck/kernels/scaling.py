@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from calcheck.kernels.kernel_options import Bandwidth, KernelName, Normalization
     from calcheck.lazy_inputs import Inputs
 
-    Columns = NDArray[np.float64]
+    ColumnIndex = NDArray[np.float64]
 
 BLOCK_VALUES = 1 << 20  # numbers of a block, 8 MiB in float64
 LEAST_COLUMNS = 16  # of a block: a cache line of numbers
@@ -122,7 +122,7 @@ def fit_scaling(x: Inputs, normalize: Normalization, kernel: KernelName) -> Scal
     return Scaling(shift, divisor, unit_norm=normalize == "l2")
 
 
-def _streamed(x: DeferredInputs) -> tuple[Columns, Columns]:
+def _streamed(x: DeferredInputs) -> tuple[ColumnIndex, ColumnIndex]:
     """Return mean and deviation of columns that are read twice, a block at a time; the deviation of a constant is 1."""
     total, low, high = np.zeros(x.shape[1]), np.full(x.shape[1], np.inf), np.full(x.shape[1], -np.inf)
     for _, block in x.blocks():
@@ -137,7 +137,7 @@ def _streamed(x: DeferredInputs) -> tuple[Columns, Columns]:
     return mean, np.where(varies, reach * np.sqrt(squares / (len(x) - 1)), 1.0)
 
 
-def _standard(x: NDArray[np.floating[Any]], mean: Columns) -> tuple[Columns, Columns]:
+def _standard(x: NDArray[np.floating[Any]], mean: ColumnIndex) -> tuple[ColumnIndex, ColumnIndex]:
     """Return what makes columns (n, w) standard: what is subtracted, and what divides then; 1 for a constant."""
     reach = np.abs(x - mean).max(axis=0)
     varies = (x != x[0]).any(axis=0)  # a constant's deviation need not be 0 in floating point

@@ -262,7 +262,7 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
         if not np.isfinite(values).all():
             msg = f"CCE is not a number at {int((~np.isfinite(values)).sum()):,} inputs: the kernel overflows there"
             raise NumericalError(msg)
-        few = sample_inputs(source.predictions().inputs_as_read(), FEW_ROWS)
+        few = sample_inputs(source.predictions().lazy_inputs(), FEW_ROWS)
         details = {
             "rows": len(values),
             "quantiles": quantiles(values),

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Jmmd(JointMetric["GramSums"]):
+class Jmmd(JointMetric["Inputs"]):
     r"""Joint maximum mean discrepancy, squared, between (input, target) and (input, prediction).
 
     .. math:: \mathrm{JMMD}^2 = \frac{1}{n(n-1)} \sum_{i \ne j} k_X(x_i, x_j)\, \delta_i \cdot \delta_j, \qquad

@@ -51,15 +51,15 @@ class GroupedSource(Source):
         return self._gathered
 
     @contextmanager
-    def named(self) -> Iterator[None]:
-        with self.source.named(), self.placed():
+    def error_names(self) -> Iterator[None]:
+        with self.source.error_names(), self.error_context():
             yield
 
-    def called(self, role: str) -> str:
-        return self.source.called(role)
+    def column_name(self, role: str) -> str:
+        return self.source.column_name(role)
 
-    def described(self) -> Input:
-        return replace(self.source.described(), n=len(self._gathered))
+    def input_info(self) -> Input:
+        return replace(self.source.input_info(), n=len(self._gathered))
 
     def warnings(self) -> tuple[str, ...]:
         rows, n = self.source.predictions(), len(self._gathered)
@@ -125,7 +125,7 @@ def _require_same(rows: Predictions, own: NDArray[np.intp]) -> None:
     for what, same in parts.items():
         if not same.all():
             row = int(np.argmin(same))
-            places = rows.places()
+            places = rows.row_numbers()
             msg = (
                 f"rows {places[own[row]]} and {places[row]} have the same {rows.id_name} but other {what}: repeated"
                 " targets are of one input. Name another key with --id"

@@ -87,20 +87,20 @@ class CutTieGroups(Groups):
         cut = ordered[np.minimum((shares * n).astype(np.intp), n - 1)]
         starts = np.unique(np.concatenate([[0], *(np.searchsorted(ordered, cut, side) for side in ("left", "right"))]))
         starts = starts[starts < n]
-        vars(self).update(values=values, starts=starts, cuts=ordered[starts[1:]], own=np.add.reduceat(ordered, starts))
+        vars(self).update(values=values, starts=starts, cuts=ordered[starts[1:]], group_sums=np.add.reduceat(ordered, starts))
 
     values: NDArray[np.float64]
     starts: NDArray[np.intp]
     """Where groups that are summed together start in the order, (k,)."""
     cuts: NDArray[np.float64]
     """The first value of each, but of the first one, (k - 1,)."""
-    indicator: NDArray[np.float64]
+    group_sums: NDArray[np.float64]
     """The sums of the values themselves, (k,)."""
 
     def sums(self, values: NDArray[np.float64] | None) -> NDArray[np.float64]:
         if values is None:
             return np.diff(self.starts, append=len(self.values)).astype(np.float64)
-        return self.indicator if values is self.values else self._together.sums(values)
+        return self.group_sums if values is self.values else self._together.sums(values)
 
     @cached_property
     def _together(self) -> Groups:

@@ -18,7 +18,7 @@ POINTWISE_SUFFIXES = (".parquet", ".csv")
 
 
 @contextmanager
-def replacing(path: str) -> Iterator[Path]:
+def atomic_path(path: str) -> Iterator[Path]:
     """Hand out a temporary file that replaces ``path`` if the block succeeds, and vanishes if it fails.
 
     A link keeps pointing where it did; devices and pipes are written to, not replaced.
@@ -51,20 +51,20 @@ def replacing(path: str) -> Iterator[Path]:
 
 def write_text(path: str, text: str) -> None:
     """Write text, replacing what was there only on success."""
-    with replacing(path) as temporary:
+    with atomic_path(path) as temporary:
         temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
 def write_bytes(path: str, content: bytes) -> None:
     """Write bytes, replacing what was there only on success."""
-    with replacing(path) as temporary:
+    with atomic_path(path) as temporary:
         temporary.write_bytes(content)
 
 
 def append_text(path: str, text: str) -> None:
     """Write text below what is there, all of it or nothing."""
     target = Path(path)
-    with replacing(path) as temporary:
+    with atomic_path(path) as temporary:
         before = target.read_bytes() if target.is_file() else b""
         temporary.write_bytes(before + text.encode("utf-8", errors="backslashreplace"))
 

@@ -12,8 +12,8 @@ from pyarrow import csv
 
 from calcheck.csv_cells import COMPUTED
 from calcheck.errors import DataError
-from calcheck.io.arrow_arrays import replaced
-from calcheck.storage.atomic_write import replacing
+from calcheck.io.arrow_arrays import replace_in_text
+from calcheck.storage.atomic_write import atomic_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -30,7 +30,7 @@ WRITERS: dict[str, Callable[[Path, pa.Schema], Any]] = {
 
 
 @contextmanager
-def writing_tables(path: str) -> Iterator[Callable[[pa.Table], None]]:
+def table_writer(path: str) -> Iterator[Callable[[pa.Table], None]]:
     """Hand out what appends a table to a file, in the format of its ending; the first decides on names and types.
 
     The file is there, in place of one that was there before, when the block has ended well; else nothing is. In CSV,
@@ -43,13 +43,13 @@ def writing_tables(path: str) -> Iterator[Callable[[pa.Table], None]]:
     DataError
         A table does not have the first one's columns.
     """
-    with replacing(path) as temporary, ExitStack() as opened:
+    with atomic_path(path) as temporary, ExitStack() as opened:
         first: list[tuple[pa.Schema, Any]] = []
 
         ending = Path(path).suffix.lower()
 
         def write(table: pa.Table) -> None:
-            table = replaced(table, COMPUTED, r"'\1") if ending == ".csv" else table
+            table = replace_in_text(table, COMPUTED, r"'\1") if ending == ".csv" else table
             if not first:
                 made = WRITERS[ending](temporary, table.schema)
                 first.append((table.schema, opened.enter_context(made)))
@@ -65,13 +65,13 @@ def writing_tables(path: str) -> Iterator[Callable[[pa.Table], None]]:
 
 
 @contextmanager
-def writing_columns(path: str) -> Iterator[Callable[[Mapping[str, NDArray[Any]]], None]]:
-    """Hand out what appends columns (b,) of some more rows to a file: :func:`writing_tables` of arrays."""
-    with writing_tables(path) as write:
+def column_writer(path: str) -> Iterator[Callable[[Mapping[str, NDArray[Any]]], None]]:
+    """Hand out what appends columns (b,) of some more rows to a file: :func:`table_writer` of arrays."""
+    with table_writer(path) as write:
         yield lambda columns: write(pa.table({name: pa.array(values) for name, values in columns.items()}))
 
 
 def write_columns(path: str, columns: Mapping[str, NDArray[Any]]) -> None:
     """Write columns (n,) as Parquet or CSV, by the path's ending."""
-    with writing_columns(path) as write:
+    with column_writer(path) as write:
         write(columns)

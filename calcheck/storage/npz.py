@@ -14,7 +14,7 @@ import numpy as np
 
 from calcheck.errors import FileError
 from calcheck.io.files import File
-from calcheck.storage.atomic_write import replacing
+from calcheck.storage.atomic_write import atomic_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,7 +47,7 @@ def write_archive(path: str, kind: str, version: int, header: dict[str, Any], ar
     told = {"kind": kind, "version": version, "header": header, "arrays": list(arrays)}
     text = json.dumps(told, allow_nan=False, indent=1).encode()
     digest = hashlib.sha256(text)
-    with replacing(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
+    with atomic_path(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
         archive.writestr(zipfile.ZipInfo(HEADER, EPOCH), text)
         for number, values in enumerate(arrays.values()):
             stream = BytesIO()
@@ -70,16 +70,16 @@ def read_archive(path: str, kind: str, version: int) -> tuple[dict[str, Any], Ar
     """
     file = File(path)
     if not file.content_starts(b"PK"):
-        msg = f"{file.spoken} is no {kind} of calcheck"
+        msg = f"{file.display_name} is no {kind} of calcheck"
         raise FileError(msg)
     try:
-        with file.opened() as stream, zipfile.ZipFile(stream) as archive:
-            return _read(archive, file.spoken, kind, version)
+        with file.open() as stream, zipfile.ZipFile(stream) as archive:
+            return _read(archive, file.display_name, kind, version)
     except (zipfile.BadZipFile, ValueError, KeyError, TypeError, EOFError, NotImplementedError, RuntimeError) as error:
-        msg = f"{file.spoken} {DAMAGED} ({error})"
+        msg = f"{file.display_name} {DAMAGED} ({error})"
         raise FileError(msg) from error
     except OSError as error:
-        msg = f"{file.spoken} cannot be read: {error.strerror}"
+        msg = f"{file.display_name} cannot be read: {error.strerror}"
         raise FileError(msg) from error
 
 

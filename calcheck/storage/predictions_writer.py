@@ -14,12 +14,12 @@ from pyarrow import csv
 from calcheck.csv_cells import COMPUTED
 from calcheck.distributions import CONVENTIONS, Gaussian, Independent, Quantiles, Samples
 from calcheck.errors import DataError, OptionError
-from calcheck.io.arrow_arrays import key_text, replaced
+from calcheck.io.arrow_arrays import key_text, replace_in_text
 from calcheck.io.columns.naming_schemes import SAMPLE, level_name, level_of
 from calcheck.io.columns.options import ERROR, MEANS, STDS, TARGETS
 from calcheck.io.filters import MODELS
 from calcheck.io.tables.csv import table_of
-from calcheck.storage.column_writer import WRITERS, writing_tables
+from calcheck.storage.column_writer import WRITERS, table_writer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -64,7 +64,7 @@ def _require_same_in_text(ids: NDArray[Any]) -> None:
     """
     written = pa.table({"id": pa.array(ids)})
     sink = pa.BufferOutputStream()
-    csv.write_csv(replaced(written, COMPUTED, r"'\1"), sink)
+    csv.write_csv(replace_in_text(written, COMPUTED, r"'\1"), sink)
     before, after = key_text(written["id"]), key_text(table_of(sink.getvalue().to_pybytes(), ",")["id"])
     same = pc.fill_null(pc.equal(before, after), fill_value=False) if len(before) == len(after) else None
     if same is None or not pc.all(same).as_py():
@@ -92,7 +92,7 @@ def write_canonical(path: str, batches: Iterable[Predictions]) -> None:
         Text cannot hold vectors of targets.
     """
     ending = suffix_of(path)
-    with writing_tables(path) as write:
+    with table_writer(path) as write:
         for batch in batches:
             write(_table(_columns(batch), flat=ending == ".csv"))
 
@@ -118,7 +118,7 @@ def _columns(rows: Predictions) -> dict[str, Any]:
     columns |= {} if rows.y is None else {"y": rows.y}
     if rows.predictive is not None:
         columns |= _described(rows.predictive.held())
-    if rows.x is not None and rows.embedded:
+    if rows.x is not None and rows.has_embedding:
         columns["embedding"] = rows.inputs()
     elif rows.x is not None:
         columns |= {f"x_{place}": values for place, values in enumerate(rows.inputs().T)}

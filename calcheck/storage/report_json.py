@@ -21,7 +21,7 @@ WORDS = {int: "a whole number", float: "a number", str: "text", bool: "true or f
 HOW = "calcheck evaluate FILE --format json writes reports"
 
 
-class UnfitError(Exception):
+class SchemaError(Exception):
     """A value is not of its type."""
 
 
@@ -42,8 +42,8 @@ def read_report(path: str) -> Report:
     told = _json(file)
     try:
         return _report(told)
-    except UnfitError as error:
-        msg = f"{file.spoken} {error}"
+    except SchemaError as error:
+        msg = f"{file.display_name} {error}"
         raise FileError(msg) from error
 
 
@@ -51,17 +51,17 @@ def _report(told: Any) -> Report:
     _require_shallow(told, DEEPEST)
     if not isinstance(told, dict) or "schema_version" not in told:
         msg = f"is no report of calcheck: it has no schema_version. {HOW}"
-        raise UnfitError(msg)
+        raise SchemaError(msg)
     if (version := told["schema_version"]) != SCHEMA_VERSION:
         msg = f"is of schema version {_shown(version)}; this calcheck reads {SCHEMA_VERSION}. Make the report again"
-        raise UnfitError(msg)
+        raise SchemaError(msg)
     for part in ("settings", "input"):
         if (letters := len(json.dumps(told.get(part)))) > LARGEST_PART:
             msg = (
                 f"is no report of calcheck: its {part} are {letters:,} letters long, at most {LARGEST_PART:,} are read"
             )
-            raise UnfitError(msg)
-    report: Report = made(Report, told, "")
+            raise SchemaError(msg)
+    report: Report = from_json(Report, told, "")
     return report
 
 
@@ -69,7 +69,7 @@ def _require_shallow(told: Any, room: int) -> None:
     """Raise where so much is nested that those who walk through it would lose their way."""
     if not room:
         msg = f"is no report of calcheck: more than {DEEPEST} objects and lists are nested in each other"
-        raise UnfitError(msg)
+        raise SchemaError(msg)
     for part in told.values() if isinstance(told, dict) else told if isinstance(told, list) else ():
         _require_shallow(part, room - 1)
 
@@ -77,13 +77,13 @@ def _require_shallow(told: Any, room: int) -> None:
 def _json(file: File) -> Any:
     """Parse a file as JSON in the strict sense: no NaN, no member twice."""
     try:
-        with file.opened() as stream:
+        with file.open() as stream:
             content = stream.read(LARGEST_BYTES + 1)
     except OSError as error:
-        msg = f"{file.spoken} cannot be read: {error.strerror}"
+        msg = f"{file.display_name} cannot be read: {error.strerror}"
         raise FileError(msg) from error
     if len(content) > LARGEST_BYTES:
-        msg = f"{file.spoken} is larger than {LARGEST_BYTES >> 20} MiB, which no report is"
+        msg = f"{file.display_name} is larger than {LARGEST_BYTES >> 20} MiB, which no report is"
         raise FileError(msg)
     try:
         return json.loads(
@@ -93,7 +93,7 @@ def _json(file: File) -> Any:
             object_pairs_hook=_each_once,
         )
     except (ValueError, RecursionError) as error:
-        msg = f"{file.spoken} is no JSON: {error}. {HOW}"
+        msg = f"{file.display_name} is no JSON: {error}. {HOW}"
         raise FileError(msg) from error
 
 
@@ -119,17 +119,17 @@ def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def made(hint: Any, value: Any, where: str) -> Any:
-    """Make a value of a type from what JSON says, or raise :class:`UnfitError`."""
+def from_json(hint: Any, value: Any, where: str) -> Any:
+    """Make a value of a type from what JSON says, or raise :class:`SchemaError`."""
     kind = next((kind for kind in _kinds(hint) if _fits(kind, value)), None)
     if kind is None:
         msg = f"is no report of calcheck: {where} must be {_in_words(hint)}, got {_shown(value)}"
-        raise UnfitError(msg)
+        raise SchemaError(msg)
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is tuple:
-        return tuple(made(arguments[0], item, f"{where}[{place}]") for place, item in enumerate(value))
+        return tuple(from_json(arguments[0], item, f"{where}[{place}]") for place, item in enumerate(value))
     if origin is dict:
-        return {name: made(arguments[1], item, f"{where}.{name}") for name, item in value.items()}
+        return {name: from_json(arguments[1], item, f"{where}.{name}") for name, item in value.items()}
     if is_dataclass(kind):
         return _object(kind, value, where)
     return float(value) if kind is float else value
@@ -144,9 +144,9 @@ def _object(owner: Any, value: dict[str, Any], where: str) -> Any:
         if wrong:
             name = next(name for name in (*names, *value) if name in wrong)
             msg = f"is no report of this calcheck: {where or 'it'} {told} {_shown(name)}"
-            raise UnfitError(msg)
+            raise SchemaError(msg)
     return owner(
-        **{name: made(hints[name], value[name], f"{where}.{name}".lstrip(".")) for name in names if name in value}
+        **{name: from_json(hints[name], value[name], f"{where}.{name}".lstrip(".")) for name in names if name in value}
     )
 
 

@@ -13,7 +13,7 @@ from calcheck.metrics import METRICS
 from calcheck.options import options_of
 from calcheck.report import Input, Skipped
 from calcheck.storage.npz import DAMAGED, read_archive, write_archive
-from calcheck.storage.report_json import UnfitError, made
+from calcheck.storage.report_json import SchemaError, from_json
 from calcheck.streaming.accumulators import strip_prefix
 from calcheck.streaming.metric_accumulators import MetricAccumulator
 from calcheck.streaming.registry import accumulator_of
@@ -70,13 +70,13 @@ def read_state(path: str) -> State:
             return _state(header, arrays)
     except FileError:
         raise
-    except (UnfitError, CalcheckError, KeyError, TypeError, ValueError, IndexError, StopIteration) as error:
+    except (SchemaError, CalcheckError, KeyError, TypeError, ValueError, IndexError, StopIteration) as error:
         msg = f"{path} {DAMAGED} ({error})"
         raise FileError(msg) from error
 
 
 def _state(header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> State:
-    read: Input = made(Input, header["input"], "input")
+    read: Input = from_json(Input, header["input"], "input")
     chosen, sums = [], []
     for told in header["metrics"]:
         metric, summing = _metric(told["metric"], dict(told["options"]))
@@ -87,10 +87,10 @@ def _state(header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> State:
         input=read,
         metrics=tuple(chosen),
         sums=tuple(sums),
-        skipped=made(tuple[Skipped, ...], header["skipped"], "skipped"),
-        warnings=made(tuple[str, ...], header["warnings"], "warnings"),
-        replicates=made(int, header["replicates"], "replicates"),
-        shape=made(StatedShape, header["stated"], "stated"),
+        skipped=from_json(tuple[Skipped, ...], header["skipped"], "skipped"),
+        warnings=from_json(tuple[str, ...], header["warnings"], "warnings"),
+        replicates=from_json(int, header["replicates"], "replicates"),
+        shape=from_json(StatedShape, header["stated"], "stated"),
     )
 
 

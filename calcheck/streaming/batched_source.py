@@ -103,5 +103,5 @@ def with_row_numbers(batch: Predictions) -> Iterator[None]:
     try:
         yield
     except ValuesError as error:
-        places = batch.places()[np.asarray(error.rows, dtype=np.intp)].tolist()
+        places = batch.row_numbers()[np.asarray(error.rows, dtype=np.intp)].tolist()
         raise ValuesError(error.name, error.rule, places, error.total, error.remedy) from error

@@ -209,7 +209,7 @@ def accumulate(source: Source, metrics: Sequence[Metric[Any, Any]], run: Run, *,
             kept.append((each, part))
     caution = stream.first.predictive.caution if stream.first.predictive is not None else ""
     return State(
-        input=source.summed(max((sums.n for _, sums in kept), default=len(stream.first)), stream.first),
+        input=source.streamed_input_info(max((sums.n for _, sums in kept), default=len(stream.first)), stream.first),
         metrics=tuple(each for each, _ in kept),
         sums=tuple(sums for _, sums in kept),
         skipped=tuple(Skipped(metric=each.name, reason=skipped[each.name]) for each in metrics if each.name in skipped),
@@ -239,7 +239,7 @@ def _chosen(metric: Metric[Any, Any], stream: BatchedSource, like: State | None)
 
 def _told(error: Exception, source: Source) -> str:
     """Say what is wrong with rows, by the names that users know."""
-    return error.told(source.called(error.name)) if isinstance(error, ValuesError) else str(error)
+    return error.told(source.column_name(error.name)) if isinstance(error, ValuesError) else str(error)
 
 
 def report_from_state(state: State, run: Run) -> Report:

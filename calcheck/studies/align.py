@@ -54,11 +54,11 @@ class AlignedSource(Source):
     def predictions(self) -> Predictions:
         return self.rows
 
-    def called(self, role: str) -> str:
-        return self.origin.called(role)
+    def column_name(self, role: str) -> str:
+        return self.origin.column_name(role)
 
-    def described(self) -> Input:
-        return self.origin.described()
+    def input_info(self) -> Input:
+        return self.origin.input_info()
 
     def warnings(self) -> tuple[str, ...]:
         return self.origin.warnings()
@@ -143,7 +143,7 @@ def _require_same_targets(
     bad = np.flatnonzero(differ.reshape(len(y), -1).any(axis=1))
     if not len(bad):
         return
-    keys, label = (rows.places(), "row") if rows.id is None else (rows.id, rows.id_name)
+    keys, label = (rows.row_numbers(), "row") if rows.id is None else (rows.id, rows.id_name)
     examples = "; ".join(
         f"{label} {keys[row]}: {_told(y[row])} against {_told(others[row])}" for row in bad[:SHOWN].tolist()
     )

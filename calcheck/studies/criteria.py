@@ -91,7 +91,7 @@ def compute_criteria(
             found.values[name] = next(iter(rows.columns.values()))
             found.notes[name] = (*rows.warnings, *(() if at else (HINDSIGHT,)))
         else:
-            with place.named():
+            with place.error_names():
                 found.values[name] = _column(place.predictions(), name)
     return found
 
@@ -100,7 +100,7 @@ def _cce(source: Source, at: Source | None, cce: Metric[Any, Any], run: Run) -> 
     """Say what cce is at the rows of another source, or at its own."""
     said = list[Any]()
     report = evaluate(source, [cce], at=at, run=run, sink=lambda _metric, _shown, rows: said.append(rows))
-    with source.named():
+    with source.error_names():
         for skipped in report.skipped:
             msg = f"cce {skipped.reason}" if skipped.reason.startswith("needs ") else skipped.reason
             raise DataError(msg)

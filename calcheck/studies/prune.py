@@ -74,7 +74,7 @@ def prune(
     shares = np.append(np.arange(0.0, up_to * (1 - ROUNDING), step), up_to)
     run = run or Run()
     rows = source.predictions()
-    with source.placed():
+    with source.error_context():
         kept = list(_kept(uncertainties(rows), shares))
     reports = []
     for done, left in enumerate(kept):
@@ -87,7 +87,7 @@ def prune(
         grouped = [[_told(first, TIED), *others] for first, *others in grouped]
     return replace(
         whole,
-        input=source.described(),
+        input=source.input_info(),
         results=tuple(result for group in grouped for result in group),
         settings={**whole.settings, "up_to": up_to, "step": step},
     )

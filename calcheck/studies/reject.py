@@ -168,10 +168,10 @@ def _require_means(metrics: Sequence[Metric[Any, Any]]) -> None:
 
 def _input(source: Source, at: Source | None) -> Input:
     """Say what was read: the rows that count are those that are rejected or kept."""
-    told = source.described()
+    told = source.input_info()
     if at is None:
         return told
-    other = at.described()
+    other = at.input_info()
     files = (replace(file, role="at") if file.role == "predictions" else file for file in other.files)
     return replace(told, files=(*told.files, *files), n=other.n, dropped=told.dropped + other.dropped)
 

@@ -103,7 +103,7 @@ def sweep(
     sources = align_models(models) if len(models) > 1 else [models[0].source]
     for model, source in zip(models, sources, strict=True):
         if reason := inapplicable_reason(type(metric), source.predictions()):
-            with model.source.named():
+            with model.source.error_names():
                 msg = f"{metric.name} {reason}"
                 raise DataError(msg)
     rows = [source.predictions() for source in sources]
@@ -114,7 +114,7 @@ def sweep(
     first = replace(results[0], warnings=(*notes, *_changes(varied, names, results, grid=grid), *results[0].warnings))
     return Report(
         calcheck=__version__,
-        input=comparison_input(names, [source.described() for source in sources]),
+        input=comparison_input(names, [source.input_info() for source in sources]),
         settings={
             **recorded(run, subsample=None, reference=0),
             **({"models": names} if len(names) > 1 else {}),
@@ -180,7 +180,7 @@ def _alike(sources: Sequence[InMemory], *, shared: bool) -> list[list[int]]:
 
 
 def _same_inputs(first: Predictions, second: Predictions) -> bool:
-    return first.embedded == second.embedded and equal(first.x, second.x)
+    return first.has_embedding == second.has_embedding and equal(first.x, second.x)
 
 
 def _values(
@@ -192,7 +192,7 @@ def _values(
         for model in alike:
             source = sources[model]
             try:
-                with source.placed(), np.errstate(all="ignore"):  # what is not finite is told in words
+                with source.error_context(), np.errstate(all="ignore"):  # what is not finite is told in words
                     settings = metric.prepare(source, run)
                     if not fitted:
                         state, fitted = metric.fit(settings, source, run), True

@@ -55,7 +55,7 @@ class PooledSamples(Source):
         return Predictions(
             y=_appended("targets", [rows.y for rows in both]),
             x=_appended("inputs", [None if rows.x is None else rows.inputs() for rows in both]),
-            embedded=both[0].embedded,
+            has_embedding=both[0].has_embedding,
             columns={SAMPLE: labels},
         )
 
@@ -68,11 +68,11 @@ class PooledSamples(Source):
             source, start = (self.first, 0) if error.rows[0] < n else (self.second, n)
             size = len(source.predictions())
             rows = [row - start for row in error.rows if start <= row < start + size]
-            with source.named():
+            with source.error_names():
                 raise ValuesError(error.name, error.rule, rows, size, error.remedy) from error
 
-    def described(self) -> Input:
-        first, second = self.first.described(), self.second.described()
+    def input_info(self) -> Input:
+        first, second = self.first.input_info(), self.second.input_info()
         of_each = {"A": first.columns, "B": second.columns}
         apart = {f"{role} of {name}": told for name, each in of_each.items() for role, told in each.items()}
         return replace(
@@ -170,5 +170,5 @@ def _grid(source: PooledSamples, size: int) -> Predictions:
     """Return inputs at equal distances, from the least to the largest, shown by the name of their column."""
     rows = source.predictions()
     points = np.linspace(rows.inputs().min(), rows.inputs().max(), size, dtype=np.float64)
-    name = source.first.described().columns.get("x", "x")
-    return Predictions(x=points[:, None], embedded=rows.embedded, columns={name: points})
+    name = source.first.input_info().columns.get("x", "x")
+    return Predictions(x=points[:, None], has_embedding=rows.has_embedding, columns={name: points})

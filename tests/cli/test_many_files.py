@@ -14,7 +14,7 @@ from pyarrow import csv
 
 from calcheck.errors import DataError
 from calcheck.render.schema import report_schema
-from calcheck.storage.column_writer import writing_columns
+from calcheck.storage.column_writer import column_writer
 from tests.files import columns, table, write
 
 QUICK = ("--no-bootstrap", "--no-reference")
@@ -79,7 +79,7 @@ def test_what_cannot_be_read_is_told_in_a_line(calcheck, folder, arguments, mess
 def test_columns_are_written_a_block_at_a_time(tmp_path, ending):
     path = tmp_path / f"rows.{ending}"
     path.write_text("what was there")
-    with writing_columns(str(path)) as append:
+    with column_writer(str(path)) as append:
         for start in range(0, 30, 10):
             append({"place": np.arange(start, start + 10), "cce": np.full(10, 0.5 + start)})
             assert path.read_text() == "what was there"
@@ -93,7 +93,7 @@ def test_blocks_of_other_columns_are_refused_and_nothing_is_left(tmp_path):
     path = tmp_path / "rows.parquet"
 
     def failing():
-        with writing_columns(str(path)) as append:
+        with column_writer(str(path)) as append:
             append({"place": np.arange(3), "cce": np.ones(3)})
             append({"place": np.arange(3)})
 

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 from calcheck.evaluation import evaluate
 from calcheck.metrics import METRICS
-from calcheck.predictions import InMemory, join
+from calcheck.predictions import InMemory, concat
 from calcheck.render.json import to_json
 from tests import naive_joint as naive
 from tests.joint_cases import PLAIN, sampled_case, sampled_rows, scaled, value
@@ -96,7 +96,7 @@ every_variant = pytest.mark.parametrize(
 @every_variant
 def test_influences_in_linear_time_are_those_of_every_pair(name, options):
     x, y, first = sampled_case(4, n=150, d=2)
-    rows = join([sampled_rows(x, y, each) for each in (first, first[::-1])])
+    rows = concat([sampled_rows(x, y, each) for each in (first, first[::-1])])
     exact, fast = (METRICS[name](**options, exact_rows=limit).influences(rows, PLAIN) for limit in (150, 1))
     assert_allclose(fast, exact, rtol=1e-5, atol=1e-8)
 

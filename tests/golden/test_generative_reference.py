@@ -11,7 +11,7 @@ from calcheck.inference.null_distribution import FittedMetric, NullSimulator, si
 from calcheck.inference.verdict_basis import Basis
 from calcheck.inference.verdicts import statistic_of
 from calcheck.metrics import METRICS
-from calcheck.predictions import InMemory, join
+from calcheck.predictions import InMemory, concat
 from calcheck.statistics.repeated_targets import group_rows
 from tests import naive_joint as naive
 from tests.joint_cases import gaussians, rows_of_case, sampled_case, scaled
@@ -86,7 +86,7 @@ def simulated(metric, rows):
     own = statistic_of(metric, said).estimate()
     computed = FittedMetric(metric, settings, state, said, own, Basis("p"), found)
     simulate_null([computed], simulation, None, RUN)
-    return computed.simulated.values, own if computed.simulated.own is None else computed.simulated.own
+    return computed.simulated.values, own if computed.simulated.own_columns is None else computed.simulated.own_columns
 
 
 @every(VARIANTS)
@@ -94,7 +94,7 @@ def simulated(metric, rows):
 def test_every_replicate_is_scored_as_the_naive_sums_do(name, options, family, targets):
     """Targets are standardised again; draws and targets have changed places, any r of them if there are r targets."""
     rows = rows_of_model(family, targets)
-    values, own = simulated(METRICS[name](**options), rows)
+    values, own_columns = simulated(METRICS[name](**options), rows)
     naively = np.array([expected(name, each, options) for each in NullSimulator(rows, RUN)])
     size = np.abs(naively).max()
     assert_allclose(values, naively, rtol=0, atol=SHARED * size)
@@ -116,7 +116,7 @@ def test_replicates_of_many_rows_are_scored_as_the_naive_sums_do():
     """So many that the Gram matrix is not in one piece; with one draw a row."""
     x, y, draws = sampled_case(3, 1600, draws=1, d=D)
     rows = rows_of_case(x, y, Samples(draws[..., 0]))
-    values, own = simulated(METRICS["jmmd"](), rows)
+    values, own_columns = simulated(METRICS["jmmd"](), rows)
     for found, each in zip([own, *values[:2]], [rows, *NullSimulator(rows, RUN)], strict=False):
         assert_allclose(found, expected("jmmd", each, {}), rtol=1e-4, atol=1e-9)
 
@@ -155,12 +155,12 @@ def test_rows_contribute_to_a_difference_as_the_naive_sums_say(name, options, fa
 
     def contributions(y):
         return METRICS[name](**options).influences(
-            join([each.with_targets(y, each.predictive) for each in (first, second)]), RUN
+            concat([each.with_targets(y, each.predictive) for each in (first, second)]), RUN
         )
 
     def difference(y, order=None):
         order = np.arange(N) if order is None else order
-        both = join([first, second])
+        both = concat([first, second])
         scores = [
             expected(name, first.with_targets(y, both.take(each).predictive), options)
             for each in (order, (order + N) % (2 * N))

@@ -137,7 +137,7 @@ def test_the_reference_is_what_files_with_exchanged_rows_score(d, equal, options
     x = settings.inputs.scaling(rows.x)
     _, centred = input_kernel_of(settings.inputs.kernel, x, settings.inputs.scaling(at.rows.x), run)
     groups = strata(x, labels, lambda: centred.rows)
-    assert found.own == pytest.approx(rows_of(metric, rows, at=at.rows).columns["mcmd"].mean(), rel=1e-5)
+    assert found.own_columns == pytest.approx(rows_of(metric, rows, at=at.rows).columns["mcmd"].mean(), rel=1e-5)
     for value, exchanged in zip(found.values, groups.permuted(simulation.rng(), 19), strict=True):
         other = replace(rows, columns={SAMPLE: np.where(exchanged, 0, 1)})
         assert_allclose(value, rows_of(metric, other, at=at.rows).columns["mcmd"].mean(), rtol=1e-5)

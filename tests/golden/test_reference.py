@@ -75,7 +75,7 @@ def judged(
     sequential=False,
 ):
     """Compare a value with replicates."""
-    simulated = NullDistribution(np.asarray(values, float), own=own, details=details or {})
+    simulated = NullDistribution(np.asarray(values, float), own_columns=own, details=details or {})
     basis = Basis(basis, "" if basis == "p" else "for a reason")
     computed = FittedMetric(METRICS[metric](), None, None, None, estimate, basis, simulated, sequential)
     run = Run(confidence=confidence, reference=max(len(values), 19))
@@ -125,7 +125,7 @@ def test_replicates_that_are_all_equal_have_no_distance():
 
 def test_the_p_value_compares_what_was_made_like_the_replicates():
     """The value itself is 99, but made as replicates are it is 68: 34 of 102."""
-    assert_allclose(judged(REPLICATES, 99.0, own=68.0).p_value, 34 / 102, rtol=1e-14)
+    assert_allclose(judged(REPLICATES, 99.0, own_columns=68.0).p_value, 34 / 102, rtol=1e-14)
     assert_allclose(judged(REPLICATES, 99.0).p_value, 3 / 102, rtol=1e-14)
 
 

@@ -44,7 +44,7 @@ def simulated(rows, metric, *, at=None, run=RUN):
     settings = metric.prepare(source, run)
     state = metric.fit(settings, source, run)
     found = metric.simulated(settings, state, NullSimulator(rows, run), other, run)
-    return np.append(found.own, found.values), found
+    return np.append(found.own_columns, found.values), found
 
 
 def data_and_replicates(rows, run=RUN):

@@ -155,7 +155,7 @@ def test_rows_left_out_are_counted_afresh_in_every_pass(tmp_path):
     source = read(path, nan_policy="omit", min_std=0.5)
     for _ in range(2):
         assert [len(batch) for batch in source.batches()] == [1]
-    assert (source.dropped, source.raised) == (1, 1)
+    assert (source.dropped, source.n_clipped) == (1, 1)
 
 
 def test_distributions_left_in_their_file_lack_the_rows_that_were_left_out(tmp_path, monkeypatch):

@@ -22,7 +22,7 @@ from calcheck.execution.context import Run
 from calcheck.io import object_store as stores
 from calcheck.io import partition as parts
 from calcheck.io.columns.options import ColumnOptions
-from calcheck.io.paths import located
+from calcheck.io.paths import resolve
 from calcheck.io.source import FileSource
 from calcheck.io.tables import parquet
 from calcheck.predictions import InMemory
@@ -48,7 +48,7 @@ def spread(folder, rows=ROWS, count=5, ending="parquet", name="part-{:03d}"):
 
 def with_all_columns(name, **said):
     """Open a source with the columns that are shown beside results."""
-    return FileSource(located(name), ColumnOptions(**said), narrow=True)
+    return FileSource(resolve(name), ColumnOptions(**said), narrow=True)
 
 
 def assert_same_rows(source, rows=ROWS):
@@ -469,7 +469,7 @@ def test_a_store_is_not_asked_for_ever(monkeypatch):
     found = fs.LocalFileSystem(), "/nothing"
     monkeypatch.setattr(fs, "FileSystem", SimpleNamespace(from_uri=lambda uri: asked.append(uri) or found))
     for name in ("gs://b/a", "gs://b/a?x=1", "gs://b/a?retry_limit_seconds=5", "s3://b/a"):
-        stores.stored(name)
+        stores.open_object(name)
     patience = "retry_limit_seconds=30"
     assert asked == [f"gs://b/a?{patience}", f"gs://b/a?x=1&{patience}", "gs://b/a?retry_limit_seconds=5", "s3://b/a"]
 

@@ -69,7 +69,7 @@ def test_tails_are_those_of_a_gamma_distribution_with_the_moments_of_the_squares
 
 def test_unbiased_squares_are_measured_from_their_floor():
     """Squares less 2, which is their floor with the sign turned: the same p-values as the squares themselves."""
-    others, own = replicates(4), np.array([3.0, 5.0, 6.0, 8.0])
+    others, own_columns = replicates(4), np.array([3.0, 5.0, 6.0, 8.0])
     plain, _ = said(own, others)
     less, _ = said(own**2 - 2, others**2 - 2, floor=np.full(4, -2.0))
     assert_allclose(less["p_value"], plain["p_value"], rtol=1e-9)

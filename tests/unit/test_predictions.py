@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from calcheck.distributions import Gaussian, Samples
 from calcheck.distributions.poisson import Poisson
 from calcheck.errors import DataError, ValuesError
-from calcheck.predictions import InMemory, Predictions, join
+from calcheck.predictions import InMemory, Predictions, concat
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_batches_join_to_the_whole():
         id=np.array(list("abcde")),
         columns={"group": np.arange(5)},
     )
-    back = join([rows.take(slice(0, 2)), rows.take(np.array([2, 3, 4]))])
+    back = concat([rows.take(slice(0, 2)), rows.take(np.array([2, 3, 4]))])
     for name in ("y", "x", "id"):
         assert_array_equal(getattr(back, name), getattr(rows, name))
     assert_allclose(back.predictive.draws, rows.predictive.draws)

@@ -147,7 +147,7 @@ def test_elements_that_a_data_set_adds_see_its_distributions():
     Products with these are exact for the kernel that the features are of, half an octave above the data's.
     """
     rng, mean, _, narrow = normal_case()
-    wide, gamma, own = Gaussian(mean[:, 0], np.full(N, 9.0)), np.array([0.5]), 0.5 * 1.4142
+    wide, gamma, own_columns = Gaussian(mean[:, 0], np.full(N, 9.0)), np.array([0.5]), 0.5 * 1.4142
     features = shared(DataSet(mean, gamma, [wide]), narrow)
     targets = mean + 9 * rng.normal(size=(N, 1))
     spread = 1 + 2 * own * 81

@@ -15,7 +15,7 @@ from calcheck.evaluation import evaluate
 from calcheck.execution.bottom_k import hash_rows_and_inputs
 from calcheck.execution.context import Run
 from calcheck.metrics.cce import Cce
-from calcheck.predictions import InMemory, Predictions, join
+from calcheck.predictions import InMemory, Predictions, concat
 from calcheck.storage.npz import read_archive, write_archive
 from calcheck.storage.state import read_state, write_state
 from calcheck.streaming.state import accumulate, merge, report_from_state
@@ -204,7 +204,7 @@ def test_the_error_of_a_day_whose_rows_are_not_those_that_are_checked_is_told_to
 def test_the_error_of_days_together_is_told(first):
     day = rows(700, seed=1)
     found = result(merged(summed(Batches(rows()), like=first), summed(Batches(day), like=first)))
-    whole = exact(join([rows(), replace(day, row=np.arange(500, 1200))]))
+    whole = exact(concat([rows(), replace(day, row=np.arange(500, 1200))]))
     assert abs(found.value - whole.value) <= found.details["solver"]["error"] < 0.01 * whole.value
 
 

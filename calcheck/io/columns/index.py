@@ -21,7 +21,7 @@ NEVER_GUESSED = re.compile(r".*_unc(_.*)?|uq|uncertainty.*|var|variance|.*_var|0
 
 
 @dataclass(frozen=True)
-class Columns:
+class ColumnIndex:
     """The columns of a table.
 
     Parameters
@@ -60,7 +60,7 @@ class Columns:
             raise DataError(msg)
         return found[0] if found else None
 
-    def found(self, role: str, known: Sequence[str]) -> tuple[str, ...]:
+    def existing_of(self, role: str, known: Sequence[str]) -> tuple[str, ...]:
         """Return the one column with a known name.
 
         Raises
@@ -78,7 +78,7 @@ class Columns:
         if role == "std" and (unclear := unclear_spreads(self.free)):
             return ambiguous_scale(unclear)
         flag = flag_of(role)
-        return f"no column is known to hold the {role}. Pass {flag} COLUMN (columns: {self.shown()})"
+        return f"no column is known to hold the {role}. Pass {flag} COLUMN (columns: {self.listed_names()})"
 
     def existing(self, role: str, name: str) -> str:
         """Return a name that is there.
@@ -89,7 +89,7 @@ class Columns:
             It is not.
         """
         if name not in self.names:
-            msg = f"there is no column {name!r} for the {role} (columns: {self.shown()})"
+            msg = f"there is no column {name!r} for the {role} (columns: {self.listed_names()})"
             raise DataError(msg)
         return name
 
@@ -112,7 +112,7 @@ class Columns:
             return tuple(matches)
         if "," in pattern:
             return self.listed(role, pattern)
-        msg = f"no column matches {pattern!r} for the {role} (columns: {self.shown()})"
+        msg = f"no column matches {pattern!r} for the {role} (columns: {self.listed_names()})"
         raise DataError(msg)
 
     def matching(self, expression: str) -> list[str]:
@@ -123,7 +123,7 @@ class Columns:
         """Tell whether a column may hold lists, perhaps as text."""
         return name in self.free and (is_vector(self.schema.field(name).type) or is_text(self.schema.field(name).type))
 
-    def shown(self) -> str:
+    def listed_names(self) -> str:
         """List the columns."""
         return named_some(self.names)
 

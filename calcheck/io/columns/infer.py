@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from calcheck.errors import DataError, OptionError, named_some
 from calcheck.io.arrow_arrays import is_number, is_scalar, is_text
 from calcheck.io.columns.index import ambiguous_scale, unclear_spreads
-from calcheck.io.columns.naming_schemes import Form, forms_of, level_of, quantiles_role
+from calcheck.io.columns.naming_schemes import NamedForm, forms_of, level_of, quantiles_role
 from calcheck.io.columns.options import ERROR, MEANS, SPREADS, STDS, TARGETS, ColumnOptions
 from calcheck.io.columns.parameters import find_parameters, possible_conventions
 from calcheck.io.columns.roles import (
@@ -18,7 +18,7 @@ from calcheck.io.columns.roles import (
     SamplesRole,
     columns_of,
     is_wide,
-    listed,
+    list_names,
     pattern_of,
 )
 from calcheck.io.filters import require_one
@@ -26,7 +26,7 @@ from calcheck.io.filters import require_one
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from calcheck.io.columns.index import Columns
+    from calcheck.io.columns.index import ColumnIndex
     from calcheck.io.columns.roles import Distributions, Spread
 
 EMBEDDING = r"emb_\d+"
@@ -44,12 +44,12 @@ KEYS = {  # by which a tool tells rows apart
 }
 
 
-def find_roles(columns: Columns, said: ColumnOptions, *, external: bool = False) -> Roles:
+def find_roles(columns: ColumnIndex, said: ColumnOptions, *, external: bool = False) -> Roles:
     """Find the roles of a table's columns.
 
     Parameters
     ----------
-    columns : Columns
+    columns : ColumnIndex
         Names and types.
     said : ColumnOptions
         What the user says; it switches off the detection of what it replaces.
@@ -78,7 +78,7 @@ def find_roles(columns: Columns, said: ColumnOptions, *, external: bool = False)
     return Roles(target, predictive, x, embedded, finder.id(), narrow, tool, keys)
 
 
-def find_input_roles(columns: Columns, said: ColumnOptions, *, external: bool = False) -> Roles:
+def find_input_roles(columns: ColumnIndex, said: ColumnOptions, *, external: bool = False) -> Roles:
     """Find inputs and keys only; other columns need not be sound.
 
     Raises
@@ -92,7 +92,7 @@ def find_input_roles(columns: Columns, said: ColumnOptions, *, external: bool = 
     return Roles((), None, x, embedded, finder.id(), narrow)
 
 
-def find_sample_roles(columns: Columns, said: ColumnOptions, *, external: bool = False) -> Roles:
+def find_sample_roles(columns: ColumnIndex, said: ColumnOptions, *, external: bool = False) -> Roles:
     """Find targets and inputs only, and keys where an embedding is joined by them; predictions need not be sound.
 
     Raises
@@ -123,7 +123,7 @@ def _shown(schema: pa.Schema, x: tuple[str, ...], wide: set[str]) -> tuple[str, 
 
 
 class _Finder:
-    def __init__(self, columns: Columns, said: ColumnOptions) -> None:
+    def __init__(self, columns: ColumnIndex, said: ColumnOptions) -> None:
         self.columns = columns
         self.said = said
         self.forms = forms_of(columns.free)
@@ -160,7 +160,7 @@ class _Finder:
         """Find the one form of predictions that column names tell."""
         found = [*self._chosen_forms()]
         if self.columns.is_vector("samples"):
-            found.append(Form("", "", SamplesRole((("samples",),))))
+            found.append(NamedForm("", "", SamplesRole((("samples",),))))
         mean, std = self.columns.one_of("mean", MEANS), self.columns.one_of("std", STDS)
         gaussian = GaussianRole((mean,), (std,), "std", self.said.shape) if mean and std else None
         options = [(f"mean {mean!r} with std {std!r}", f"--mean {mean} --std {std}")] if gaussian else []
@@ -173,14 +173,14 @@ class _Finder:
             return gaussian, ""
         return found[0].role, found[0].tool
 
-    def _chosen_forms(self) -> list[Form]:
+    def _chosen_forms(self) -> list[NamedForm]:
         """List what column names tell of one model: the one that was named, or the only one there is."""
         forms, model = self.forms, self.said.model
-        whose = list(dict.fromkeys(form.of for form in forms))
+        whose = list(dict.fromkeys(form.match for form in forms))
         if model is None:
             require_one(whose, "models or targets", "--model {!r}")
             return forms
-        chosen = [form for form in forms if form.of == model]
+        chosen = [form for form in forms if form.match == model]
         if not chosen:
             known = named_some(filter(None, whose))
             told = f"but {known}" if known else "nor any column of models, or columns named after one"
@@ -188,11 +188,11 @@ class _Finder:
             raise DataError(msg)
         return chosen
 
-    def _option(self, form: Form) -> tuple[str, str]:
+    def _option(self, form: NamedForm) -> tuple[str, str]:
         """Name a form, and the option that chooses it."""
         what = "samples" if isinstance(form.role, SamplesRole) else "quantiles"
         names = columns_of(form.role)
-        return f"{what} {listed(names)!r}", f"--{what} {pattern_of(names, self.columns.names) or ','.join(names)!r}"
+        return f"{what} {list_names(names)!r}", f"--{what} {pattern_of(names, self.columns.names) or ','.join(names)!r}"
 
     def quantiles(self, columns: tuple[str, ...]) -> QuantilesRole:
         """Read the levels of columns in their names."""
@@ -229,12 +229,12 @@ class _Finder:
         for kind in kinds:
             if named := getattr(self.said, kind):
                 return kind, self.columns.listed(kind, named)
-        return "std", self.columns.found("std", STDS)
+        return "std", self.columns.existing_of("std", STDS)
 
     def gaussian(self) -> GaussianRole:
         """Complete what was said of means and spreads."""
         said, columns = self.said, self.columns
-        mean = columns.listed("mean", said.mean) if said.mean else columns.found("mean", MEANS)
+        mean = columns.listed("mean", said.mean) if said.mean else columns.existing_of("mean", MEANS)
         kind, spread = self.spread()
         if len(mean) != len(spread):
             msg = (
@@ -254,20 +254,20 @@ class _Finder:
             return columns.group("embedding", said.embedding), True
         wide = tuple(columns.matching(EMBEDDING))
         if wide and "embedding" in columns.names:
-            msg = f"two columns may be the embedding: 'embedding' and {listed(wide)!r}. Pass --embedding"
+            msg = f"two columns may be the embedding: 'embedding' and {list_names(wide)!r}. Pass --embedding"
             raise DataError(msg)
         return ("embedding",) if "embedding" in columns.names else wide, True
 
 
-def missing_target(columns: Columns) -> str:
+def missing_target(columns: ColumnIndex) -> str:
     """Say that no column holds targets."""
     return (
         "no column is known to hold the target. Pass --target COLUMN, or --truth FILE if another file has them"
-        f" (columns: {columns.shown()})"
+        f" (columns: {columns.listed_names()})"
     )
 
 
-def missing_predictions(columns: Columns, said: ColumnOptions) -> str:
+def missing_predictions(columns: ColumnIndex, said: ColumnOptions) -> str:
     """Say that no column holds predictive distributions, and what to do about it."""
     if (mean := columns.one_of("mean", MEANS)) is not None:
         only = "" if unclear_spreads(columns.free) else f"there are point forecasts only, {mean!r}: "
@@ -277,13 +277,13 @@ def missing_predictions(columns: Columns, said: ColumnOptions) -> str:
             return f"columns {pair[0]!r} and {pair[1]!r} {told}"
     if columns.one_of("std", STDS):
         return f"{columns.missing('mean')}; errors y - mean will do: --error COLUMN"
-    if not said.says_form and (possible := possible_conventions(columns)):
+    if not said.names_form and (possible := possible_conventions(columns)):
         return f"the columns may be parameters of distributions. Pass --dist with one of {', '.join(possible)}"
-    if not said.says_form and (unclear := unclear_spreads(columns.free)):
-        return f"{ambiguous_scale(unclear)}; and --mean COLUMN (columns: {columns.shown()})"
+    if not said.names_form and (unclear := unclear_spreads(columns.free)):
+        return f"{ambiguous_scale(unclear)}; and --mean COLUMN (columns: {columns.listed_names()})"
     return (
         "no columns are known to hold predictions. Pass --mean and --std, --samples, --quantiles, or --dist"
-        f" (columns: {columns.shown()})"
+        f" (columns: {columns.listed_names()})"
     )
 
 

@@ -30,35 +30,35 @@ SIDES = {"lower": -1, "lo": -1, "upper": 1, "hi": 1}
 
 
 @dataclass(frozen=True)
-class Form:
+class NamedForm:
     """Predictions in a form that column names tell.
 
     Parameters
     ----------
     tool : str
         Who names columns so.
-    of : str
+    match : str
         The model or the target that the columns are about; empty if their names do not say.
     role : QuantilesRole or SamplesRole
         The columns.
     """
 
     tool: str
-    of: str
+    match: str
     role: QuantilesRole | SamplesRole
 
 
-def forms_of(names: Iterable[str]) -> list[Form]:
+def forms_of(names: Iterable[str]) -> list[NamedForm]:
     """List the forms of predictions among some columns: for each tool that names them so, and each model or target."""
     names = list(names)
     found = [
-        Form(tool if of or reader is not _lettered else "", of, quantiles_role(columns))
+        NamedForm(tool if of or reader is not _lettered else "", of, quantiles_role(columns))
         for tool, reader in QUANTILE_NAMES.items()
         for of, columns in _by_level(names, reader).items()
         if len(columns) > 1
     ]
     return found + [
-        Form("Darts" if DARTS.fullmatch(columns[0]) else "", of, SamplesRole((columns,)))
+        NamedForm("Darts" if DARTS.fullmatch(columns[0]) else "", of, SamplesRole((columns,)))
         for of, columns in _samples(names).items()
     ]
 

@@ -151,7 +151,7 @@ class ColumnOptions:
         return [name for name, value in forms.items() if value]
 
     @property
-    def says_form(self) -> bool:
+    def names_form(self) -> bool:
         """Whether an option says what form the predictions have, so that none is looked for."""
         return bool(self._forms())
 

@@ -13,14 +13,14 @@ from calcheck.io.filters import require_one
 
 if TYPE_CHECKING:
     from calcheck.distributions import Convention
-    from calcheck.io.columns.index import Columns
+    from calcheck.io.columns.index import ColumnIndex
     from calcheck.io.columns.options import ColumnOptions
 
 PREFIX = r"(?:(.+)[-_])?"  # the model or the target that a parameter is of
 COMPONENT = r"[-_]?\d+"
 
 
-def find_parameters(columns: Columns, said: ColumnOptions) -> ParametersRole:
+def find_parameters(columns: ColumnIndex, said: ColumnOptions) -> ParametersRole:
     """Find the columns of the parameters of ``said.dist``.
 
     Names are known with the model's or the target's in front of them, as in ``NHITS-loc``.
@@ -57,7 +57,7 @@ def find_parameters(columns: Columns, said: ColumnOptions) -> ParametersRole:
     return ParametersRole(convention, found, columns.existing("error", said.error) if said.error else None)
 
 
-def possible_conventions(columns: Columns) -> list[str]:
+def possible_conventions(columns: ColumnIndex) -> list[str]:
     """List the conventions all of whose parameters have a column by a known name, alone or behind a prefix."""
     possible = []
     for spelling, convention in CONVENTIONS.items():
@@ -72,7 +72,7 @@ def possible_conventions(columns: Columns) -> list[str]:
     return possible
 
 
-def _convention(columns: Columns, spelling: str) -> Convention:
+def _convention(columns: ColumnIndex, spelling: str) -> Convention:
     """Look a convention up; a family alone will do if the column names leave one of its conventions."""
     if spelling in CONVENTIONS:
         return CONVENTIONS[spelling]
@@ -112,7 +112,7 @@ def _is_error(said: ColumnOptions, convention: Convention, name: str) -> bool:
     return bool(said.error) and name == convention.location
 
 
-def _candidates(columns: Columns, known: tuple[str, ...], *, grouped: bool) -> dict[str, list[tuple[str, ...]]]:
+def _candidates(columns: ColumnIndex, known: tuple[str, ...], *, grouped: bool) -> dict[str, list[tuple[str, ...]]]:
     """List the columns, or groups of columns, by a known name, for each prefix."""
     found: dict[str, list[tuple[str, ...]]] = {}
     for stem in known:
@@ -143,7 +143,7 @@ def _whose(candidates: dict[str, dict[str, list[tuple[str, ...]]]], model: str |
     return common[0]
 
 
-def _one(columns: Columns, convention: Convention, name: str, found: list[tuple[str, ...]]) -> tuple[str, ...]:
+def _one(columns: ColumnIndex, convention: Convention, name: str, found: list[tuple[str, ...]]) -> tuple[str, ...]:
     """Return the one group of columns that was found for a parameter."""
     if len(found) > 1:
         msg = (
@@ -154,7 +154,7 @@ def _one(columns: Columns, convention: Convention, name: str, found: list[tuple[
     if not found:
         msg = (
             f"--dist {convention.spelling} needs its parameter {name!r} ({convention.meaning}),"
-            f" and no column has that name. Pass --param {name}=COLUMN (columns: {columns.shown()})"
+            f" and no column has that name. Pass --param {name}=COLUMN (columns: {columns.listed_names()})"
         )
         raise DataError(msg)
     return found[0]

@@ -106,7 +106,7 @@ class Roles:
         The predictive distributions.
     x : tuple of str
         The embedding (one column of vectors, or several of numbers) or the inputs; empty if there are none.
-    embedded : bool
+    has_embedding : bool
         Whether ``x`` is an embedding.
     id : str or None
         Row keys.
@@ -122,31 +122,31 @@ class Roles:
     target: tuple[str, ...] = ()
     predictive: Distributions | None = None
     x: tuple[str, ...] = ()
-    embedded: bool = True
+    has_embedding: bool = True
     id: str | None = None
     narrow: tuple[str, ...] = field(default=())
     tool: str = ""
     keys: tuple[str, ...] = ()
 
-    def described(self) -> dict[str, str]:
+    def described_columns(self) -> dict[str, str]:
         """Name the column or columns behind each role."""
-        told = {"y": listed(self.target)} if self.target else {}
+        told = {"y": list_names(self.target)} if self.target else {}
         match self.predictive:
             case GaussianRole(mean=mean, spread=spread, kind=kind):
-                told |= {"mean": listed(mean), kind: listed(spread)}
+                told |= {"mean": list_names(mean), kind: list_names(spread)}
             case ResidualRole(error=error, spread=spread, kind=kind):
                 told = {"y - mean": error, kind: spread}
             case ParametersRole(convention, columns, error):
                 told = {f"y - {convention.location}": error} if error else told
-                told |= {name: listed(group) for name, group in columns.items()}
+                told |= {name: list_names(group) for name, group in columns.items()}
             case SamplesRole(columns):
-                told["samples"] = "; ".join(listed(group) for group in columns)
+                told["samples"] = "; ".join(list_names(group) for group in columns)
             case QuantilesRole(columns, _):
-                told["quantiles"] = listed(columns)
+                told["quantiles"] = list_names(columns)
             case None:
                 pass
         if self.x:
-            told["x"] = listed(self.x)
+            told["x"] = list_names(self.x)
         if self.id:
             told["id"] = self.id
         return told
@@ -173,7 +173,7 @@ class Roles:
                 pass
         if self.x:
             pattern = pattern_of(self.x, names) or ",".join(self.x)
-            said += ["--embedding", pattern] if self.embedded else ["--inputs", ",".join(self.x)]
+            said += ["--embedding", pattern] if self.has_embedding else ["--inputs", ",".join(self.x)]
         if self.id:
             said += ["--id", self.id]
         return said
@@ -183,7 +183,7 @@ def _shape(shape: Shape | None) -> list[str]:
     return [] if shape is None else ["--shape", shape]
 
 
-def listed(columns: tuple[str, ...]) -> str:
+def list_names(columns: tuple[str, ...]) -> str:
     """Name columns; the first and the last where they are many."""
     few = 4
     if len(columns) <= few:

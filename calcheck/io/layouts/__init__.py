@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from calcheck.io.layouts.layout import Laid
-from calcheck.io.layouts.long import LONG, pivoted
-from calcheck.io.layouts.nested import is_nested, unnested
+from calcheck.io.layouts.layout import TableLayout
+from calcheck.io.layouts.long import LONG, pivot_long
+from calcheck.io.layouts.nested import explode, is_nested
 
 if TYPE_CHECKING:
     from calcheck.io.columns.options import ColumnOptions
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from calcheck.io.paths import AnyFile
     from calcheck.io.tables.formats import Table
 
-__all__ = ["Laid", "laid_out"]
+__all__ = ["TableLayout", "laid_out"]
 
 
-def laid_out(file: AnyFile, table: Table, said: ColumnOptions, filters: Filters) -> Laid:
+def apply_layout(file: AnyFile, table: Table, said: ColumnOptions, filters: Filters) -> TableLayout:
     """Return a table with a row a unit, as the file has it, or made from a layout that is known by its column names.
 
     An option that says what form the predictions have switches the search for layouts off.
@@ -27,11 +27,11 @@ def laid_out(file: AnyFile, table: Table, said: ColumnOptions, filters: Filters)
     DataError
         Units are not whole, or come twice; or there are several models, targets or types of output.
     """
-    if not said.says_form:
+    if not said.names_form:
         names = set(table.schema.names)
         for layout in LONG:
-            if layout.fits(names):
-                return pivoted(layout, file, table, said, filters)
+            if layout.matches(names):
+                return pivot_long(layout, file, table, said, filters)
         if is_nested(table.schema):
-            return unnested(file, table, filters)
-    return Laid(table, filters=filters)
+            return explode(file, table, filters)
+    return TableLayout(table, filters=filters)

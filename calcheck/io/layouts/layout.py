@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Laid:
+class TableLayout:
     """A table with a row a unit.
 
     Parameters
@@ -52,6 +52,6 @@ class Laid:
     filters: Filters = field(default_factory=Filters)
     notes: tuple[str, ...] = ()
 
-    def placed(self, units: Places) -> Places:
+    def with_row_numbers(self, units: Places) -> Places:
         """Return the places in the file of some rows (b,) of the table."""
         return units if self.places is None else self.places[as_index(units)]

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from calcheck.errors import DataError
-from calcheck.io.arrow_arrays import key_text, natural, numbers
+from calcheck.io.arrow_arrays import key_text, natural, to_floats
 from calcheck.io.columns.naming_schemes import level_name
 from calcheck.io.filters import Filters, require_one
-from calcheck.io.layouts.layout import Laid
+from calcheck.io.layouts.layout import TableLayout
 from calcheck.io.tables.formats import read_batches
-from calcheck.io.tables.memory import Held
+from calcheck.io.tables.memory import MemoryTable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -61,16 +61,16 @@ class Long:
     observed: str | None = None
     dated: str | None = None
 
-    def fits(self, names: set[str]) -> bool:
+    def matches(self, names: set[str]) -> bool:
         """Tell whether a file with these columns has this layout."""
         return {*self.index, self.value, *([self.kind] if self.typed else [])} <= names
 
-    def of(self, names: set[str]) -> Long:  # noqa: ARG002 - most know their columns
+    def match(self, names: set[str]) -> Long:  # noqa: ARG002 - most know their columns
         """Return the layout of a file with these columns: what columns are called may depend on the file."""
         return self
 
     @property
-    def own(self) -> frozenset[str]:
+    def own_columns(self) -> frozenset[str]:
         """Columns that are no keys."""
         return frozenset({*self.index, self.value, *([self.kind] if self.typed else []), self.observed or ""} - {""})
 
@@ -79,10 +79,10 @@ class Long:
 class ArvizLong(Long):
     """Draws of a variable, with the names of its axes: chain, draw, y_dim_0, y."""
 
-    def fits(self, names: set[str]) -> bool:
+    def matches(self, names: set[str]) -> bool:
         return set(self.index) <= names and len(self._variables(names)) == 1
 
-    def of(self, names: set[str]) -> Long:
+    def match(self, names: set[str]) -> Long:
         return replace(self, value=self._variables(names)[0])
 
     @staticmethod
@@ -100,7 +100,7 @@ LONG = (
 """In the order in which they are looked for."""
 
 
-def pivoted(layout: Long, file: AnyFile, table: Table, said: ColumnOptions, filters: Filters) -> Laid:
+def pivot_long(layout: Long, file: AnyFile, table: Table, said: ColumnOptions, filters: Filters) -> TableLayout:
     """Return a table with a row a unit: its keys, its target if there is one, and quantiles or samples.
 
     Raises
@@ -109,13 +109,13 @@ def pivoted(layout: Long, file: AnyFile, table: Table, said: ColumnOptions, filt
         There are several models, targets or types of output, or units that are not whole or come twice.
     """
     names = set(table.schema.names)
-    layout = layout.of(names)
+    layout = layout.match(names)
     rows, places, read = _rows(file, table, filters)
     kind, rows, places, notes = _of_one_kind(layout, rows, places)
     filters.require_one_of_each(rows, {})
     if "horizon" not in names:
         rows = _with_horizons(rows)
-    keys = tuple(name for name in rows.schema.names if name not in layout.own)
+    keys = tuple(name for name in rows.schema.names if name not in layout.own_columns)
     for name in TARGET_COLUMNS:
         if name in keys:
             require_one(_different(rows[name]), "targets", f"--filter {name}={{!r}}")
@@ -124,15 +124,15 @@ def pivoted(layout: Long, file: AnyFile, table: Table, said: ColumnOptions, filt
     if layout.observed in names:
         columns["y"] = _observed(layout, rows, unit, first)
     columns |= _quantiles(layout, rows, unit, said) if kind == "quantile" else _draws(layout, rows, unit, said)
-    return Laid(
-        Held(pa.table(columns)),
+    return TableLayout(
+        MemoryTable(pa.table(columns)),
         layout=f"{layout.name}, {kind}s",
         keys=keys,
         kind=kind,
         dated=layout.dated if layout.dated in keys else None,
         places=places[first],
         read=read,
-        filters=replace(filters, each=()),
+        filters=replace(filters, conditions=()),
         notes=notes,
     )
 
@@ -244,7 +244,7 @@ def _observed(layout: Long, rows: pa.Table, unit: NDArray[np.intp], first: NDArr
         A unit has different ones.
     """
     name = layout.observed or ""
-    y = numbers(rows[name], name)
+    y = to_floats(rows[name], name)
     differ = ~((y == y[first][unit]) | (np.isnan(y) & np.isnan(y[first][unit])))
     if differ.any():
         row = int(np.flatnonzero(differ)[0])
@@ -257,7 +257,7 @@ def _observed(layout: Long, rows: pa.Table, unit: NDArray[np.intp], first: NDArr
 def _quantiles(layout: Long, rows: pa.Table, unit: NDArray[np.intp], said: ColumnOptions) -> dict[str, pa.Array]:
     """Return a column of quantiles a level, (u,) each."""
     name = layout.index[0]
-    level = numbers(rows[name], name)
+    level = to_floats(rows[name], name)
     odd = level[~((level > 0) & (level < 1))]
     if len(odd):
         msg = f"column {name!r} must hold levels strictly between 0 and 1, as {odd[0]:g} is not"
@@ -265,7 +265,7 @@ def _quantiles(layout: Long, rows: pa.Table, unit: NDArray[np.intp], said: Colum
     levels, place = np.unique(np.round(level, DIGITS), return_inverse=True)
     values = np.full((unit.max() + 1, len(levels)), np.nan)
     _require_once(layout, rows, unit * len(levels) + place)
-    values[unit, place] = numbers(rows[layout.value], layout.value)
+    values[unit, place] = to_floats(rows[layout.value], layout.value)
     whole = np.bincount(unit, minlength=len(values)) == len(levels)
     _require_whole(layout, rows, unit, whole, f"the {len(levels)} quantile levels", said)
     return {level_name(level): pa.array(values[:, column]) for column, level in enumerate(levels)}
@@ -290,7 +290,7 @@ def _draws(layout: Long, rows: pa.Table, unit: NDArray[np.intp], said: ColumnOpt
     _require_whole(layout, rows, unit, counts == most, f"the {most} draws that others have", said)
     values = np.full((len(counts), most), np.nan)
     within = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
-    values[unit[order], within] = numbers(rows[layout.value], layout.value)[order]
+    values[unit[order], within] = to_floats(rows[layout.value], layout.value)[order]
     return {"samples": pa.FixedSizeListArray.from_arrays(pa.array(values.ravel()), int(most))}
 
 
@@ -324,5 +324,7 @@ def _require_whole(
 
 def _told(rows: pa.Table, layout: Long, row: int, *, index: bool = True) -> str:
     """Describe a row by its keys."""
-    shown = [name for name in rows.schema.names if name not in layout.own] + (list(layout.index) if index else [])
+    shown = [name for name in rows.schema.names if name not in layout.own_columns] + (
+        list(layout.index) if index else []
+    )
     return ", ".join(f"{name}={key_text(rows[name].slice(row, 1))[0].as_py()}" for name in shown)

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from calcheck.errors import DataError
-from calcheck.io.arrow_arrays import innermost, is_scalar, is_vector, vectors
+from calcheck.io.arrow_arrays import inner_length, is_scalar, is_vector, to_matrix
 from calcheck.io.columns.naming_schemes import level_of
-from calcheck.io.layouts.layout import Laid
+from calcheck.io.layouts.layout import TableLayout
 from calcheck.io.tables.formats import read_batches
-from calcheck.io.tables.memory import Held
+from calcheck.io.tables.memory import MemoryTable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -40,7 +40,7 @@ def _has_quantiles(schema: pa.Schema) -> bool:
     return "quantiles" in schema.names and pa.types.is_struct(schema.field("quantiles").type)
 
 
-def unnested(file: AnyFile, table: Table, filters: Filters) -> Laid:
+def explode(file: AnyFile, table: Table, filters: Filters) -> TableLayout:
     """Return a table with a row a step: the record, the step, and its samples; quantiles where there are no samples.
 
     Samples come first, since mean and quantiles were computed from them.
@@ -68,20 +68,20 @@ def unnested(file: AnyFile, table: Table, filters: Filters) -> Laid:
     else:
         names = _level_names(records["quantiles"])
         columns |= {f"q_{name}": pa.array(flat[:, place]) for place, name in enumerate(names)}
-    return Laid(
-        Held(pa.table(columns)),
+    return TableLayout(
+        MemoryTable(pa.table(columns)),
         layout=f"GluonTS, {'samples' if 'samples' in columns else 'quantiles'}",
         keys=(*scalar, "record", "step"),
         places=record,
         read=read,
-        filters=replace(filters, each=()),
+        filters=replace(filters, conditions=()),
     )
 
 
 def _paths(samples: pa.ChunkedArray) -> NDArray[np.floating[Any]]:
     """Return draws, (n, h, S), of records with S paths of h steps."""
-    paths = vectors(samples, "samples")
-    return paths.reshape(len(paths), -1, innermost(samples)).transpose(0, 2, 1)
+    paths = to_matrix(samples, "samples")
+    return paths.reshape(len(paths), -1, inner_length(samples)).transpose(0, 2, 1)
 
 
 def _level_names(quantiles: pa.ChunkedArray) -> list[str]:
@@ -92,7 +92,7 @@ def _level_names(quantiles: pa.ChunkedArray) -> list[str]:
 def _levels(quantiles: pa.ChunkedArray) -> NDArray[np.floating[Any]]:
     """Return quantiles, (n, h, q), of records with a list over h steps a level."""
     names = _level_names(quantiles)
-    lists = [vectors(pc.struct_field(quantiles, name), f"quantiles.{name}") for name in names]
+    lists = [to_matrix(pc.struct_field(quantiles, name), f"quantiles.{name}") for name in names]
     if len({each.shape for each in lists}) > 1:
         msg = "the lists of quantiles differ in length"
         raise DataError(msg)

@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyarrow import feather
 
 from calcheck.errors import DataError
-from calcheck.io.tables.memory import Held
+from calcheck.io.tables.memory import MemoryTable
 
 if TYPE_CHECKING:
     from calcheck.io.files import File
@@ -21,7 +21,7 @@ IN_FOOTER, IN_MESSAGE = 1, 2  # the places of the schema among the fields of wha
 ENDIANNESS = 0  # the place of the byte order among the fields of the schema
 
 
-def arrow_table(file: File) -> Held:
+def arrow_table(file: File) -> MemoryTable:
     """Open a Feather file, or an Arrow IPC file or stream.
 
     Raises
@@ -33,9 +33,9 @@ def arrow_table(file: File) -> Held:
         msg = "its numbers are in big-endian byte order. Write it again as Parquet, or on another machine"
         raise DataError(msg)
     try:
-        return Held(feather.read_table(file.stream()))
+        return MemoryTable(feather.read_table(file.stream()))
     except pa.ArrowInvalid:  # not a file with a footer: perhaps a stream
-        return Held(pa.ipc.open_stream(pa.py_buffer(file.content())).read_all())
+        return MemoryTable(pa.ipc.open_stream(pa.py_buffer(file.content())).read_all())
 
 
 def _is_big_endian(file: File) -> bool:
@@ -51,7 +51,7 @@ def _is_big_endian(file: File) -> bool:
 
 def _described(file: File) -> tuple[bytes, int]:
     """Return the flatbuffer that holds the schema, and the schema's place in it."""
-    with file.opened() as stream:
+    with file.open() as stream:
         start = stream.read(8)
         if start.startswith(MAGIC):
             end = stream.seek(0, 2)

@@ -19,7 +19,7 @@ from calcheck.io.tables.parquet import ParquetTable
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from calcheck.io.paths import AnyFile, Files, Member
+    from calcheck.io.paths import AnyFile, Files, PartitionFile
     from calcheck.io.tables.formats import Table
 
 WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")  # a leading zero belongs to a key that is text
@@ -33,10 +33,10 @@ def open_table(file: AnyFile) -> Table:
     FileError
         One is not what its format says, or files differ in their columns.
     """
-    return open_file(file) if isinstance(file, File) else Chained(file)
+    return open_file(file) if isinstance(file, File) else ConcatTable(file)
 
 
-class Chained:
+class ConcatTable:
     """The rows of many files, in the order of the files; what their folders say of them are columns too.
 
     Parameters
@@ -107,7 +107,7 @@ class Chained:
 
 
 @dataclass(frozen=True, eq=False)
-class Reopened:
+class LazyTable:
     """A table that is in memory as a whole while it is read, and opened again for that.
 
     Parameters
@@ -141,7 +141,7 @@ def _lean(file: File) -> Table:
     table = open_file(file)
     if isinstance(table, ParquetTable):
         return table
-    return Reopened(file, table.schema, table.rows, {name: table.nbytes([name]) for name in table.schema.names})
+    return LazyTable(file, table.schema, table.rows, {name: table.nbytes([name]) for name in table.schema.names})
 
 
 def _common(first: pa.DataType, second: pa.DataType, *, text: bool) -> pa.DataType | None:
@@ -170,7 +170,7 @@ def _kind(values: list[str | None]) -> pa.DataType:
     return pa.int64() if all(value is None or WHOLE.fullmatch(value) for value in values) else pa.string()
 
 
-def _completed(batch: pa.Table, member: Member, schema: pa.Schema) -> pa.Table:
+def _completed(batch: pa.Table, member: PartitionFile, schema: pa.Schema) -> pa.Table:
     """Return columns of one order and type, those that folders tell included."""
     columns = []
     for field in schema:

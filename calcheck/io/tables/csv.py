@@ -14,8 +14,8 @@ from pyarrow import csv
 
 from calcheck.csv_cells import PROTECTED
 from calcheck.errors import DataError
-from calcheck.io.arrow_arrays import is_text, replaced
-from calcheck.io.tables.memory import Held
+from calcheck.io.arrow_arrays import is_text, replace_in_text
+from calcheck.io.tables.memory import MemoryTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,7 +30,7 @@ HEADER_ROWS = 3  # at most, of a table whose columns have names in several level
 BEGINNING = 1 << 20  # bytes that hold them
 
 
-def delimited_table(file: File, delimiter: str) -> Held:
+def delimited_table(file: File, delimiter: str) -> MemoryTable:
     """Open a text file with a line of column names, or, as pandas writes them, with several lines of name parts.
 
     Types are found over the whole file, not over its beginning. Numbers with a leading zero ("01") are keys and stay
@@ -43,7 +43,7 @@ def delimited_table(file: File, delimiter: str) -> Held:
     DataError
         The line of names comes again among the rows, or numbers are written with decimal commas.
     """
-    return Held(table_of(file.content(), delimiter))
+    return MemoryTable(table_of(file.content(), delimiter))
 
 
 def table_of(content: bytes, delimiter: str) -> pa.Table:
@@ -70,7 +70,7 @@ def table_of(content: bytes, delimiter: str) -> pa.Table:
         table = _with_keys_as_text(table, parsed)
         _require_one_header(table)
         _require_points(table, delimiter)
-        table = replaced(table, PROTECTED, r"\1")
+        table = replace_in_text(table, PROTECTED, r"\1")
     return table
 
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 from calcheck.errors import FileError
-from calcheck.io.files import TEXT, named
+from calcheck.io.files import TEXT, file_named
 from calcheck.io.tables import arrow as ipc
 from calcheck.io.tables import csv as delimited
 from calcheck.io.tables import jsonl as json_lines
@@ -64,10 +64,10 @@ def open_file(file: File) -> Table:
     FileError
         It is not what its format says, or two columns share a name.
     """
-    name = file.spoken
+    name = file.display_name
     reading = file.format
     file.require_content()
-    with named(name), _readable(name, reading):
+    with file_named(name), _readable(name, reading):
         table = READERS[reading](file)
         names = table.schema.names
     twice = [column for column, count in Counter(names).items() if count > 1]
@@ -87,7 +87,7 @@ def read_batches(file: AnyFile, table: Table, columns: Sequence[str]) -> Iterato
     """
     batches = iter(table.batches(columns))
     while True:
-        with _readable(file.spoken, file.format):
+        with _readable(file.display_name, file.format):
             batch = next(batches, None)
             if batch is not None:
                 batch.validate(full=True)  # damaged offsets would be read as they are

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyarrow import json
 
 from calcheck.errors import DataError
-from calcheck.io.tables.memory import Held
+from calcheck.io.tables.memory import MemoryTable
 
 if TYPE_CHECKING:
     from calcheck.io.files import File
@@ -24,7 +24,7 @@ STEPS[list(BRACKETS)] = 1, -1, 1, -1
 PIECE = 1 << 22  # brackets that are counted at a time
 
 
-def json_lines_table(file: File) -> Held:
+def json_lines_table(file: File) -> MemoryTable:
     """Open a file of JSON records; a record's members are columns.
 
     Raises
@@ -37,7 +37,7 @@ def json_lines_table(file: File) -> Held:
         msg = f"{found:,} objects and lists are nested in each other, at most {DEEPEST} are read. Write flat records"
         raise DataError(msg)
     read = json.ReadOptions(use_threads=False, block_size=min(len(content) + 1, LARGEST_BLOCK))
-    return Held(json.read_json(pa.BufferReader(content), read))
+    return MemoryTable(json.read_json(pa.BufferReader(content), read))
 
 
 def depth(content: bytes) -> int:

@@ -15,7 +15,7 @@ BATCH_BYTES = 1 << 26  # of a batch
 
 
 @dataclass(frozen=True, eq=False)
-class Held:
+class MemoryTable:
     """A table in memory; its batches are no copies."""
 
     table: pa.Table

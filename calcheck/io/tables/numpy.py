@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from calcheck.errors import DataError
 from calcheck.execution.machine import available_memory
-from calcheck.io.tables.memory import Held
+from calcheck.io.tables.memory import MemoryTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -41,7 +41,7 @@ class ArrayTable:
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Read some columns, in batches of rows."""
-        yield from Held(pa.table({name: _column(self._arrays[name]) for name in columns})).batches(columns)
+        yield from MemoryTable(pa.table({name: _column(self._arrays[name]) for name in columns})).batches(columns)
 
 
 def npy_table(file: File) -> ArrayTable:
@@ -51,7 +51,7 @@ def npy_table(file: File) -> ArrayTable:
 
 def npz_table(file: File) -> ArrayTable:
     """Open a .npz file; its arrays are columns by their names."""
-    with file.opened() as stream, zipfile.ZipFile(stream) as archive:
+    with file.open() as stream, zipfile.ZipFile(stream) as archive:
         members, unpacked = archive.namelist(), sum(member.file_size for member in archive.infolist())
     if any(member.endswith(".pkl") for member in members):
         msg = "this archive holds a pickle, unsafe to load: it can run any code. Export to Parquet"
@@ -62,13 +62,13 @@ def npz_table(file: File) -> ArrayTable:
     if unpacked > (room := available_memory()):
         msg = f"this archive unpacks to {unpacked:,} bytes, and {room:,} are free. Leave rows out"
         raise DataError(msg)
-    with file.opened() as stream, np.load(stream, allow_pickle=False) as arrays:
+    with file.open() as stream, np.load(stream, allow_pickle=False) as arrays:
         return ArrayTable({name: arrays[name] for name in arrays.files})
 
 
 def _loaded(file: File) -> NDArray[Any]:
     """Load the array of a .npy file."""
-    with file.opened() as stream:
+    with file.open() as stream:
         values = np.load(stream, allow_pickle=False)
     if not isinstance(values, np.ndarray):
         msg = "this is an archive of arrays. Name it .npz, or pass --input-format npz"

@@ -87,7 +87,7 @@ class ParquetTable:
 
 def _ending(file: File) -> tuple[int, bytes]:
     """Return how long the footer is said to be, and the last bytes."""
-    with file.opened() as stream:
+    with file.open() as stream:
         stream.seek(max(0, stream.seek(0, 2) - 2 * len(END[0])))
         told = stream.read()
     return int.from_bytes(told[: -len(END[0])], "little"), told[-len(END[0]) :]
