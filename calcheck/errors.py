@@ -73,13 +73,13 @@ class ValuesError(DataError):
 
     def __init__(self, name: str, rule: str, rows: Sequence[int], total: int, remedy: str = "") -> None:
         self.name, self.rule, self.rows, self.total, self.remedy = name, rule, rows, total, remedy
-        super().__init__(self.told(name))
+        super().__init__(self.message(name))
 
     def __reduce__(self) -> tuple[type[ValuesError], tuple[str, str, list[int], int, str]]:
         """Say what is sent to another process."""
         return type(self), (self.name, self.rule, list(self.rows), self.total, self.remedy)
 
-    def told(self, name: str, places: Sequence[int] | None = None) -> str:
+    def message(self, name: str, places: Sequence[int] | None = None) -> str:
         """Say it with another name for the array, and with the places of its rows in their file."""
         shown = [int(row if places is None else places[row]) for row in self.rows[:SHOWN]]
         more = ", …" if len(self.rows) > SHOWN else ""

@@ -120,13 +120,13 @@ def evaluate(  # noqa: PLR0913 - what one report is made of
     return Report(
         calcheck=__version__,
         input=told,
-        settings=recorded(run, subsample=subsample, reference=run.reference),
-        results=results_of(found, run, warnings),
+        settings=run_settings(run, subsample=subsample, reference=run.reference),
+        results=make_results(found, run, warnings),
         skipped=tuple(skipped),
     )
 
 
-def results_of(found: Sequence[Known], run: Run, warnings: tuple[str, ...]) -> tuple[Result, ...]:
+def make_results(found: Sequence[Known], run: Run, warnings: tuple[str, ...]) -> tuple[Result, ...]:
     """Turn what metrics say of the same rows into results: intervals, references, verdicts.
 
     Parameters
@@ -151,10 +151,10 @@ def results_of(found: Sequence[Known], run: Run, warnings: tuple[str, ...]) -> t
 def _warnings(source: Source) -> tuple[str, ...]:
     """Say what was changed on the way, and what is not known of the distributions."""
     predictive = source.predictions().predictive
-    return (*source.warnings(), *([predictive.caution] if predictive is not None and predictive.caution else []))
+    return (*source.warnings(), *([predictive.caveat] if predictive is not None and predictive.caveat else []))
 
 
-def recorded(run: Run, *, subsample: int | None, reference: int | None) -> dict[str, Any]:
+def run_settings(run: Run, *, subsample: int | None, reference: int | None) -> dict[str, Any]:
     """Record the settings of a run, with the number of replicates that it was asked for."""
     return {
         "seed": run.seed,

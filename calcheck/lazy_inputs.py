@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class DeferredInputs:
+class LazyInputs:
     """Inputs that are too many numbers to be held: an embedding of a million rows, say.
 
     Each method reads all rows once, block by block.
@@ -55,13 +55,13 @@ class DeferredInputs:
         wanted = np.arange(len(self))[rows]
         order = np.argsort(wanted, kind="stable")
         ascending = wanted[order]
-        taken = np.empty((len(wanted), self.shape[1]), self.dtype)
+        rows_read = np.empty((len(wanted), self.shape[1]), self.dtype)
         for place, block in self.blocks():
             low, high = np.searchsorted(ascending, [place.start, place.stop])
-            taken[order[low:high]] = block[ascending[low:high] - place.start]
-        return taken
+            rows_read[order[low:high]] = block[ascending[low:high] - place.start]
+        return rows_read
 
-    def held(self) -> NDArray[np.floating[Any]]:
+    def load(self) -> NDArray[np.floating[Any]]:
         """Return all rows, (n, d)."""
         full = np.empty(self.shape, self.dtype)
         for place, block in self.blocks():
@@ -69,30 +69,30 @@ class DeferredInputs:
         return full
 
 
-Inputs: TypeAlias = "NDArray[np.floating[Any]] | DeferredInputs"
+Inputs: TypeAlias = "NDArray[np.floating[Any]] | LazyInputs"
 
 
-def taken(x: Inputs, rows: NDArray[np.intp] | slice) -> NDArray[np.floating[Any]]:
+def take(x: Inputs, rows: NDArray[np.intp] | slice) -> NDArray[np.floating[Any]]:
     """Return some rows of inputs that are held or deferred, (m, d), in the order given."""
-    return x.take(rows) if isinstance(x, DeferredInputs) else x[rows]
+    return x.take(rows) if isinstance(x, LazyInputs) else x[rows]
 
 
-def held(x: Inputs) -> NDArray[np.floating[Any]]:
+def load(x: Inputs) -> NDArray[np.floating[Any]]:
     """Return all rows of inputs that are held or deferred, (n, d)."""
-    return x.held() if isinstance(x, DeferredInputs) else x
+    return x.load() if isinstance(x, LazyInputs) else x
 
 
-def equal(first: Inputs | None, second: Inputs | None) -> bool:
+def same_inputs(first: Inputs | None, second: Inputs | None) -> bool:
     """Tell whether two models are conditioned on the same inputs, or both on none."""
     if first is None or second is None or first is second:
         return first is second
     if first.shape != second.shape:
         return False
-    theirs, mine = (first, second) if isinstance(first, DeferredInputs) else (second, first)
-    whole = held(mine)  # one of them, where both are deferred
+    theirs, mine = (first, second) if isinstance(first, LazyInputs) else (second, first)
+    whole = load(mine)  # one of them, where both are deferred
     return all(np.array_equal(whole[rows], block) for rows, block in blocks(theirs))
 
 
 def blocks(x: Inputs) -> Iterator[tuple[slice, NDArray[np.floating[Any]]]]:
     """Yield rows of inputs that are held or deferred, and their inputs, (b, d) each."""
-    return x.blocks() if isinstance(x, DeferredInputs) else iter([(slice(0, len(x)), x)])
+    return x.blocks() if isinstance(x, LazyInputs) else iter([(slice(0, len(x)), x)])

@@ -12,9 +12,9 @@ import numpy as np
 
 from calcheck.distributions.base import REPEATED
 from calcheck.errors import DataError, ValuesError
-from calcheck.lazy_inputs import DeferredInputs, held, taken
+from calcheck.lazy_inputs import LazyInputs, load, take
 from calcheck.report import Input
-from calcheck.validation import concatenated, require_finite
+from calcheck.validation import concat_columns, require_finite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -87,7 +87,7 @@ class Predictions:
             if self.x.ndim != 2 or not self.x.shape[1]:  # noqa: PLR2004 - rows and columns
                 msg = f"x must be two-dimensional, rows by features, got shape {self.x.shape}"
                 raise DataError(msg)
-            if not isinstance(self.x, DeferredInputs):  # else they are checked whenever they are read
+            if not isinstance(self.x, LazyInputs):  # else they are checked whenever they are read
                 require_finite("x", self.x)
         if self.y is not None and self.predictive is not None:
             targets = self.y.shape[-1] if self.y.ndim > 1 else 1
@@ -98,7 +98,7 @@ class Predictions:
                 )
                 raise DataError(msg)
             for y in np.moveaxis(self.y, 1, 0) if self.repeated else [self.y]:
-                self.predictive.require_possible(y.reshape(len(y), *([targets] if targets > 1 else [])))
+                self.predictive.validate_targets(y.reshape(len(y), *([targets] if targets > 1 else [])))
 
     def _parts(self) -> dict[str, Any]:
         named = {"y": self.y, "predictive": self.predictive, "x": self.x, "id": self.id, "row": self.row}
@@ -135,7 +135,7 @@ class Predictions:
         DataError
             There are none.
         """
-        return held(self.lazy_inputs())
+        return load(self.lazy_inputs())
 
     @property
     def width(self) -> int:
@@ -196,7 +196,7 @@ class Predictions:
             self,
             y=None if self.y is None else self.y[rows],
             predictive=None if self.predictive is None else self.predictive.take(rows),
-            x=None if self.x is None else taken(self.x, rows),
+            x=None if self.x is None else take(self.x, rows),
             id=None if self.id is None else self.id[rows],
             row=self.row_numbers()[rows],
             columns={name: values[rows] for name, values in self.columns.items()},
@@ -211,7 +211,7 @@ def concat(batches: list[Predictions]) -> Predictions:
 
     def appended(name: str) -> Any:
         parts = [getattr(batch, name) for batch in batches]
-        return None if parts[0] is None else concatenated(parts, name)
+        return None if parts[0] is None else concat_columns(parts, name)
 
     return replace(
         first,
@@ -259,7 +259,7 @@ class Source(ABC):
             yield
         except ValuesError as error:
             raise DataError(
-                error.told(self.column_name(error.name), self.predictions().row_numbers().tolist())
+                error.message(self.column_name(error.name), self.predictions().row_numbers().tolist())
             ) from error
 
     @contextmanager
@@ -295,5 +295,5 @@ class InMemory(Source):
         yield self.rows
 
     def input_info(self) -> Input:
-        family = None if self.rows.predictive is None else self.rows.predictive.called
+        family = None if self.rows.predictive is None else self.rows.predictive.display_name
         return Input(files=(), n=len(self.rows), dropped=0, predictive=family, columns={})

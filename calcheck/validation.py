@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 BLOCK = 1 << 18  # numbers that are looked at together
 
 
-def concatenated(parts: list[NDArray[Any]], name: str) -> NDArray[Any]:
+def concat_columns(parts: list[NDArray[Any]], name: str) -> NDArray[Any]:
     """Append batches of rows of one array.
 
     Raises

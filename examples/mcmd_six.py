@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from calcheck.render.mcmd_plot import discrepancy_plot
-from calcheck.render.plot import Plot, drawn
+from calcheck.render.plot import Plot, draw_plot
 
 ROWS, OTHER_ROWS, SEED = 500, 600, 0
 NOISE = 0.3
@@ -80,7 +80,7 @@ def main(folder: Path) -> None:
         columns = {column: curve[column].to_numpy() for column in curve.column_names}
         panels += discrepancy_plot(columns.pop("x"), columns, title=name).panels
     plot = folder / "mcmd_six.svg"
-    plot.write_bytes(drawn(Plot(tuple(panels)), str(plot)))
+    plot.write_bytes(draw_plot(Plot(tuple(panels)), str(plot)))
 
 
 if __name__ == "__main__":

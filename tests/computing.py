@@ -18,10 +18,10 @@ def rows_of(metric, predictions, *, at=None, run=None):
     return metric.rows(settings, state, source, None if at is None else InMemory(at), run)
 
 
-def cce(x, y, predictive, *, at=None, run=None, embedded=True, **options):
+def cce(x, y, predictive, *, at=None, run=None, has_embedding=True, **options):
     """Return CCE at each row."""
-    predictions = Predictions(y=y, predictive=predictive, x=x, embedded=embedded)
-    points = None if at is None else Predictions(x=at, embedded=embedded)
+    predictions = Predictions(y=y, predictive=predictive, x=x, has_embedding=has_embedding)
+    points = None if at is None else Predictions(x=at, has_embedding=has_embedding)
     return rows_of(Cce(**options), predictions, at=points, run=run).columns["cce"]
 
 

@@ -109,4 +109,4 @@ def calibrated(family, *, n=300, seed=0):
         y, predictive = predictive.draws[:, 0], Samples(predictive.draws[:, 1:])
     else:
         y = predictive.sample(rng, 1)[:, 0]
-    return Predictions(y=y, predictive=predictive, x=rng.normal(size=(n, 3)), embedded=False)
+    return Predictions(y=y, predictive=predictive, x=rng.normal(size=(n, 3)), has_embedding=False)

@@ -36,7 +36,7 @@ def rows_of_case(x, y, predictive):
         y=flat(y.reshape(n * r, -1)),
         predictive=predictive.take(which),
         x=x[which],
-        embedded=False,
+        has_embedding=False,
         id=None if r == 1 else which,
     )
 

@@ -10,7 +10,7 @@ import numpy as np
 
 
 @dataclass(frozen=True)
-class OnCentres:
+class NystroemEmbedding:
     """Weights of R, each (rows, n), and the products of R with itself, (n, n)."""
 
     fitted: np.ndarray  # F_M = fitted R at all rows
@@ -33,9 +33,9 @@ def differences_gaussian(y, mean, std, gamma_y):
 def on_centres(k_x, x, centres, ridge, products):
     """F_M = Z (Z^T Z + n lambda K_MM)^-1 Z^T R, and g = K (R - F_M) / (n lambda) - F_M."""
     n = len(x)
-    gram, near, own_columns = k_x(x, x), k_x(x, centres), k_x(centres, centres)
+    gram, near, own = k_x(x, x), k_x(x, centres), k_x(centres, centres)
     fitted = near @ np.linalg.inv(near.T @ near + n * ridge * own) @ near.T
-    return OnCentres(fitted, gram @ (np.eye(n) - fitted) / (n * ridge) - fitted, products)
+    return NystroemEmbedding(fitted, gram @ (np.eye(n) - fitted) / (n * ridge) - fitted, products)
 
 
 def left_over(gram, values, shifts):
@@ -46,7 +46,7 @@ def left_over(gram, values, shifts):
 
 def corrections(found, k_x, x, checked, ridge, weights, power):
     """By how much |F| exceeds |F_M| at checked rows, that stand for so many: what is left, over (1 - h)^power."""
-    left, own_columns = left_over(k_x(x[checked], x[checked]), found.missed[checked], len(x) * ridge / weights)
+    left, own = left_over(k_x(x[checked], x[checked]), found.missed[checked], len(x) * ridge / weights)
     exact = found.fitted[checked] + left / ((1 - own) ** power)[:, None]
     return found.norms(exact) - found.norms(found.fitted[checked])
 

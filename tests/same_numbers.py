@@ -17,6 +17,7 @@ from pyarrow import parquet
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT.parent / "shared" / "data"
+HUB = DATA / "forecasts"
 X = "--inputs age,sex,bmi,bp,s1,s2,s3,s4,s5,s6"
 GP, LINEAR = ROOT / "examples" / "diabetes.parquet", ROOT / "examples" / "diabetes_linear.parquet"
 NAMES = {  # options under their names of today, and those that they replaced
@@ -44,7 +45,7 @@ COMMANDS = (
     "evaluate FEW/counts.parquet --dist poisson --replicates 39",
     "evaluate FEW/counts.parquet --dist nbinom:scipy --param n=n --param p=q --metrics zms,ece,crps,nll,pit,coverage",
     "evaluate FEW/samples.parquet --replicates 39",
-    f"evaluate {DATA}/forecasts/flusight_ensemble_quantile.csv --truth {DATA}/forecasts/flusight_truth_hospital_admissions.csv",
+    f"evaluate {HUB}/flusight_ensemble_quantile.csv --truth {HUB}/flusight_truth_hospital_admissions.csv",
     f"evaluate {DATA}/golden/golden_gaussian.csv",
     f"evaluate {DATA}/golden/golden_ensemble.parquet --samples s*",
     f"evaluate {DATA}/pernot/set1_Diffusion_RF.csv",

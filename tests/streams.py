@@ -26,7 +26,7 @@ class Batches(Source):
         raise AssertionError("all rows were asked for at once")
 
     def described(self):
-        return InMemory(self.rows).described()
+        return InMemory(self.rows).details()
 
     def parts(self):
         return [InMemory(batch) for batch in self.batches()]
@@ -50,7 +50,7 @@ class Files(Source):
             os.kill(os.getpid(), signal.SIGKILL)
 
     def described(self):
-        return InMemory(next(self.batches())).described()
+        return InMemory(next(self.batches())).details()
 
     def parts(self):
         return [BatchSums(self, place) for place in range(len(self.paths))]
@@ -68,4 +68,4 @@ class BatchSums(Source):
         yield from read(self.whole.paths[self.place]).batches()
 
     def described(self):
-        return self.whole.described()
+        return self.whole.details()

@@ -24,10 +24,10 @@ from calcheck.cli.reject import reject_command
 from calcheck.cli.settings import load_settings
 from calcheck.cli.streaming import merge_command
 from calcheck.cli.sweep import sweep_command
-from calcheck.cli.typer_bridge import options_taken
+from calcheck.cli.typer_bridge import options_of_command
 from calcheck.errors import CalcheckError
 from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
-from calcheck.render.console import visible
+from calcheck.render.console import strip_control
 from calcheck.version import __version__
 
 COMMANDS = (
@@ -97,7 +97,7 @@ def root(
     ] = False,
 ) -> None:
     """Tell whether the uncertainties of a regression model can be trusted, from a file of saved predictions."""
-    commands = {str(each.name): options_taken(each.callback) for each in app.registered_commands if each.callback}
+    commands = {str(each.name): options_of_command(each.callback) for each in app.registered_commands if each.callback}
     context.obj = partial(load_settings, os.environ, commands, path=config, without=no_config)
 
 
@@ -206,5 +206,5 @@ def _complain(message: str, code: int) -> int:
             word if len(word) <= 2 * HALF_WORD else f"{word[:HALF_WORD]}…{word[-HALF_WORD:]}"
             for word in message.split()
         )
-        sys.stderr.write(f"calcheck: {visible(' '.join(words))}\n")
+        sys.stderr.write(f"calcheck: {strip_control(' '.join(words))}\n")
     return code

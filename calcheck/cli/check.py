@@ -12,11 +12,11 @@ from calcheck.cli.common import (
     ENGINE,
     INFERENCE,
     SEED,
-    chosen,
     files_and_columns,
-    opened,
+    open_source,
     require_nothing_skipped,
-    running,
+    run_context,
+    select_metrics,
 )
 from calcheck.cli.gate_rules import rules_of
 from calcheck.cli.options import AgainstOptions, GateReportOptions, RowOptions, RuleOptions, SummaryOptions
@@ -50,7 +50,7 @@ def _check(files: list[str], settings: Settings, **given: Any) -> None:
     if not rules and not base.results:
         raise OptionError(NO_RULES)
     metrics = _metrics(said, rules, base, settings)
-    sources = [opened(file, given, metrics, narrow=False) for file in files]
+    sources = [open_source(file, given, metrics, narrow=False) for file in files]
     output, summary = build(GateReportOptions, given), build(SummaryOptions, given).summary
     _require_deliverable(sources, base, output, summary)
     reports = [_judged(source, metrics, rules, base, given) for source in sources]
@@ -62,7 +62,7 @@ def _check(files: list[str], settings: Settings, **given: Any) -> None:
 def _metrics(said: RuleOptions, rules: Rules, base: Base, settings: Settings) -> list[Metric[Any, Any]]:
     """Make the metrics that rules name, that are asked for, and that were stored: these as they were."""
     named = {name for rule, _ in rules for name in rule.metrics()}
-    asked = chosen(said.metrics, settings) if said.metrics else []
+    asked = select_metrics(said.metrics, settings) if said.metrics else []
     wanted = {metric.name: metric for metric in (*map(settings.metric, named), *asked, *base.metrics)}
     return [wanted[name] for name in METRICS if name in wanted]
 
@@ -74,7 +74,7 @@ def _judged(
     from calcheck.evaluation import evaluate
     from calcheck.gate.evaluate import evaluate_rule
 
-    with running(given, source) as run:
+    with run_context(given, source) as run:
         report = evaluate(source, metrics, subsample=build(RowOptions, given).subsample, run=run)
     require_nothing_skipped(report, source)
     gates = [evaluate_rule(rule, report, level=level) for rule, level in rules]

@@ -66,7 +66,7 @@ def files_and_columns(metavar: str, text: str) -> list[inspect.Parameter]:
     return [inspect.Parameter("files", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=declared), *OF_FILES]
 
 
-def chosen(names: str | None, settings: Settings) -> list[Metric[Any, Any]]:
+def select_metrics(names: str | None, settings: Settings) -> list[Metric[Any, Any]]:
     """Make metrics, with the options that are set for them, from a list of names; all of them for None.
 
     Raises
@@ -82,7 +82,7 @@ def chosen(names: str | None, settings: Settings) -> list[Metric[Any, Any]]:
     return [settings.metric(name) for name in dict.fromkeys(named)]
 
 
-def opened(
+def open_source(
     file: str,
     given: dict[str, Any],
     metrics: Sequence[Metric[Any, Any]],
@@ -107,14 +107,14 @@ def opened(
 
 
 @contextmanager
-def running(given: dict[str, Any], source: FileSource) -> Iterator[Run]:
+def run_context(given: dict[str, Any], source: FileSource) -> Iterator[Run]:
     """Make the run's settings; draw its progress, and tell problems with the name of the file."""
-    run = run_of(given)
+    run = make_run(given)
     with progress_bar() as progress, source.error_names():
         yield replace(run, progress=progress)
 
 
-def run_of(given: dict[str, Any]) -> Run:
+def make_run(given: dict[str, Any]) -> Run:
     """Make the run's settings from what a command was given."""
     from calcheck.execution.context import Run, default_memory, parse_memory
 

@@ -6,7 +6,16 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from calcheck.cli.common import BOOTSTRAP, ENGINE, SEED, SIGNIFICANCE, chosen, files_and_columns, opened, run_of
+from calcheck.cli.common import (
+    BOOTSTRAP,
+    ENGINE,
+    SEED,
+    SIGNIFICANCE,
+    files_and_columns,
+    make_run,
+    open_source,
+    select_metrics,
+)
 from calcheck.cli.options import ComparedReferenceOptions, ComparisonOptions, ComparisonReportOptions
 from calcheck.cli.output import Pointwise, deliver_text, require_deliverable
 from calcheck.cli.progress import progress_bar
@@ -32,13 +41,13 @@ def _compare(files: list[str], **given: Any) -> None:
     if len(files) < 2:  # noqa: PLR2004 - two are compared
         msg = f"compare takes the files of at least two models, got {files[0]} alone"
         raise OptionError(msg)
-    names = named(files, options.names)
-    metrics = chosen(options.metrics, given["settings"])
-    sources = [opened(file, given, metrics, narrow=False) for file in files]
+    names = model_names(files, options.names)
+    metrics = select_metrics(options.metrics, given["settings"])
+    sources = [open_source(file, given, metrics, narrow=False) for file in files]
     require_deliverable(report_to, Pointwise(None), [name for source in sources for name in source.reads()])
     models = [model_of(name, source) for name, source in zip(names, sources, strict=True)]
     with progress_bar() as progress:
-        report = compare(models, metrics, swaps=options.permutations, run=replace(run_of(given), progress=progress))
+        report = compare(models, metrics, swaps=options.permutations, run=replace(make_run(given), progress=progress))
     if not report.results:
         told = "; ".join(f"{metrics}: {reason}" for metrics, reason in reasons(report.skipped))
         msg = f"no metric applies to {', '.join(names)}. {told}"
@@ -56,7 +65,7 @@ def model_of(name: str, source: FileSource) -> Model:
     return Model(name, source, of_errors=of_errors)
 
 
-def named(files: Sequence[str], names: str | None) -> list[str]:
+def model_names(files: Sequence[str], names: str | None) -> list[str]:
     """Name the models: as the user says, or as their files, by as much of their paths as tells them apart.
 
     Raises

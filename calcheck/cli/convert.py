@@ -34,7 +34,7 @@ def _convert(file: str, **given: Any) -> None:
     with source.error_names():
         write(source, path)
     rows = source.predictions()
-    family = rows.predictive.called if rows.predictive else "no predictions"
+    family = rows.predictive.display_name if rows.predictive else "no predictions"
     sys.stderr.write(f"{path}: {len(rows):,} rows, {family}\n")
 
 

@@ -10,15 +10,15 @@ from calcheck.cli.common import (
     INFERENCE,
     REPORT,
     SEED,
-    chosen,
-    opened,
+    open_source,
     require_nothing_skipped,
     require_outputs,
-    running,
+    run_context,
+    select_metrics,
 )
-from calcheck.cli.options import ChosenOptions, PointwiseOptions, PruneOptions, ReportOptions, RowOptions
+from calcheck.cli.options import MetricSelectionOptions, PointwiseOptions, PruneOptions, ReportOptions, RowOptions
 from calcheck.cli.output import deliver
-from calcheck.cli.streaming import STATES, summed_metrics, takes_sums, wants_sums
+from calcheck.cli.streaming import STATES, stream_metrics, streaming_reason, streaming_requested
 from calcheck.cli.typer_bridge import build, parameters, with_signature
 from calcheck.errors import FileError
 from calcheck.render.cells import reasons
@@ -34,16 +34,16 @@ def _evaluate(file: str, **given: Any) -> None:
     """
     from calcheck.evaluation import evaluate
 
-    metrics = chosen(build(ChosenOptions, given).metrics, given["settings"])
-    if wants_sums(given):
-        deliver(summed_metrics(metrics, file, given), build(ReportOptions, given))
+    metrics = select_metrics(build(MetricSelectionOptions, given).metrics, given["settings"])
+    if streaming_requested(given):
+        deliver(stream_metrics(metrics, file, given), build(ReportOptions, given))
         return
-    source = opened(file, given, metrics, narrow=bool(given["pointwise"]))
-    if reason := takes_sums(source, metrics, given):
-        deliver(summed_metrics(metrics, file, given, reason), build(ReportOptions, given))
+    source = open_source(file, given, metrics, narrow=bool(given["pointwise"]))
+    if reason := streaming_reason(source, metrics, given):
+        deliver(stream_metrics(metrics, file, given, reason), build(ReportOptions, given))
         return
     report_to, pointwise = require_outputs(given, [source])
-    with running(given, source) as run:
+    with run_context(given, source) as run:
         subsample = build(RowOptions, given).subsample
         report = evaluate(source, metrics, subsample=subsample, run=run, sink=pointwise.take)
     if not report.results:
@@ -59,10 +59,10 @@ def _prune(file: str, **given: Any) -> None:
     from calcheck.studies.prune import prune
 
     options = build(PruneOptions, given)
-    metrics = chosen(options.metrics, given["settings"])
-    source = opened(file, given, metrics, narrow=False)
+    metrics = select_metrics(options.metrics, given["settings"])
+    source = open_source(file, given, metrics, narrow=False)
     report_to, _ = require_outputs(given, [source])
-    with running(given, source) as run:
+    with run_context(given, source) as run:
         report = prune(source, metrics, up_to=options.up_to, step=options.step, run=run)
     require_nothing_skipped(report, source)
     deliver(report, report_to)
@@ -72,7 +72,7 @@ evaluate_command = with_signature(
     _evaluate,
     [
         *COLUMNS,
-        *parameters(ChosenOptions, "Metrics"),
+        *parameters(MetricSelectionOptions, "Metrics"),
         *parameters(RowOptions, "Rows"),
         *INFERENCE,
         *REPORT,

@@ -25,7 +25,7 @@ def _inspect(file: str, **given: Any) -> None:
     """Show what was found in a file, its first rows in words, and the options that say the same explicitly."""
     from calcheck.io.paths import resolve
     from calcheck.io.source import FileSource
-    from calcheck.render.console import rendered, visible
+    from calcheck.render.console import rendered, strip_control
 
     options = build(InputOptions, given)
     source = FileSource(resolve(file, options.input_format), build(ColumnOptions, given), wanted="any")
@@ -37,7 +37,7 @@ def _inspect(file: str, **given: Any) -> None:
         parts += [_grid([("missing", problem)]) for problem in problems]
         parts.append(_grid((field.name or "(no name)", str(field.type)) for field in source.table.schema))
     parts += [_grid(first)] if (first := first_rows(source.predictions())) else []
-    explicit = visible(shlex.join(source.explicit()))
+    explicit = strip_control(shlex.join(source.explicit()))
     said = f"\nThe same, said explicitly:\n  {explicit}\n" if explicit else ""
     sys.stdout.write(rendered(*parts) + said)
 
@@ -46,13 +46,13 @@ def _grid(topics: Iterable[tuple[str, str]]) -> Table:
     """Lay out topics, one a line."""
     from rich.table import Table
 
-    from calcheck.render.console import words
+    from calcheck.render.console import safe_text
 
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True)
     grid.add_column()
     for name, value in topics:
-        grid.add_row(words(name), words(value))
+        grid.add_row(safe_text(name), safe_text(value))
     return grid
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from calcheck.cli.common import COLUMNS, ENGINE, REPORT, SEED, SIGNIFICANCE, run_of
+from calcheck.cli.common import COLUMNS, ENGINE, REPORT, SEED, SIGNIFICANCE, make_run
 from calcheck.cli.options import (
     GridOptions,
     InputOptions,
@@ -71,7 +71,7 @@ def _mcmd(a: str, b: str, **given: Any) -> None:
         kept.append((shown, rows))
 
     with progress_bar() as progress:
-        run = replace(run_of(given), progress=progress)
+        run = replace(make_run(given), progress=progress)
         sink = keep if pointwise.path or plot else None
         report = two_samples(first, second, metric, grid=places.grid, at=at, run=run, sink=sink)
     for skipped in report.skipped:

@@ -13,14 +13,14 @@ from calcheck.cli.common import (
     REPORT,
     SEED,
     SIGNIFICANCE,
-    opened,
+    open_source,
     require_nothing_skipped,
     require_outputs,
-    running,
+    run_context,
 )
-from calcheck.cli.options import ExtremeOptions, PlaceOptions, PointwiseOptions, RowOptions
+from calcheck.cli.options import EvaluationPointsOptions, PointwiseOptions, RowOptions, WorstBestOptions
 from calcheck.cli.output import deliver
-from calcheck.cli.streaming import STATES, summed_metric, takes_sums, wants_sums
+from calcheck.cli.streaming import STATES, stream_metric, streaming_reason, streaming_requested
 from calcheck.cli.typer_bridge import build, parameters, with_signature
 from calcheck.errors import OptionError
 
@@ -36,12 +36,12 @@ def metric_command(metric: type[Metric[Any, Any]]) -> Callable[..., None]:
         *(parameter for parameter in COLUMNS if "x" in metric.needs or parameter.name not in INPUTS),
         *parameters(metric, "Metric"),
         *parameters(RowOptions, "Rows"),
-        *(parameters(PlaceOptions, "Rows") if metric.conditional else []),
+        *(parameters(EvaluationPointsOptions, "Rows") if metric.conditional else []),
         *(BOOTSTRAP if metric.interval != "none" else []),
         *REFERENCE,
         *(SIGNIFICANCE if metric.conditional else []),
         *REPORT,
-        *(parameters(PointwiseOptions, "Output") + parameters(ExtremeOptions, "Output") if metric.pointwise else []),
+        *(parameters(PointwiseOptions, "Output") + parameters(WorstBestOptions, "Output") if metric.pointwise else []),
         *STATES,
         *SEED,
         *(ENGINE if metric.uses_kernels else []),
@@ -56,24 +56,24 @@ def metric_command(metric: type[Metric[Any, Any]]) -> Callable[..., None]:
 
 def run_metric(metric: Metric[Any, Any], file: str, given: dict[str, Any]) -> None:
     """Compute one metric of a file and deliver what was asked for."""
-    if wants_sums(given):
-        summed_metric(metric, file, given)
+    if streaming_requested(given):
+        stream_metric(metric, file, given)
         return
     from calcheck.evaluation import evaluate
     from calcheck.io.evaluation_points import read_inputs
 
-    extremes, elsewhere = build(ExtremeOptions, given), build(PlaceOptions, given).at
+    extremes, elsewhere = build(WorstBestOptions, given), build(EvaluationPointsOptions, given).at
     if given["format"] == "csv" and (extremes.worst or extremes.best):
         msg = "--format csv has no place for --worst and --best: take another format, or --pointwise"
         raise OptionError(msg)
     narrow = bool(given.get("pointwise") or extremes.worst or extremes.best)
-    source = opened(file, given, [metric], narrow=narrow and elsewhere is None)
-    if reason := takes_sums(source, [metric], given):
-        summed_metric(metric, file, given, reason)
+    source = open_source(file, given, [metric], narrow=narrow and elsewhere is None)
+    if reason := streaming_reason(source, [metric], given):
+        stream_metric(metric, file, given, reason)
         return
     at = read_inputs(elsewhere, source, narrow=narrow) if elsewhere else None
     report_to, pointwise = require_outputs(given, [read for read in (source, at) if read])
-    with running(given, source) as run:
+    with run_context(given, source) as run:
         report = evaluate(
             source,
             [metric],

@@ -35,7 +35,7 @@ class RowOptions:
 
 
 @dataclass(frozen=True)
-class PlaceOptions:
+class EvaluationPointsOptions:
     """Where a metric is evaluated that has a value at each input."""
 
     at: str | None = option(
@@ -178,7 +178,7 @@ class PointwiseOptions:
 
 
 @dataclass(frozen=True)
-class ExtremeOptions:
+class WorstBestOptions:
     """Which rows are listed."""
 
     worst: int = option(
@@ -250,7 +250,7 @@ class SignificanceOptions:
 
 
 @dataclass(frozen=True)
-class ChosenOptions:
+class MetricSelectionOptions:
     """Which metrics are computed."""
 
     metrics: str | None = option(None, "Metrics to compute, as in zms,rce. Default: all that apply.", metavar="NAMES")
@@ -320,7 +320,7 @@ class SweepOptions:
 
 
 @dataclass(frozen=True)
-class ElsewhereOptions:
+class OtherInputsOptions:
     """Which rows are rejected."""
 
     at: str | None = option(

@@ -81,10 +81,10 @@ def require_deliverable(
 
 def draw(plot: Plot, path: str) -> None:
     """Draw a plot to a file, in the format that its name says."""
-    from calcheck.render.plot import drawn
+    from calcheck.render.plot import draw_plot
     from calcheck.storage.atomic_write import write_bytes
 
-    write_bytes(path, drawn(plot, path))
+    write_bytes(path, draw_plot(plot, path))
 
 
 def deliver(report: Report, output: ReportOptions) -> None:

@@ -23,7 +23,7 @@ def first_rows(rows: Predictions) -> list[tuple[str, str]]:
     if first.predictive is None:
         return []
     with np.errstate(all="ignore"):  # numbers beyond all bounds are shown as what they are
-        told = [f"predicts {words}" for words in first.predictive.in_words()]
+        told = [f"predicts {words}" for words in first.predictive.describe()]
         ends = _compared(first.predictive, first)
     if ends:
         told = [f"{words}, observed {end}" for words, end in zip(told, ends, strict=True)]
@@ -34,18 +34,18 @@ def first_rows(rows: Predictions) -> list[tuple[str, str]]:
 
 def _compared(predictive: Predictive, rows: Predictions) -> list[str]:
     """Say what was observed, and where it is in the distribution."""
-    from calcheck.distributions.formatting import plain
+    from calcheck.distributions.formatting import format_plain
 
     y = rows.y
     if y is None:
         return []
     if y.ndim > 1:
-        return [", ".join(map(plain, row)) for row in y]
-    if not predictive.lattice and predictive.draws_a_row is None and not predictive.caution:
+        return [", ".join(map(format_plain, row)) for row in y]
+    if not predictive.is_discrete and predictive.n_draws is None and not predictive.caveat:
         try:
             z = (y - predictive.mean()) / predictive.std()
         except DataError:  # it has no mean, or no standard deviation
             pass
         else:
-            return [f"{plain(value)}: z = {score:.2f}" for value, score in zip(y, z, strict=True)]
-    return [f"{plain(value)}: P(Y ≤ y) = {share:.2g}" for value, share in zip(y, predictive.cdf(y), strict=True)]
+            return [f"{format_plain(value)}: z = {score:.2f}" for value, score in zip(y, z, strict=True)]
+    return [f"{format_plain(value)}: P(Y ≤ y) = {share:.2g}" for value, share in zip(y, predictive.cdf(y), strict=True)]

@@ -11,14 +11,14 @@ from calcheck.cli.common import (
     ENGINE,
     REPORT,
     SEED,
-    chosen,
-    opened,
+    open_source,
     require_nothing_skipped,
-    running,
+    run_context,
+    select_metrics,
 )
-from calcheck.cli.options import ElsewhereOptions, PlotOptions, RejectOptions, ReportOptions
+from calcheck.cli.options import OtherInputsOptions, PlotOptions, RejectOptions, ReportOptions
 from calcheck.cli.output import Pointwise, deliver_text, draw, require_deliverable
-from calcheck.cli.typer_bridge import build, metric_parameters, parameters, taken, with_signature
+from calcheck.cli.typer_bridge import build, metric_parameters, parameters, parse_given, with_signature
 from calcheck.errors import OptionError
 from calcheck.metrics import METRICS
 
@@ -36,17 +36,17 @@ def _reject(file: str, settings: Settings, **given: Any) -> None:
     from calcheck.studies.criteria import CCE, columns_of
     from calcheck.studies.reject import RejectionGrid, reject
 
-    options, elsewhere = build(RejectOptions, given), build(ElsewhereOptions, given).at
+    options, elsewhere = build(RejectOptions, given), build(OtherInputsOptions, given).at
     report_to, plot = build(ReportOptions, given), build(PlotOptions, given).plot
     by, steps = _named(options.by), RejectionGrid(options.step, options.up_to, options.coverage)
-    metrics = chosen(options.metrics or ERRORS, settings)
-    cce = settings.metric(CCE, taken(METRICS[CCE], given))
+    metrics = select_metrics(options.metrics or ERRORS, settings)
+    cce = settings.metric(CCE, parse_given(METRICS[CCE], given))
     needed = [*metrics, *([cce] if by is None or CCE in by else [])]
-    source = opened(file, given, needed, narrow=False, also=() if elsewhere else columns_of(by))
+    source = open_source(file, given, needed, narrow=False, also=() if elsewhere else columns_of(by))
     at = read_evaluation_points(elsewhere, source, also=columns_of(by)) if elsewhere else None
     reads = [name for read in (source, at) if read for name in read.reads()]
     require_deliverable(report_to, Pointwise(None), reads, plot=plot)
-    with running(given, source) as run:
+    with run_context(given, source) as run:
         report = reject(
             source,
             metrics,
@@ -85,7 +85,7 @@ reject_command = with_signature(
     [
         *COLUMNS,
         *parameters(RejectOptions, "What is rejected"),
-        *parameters(ElsewhereOptions, "What is rejected"),
+        *parameters(OtherInputsOptions, "What is rejected"),
         *metric_parameters([METRICS["cce"]], "Criterion cce"),
         *BOOTSTRAP,
         *CONFIDENCE,

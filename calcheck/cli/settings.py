@@ -14,7 +14,7 @@ from calcheck.cli.typer_bridge import build
 from calcheck.errors import CalcheckError, FileError, OptionError
 from calcheck.metrics import METRICS
 from calcheck.options import TRUTHS, Option, options_of
-from calcheck.render.console import visible
+from calcheck.render.console import strip_control
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -85,7 +85,7 @@ class Settings:
         for table in config.commands:
             self._take(table)
 
-    def completed(
+    def resolve(
         self, command: str, options: Sequence[Option], given: Mapping[str, Any], *, one_of_many: bool = False
     ) -> dict[str, Any]:
         """Complete what a command was given.
@@ -108,12 +108,12 @@ class Settings:
 
     def metric(self, name: str, said: Mapping[str, Any] | None = None) -> Metric[Any, Any]:
         """Make a metric with the options that are said on the command line, and else with those that are set for it."""
-        told = self.completed(name, options_of(METRICS[name]), said or {}, one_of_many=said is None)
+        told = self.resolve(name, options_of(METRICS[name]), said or {}, one_of_many=said is None)
         metric: Metric[Any, Any] = build(METRICS[name], told)
         return metric
 
     @contextmanager
-    def explained(self) -> Iterator[None]:
+    def with_provenance(self) -> Iterator[None]:
         """Say where options come from that a problem is with, if that is not the command line."""
         try:
             yield
@@ -124,7 +124,7 @@ class Settings:
                     error.add_note(f"({setting.option.flag} is set by {setting.where})")
             raise
 
-    def strangers(self) -> Iterator[str]:
+    def unknown_variables(self) -> Iterator[str]:
         """Say of each variable that looks like a setting, but is none, that it counts for nothing."""
         names = {_variable(each) for own in self._commands.values() for each in own} | {FILE, NO_FILE}
         for name in sorted(set(self._variables) - names):
@@ -211,8 +211,8 @@ def load_settings(
         ``--config`` and ``--no-config``.
     """
     settings = Settings(_config(environment, path=path, without=without), environment, commands)
-    for told in settings.strangers():
-        sys.stderr.write(f"calcheck: {visible(told)}\n")
+    for told in settings.unknown_variables():
+        sys.stderr.write(f"calcheck: {strip_control(told)}\n")
     return settings
 
 

@@ -14,10 +14,10 @@ from calcheck.cli.common import (
     CONFIDENCE,
     REPORT,
     SEED,
-    opened,
+    make_run,
+    open_source,
     require_nothing_skipped,
-    run_of,
-    running,
+    run_context,
 )
 from calcheck.cli.options import ReportOptions
 from calcheck.cli.output import STDOUT, Pointwise, deliver, require_deliverable
@@ -41,12 +41,12 @@ STATES = [*parameters(StateOptions, "Sums")]
 OF_ROWS = ("pointwise", "worst", "best", "at", "subsample")  # what takes rows that are at hand
 
 
-def wants_sums(given: dict[str, Any]) -> bool:
+def streaming_requested(given: dict[str, Any]) -> bool:
     """Tell whether a command is to sum batch by batch."""
     return any(given.get(option.field) for option in options_of(StateOptions))
 
 
-def takes_sums(source: FileSource, metrics: Sequence[Metric[Any, Any]], given: dict[str, Any]) -> str:
+def streaming_reason(source: FileSource, metrics: Sequence[Metric[Any, Any]], given: dict[str, Any]) -> str:
     """Say why rows are too many to be held, where they are and can be summed; nothing otherwise.
 
     It depends on the file's metadata and on options only.
@@ -56,7 +56,7 @@ def takes_sums(source: FileSource, metrics: Sequence[Metric[Any, Any]], given: d
 
     if any(given.get(name) for name in OF_ROWS):
         return ""
-    held, memory = source.narrow_bytes(), run_of(given).memory
+    held, memory = source.narrow_bytes(), make_run(given).memory
     if held is None or held <= memory or all(accumulator_of(metric) is None for metric in metrics):
         return ""
     return (
@@ -65,7 +65,7 @@ def takes_sums(source: FileSource, metrics: Sequence[Metric[Any, Any]], given: d
     )
 
 
-def summed_metric(metric: Metric[Any, Any], file: str, given: dict[str, Any], reason: str = "") -> None:
+def stream_metric(metric: Metric[Any, Any], file: str, given: dict[str, Any], reason: str = "") -> None:
     """Sum one metric over a file, and deliver what was asked for; the reason is told, if there is one."""
     options = build(StateOptions, given)
     like = _like(options)
@@ -73,7 +73,7 @@ def summed_metric(metric: Metric[Any, Any], file: str, given: dict[str, Any], re
     deliver(_summed(metrics, file, given, like, reason, strict=True), build(ReportOptions, given))
 
 
-def summed_metrics(metrics: Sequence[Metric[Any, Any]], file: str, given: dict[str, Any], reason: str = "") -> Report:
+def stream_metrics(metrics: Sequence[Metric[Any, Any]], file: str, given: dict[str, Any], reason: str = "") -> Report:
     """Sum several metrics over a file: all that a state has, if that is to be followed and none are named."""
     options = build(StateOptions, given)
     like = _like(options)
@@ -100,10 +100,10 @@ def _summed(
         if given.get(name):
             msg = f"{flag_of(name)} needs rows at hand, and sums keep none: leave it out"
             raise OptionError(msg)
-    source = opened(file, given, metrics, narrow=False)
+    source = open_source(file, given, metrics, narrow=False)
     reads = [*source.reads(), *([options.like] if options.like else [])]
     _require_writable(given, {"--save-state": options.save_state, "--checkpoint": options.checkpoint}, reads)
-    with running(given, source) as run:
+    with run_context(given, source) as run:
         checkpoint = _checkpoint(options, source, metrics, run)
         with _workers(options.cluster) as cluster:
             state = accumulate(source, metrics, replace(run, cluster=cluster, checkpoint=checkpoint), like=like)
@@ -218,7 +218,7 @@ def _merge(files: list[str], **given: Any) -> None:
 
     options = build(MergeOptions, given)
     _require_writable(given, {"--save-state": options.save_state}, files)
-    run = run_of(given)
+    run = make_run(given)
     state = merge([(file, read_state(file)) for file in files])
     report = report_from_state(state, run)
     if options.save_state:

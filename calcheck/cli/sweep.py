@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from calcheck.cli.common import COLUMNS, ENGINE, FILE, REPORT, SEED, opened, run_of
-from calcheck.cli.compare import model_of, named
+from calcheck.cli.common import COLUMNS, ENGINE, FILE, REPORT, SEED, make_run, open_source
+from calcheck.cli.compare import model_names, model_of
 from calcheck.cli.options import PlotOptions, ReportOptions, SweepOptions
 from calcheck.cli.output import Pointwise, deliver_text, draw, require_deliverable
 from calcheck.cli.progress import progress_bar
-from calcheck.cli.typer_bridge import build, metric_parameters, parameters, taken, with_signature
+from calcheck.cli.typer_bridge import build, metric_parameters, parameters, parse_given, with_signature
 from calcheck.errors import OptionError
 from calcheck.metrics import METRICS
 from calcheck.options import flag_of, options_of
@@ -50,15 +50,15 @@ def _sweep(files: list[str], settings: Settings, **given: Any) -> None:
     if not varied:
         msg = "sweep needs a setting to vary: --over lambda=0.001..1, --over draws=1,2,5 or --over subsample=25%,50%"
         raise OptionError(msg)
-    names = named(files, options.names)
-    sources = [opened(file, given, [metric], narrow=False) for file in files]
+    names = model_names(files, options.names)
+    sources = [open_source(file, given, [metric], narrow=False) for file in files]
     reads = [name for source in sources for name in source.reads()]
     require_deliverable(report_to, Pointwise(None), reads, plot=plot)
     if plot:
         require_few_panels({each.name: each.description for each in varied}, grid=options.grid)
     models = [model_of(name, source) for name, source in zip(names, sources, strict=True)]
     with progress_bar() as progress:
-        run = replace(run_of(given), progress=progress)
+        run = replace(make_run(given), progress=progress)
         report = sweep(models, metric, varied, grid=options.grid, repeats=options.repeats, run=run)
     if plot:
         draw(sweep_plot(report), plot)
@@ -81,7 +81,7 @@ def _metric(name: str, settings: Settings, given: dict[str, Any]) -> Metric[Any,
         if parameter.name not in own and given.get(parameter.name) not in (None, False):
             msg = f"{name} has no option {flag_of(parameter.name)} (calcheck {name} --help lists those it has)"
             raise OptionError(msg)
-    return settings.metric(name, taken(METRICS[name], given))
+    return settings.metric(name, parse_given(METRICS[name], given))
 
 
 sweep_command = with_signature(

@@ -31,7 +31,7 @@ def parameters(owner: type[Any], panel: str) -> list[inspect.Parameter]:
 
 
 def metric_parameters(metrics: Iterable[type[Metric[Any, Any]]], panel: str) -> list[inspect.Parameter]:
-    """Declare a command's parameters for the options of metrics: texts, which :func:`from_arrays` reads for one of them.
+    """Declare a command's parameters for the options of metrics: texts, which :func:`parse_given` reads.
 
     They are no options of the command: what is set for a metric is looked up under the metric's name.
     """
@@ -42,7 +42,7 @@ def metric_parameters(metrics: Iterable[type[Metric[Any, Any]]], panel: str) -> 
     return [_shared_parameter(of, panel) for of in declared.values()]
 
 
-def taken(metric: type[Metric[Any, Any]], given: dict[str, Any]) -> dict[str, Any]:
+def parse_given(metric: type[Metric[Any, Any]], given: dict[str, Any]) -> dict[str, Any]:
     """Read what was given of the options of a metric."""
     texts = {option: given.get(option.field) for option in options_of(metric)}
     return {
@@ -61,9 +61,9 @@ def build(owner: type[Any], given: dict[str, Any]) -> Any:
 class Resolver(Protocol):
     """What completes the options of a command from variables and files of settings."""
 
-    def explained(self) -> AbstractContextManager[None]: ...
+    def with_provenance(self) -> AbstractContextManager[None]: ...
 
-    def completed(self, command: str, options: Sequence[Option], given: Mapping[str, Any]) -> dict[str, Any]: ...
+    def resolve(self, command: str, options: Sequence[Option], given: Mapping[str, Any]) -> dict[str, Any]: ...
 
 
 def with_signature(function: Callable[..., None], declared: Sequence[inspect.Parameter]) -> Callable[..., None]:
@@ -74,8 +74,8 @@ def with_signature(function: Callable[..., None], declared: Sequence[inspect.Par
 
     def command(context: typer.Context, **given: Any) -> None:
         settings: Resolver = context.obj()
-        with settings.explained():
-            function(**settings.completed(context.info_name or "", options_taken(command), given), settings=settings)
+        with settings.with_provenance():
+            function(**settings.resolve(context.info_name or "", options_of_command(command), given), settings=settings)
 
     parameters = [inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context), *declared]
     parameters.sort(key=lambda parameter: parameter.kind)
@@ -85,7 +85,7 @@ def with_signature(function: Callable[..., None], declared: Sequence[inspect.Par
     return command
 
 
-def options_taken(command: Callable[..., Any]) -> tuple[Option, ...]:
+def options_of_command(command: Callable[..., Any]) -> tuple[Option, ...]:
     """List the options that a command takes."""
     annotations = (parameter.annotation for parameter in inspect.signature(command).parameters.values())
     told = (getattr(annotation, "__metadata__", ()) for annotation in annotations)

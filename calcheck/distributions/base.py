@@ -10,7 +10,7 @@ import numpy as np
 
 from calcheck.distributions.row_random import hash_rows
 from calcheck.errors import DataError
-from calcheck.validation import concatenated
+from calcheck.validation import concat_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -31,7 +31,7 @@ class Predictive(ABC):
     """
 
     family: ClassVar[str]
-    lattice: ClassVar[bool] = False
+    is_discrete: ClassVar[bool] = False
     """Whether targets are whole numbers."""
 
     def hold_in_double(self) -> None:
@@ -54,7 +54,7 @@ class Predictive(ABC):
             msg = f"the parameters of {self.family} differ in shape: {told}"
             raise DataError(msg)
 
-    def require_possible(self, y: NDArray[np.float64]) -> None:  # noqa: B027 - most families allow any target
+    def validate_targets(self, y: NDArray[np.float64]) -> None:  # noqa: B027 - most families allow any target
         """Raise unless the family can give targets such as y, (n,) or (n, t).
 
         Raises
@@ -73,22 +73,22 @@ class Predictive(ABC):
         return 1
 
     @property
-    def draws_a_row(self) -> int | None:
+    def n_draws(self) -> int | None:
         """How many draws stand for each distribution; None if parameters do."""
         return None
 
     @property
-    def known_levels(self) -> NDArray[np.float64] | None:
+    def quantile_levels(self) -> NDArray[np.float64] | None:
         """The levels, (q,), at which quantiles are known, where nothing else is; None if all of a distribution is."""
         return None
 
     @property
-    def shape_known(self) -> bool:
+    def shape_is_known(self) -> bool:
         """Whether the shape of the distributions is stated, and not supposed."""
         return True
 
     @property
-    def caution(self) -> str:
+    def caveat(self) -> str:
         """What a reader should know of distributions that are not known as a whole; empty if they are."""
         return ""
 
@@ -98,16 +98,16 @@ class Predictive(ABC):
         return 0.0
 
     @property
-    def called(self) -> str:
+    def display_name(self) -> str:
         """What reports call the family."""
         return self.family
 
-    def in_convention(self) -> tuple[str, dict[str, NDArray[np.float64]]]:
+    def parameters(self) -> tuple[str, dict[str, NDArray[np.float64]]]:
         """Return how ``--dist`` spells what describes them exactly, and the parameters, (n, ...) each."""
         return self.family, {field.name: getattr(self, field.name) for field in fields(self)}
 
     @abstractmethod
-    def in_words(self) -> list[str]:
+    def describe(self) -> list[str]:
         """Describe each distribution by its parameters, to three digits, n texts."""
 
     @property
@@ -117,13 +117,13 @@ class Predictive(ABC):
 
     def batches(self) -> Iterator[tuple[slice, Predictive]]:
         """Yield the rows and their distributions in parts that fit in memory."""
-        yield slice(0, len(self)), self.held()
+        yield slice(0, len(self)), self.load()
 
-    def in_parts(self, of: Callable[[Self, slice], NDArray[np.float64]]) -> NDArray[np.float64]:
+    def map_batches(self, of: Callable[[Self, slice], NDArray[np.float64]]) -> NDArray[np.float64]:
         """Compute something of each row, (n,): of a part of the rows at a time, where that is no more work."""
         return of(self, slice(None))
 
-    def held(self) -> Predictive:
+    def load(self) -> Predictive:
         """Return the same distributions with all parameters in memory."""
         return self
 
@@ -136,7 +136,7 @@ class Predictive(ABC):
         """Append the rows of others of the same family."""
         parts = [self, *others]
         joined = {
-            field.name: concatenated([getattr(part, field.name) for part in parts], field.name)
+            field.name: concat_columns([getattr(part, field.name) for part in parts], field.name)
             for field in fields(self)
         }
         return replace(self, **joined)
@@ -163,7 +163,7 @@ class Predictive(ABC):
     def cdf_left(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return P(Y_i < y_i), (n,), in [0, 1]; less than :meth:`cdf` where Y_i has a mass at y_i."""
 
-    def jump(self, y: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def cdf_limits(self, y: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return :meth:`cdf_left` and :meth:`cdf`, (n,) each; the same array twice where the family has no jumps."""
         return self.cdf_left(y), self.cdf(y)
 
@@ -238,7 +238,7 @@ class Predictive(ABC):
             Which sets of targets: each number stands for the same set whatever the others are.
         """
         each = y.shape[1] if y.ndim == REPEATED else 1
-        drawn = self.sample(rng.at(numbers.start * each), len(numbers) * each)
+        drawn = self.sample(rng.for_replicate(numbers.start * each), len(numbers) * each)
         for start in range(0, drawn.shape[1], each):
             yield np.ascontiguousarray(drawn[:, start : start + each]).reshape(y.shape), self
 

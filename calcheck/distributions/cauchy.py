@@ -9,7 +9,7 @@ import numpy as np
 
 from calcheck.distributions.base import Convention
 from calcheck.distributions.continuous import LocationScale
-from calcheck.distributions.formatting import each
+from calcheck.distributions.formatting import describe_parameters
 from calcheck.distributions.kernel_means import in_lengths
 from calcheck.errors import DataError
 
@@ -73,8 +73,8 @@ class Cauchy(LocationScale):
 
         return np.asarray(erfcx(2 * in_lengths(self.scale, gamma[0])))  # a difference has twice the scale
 
-    def in_words(self) -> list[str]:
-        return each("Cauchy({}, {})", self.loc, self.scale)
+    def describe(self) -> list[str]:
+        return describe_parameters("Cauchy({}, {})", self.loc, self.scale)
 
 
 CONVENTIONS = (

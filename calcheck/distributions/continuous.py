@@ -30,7 +30,7 @@ class Continuous(Predictive):
     def cdf_left(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         return self.cdf(y)
 
-    def jump(self, y: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def cdf_limits(self, y: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         below = self.cdf(y)
         return below, below
 
@@ -95,7 +95,7 @@ class LocationScale(Continuous):
                 object.__setattr__(part, field.name, getattr(self, field.name)[rows])
             yield rows, part
 
-    def in_parts(self, of: Callable[[Self, slice], NDArray[np.float64]]) -> NDArray[np.float64]:
+    def map_batches(self, of: Callable[[Self, slice], NDArray[np.float64]]) -> NDArray[np.float64]:
         if len(self) <= PART:
             return of(self, slice(None))
         found = np.empty(len(self))
@@ -104,14 +104,14 @@ class LocationScale(Continuous):
         return found
 
     def cdf(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self.in_parts(lambda part, rows: part.standard_cdf(part._standard(y[rows])))  # noqa: SLF001 - its own
+        return self.map_batches(lambda part, rows: part.standard_cdf(part._standard(y[rows])))  # noqa: SLF001 - its own
 
     def central_mass(self, level: float) -> NDArray[np.float64]:
         low, high = (self.standard_cdf(np.asarray(self.standard_quantile((1 + sign * level) / 2))) for sign in (-1, 1))
         return np.broadcast_to(high - low, len(self))
 
     def log_prob(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self.in_parts(lambda part, rows: part._log_prob(y[rows]))  # noqa: SLF001 - its own
+        return self.map_batches(lambda part, rows: part._log_prob(y[rows]))  # noqa: SLF001 - its own
 
     def _log_prob(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         return self.standard_log_density(self._standard(y)) - np.log(self.scale)

@@ -41,19 +41,19 @@ NEWTON_STEPS, MOST_STEPS = 4, 64  # to a quantile; of loops that halve or double
 class Counts(Predictive):
     """Distributions on 0, 1, 2, …, given by their masses up to a factor and a large-deviation rate.
 
-    A family states :meth:`log_weight`, :meth:`rate` and :meth:`centre`; the support that carries all but e^-45 of the
+    A family states :meth:`log_weight`, :meth:`rate` and :meth:`mode`; the support that carries all but e^-45 of the
     mass follows from the rate, and everything else is a sum over it.
 
-    Rows that spread over many values (:meth:`wide`) are not summed: for them a family states :meth:`wide_below`,
+    Rows that spread over many values (:meth:`is_wide`) are not summed: for them a family states :meth:`wide_below`,
     :meth:`wide_shortfall` and :meth:`wide_pairs`. Sums of a function that is smooth on the scale of the standard
     deviation, as kernels are, take some values of the support only, at equal distances (Poisson's summation formula).
     """
 
-    lattice: ClassVar[bool] = True
+    is_discrete: ClassVar[bool] = True
     normalised: ClassVar[bool] = False
     """Whether :meth:`log_weight` is the log mass itself."""
 
-    def require_possible(self, y: NDArray[np.float64]) -> None:
+    def validate_targets(self, y: NDArray[np.float64]) -> None:
         require_counts("y", y, self.family)
 
     @staticmethod
@@ -92,7 +92,7 @@ class Counts(Predictive):
         """Return I_i(k_i) >= 0, (n,): 0 at the mean, convex, P(Y_i beyond k_i) <= exp(-I_i) to a small power of k."""
 
     @abstractmethod
-    def centre(self) -> NDArray[np.float64]:
+    def mode(self) -> NDArray[np.float64]:
         """Return where :meth:`rate` is 0, (n,)."""
 
     @abstractmethod
@@ -100,7 +100,7 @@ class Counts(Predictive):
         """Return the standard deviations, or about them, (n,)."""
 
     @abstractmethod
-    def wide(self) -> NDArray[np.bool_]:
+    def is_wide(self) -> NDArray[np.bool_]:
         """Tell which rows are not summed, (n,)."""
 
     @abstractmethod
@@ -117,12 +117,12 @@ class Counts(Predictive):
 
     def smooth(self) -> NDArray[np.bool_]:
         """Tell whose masses are smooth on the scale of their spread, (n,)."""
-        return np.asarray((self.spread() >= WIDE_FROM) & (self.centre() >= np.sqrt(SMOOTH_FROM) * self.spread()))
+        return np.asarray((self.spread() >= WIDE_FROM) & (self.mode() >= np.sqrt(SMOOTH_FROM) * self.spread()))
 
     @cached_property
     def _widths(self) -> tuple[NDArray[np.intp], NDArray[np.intp], Self, Self]:
         """The rows that are summed, those that are not, and the distributions of both."""
-        wide = self.wide()
+        wide = self.is_wide()
         summed, closed = np.flatnonzero(~wide), np.flatnonzero(wide)
         return summed, closed, self if len(summed) == len(self) else self.take(summed), self.take(closed)
 
@@ -149,7 +149,7 @@ class Counts(Predictive):
         DataError
             A support is too large to be summed.
         """
-        centre = self.centre()
+        centre = self.mode()
         stride = np.ones_like(centre) if stride is None else stride
         step = stride.copy()
         while (short := self.rate(centre + step) < TAIL_RATE).any():
@@ -276,7 +276,7 @@ class Counts(Predictive):
             below[rows] = np.sum(mass, axis=1, where=k <= last[rows, None])
         return np.minimum(below, 1.0)
 
-    def jump(self, y: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def cdf_limits(self, y: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         narrow, wide, few, many = self._widths
         left, right = np.empty(len(self)), np.empty(len(self))
         if len(wide):
@@ -341,7 +341,7 @@ class Counts(Predictive):
         """Go from the quantile of a gamma distribution with the same two moments to where p is reached."""
         from scipy.special import gammaincinv
 
-        mean, spread = self.centre(), self.spread()
+        mean, spread = self.mode(), self.spread()
         guess = np.floor(gammaincinv((mean / spread) ** 2, p) * (spread**2 / mean))
         for _ in range(NEWTON_STEPS):
             slope = np.exp(self.log_prob(guess))

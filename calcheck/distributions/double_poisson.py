@@ -10,8 +10,8 @@ import numpy as np
 
 from calcheck.distributions.base import Convention
 from calcheck.distributions.counts import Counts
-from calcheck.distributions.formatting import each
-from calcheck.distributions.special import divergence, stirling_error
+from calcheck.distributions.formatting import describe_parameters
+from calcheck.distributions.special import deviance_term, stirling_error
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -54,16 +54,16 @@ class DoublePoisson(Counts):
         self.require_countable("mu", self.mu)
         self.require_moderate("phi", self.phi)
 
-    def centre(self) -> NDArray[np.float64]:
+    def mode(self) -> NDArray[np.float64]:
         return self.mu
 
     def rate(self, k: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self.phi * divergence(k, self.mu)
+        return self.phi * deviance_term(k, self.mu)
 
     def spread(self) -> NDArray[np.float64]:
         return np.sqrt(self.mu / self.phi)
 
-    def wide(self) -> NDArray[np.bool_]:
+    def is_wide(self) -> NDArray[np.bool_]:
         return self.smooth()
 
     def wide_below(self, last: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -134,10 +134,10 @@ class DoublePoisson(Counts):
     def log_weight(self, k: NDArray[np.float64], rows: NDArray[np.intp]) -> NDArray[np.float64]:
         positive = np.maximum(k, 1)
         stirling = stirling_error(positive) + 0.5 * np.log(2 * np.pi * positive)  # e^-k k^k / k! is e^-stirling
-        return -self.phi[rows, None] * divergence(k, self.mu[rows, None]) - np.where(k > 0, stirling, 0.0)
+        return -self.phi[rows, None] * deviance_term(k, self.mu[rows, None]) - np.where(k > 0, stirling, 0.0)
 
-    def in_words(self) -> list[str]:
-        return each("DoublePoisson(mu {}, phi {})", self.mu, self.phi)
+    def describe(self) -> list[str]:
+        return describe_parameters("DoublePoisson(mu {}, phi {})", self.mu, self.phi)
 
 
 def _cubic(

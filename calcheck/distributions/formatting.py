@@ -12,17 +12,17 @@ if TYPE_CHECKING:
 LEAST, MOST = 1e3, 1e9  # between them numbers are written in full
 
 
-def each(template: str, *parameters: NDArray[Any]) -> list[str]:
+def describe_parameters(template: str, *parameters: NDArray[Any]) -> list[str]:
     """Fill a template with the parameters (n,) of each row, to three digits: ``"N({}, {}²)"``."""
-    return [filled(template, row) for row in zip(*parameters, strict=True)]
+    return [fill(template, row) for row in zip(*parameters, strict=True)]
 
 
-def filled(template: str, numbers: Iterable[float]) -> str:
+def fill(template: str, numbers: Iterable[float]) -> str:
     """Fill a template with numbers, to three digits, or to whole ones where that takes more."""
-    return template.format(*map(plain, numbers))
+    return template.format(*map(format_plain, numbers))
 
 
-def plain(number: float) -> str:
+def format_plain(number: float) -> str:
     """Write a number to three digits, or to whole ones where that takes more.
 
     Examples

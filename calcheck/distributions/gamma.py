@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from calcheck.distributions.base import Convention
-from calcheck.distributions.formatting import each
+from calcheck.distributions.formatting import describe_parameters
 from calcheck.distributions.quadrature import Positive
-from calcheck.distributions.special import divergence, log_half_step, stirling_error
+from calcheck.distributions.special import deviance_term, log_half_step, stirling_error
 from calcheck.validation import require_positive
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Gamma(Positive):
         # a Poisson mass with shape and rate exchanged: large shapes keep their digits
         log_ratio = np.log(y) - np.log(scale) - np.log(shape)
         with np.errstate(over="ignore"):  # to infinity, where the density is 0
-            near = divergence(shape, np.clip(y / scale, shape * np.exp(-FAR), shape * np.exp(FAR)))
+            near = deviance_term(shape, np.clip(y / scale, shape * np.exp(-FAR), shape * np.exp(FAR)))
             away = np.where(np.abs(log_ratio) < FAR, near, shape * (np.expm1(log_ratio) - log_ratio))
         return np.asarray(constant - away - np.log(y))
 
@@ -83,7 +83,7 @@ class Gamma(Positive):
 
         z = np.maximum(y, 0) / self.scale
         below = gammainc(self.shape, z)
-        away = divergence(self.shape, np.where(z > 0, z, 1))
+        away = deviance_term(self.shape, np.where(z > 0, z, 1))
         density = np.where(z > 0, np.sqrt(self.shape / (2 * np.pi)) * np.exp(-stirling_error(self.shape) - away), 0)
         pairs = np.sqrt(self.shape / np.pi) * np.exp(log_half_step(self.shape))
         return np.asarray((y - self.mean()) * (2 * below - 1) + self.scale * (2 * density - pairs))
@@ -96,11 +96,11 @@ class Gamma(Positive):
     def sample(self, rng: Random, size: int) -> NDArray[np.float64]:
         return rng.gamma(self.shape[:, None], self.scale[:, None], (len(self), size))
 
-    def in_convention(self) -> tuple[str, dict[str, NDArray[np.float64]]]:
+    def parameters(self) -> tuple[str, dict[str, NDArray[np.float64]]]:
         return "gamma:scipy", {"a": self.shape, "scale": self.scale}
 
-    def in_words(self) -> list[str]:
-        return each("Gamma(shape {}, scale {})", self.shape, self.scale)
+    def describe(self) -> list[str]:
+        return describe_parameters("Gamma(shape {}, scale {})", self.shape, self.scale)
 
 
 def _scipy(a: NDArray[np.float64], scale: NDArray[np.float64]) -> Gamma:

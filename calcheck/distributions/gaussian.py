@@ -9,7 +9,7 @@ import numpy as np
 
 from calcheck.distributions.base import Convention
 from calcheck.distributions.continuous import LocationScale
-from calcheck.distributions.formatting import each
+from calcheck.distributions.formatting import describe_parameters
 from calcheck.distributions.kernel_means import in_lengths, normal_kernel_mean
 
 if TYPE_CHECKING:
@@ -60,7 +60,9 @@ class Gaussian(LocationScale):
     def crps(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         from scoringrules import crps_normal
 
-        return self.in_parts(lambda part, rows: np.asarray(crps_normal(y[rows], part.loc, part.scale, backend="numpy")))
+        return self.map_batches(
+            lambda part, rows: np.asarray(crps_normal(y[rows], part.loc, part.scale, backend="numpy"))
+        )
 
     def normal(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         return self.loc[:, None], self.scale[:, None]
@@ -71,8 +73,8 @@ class Gaussian(LocationScale):
     def kernel_norm(self, gamma: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray((1 + 4 * in_lengths(self.scale, gamma[0]) ** 2) ** -0.5)
 
-    def in_words(self) -> list[str]:
-        return each("N({}, {}²)", self.loc, self.scale)
+    def describe(self) -> list[str]:
+        return describe_parameters("N({}, {}²)", self.loc, self.scale)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +82,7 @@ class AssumedGaussian(Gaussian):
     """Normal distributions that stand for those of a file which states their means and spreads, and no shape."""
 
     @property
-    def shape_known(self) -> bool:
+    def shape_is_known(self) -> bool:
         return False
 
 

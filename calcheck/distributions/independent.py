@@ -32,9 +32,9 @@ class Independent(Predictive):
     family: ClassVar[str] = "independent"
     marginals: tuple[Predictive, ...]
 
-    def require_possible(self, y: NDArray[np.float64]) -> None:
+    def validate_targets(self, y: NDArray[np.float64]) -> None:
         for marginal, column in zip(self.marginals, y.T, strict=True):
-            marginal.require_possible(column)
+            marginal.validate_targets(column)
 
     def __len__(self) -> int:
         return len(self.marginals[0])
@@ -44,15 +44,15 @@ class Independent(Predictive):
         return len(self.marginals)
 
     @property
-    def called(self) -> str:
-        return ", ".join(dict.fromkeys(marginal.called for marginal in self.marginals))
+    def display_name(self) -> str:
+        return ", ".join(dict.fromkeys(marginal.display_name for marginal in self.marginals))
 
     @property
     def kernel_error(self) -> float:
         return sum(marginal.kernel_error for marginal in self.marginals)
 
-    def in_words(self) -> list[str]:
-        return ["; ".join(row) for row in zip(*(marginal.in_words() for marginal in self.marginals), strict=True)]
+    def describe(self) -> list[str]:
+        return ["; ".join(row) for row in zip(*(marginal.describe() for marginal in self.marginals), strict=True)]
 
     @property
     def nbytes(self) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 
 from calcheck.distributions.base import Convention
 from calcheck.distributions.continuous import LocationScale
-from calcheck.distributions.formatting import each
+from calcheck.distributions.formatting import describe_parameters
 from calcheck.distributions.kernel_means import STEEPEST, exponential_kernel_mean, in_lengths
 
 if TYPE_CHECKING:
@@ -50,8 +50,8 @@ class Laplace(LocationScale):
     def standard_draws(self, rng: Random, size: int) -> NDArray[np.float64]:
         return rng.laplace(size=(len(self), size))
 
-    def in_words(self) -> list[str]:
-        return each("Laplace({}, {})", self.loc, self.scale)
+    def describe(self) -> list[str]:
+        return describe_parameters("Laplace({}, {})", self.loc, self.scale)
 
     def crps(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         z = np.abs(self._standard(y))

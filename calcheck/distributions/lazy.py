@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Deferred(Predictive):
+class LazyPredictive(Predictive):
     """Distributions that are too many numbers to be held: a million rows of a hundred draws, say.
 
     Each method reads all rows once, batch by batch, and keeps what it returns of them.
@@ -50,28 +50,28 @@ class Deferred(Predictive):
         return self.first.targets
 
     @property
-    def draws_a_row(self) -> int | None:
-        return self.first.draws_a_row
+    def n_draws(self) -> int | None:
+        return self.first.n_draws
 
     @property
-    def known_levels(self) -> Values | None:
-        return self.first.known_levels
+    def quantile_levels(self) -> Values | None:
+        return self.first.quantile_levels
 
     @property
-    def shape_known(self) -> bool:
-        return self.first.shape_known
+    def shape_is_known(self) -> bool:
+        return self.first.shape_is_known
 
     @property
-    def caution(self) -> str:
-        return self.first.caution
+    def caveat(self) -> str:
+        return self.first.caveat
 
     @property
     def kernel_error(self) -> float:
         return self.first.kernel_error
 
     @property
-    def called(self) -> str:
-        return self.first.called
+    def display_name(self) -> str:
+        return self.first.display_name
 
     @property
     def nbytes(self) -> int:
@@ -81,7 +81,7 @@ class Deferred(Predictive):
         for start, batch in self._placed():
             yield slice(start, start + len(batch)), batch
 
-    def held(self) -> Predictive:
+    def load(self) -> Predictive:
         return self.take(slice(None))
 
     def take(self, rows: NDArray[np.intp] | slice) -> Predictive:  # type: ignore[override]
@@ -112,8 +112,8 @@ class Deferred(Predictive):
     def cdf_left(self, y: Values) -> Values:
         return self._each(lambda batch, rows: batch.cdf_left(y[rows]))
 
-    def jump(self, y: Values) -> tuple[Values, Values]:
-        return self._pair(lambda batch, rows: batch.jump(y[rows]))
+    def cdf_limits(self, y: Values) -> tuple[Values, Values]:
+        return self._pair(lambda batch, rows: batch.cdf_limits(y[rows]))
 
     def interval_mass(self, low: Values, high: Values) -> Values:
         return self._each(lambda batch, rows: batch.interval_mass(low[rows], high[rows]))
@@ -151,23 +151,23 @@ class Deferred(Predictive):
         return self._each(lambda batch, _: batch.sample(rng, size))
 
     def replicates(self, y: Values, rng: RowRandom, numbers: range) -> Iterator[tuple[Values, Predictive]]:
-        if self.draws_a_row is None:
+        if self.n_draws is None:
             yield from super().replicates(y, rng, numbers)
             return
         if y.ndim == REPEATED:
-            yield from self.held().replicates(y, rng, numbers)
+            yield from self.load().replicates(y, rng, numbers)
             return
         for number in numbers:
-            yield self._swapped(y, rng.at(number).integers(0, self.draws_a_row + 1, self.count))
+            yield self._swapped(y, rng.for_replicate(number).integers(0, self.n_draws + 1, self.count))
 
     def _swapped(self, y: Values, chosen: NDArray[np.intp]) -> tuple[Values, Predictive]:
-        """Swap targets and draws as :meth:`Samples.swapped`, whenever the draws are read."""
+        """Swap targets and draws as :meth:`Samples.exchange`, whenever the draws are read."""
 
         def read() -> Iterator[tuple[Values, Predictive]]:
             for start, batch in self._placed():
                 rows = slice(start, start + len(batch))
                 if isinstance(batch, Samples):
-                    yield batch.swapped(y[rows], chosen[rows])
+                    yield batch.exchange(y[rows], chosen[rows])
 
         targets = np.concatenate([targets for targets, _ in read()])
         return targets, replace(self, read=lambda: (batch for _, batch in read()))
@@ -178,8 +178,8 @@ class Deferred(Predictive):
     def kernel_norm(self, gamma: Values) -> Values:
         return self._each(lambda batch, _: batch.kernel_norm(gamma))
 
-    def in_words(self) -> list[str]:
-        return [told for batch in self.read() for told in batch.in_words()]
+    def describe(self) -> list[str]:
+        return [told for batch in self.read() for told in batch.describe()]
 
     def _placed(self) -> Iterator[tuple[int, Predictive]]:
         """Read batches, with the place of each one's first row."""

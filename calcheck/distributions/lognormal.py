@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from calcheck.distributions.base import Convention
-from calcheck.distributions.formatting import each
+from calcheck.distributions.formatting import describe_parameters
 from calcheck.distributions.quadrature import Positive
 from calcheck.validation import require_finite, require_positive
 
@@ -105,11 +105,11 @@ class LogNormal(Positive):
     def sample(self, rng: Random, size: int) -> NDArray[np.float64]:
         return rng.lognormal(self.mu[:, None], self.sigma[:, None], (len(self), size))
 
-    def in_convention(self) -> tuple[str, dict[str, NDArray[np.float64]]]:
+    def parameters(self) -> tuple[str, dict[str, NDArray[np.float64]]]:
         return "lognormal:torch", {"loc": self.mu, "scale": self.sigma}
 
-    def in_words(self) -> list[str]:
-        return each("LogNormal(mu {}, sigma {})", self.mu, self.sigma)
+    def describe(self) -> list[str]:
+        return describe_parameters("LogNormal(mu {}, sigma {})", self.mu, self.sigma)
 
 
 def _scipy(s: NDArray[np.float64], scale: NDArray[np.float64]) -> LogNormal:

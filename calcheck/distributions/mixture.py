@@ -9,7 +9,7 @@ import numpy as np
 
 from calcheck.distributions.base import Convention
 from calcheck.distributions.continuous import Continuous
-from calcheck.distributions.formatting import filled
+from calcheck.distributions.formatting import fill
 from calcheck.distributions.kernel_means import normal_kernel_mean
 from calcheck.errors import DataError
 from calcheck.validation import require, require_finite, require_positive
@@ -139,11 +139,11 @@ class Mixture(Continuous):
             norm += self.weight[:, one] * np.sum(self.weight * pairs, axis=1)
         return norm
 
-    def in_words(self) -> list[str]:
+    def describe(self) -> list[str]:
         described = []
         for row in range(len(self)):
             parts = zip(self.weight[row], self.loc[row], self.scale[row], strict=True)
-            told = [filled("{} N({}, {}²)", part) for part in parts]
+            told = [fill("{} N({}, {}²)", part) for part in parts]
             described.append(" + ".join(told[:SHOWN] + ["…"] * (len(told) > SHOWN)))
         return described
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from calcheck.distributions.base import Convention
 from calcheck.distributions.counts import WIDE_FROM, Counts
-from calcheck.distributions.formatting import each
-from calcheck.distributions.special import excess, stirling_error
+from calcheck.distributions.formatting import describe_parameters
+from calcheck.distributions.special import log_ratio_excess, stirling_error
 from calcheck.validation import require, require_finite, require_positive
 
 if TYPE_CHECKING:
@@ -58,13 +58,13 @@ class NegativeBinomial(Counts):
     def std(self) -> NDArray[np.float64]:
         return self.spread()
 
-    def centre(self) -> NDArray[np.float64]:
+    def mode(self) -> NDArray[np.float64]:
         return self.mu
 
     def spread(self) -> NDArray[np.float64]:
         return np.hypot(np.sqrt(self.mu), self.mu / np.sqrt(self.size))
 
-    def wide(self) -> NDArray[np.bool_]:
+    def is_wide(self) -> NDArray[np.bool_]:
         return self.spread() >= WIDE_FROM
 
     def wide_below(self, last: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -124,19 +124,19 @@ class NegativeBinomial(Counts):
     def _rate(k: NDArray[np.float64], mu: NDArray[np.float64], size: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return k log(k / mu) - (k + size) log((k + size) / (mu + size)), without cancellation."""
         share = (k + size) / (mu + size)
-        successes = size * share * excess((mu - k) / (k + size))
-        failures = mu * share * excess(size * (k - mu) / ((k + size) * mu))
+        successes = size * share * log_ratio_excess((mu - k) / (k + size))
+        failures = mu * share * log_ratio_excess(size * (k - mu) / ((k + size) * mu))
         return np.asarray(successes + failures)
 
     def sample(self, rng: Random, size: int) -> NDArray[np.float64]:
         rate = rng.gamma(self.size[:, None], 1.0, (len(self), size)) / self.size[:, None] * self.mu[:, None]
         return np.asarray(rng.poisson(rate, (len(self), size)), dtype=np.float64)
 
-    def in_convention(self) -> tuple[str, dict[str, NDArray[np.float64]]]:
+    def parameters(self) -> tuple[str, dict[str, NDArray[np.float64]]]:
         return "nbinom:pymc", {"mu": self.mu, "alpha": self.size}
 
-    def in_words(self) -> list[str]:
-        return each("NB(mean {}, std {})", self.mu, self.std())
+    def describe(self) -> list[str]:
+        return describe_parameters("NB(mean {}, std {})", self.mu, self.std())
 
 
 def _from_probability(

@@ -9,8 +9,8 @@ import numpy as np
 
 from calcheck.distributions.base import Convention
 from calcheck.distributions.counts import WIDE_FROM, Counts
-from calcheck.distributions.formatting import each
-from calcheck.distributions.special import divergence, stirling_error
+from calcheck.distributions.formatting import describe_parameters
+from calcheck.distributions.special import deviance_term, stirling_error
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,13 +47,13 @@ class Poisson(Counts):
     def std(self) -> NDArray[np.float64]:
         return self.spread()
 
-    def centre(self) -> NDArray[np.float64]:
+    def mode(self) -> NDArray[np.float64]:
         return self.rate_
 
     def spread(self) -> NDArray[np.float64]:
         return np.sqrt(self.rate_)
 
-    def wide(self) -> NDArray[np.bool_]:
+    def is_wide(self) -> NDArray[np.bool_]:
         return self.spread() >= WIDE_FROM
 
     def wide_below(self, last: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -73,19 +73,19 @@ class Poisson(Counts):
     def log_weight(self, k: NDArray[np.float64], rows: NDArray[np.intp]) -> NDArray[np.float64]:
         positive = np.maximum(k, 1)
         stirling = stirling_error(positive) + 0.5 * np.log(2 * np.pi * positive)
-        return -divergence(k, self.rate_[rows, None]) - np.where(k > 0, stirling, 0.0)
+        return -deviance_term(k, self.rate_[rows, None]) - np.where(k > 0, stirling, 0.0)
 
     def rate(self, k: NDArray[np.float64]) -> NDArray[np.float64]:
-        return divergence(k, self.rate_)
+        return deviance_term(k, self.rate_)
 
     def sample(self, rng: Random, size: int) -> NDArray[np.float64]:
         return np.asarray(rng.poisson(self.rate_[:, None], (len(self), size)), dtype=np.float64)
 
-    def in_convention(self) -> tuple[str, dict[str, NDArray[np.float64]]]:
+    def parameters(self) -> tuple[str, dict[str, NDArray[np.float64]]]:
         return "poisson", {"rate": self.rate_}
 
-    def in_words(self) -> list[str]:
-        return each("Poisson({})", self.rate_)
+    def describe(self) -> list[str]:
+        return describe_parameters("Poisson({})", self.rate_)
 
 
 def _poisson(rate: NDArray[np.float64]) -> Poisson:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import numpy as np
 
 from calcheck.distributions.base import Predictive
-from calcheck.distributions.formatting import filled
+from calcheck.distributions.formatting import fill
 from calcheck.distributions.kernel_means import exponential_kernel_mean
 from calcheck.distributions.row_random import hash_rows
 from calcheck.errors import DataError
-from calcheck.validation import concatenated, require, require_finite
+from calcheck.validation import concat_columns, require, require_finite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,11 +80,11 @@ class Quantiles(Predictive):
         return len(self.values)
 
     @property
-    def known_levels(self) -> NDArray[np.float64]:
+    def quantile_levels(self) -> NDArray[np.float64]:
         return self.levels
 
     @property
-    def caution(self) -> str:
+    def caveat(self) -> str:
         return (
             f"distributions are known by {len(self.levels)} quantiles, from {self.levels[0]:g} to {self.levels[-1]:g}:"
             " taken as linear between them, with exponential tails beyond"
@@ -118,7 +118,7 @@ class Quantiles(Predictive):
                 msg = f"quantiles at different levels cannot be joined: {told[0]}, and {told[1]}"
                 raise DataError(msg)
         parts = [part.values for part in (self, *others)]
-        return replace(self, values=concatenated(parts, "quantiles"))
+        return replace(self, values=concat_columns(parts, "quantiles"))
 
     @property
     def _tails(self) -> tuple[float, NDArray[np.float64], float, NDArray[np.float64]]:
@@ -317,10 +317,10 @@ class Quantiles(Predictive):
                 share = _ratio(widths, (high - low)[some, None, None], 1.0)  # of an atom: all of it
                 yield some, y, (share * WEIGHTS / 2).reshape(len(some), -1)
 
-    def in_words(self) -> list[str]:
+    def describe(self) -> list[str]:
         shown = np.unique(np.linspace(0, len(self.levels) - 1, SHOWN).astype(np.intp))
         template = "quantiles " + "; ".join(f"{self.levels[place]:g}: {{}}" for place in shown)
-        return [filled(template, row) for row in self.values[:, shown]]
+        return [fill(template, row) for row in self.values[:, shown]]
 
 
 def _ratio(part: NDArray[np.float64], whole: NDArray[np.float64], without: float) -> NDArray[np.float64]:

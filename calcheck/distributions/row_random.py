@@ -91,7 +91,7 @@ class RowRandom:
     def __init__(self, keys: Words, first: int = 0, calls: int = 0) -> None:
         self._keys, self._first, self._calls = keys, first, calls
 
-    def at(self, replicate: int) -> RowRandom:
+    def for_replicate(self, replicate: int) -> RowRandom:
         """Return the numbers of the replicates from a later one on."""
         return RowRandom(self._keys, self._first + replicate, self._calls)
 
@@ -266,10 +266,10 @@ def _poisson_by_rejection(numbers: _Numbers, rate: Values) -> Values:
 
 def _log_mass(count: Values, rate: Values) -> Values:
     """Return log masses of Poisson distributions, without cancellation."""
-    from calcheck.distributions.special import divergence, stirling_error
+    from calcheck.distributions.special import deviance_term, stirling_error
 
     positive = np.maximum(count, 1)
-    log_mass = -divergence(positive, rate) - stirling_error(positive) - np.log(2 * np.pi * positive) / 2
+    log_mass = -deviance_term(positive, rate) - stirling_error(positive) - np.log(2 * np.pi * positive) / 2
     return np.where(count > 0, log_mass, -rate)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from calcheck.distributions.base import REPEATED, Predictive
-from calcheck.distributions.formatting import each
+from calcheck.distributions.formatting import describe_parameters
 from calcheck.distributions.kernel_means import rbf
 from calcheck.errors import DataError, OptionError
 from calcheck.validation import require_finite
@@ -58,7 +58,7 @@ class Samples(Predictive):
         return 1 if self.draws.ndim == PLAIN_AXES else self.draws.shape[2]
 
     @property
-    def draws_a_row(self) -> int:
+    def n_draws(self) -> int:
         return int(self.draws.shape[1])
 
     def mean(self) -> NDArray[np.float64]:
@@ -172,19 +172,19 @@ class Samples(Predictive):
             for number in numbers:
                 yield self._shuffled(y, rng, number)
             return
-        swapped = self.swapped if self.draws.ndim > PLAIN_AXES else Pool(y, self).swapped
+        swapped = self.exchange if self.draws.ndim > PLAIN_AXES else PooledDraws(y, self).exchange
         for number in numbers:
-            yield swapped(y, rng.at(number).integers(0, self.draws_a_row + 1, len(self)))
+            yield swapped(y, rng.for_replicate(number).integers(0, self.n_draws + 1, len(self)))
 
     def _shuffled(self, y: NDArray[np.float64], rng: RowRandom, number: int) -> tuple[NDArray[np.float64], Samples]:
         """Deal each row's r targets (n, r, t) and m draws again."""
         repeats = y.shape[1]
         values = np.concatenate([y, self.draws.reshape(len(y), -1, y.shape[2])], axis=1)
-        order = np.argsort(rng.at(number * values.shape[1]).random(values.shape[:2]), axis=1)[:, :, None]
+        order = np.argsort(rng.for_replicate(number * values.shape[1]).random(values.shape[:2]), axis=1)[:, :, None]
         dealt = np.take_along_axis(values, order, axis=1)
         return dealt[:, :repeats], Samples(dealt[:, repeats:].reshape(self.draws.shape))
 
-    def swapped(self, y: NDArray[np.float64], chosen: NDArray[np.integer[Any]]) -> tuple[NDArray[np.float64], Samples]:
+    def exchange(self, y: NDArray[np.float64], chosen: NDArray[np.integer[Any]]) -> tuple[NDArray[np.float64], Samples]:
         """Return draw ``chosen - 1`` of each row as its target, and the draws with the target in its place.
 
         Parameters
@@ -215,10 +215,10 @@ class Samples(Predictive):
                 total += np.exp(-np.sum((first - second) ** 2, axis=1))
         return total / len(draws) ** 2
 
-    def in_words(self) -> list[str]:
+    def describe(self) -> list[str]:
         columns = self.draws.reshape(*self.draws.shape[:2], -1)
         low, high = columns.min(axis=1), columns.max(axis=1)  # (n, t)
-        ranges = ["; ".join(each("from {} to {}", *ends)) for ends in zip(low, high, strict=True)]
+        ranges = ["; ".join(describe_parameters("from {} to {}", *ends)) for ends in zip(low, high, strict=True)]
         return [f"{columns.shape[1]} draws {told}" for told in ranges]
 
     def _vectors(self) -> Iterator[NDArray[np.float64]]:
@@ -233,7 +233,7 @@ def outside_central(level: float, draws: int) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class Pool:
+class PooledDraws:
     """The m + 1 values of each row, its target and its draws, sorted once for all swaps.
 
     Parameters
@@ -247,10 +247,10 @@ class Pool:
     y: Values
     samples: Samples
 
-    def swapped(self, y: Values, chosen: Places) -> tuple[Values, Swapped]:  # noqa: ARG002 - as Samples.swapped
-        """Make one of the m + 1 values of each row its target, as :meth:`Samples.swapped` does."""
-        swapped = Swapped(self, chosen)
-        return swapped.targets_then, swapped
+    def exchange(self, y: Values, chosen: Places) -> tuple[Values, ExchangedSamples]:  # noqa: ARG002 - as Samples.swapped
+        """Make one of the m + 1 values of each row its target, as :meth:`Samples.exchange` does."""
+        swapped = ExchangedSamples(self, chosen)
+        return swapped.new_targets, swapped
 
     @cached_property
     def ranked(self) -> tuple[Values, Places]:
@@ -276,7 +276,7 @@ class Pool:
         )
 
     @cached_property
-    def centred(self) -> tuple[Values, Values, Values]:
+    def centered(self) -> tuple[Values, Values, Values]:
         """The mean of each row's values, (n,), ranked values less it, (n, m + 1), and sums of their squares, (n,)."""
         values, _ = self.ranked
         centre = values.mean(axis=1)
@@ -286,7 +286,7 @@ class Pool:
     @cached_property
     def distances(self) -> tuple[Values, Values]:
         """The sum of each ranked value's distances to the others, (n, m + 1), and the sum over pairs, (n,)."""
-        _, away, _ = self.centred
+        _, away, _ = self.centered
         count = away.shape[1]
         before = np.cumsum(away, axis=1)
         found = away * (2 * np.arange(1, count + 1) - count) + before[:, -1:] - 2 * before
@@ -294,69 +294,69 @@ class Pool:
 
 
 @dataclass(frozen=True, eq=False)
-class Swapped(Predictive):
+class ExchangedSamples(Predictive):
     """The m draws of each row that are left where one of its m + 1 values is its target.
 
     As :class:`Samples`, at a cost of a row and not of its draws.
 
     Parameters
     ----------
-    pool : Pool
+    pooled : PooledDraws
         The values.
-    chosen : (n,)
+    swapped_draws : (n,)
         Which is the target: 0 for the one that was it, j for draw j - 1.
     """
 
     family: ClassVar[str] = "samples"
-    pool: Pool
-    chosen: Places
+    pooled: PooledDraws
+    swapped_draws: Places
 
     def __len__(self) -> int:
-        return len(self.chosen)
+        return len(self.swapped_draws)
 
     @property
-    def draws_a_row(self) -> int:
-        return self.pool.samples.draws_a_row
+    def n_draws(self) -> int:
+        return self.pooled.samples.n_draws
 
     @property
     def nbytes(self) -> int:
-        return self.pool.samples.nbytes
+        return self.pooled.samples.nbytes
 
     @cached_property
     def _rank(self) -> Places:
         """The rank of each target among its row's values, (n, 1)."""
-        return np.take_along_axis(self.pool.ranked[1], self.chosen[:, None], axis=1)
+        return np.take_along_axis(self.pooled.ranked[1], self.swapped_draws[:, None], axis=1)
 
     def _at(self, table: NDArray[Any]) -> NDArray[Any]:
         """Return what a table of ranked values says of the targets, (n,)."""
         return np.take_along_axis(table, self._rank, axis=1)[:, 0]
 
     @cached_property
-    def targets_then(self) -> Values:
+    def new_targets(self) -> Values:
         """The targets, (n,)."""
-        return self._at(self.pool.ranked[0])
+        return self._at(self.pooled.ranked[0])
 
     def _ranked(self, place: int) -> Values:
         """Return the draw of each row that is so many places above the smallest, (n,)."""
-        return np.take_along_axis(self.pool.ranked[0], place + (place >= self._rank), axis=1)[:, 0]
+        return np.take_along_axis(self.pooled.ranked[0], place + (place >= self._rank), axis=1)[:, 0]
 
     @property
     def _moved(self) -> Values:
         """How far the mean of the draws lies below that of all values, (n,)."""
-        return self._at(self.pool.centred[1]) / self.draws_a_row
+        return self._at(self.pooled.centered[1]) / self.n_draws
 
-    def held(self) -> Samples:
+    def load(self) -> Samples:
         """Return the draws themselves."""
-        return self.pool.samples.swapped(self.pool.y, self.chosen)[1]
+        return self.pooled.samples.exchange(self.pooled.y, self.swapped_draws)[1]
 
     def take(self, rows: NDArray[np.intp] | slice) -> Samples:  # type: ignore[override]
-        return self.held().take(rows)
+        return self.load().take(rows)
 
-    def in_words(self) -> list[str]:
-        return self.held().in_words()
+    def describe(self) -> list[str]:
+        return self.load().describe()
 
     def mean(self) -> Values:
-        return self.pool.centred[0] - self._moved
+        return self.pooled.centered[0] - self._moved
 
     def std(self) -> Values:
         """Return the standard deviations (m - 1) of the draws.
@@ -366,71 +366,71 @@ class Swapped(Predictive):
         DataError
             There is one draw a row.
         """
-        m = self.draws_a_row
+        m = self.n_draws
         if m == 1:
             msg = "one sample a row has no standard deviation"
             raise DataError(msg)
-        _, away, squares = self.pool.centred
+        _, away, squares = self.pooled.centered
         left = squares - self._at(away) ** 2 - m * self._moved**2
         equal = self._ranked(0) == self._ranked(m - 1)
         return np.where(equal, 0.0, np.sqrt(np.maximum(left, 0) / (m - 1)))
 
     def median(self) -> Values:
-        half, odd = divmod(self.draws_a_row, 2)
+        half, odd = divmod(self.n_draws, 2)
         upper = self._ranked(half)
         return upper if odd else (self._ranked(half - 1) + upper) / 2
 
     def central_interval(self, level: float) -> tuple[Values, Values]:
-        outside = outside_central(level, self.draws_a_row)
-        return self._ranked(outside - 1), self._ranked(self.draws_a_row - outside)
+        outside = outside_central(level, self.n_draws)
+        return self._ranked(outside - 1), self._ranked(self.n_draws - outside)
 
     def interval_mass(self, low: Values, high: Values) -> Values:
-        values, own = self.pool.ranked[0], self.targets_then
+        values, own = self.pooled.ranked[0], self.new_targets
         within = np.sum((values >= low[:, None]) & (values <= high[:, None]), axis=1)
-        return np.asarray((within - ((own >= low) & (own <= high)) - 1) / (self.draws_a_row + 1))
+        return np.asarray((within - ((own >= low) & (own <= high)) - 1) / (self.n_draws + 1))
 
     def interval_mass_error(self, y: Values, low: Values, high: Values) -> Values:
-        return self.held().interval_mass_error(y, low, high)
+        return self.load().interval_mass_error(y, low, high)
 
     def cdf(self, y: Values) -> Values:
-        return self.jump(y)[1]
+        return self.cdf_limits(y)[1]
 
     def cdf_left(self, y: Values) -> Values:
-        return self.jump(y)[0]
+        return self.cdf_limits(y)[0]
 
-    def jump(self, y: Values) -> tuple[Values, Values]:
-        if not np.array_equal(y, self.targets_then):
-            return self.held().jump(y)
-        below, up_to = (self._at(table) / (self.draws_a_row + 1) for table in self.pool.ties)
+    def cdf_limits(self, y: Values) -> tuple[Values, Values]:
+        if not np.array_equal(y, self.new_targets):
+            return self.load().cdf_limits(y)
+        below, up_to = (self._at(table) / (self.n_draws + 1) for table in self.pooled.ties)
         return below, up_to
 
     def crps(self, y: Values) -> Values:
-        if not np.array_equal(y, self.targets_then):
-            return self.held().crps(y)
+        if not np.array_equal(y, self.new_targets):
+            return self.load().crps(y)
         far, pairs = self._spread
-        return np.asarray(far / self.draws_a_row - pairs / self.draws_a_row**2)
+        return np.asarray(far / self.n_draws - pairs / self.n_draws**2)
 
     def fair_crps(self, y: Values) -> Values:
-        if self.draws_a_row == 1 or not np.array_equal(y, self.targets_then):
-            return self.held().fair_crps(y)
+        if self.n_draws == 1 or not np.array_equal(y, self.new_targets):
+            return self.load().fair_crps(y)
         far, pairs = self._spread
-        return np.asarray(far / self.draws_a_row - pairs / (self.draws_a_row * (self.draws_a_row - 1)))
+        return np.asarray(far / self.n_draws - pairs / (self.n_draws * (self.n_draws - 1)))
 
     @property
     def _spread(self) -> tuple[Values, Values]:
         """The sum of the draws' distances to the target, and that over pairs of draws, (n,) each."""
-        distances, pairs = self.pool.distances
+        distances, pairs = self.pooled.distances
         far = self._at(distances)
         return far, pairs - far
 
     def quantile(self, p: float) -> Values:
-        return self.held().quantile(p)
+        return self.load().quantile(p)
 
     def sample(self, rng: Random, size: int) -> Values:
-        return self.held().sample(rng, size)
+        return self.load().sample(rng, size)
 
     def kernel_mean(self, points: Values, gamma: Values) -> Values:
-        return self.held().kernel_mean(points, gamma)
+        return self.load().kernel_mean(points, gamma)
 
     def kernel_norm(self, gamma: Values) -> Values:
-        return self.held().kernel_norm(gamma)
+        return self.load().kernel_norm(gamma)

@@ -15,12 +15,12 @@ TERMS = 7
 DIRECT_BELOW = 1.0  # where a ratio of gamma functions loses no digits
 
 
-def divergence(k: NDArray[np.float64], mean: NDArray[np.float64]) -> NDArray[np.float64]:
+def deviance_term(k: NDArray[np.float64], mean: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return k log(k / mean) - k + mean, the large-deviation rate of a Poisson distribution, without cancellation."""
-    return mean * excess((k - mean) / mean)
+    return mean * log_ratio_excess((k - mean) / mean)
 
 
-def excess(d: NDArray[np.float64]) -> NDArray[np.float64]:
+def log_ratio_excess(d: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return (1 + d) log(1 + d) - d for d >= -1.
 
     With v = d / (2 + d) it is d (v + (1 + v) (v^2 / 3 + v^4 / 5 + ...)), which keeps the digits of a small one.

@@ -9,7 +9,7 @@ import numpy as np
 
 from calcheck.distributions.base import Convention
 from calcheck.distributions.continuous import LocationScale
-from calcheck.distributions.formatting import filled
+from calcheck.distributions.formatting import fill
 from calcheck.distributions.kernel_means import FARTHEST, in_lengths
 from calcheck.distributions.special import log_half_step, stirling_error
 from calcheck.errors import DataError
@@ -195,16 +195,16 @@ class StudentT(LocationScale):
         step = 2 * np.pi * strip / (DIGITS - shape * np.log(np.cos(strip)))
         return low, np.maximum(high, low + step), step
 
-    def in_convention(self) -> tuple[str, dict[str, NDArray[np.float64]]]:
+    def parameters(self) -> tuple[str, dict[str, NDArray[np.float64]]]:
         return "student-t", {"df": self.df, "loc": self.loc, "scale": self.scale}
 
-    def in_words(self) -> list[str]:
+    def describe(self) -> list[str]:
         described = []
         for df, *others in zip(self.df, self.loc, self.scale, strict=True):
             if df == int(df) and df < MOST_WORDED:
-                described.append(filled(f"t{int(df)}".translate(INDICES) + "({}, {})", others))
+                described.append(fill(f"t{int(df)}".translate(INDICES) + "({}, {})", others))
             else:
-                described.append(filled("t(df {}, {}, {})", (df, *others)))
+                described.append(fill("t(df {}, {}, {})", (df, *others)))
         return described
 
 

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.embeddings.landmark_selection import work_of
+from calcheck.embeddings.landmark_selection import flops
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.embeddings.distance import Distances
-    from calcheck.embeddings.landmark_selection import CentresOptions
-    from calcheck.embeddings.nystroem_ridge import Landmarks, Measured
-    from calcheck.embeddings.output_features import LeftOut
+    from calcheck.embeddings.landmark_selection import LandmarkOptions
+    from calcheck.embeddings.nystroem_ridge import Landmarks, NystroemNorms
+    from calcheck.embeddings.output_features import FeatureError
     from calcheck.embeddings.ridge import KernelRidge
     from calcheck.execution.context import Run
 
@@ -31,14 +31,14 @@ def quantiles(values: NDArray[np.float64]) -> dict[str, float]:
     return dict(zip(levels, np.quantile(values, list(levels.values())).tolist(), strict=True))
 
 
-def over_trials(means: NDArray[np.float64]) -> dict[str, Any]:
+def trial_statistics(means: NDArray[np.float64]) -> dict[str, Any]:
     """Describe the mean distance over trials, if there are several."""
     if len(means) == 1:
         return {}
     return {"trials": {"std": float(means.std(ddof=1)), "values": means.tolist()}}
 
 
-def features(bounds: LeftOut) -> dict[str, Any]:
+def feature_details(bounds: FeatureError) -> dict[str, Any]:
     """Describe what stands for the kernel on targets."""
     told = {
         "rank": bounds.features.rank,
@@ -49,7 +49,7 @@ def features(bounds: LeftOut) -> dict[str, Any]:
     return {"features": told}
 
 
-def left_out(details: dict[str, Any]) -> list[str]:
+def feature_warnings(details: dict[str, Any]) -> list[str]:
     """Warn where features leave out much."""
     told = details["features"]
     most = max(told["left_out_points"], told["left_out_predictive"])
@@ -58,12 +58,12 @@ def left_out(details: dict[str, Any]) -> list[str]:
     return [f"{told['rank']:,} output features leave out up to {most:.1e} of a squared norm"]
 
 
-def engine(found: Distances, bounds: LeftOut, ridge: KernelRidge, run: Run) -> dict[str, Any]:
+def solver_details(found: Distances, bounds: FeatureError, ridge: KernelRidge, run: Run) -> dict[str, Any]:
     """Describe features and solver."""
     return {
         "dof": found.dof.value,
         "dof_error": found.dof.error,
-        **features(bounds),
+        **feature_details(bounds),
         "solver": {
             "name": ridge.solver,
             "reason": ridge.reason,
@@ -77,34 +77,34 @@ def engine(found: Distances, bounds: LeftOut, ridge: KernelRidge, run: Run) -> d
     }
 
 
-def on_centres(
-    measured: Measured, landmarks: Landmarks, options: CentresOptions, run: Run, reason: str
+def nystroem_details(
+    measured: NystroemNorms, landmarks: Landmarks, options: LandmarkOptions, run: Run, reason: str
 ) -> dict[str, Any]:
     """Describe an approximation on centres."""
-    n, d = landmarks.rows, landmarks.centres.shape[1]
+    n, d = landmarks.rows, landmarks.landmarks.shape[1]
     return {
         "dof": measured.dof,
         "dof_error": measured.dof_error,
         "solver": {
             "name": "nystrom",
             "reason": reason,
-            "centers": len(landmarks.centres),
+            "centers": len(landmarks.landmarks),
             "centers_by": options.by,
             "error": float(measured.errors[0]),
             "tolerance": options.tolerance,
             "correction": float(measured.corrections[0]),
             "evaluated_rows": len(landmarks.evaluated),
-            "checked_rows": len(landmarks.checked),
-            "work": work_of(n, d, *measured.coefficients.shape),
+            "checked_rows": len(landmarks.validation),
+            "work": flops(n, d, *measured.coefficients.shape),
             "precision": run.precision,
             "device": run.device or "numpy",
         },
     }
 
 
-def cautions_on_centres(details: dict[str, Any], *, accurate: bool, value: float) -> tuple[str, ...]:
+def nystroem_warnings(details: dict[str, Any], *, accurate: bool, value: float) -> tuple[str, ...]:
     """Say what makes a value on centres doubtful."""
-    warnings = [*few_dof(details), *left_out(details)]
+    warnings = [*few_dof(details), *feature_warnings(details)]
     solver = details["solver"]
     share = f" ({100 * solver['error'] / value:.2g} % of it)" if value else ""
     told = f"{solver['centers']:,} centres stand for all rows: the value may be off by {solver['error']:.2g}{share}"
@@ -127,10 +127,10 @@ def few_dof(details: dict[str, Any]) -> list[str]:
     return [told] if details["dof"] < FEW_DOF else []
 
 
-def cautions(details: dict[str, Any], found: Distances, precision: str) -> tuple[str, ...]:
+def kernel_warnings(details: dict[str, Any], found: Distances, precision: str) -> tuple[str, ...]:
     """Say what makes the value doubtful."""
-    warnings = [*few_dof(details), *left_out(details)]
-    moved = found.residual * found.size / max(float(found.values.mean()), np.finfo(float).tiny)
+    warnings = [*few_dof(details), *feature_warnings(details)]
+    moved = found.residual * found.rms / max(float(found.values.mean()), np.finfo(float).tiny)
     if moved > ACCURATE[precision] and found.values.any():
         warnings.append(
             f"rounding in {precision} may move the value by {moved:.1e} of itself."

@@ -46,34 +46,34 @@ class Fineness:
 
 
 @dataclass(frozen=True, eq=False)
-class Blobs:
+class GaussianAtoms:
     """Elements of the feature space: mean embeddings of narrow normal distributions; points where the width is 0.
 
     Parameters
     ----------
-    centre : (p, t)
+    mean : (p, t)
         Means.
-    width : (p, t)
+    std : (p, t)
         Standard deviations, >= 0.
     gamma : (t,)
         Of the kernel k_Y(u, v) = exp(-sum_c gamma_c (u_c - v_c)^2), in 1 / unit^2.
     """
 
-    centre: NDArray[np.float64]
-    width: NDArray[np.float64]
+    mean: NDArray[np.float64]
+    std: NDArray[np.float64]
     gamma: NDArray[np.float64]
 
     def __len__(self) -> int:
-        return len(self.centre)
+        return len(self.mean)
 
-    def take(self, rows: NDArray[np.intp]) -> Blobs:
+    def take(self, rows: NDArray[np.intp]) -> GaussianAtoms:
         """Select elements, in the order given."""
-        return Blobs(self.centre[rows], self.width[rows], self.gamma)
+        return GaussianAtoms(self.mean[rows], self.std[rows], self.gamma)
 
-    def join(self, others: Blobs) -> Blobs:
+    def join(self, others: GaussianAtoms) -> GaussianAtoms:
         """Append elements."""
-        centre, width = np.concatenate([self.centre, others.centre]), np.concatenate([self.width, others.width])
-        return Blobs(centre, width, self.gamma)
+        centre, width = np.concatenate([self.mean, others.mean]), np.concatenate([self.std, others.std])
+        return GaussianAtoms(centre, width, self.gamma)
 
     @property
     def kernels(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -84,89 +84,91 @@ class Blobs:
         gamma : (p, t)
         factor : (p,)
         """
-        flattened = 1 / (1 + 2 * self.gamma * self.width**2)
+        flattened = 1 / (1 + 2 * self.gamma * self.std**2)
         return self.gamma * flattened, np.sqrt(np.prod(flattened, axis=1))
 
     def products(self, one: int) -> NDArray[np.float64]:
         """Return the inner products of one element with all, (p,)."""
-        both = Blobs(self.centre, np.sqrt(self.width**2 + self.width[one] ** 2), self.gamma)
+        both = GaussianAtoms(self.mean, np.sqrt(self.std**2 + self.std[one] ** 2), self.gamma)
         gamma, factor = both.kernels
-        return np.asarray(rbf(self.centre[one, None], self.centre, gamma)[0] * factor)
+        return np.asarray(rbf(self.mean[one, None], self.mean, gamma)[0] * factor)
 
     def all_products(self) -> NDArray[np.float64]:
         """Return the inner products of all elements with each other, (p, p)."""
-        spread = 1 + 2 * self.gamma * (self.width[:, None] ** 2 + self.width**2)  # (p, p, t)
-        apart = (self.centre[:, None] - self.centre) ** 2
+        spread = 1 + 2 * self.gamma * (self.std[:, None] ** 2 + self.std**2)  # (p, p, t)
+        apart = (self.mean[:, None] - self.mean) ** 2
         return np.asarray(np.exp(-np.sum(self.gamma * apart / spread, axis=2)) / np.sqrt(np.prod(spread, axis=2)))
 
     def norms(self) -> NDArray[np.float64]:
         """Return the squared norms, (p,)."""
-        return np.asarray(np.prod(1 + 4 * self.gamma * self.width**2, axis=1) ** -0.5)
+        return np.asarray(np.prod(1 + 4 * self.gamma * self.std**2, axis=1) ** -0.5)
 
 
 def grid_over_all(
     y: NDArray[np.float64], predictive: Predictive, gamma: NDArray[np.float64], fineness: Fineness
-) -> Blobs | None:
+) -> GaussianAtoms | None:
     """Return a grid on the line over targets, draws and distributions to a tail; None if it would be too large."""
     if isinstance(predictive, Samples):
         others = _spans(predictive.draws.ravel(), gamma)
     else:
         others = np.stack(predictive.support_interval(fineness.tail), axis=1)
     spans = np.concatenate([_spans(y.ravel(), gamma), others])
-    return _grid(spans, gamma, fineness.points, lattice=predictive.lattice)
+    return _grid(spans, gamma, fineness.points, lattice=predictive.is_discrete)
 
 
 def near_targets(
     y: NDArray[np.float64], predictive: Predictive, gamma: NDArray[np.float64], rng: Generator, most: int = POOL_POINTS
-) -> Blobs:
+) -> GaussianAtoms:
     """Return the targets, or a grid over them where they are more than so many."""
     grid = None
     if len(y) > most and len(gamma) == 1:
-        grid = _grid(_spans(y.ravel(), gamma), gamma, most, lattice=predictive.lattice)
+        grid = _grid(_spans(y.ravel(), gamma), gamma, most, lattice=predictive.is_discrete)
     return _points(y, gamma, rng, most) if grid is None else grid
 
 
 def near_distributions(
     predictive: Predictive, gamma: NDArray[np.float64], rng: Generator, most: int = POOL_POINTS
-) -> Blobs:
+) -> GaussianAtoms:
     """Return elements near the distributions: draws, their embeddings, or a grid of at most so many points."""
     if isinstance(predictive, Samples):
         return _points(predictive.draws.reshape(-1, len(gamma)), gamma, rng, most)
     normal = predictive.normal()
     if normal is not None:
         rows = rng.permutation(len(predictive))[:most]
-        return Blobs(normal[0][rows], normal[1][rows], gamma)
+        return GaussianAtoms(normal[0][rows], normal[1][rows], gamma)
     for tail in TAILS if len(gamma) == 1 else ():
         spans = np.stack(predictive.support_interval(tail), axis=1)
-        grid = _grid(spans, gamma, most, lattice=predictive.lattice)
+        grid = _grid(spans, gamma, most, lattice=predictive.is_discrete)
         if grid is not None:
             return grid.join(_far_tails(grid, *predictive.support_interval(TAILS[0])))
     draws = predictive.sample(rng, max(1, most // len(predictive)))
     return _points(draws.reshape(-1, len(gamma)), gamma, rng, most)
 
 
-def _far_tails(grid: Blobs, low: NDArray[np.float64], high: NDArray[np.float64]) -> Blobs:
+def _far_tails(grid: GaussianAtoms, low: NDArray[np.float64], high: NDArray[np.float64]) -> GaussianAtoms:
     """Return normal distributions beyond a grid's ends, the wider the farther: heavy tails vary that slowly there."""
     length = float(1 / np.sqrt(2 * grid.gamma[0]))
     centres, widths = [], []
-    for end, reach, sign in ((grid.centre.min(), low.min(), -1), (grid.centre.max(), high.max(), 1)):
+    for end, reach, sign in ((grid.mean.min(), low.min(), -1), (grid.mean.max(), high.max(), 1)):
         most = np.clip(sign * (reach - end) / (FAR_START * length), 0, FAR_MOST)
         distance = FAR_START * length * FAR_RATIO ** np.arange(np.ceil(np.log1p(most) / np.log(FAR_RATIO)))
         centres.append(end + sign * (distance - FAR_START * length))
         octave = 2 ** np.ceil(np.log2(distance))  # few different widths: kernel means are made for each
         widths.append((FAR_RATIO - 1) * octave)
-    return Blobs(np.concatenate(centres)[:, None], np.concatenate(widths)[:, None], grid.gamma)
+    return GaussianAtoms(np.concatenate(centres)[:, None], np.concatenate(widths)[:, None], grid.gamma)
 
 
-def _points(points: NDArray[np.float64], gamma: NDArray[np.float64], rng: Generator, most: int) -> Blobs:
+def _points(points: NDArray[np.float64], gamma: NDArray[np.float64], rng: Generator, most: int) -> GaussianAtoms:
     """Return different points (p, t) as elements, some of them chosen at random where they are too many."""
     points = np.unique(points, axis=0)
     if len(points) > most:
         points = points[rng.choice(len(points), most, replace=False)]
-    return Blobs(points, np.zeros_like(points), gamma)
+    return GaussianAtoms(points, np.zeros_like(points), gamma)
 
 
-def _grid(intervals: NDArray[np.float64], gamma: NDArray[np.float64], most: int, *, lattice: bool) -> Blobs | None:
+def _grid(
+    intervals: NDArray[np.float64], gamma: NDArray[np.float64], most: int, *, lattice: bool
+) -> GaussianAtoms | None:
     """Return a grid over the union of intervals (i, 2) and a margin; None if it has too many points.
 
     On a lattice the grid is of whole numbers: of all of them where the kernel tells neighbours apart.
@@ -186,7 +188,7 @@ def _grid(intervals: NDArray[np.float64], gamma: NDArray[np.float64], most: int,
         return None
     pieces = [np.linspace(low, high, int(count) + 1) for (low, high), count in zip(stretches, steps, strict=True)]
     centre = np.concatenate(pieces)[:, None]
-    return Blobs(centre, np.zeros_like(centre), gamma)
+    return GaussianAtoms(centre, np.zeros_like(centre), gamma)
 
 
 def _spans(points: NDArray[np.float64], gamma: NDArray[np.float64]) -> NDArray[np.float64]:

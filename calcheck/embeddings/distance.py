@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calcheck.embeddings.smoother import Factored
+from calcheck.embeddings.smoother import CholeskySmoother
 from calcheck.execution.context import RandomStream
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Distances:
         The worst of the regressions.
     sizes : (n,)
         |psi(y_i) - E psi(Y'_i)|^2, the mean over trials.
-    size : float
+    rms : float
         Root mean square of what was regressed, over rows: a residual moves a value by about residual * size.
     preconditioner : int
         Features of the preconditioner, the most of any regression; 0 if there was none.
@@ -48,7 +48,7 @@ class Distances:
     iterations: int
     residual: float
     sizes: NDArray[np.float64]
-    size: float
+    rms: float
     preconditioner: int
 
 
@@ -142,7 +142,7 @@ def noise(
         The standard error of its mean; 0 where it is exact.
     """
     if ridge.solver == "cholesky":
-        return Factored(ridge, penalty, points).smooth_squared(sizes[:, None])[:, 0], 0.0
+        return CholeskySmoother(ridge, penalty, points).smooth_squared(sizes[:, None])[:, 0], 0.0
     signs = ridge.run.rng(RandomStream.NOISE).choice([-1.0, 1.0], (len(sizes), SIGNS))
     outputs = signs * np.sqrt(sizes)[:, None]
     coefficients = ridge.solve(outputs, penalty, measure_dof=False).coefficients

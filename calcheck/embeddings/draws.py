@@ -27,7 +27,7 @@ def draws_of(predictive: Predictive, chosen: Draws) -> int | str:
     OptionError
         The choice does not fit the distributions.
     """
-    sampled = predictive.draws_a_row is not None
+    sampled = predictive.n_draws is not None
     if chosen == "exact" and sampled:
         msg = "--draws exact needs parameters, but the file has samples. Pass --draws all, or a number"
         raise OptionError(msg)

@@ -28,7 +28,7 @@ class KernelSettings:
         psi with k_Y(u, v) = psi(u) . psi(v).
     predictive : Predictive
         The distributions that the features represent.
-    described : dict
+    details : dict
         The choices in words and numbers, for the report.
     """
 
@@ -36,4 +36,4 @@ class KernelSettings:
     kernel: Kernel
     features: OutputFeatures
     predictive: Predictive
-    described: dict[str, Any]
+    details: dict[str, Any]

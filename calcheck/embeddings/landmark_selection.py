@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.embeddings.leverage import by_leverage, weighted_by_leverage
-from calcheck.embeddings.nystroem_ridge import EVALUATED_TOGETHER, CentresRidge, Landmarks, Measured
-from calcheck.embeddings.nystroem_sums import Outputs, RowNorms, RowProducts, directions_of
-from calcheck.embeddings.output_features import LeftOut
+from calcheck.embeddings.leverage import leverage_sample, weighted_leverage_sample
+from calcheck.embeddings.nystroem_ridge import EVALUATED_TOGETHER, Landmarks, NystroemNorms, NystroemRidge
+from calcheck.embeddings.nystroem_sums import RegressionTargets, RowNorms, RowProducts, principal_directions
+from calcheck.embeddings.output_features import FeatureError
 from calcheck.embeddings.reach import kish
 from calcheck.execution.bottom_k import sample_rows
 from calcheck.execution.context import GIB, RandomStream
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from calcheck.embeddings.fitted_settings import KernelSettings
     from calcheck.execution.context import Run
-    from calcheck.kernels.kernel_options import CentresBy
+    from calcheck.kernels.kernel_options import LandmarkSampling
 
     Inputs = NDArray[np.floating[Any]]
     Values = NDArray[np.float64]
@@ -45,7 +45,7 @@ NARROW = 0.1  # of the reference's width: an error that moves no verdict
 
 
 @dataclass(frozen=True)
-class CentresOptions:
+class LandmarkOptions:
     """How many centres, and which.
 
     Parameters
@@ -61,16 +61,16 @@ class CentresOptions:
     """
 
     count: int | None
-    by: CentresBy
+    by: LandmarkSampling
     tolerance: float
     max_work: float
 
     @classmethod
-    def of(cls, chosen: Any) -> CentresOptions:
+    def from_metric(cls, chosen: Any) -> LandmarkOptions:
         """Take them from the fields of a metric."""
         return cls(chosen.centers, chosen.centers_by, chosen.tolerance, chosen.max_work)
 
-    def met_by(self, measured: Measured) -> bool:
+    def met_by(self, measured: NystroemNorms) -> bool:
         """Tell whether the error of the mean is below the tolerance, or too small to move a verdict."""
         error, value = measured.errors[0], measured.means[0]
         others = measured.means[1:]
@@ -79,7 +79,7 @@ class CentresOptions:
 
 
 @dataclass(frozen=True, eq=False)
-class OnCentres:
+class NystroemEmbedding:
     """Regressions on centres of the rows of a source.
 
     Parameters
@@ -88,7 +88,7 @@ class OnCentres:
         Kernels, normalisation, features of targets.
     source : Source
         The rows.
-    options : CentresOptions
+    options : LandmarkOptions
         How many centres, and which.
     run : Run
         Device, precision, seed, progress, and how many replicates.
@@ -98,45 +98,45 @@ class OnCentres:
 
     settings: KernelSettings
     source: Source
-    options: CentresOptions
+    options: LandmarkOptions
     run: Run
     reason: str
-    solved: dict[float, Embedded] = field(default_factory=dict)
+    factorized: dict[float, NystroemFit] = field(default_factory=dict)
 
-    def of(self, settings: KernelSettings, source: Source) -> OnCentres:
+    def from_fit(self, settings: KernelSettings, source: Source) -> NystroemEmbedding:
         """Return the same for other targets, or another model, at the same inputs."""
-        return self if settings is self.settings else replace(self, settings=settings, source=source, solved={})
+        return self if settings is self.settings else replace(self, settings=settings, source=source, factorized={})
 
-    def embedded(self, lambda_: float) -> Embedded:
+    def fitted(self, lambda_: float) -> NystroemFit:
         """Compare the data's embedding with the model's, and those of replicates; once for each lambda."""
-        if lambda_ not in self.solved:
-            self.solved[lambda_] = self._embedded(lambda_)
-        return self.solved[lambda_]
+        if lambda_ not in self.factorized:
+            self.factorized[lambda_] = self._embedded(lambda_)
+        return self.factorized[lambda_]
 
-    def _embedded(self, lambda_: float) -> Embedded:
+    def _embedded(self, lambda_: float) -> NystroemFit:
         rows = self.source.predictions()
         places = sample_rows(rows, EVALUATED_ROWS, self.run)
         sample = rows.take(places)
         features = self.settings.features
         tried = sample.take(slice(TRIED_ROWS))
-        directions = directions_of(features, tried.targets(), tried.distributions().held())
-        outputs = Outputs(features, *directions, self.replicates, self.run.quiet())
+        directions = principal_directions(features, tried.targets(), tried.distributions().load())
+        outputs = RegressionTargets(features, *directions, self.replicates, self.run.quiet())
         x = self._scaled(sample)
         for count, last in self._counts(tried, replace(outputs, replicates=0), lambda_, len(rows)):
-            landmarks = self._landmarks(x, count, checked_of(len(rows), count), lambda_, len(rows))
+            landmarks = self._landmarks(x, count, n_validation(len(rows), count), lambda_, len(rows))
             measured = self._measured(self.rows(), landmarks, outputs, lambda_)
             if last or self.options.met_by(measured):
                 break
-        return Embedded(self, measured, landmarks, places, outputs.groups, self._bounds(tried))
+        return NystroemFit(self, measured, landmarks, places, outputs.groups, self._bounds(tried))
 
     def _scaled(self, rows: Predictions) -> NDArray[np.floating[Any]]:
         return self.settings.scaling.rounded(rows.inputs(), precision=self.run.precision)
 
-    def _bounds(self, tried: Predictions) -> LeftOut:
+    def _bounds(self, tried: Predictions) -> FeatureError:
         """Measure what the features of targets leave out of some rows."""
         features = self.settings.features
-        bounds = LeftOut(features, features.of_points(tried.targets().reshape(len(tried), -1)))
-        bounds.embedded(tried.distributions().held())
+        bounds = FeatureError(features, features.of_points(tried.targets().reshape(len(tried), -1)))
+        bounds.embed(tried.distributions().load())
         return bounds
 
     @property
@@ -151,7 +151,7 @@ class OnCentres:
         rows = self.source.predictions()
         return InMemory(rows) if isinstance(rows.x, np.ndarray) else self.source
 
-    def chosen(self, lambda_: float, n: int) -> tuple[tuple[Values, int], Inputs, Inputs]:
+    def selected(self, lambda_: float, n: int) -> tuple[tuple[Values, int], Inputs, Inputs]:
         """Choose directions of outputs, centres, and inputs to be checked, where the source is a sample of n rows.
 
         Centres are as many as it takes on the sample.
@@ -165,17 +165,17 @@ class OnCentres:
         tried = rows.take(slice(TRIED_ROWS))
         self._bounds(tried)
         features, x = self.settings.features, self._scaled(rows)
-        directions = directions_of(features, tried.targets(), tried.distributions().held())
+        directions = principal_directions(features, tried.targets(), tried.distributions().load())
         count = self.options.count
         if count is None:
-            outputs = Outputs(features, *directions, 0, self.run.quiet())
+            outputs = RegressionTargets(features, *directions, 0, self.run.quiet())
             count = self._enough(tried, outputs, lambda_, min(len(x), self._affordable(x.shape[1], n)))
-        return directions, self._centres(x, count, lambda_), self._checked(x, checked_of(n, count))
+        return directions, self._centres(x, count, lambda_), self._checked(x, n_validation(n, count))
 
     def _landmarks(self, x: Inputs, count: int, checked: int, lambda_: float, n: int) -> Landmarks:
         """Choose centres and checked inputs among those (E, d) that are evaluated, a uniform sample of n rows."""
         centres = self._centres(x, count, lambda_)
-        chosen, weights = weighted_by_leverage(self.settings.kernel, x, centres, checked, lambda_, self.run)
+        chosen, weights = weighted_leverage_sample(self.settings.kernel, x, centres, checked, lambda_, self.run)
         return Landmarks(centres, x, x[chosen], weights * (n / len(x)), n)
 
     def _checked(self, x: NDArray[np.floating[Any]], size: int) -> NDArray[np.floating[Any]]:
@@ -184,18 +184,22 @@ class OnCentres:
 
     def _centres(self, x: NDArray[np.floating[Any]], count: int, lambda_: float) -> NDArray[np.floating[Any]]:
         if self.options.by == "leverage":
-            return by_leverage(self.settings.kernel, x, count, lambda_, self.run)
+            return leverage_sample(self.settings.kernel, x, count, lambda_, self.run)
         return x[:count]
 
-    def _measured(self, source: Source, landmarks: Landmarks, outputs: Outputs, lambda_: float) -> Measured:
-        settings, count = self.settings, len(landmarks.centres)
+    def _measured(
+        self, source: Source, landmarks: Landmarks, outputs: RegressionTargets, lambda_: float
+    ) -> NystroemNorms:
+        settings, count = self.settings, len(landmarks.landmarks)
         work = RowProducts(
-            settings.kernel, settings.scaling, landmarks.centres, landmarks.checked, outputs, self.run.quiet()
+            settings.kernel, settings.scaling, landmarks.landmarks, landmarks.validation, outputs, self.run.quiet()
         )
         sums = reduce_batches(source, work, self.run, stage=f"{count:,} centres", rows=landmarks.rows)
-        return CentresRidge(sums, settings.kernel, landmarks, self.run).measured(lambda_, outputs.groups)
+        return NystroemRidge(sums, settings.kernel, landmarks, self.run).norms(lambda_, outputs.groups)
 
-    def _counts(self, tried: Predictions, outputs: Outputs, lambda_: float, n: int) -> Iterator[tuple[int, bool]]:
+    def _counts(
+        self, tried: Predictions, outputs: RegressionTargets, lambda_: float, n: int
+    ) -> Iterator[tuple[int, bool]]:
         """Yield numbers of centres to try on all rows, and whether each is the last."""
         most = min(n, EVALUATED_ROWS)
         if self.options.count is not None:
@@ -210,7 +214,7 @@ class OnCentres:
             yield count, last
             count = min(most, 2 * count)
 
-    def _enough(self, tried: Predictions, outputs: Outputs, lambda_: float, most: int) -> int:
+    def _enough(self, tried: Predictions, outputs: RegressionTargets, lambda_: float, most: int) -> int:
         """Return how many centres it takes on a sample of the rows."""
         x = self._scaled(tried)
         count = FEWEST_CENTRES
@@ -225,20 +229,20 @@ class OnCentres:
         """Return how many centres the work limit and the memory allow."""
         columns, limit = self.settings.features.rank * (1 + self.replicates), self.options.max_work
         count = FEWEST_CENTRES
-        while work_of(n, d, 2 * count, columns) <= limit and SQUARES * 8 * (2 * count) ** 2 <= self.run.memory:
+        while flops(n, d, 2 * count, columns) <= limit and SQUARES * 8 * (2 * count) ** 2 <= self.run.memory:
             count *= 2
         return count
 
 
 @dataclass(frozen=True, eq=False)
-class Embedded:
+class NystroemFit:
     """What was found of the data, and of replicates.
 
     Parameters
     ----------
-    by : OnCentres
+    by : NystroemEmbedding
         What found it.
-    measured : Measured
+    measured : NystroemNorms
         Mean norms with errors, the data first.
     landmarks : Landmarks
         The inputs that stand for all.
@@ -246,16 +250,16 @@ class Embedded:
         Which rows are evaluated.
     groups : (int, int)
         Outputs of the data, and of each replicate.
-    bounds : LeftOut
+    bounds : FeatureError
         What the features of targets leave out.
     """
 
-    by: OnCentres
-    measured: Measured
+    by: NystroemEmbedding
+    measured: NystroemNorms
     landmarks: Landmarks
     places: NDArray[np.intp]
     groups: tuple[int, int]
-    bounds: LeftOut
+    bounds: FeatureError
 
     @property
     def values(self) -> Values:
@@ -267,7 +271,7 @@ class Embedded:
     def _all_evaluated(self) -> bool:
         return len(self.places) == self.landmarks.rows
 
-    def everywhere(self) -> Values:
+    def at_all_rows(self) -> Values:
         """Return the norm at every row, (n,)."""
         if self._all_evaluated:
             return self.values[:, 0]
@@ -284,7 +288,7 @@ class Embedded:
 
     def _summed(self) -> Values:
         """Return the kernel values of each centre, added up over all rows as the evaluated ones tell them, (M,)."""
-        x, centres = self.landmarks.evaluated, self.landmarks.centres
+        x, centres = self.landmarks.evaluated, self.landmarks.landmarks
         starts = range(0, len(x), EVALUATED_TOGETHER)
         kernel = self.by.settings.kernel
         parts = [kernel.gram(x[start : start + EVALUATED_TOGETHER], centres).sum(axis=0) for start in starts]
@@ -293,7 +297,7 @@ class Embedded:
     def _norms(self, coefficients: Values) -> Values:
         """Return the norm of k(x, centres) @ coefficients at every row, (n,)."""
         settings, run = self.by.settings, self.by.run
-        work = RowNorms(settings.kernel, settings.scaling, self.landmarks.centres, coefficients, run.quiet())
+        work = RowNorms(settings.kernel, settings.scaling, self.landmarks.landmarks, coefficients, run.quiet())
         return reduce_batches(self.by.rows(), work, run, stage="every row", rows=self.landmarks.rows).norms
 
     def at_inputs(self) -> Values | None:
@@ -301,14 +305,14 @@ class Embedded:
         return self.values.T if self._all_evaluated and self.by.replicates >= REPLICATES else None
 
 
-def checked_of(n: int, centres: int) -> int:
+def n_validation(n: int, centres: int) -> int:
     """Return how many of n rows are checked: all, where they are few, and as many as centres, where these are many."""
     return n if n <= ALL_CHECKED else max(CHECKED_ROWS, centres)
 
 
-def work_of(n: int, d: int, centres: int, columns: int) -> float:
+def flops(n: int, d: int, centres: int, columns: int) -> float:
     """Count the products of two numbers of a pass over n rows with so many outputs."""
-    return float(n) * ((centres + checked_of(n, centres)) * (d + centres + columns))
+    return float(n) * ((centres + n_validation(n, centres)) * (d + centres + columns))
 
 
 def as_precise(rows: Predictions, run: Run) -> Run:
@@ -316,7 +320,7 @@ def as_precise(rows: Predictions, run: Run) -> Run:
     return replace(run, precision="float32") if getattr(rows.x, "dtype", None) == np.float32 else run
 
 
-def why_centres(n: int, d: int, outputs: int, run: Run) -> str:
+def approximation_reason(n: int, d: int, outputs: int, run: Run) -> str:
     """Say why rows are too many for an exact solver; nothing if they are not.
 
     It depends on numbers and options only: the same file takes the same way on every machine.

@@ -24,7 +24,7 @@ SCORED_BY = 256  # inputs that tell the leverage of others, from which centres a
 SEEN_BY = 1024  # centres that do, from which checked inputs are chosen
 
 
-def by_leverage(
+def leverage_sample(
     kernel: Kernel, x: NDArray[np.floating[Any]], count: int, lambda_: float, run: Run
 ) -> NDArray[np.floating[Any]]:
     """Choose inputs by their approximate ridge leverage, the share that a row has in its own value, (count, d).
@@ -32,11 +32,11 @@ def by_leverage(
     Without replacement, by the smallest of weighted exponential keys (Efraimidis, Spirakis 2006).
     """
     scores = np.maximum(_unseen(kernel, x, x[:SCORED_BY], (lambda_,))[0], np.finfo(float).tiny)
-    keys = run.rng(RandomStream.CENTRES, 1).exponential(size=len(x)) / scores
+    keys = run.rng(RandomStream.LANDMARKS, 1).exponential(size=len(x)) / scores
     return x[np.argsort(keys, kind="stable")[:count]]
 
 
-def weighted_by_leverage(
+def weighted_leverage_sample(
     kernel: Kernel,
     x: NDArray[np.floating[Any]],
     centres: NDArray[np.floating[Any]],

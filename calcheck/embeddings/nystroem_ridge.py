@@ -52,11 +52,11 @@ class Landmarks:
 
     Parameters
     ----------
-    centres : (M, d)
+    landmarks : (M, d)
         Regression functions are combinations of k(c, .).
     evaluated : (E, d)
         A uniform sample of the rows, over which means are taken; all rows, where they are few.
-    checked : (S, d)
+    validation : (S, d)
         Another sample, on which the error is measured; it may be some of the evaluated ones.
     weights : (S,)
         How many rows each checked input stands for; they add up to n.
@@ -66,9 +66,9 @@ class Landmarks:
         Whether the checked inputs are among these rows.
     """
 
-    centres: NDArray[np.floating[Any]]
+    landmarks: NDArray[np.floating[Any]]
     evaluated: NDArray[np.floating[Any]]
-    checked: NDArray[np.floating[Any]]
+    validation: NDArray[np.floating[Any]]
     weights: NDArray[np.float64]
     rows: int
     among: bool = True
@@ -80,7 +80,7 @@ class Landmarks:
 
 
 @dataclass(frozen=True, eq=False)
-class Measured:
+class NystroemNorms:
     """Mean norms of several regressions, with their errors.
 
     Parameters
@@ -118,7 +118,7 @@ class Measured:
         return np.asarray(self.values.mean(axis=0) + self.corrections)
 
 
-class CentresRidge:
+class NystroemRidge:
     """Regressions of outputs that come in groups: o columns, then q again and again; their norms are what is wanted.
 
     Parameters
@@ -135,29 +135,29 @@ class CentresRidge:
 
     def __init__(self, sums: RowSums, kernel: Kernel, landmarks: Landmarks, run: Run) -> None:
         self._sums, self._kernel, self._landmarks, self._run = sums, kernel, landmarks, run
-        self._centres = landmarks.centres.astype(np.float64)  # its small eigenvalues are differences of large numbers
+        self._centres = landmarks.landmarks.astype(np.float64)  # its small eigenvalues are differences of large numbers
         own = kernel.gram(self._centres, self._centres)
-        if not all(np.isfinite(part).all() for part in (own, sums.centres, sums.checked)):
+        if not all(np.isfinite(part).all() for part in (own, sums.landmarks, sums.validation)):
             raise NumericalError(OVERFLOWS)
         sizes, turns = np.linalg.eigh(own)
         kept = sizes > SMALLEST[run.precision] * sizes[-1]
         self._whitened = turns[:, kept] / np.sqrt(sizes[kept])  # (M, k)
-        self._sizes, self._turned = np.linalg.eigh(self._whitened.T @ sums.centres @ self._whitened)
+        self._sizes, self._turned = np.linalg.eigh(self._whitened.T @ sums.landmarks @ self._whitened)
 
-    def measured(self, lambda_: float, groups: Groups) -> Measured:
+    def norms(self, lambda_: float, groups: Groups) -> NystroemNorms:
         """Regress all outputs, groups of (o, q) columns, and measure what centres miss."""
         sums, landmarks = self._sums, self._landmarks
-        count, shift = len(landmarks.centres), sums.n * lambda_
+        count, shift = len(landmarks.landmarks), sums.n * lambda_
         sizes = np.maximum(self._sizes, 0)
         to_centres = self._whitened @ self._turned
         coefficients = to_centres @ ((to_centres.T @ sums.outputs[:count]) / (sizes + shift)[:, None])
         norms = np.concatenate([_norms(part, groups) for part in self._at(landmarks.evaluated, coefficients)])
-        known = np.concatenate(list(self._at(landmarks.checked, coefficients)))  # (S, c)
-        missed = (sums.outputs[count:] - sums.checked @ coefficients) / shift - known  # g
-        x = landmarks.checked.astype(np.float64)
+        known = np.concatenate(list(self._at(landmarks.validation, coefficients)))  # (S, c)
+        missed = (sums.outputs[count:] - sums.validation @ coefficients) / shift - known  # g
+        x = landmarks.validation.astype(np.float64)
         gram = self._kernel.gram(x, x)
         weights, chances = landmarks.weights, landmarks.chances
-        left, own = _left_over(gram, missed, shift / weights)
+        left, own = _ridge_residual(gram, missed, shift / weights)
         before = _norms(known, groups)
         power = 1 - chances**2
         powers = (left / ((1 - own) ** each)[:, None] for each in (0, power / 2, power))
@@ -173,19 +173,19 @@ class CentresRidge:
         errors = np.linalg.norm(parts, axis=0) + rounding * norms.mean(axis=0)
         dof, dof_error = self._dof(float(np.sum(sizes / (sizes + shift))), own, lambda_)
         root, shares = to_centres / np.sqrt(sizes + shift), sizes / (sizes + shift)
-        return Measured(norms, correction, errors, dof, dof_error, coefficients, root, shares)
+        return NystroemNorms(norms, correction, errors, dof, dof_error, coefficients, root, shares)
 
     def _dof(self, seen: float, own: Values, lambda_: float) -> tuple[float, float]:
         """Return tr K (K + n lambda I)^-1, and its error: it is at least that of centres, and of the checked rows."""
-        rows, checked = self._landmarks.rows, self._landmarks.checked
+        rows, checked = self._landmarks.rows, self._landmarks.validation
         if len(checked) == rows:
             return float(own.sum()), 0.0
-        unseen = float(self._landmarks.weights @ self.unseen(checked)) / rows
+        unseen = float(self._landmarks.weights @ self.residual(checked)) / rows
         most = min(seen + unseen / lambda_, float(rows))
         least = min(max(seen, float(own.sum())), most)
         return (least + most) / 2, (most - least) / 2
 
-    def unseen(self, x: NDArray[np.floating[Any]]) -> Values:
+    def residual(self, x: NDArray[np.floating[Any]]) -> Values:
         """Return k(x, x) - z(x) . z(x) of inputs (p, d), (p,): what the centres do not see of them."""
         x = x.astype(np.float64)
         features = self._kernel.gram(x, self._centres) @ self._whitened
@@ -194,13 +194,13 @@ class CentresRidge:
     def _at(self, x: NDArray[np.floating[Any]], coefficients: Values) -> Iterator[Values]:
         """Yield the regressions at inputs (p, d), (b, c) at a time: with those of all replicates they are gigabytes."""
         array = self._run.backend()
-        centres, weights = array.asarray(self._landmarks.centres), array.asarray(coefficients)
+        centres, weights = array.asarray(self._landmarks.landmarks), array.asarray(coefficients)
         for start in range(0, len(x), EVALUATED_TOGETHER):
             values = self._kernel.gram(array.asarray(x[start : start + EVALUATED_TOGETHER]), centres)
             yield array.to_numpy(values @ weights)
 
 
-def _left_over(gram: Values, values: Values, shift: Values) -> tuple[Values, Values]:
+def _ridge_residual(gram: Values, values: Values, shift: Values) -> tuple[Values, Values]:
     """Return what is left of values (S, c) less their regression, and each row's share in its own, (S,).
 
     The regression is with shifts (S,): n lambda over the weight of each row.

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.embeddings.diagnostics import cautions_on_centres, on_centres, quantiles
-from calcheck.embeddings.landmark_selection import CHECKED_ROWS, OnCentres, as_precise
-from calcheck.embeddings.nystroem_ridge import CentresRidge, Landmarks
-from calcheck.embeddings.nystroem_sums import Outputs, RowProducts
+from calcheck.embeddings.diagnostics import nystroem_details, nystroem_warnings, quantiles
+from calcheck.embeddings.landmark_selection import CHECKED_ROWS, NystroemEmbedding, as_precise
+from calcheck.embeddings.nystroem_ridge import Landmarks, NystroemRidge
+from calcheck.embeddings.nystroem_sums import RegressionTargets, RowProducts
 from calcheck.embeddings.output_features import ROUNDING
-from calcheck.embeddings.row_sample import SAMPLE_ROWS, RowSample, Sampled
+from calcheck.embeddings.row_sample import SAMPLE_ROWS, RowSample, RowSampleSums
 from calcheck.execution.bottom_k import bottom_k, hash_rows_and_inputs
 from calcheck.predictions import InMemory
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.embeddings.fitted_settings import KernelSettings
-    from calcheck.embeddings.landmark_selection import CentresOptions
-    from calcheck.embeddings.nystroem_ridge import Measured
+    from calcheck.embeddings.landmark_selection import LandmarkOptions
+    from calcheck.embeddings.nystroem_ridge import NystroemNorms
     from calcheck.embeddings.nystroem_sums import RowSums
     from calcheck.embeddings.output_features import OutputFeatures
     from calcheck.execution.backend import Precision
@@ -43,7 +43,7 @@ NONE = 1e-6  # of k(x, x), below which nothing is left that centres do not see
 
 
 @dataclass(frozen=True, eq=False)
-class SummedCentres:
+class StreamedLandmarks:
     """What is chosen once, by the first rows, for all that are summed like them.
 
     Parameters
@@ -56,13 +56,13 @@ class SummedCentres:
         psi with k_Y(u, v) = psi(u) . psi(v).
     directions : (r, q)
         Orthonormal; what is regressed varies in these.
-    centres, checked : (M, d), (S, d)
+    landmarks, validation : (M, d), (S, d)
         Normalised inputs.
     key : int
         Of the hashes that rows are sampled by.
     precision : str
         Of kernel values.
-    described : dict
+    details : dict
         The choices in words and numbers, for the report.
     """
 
@@ -70,16 +70,22 @@ class SummedCentres:
     kernel: Kernel
     features: OutputFeatures
     directions: Values
-    centres: Inputs
-    checked: Inputs
+    landmarks: Inputs
+    validation: Inputs
     key: int
     precision: Precision
-    described: dict[str, Any]
+    details: dict[str, Any]
 
     @classmethod
-    def of(
-        cls, settings: KernelSettings, sample: Sampled, key: int, options: CentresOptions, lambda_: float, run: Run
-    ) -> SummedCentres:
+    def select(
+        cls,
+        settings: KernelSettings,
+        sample: RowSampleSums,
+        key: int,
+        options: LandmarkOptions,
+        lambda_: float,
+        run: Run,
+    ) -> StreamedLandmarks:
         """Choose directions, centres and checked inputs by a sample of the rows.
 
         Raises
@@ -88,18 +94,18 @@ class SummedCentres:
             The features cannot represent targets or predictions.
         """
         run = as_precise(sample.rows, run.for_worker())
-        by = OnCentres(settings, InMemory(sample.rows), options, run, REASON)
-        (directions, few), centres, checked = by.chosen(lambda_, sample.n)
+        by = NystroemEmbedding(settings, InMemory(sample.rows), options, run, REASON)
+        (directions, few), centres, checked = by.selected(lambda_, sample.n)
         scaling, kernel, features = settings.scaling, settings.kernel, settings.features
         return cls(
-            scaling, kernel, features, directions[:, :few], centres, checked, key, run.precision, settings.described
+            scaling, kernel, features, directions[:, :few], centres, checked, key, run.precision, settings.details
         )
 
-    def summed(self, batch: Predictions, replicates: int, run: Run) -> tuple[RowSums, RowSample]:
+    def fit(self, batch: Predictions, replicates: int, run: Run) -> tuple[RowSums, RowSample]:
         """Sum a batch of rows and replicates of its targets; sample it too."""
         run = replace(run, precision=self.precision)
-        outputs = Outputs(self.features, self.directions, self.directions.shape[1], replicates, run)
-        work = RowProducts(self.kernel, self.scaling, self.centres, self.checked, outputs, run)
+        outputs = RegressionTargets(self.features, self.directions, self.directions.shape[1], replicates, run)
+        work = RowProducts(self.kernel, self.scaling, self.landmarks, self.validation, outputs, run)
         hashes = hash_rows_and_inputs(batch, self.key)
         kept = bottom_k(hashes, SAMPLE_ROWS)
         rows = batch.take(kept)
@@ -112,71 +118,71 @@ class SummedCentres:
         What features leave out of the target, and of the distribution; what directions leave out of the difference
         of their features, and this difference.
         """
-        y, predictive = rows.targets().reshape(len(rows), -1), rows.distributions().held()
+        y, predictive = rows.targets().reshape(len(rows), -1), rows.distributions().load()
         observed, expected = self.features.of_points(y), self.features.of_distributions(predictive)
         apart = observed - expected
         norm = predictive.kernel_norm(self.features.pivots.gamma)
         size, seen = _squares(apart), _squares(apart @ self.directions)
         return np.stack([1 - _squares(observed), norm - _squares(expected), size - seen, size], axis=1)
 
-    def measured(self, sums: RowSums, sample: RowSample, lambda_: float, run: Run) -> OfSums:
+    def measured(self, sums: RowSums, sample: RowSample, lambda_: float, run: Run) -> StreamedFit:
         """Regress what was summed."""
         run = replace(run, precision=self.precision)
         x = sample.columns["x"]
-        first = np.array_equal(x, self.checked)  # the rows that these were chosen by, all of them
-        weights = np.full(len(self.checked), sums.n / len(self.checked))
-        landmarks = Landmarks(self.centres, x, self.checked, weights, sums.n, among=first)
-        ridge = CentresRidge(sums, self.kernel, landmarks, run)
-        found = ridge.measured(lambda_, (self.directions.shape[1],) * 2)
+        first = np.array_equal(x, self.validation)  # the rows that these were chosen by, all of them
+        weights = np.full(len(self.validation), sums.n / len(self.validation))
+        landmarks = Landmarks(self.landmarks, x, self.validation, weights, sums.n, among=first)
+        ridge = NystroemRidge(sums, self.kernel, landmarks, run)
+        found = ridge.norms(lambda_, (self.directions.shape[1],) * 2)
         left_out = sample.columns["left_out"]
-        unseen_checked, unseen = (ridge.unseen(each) for each in (self.checked, x[:CHECKED_ROWS]))
-        among = _some_among(self.checked, x)
+        unseen_checked, unseen = (ridge.residual(each) for each in (self.validation, x[:CHECKED_ROWS]))
+        among = _some_among(self.validation, x)
         own = 0.0 if among else OWN * unseen.mean() / (sums.n * lambda_) * np.sqrt(left_out[:, 3].mean())
         errors = np.hypot(found.errors, own) + LOST * _share(left_out) * found.means
         found = replace(found, errors=errors)
-        return OfSums(self, found, landmarks, left_out, unseen_checked, unseen, run)
+        return StreamedFit(self, found, landmarks, left_out, unseen_checked, unseen, run)
 
 
 @dataclass(frozen=True, eq=False)
-class OfSums:
+class StreamedFit:
     """What sums say of the data, and of replicates.
 
     Parameters
     ----------
-    by : SummedCentres
+    by : StreamedLandmarks
         What was chosen.
-    measured : Measured
+    measured : NystroemNorms
         Mean norms with errors, the data first.
     landmarks : Landmarks
         The inputs that stand for all.
     left_out : (k, 4)
-        Of sampled rows (:meth:`SummedCentres.sum_groups`).
-    unseen_checked, unseen : (S,), (p,)
+        Of sampled rows (:meth:`StreamedLandmarks.sum_groups`).
+    validation_residual, residual : (S,), (p,)
         What centres do not see of checked inputs, and of some of all rows.
     run : Run
         Device and precision.
     """
 
-    by: SummedCentres
-    measured: Measured
+    by: StreamedLandmarks
+    measured: NystroemNorms
     landmarks: Landmarks
     left_out: Values
-    unseen_checked: Values
-    unseen: Values
+    validation_residual: Values
+    residual: Values
     run: Run
 
-    def details(self, options: CentresOptions, quadrature: float) -> dict[str, Any]:
+    def details(self, options: LandmarkOptions, quadrature: float) -> dict[str, Any]:
         """Describe the sums and what was had from them."""
         points, distributions = self.left_out[:, :2].max(axis=0)
-        told = on_centres(self.measured, self.landmarks, options, self.run, REASON)
+        told = nystroem_details(self.measured, self.landmarks, options, self.run, REASON)
         told["solver"] |= {
-            "unseen_checked": float(self.unseen_checked.mean()),
-            "unseen": float(self.unseen.mean()),
+            "unseen_checked": float(self.validation_residual.mean()),
+            "unseen": float(self.residual.mean()),
         }
         return {
             "rows": self.landmarks.rows,
             "quantiles": quantiles(self.measured.values[:, 0]),
-            **self.by.described,
+            **self.by.details,
             "features": {
                 "rank": self.by.features.rank,
                 "left_out_points": max(float(points), ROUNDING),
@@ -187,10 +193,10 @@ class OfSums:
             **told,
         }
 
-    def cautions(self, details: dict[str, Any], options: CentresOptions) -> tuple[str, ...]:
+    def warnings(self, details: dict[str, Any], options: LandmarkOptions) -> tuple[str, ...]:
         """Say what makes the value doubtful."""
         value, accurate = float(self.measured.means[0]), options.met_by(self.measured)
-        warnings = [*cautions_on_centres(details, accurate=accurate, value=value)]
+        warnings = [*nystroem_warnings(details, accurate=accurate, value=value)]
         if (share := _share(self.left_out)) > LEFT_OUT:
             warnings.append(
                 "targets or predictions have moved to where the rows that settings were chosen by had none:"
@@ -198,15 +204,16 @@ class OfSums:
             )
         if self._moved():
             warnings.append(
-                "inputs have moved from those that centres were chosen among: of k(x, x) these do not see"
-                f" {self.unseen.mean():.2g}, and {self.unseen_checked.mean():.2g} of the checked inputs, on which the"
-                " error is measured: it may be larger than is told. Make a new state, without --like"
+                "the inputs have moved away from those that the landmarks were chosen among: the landmarks miss"
+                f" {self.residual.mean():.2g} of k(x, x), and {self.validation_residual.mean():.2g} at the validation"
+                " inputs, where the error is estimated. So the error may be larger than reported. Make a new state,"
+                " without --like"
             )
         return tuple(warnings)
 
     def _moved(self) -> bool:
         """Tell whether the inputs of all rows are not where the checked ones are, which were chosen at first."""
-        new, old = self.unseen, self.unseen_checked
+        new, old = self.residual, self.validation_residual
         error = np.sqrt(new.var() / len(new) + old.var() / len(old))
         return bool(new.mean() > max(NONE, MOVED * old.mean()) and new.mean() - old.mean() > CLEAR * error)
 

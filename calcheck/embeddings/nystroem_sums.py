@@ -39,29 +39,29 @@ class RowSums:
     ----------
     n : int
         How many rows.
-    centres : (M, M)
+    landmarks : (M, M)
         Z^T Z, Z = K_nM.
-    checked : (S, M)
+    validation : (S, M)
         K_Sn Z.
     outputs : (M + S, c)
         K_Mn R above K_Sn R, R what is regressed.
     """
 
     n: int
-    centres: Values
-    checked: Values
+    landmarks: Values
+    validation: Values
     outputs: Values
 
     def add(self, other: RowSums) -> None:
         """Add the sums over other rows, in place."""
         self.n += other.n
-        self.centres += other.centres
-        self.checked += other.checked
+        self.landmarks += other.landmarks
+        self.validation += other.validation
         self.outputs += other.outputs
 
 
 @dataclass(frozen=True, eq=False)
-class Outputs:
+class RegressionTargets:
     """What is regressed: psi(y) - E psi(Y'), of the targets and of replicates of them, in a few directions.
 
     Parameters
@@ -93,7 +93,7 @@ class Outputs:
         """Return the outputs of some rows, (b, o + R q)."""
         predictive = rows.distributions()
         y = rows.targets()
-        mean = self.features.of_distributions(predictive.held()) @ self.directions
+        mean = self.features.of_distributions(predictive.load()) @ self.directions
         observed = self._of(y)
         found = [observed - mean]
         if self.replicates:
@@ -101,7 +101,7 @@ class Outputs:
             for drawn, _ in predictive.replicates(y, rng, range(self.replicates)):
                 moved = self._of(drawn)
                 # where a draw and the target change places, the mean of m draws moves by an m-th of their difference
-                exchanged = 0.0 if predictive.draws_a_row is None else (observed - moved) / predictive.draws_a_row
+                exchanged = 0.0 if predictive.n_draws is None else (observed - moved) / predictive.n_draws
                 found.append((moved - (mean + exchanged))[:, : self.few])
         return np.concatenate(found, axis=1)
 
@@ -109,7 +109,7 @@ class Outputs:
         return self.features.of_points(y.reshape(len(y), -1)) @ self.directions
 
 
-def directions_of(features: OutputFeatures, y: Values, predictive: Predictive) -> tuple[Values, int]:
+def principal_directions(features: OutputFeatures, y: Values, predictive: Predictive) -> tuple[Values, int]:
     """Return the directions in which psi(y) - E psi(Y') varies over some rows, (r, r), and how many nearly suffice."""
     apart = features.of_points(y.reshape(len(y), -1)) - features.of_distributions(predictive)
     sizes, turns = np.linalg.eigh(apart.T @ apart)
@@ -127,9 +127,9 @@ class RowProducts:
         k_X on normalised inputs.
     scaling : Scaling
         Their normalisation.
-    centres, checked : (M, d), (S, d)
+    landmarks, validation : (M, d), (S, d)
         Normalised inputs.
-    outputs : Outputs
+    outputs : RegressionTargets
         What is regressed.
     run : Run
         Device and precision.
@@ -137,14 +137,14 @@ class RowProducts:
 
     kernel: Kernel
     scaling: Scaling
-    centres: NDArray[np.floating[Any]]
-    checked: NDArray[np.floating[Any]]
-    outputs: Outputs
+    landmarks: NDArray[np.floating[Any]]
+    validation: NDArray[np.floating[Any]]
+    outputs: RegressionTargets
     run: Run
 
     def __call__(self, batch: Predictions) -> RowSums:
         array = self.run.backend()
-        landmarks = array.asarray(np.concatenate([self.centres, self.checked]))
+        landmarks = array.asarray(np.concatenate([self.landmarks, self.validation]))
         sums: RowSums | None = None
         for block in blocks_of(batch):
             part = self._of_block(block, landmarks, array)
@@ -156,7 +156,7 @@ class RowProducts:
         return sums
 
     def _of_block(self, block: Predictions, landmarks: Array, array: Backend) -> RowSums:
-        count = len(self.centres)
+        count = len(self.landmarks)
         values = self.kernel.gram(
             array.asarray(self.scaling.rounded(block.inputs(), precision=self.run.precision)), landmarks
         )  # (b, M + S)
@@ -166,8 +166,8 @@ class RowProducts:
         exact = array.xp.astype(near, array.xp.float64)  # products of nearly dependent columns keep all digits
         return RowSums(
             n=len(block),
-            centres=array.to_numpy(exact.T @ exact),
-            checked=array.to_numpy(values[:, count:].T @ near),
+            landmarks=array.to_numpy(exact.T @ exact),
+            validation=array.to_numpy(values[:, count:].T @ near),
             outputs=array.to_numpy(values.T @ array.asarray(outputs)),
         )
 
@@ -208,13 +208,13 @@ class RowNorms:
 
     kernel: Kernel
     scaling: Scaling
-    centres: NDArray[np.floating[Any]]
+    landmarks: NDArray[np.floating[Any]]
     coefficients: Values
     run: Run
 
     def __call__(self, batch: Predictions) -> Norms:
         array = self.run.backend()
-        centres, weights = array.asarray(self.centres), array.asarray(self.coefficients)
+        centres, weights = array.asarray(self.landmarks), array.asarray(self.coefficients)
         parts = []
         for block in blocks_of(batch):
             x = array.asarray(self.scaling.rounded(block.inputs(), precision=self.run.precision))

@@ -13,7 +13,7 @@ import numpy as np
 
 from calcheck.distributions.kernel_means import rbf
 from calcheck.distributions.samples import Samples
-from calcheck.embeddings.dictionary import Blobs, Fineness, grid_over_all, near_distributions, near_targets
+from calcheck.embeddings.dictionary import Fineness, GaussianAtoms, grid_over_all, near_distributions, near_targets
 from calcheck.errors import DataError
 
 if TYPE_CHECKING:
@@ -40,13 +40,13 @@ class OutputFeatures:
 
     Parameters
     ----------
-    pivots : Blobs
+    pivots : GaussianAtoms
         r elements of the feature space.
     factor : (r, r)
         L, lower triangular.
     """
 
-    pivots: Blobs
+    pivots: GaussianAtoms
     factor: NDArray[np.float64]
 
     @property
@@ -59,7 +59,7 @@ class OutputFeatures:
         gamma, factor = self.pivots.kernels
         features = np.empty((len(points), self.rank))
         for rows in self._blocks(len(points)):
-            features[rows] = self._project(rbf(points[rows], self.pivots.centre, gamma) * factor)
+            features[rows] = self._project(rbf(points[rows], self.pivots.mean, gamma) * factor)
         return features
 
     def of_distributions(self, predictive: Predictive) -> NDArray[np.float64]:
@@ -67,32 +67,32 @@ class OutputFeatures:
         gamma, factor = self.pivots.kernels
         features = np.empty((len(predictive), self.rank))
         for rows in self._blocks(len(predictive)):
-            features[rows] = self._project(predictive.take(rows).kernel_mean(self.pivots.centre, gamma) * factor)
+            features[rows] = self._project(predictive.take(rows).kernel_mean(self.pivots.mean, gamma) * factor)
         return features
 
-    def extended(self, points: NDArray[np.float64], tolerance: float) -> OutputFeatures:
+    def extend(self, points: NDArray[np.float64], tolerance: float) -> OutputFeatures:
         """Add some of (p, t) points as pivots, until no point leaves out more of its squared norm."""
         gamma = self.pivots.gamma
         known = self.of_points(points)
         products = rbf(points, points, gamma) - known @ known.T
-        left_out = 1 - np.einsum("ij,ij->i", known, known)
+        residuals = 1 - np.einsum("ij,ij->i", known, known)
         rows: list[NDArray[np.float64]] = []
         chosen: list[int] = []
-        while left_out.max() > tolerance and self.rank + len(chosen) < MOST_FEATURES:
-            pivot = int(left_out.argmax())
+        while residuals.max() > tolerance and self.rank + len(chosen) < MOST_FEATURES:
+            pivot = int(residuals.argmax())
             row = products[pivot] - sum((each[pivot] * each for each in rows), np.zeros(len(points)))
-            rows.append(row / np.sqrt(left_out[pivot]))
-            left_out = left_out - rows[-1] ** 2
-            left_out[pivot] = 0.0
+            rows.append(row / np.sqrt(residuals[pivot]))
+            residuals = residuals - rows[-1] ** 2
+            residuals[pivot] = 0.0
             chosen.append(pivot)
         added = points[chosen]
         factor = np.zeros((self.rank + len(chosen),) * 2)
         factor[: self.rank, : self.rank] = self.factor
         factor[self.rank :, : self.rank] = known[chosen]
         factor[self.rank :, self.rank :] = np.tril(np.stack(rows, axis=1)[chosen])
-        return OutputFeatures(self.pivots.join(Blobs(added, np.zeros_like(added), gamma)), factor)
+        return OutputFeatures(self.pivots.join(GaussianAtoms(added, np.zeros_like(added), gamma)), factor)
 
-    def continued(
+    def complete(
         self,
         features: NDArray[np.float64],
         kernel_mean: Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]],
@@ -103,11 +103,11 @@ class OutputFeatures:
         known = features.shape[1]
         added = self.pivots.take(np.arange(known, self.rank))
         gamma, factor = added.kernels
-        values = kernel_mean(added.centre, gamma) * factor - features @ self.factor[known:, :known].T
+        values = kernel_mean(added.mean, gamma) * factor - features @ self.factor[known:, :known].T
         rest = solve_triangular(self.factor[known:, known:], values.T, lower=True, check_finite=False).T
         return np.concatenate([features, rest], axis=1)
 
-    def represented(
+    def gram_of_represented(
         self, products: NDArray[np.float64], along: NDArray[np.float64] | None = None
     ) -> NDArray[np.float64]:
         """Return M, (r, r), with psi(u)^T M psi(v) the product of what stands for u and v, from that of the pivots.
@@ -127,7 +127,7 @@ class OutputFeatures:
         turned = solve_triangular(self.factor, along, lower=True, trans="T", check_finite=False)
         return np.asarray(turned.T @ products @ turned)
 
-    def left_out_of_draws(self, draws: NDArray[np.float64]) -> tuple[float, float]:
+    def residual_of_draws(self, draws: NDArray[np.float64]) -> tuple[float, float]:
         """Say what the features leave out of draws (n, m) or (n, m, t).
 
         Returns
@@ -139,15 +139,18 @@ class OutputFeatures:
         """
         worst = worst_row = ROUNDING
         for rows in self._blocks(len(draws), each=draws.shape[1]):
-            points = draws[rows].reshape(-1, self.pivots.centre.shape[1])
-            left_out = (1 - np.sum(self.of_points(points) ** 2, axis=1)).reshape(-1, draws.shape[1])
-            worst, worst_row = max(worst, float(left_out.max())), max(worst_row, float(left_out.mean(axis=1).max()))
+            points = draws[rows].reshape(-1, self.pivots.mean.shape[1])
+            residuals = (1 - np.sum(self.of_points(points) ** 2, axis=1)).reshape(-1, draws.shape[1])
+            worst, worst_row = (
+                max(worst, float(residuals.max())),
+                max(worst_row, float(residuals.mean(axis=1).max())),
+            )
         return worst, worst_row
 
-    def left_out_of_distributions(self, predictive: Predictive, features: NDArray[np.float64]) -> float:
+    def residual_of_distributions(self, predictive: Predictive, features: NDArray[np.float64]) -> float:
         """Return max E k(Y_i, Y_i') - |E psi(Y_i)|^2, given the features (n, r) of the distributions."""
-        left_out = predictive.kernel_norm(self.pivots.gamma) - np.sum(features**2, axis=1)
-        return max(ROUNDING, float(np.max(left_out)))
+        residuals = predictive.kernel_norm(self.pivots.gamma) - np.sum(features**2, axis=1)
+        return max(ROUNDING, float(np.max(residuals)))
 
     def _blocks(self, n: int, each: int = 1) -> Iterator[slice]:
         rows = max(1, BLOCK_VALUES // (self.rank * each))
@@ -160,7 +163,7 @@ class OutputFeatures:
         return np.asarray(projected.T)
 
 
-def left_out(features: NDArray[np.float64]) -> float:
+def residual_of_points(features: NDArray[np.float64]) -> float:
     """Return max 1 - |psi(u)|^2 over the features (p, r) of points: the most that is left out of one."""
     return max(ROUNDING, 1 - float(np.min(np.einsum("ij,ij->i", features, features))))
 
@@ -195,7 +198,7 @@ def output_features(
     -------
     OutputFeatures
         How much they leave out is for the caller to measure
-        (:func:`left_out`, :meth:`OutputFeatures.left_out_of_distributions`).
+        (:func:`feature_warnings`, :meth:`OutputFeatures.residual_of_distributions`).
     """
     tolerance, most = fineness.tolerance, fineness.points
     whole = grid_over_all(y, predictive, gamma, fineness) if len(gamma) == 1 else None
@@ -205,36 +208,36 @@ def output_features(
     return _pivoted_cholesky(targets.join(near_distributions(predictive, gamma, rng, most)), len(targets), tolerance)
 
 
-def _pivoted_cholesky(pool: Blobs, first: int, tolerance: float) -> OutputFeatures:
+def _pivoted_cholesky(pool: GaussianAtoms, first: int, tolerance: float) -> OutputFeatures:
     """Factorise the pool's Gram matrix, the worst represented element first, until all are represented.
 
     The first so many elements are represented well before any other, in case there are too many.
     """
     most = min(len(pool), MOST_FEATURES)
     factor = np.zeros((min(64, most), len(pool)))  # (r, p): rows grow at the end
-    left_out = pool.norms()
+    residuals = pool.norms()
     pivots: list[int] = []
     candidates = first
     while len(pivots) < most:
-        pivot = int(np.argmax(left_out[:candidates]))
-        if candidates < len(pool) and left_out[pivot] <= max(FIRST_TOLERANCE, tolerance):
+        pivot = int(np.argmax(residuals[:candidates]))
+        if candidates < len(pool) and residuals[pivot] <= max(FIRST_TOLERANCE, tolerance):
             candidates = len(pool)
             continue
-        if left_out[pivot] <= tolerance:
+        if residuals[pivot] <= tolerance:
             break
         r = len(pivots)
         if r == len(factor):
             factor = np.concatenate([factor, np.zeros((min(r, most - r), len(pool)))])
         row = pool.products(pivot) - factor[:r, pivot] @ factor[:r]
-        factor[r] = row / np.sqrt(left_out[pivot])
-        left_out -= factor[r] ** 2
-        left_out[pivot] = 0.0
+        factor[r] = row / np.sqrt(residuals[pivot])
+        residuals -= factor[r] ** 2
+        residuals[pivot] = 0.0
         pivots.append(pivot)
     chosen = np.asarray(pivots)
     return OutputFeatures(pool.take(chosen), factor[: len(chosen), chosen].T)
 
 
-class LeftOut:
+class FeatureError:
     """The most that the features leave out, measured on the way.
 
     Attributes
@@ -257,7 +260,7 @@ class LeftOut:
         """
         self.features = features
         self.quadrature = 0.0
-        self.points = left_out(observed)
+        self.points = residual_of_points(observed)
         if self.points > TOO_MUCH:
             msg = (
                 f"--gamma-y {features.pivots.gamma.max():.3g} is too narrow for these targets: {features.rank:,}"
@@ -266,7 +269,7 @@ class LeftOut:
             raise DataError(msg)
         self.rows = 0.0
 
-    def embedded(self, predictive: Predictive) -> NDArray[np.float64]:
+    def embed(self, predictive: Predictive) -> NDArray[np.float64]:
         """Return E psi(Y_i), (n, r).
 
         Raises
@@ -277,10 +280,10 @@ class LeftOut:
         embedded = self.features.of_distributions(predictive)
         self.quadrature = max(self.quadrature, predictive.kernel_error)
         if isinstance(predictive, Samples):
-            points, rows = self.features.left_out_of_draws(predictive.draws)
+            points, rows = self.features.residual_of_draws(predictive.draws)
             self.points = max(self.points, points)
         else:
-            rows = self.features.left_out_of_distributions(predictive, embedded)
+            rows = self.features.residual_of_distributions(predictive, embedded)
         self.rows = max(self.rows, rows)
         if rows > TOO_MUCH:
             msg = (

@@ -46,7 +46,7 @@ class InputKernel(ABC):
         A number for each input: rows with the same one have the same input.
     """
 
-    form: str
+    method: str
 
     def __init__(self, same: NDArray[np.intp]) -> None:
         self.same = same
@@ -74,12 +74,12 @@ class InputKernel(ABC):
         """Return the regression at the points."""
 
     @property
-    def described(self) -> dict[str, Any]:
+    def details(self) -> dict[str, Any]:
         """Say how it is had."""
-        return {"form": self.form}
+        return {"form": self.method}
 
 
-class Whole(InputKernel):
+class FullKernel(InputKernel):
     """k(points, x) (K + n lambda I)^-1 R.
 
     Parameters
@@ -92,7 +92,7 @@ class Whole(InputKernel):
         k(points, x).
     """
 
-    form = "whole"
+    method = "whole"
 
     def __init__(self, same: NDArray[np.intp], gram: Values, at: Values) -> None:
         super().__init__(same)
@@ -109,7 +109,7 @@ class Whole(InputKernel):
         return self.at @ coefficients
 
 
-class Centred(InputKernel):
+class LowRankKernel(InputKernel):
     """Z(points) (Z^T Z + n lambda I)^-1 Z^T R, with K about Z Z^T.
 
     Parameters
@@ -124,7 +124,7 @@ class Centred(InputKernel):
         The largest share of the kernel's diagonal that Z Z^T misses.
     """
 
-    form = "low rank"
+    method = "low rank"
 
     def __init__(self, same: NDArray[np.intp], rows: Values, at: Values, missed: float) -> None:
         super().__init__(same)
@@ -139,11 +139,11 @@ class Centred(InputKernel):
         return np.asarray(self.at @ cho_solve(factor, self.rows[rows].T @ outputs, check_finite=False))
 
     @property
-    def described(self) -> dict[str, Any]:
-        return {"form": self.form, "rank": self.rows.shape[1], "missed": self.missed}
+    def details(self) -> dict[str, Any]:
+        return {"form": self.method, "rank": self.rows.shape[1], "missed": self.missed}
 
 
-def centred(kernel: Kernel, x: Values, points: Values, most: int) -> Centred:
+def pivoted_cholesky(kernel: Kernel, x: Values, points: Values, most: int) -> LowRankKernel:
     """Make Z by pivoted Cholesky: the input that is represented worst becomes a centre next.
 
     Parameters
@@ -171,21 +171,21 @@ def centred(kernel: Kernel, x: Values, points: Values, most: int) -> Centred:
         rank += 1
     missed = float((left_out / diagonal).max())
     _, same = np.unique(x, axis=0, return_inverse=True)
-    return Centred(same.ravel(), factor[:rank, : len(x)].T.copy(), factor[:rank, len(x) :].T.copy(), missed)
+    return LowRankKernel(same.ravel(), factor[:rank, : len(x)].T.copy(), factor[:rank, len(x) :].T.copy(), missed)
 
 
-def input_kernel_of(kernel: Kernel, x: Values, points: Values, run: Run) -> tuple[InputKernel, Centred]:
+def input_kernel_of(kernel: Kernel, x: Values, points: Values, run: Run) -> tuple[InputKernel, LowRankKernel]:
     """Choose how the kernel on inputs is had; return its low-rank form too, however much that misses."""
     affordable = max(1, run.memory // (4 * 8 * (len(x) + len(points))))
-    low = centred(kernel, x, points, min(MOST_CENTRES, max(1, len(x) // WORTH), affordable))
+    low = pivoted_cholesky(kernel, x, points, min(MOST_CENTRES, max(1, len(x) // WORTH), affordable))
     fits = len(x) <= WHOLE_ROWS and 8 * len(x) * (len(x) + len(points)) <= run.memory
     if low.missed > LEFT_OUT and fits:
-        return Whole(low.same, kernel.gram(x, x), kernel.gram(points, x)), low
+        return FullKernel(low.same, kernel.gram(x, x), kernel.gram(points, x)), low
     return low, low
 
 
 @dataclass(frozen=True, eq=False)
-class Labelled:
+class PermutationNull:
     """What the samples and other labellings of their rows give, the samples first.
 
     Parameters
@@ -200,7 +200,7 @@ class Labelled:
     at_points: Values
 
 
-def relabelled(
+def permutation_null(
     kernel: InputKernel,
     y: Values,
     groups: Strata,
@@ -210,7 +210,7 @@ def relabelled(
     lambdas: tuple[float, float],
     rng: Generator,
     run: Run,
-) -> Labelled:
+) -> PermutationNull:
     """Compare the embeddings of two samples, and those after each of R permutations of labels.
 
     Parameters
@@ -243,7 +243,7 @@ def relabelled(
         each = DataSet(y, bandwidths(y[samples[0]]), [])
         if each.gamma is not None:
             with one_blas_thread():  # many small products
-                observed, _, own, fixed = shared.of(each)
+                observed, _, own, fixed = shared.rescaled(each)
                 first, second = (
                     kernel.regressed(rows, observed[rows], penalty)
                     for rows, penalty in zip(samples, lambdas, strict=True)
@@ -253,4 +253,4 @@ def relabelled(
                 run.require_room((1 + count) * points.nbytes, f"--reference {count:,} at {len(points):,} inputs")
                 at_points.append(points)
         run.progress("relabelling", (number + 1) / (1 + count))
-    return Labelled(values, np.stack(at_points))
+    return PermutationNull(values, np.stack(at_points))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calcheck.embeddings.ridge import CHOLESKY_ROWS
-from calcheck.embeddings.smoother import Factored, LowRank
+from calcheck.embeddings.smoother import CholeskySmoother, NystroemSmoother
 from calcheck.execution.context import RandomStream
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def effective_neighbours(ridge: KernelRidge, lambda_: float, points: Values | No
     n = ridge.n
     ones, signs = np.ones((n, 1)), ridge.run.rng(RandomStream.NOISE).choice([-1.0, 1.0], (n, SIGNS))
     if ridge.solver == "cholesky" and n <= CHOLESKY_ROWS:
-        exact = Factored(ridge, lambda_, points)
+        exact = CholeskySmoother(ridge, lambda_, points)
         return kish(exact.smooth(ones)[:, 0], exact.smooth_squared(ones)[:, 0], n)
     outputs = np.concatenate([ones, signs], axis=1)
     coefficients = ridge.solve(outputs, lambda_, measure_dof=False).coefficients
@@ -98,7 +98,7 @@ def effective_neighbours(ridge: KernelRidge, lambda_: float, points: Values | No
         smoothed = ridge.fitted(outputs, coefficients, lambda_)
     else:
         smoothed = np.concatenate(list(ridge.predict(points, coefficients)))
-    near = LowRank(ridge, lambda_, points, min(RANK, n))
+    near = NystroemSmoother(ridge, lambda_, points, min(RANK, n))
     missed = np.mean(smoothed[:, 1:] ** 2 - near.smooth(signs) ** 2, axis=1)
     return kish(smoothed[:, 0], near.squared_weights() + missed, n)
 

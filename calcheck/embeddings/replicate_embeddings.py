@@ -32,7 +32,7 @@ BLOCK_VALUES = 1 << 22  # numbers smoothed together, 32 MiB
 
 
 @dataclass(frozen=True, eq=False)
-class Replicated:
+class ReplicateNorms:
     """What the data and replicates of the targets give, the data first.
 
     Parameters
@@ -54,7 +54,7 @@ class Replicated:
     details: dict[str, Any]
 
 
-def replicated(
+def embed_replicates(
     ridge: KernelRidge,
     data: DataSet,
     replicates: Iterator[DataSet],
@@ -64,7 +64,7 @@ def replicated(
     lambdas: tuple[float, float],
     points: Values | None,
     unbiased: bool,
-) -> Replicated:
+) -> ReplicateNorms:
     """Compare embeddings of data and model for the data and for replicates of it, all by the same smoother.
 
     The mean is by a kernel on targets that is scaled anew for each replicate: so its p-value is exact. At single inputs
@@ -107,7 +107,7 @@ def replicated(
         ridge.run.progress("simulating", (number + 1) / count)
     work.smooth(queue, found, unbiased=unbiased)
     floor = work.without_noise(found) if unbiased else None
-    return Replicated(found.means, found.at_inputs, floor, work.described())
+    return ReplicateNorms(found.means, found.at_inputs, floor, work.details())
 
 
 class _Found:
@@ -158,13 +158,13 @@ class _Work:
         self._noise: dict[int, Values] = {}
         self._widest = 0
 
-    def described(self) -> dict[str, Any]:
+    def details(self) -> dict[str, Any]:
         """Say how it was done."""
-        return {"columns": self._widest, **self._smoothers[0].described}
+        return {"columns": self._widest, **self._smoothers[0].details}
 
     def columns(self, number: int, each: DataSet) -> _Columns:
         """Make what is smoothed of a data set, in few directions: those in which it varies most, by either kernel."""
-        observed, model, *norms = self._features.of(each)
+        observed, model, *norms = self._features.rescaled(each)
         parts = [observed, *model] if self._apart else [observed - mean for mean in model]
         features = np.stack(parts, axis=1)
         flat = features.reshape(-1, features.shape[2])

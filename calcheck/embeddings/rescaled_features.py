@@ -34,7 +34,7 @@ MOST_OCTAVES = 40  # between bandwidths, in 1 / unit^2: targets a million times 
 
 
 @dataclass(frozen=True, eq=False)
-class Exchanged:
+class SwappedDraw:
     """Draws of which one has changed places with the target in each row.
 
     Parameters
@@ -62,11 +62,11 @@ class DataSet:
 
     y: Values
     gamma: Values | None
-    model: Sequence[Predictive | Exchanged]
+    model: Sequence[Predictive | SwappedDraw]
 
 
 @dataclass(eq=False)
-class _Octave:
+class _BandwidthBin:
     """Features for kernels within a factor of two, and what all data sets share of them."""
 
     features: OutputFeatures
@@ -90,12 +90,12 @@ class SharedFeatures:
 
     def __init__(self, data: DataSet, covered: Predictive, rng: Callable[[], Generator]) -> None:
         self._data, self._covered, self._rng = data, covered, rng
-        self._octaves: dict[int, _Octave] = {}
+        self._octaves: dict[int, _BandwidthBin] = {}
         on_a_line = data.y.shape[-1] == 1
         points = min(POOL_POINTS, max(FEWEST_POINTS, POINTS_A_ROW * len(data.y))) if on_a_line else POOL_POINTS
         self._fineness = Fineness(TOLERANCE, TAIL, points)
 
-    def of(self, each: DataSet) -> tuple[Values, list[Values], Values, Values]:
+    def rescaled(self, each: DataSet) -> tuple[Values, list[Values], Values, Values]:
         """Return features, and what makes them those of the data set's own kernel and of the data's.
 
         Parameters
@@ -118,7 +118,7 @@ class SharedFeatures:
         observed = features.of_points(points)
         far = np.flatnonzero(1 - np.einsum("ij,ij->i", observed, observed) > FAR_OUT)
         if len(far):
-            features = features.extended(points[far], FAR_OUT)
+            features = features.extend(points[far], FAR_OUT)
             observed = features.of_points(points)
         observed = _by_row(observed, each.y)
         model = [self._mean(octave, one, observed, features) for one in each.model]
@@ -129,7 +129,7 @@ class SharedFeatures:
             fixed = octave.fixed if along is None else along.T @ octave.fixed
         return parts[0], parts[1:], _norm(features, each.gamma, along), fixed
 
-    def _octave(self, each: DataSet) -> _Octave:
+    def _octave(self, each: DataSet) -> _BandwidthBin:
         """Return what kernels of about the same bandwidth share.
 
         Raises
@@ -151,16 +151,18 @@ class SharedFeatures:
             points = y.reshape(-1, y.shape[-1])
             features = output_features(points, self._covered, gamma, self._rng(), self._fineness)
             before, fixed = _by_row(features.of_points(points), y), _norm(features, self._data.gamma)
-            self._octaves[number] = _Octave(features, before, fixed, {})
+            self._octaves[number] = _BandwidthBin(features, before, fixed, {})
         return self._octaves[number]
 
-    def _mean(self, octave: _Octave, one: Predictive | Exchanged, observed: Values, features: OutputFeatures) -> Values:
+    def _mean(
+        self, octave: _BandwidthBin, one: Predictive | SwappedDraw, observed: Values, features: OutputFeatures
+    ) -> Values:
         """Return E f(Y'), (n, r), made once for distributions that all data sets share.
 
         Where a draw and the target have changed places, the mean of m draws has moved by an m-th of their difference;
         of r targets and their means, by r m-ths.
         """
-        predictive = one.draws if isinstance(one, Exchanged) else one
+        predictive = one.draws if isinstance(one, SwappedDraw) else one
         if id(predictive) in octave.means:
             mean = octave.means[id(predictive)][1]
         else:
@@ -169,12 +171,12 @@ class SharedFeatures:
                 octave.means[id(predictive)] = predictive, mean
         before = octave.before
         if features is not octave.features:
-            mean = features.continued(mean, predictive.kernel_mean)
+            mean = features.complete(mean, predictive.kernel_mean)
             y = self._data.y
             before = _by_row(features.of_points(y.reshape(-1, y.shape[-1])), y)
-        if isinstance(one, Exchanged):
+        if isinstance(one, SwappedDraw):
             repeats = self._data.y.size // (len(self._data.y) * self._data.y.shape[-1])
-            return np.asarray(mean + (before - observed) * repeats / (predictive.draws_a_row or 1))
+            return np.asarray(mean + (before - observed) * repeats / (predictive.n_draws or 1))
         return mean
 
 
@@ -195,7 +197,7 @@ def _in_few_directions(parts: list[Values]) -> tuple[list[Values], Values | None
 def _norm(features: OutputFeatures, gamma: Values | None, along: Values | None = None) -> Values:
     """Return C, (r, r): psi = f C are features of the kernel of gamma; of features along some directions."""
     products = replace(features.pivots, gamma=np.asarray(gamma)).all_products()
-    return root(features.represented(products, along))
+    return root(features.gram_of_represented(products, along))
 
 
 def root(matrix: Values) -> Values:

@@ -10,7 +10,7 @@ import numpy as np
 
 from calcheck.errors import NumericalError, OptionError
 from calcheck.execution.context import GIB, RandomStream
-from calcheck.linalg.eigen import Shifted, Spectrum
+from calcheck.linalg.eigen import EigenSolver, ShiftedSolver
 from calcheck.linalg.gram import Gram, evaluate
 from calcheck.linalg.preconditioner import TRIED, Costs, Preconditioner
 from calcheck.linalg.solvers import Cholesky, Solution, conjugate_gradients
@@ -129,7 +129,7 @@ class KernelRidge:
         self.solver = solver
         self._factors: dict[float, Cholesky] = {}
         self._kept = 1
-        self._spectrum: Spectrum | None = None
+        self._spectrum: EigenSolver | None = None
         self._by_spectrum = False
         self.gram = Gram(
             kernel,
@@ -171,7 +171,7 @@ class KernelRidge:
         -----
         Conjugate gradients are preconditioned by Nystroem features of up to 1,024 inputs from the iteration on after
         which that takes fewer multiplications, by what the first four have left of the residual
-        (:meth:`calcheck.linalg.preconditioner.Costs.worth`): for small lambda, and wide or many inputs.
+        (:meth:`calcheck.linalg.preconditioner.Costs.pays_off`): for small lambda, and wide or many inputs.
         """
         rhs = self.backend.asarray(outputs)
         dof = NO_DOF
@@ -194,7 +194,7 @@ class KernelRidge:
             raise NumericalError(msg)
         return Regression(solution.coefficients, solution.iterations, residual, dof, solution.preconditioner)
 
-    def expect(self, ridges: int, solves: int) -> None:
+    def plan(self, ridges: int, solves: int) -> None:
         """Be told how many lambda will be asked for, and how often in all: what is made for one of them is kept.
 
         Many lambda are solved by one spectrum, many regressions with each by a factor, where these are cheaper.
@@ -206,10 +206,10 @@ class KernelRidge:
         self._kept = max(1, min(ridges, room))
         self.gram.kept |= room > self._kept
 
-    def factor(self, shift: float) -> Cholesky | Shifted:
+    def factor(self, shift: float) -> Cholesky | ShiftedSolver:
         """Factorise K + s I, or take the factor from before, or the spectrum."""
         if self._by_spectrum:
-            self._spectrum = self._spectrum or Spectrum(self.gram, self.run.progress)
+            self._spectrum = self._spectrum or EigenSolver(self.gram, self.run.progress)
             return self._spectrum.shifted(shift)
         if shift not in self._factors:
             while len(self._factors) >= self._kept:  # before the next one is made: one n x n matrix at a time
@@ -229,13 +229,13 @@ class KernelRidge:
     def _iterate(self, rhs: Array, ridge: float) -> Solution:
         tolerance, shift = TOLERANCES[self.run.precision], self.n * ridge
         room = self.run.memory - (self.gram.nbytes if self.gram.kept else 0)
-        costs = Costs.of(self.x, rhs.shape[1], kept=self.gram.kept, room=room)
+        costs = Costs.from_solve(self.x, rhs.shape[1], kept=self.gram.kept, room=room)
 
         def suggest(iterations: int, residual: float) -> Preconditioner | None:
-            if iterations != TRIED or not costs.worth(residual, tolerance):
+            if iterations != TRIED or not costs.pays_off(residual, tolerance):
                 return None
             self.run.progress("precondition", 0.0)
-            centres = np.sort(self.run.rng(RandomStream.CENTRES).choice(self.n, costs.centres, replace=False))
+            centres = np.sort(self.run.rng(RandomStream.LANDMARKS).choice(self.n, costs.centres, replace=False))
             return Preconditioner(self.gram, shift, centres, self.backend, memory=room)
 
         progress = self.run.progress

@@ -44,7 +44,7 @@ class RowSample:
 
 
 @dataclass(eq=False)
-class Sampled:
+class RowSampleSums:
     """A uniform sample of rows as they are.
 
     Parameters
@@ -61,7 +61,7 @@ class Sampled:
     hashes: NDArray[np.uint64]
     rows: Predictions
 
-    def add(self, other: Sampled) -> None:
+    def add(self, other: RowSampleSums) -> None:
         """Make it a sample of other rows too, in place."""
         hashes = np.concatenate([self.hashes, other.hashes])
         kept = bottom_k(hashes, SAMPLE_ROWS)
@@ -81,8 +81,8 @@ class SampleRows:
 
     key: int
 
-    def __call__(self, batch: Predictions) -> Sampled:
+    def __call__(self, batch: Predictions) -> RowSampleSums:
         """Sample them."""
         hashes = hash_rows_and_inputs(batch, self.key)
         kept = bottom_k(hashes, SAMPLE_ROWS)
-        return Sampled(len(batch), hashes[kept], batch.take(kept))
+        return RowSampleSums(len(batch), hashes[kept], batch.take(kept))

@@ -39,15 +39,15 @@ ACCURATE = 1e-3  # of what is smoothed, squared, that a low-rank form may miss w
 class Smoother(ABC):
     """A of n inputs at m points: the inputs themselves, or others."""
 
-    form: str
+    method: str
 
     def __init__(self, ridge: KernelRidge, shift: float, points: Values | None, array: Backend) -> None:
         self.ridge, self.shift, self.points, self.array = ridge, shift, points, array
 
     @property
-    def described(self) -> dict[str, Any]:
+    def details(self) -> dict[str, Any]:
         """Say how A is had."""
-        return {"form": self.form}
+        return {"form": self.method}
 
     @abstractmethod
     def smooth(self, outputs: Values) -> Values:
@@ -68,10 +68,10 @@ class Smoother(ABC):
         return (slice(start, min(start + size, count)) for start in range(0, count, size))
 
 
-class Factored(Smoother):
+class CholeskySmoother(Smoother):
     """A by a Cholesky factor of K + n lambda I: exact to rounding."""
 
-    form = "factor"
+    method = "factor"
 
     def __init__(self, ridge: KernelRidge, penalty: float, points: Values | None) -> None:
         shift = ridge.n * penalty
@@ -97,7 +97,7 @@ class Factored(Smoother):
             It is too low.
         """
         ridge = self.ridge
-        ridge.gram.forget()  # the factor is the one n x n matrix
+        ridge.gram.clear()  # the factor is the one n x n matrix
         gram = Gram(ridge.kernel, array.asarray(ridge.backend.to_numpy(ridge.x)), memory=0, progress=ridge.run.progress)
         if array.itemsize < ridge.backend.itemsize and 1 + ridge.trace / self.shift > CONDITION:
             msg = "K + n lambda I is too ill-conditioned for single precision"
@@ -127,14 +127,14 @@ class Factored(Smoother):
                 yield self._factor.solve(self._kernel(rows).T).coefficients.T
 
 
-class LowRank(Smoother):
+class NystroemSmoother(Smoother):
     """A by K ~ Z Z^T, Z the Nystroem features at M of the inputs: A = Z (Z^T Z + n lambda I)^-1 Z^T."""
 
-    form = "low rank"
+    method = "low rank"
 
     def __init__(self, ridge: KernelRidge, penalty: float, points: Values | None, rank: int) -> None:
         super().__init__(ridge, ridge.n * penalty, points, backend(ridge.run.device, "float64"))
-        chosen = np.sort(ridge.run.rng(RandomStream.CENTRES).choice(ridge.n, rank, replace=False))
+        chosen = np.sort(ridge.run.rng(RandomStream.LANDMARKS).choice(ridge.n, rank, replace=False))
         self.rank = rank
         x = self.array.asarray(ridge.backend.to_numpy(ridge.x))
         self.nystroem, xp = Nystroem(ridge.kernel, x[self.array.indices(chosen)], self.array), self.array.xp
@@ -147,8 +147,8 @@ class LowRank(Smoother):
         self.missed = 0.0
 
     @property
-    def described(self) -> dict[str, Any]:
-        return {"form": self.form, "rank": self.rank, "missed": self.missed}
+    def details(self) -> dict[str, Any]:
+        return {"form": self.method, "rank": self.rank, "missed": self.missed}
 
     def _features(self, x: Array) -> Array:
         return self.array.xp.concat([self.nystroem(x[rows]) for rows in self._rows(len(x))])
@@ -186,17 +186,17 @@ def smoother(ridge: KernelRidge, penalty: float, points: Values | None, typical:
         Outputs such as will be smoothed, on which low-rank forms are tried.
     """
     if ridge.solver == "cholesky" or ridge.n <= FACTOR_ROWS:
-        return Factored(ridge, penalty, points)
+        return CholeskySmoother(ridge, penalty, points)
     exact = ridge.smoothed(typical, penalty)
     size = float(np.sum(exact**2))
-    tried: LowRank | None = None
+    tried: NystroemSmoother | None = None
     for rank in RANKS:
         if WORTH * rank > ridge.n:
             break
-        tried = LowRank(ridge, penalty, points, rank)
-        inside = tried if points is None else LowRank(ridge, penalty, None, rank)
+        tried = NystroemSmoother(ridge, penalty, points, rank)
+        inside = tried if points is None else NystroemSmoother(ridge, penalty, None, rank)
         tried.missed = abs(1 - float(np.sum(inside.smooth(typical) ** 2)) / size) if size else 0.0
         if tried.missed <= ACCURATE:
             return tried
     fits = ridge.n**2 * backend(ridge.run.device, "float32").itemsize <= ridge.run.memory
-    return Factored(ridge, penalty, points) if fits or tried is None else tried
+    return CholeskySmoother(ridge, penalty, points) if fits or tried is None else tried

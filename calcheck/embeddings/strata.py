@@ -80,7 +80,7 @@ def strata(x: Values, labels: Labels, features: Callable[[], Values]) -> Strata:
         return Strata(same, labels, "equal inputs")
     if x.shape[1] == 1:
         return Strata(_neighbours(x[:, 0]), labels, "input")
-    return Strata(_neighbours(log_odds(features(), labels)), labels, "propensity")
+    return Strata(_neighbours(propensity(features(), labels)), labels, "propensity")
 
 
 def _neighbours(score: Values) -> NDArray[np.intp]:
@@ -91,7 +91,7 @@ def _neighbours(score: Values) -> NDArray[np.intp]:
     return np.asarray(group[place])
 
 
-def log_odds(features: Values, labels: Labels) -> Values:
+def propensity(features: Values, labels: Labels) -> Values:
     """Return the log odds of the first sample at each row, (n,), by logistic regression with weights w ~ N(0, I).
 
     Z is brought to a mean squared norm of 1. The prior counts the less the more rows there are: a shift of the inputs

@@ -9,7 +9,7 @@ import numpy as np
 from calcheck.distributions.row_random import hash_rows, mix
 from calcheck.execution.context import RandomStream
 from calcheck.execution.row_keys import occurrences
-from calcheck.lazy_inputs import blocks, held, taken
+from calcheck.lazy_inputs import blocks, load, take
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -57,14 +57,14 @@ def sample_inputs(x: Inputs, size: int) -> NDArray[np.floating[Any]]:
     same input, each has a hash of its own.
     """
     if len(x) <= size:
-        return held(x)
+        return load(x)
     hashed = np.concatenate([hash_rows([block], 1) for _, block in blocks(x)])
-    return taken(x, np.sort(bottom_k(hashed ^ mix(occurrences(hashed)), size)))
+    return take(x, np.sort(bottom_k(hashed ^ mix(occurrences(hashed)), size)))
 
 
 def hash_key(run: Run) -> int:
     """Return what hashes of rows hang on besides the rows."""
-    return int(run.rng(RandomStream.CENTRES).integers(1 << 63, dtype=np.uint64))
+    return int(run.rng(RandomStream.LANDMARKS).integers(1 << 63, dtype=np.uint64))
 
 
 def bottom_k(hashes: NDArray[np.uint64], size: int) -> NDArray[np.intp]:

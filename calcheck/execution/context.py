@@ -35,7 +35,7 @@ class RandomStream(IntEnum):
     RESIDUAL = 6
     RESAMPLES = 7
     REPLICATES = 8
-    CENTRES = 9
+    LANDMARKS = 9
     NOISE = 10
     SIGNS = 11
     PERMUTATIONS = 20

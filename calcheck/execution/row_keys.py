@@ -8,7 +8,7 @@ import numpy as np
 
 from calcheck.distributions.row_random import hash_rows, mix
 from calcheck.execution.context import RandomStream
-from calcheck.lazy_inputs import DeferredInputs
+from calcheck.lazy_inputs import LazyInputs
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -64,7 +64,7 @@ def _tied(hashes: Words) -> NDArray[np.intp]:
 def _others(rows: Predictions, chosen: NDArray[np.intp]) -> list[NDArray[Any]]:
     """Return what else is known of some rows, as numbers: inputs in memory, and ranks of columns and ids."""
     columns = [*rows.columns.values(), *([] if rows.id is None else [rows.id])]
-    inputs = [] if rows.x is None or isinstance(rows.x, DeferredInputs) else [rows.x[chosen]]
+    inputs = [] if rows.x is None or isinstance(rows.x, LazyInputs) else [rows.x[chosen]]
     return [*inputs, *(_ranks(column[chosen]) for column in columns)]
 
 

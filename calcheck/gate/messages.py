@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from calcheck.report import Result
 
-    Found = float | str | None
+    SweepCell = float | str | None
 
 
 TOPICS = {"value": "no value", "low": "no interval", "high": "no interval", "interval": "no interval"}
@@ -32,7 +32,7 @@ FIELDS = {
 UNKNOWN = "the report has none, and does not say why"
 
 
-def format_values(values: Mapping[str, Found], result_of: Callable[[str], Result | None]) -> str:
+def format_values(values: Mapping[str, SweepCell], result_of: Callable[[str], Result | None]) -> str:
     """Say what was found for each name; of an absent number, why there is none.
 
     Parameters
@@ -48,7 +48,7 @@ def format_values(values: Mapping[str, Found], result_of: Callable[[str], Result
     )
 
 
-def format_value(value: Found) -> str:
+def format_value(value: SweepCell) -> str:
     """Write what was found: numbers to six digits.
 
     Examples

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 
-from calcheck.distributions.lazy import Deferred
+from calcheck.distributions.lazy import LazyPredictive
 from calcheck.distributions.row_random import RowRandom
 from calcheck.errors import DataError, NumericalError
 from calcheck.execution.context import RandomStream
@@ -92,7 +92,7 @@ class NullSimulator:
             Whether each takes products of matrices.
         """
         count = len(self._first)
-        if self.run.reference is not None or isinstance(self.rows.predictive, Deferred):
+        if self.run.reference is not None or isinstance(self.rows.predictive, LazyPredictive):
             return count
         most = max(count, REPLICATES, min(MAX_REPLICATES, MAX_DRAWS // len(self.rows)))
         return min(most, COSTLY_TIMES * count) if costly else most
@@ -115,7 +115,7 @@ class NullSimulator:
 
 
 def _default_count(rows: Predictions, inputs: int) -> int:
-    if isinstance(rows.predictive, Deferred):
+    if isinstance(rows.predictive, LazyPredictive):
         return FEW_REPLICATES
     if len(rows) >= MANY_ROWS and not inputs:
         return REPLICATES_OF_MANY

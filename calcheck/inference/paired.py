@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Generic
 
 import numpy as np
 
-from calcheck.distributions.lazy import Deferred
+from calcheck.distributions.lazy import LazyPredictive
 from calcheck.errors import DataError
 from calcheck.execution.context import RandomStream
 from calcheck.inference.bootstrap import Replicates, Statistic
@@ -22,7 +22,7 @@ from calcheck.inference.verdicts import (
     check_replicates,
     statistic_of,
 )
-from calcheck.lazy_inputs import equal
+from calcheck.lazy_inputs import same_inputs
 from calcheck.predictions import Predictions
 from calcheck.results import Inference
 from calcheck.statistics.groups import Averages, MeanTerm
@@ -181,7 +181,7 @@ def _by_influences(pair: ModelPair[InferableMetric], run: Run, swaps: int | None
     if swaps == 0:
         return _without_p(inferred, SWITCHED_OFF)
     first, second = pair.models
-    differ = "" if equal(first.x, second.x) else "the models are conditioned on other inputs"
+    differ = "" if same_inputs(first.x, second.x) else "the models are conditioned on other inputs"
     if reason := differ or pair.metric.no_influences_reason(pair.rows[0]):
         return _without_p(inferred, f"no p-value: {reason}")
     try:
@@ -330,10 +330,10 @@ def _stacked(pair: ModelPair[InferableMetric]) -> Predictions:
     first, second = pair.models
     a, b = first.predictive, second.predictive
     if a is None or b is None or type(a) is not type(b):
-        told = " and ".join(each.called for each in (a, b) if each is not None)
+        told = " and ".join(each.display_name for each in (a, b) if each is not None)
         msg = f"distributions of different families ({told}) cannot be swapped row by row"
         raise DataError(msg)
-    if isinstance(a, Deferred):
+    if isinstance(a, LazyPredictive):
         msg = "distributions that do not fit in memory are not swapped row by row"
         raise DataError(msg)
     y = None if first.y is None or second.y is None else np.concatenate([first.y, second.y])

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from calcheck.results import RowResults
 
     Values = NDArray[np.float64]
-    Found = tuple[InferableMetric, RowResults]
+    SweepCell = tuple[InferableMetric, RowResults]
     Curves = dict[tuple[str, str], Values]
 
 
@@ -44,7 +44,7 @@ class RejectionCurves:
         How many rows are kept, >= 1, in descending order.
     """
 
-    row_results: Sequence[Found]
+    row_results: Sequence[SweepCell]
     criteria: Mapping[str, Values]
     retained: NDArray[np.intp]
 

@@ -38,8 +38,8 @@ class StatedShape:
         """Return what is stated of some distributions."""
         if predictive is None:
             return cls()
-        levels = predictive.known_levels
-        return cls(predictive.shape_known, None if levels is None else tuple(levels.tolist()))
+        levels = predictive.quantile_levels
+        return cls(predictive.shape_is_known, None if levels is None else tuple(levels.tolist()))
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from calcheck.report import Verdict
     from calcheck.results import RowResults
 
-    Found = tuple[InferableMetric, RowResults, Basis]
+    SweepCell = tuple[InferableMetric, RowResults, Basis]
 
 RESAMPLES, MOST_RESAMPLES = 10_000, 100_000
 MANY_ROWS, SMALL_ACCELERATION = 20_000, 0.02  # from which, and up to which, ABC limits are within 0.4 % of the width
@@ -43,7 +43,7 @@ def statistic_of(metric: InferableMetric, rows: RowResults) -> Statistic:
     return Statistic(Averages(terms, rows.n), metric.value, rows.fixed)
 
 
-def infer(found: Sequence[Found], run: Run) -> list[Inference]:
+def infer(found: Sequence[SweepCell], run: Run) -> list[Inference]:
     """Say of each metric how far its value can be trusted.
 
     Metrics that are functions of means of columns share their resamples. Where rows are many and none weighs much, the

@@ -145,7 +145,7 @@ class File:
             parts.append(part)
             size += len(part)
             if size > room:
-                msg = f"through {self.display_name} come more than the {room:,} bytes that there is memory for. Give a file"
+                msg = f"{self.display_name} holds more than the {room:,} bytes of free memory. Pass a file"
                 raise FileError(msg)
         return b"".join(parts)
 

@@ -19,7 +19,7 @@ from calcheck.io.paths import resolve
 from calcheck.io.row_numbers import as_index
 from calcheck.io.tables.concat import open_table
 from calcheck.io.tables.formats import read_batches
-from calcheck.validation import concatenated
+from calcheck.validation import concat_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -228,7 +228,7 @@ def _read(
         raise FileError(msg)
     remedy = "Name all key columns with --join-on" if len(pairs) != 1 else "Leave one of each, or name other keys"
     try:
-        values = concatenated([reader(batch[column], column) for batch in batches], column)
+        values = concat_columns([reader(batch[column], column) for batch in batches], column)
         keyed = KeyIndex.from_table(file.name, pairs, pa.concat_tables(batches), remedy) if pairs else None
     except DataError as error:
         msg = f"{file.name}: {error}"

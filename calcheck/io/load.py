@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.distributions.lazy import Deferred
+from calcheck.distributions.lazy import LazyPredictive
 from calcheck.errors import DataError
-from calcheck.lazy_inputs import DeferredInputs
+from calcheck.lazy_inputs import LazyInputs
 from calcheck.predictions import concat
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def load_all(whole: Scan) -> tuple[Predictions, Scan]:
         batches.append(batch.without(*left) if left else batch)
     rows = concat_batches(batches)
     if first is not None:
-        rows = replace(rows, predictive=Deferred(lambda: _distributions(whole), first, len(rows)))
+        rows = replace(rows, predictive=LazyPredictive(lambda: _distributions(whole), first, len(rows)))
     return (replace(rows, x=_left(whole, len(rows))) if large else rows), met
 
 
@@ -66,8 +66,8 @@ def _left(whole: Scan, count: int) -> Inputs:
     """Return the inputs of so many rows, left in their file if they are as large as they looked."""
     with closing(_inputs(whole)) as blocks:
         first = next(blocks)
-    left = DeferredInputs(lambda: _inputs(whole), (count, first.shape[1]), first.dtype)
-    return left if left.nbytes > HELD_INPUTS else left.held()
+    left = LazyInputs(lambda: _inputs(whole), (count, first.shape[1]), first.dtype)
+    return left if left.nbytes > HELD_INPUTS else left.load()
 
 
 def _inputs(whole: Scan) -> Generator[NDArray[np.floating[Any]]]:
@@ -83,7 +83,7 @@ def _distributions(whole: Scan) -> Iterator[Predictive]:
 
 def fits_in_memory(predictive: Predictive) -> bool:
     """Tell whether distributions take few parameters a row, and are no draws or quantiles."""
-    by_parameters = predictive.draws_a_row is None and predictive.known_levels is None
+    by_parameters = predictive.n_draws is None and predictive.quantile_levels is None
     return by_parameters and predictive.nbytes <= NARROW_BYTES * len(predictive)
 
 

@@ -212,6 +212,6 @@ class Scan:
         """Tell what is wrong with some rows by their places in their file."""
         rows = as_sequence(places)
         if not isinstance(self.layout.table, ConcatTable):
-            return DataError(error.told(name, rows))
+            return DataError(error.message(name, rows))
         file, start = self.layout.table.origin(rows[0] - self.start)
-        return FileError(f"{file.name}: {error.told(name, [row - self.start - start for row in rows])}")
+        return FileError(f"{file.name}: {error.message(name, [row - self.start - start for row in rows])}")

@@ -326,7 +326,7 @@ class FileSource(Source):
         if rows.predictive is None:
             return None
         is_error = isinstance(role, ParametersRole) and role.error
-        return f"residuals, {rows.predictive.called}" if is_error else rows.predictive.called
+        return f"residuals, {rows.predictive.display_name}" if is_error else rows.predictive.display_name
 
     @staticmethod
     def _file(role: FileRole, file: AnyFile, rows: int) -> InputFile:

@@ -11,7 +11,7 @@ from calcheck.errors import DataError
 from calcheck.execution.context import GIB
 from calcheck.kernels.functions import KERNELS
 from calcheck.kernels.scaling import bandwidth, fit_scaling
-from calcheck.lazy_inputs import DeferredInputs
+from calcheck.lazy_inputs import LazyInputs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,16 +42,16 @@ class Conditioning:
         Normalisation of the inputs.
     kernel : Kernel
         k_X on normalised inputs.
-    described : dict
+    details : dict
         Both in words and numbers, for the report.
     """
 
     scaling: Scaling
     kernel: Kernel
-    described: dict[str, Any]
+    details: dict[str, Any]
 
 
-def targets_of(rows: Predictions) -> NDArray[np.float64]:
+def target_matrix(rows: Predictions) -> NDArray[np.float64]:
     """Return the targets, (n, t).
 
     Raises
@@ -62,7 +62,7 @@ def targets_of(rows: Predictions) -> NDArray[np.float64]:
     return rows.targets().reshape(len(rows), -1)
 
 
-def needed(rows: Predictions) -> tuple[NDArray[np.float64], Predictive]:
+def require_inputs(rows: Predictions) -> tuple[NDArray[np.float64], Predictive]:
     """Return targets (n, t) and predictive distributions of rows that have inputs too.
 
     Raises
@@ -71,7 +71,7 @@ def needed(rows: Predictions) -> tuple[NDArray[np.float64], Predictive]:
         Some are absent.
     """
     rows.lazy_inputs()
-    return targets_of(rows), rows.distributions().held()
+    return target_matrix(rows), rows.distributions().load()
 
 
 def all_inputs(rows: Predictions, run: Run) -> NDArray[np.floating[Any]]:
@@ -83,7 +83,7 @@ def all_inputs(rows: Predictions, run: Run) -> NDArray[np.floating[Any]]:
         There are none, or they are left in their file and would fill the memory.
     """
     needed = COPIES * len(rows) * rows.width * np.dtype(np.float64).itemsize
-    if isinstance(rows.x, DeferredInputs) and needed > run.memory:
+    if isinstance(rows.x, LazyInputs) and needed > run.memory:
         msg = (
             f"{len(rows):,} inputs of {rows.width:,} numbers take {needed / GIB:.1f} GiB, and --memory allows"
             f" {run.memory / GIB:.1f} GiB: pass more, or --subsample"
@@ -92,7 +92,7 @@ def all_inputs(rows: Predictions, run: Run) -> NDArray[np.floating[Any]]:
     return rows.inputs()
 
 
-def points_of(at: Source, scaling: Scaling) -> NDArray[np.float64]:
+def evaluation_points(at: Source, scaling: Scaling) -> NDArray[np.float64]:
     """Return the normalised inputs of another source, (m, d); a problem with them is told with its name."""
     with at.error_names():
         return scaling(at.predictions().inputs())
@@ -141,7 +141,7 @@ def conditioning(rows: Predictions, chosen: KernelOptions) -> Conditioning:
     return Conditioning(scaling, KERNELS[name](gamma=gamma, **shape), told)
 
 
-def if_scaled(bandwidths: Bandwidths, y: Values, gamma: Any) -> Values | None:
+def bandwidths_or_none(bandwidths: Bandwidths, y: Values, gamma: Any) -> Values | None:
     """Return the bandwidths for targets (p, t), as a function of these and of gamma; None where they have no scale."""
     try:
         return bandwidths(y, gamma)

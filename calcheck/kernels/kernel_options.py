@@ -14,8 +14,8 @@ Bandwidth = Literal["1/d", "median", "variance"]
 Standardize = Literal["data", "none"]
 Estimator = Literal["unbiased", "v", "paper"]
 Solver = Literal["auto", "cholesky", "cg"]
-SolverOnCentres = Literal["auto", "cholesky", "cg", "nystrom"]
-CentresBy = Literal["uniform", "leverage"]
+LandmarkSolver = Literal["auto", "cholesky", "cg", "nystrom"]
+LandmarkSampling = Literal["uniform", "leverage"]
 EXACT = ("cholesky", "cg")
 
 
@@ -56,13 +56,13 @@ class KernelOptions:
 class SolverOptions(KernelOptions):
     """The kernels, and how the linear systems of an embedding are solved: exactly, or on centres."""
 
-    solver: SolverOnCentres = option(
+    solver: LandmarkSolver = option(
         "auto",
         "Cholesky, block conjugate gradients, or an approximation on centres with a measured error; "
         "auto goes from one to the next as rows become many.",
     )
     centers: int | None = option(None, "Take nystrom, with so many centres. Default: as many as the tolerance takes.")
-    centers_by: CentresBy = option("uniform", "Centres are rows at random, or by approximate leverage.")
+    centers_by: LandmarkSampling = option("uniform", "Centres are rows at random, or by approximate leverage.")
     tolerance: float = option(0.01, "Error of the mean, as a share of it, at which nystrom takes no more centres.")
     max_work: float = option(2e13, "Products of two numbers that a pass of nystrom may take.")
 
@@ -78,7 +78,7 @@ class SolverOptions(KernelOptions):
             raise OptionError(msg)
 
     @property
-    def asked(self) -> str:
+    def requested(self) -> str:
         """Name the option that asks for centres, whatever there is to compute."""
         if self.solver == "nystrom":
             return "--solver nystrom"

@@ -9,7 +9,7 @@ import numpy as np
 
 from calcheck.errors import DataError, OptionError
 from calcheck.execution.bottom_k import sample_inputs
-from calcheck.lazy_inputs import DeferredInputs
+from calcheck.lazy_inputs import LazyInputs
 from calcheck.validation import require
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def fit_scaling(x: Inputs, normalize: Normalization, kernel: KernelName) -> Scal
     """
     d = x.shape[1]
     shift, divisor = np.zeros(d), np.ones(d)
-    if isinstance(x, DeferredInputs):
+    if isinstance(x, LazyInputs):
         if normalize == "standardize" or (kernel != "polynomial" and normalize == "none"):
             mean, deviation = _streamed(x)
             shift, divisor = mean, deviation if normalize == "standardize" else divisor
@@ -122,7 +122,7 @@ def fit_scaling(x: Inputs, normalize: Normalization, kernel: KernelName) -> Scal
     return Scaling(shift, divisor, unit_norm=normalize == "l2")
 
 
-def _streamed(x: DeferredInputs) -> tuple[ColumnIndex, ColumnIndex]:
+def _streamed(x: LazyInputs) -> tuple[ColumnIndex, ColumnIndex]:
     """Return mean and deviation of columns that are read twice, a block at a time; the deviation of a constant is 1."""
     total, low, high = np.zeros(x.shape[1]), np.full(x.shape[1], np.inf), np.full(x.shape[1], -np.inf)
     for _, block in x.blocks():
@@ -205,7 +205,7 @@ def neighbours(kernel: Kernel, x: NDArray[np.floating[Any]]) -> float:
 
 def _variance(x: Inputs, scaling: Scaling) -> float:
     """Return the variances (n - 1) of normalised columns, added up; these are centred, so that squares keep digits."""
-    if not isinstance(x, DeferredInputs):
+    if not isinstance(x, LazyInputs):
         return float(scaling(x).var(axis=0, ddof=1).sum())
     total, squares = np.zeros(x.shape[1]), 0.0
     for _, block in x.blocks():

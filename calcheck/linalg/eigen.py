@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from calcheck.linalg.gram import Gram
 
 
-class Spectrum:
+class EigenSolver:
     """K = V diag(w) V^T; exact to rounding, at the price of a few factorisations.
 
     Parameters
@@ -31,7 +31,7 @@ class Spectrum:
         self.values, self.vectors = namespace(matrix).linalg.eigh(matrix)
         progress("decompose", 1.0)
 
-    def shifted(self, shift: float) -> Shifted:
+    def shifted(self, shift: float) -> ShiftedSolver:
         """Return what solves with K + s I, s > 0.
 
         Raises
@@ -46,10 +46,10 @@ class Spectrum:
                 " Pass a larger --lambda, --normalize l2, or --precision float64"
             )
             raise NumericalError(msg)
-        return Shifted(values, self.vectors)
+        return ShiftedSolver(values, self.vectors)
 
 
-class Shifted:
+class ShiftedSolver:
     """K + s I by its spectrum, in place of a factor (:class:`calcheck.linalg.solvers.Cholesky`)."""
 
     def __init__(self, values: Array, vectors: Array) -> None:

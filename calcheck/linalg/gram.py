@@ -91,7 +91,7 @@ class Gram:
                 bottom, right = min(top + self._rows, self.n), min(left + self._columns, self.n)
                 yield slice(top, bottom), slice(left, right)
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Let go of tiles that are kept; they are made again if need be."""
         self._tiles.clear()
 

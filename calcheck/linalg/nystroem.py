@@ -86,7 +86,7 @@ class Centres:
 
     def __init__(self, kernel: Kernel, x: NDArray[np.float64], run: Run) -> None:
         self._kernel, self._x, self._run = kernel, x, run
-        self._order = run.rng(RandomStream.CENTRES).permutation(len(x))
+        self._order = run.rng(RandomStream.LANDMARKS).permutation(len(x))
         self.checked = np.sort(self._order[:CHECKED_ROWS])
 
     def features(self) -> Iterator[Nystroem]:

@@ -87,20 +87,20 @@ class Costs:
     ----------
     n, d, columns : int
         Rows, columns of inputs, right-hand sides.
-    kept : bool
+    cached : bool
         Whether the Gram matrix is in memory, so that its values cost nothing.
-    features_kept : bool
+    cached_features : bool
         The same for those of the centres.
     """
 
     n: int
     d: int
     columns: int
-    kept: bool
-    features_kept: bool
+    cached: bool
+    cached_features: bool
 
     @classmethod
-    def of(cls, x: Array, columns: int, *, kept: bool, room: int) -> Costs:
+    def from_solve(cls, x: Array, columns: int, *, kept: bool, room: int) -> Costs:
         """Say it for (n, d) inputs, and the bytes that are left for features of centres."""
         n, d = x.shape
         return cls(n, d, columns, kept, n * _centres(n) * x.itemsize <= room)
@@ -113,7 +113,7 @@ class Costs:
     @property
     def product(self) -> float:
         """Of a product with K, of which half is made."""
-        return self.n**2 * (self.columns + (0 if self.kept else self.d / 2))
+        return self.n**2 * (self.columns + (0 if self.cached else self.d / 2))
 
     @property
     def features(self) -> float:
@@ -128,9 +128,9 @@ class Costs:
     @property
     def applying(self) -> float:
         """Of its use."""
-        return 2 * self.n * self.centres * self.columns + (0 if self.features_kept else 2 * self.features)
+        return 2 * self.n * self.centres * self.columns + (0 if self.cached_features else 2 * self.features)
 
-    def worth(self, residual: float, tolerance: float) -> bool:
+    def pays_off(self, residual: float, tolerance: float) -> bool:
         """Say whether a preconditioner pays, by the residual's share that the first iterations have left.
 
         The iterations to come are as many as these at the same rate, and a share of them is saved.

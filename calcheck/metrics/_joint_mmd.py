@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from calcheck.embeddings.output_features import OutputFeatures
     from calcheck.execution.context import Run
     from calcheck.inference.null_distribution import NullSimulator
-    from calcheck.mmd.joint import Embedded
+    from calcheck.mmd.joint import JointEmbedding
     from calcheck.predictions import Predictions, Source
 
 BLIND = "the kernel hardly relates inputs"
@@ -81,14 +81,14 @@ class JointMetric(GenerativeMetric[KernelSettings, StateT]):
         from calcheck.mmd.joint import repeated_targets
 
         rows = source.predictions()
-        x, predictive = all_inputs(rows, run), rows.distributions().held()
+        x, predictive = all_inputs(rows, run), rows.distributions().load()
         y = repeated_targets(rows)
         gamma_y = self._bandwidths(y.reshape(-1, y.shape[2]), self.gamma_y)
         inputs = conditioning(rows, self._on_inputs)
         described = {
-            "inputs": {**inputs.described, "rows": len(x)},
+            "inputs": {**inputs.details, "rows": len(x)},
             "targets": {"gamma": gamma_y.tolist() if len(gamma_y) > 1 else float(gamma_y[0]), "repeats": y.shape[1]},
-            "draws": predictive.draws_a_row or "exact",
+            "draws": predictive.n_draws or "exact",
             "neighbours": neighbours(inputs.kernel, inputs.scaling(x)),
         }
         features = self._features(rows, gamma_y, run)
@@ -113,14 +113,14 @@ class JointMetric(GenerativeMetric[KernelSettings, StateT]):
     ) -> NullDistribution:
         import numpy as np
 
-        from calcheck.kernels.input_kernel import if_scaled
-        from calcheck.mmd.joint import blocks, embedded_again
+        from calcheck.kernels.input_kernel import bandwidths_or_none
+        from calcheck.mmd.joint import blocks, embed_replicates
 
         replicates = simulation.with_predictive(settings.predictive)
-        data_sets = embedded_again(
+        data_sets = embed_replicates(
             simulation.rows,
             iter(replicates),
-            lambda y: if_scaled(self._bandwidths, y, self.gamma_y),
+            lambda y: bandwidths_or_none(self._bandwidths, y, self.gamma_y),
             settings.predictive,
             lambda: run.rng(RandomStream.FEATURES),
             apart=self._of_differences,
@@ -135,7 +135,7 @@ class JointMetric(GenerativeMetric[KernelSettings, StateT]):
     @staticmethod
     def _blind(settings: KernelSettings) -> list[str]:
         """Warn where the kernel relates hardly any two inputs."""
-        near = settings.described["neighbours"]
+        near = settings.details["neighbours"]
         if near >= FEW_NEIGHBOURS:
             return []
         told = (
@@ -145,13 +145,13 @@ class JointMetric(GenerativeMetric[KernelSettings, StateT]):
         return [told]
 
     def influences(self, both: Predictions, run: Run) -> NDArray[np.float64]:
-        from calcheck.mmd.joint import embedded
+        from calcheck.mmd.joint import embed
         from calcheck.predictions import InMemory
 
         first = InMemory(both.take(slice(len(both) // 2)))
         settings = self.prepare(first, run)
         features = self._features(both, settings.features.pivots.gamma, run)
-        found, _ = embedded(features, both, both.distributions().held())
+        found, _ = embed(features, both, both.distributions().load())
         return self._influences(self.fit(settings, first, run), *found.halves())
 
     @staticmethod
@@ -161,11 +161,11 @@ class JointMetric(GenerativeMetric[KernelSettings, StateT]):
 
         y = repeated_targets(rows)
         return output_features(
-            y.reshape(-1, y.shape[2]), rows.distributions().held(), gamma, run.rng(RandomStream.FEATURES)
+            y.reshape(-1, y.shape[2]), rows.distributions().load(), gamma, run.rng(RandomStream.FEATURES)
         )
 
     @abstractmethod
-    def _influences(self, state: StateT, first: Embedded, second: Embedded) -> NDArray[np.float64]:
+    def _influences(self, state: StateT, first: JointEmbedding, second: JointEmbedding) -> NDArray[np.float64]:
         """Return what each row contributes to the second model's value less the first's, (n,): they sum to twice that.
 
         Values are quadratic forms Q of embeddings. With b the mean of two models and d half their difference, (b - d) Q
@@ -178,7 +178,7 @@ class JointMetric(GenerativeMetric[KernelSettings, StateT]):
         return True
 
     @abstractmethod
-    def _of_many(self, state: StateT, data_sets: Iterable[Embedded | None]) -> list[float]:
+    def _of_many(self, state: StateT, data_sets: Iterable[JointEmbedding | None]) -> list[float]:
         """Return the metric of some data sets, the data's own the very first; NaN for None."""
 
     @abstractmethod

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from calcheck.errors import DataError
 from calcheck.execution.context import RandomStream
-from calcheck.kernels.kernel_options import Estimator  # noqa: TC001 - type of a field
+from calcheck.kernels.kernel_options import Estimator
 from calcheck.metrics._joint_mmd import GenerativeMetric
 from calcheck.metrics.base import Need
 from calcheck.options import option, require_positive_option
@@ -114,14 +114,14 @@ class Ammd(GenerativeMetric["Bandwidths", None]):
         """Fit nothing."""
 
     def rows(self, settings: Bandwidths, state: None, source: Source, at: Source | None, run: Run) -> RowResults:  # noqa: ARG002
-        from calcheck.embeddings.diagnostics import features, left_out
+        from calcheck.embeddings.diagnostics import feature_details, feature_warnings
         from calcheck.embeddings.output_features import output_features
-        from calcheck.mmd.joint import embedded, repeated_targets
+        from calcheck.mmd.joint import embed, repeated_targets
         from calcheck.mmd.kernel_scores import direct_scores
 
         rows = source.predictions()
         y, predictive = repeated_targets(rows), rows.distributions()
-        draws = predictive.draws_a_row
+        draws = predictive.n_draws
         self._require_pairs(draws, y.shape[1])
         gamma = settings.tolist() if len(settings) > 1 else float(settings[0])
         details = {"targets": {"gamma": gamma, "repeats": y.shape[1]}, "draws": draws or "exact"}
@@ -129,9 +129,11 @@ class Ammd(GenerativeMetric["Bandwidths", None]):
         if found is not None:
             return RowResults({"ammd": found}, details=details)
         psi = output_features(y.reshape(-1, y.shape[2]), predictive, settings, run.rng(RandomStream.FEATURES))
-        both, bounds = embedded(psi, rows, predictive.held())
-        details |= features(bounds)
-        return RowResults({"ammd": both.scores(**self._pairs)}, details=details, warnings=tuple(left_out(details)))
+        both, bounds = embed(psi, rows, predictive.load())
+        details |= feature_details(bounds)
+        return RowResults(
+            {"ammd": both.scores(**self._pairs)}, details=details, warnings=tuple(feature_warnings(details))
+        )
 
     @property
     def _pairs(self) -> dict[str, bool]:
@@ -165,17 +167,17 @@ class Ammd(GenerativeMetric["Bandwidths", None]):
     ) -> NullDistribution | None:
         import numpy as np
 
-        from calcheck.kernels.input_kernel import if_scaled
-        from calcheck.mmd.joint import embedded_again
+        from calcheck.kernels.input_kernel import bandwidths_or_none
+        from calcheck.mmd.joint import embed_replicates
 
         predictive = simulation.rows.predictive
         if predictive is None or self._cheap(simulation.rows):
             return None
         replicates = simulation.with_predictive(predictive)
-        data_sets = embedded_again(
+        data_sets = embed_replicates(
             simulation.rows,
             iter(replicates),
-            lambda y: if_scaled(self._bandwidths, y, self.gamma_y),
+            lambda y: bandwidths_or_none(self._bandwidths, y, self.gamma_y),
             predictive,
             lambda: run.rng(RandomStream.FEATURES),
             apart=False,
@@ -192,7 +194,7 @@ class Ammd(GenerativeMetric["Bandwidths", None]):
         predictive = rows.predictive
         if predictive is None or predictive.normal() is not None:
             return True
-        draws = predictive.draws_a_row
+        draws = predictive.n_draws
         return draws is not None and (draws <= FEW_DRAWS or predictive.nbytes == 0)
 
     def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - a plain mean

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.distributions import Predictive
-    from calcheck.embeddings.landmark_selection import OnCentres
+    from calcheck.embeddings.landmark_selection import NystroemEmbedding
     from calcheck.embeddings.output_features import OutputFeatures
     from calcheck.embeddings.ridge import KernelRidge
     from calcheck.execution.context import Run
@@ -35,7 +35,7 @@ MOST = {"trials": 10_000, "draws": 100_000}  # more would tell nothing more
 
 
 @dataclass(frozen=True)
-class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
+class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | NystroemEmbedding"]):
     r"""Distance between predicted and observed distribution at each input, averaged over inputs.
 
     .. math:: \mathrm{CCE}(x) = \left\| \hat U_{Y|X}(x) - \hat U_{Y'|X}(x) \right\|, \qquad
@@ -87,8 +87,8 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
     one n x n system whatever the number of draws. Time O(n^2 (d + r)) a product, some ten products; memory n^2 / 2
     numbers, or O(n) where they exceed ``--memory``. With M centres (nystrom) it is one pass over the rows,
     O(n M (d + M)); what centres cut off is measured on 1,024 rows and added to the mean.
-    Details tell the reach, the distance within which inputs are mixed (:func:`calcheck.embeddings.reach.reach`); rows that
-    are written one by one, how many others each rests on (:func:`calcheck.embeddings.reach.effective_neighbours`).
+    Details give the reach, the distance within which inputs are mixed (:func:`calcheck.embeddings.reach.reach`);
+    pointwise rows give how many others each rests on (:func:`calcheck.embeddings.reach.effective_neighbours`).
     Differs from the paper in: exact embeddings of parametric families by default (``--draws 1 --trials 5`` is the
     paper's protocol), and no explicit inverse.
 
@@ -139,8 +139,8 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
             require_positive_option(name, getattr(self, name))
         for name in ("trials", *(("draws",) if isinstance(self.draws, int) else ())):
             require_count_option(name, getattr(self, name), MOST[name])
-        if self.asked and self.exact_only:
-            msg = f"{self.asked} goes without {self.exact_only}: leave that out, or pass --solver cg"
+        if self.requested and self.exact_only:
+            msg = f"{self.requested} goes without {self.exact_only}: leave that out, or pass --solver cg"
             raise OptionError(msg)
         if self.estimator == "unbiased" and self.lambda_model not in (None, self.lambda_):
             msg = "--estimator unbiased needs one regulariser: leave out --lambda-model"
@@ -154,17 +154,17 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
 
     def prepare(self, source: Source, run: Run) -> KernelSettings:
         from calcheck.embeddings.draws import draws_of
-        from calcheck.kernels.input_kernel import conditioning, needed, target_bandwidths
+        from calcheck.kernels.input_kernel import conditioning, require_inputs, target_bandwidths
 
         rows = source.predictions()
-        y, predictive = needed(rows)
+        y, predictive = require_inputs(rows)
         if len(y) == 1 and None in (self.gamma_x, self.gamma_y):
             msg = "a single row has no spread to scale kernels by: cce needs at least 2 rows"
             raise DataError(msg)
         inputs = conditioning(rows, self)
         gamma_y = target_bandwidths(y, self.gamma_y)
         described = {
-            "inputs": inputs.described,
+            "inputs": inputs.details,
             "targets": {"kernel": "rbf", "gamma": gamma_y.tolist() if len(gamma_y) > 1 else float(gamma_y[0])},
             "model": {
                 "draws": draws_of(predictive, self.draws),
@@ -184,16 +184,21 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
             return "--estimator unbiased"
         return "--draws N" if isinstance(self.draws, int) else ""
 
-    def fit(self, settings: KernelSettings, source: Source, run: Run) -> KernelRidge | OnCentres:
-        from calcheck.embeddings.landmark_selection import CentresOptions, OnCentres, as_precise, why_centres
+    def fit(self, settings: KernelSettings, source: Source, run: Run) -> KernelRidge | NystroemEmbedding:
+        from calcheck.embeddings.landmark_selection import (
+            LandmarkOptions,
+            NystroemEmbedding,
+            approximation_reason,
+            as_precise,
+        )
 
         rows = source.predictions()
-        reason = "as asked" if self.asked else ""
+        reason = "as asked" if self.requested else ""
         if self.solver == "auto" and not (reason or self.exact_only):
-            reason = why_centres(len(rows), rows.width, settings.features.rank, run)
+            reason = approximation_reason(len(rows), rows.width, settings.features.rank, run)
         if not reason:
             return self._ridge(settings, source, run)
-        return OnCentres(settings, source, CentresOptions.of(self), as_precise(rows, run), reason)
+        return NystroemEmbedding(settings, source, LandmarkOptions.from_metric(self), as_precise(rows, run), reason)
 
     @property
     def not_streamable_reason(self) -> str:
@@ -208,8 +213,8 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
 
     def prepare_shared(
         self,
-        state: KernelRidge | OnCentres,
-        metrics: Sequence[Metric[KernelSettings, KernelRidge | OnCentres]],
+        state: KernelRidge | NystroemEmbedding,
+        metrics: Sequence[Metric[KernelSettings, KernelRidge | NystroemEmbedding]],
         models: int,
     ) -> None:
         from calcheck.embeddings.ridge import KernelRidge
@@ -219,37 +224,37 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
         of_cce = [each for each in metrics if isinstance(each, Cce)]
         ridges = {each.lambda_ for each in of_cce} | {each.lambda_model or each.lambda_ for each in of_cce}
         alone = any(each.estimator == "unbiased" for each in of_cce)  # the noise is had as it is without others
-        state.expect(len(ridges), 0 if alone else len(of_cce) * models)
+        state.plan(len(ridges), 0 if alone else len(of_cce) * models)
 
     def rows(
         self,
         settings: KernelSettings,
-        state: KernelRidge | OnCentres,
+        state: KernelRidge | NystroemEmbedding,
         source: Source,
         at: Source | None,
         run: Run,
     ) -> RowResults:
         import numpy as np
 
-        from calcheck.embeddings.diagnostics import cautions, engine, over_trials, quantiles
+        from calcheck.embeddings.diagnostics import kernel_warnings, quantiles, solver_details, trial_statistics
         from calcheck.embeddings.distance import distances, noise
-        from calcheck.embeddings.landmark_selection import OnCentres
-        from calcheck.embeddings.output_features import LeftOut
+        from calcheck.embeddings.landmark_selection import NystroemEmbedding
+        from calcheck.embeddings.output_features import FeatureError
         from calcheck.embeddings.reach import FEW_ROWS, effective_neighbours, reach
         from calcheck.execution.bottom_k import sample_inputs
-        from calcheck.kernels.input_kernel import needed, points_of
+        from calcheck.kernels.input_kernel import evaluation_points, require_inputs
 
-        if isinstance(state, OnCentres):
-            return self._on_centres(settings, state.of(settings, source), at, run)
-        y, _ = needed(source.predictions())
+        if isinstance(state, NystroemEmbedding):
+            return self._on_centres(settings, state.from_fit(settings, source), at, run)
+        y, _ = require_inputs(source.predictions())
         features = settings.features
-        points = None if at is None else points_of(at, settings.scaling)
+        points = None if at is None else evaluation_points(at, settings.scaling)
         observed = features.of_points(y)
-        bounds = LeftOut(features, observed)
+        bounds = FeatureError(features, observed)
         found = distances(
             state,
             observed,
-            map(bounds.embedded, self._trials(settings.predictive, run)),
+            map(bounds.embed, self._trials(settings.predictive, run)),
             lambda_=self.lambda_,
             lambda_model=self.lambda_model or self.lambda_,
             points=points,
@@ -267,89 +272,91 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
             "rows": len(values),
             "quantiles": quantiles(values),
             **noise_told,
-            **over_trials(found.values.mean(axis=1)),
-            **settings.described,
-            **engine(found, bounds, state, run),
+            **trial_statistics(found.values.mean(axis=1)),
+            **settings.details,
+            **solver_details(found, bounds, state, run),
             "reach": reach(settings.kernel, settings.scaling(few), settings.scaling, self.lambda_),
         }
         columns = {self._column: values}
         if run.keep_rows:
             columns["effective_neighbours"] = effective_neighbours(state, self.lambda_, points)
-        return RowResults(columns, details=details, warnings=cautions(details, found, state.run.precision))
+        return RowResults(columns, details=details, warnings=kernel_warnings(details, found, state.run.precision))
 
     @property
     def _column(self) -> str:
         return "cce2" if self.estimator == "unbiased" else "cce"
 
-    def _on_centres(self, settings: KernelSettings, state: OnCentres, at: Source | None, run: Run) -> RowResults:
-        from calcheck.embeddings.diagnostics import cautions_on_centres, features, on_centres, quantiles
+    def _on_centres(
+        self, settings: KernelSettings, state: NystroemEmbedding, at: Source | None, run: Run
+    ) -> RowResults:
+        from calcheck.embeddings.diagnostics import feature_details, nystroem_details, nystroem_warnings, quantiles
         from calcheck.embeddings.reach import FEW_ROWS, reach
 
         if at is not None:
             msg = "--at takes an exact solver: pass --solver cg, or fewer rows (--subsample)"
             raise OptionError(msg)
-        found = state.embedded(self.lambda_)
-        columns = {"cce": found.everywhere() if run.keep_rows else found.values[:, 0]}
+        found = state.fitted(self.lambda_)
+        columns = {"cce": found.at_all_rows() if run.keep_rows else found.values[:, 0]}
         values = columns["cce"]
         if run.keep_rows:
             columns["effective_neighbours"] = found.effective_neighbours()
         details = {
             "rows": found.landmarks.rows,
             "quantiles": quantiles(values),
-            **settings.described,
-            **features(found.bounds),
-            **on_centres(found.measured, found.landmarks, state.options, state.run, state.reason),
+            **settings.details,
+            **feature_details(found.bounds),
+            **nystroem_details(found.measured, found.landmarks, state.options, state.run, state.reason),
             "reach": reach(settings.kernel, found.landmarks.evaluated[:FEW_ROWS], settings.scaling, self.lambda_),
         }
         value, accurate = found.measured.means[0], state.options.met_by(found.measured)
-        warnings = cautions_on_centres(details, accurate=accurate, value=float(value))
+        warnings = nystroem_warnings(details, accurate=accurate, value=float(value))
         return RowResults(columns, fixed={"correction": value - values.mean()}, details=details, warnings=warnings)
 
     def null_distribution(
         self,
         settings: KernelSettings,
-        state: KernelRidge | OnCentres,
+        state: KernelRidge | NystroemEmbedding,
         simulation: NullSimulator,
         at: Source | None,
         run: Run,
     ) -> NullDistribution:
         import numpy as np
 
-        from calcheck.embeddings.landmark_selection import OnCentres
+        from calcheck.embeddings.landmark_selection import NystroemEmbedding
 
-        if isinstance(state, OnCentres):
-            near = state.embedded(self.lambda_)
-            told = {"columns": near.groups[1], "centers": len(near.landmarks.centres)}
+        if isinstance(state, NystroemEmbedding):
+            near = state.fitted(self.lambda_)
+            told = {"columns": near.groups[1], "centers": len(near.landmarks.landmarks)}
             return NullDistribution(near.measured.means[1:], at_inputs=near.at_inputs(), details=told)
 
         from calcheck.distributions import Samples
-        from calcheck.embeddings.replicate_embeddings import replicated
-        from calcheck.embeddings.rescaled_features import DataSet, Exchanged
-        from calcheck.kernels.input_kernel import needed, points_of, targets_of
+        from calcheck.embeddings.replicate_embeddings import embed_replicates
+        from calcheck.embeddings.rescaled_features import DataSet, SwappedDraw
+        from calcheck.kernels.input_kernel import evaluation_points, require_inputs, target_matrix
 
-        y, _ = needed(simulation.rows)
+        y, _ = require_inputs(simulation.rows)
         distributions = settings.predictive
         model = list(self._trials(distributions, run))
 
         def data_set(rows: Predictions) -> DataSet:
-            targets = targets_of(rows)
+            targets = target_matrix(rows)
             if rows.predictive is distributions or rows.predictive is None:
                 return DataSet(targets, self._bandwidth(targets), model)
             if isinstance(self.draws, int):
                 return DataSet(targets, self._bandwidth(targets), list(self._trials(rows.predictive, run)))
-            return DataSet(targets, self._bandwidth(targets), [Exchanged(distributions)])
+            return DataSet(targets, self._bandwidth(targets), [SwappedDraw(distributions)])
 
         trials = [each.draws for each in model if isinstance(each, Samples)]
-        known = not trials or distributions.draws_a_row is not None
+        known = not trials or distributions.n_draws is not None
         replicates = simulation.with_predictive(distributions)
-        found = replicated(
+        found = embed_replicates(
             state,
             DataSet(y, self._bandwidth(y), model),
             map(data_set, replicates),
             len(replicates) + 1,
             covered=distributions if known else Samples(np.concatenate(trials, axis=1)),
             lambdas=(self.lambda_, self.lambda_model or self.lambda_),
-            points=None if at is None else points_of(at, settings.scaling),
+            points=None if at is None else evaluation_points(at, settings.scaling),
             unbiased=self.estimator == "unbiased",
         )
         own, *others = found.values
@@ -358,17 +365,19 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
         )
 
     def no_influences_reason(self, rows: RowResults) -> str:
-        on_centres = rows.details["solver"]["name"] == "nystrom"
-        return "the influence of each row takes an exact solver: pass --solver cg, or fewer rows" if on_centres else ""
+        on_landmarks = rows.details["solver"]["name"] == "nystrom"
+        return (
+            "the influence of each row takes an exact solver: pass --solver cg, or fewer rows" if on_landmarks else ""
+        )
 
     def influences(self, both: Predictions, run: Run) -> NDArray[np.float64]:
         from calcheck.embeddings.difference_influences import difference_influences
-        from calcheck.kernels.input_kernel import needed
+        from calcheck.kernels.input_kernel import require_inputs
         from calcheck.predictions import InMemory
 
         n = len(both) // 2
         first = InMemory(both.take(slice(n)))
-        y, predictive = needed(both)
+        y, predictive = require_inputs(both)
         settings = self.prepare(first, run)
         features = self._features(y[:n], predictive, run)
         means = [features.of_distributions(trial) for trial in self._trials(predictive, run)]
@@ -388,9 +397,9 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | OnCentres"]):
 
     def _bandwidth(self, y: NDArray[np.float64]) -> NDArray[np.float64] | None:
         """Return the scale of the kernel on targets; None where these have none."""
-        from calcheck.kernels.input_kernel import if_scaled, target_bandwidths
+        from calcheck.kernels.input_kernel import bandwidths_or_none, target_bandwidths
 
-        return if_scaled(target_bandwidths, y, self.gamma_y)
+        return bandwidths_or_none(target_bandwidths, y, self.gamma_y)
 
     def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - a plain mean
         return means[self._column] + means["correction"] if "correction" in means else means[self._column]

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from calcheck.kernels.kernel_options import Solver  # noqa: TC001 - type of a field
+from calcheck.kernels.kernel_options import Solver
 from calcheck.metrics._joint_mmd import JointMetric
 from calcheck.options import option, require_positive_option
 from calcheck.results import Alternative, RowResults
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
     from calcheck.embeddings.fitted_settings import KernelSettings
     from calcheck.execution.context import Run
-    from calcheck.mmd.joint import Embedded
-    from calcheck.mmd.ridge_norms import Operators
+    from calcheck.mmd.joint import JointEmbedding
+    from calcheck.mmd.ridge_norms import RidgeNorms
     from calcheck.predictions import Source
     from calcheck.results import Means
 
 
 @dataclass(frozen=True)
-class Cmmd(JointMetric["Operators"]):
+class Cmmd(JointMetric["RidgeNorms"]):
     r"""Conditional maximum mean discrepancy, squared: how far conditional embeddings are apart.
 
     .. math:: \mathrm{CMMD}^2 = \mathrm{tr}\, B^\top K_X B, \qquad B = (K_X + n \lambda I)^{-1} \delta, \qquad
@@ -96,39 +96,44 @@ class Cmmd(JointMetric["Operators"]):
         super().__post_init__()
         require_positive_option("lambda_", self.lambda_)
 
-    def fit(self, settings: KernelSettings, source: Source, run: Run) -> Operators:
-        from calcheck.mmd.ridge_norms import Operators
+    def fit(self, settings: KernelSettings, source: Source, run: Run) -> RidgeNorms:
+        from calcheck.mmd.ridge_norms import RidgeNorms
 
         x = settings.scaling(source.predictions().inputs())
-        return Operators(settings.kernel, x, run, self.lambda_, solver=self.solver, exact_rows=self.exact_rows)
+        return RidgeNorms(settings.kernel, x, run, self.lambda_, solver=self.solver, exact_rows=self.exact_rows)
 
     def rows(
-        self, settings: KernelSettings, state: Operators, source: Source, at: Source | None, run: Run
-    ) -> RowResults:  # noqa: ARG002
-        from calcheck.embeddings.diagnostics import features, left_out
-        from calcheck.mmd.joint import embedded
+        self,
+        settings: KernelSettings,
+        state: RidgeNorms,
+        source: Source,
+        at: Source | None,  # noqa: ARG002
+        run: Run,  # noqa: ARG002
+    ) -> RowResults:
+        from calcheck.embeddings.diagnostics import feature_details, feature_warnings
+        from calcheck.mmd.joint import embed
 
-        found, bounds = embedded(settings.features, source.predictions(), settings.predictive)
-        norm = state.norm(found.apart)
-        details = {**settings.described, "lambda": self.lambda_, **norm.told, **features(bounds)}
+        found, bounds = embed(settings.features, source.predictions(), settings.predictive)
+        norm = state.norm(found.difference)
+        details = {**settings.details, "lambda": self.lambda_, **norm.details, **feature_details(bounds)}
         return RowResults(
             {"cmmd": len(norm.terms) * norm.terms},
             details=details,
-            warnings=(*self._blind(settings), *left_out(details), *norm.warnings),
+            warnings=(*self._blind(settings), *feature_warnings(details), *norm.warnings),
         )
 
-    def _of_many(self, state: Operators, data_sets: Iterable[Embedded | None]) -> list[float]:
-        apart = [None if each is None else each.apart for each in data_sets]
+    def _of_many(self, state: RidgeNorms, data_sets: Iterable[JointEmbedding | None]) -> list[float]:
+        apart = [None if each is None else each.difference for each in data_sets]
         values = iter(state.norms([each for each in apart if each is not None]))
         return [float("nan") if each is None else next(values) for each in apart]
 
-    def _influences(self, state: Operators, first: Embedded, second: Embedded) -> NDArray[np.float64]:
+    def _influences(self, state: RidgeNorms, first: JointEmbedding, second: JointEmbedding) -> NDArray[np.float64]:
         import numpy as np
 
-        mean, half = (first.apart + second.apart) / 2, (first.apart - second.apart) / 2
-        return np.asarray(-4 * np.sum(half * state.applied(mean) + mean * state.applied(half), axis=1))
+        mean, half = (first.difference + second.difference) / 2, (first.difference - second.difference) / 2
+        return np.asarray(-4 * np.sum(half * state.apply(mean) + mean * state.apply(half), axis=1))
 
-    def _told_of_many(self, state: Operators) -> dict[str, Any]:
+    def _told_of_many(self, state: RidgeNorms) -> dict[str, Any]:
         return state.told_of_many
 
     def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - a plain mean

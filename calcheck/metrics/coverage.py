@@ -94,7 +94,7 @@ class Coverage(RowMetric):
 
     def _other_levels(self, rows: Predictions) -> list[float]:
         """List the other levels that are told of: those whose intervals the file knows."""
-        known = rows.distributions().known_levels
+        known = rows.distributions().quantile_levels
         others = [level for level in OTHER_LEVELS if level != self.level]
         return others if known is None else [level for level in others if _has_interval(known, level)]
 
@@ -130,7 +130,7 @@ class Coverage(RowMetric):
             low, high = central_interval(part, level)
             return ((low <= y[rows]) & (y[rows] <= high)).astype(np.float64)
 
-        return rows.distributions().in_parts(inside), interval_mass(rows, level)
+        return rows.distributions().map_batches(inside), interval_mass(rows, level)
 
     def _unclear(self, rows: Predictions) -> float:
         """Return by how much the reference may be too small: draws that tie leave it open."""
@@ -141,7 +141,7 @@ class Coverage(RowMetric):
         def error(part: Predictive, rows: slice) -> NDArray[np.float64]:
             return part.interval_mass_error(y[rows], *central_interval(part, self.level))
 
-        return float(rows.distributions().in_parts(error).mean())
+        return float(rows.distributions().map_batches(error).mean())
 
     def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - a plain mean
         return means["covered"]

@@ -71,11 +71,11 @@ class Crps(RowMetric):
         from calcheck.statistics.moments import targets
 
         predictive, y = rows.distributions(), targets(rows)
-        if predictive.draws_a_row is None:
+        if predictive.n_draws is None:
             return RowResults({"crps": predictive.crps(y)})
         if self.estimator == "biased":
             return RowResults({"crps": predictive.crps(y)}, details={"estimator": "biased"})
-        if predictive.draws_a_row == 1:
+        if predictive.n_draws == 1:
             told = "one sample a row has no fair CRPS: this is the biased one, the mean absolute error"
             return RowResults({"crps": predictive.crps(y)}, details={"estimator": "biased"}, warnings=(told,))
         return RowResults({"crps": predictive.fair_crps(y)}, details={"estimator": "fair"})

@@ -104,7 +104,7 @@ class Ece(RowMetric):
         from calcheck.statistics.pit import levels_of, pit, share_below
 
         left, right = pit(rows)
-        known = rows.distributions().known_levels
+        known = rows.distributions().quantile_levels
         levels = levels_of(self.levels) if known is None else known
         below = share_below(right if self.pit == "plain" else left, right, levels)
         return RowResults(

@@ -115,25 +115,30 @@ class Fid(GenerativeMetric[FidSettings, "SharedInputs"]):
         return SharedInputs(settings.scaling(source.predictions().inputs()))
 
     def rows(
-        self, settings: FidSettings, state: SharedInputs, source: Source, at: Source | None, run: Run
-    ) -> RowResults:  # noqa: ARG002
+        self,
+        settings: FidSettings,
+        state: SharedInputs,
+        source: Source,
+        at: Source | None,  # noqa: ARG002
+        run: Run,  # noqa: ARG002
+    ) -> RowResults:
         import numpy as np
 
         from calcheck.execution.prefetch import one_blas_thread
-        from calcheck.mmd.covariances import within_rows, within_targets
+        from calcheck.mmd.covariances import covariances_within_rows, covariances_within_targets
         from calcheck.mmd.frechet import frechet
         from calcheck.mmd.joint import repeated_targets
 
         rows = source.predictions()
         y, predictive = repeated_targets(rows), rows.distributions()
         with one_blas_thread():  # many small products, again for each replicate
-            data = state.joined(*within_targets(y), settings.spread)
-            model = state.joined(*within_rows(predictive), settings.spread)
+            data = state.joint_moments(*covariances_within_targets(y), settings.spread)
+            model = state.joint_moments(*covariances_within_rows(predictive), settings.spread)
             distance = np.asarray(frechet(data, model))
         details: dict[str, Any] = {
             "columns": {"inputs": state.columns, "targets": y.shape[2]},
             "repeats": y.shape[1],
-            "draws": predictive.draws_a_row or "exact",
+            "draws": predictive.n_draws or "exact",
             "means": float(np.sum((data.mean - model.mean) ** 2)),
         }
         return RowResults({}, fixed={"fid": distance}, details=details)

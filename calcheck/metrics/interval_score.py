@@ -80,7 +80,7 @@ class IntervalScore(RowMetric):
             limits = central_interval(part, self.level)
             return np.reshape(interval_score(y[rows], *limits, 1 - self.level, backend="numpy"), -1)
 
-        return RowResults({"interval_score": rows.distributions().in_parts(score)})
+        return RowResults({"interval_score": rows.distributions().map_batches(score)})
 
     def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - a plain mean
         return means["interval_score"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from calcheck.errors import DataError
-from calcheck.kernels.kernel_options import Estimator  # noqa: TC001 - type of a field
+from calcheck.kernels.kernel_options import Estimator
 from calcheck.metrics._joint_mmd import JointMetric
 from calcheck.options import option
 from calcheck.results import Alternative, RowResults
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
     from calcheck.embeddings.fitted_settings import KernelSettings
     from calcheck.execution.context import Run
-    from calcheck.mmd.joint import Embedded
-    from calcheck.mmd.quadratic_forms import Inputs
+    from calcheck.mmd.joint import JointEmbedding
+    from calcheck.mmd.quadratic_forms import GramSums
     from calcheck.predictions import Source
     from calcheck.results import Means
 
 
 @dataclass(frozen=True)
-class Jmmd(JointMetric["Inputs"]):
+class Jmmd(JointMetric["GramSums"]):
     r"""Joint maximum mean discrepancy, squared, between (input, target) and (input, prediction).
 
     .. math:: \mathrm{JMMD}^2 = \frac{1}{n(n-1)} \sum_{i \ne j} k_X(x_i, x_j)\, \delta_i \cdot \delta_j, \qquad
@@ -102,39 +102,48 @@ class Jmmd(JointMetric["Inputs"]):
     def alternative_in_use(self) -> Alternative:
         return "both" if self.estimator == "paper" else "upper"
 
-    def fit(self, settings: KernelSettings, source: Source, run: Run) -> Inputs:
-        from calcheck.mmd.quadratic_forms import Inputs
+    def fit(self, settings: KernelSettings, source: Source, run: Run) -> GramSums:
+        from calcheck.mmd.quadratic_forms import GramSums
 
         x = source.predictions().inputs()
         if len(x) == 1:
             msg = "jmmd is a mean over pairs of rows, and there is one row"
             raise DataError(msg)
-        return Inputs(settings.kernel, settings.scaling(x), run, self.exact_rows)
+        return GramSums(settings.kernel, settings.scaling(x), run, self.exact_rows)
 
-    def rows(self, settings: KernelSettings, state: Inputs, source: Source, at: Source | None, run: Run) -> RowResults:  # noqa: ARG002
-        from calcheck.embeddings.diagnostics import features, left_out
-        from calcheck.mmd.joint import embedded
+    def rows(
+        self,
+        settings: KernelSettings,
+        state: GramSums,
+        source: Source,
+        at: Source | None,  # noqa: ARG002
+        run: Run,  # noqa: ARG002
+    ) -> RowResults:
+        from calcheck.embeddings.diagnostics import feature_details, feature_warnings
+        from calcheck.mmd.joint import embed
 
-        found, bounds = embedded(settings.features, source.predictions(), settings.predictive)
+        found, bounds = embed(settings.features, source.predictions(), settings.predictive)
         form = found.form(self.estimator)
         pairs = state.pairs(form)
         values = len(form.u) * form.terms(pairs.products(form.u), pairs.diagonal)
-        details = {**settings.described, "pairs": pairs.told, **features(bounds)}
+        details = {**settings.details, "pairs": pairs.details, **feature_details(bounds)}
         return RowResults(
-            {"jmmd": values}, details=details, warnings=(*self._blind(settings), *left_out(details), *pairs.warnings)
+            {"jmmd": values},
+            details=details,
+            warnings=(*self._blind(settings), *feature_warnings(details), *pairs.warnings),
         )
 
     @property
     def _of_differences(self) -> bool:
         return self.estimator != "paper"
 
-    def _of_many(self, state: Inputs, data_sets: Iterable[Embedded | None]) -> list[float]:
+    def _of_many(self, state: GramSums, data_sets: Iterable[JointEmbedding | None]) -> list[float]:
         forms = [None if each is None else each.form(self.estimator) for each in data_sets]
         known = [form for form in forms if form is not None]
         values = iter(state.pairs_of_many(known[0]).totals(known) if known else ())
         return [float("nan") if form is None else float(next(values)) for form in forms]
 
-    def _influences(self, state: Inputs, first: Embedded, second: Embedded) -> NDArray[np.float64]:
+    def _influences(self, state: GramSums, first: JointEmbedding, second: JointEmbedding) -> NDArray[np.float64]:
         import numpy as np
 
         one, other = first.form(self.estimator), second.form(self.estimator)
@@ -146,7 +155,7 @@ class Jmmd(JointMetric["Inputs"]):
             terms -= 2 * one.scale * pairs.diagonal[:, None] * half * mean
         return np.asarray(-4 * terms.sum(axis=1))
 
-    def _told_of_many(self, state: Inputs) -> dict[str, Any]:
+    def _told_of_many(self, state: GramSums) -> dict[str, Any]:
         return state.told_of_many
 
     def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - a plain mean

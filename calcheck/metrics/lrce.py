@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from calcheck.metrics._validity import ValidBinsMetric
-from calcheck.metrics.base import Need  # noqa: TC001 - options are found by the types of fields
+from calcheck.metrics.base import Need
 
 if TYPE_CHECKING:
     import numpy as np
@@ -69,7 +69,7 @@ class Lrce(ValidBinsMetric):
         from calcheck.errors import DataError
         from calcheck.statistics.moments import errors, reference_rce, uncertainties, why_no_moments
 
-        if self.by is None and rows.distributions().draws_a_row is not None:
+        if self.by is None and rows.distributions().n_draws is not None:
             msg = "bins by the spread of draws sort its errors too: a perfect ensemble would fail. Pass --by COLUMN"
             raise DataError(msg)
         if unknown := why_no_moments(rows):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from calcheck.metrics._validity import ValidBinsMetric
-from calcheck.metrics.base import Need  # noqa: TC001 - options are found by the types of fields
+from calcheck.metrics.base import Need
 
 if TYPE_CHECKING:
     import numpy as np

@@ -50,13 +50,13 @@ class McmdSettings:
         Normalisation and kernel of the inputs of both samples.
     features : OutputFeatures
         psi with k_Y(u, v) = psi(u) . psi(v), for the targets of both.
-    described : dict
+    details : dict
         The choices in words and numbers, for the report.
     """
 
     inputs: Conditioning
     features: OutputFeatures
-    described: dict[str, Any]
+    details: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ class Mcmd(KernelOptions, Metric[McmdSettings, "TwoSamples"]):
                 "lambda": self.lambda_,
                 "lambda_b": self._lambdas[1],
             },
-            "inputs": inputs.described,
+            "inputs": inputs.details,
             "targets": {"kernel": "rbf", "gamma": gamma_y.tolist() if len(gamma_y) > 1 else float(gamma_y[0])},
         }
         return McmdSettings(inputs, features, described)
@@ -191,13 +191,13 @@ class Mcmd(KernelOptions, Metric[McmdSettings, "TwoSamples"]):
     ) -> RowResults:
         import numpy as np
 
-        from calcheck.embeddings.diagnostics import cautions, engine, quantiles
-        from calcheck.embeddings.output_features import LeftOut
-        from calcheck.kernels.input_kernel import points_of
+        from calcheck.embeddings.diagnostics import kernel_warnings, quantiles, solver_details
+        from calcheck.embeddings.output_features import FeatureError
+        from calcheck.kernels.input_kernel import evaluation_points
 
         outputs = [settings.features.of_points(targets) for targets in _targets(source.predictions())]
-        bounds = LeftOut(settings.features, np.concatenate(outputs))
-        points = points_of(at or source, settings.inputs.scaling)
+        bounds = FeatureError(settings.features, np.concatenate(outputs))
+        points = evaluation_points(at or source, settings.inputs.scaling)
         found, dofs = state.distances(outputs, self._lambdas, points)
         values = found.values[0]
         if not np.isfinite(values).all():
@@ -206,14 +206,14 @@ class Mcmd(KernelOptions, Metric[McmdSettings, "TwoSamples"]):
         details = {
             "rows": len(values),
             "quantiles": quantiles(values),
-            **settings.described,
+            **settings.details,
             **_neighbours(state),
-            **engine(found, bounds, state.ridges[0], run),
+            **solver_details(found, bounds, state.ridges[0], run),
             "dof_b": dofs[1].value,
             "dof_b_error": dofs[1].error,
         }
         fewest = {**details, "dof": min(dof.value for dof in dofs)}
-        warnings = (*cautions(fewest, found, run.precision), *_loneliness(details))
+        warnings = (*kernel_warnings(fewest, found, run.precision), *_loneliness(details))
         return RowResults({"mcmd": values}, details=details, warnings=warnings)
 
     def null_distribution(
@@ -226,19 +226,19 @@ class Mcmd(KernelOptions, Metric[McmdSettings, "TwoSamples"]):
     ) -> NullDistribution:
         import numpy as np
 
-        from calcheck.embeddings.permutation_null import input_kernel_of, relabelled
+        from calcheck.embeddings.permutation_null import input_kernel_of, permutation_null
         from calcheck.embeddings.strata import strata
-        from calcheck.kernels.input_kernel import points_of, targets_of
+        from calcheck.kernels.input_kernel import evaluation_points, target_matrix
 
         rows, scaling = simulation.rows, settings.inputs.scaling
-        y, x, labels = targets_of(rows), scaling(rows.inputs()), _labels(rows)
-        points = x if at is None else points_of(at, scaling)
+        y, x, labels = target_matrix(rows), scaling(rows.inputs()), _labels(rows)
+        points = x if at is None else evaluation_points(at, scaling)
         kernel, centred = input_kernel_of(settings.inputs.kernel, x, points, run)
         groups = strata(x, labels, lambda: centred.rows)
-        told = {"labels": f"permuted by {groups.by}", "exchangeable": groups.exchangeable, **kernel.described}
+        told = {"labels": f"permuted by {groups.by}", "exchangeable": groups.exchangeable, **kernel.details}
         if not groups.exchangeable:
             return NullDistribution(np.empty(0), details=told, no_verdict=APART)
-        found = relabelled(
+        found = permutation_null(
             kernel,
             y,
             groups,
@@ -255,9 +255,9 @@ class Mcmd(KernelOptions, Metric[McmdSettings, "TwoSamples"]):
 
     def _bandwidths(self, y: NDArray[np.float64]) -> NDArray[np.float64] | None:
         """Return the scale of the kernel on targets that the first sample's have; None where these have none."""
-        from calcheck.kernels.input_kernel import if_scaled, target_bandwidths
+        from calcheck.kernels.input_kernel import bandwidths_or_none, target_bandwidths
 
-        return if_scaled(target_bandwidths, y, self.gamma_y)
+        return bandwidths_or_none(target_bandwidths, y, self.gamma_y)
 
     def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - a plain mean
         return means["mcmd"]
@@ -288,9 +288,9 @@ def _labels(rows: Predictions) -> NDArray[np.bool_]:
 
 def _targets(rows: Predictions) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the targets of the first sample, (n, t), and of the second, (m, t)."""
-    from calcheck.kernels.input_kernel import targets_of
+    from calcheck.kernels.input_kernel import target_matrix
 
-    y, first = targets_of(rows), _labels(rows)
+    y, first = target_matrix(rows), _labels(rows)
     return y[first], y[~first]
 
 

@@ -75,7 +75,7 @@ class Width(RowMetric):
             low, high = central_interval(part, self.level)
             return high - low
 
-        return RowResults({"width": rows.distributions().in_parts(width)})
+        return RowResults({"width": rows.distributions().map_batches(width)})
 
     def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - a plain mean
         return means["width"]

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     Values = NDArray[np.float64]
 
 
-def within_targets(y: Values) -> tuple[Values, Values]:
+def covariances_within_targets(y: Values) -> tuple[Values, Values]:
     """Return the means of r targets a row (n, r, t), (n, t), and R (t, t) with R^T R their mean covariance (r)."""
     mean = y.mean(axis=1)
-    return mean, _triangle([y - mean[:, None]], y.shape[0] * y.shape[1])
+    return mean, _qr_factor([y - mean[:, None]], y.shape[0] * y.shape[1])
 
 
-def within_rows(predictive: Predictive) -> tuple[Values, Values]:
+def covariances_within_rows(predictive: Predictive) -> tuple[Values, Values]:
     """Return the means of distributions, (n, t), and R (t, t) with R^T R their mean covariance.
 
     Raises
@@ -32,7 +32,7 @@ def within_rows(predictive: Predictive) -> tuple[Values, Values]:
         Distributions have no mean or no variance.
     """
     n, t = len(predictive), predictive.targets
-    if predictive.draws_a_row is None:
+    if predictive.n_draws is None:
         mean, std = predictive.mean().reshape(n, t), predictive.std().reshape(n, t)
         require_finite("mean", mean)
         require_finite("std", std)
@@ -40,10 +40,10 @@ def within_rows(predictive: Predictive) -> tuple[Values, Values]:
     means, triangles = [], []
     for _, batch in predictive.batches():
         if isinstance(batch, Samples):
-            draws = batch.draws.reshape(len(batch), batch.draws_a_row, t)
+            draws = batch.draws.reshape(len(batch), batch.n_draws, t)
             means.append(draws.mean(axis=1))
-            triangles.append(_triangle([draws - means[-1][:, None]], 1))
-    return np.concatenate(means), _triangle(triangles, n * predictive.draws_a_row)
+            triangles.append(_qr_factor([draws - means[-1][:, None]], 1))
+    return np.concatenate(means), _qr_factor(triangles, n * predictive.n_draws)
 
 
 def covariances(predictive: Predictive) -> tuple[Values, Values]:
@@ -58,13 +58,13 @@ def covariances(predictive: Predictive) -> tuple[Values, Values]:
     return mean, np.einsum("ijk,ijl->ikl", away, away) / draws.shape[1]
 
 
-def root_of(covariance: Values) -> Values:
+def psd_sqrt(covariance: Values) -> Values:
     """Return R with R^T R a covariance (t, t), whatever rounding made of it."""
     sizes, turns = np.linalg.eigh(covariance)
     return np.asarray(np.sqrt(np.maximum(sizes, 0))[:, None] * turns.T)
 
 
-def _triangle(parts: list[Values], count: int) -> Values:
+def _qr_factor(parts: list[Values], count: int) -> Values:
     """Return R (t, t) with R^T R the sum of products of points (..., t), over their count; without forming products."""
     points = np.concatenate([part.reshape(-1, part.shape[-1]) for part in parts])
     columns = points.shape[1]

@@ -78,7 +78,7 @@ class SharedInputs:
         """How many columns inputs have, d."""
         return len(self._mean)
 
-    def joined(self, means: Array, within: Array, spread: Array) -> Moments:
+    def joint_moments(self, means: Array, within: Array, spread: Array) -> Moments:
         """Return the moments of inputs and of something with its own mean at each, over rows.
 
         Parameters

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calcheck.embeddings.output_features import LeftOut
-from calcheck.embeddings.rescaled_features import DataSet, Exchanged, SharedFeatures, eigenvectors
+from calcheck.embeddings.output_features import FeatureError
+from calcheck.embeddings.rescaled_features import DataSet, SharedFeatures, SwappedDraw, eigenvectors
 from calcheck.execution.prefetch import one_blas_thread
 from calcheck.mmd.pair_sums import of_different
-from calcheck.mmd.quadratic_forms import Form
+from calcheck.mmd.quadratic_forms import QuadraticForm
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -33,7 +33,7 @@ LEFT_OUT = 1e-10  # share of |a - b|^2 that the directions kept of a replicate m
 
 
 @dataclass(frozen=True, eq=False)
-class Embedded:
+class JointEmbedding:
     """Mean embeddings of the targets and of the predictive distribution of each row.
 
     Parameters
@@ -54,20 +54,20 @@ class Embedded:
     draws: int | None
 
     @property
-    def apart(self) -> Values:
+    def difference(self) -> Values:
         """delta_i = a_i - b_i, (n, q)."""
         return self.observed - self.predicted
 
-    def halves(self) -> tuple[Embedded, Embedded]:
+    def halves(self) -> tuple[JointEmbedding, JointEmbedding]:
         """Return the first half of the rows, and the second."""
         n = len(self.observed) // 2
         first, second = (
-            Embedded(self.observed[rows], self.predicted[rows], self.targets, self.draws)
+            JointEmbedding(self.observed[rows], self.predicted[rows], self.targets, self.draws)
             for rows in (slice(n), slice(n, None))
         )
         return first, second
 
-    def form(self, estimator: Estimator) -> Form:
+    def form(self, estimator: Estimator) -> QuadraticForm:
         """Return the sum over pairs that estimates the squared joint MMD.
 
         With every pair it is sum_ij K_ij delta_i . delta_j / n^2; without those of a row with itself, over n (n - 1),
@@ -75,13 +75,15 @@ class Embedded:
         """
         n = len(self.observed)
         if estimator == "v":
-            return Form(self.apart, np.zeros(n), 1 / n**2)
+            return QuadraticForm(self.difference, np.zeros(n), 1 / n**2)
         if estimator == "unbiased":
             scale = 1 / (n * (n - 1)) if n > 1 else np.nan
-            return Form(self.apart, scale * np.sum(self.apart**2, axis=1), scale)
+            return QuadraticForm(self.difference, scale * np.sum(self.difference**2, axis=1), scale)
         own = 0.0 if self.draws is None else 1 / (n * (n * self.draws - 1))
         others = 1 / n**2 if self.draws is None else self.draws * own
-        return Form(self.predicted, np.full(n, own), others, others * self.predicted - 2 / n**2 * self.observed)
+        return QuadraticForm(
+            self.predicted, np.full(n, own), others, others * self.predicted - 2 / n**2 * self.observed
+        )
 
     def scores(self, *, unbiased: bool, constant: bool) -> Values:
         """Return -2 a_i . b_i + |b_i|^2, (n,); without a draw's product with itself, if unbiased.
@@ -103,13 +105,13 @@ def _dots(a: Values, b: Values) -> Values:
     return np.asarray(np.einsum("ij,ij->i", a, b))
 
 
-def embedded(features: OutputFeatures, rows: Predictions, predictive: Predictive) -> tuple[Embedded, LeftOut]:
+def embed(features: OutputFeatures, rows: Predictions, predictive: Predictive) -> tuple[JointEmbedding, FeatureError]:
     """Embed targets and distributions; also return what the features leave out."""
     y = repeated_targets(rows)
     points = features.of_points(y.reshape(-1, y.shape[2]))
-    bounds = LeftOut(features, points)
+    bounds = FeatureError(features, points)
     observed = points.reshape(len(y), y.shape[1], -1).mean(axis=1)
-    return Embedded(observed, bounds.embedded(predictive), y.shape[1], predictive.draws_a_row), bounds
+    return JointEmbedding(observed, bounds.embed(predictive), y.shape[1], predictive.n_draws), bounds
 
 
 def repeated_targets(rows: Predictions) -> Values:
@@ -118,9 +120,11 @@ def repeated_targets(rows: Predictions) -> Values:
     return y if rows.repeated else y.reshape(len(y), 1, -1)
 
 
-def blocks(data_sets: Iterable[Embedded | None], count: int, progress: Progress) -> Iterator[list[Embedded | None]]:
+def blocks(
+    data_sets: Iterable[JointEmbedding | None], count: int, progress: Progress
+) -> Iterator[list[JointEmbedding | None]]:
     """Yield so many data sets at a time that products with them are worth a pass over the pairs."""
-    block: list[Embedded | None] = []
+    block: list[JointEmbedding | None] = []
     for number, each in enumerate(data_sets):
         block.append(each)
         progress("simulating", (number + 1) / count)
@@ -131,7 +135,7 @@ def blocks(data_sets: Iterable[Embedded | None], count: int, progress: Progress)
         yield block
 
 
-def embedded_again(
+def embed_replicates(
     rows: Predictions,
     replicates: Iterator[Predictions],
     gamma_of: Callable[[Values], Values | None],
@@ -139,7 +143,7 @@ def embedded_again(
     rng: Callable[[], Generator],
     *,
     apart: bool,
-) -> Iterator[Embedded | None]:
+) -> Iterator[JointEmbedding | None]:
     """Embed the data, and then replicates of the targets, each by a kernel on targets of its own.
 
     Parameters
@@ -165,8 +169,8 @@ def embedded_again(
 
     def data_set(each: Predictions) -> DataSet:
         y = repeated_targets(each)
-        moved = predictive.draws_a_row is not None and each.predictive is not predictive
-        return DataSet(y, gamma_of(y.reshape(-1, y.shape[2])), [Exchanged(predictive) if moved else predictive])
+        moved = predictive.n_draws is not None and each.predictive is not predictive
+        return DataSet(y, gamma_of(y.reshape(-1, y.shape[2])), [SwappedDraw(predictive) if moved else predictive])
 
     data = data_set(rows)
     shared = SharedFeatures(data, predictive, rng)
@@ -176,9 +180,9 @@ def embedded_again(
             yield None
             continue
         with one_blas_thread():  # many small products
-            observed, (predicted,), norm, _ = shared.of(each)
+            observed, (predicted,), norm, _ = shared.rescaled(each)
             kept = _directions(observed - predicted, norm) if apart else norm
-            found = Embedded(observed @ kept, predicted @ kept, repeats, predictive.draws_a_row)
+            found = JointEmbedding(observed @ kept, predicted @ kept, repeats, predictive.n_draws)
         yield found
 
 

@@ -30,7 +30,7 @@ def direct_scores(y: Values, predictive: Predictive, gamma: Values, *, unbiased:
     gamma : (t,)
         Of the kernel on targets.
     unbiased, constant : bool
-        As :meth:`calcheck.mmd.joint.Embedded.scores` takes them.
+        As :meth:`calcheck.mmd.joint.JointEmbedding.scores` takes them.
 
     Returns
     -------
@@ -40,9 +40,9 @@ def direct_scores(y: Values, predictive: Predictive, gamma: Values, *, unbiased:
     points, scores = y * np.sqrt(gamma), np.empty(len(y))
     for rows, batch in predictive.batches():
         if isinstance(batch, Samples):
-            draws = batch.draws.reshape(len(batch), batch.draws_a_row, -1) * np.sqrt(gamma)
+            draws = batch.draws.reshape(len(batch), batch.n_draws, -1) * np.sqrt(gamma)
             own, both = row_products(draws, draws, 1.0), row_products(points[rows], draws, 1.0)
-            scores[rows] = (of_different(own, batch.draws_a_row) if unbiased else own) - 2 * both
+            scores[rows] = (of_different(own, batch.n_draws) if unbiased else own) - 2 * both
             continue
         normal = batch.normal()
         if normal is None:

@@ -35,7 +35,7 @@ KEPT_SHARE = 8  # of the memory, that kernel values may take to be kept
 
 
 @dataclass(frozen=True, eq=False)
-class Form:
+class QuadraticForm:
     """A sum over pairs, sum_ij K_ij w_i . u_j - sum_i c_i K_ii.
 
     Parameters
@@ -55,18 +55,22 @@ class Form:
     scale: float = 1.0
     w: Values | None = None
 
-    def of_rows(self, rows: NDArray[np.intp]) -> Form:
+    def from_rows(self, rows: NDArray[np.intp]) -> QuadraticForm:
         """Return the sum over the pairs of some rows, scaled up to what all would give."""
         up = (len(self.u) / len(rows)) ** 2
-        return Form(self.u[rows], up * self.c[rows], up * self.scale, None if self.w is None else up * self.w[rows])
+        return QuadraticForm(
+            self.u[rows], up * self.c[rows], up * self.scale, None if self.w is None else up * self.w[rows]
+        )
 
-    def of_own(self, diagonal: Values) -> float:
+    def from_own(self, diagonal: Values) -> float:
         """Return what pairs of a row with itself add, given the diagonal of K."""
         return float((np.einsum("ij,ij->i", self.left, self.u) - self.c) @ diagonal)
 
-    def signed(self, signs: Values) -> Form:
+    def with_signs(self, signs: Values) -> QuadraticForm:
         """Return the sum with signs (n,) on the rows: what it is by chance."""
-        return Form(signs[:, None] * self.u, self.c, self.scale, None if self.w is None else signs[:, None] * self.w)
+        return QuadraticForm(
+            signs[:, None] * self.u, self.c, self.scale, None if self.w is None else signs[:, None] * self.w
+        )
 
     def terms(self, products: Values, diagonal: Values) -> Values:
         """Return what each row adds, (n,), given K u and the diagonal of K."""
@@ -83,20 +87,20 @@ class Pairs(ABC):
 
     Attributes
     ----------
-    told : dict
+    details : dict
         How the sums are made.
     """
 
     n: int
-    told: dict[str, Any]
+    details: dict[str, Any]
 
     @property
     def warnings(self) -> list[str]:
         """Warn where the sums are not accurate."""
-        if self.told.get("accurate", True):
+        if self.details.get("accurate", True):
             return []
         told = (
-            f"{self.told['rank']:,} features of inputs leave an error of about {self.told['error']:.1e}."
+            f"{self.details['rank']:,} features of inputs leave an error of about {self.details['error']:.1e}."
             " Pass a larger --exact-rows for every pair, or a smaller --gamma-x"
         )
         return [told]
@@ -111,11 +115,11 @@ class Pairs(ABC):
         """Return K R for columns (n, c), (n, c)."""
 
     @abstractmethod
-    def totals(self, forms: list[Form]) -> Values:
+    def totals(self, forms: list[QuadraticForm]) -> Values:
         """Return some forms, (f,)."""
 
 
-class EveryPair(Pairs):
+class ExactGram(Pairs):
     """K itself."""
 
     def __init__(self, kernel: Kernel, x: Values, run: Run) -> None:
@@ -124,7 +128,7 @@ class EveryPair(Pairs):
         self.n = len(x)
         self._gram = Gram(kernel, points, memory=run.memory, progress=run.progress)
         self._diagonal = self._array.to_numpy(kernel.diagonal(points))
-        self.told = {"form": "every pair"}
+        self.details = {"form": "every pair"}
 
     @property
     def diagonal(self) -> Values:
@@ -133,7 +137,7 @@ class EveryPair(Pairs):
     def products(self, columns: Values) -> Values:
         return self._array.to_numpy(self._gram @ self._array.asarray(columns))
 
-    def totals(self, forms: list[Form]) -> Values:
+    def totals(self, forms: list[QuadraticForm]) -> Values:
         """Return some forms, (f,); K is symmetric, so of one with u and w alike half of the pairs say all."""
         ends = np.cumsum([form.u.shape[1] for form in forms])[:-1]
         if any(form.w is not None for form in forms):
@@ -151,7 +155,7 @@ class EveryPair(Pairs):
         )
 
 
-class LowRank(Pairs):
+class LowRankGram(Pairs):
     """K ~ Z Z^T with the Nystroem features of M inputs, but for its diagonal, which is K's own.
 
     Linear in n, and a block of rows at a time where n is large.
@@ -165,7 +169,7 @@ class LowRank(Pairs):
         squares = [self._array.xp.sum(features.of_values(block) ** 2, axis=1) for _, block in self._blocks()]
         self._diagonal = self._array.to_numpy(features.kernel.diagonal(self._array.asarray(x)))
         self._left_out = self._diagonal - np.concatenate([self._array.to_numpy(each) for each in squares])
-        self.told = {"form": "low rank", "rank": features.rank}
+        self.details = {"form": "low rank", "rank": features.rank}
 
     @property
     def diagonal(self) -> Values:
@@ -194,7 +198,7 @@ class LowRank(Pairs):
         columns = self._features.to_values(self._array.asarray(weights))
         return np.concatenate([self._array.to_numpy(block @ columns) for _, block in self._blocks()])
 
-    def totals(self, forms: list[Form]) -> Values:
+    def totals(self, forms: list[QuadraticForm]) -> Values:
         """Return some forms, (f,), in one pass: sums over pairs are products of sums over rows."""
         sides = [side for form in forms for side in ([form.u] if form.w is None else [form.u, form.w])]
         ends = np.cumsum([side.shape[1] for side in sides])[:-1]
@@ -203,7 +207,7 @@ class LowRank(Pairs):
         for form in forms:
             u = next(inner)
             total = float(np.sum(u * (form.scale * u if form.w is None else next(inner))))
-            found.append(total + form.of_own(self._left_out) - float(form.c @ (self._diagonal - self._left_out)))
+            found.append(total + form.from_own(self._left_out) - float(form.c @ (self._diagonal - self._left_out)))
         return np.array(found)
 
     def _blocks(self) -> Iterator[tuple[slice, Array]]:
@@ -217,7 +221,7 @@ class LowRank(Pairs):
             yield rows, self._features.values(self._array.asarray(self._x[rows]))
 
 
-class Inputs:
+class GramSums:
     """n inputs, and the ways to sum over their pairs.
 
     Parameters
@@ -236,48 +240,48 @@ class Inputs:
         self._kernel, self._x, self._run = kernel, x, run
         self._few = len(x) <= exact_rows
         self.told_of_many: dict[str, Any] = {}
-        self._every: EveryPair | None = None
-        self._linear: LowRank | None = None
+        self._every: ExactGram | None = None
+        self._linear: LowRankGram | None = None
 
-    def pairs(self, form: Form) -> Pairs:
+    def pairs(self, form: QuadraticForm) -> Pairs:
         """Return what sums the data's form: every pair up to so many rows, else in linear time."""
         return self._every_pair() if self._few else self._low_rank(form)
 
-    def pairs_of_many(self, form: Form) -> Pairs:
+    def pairs_of_many(self, form: QuadraticForm) -> Pairs:
         """Return what sums hundreds of forms like the data's: in linear time where that misses little."""
         found: Pairs = self._every_pair() if len(self._x) <= MANY_ROWS else self._low_rank(form)
-        if self._few and not found.told.get("accurate", True):
+        if self._few and not found.details.get("accurate", True):
             found = self._every_pair()
-        self.told_of_many = found.told
+        self.told_of_many = found.details
         return found
 
-    def _every_pair(self) -> EveryPair:
+    def _every_pair(self) -> ExactGram:
         if self._every is None:
-            self._every = EveryPair(self._kernel, self._x, self._run)
+            self._every = ExactGram(self._kernel, self._x, self._run)
         return self._every
 
-    def _low_rank(self, form: Form) -> LowRank:
+    def _low_rank(self, form: QuadraticForm) -> LowRankGram:
         """Find the fewest centres that miss little of the form on some of the rows."""
         if self._linear is not None:
             return self._linear
         centres, quiet = Centres(self._kernel, self._x, self._run), self._run.quiet()
         checked = centres.checked
-        own = form.of_rows(checked)
+        own = form.from_rows(checked)
         signs = self._run.rng(RandomStream.SIGNS).choice([-1.0, 1.0], (SIGNS, len(checked)))
-        forms = [own, *map(own.signed, signs)]
-        every = EveryPair(self._kernel, self._x[checked], quiet)
+        forms = [own, *map(own.with_signs, signs)]
+        every = ExactGram(self._kernel, self._x[checked], quiet)
         exact = every.totals(forms)
-        null_std = _size(exact[1:] - own.of_own(every.diagonal))  # signs leave a row's pair with itself as it is
+        null_std = _size(exact[1:] - own.from_own(every.diagonal))  # signs leave a row's pair with itself as it is
         allowed = max(OF_VALUE * abs(exact[0]), OF_NULL * null_std)
         for features in centres.features():
-            missed, *missed_by_chance = LowRank(features, self._x[checked], quiet).totals(forms) - exact
+            missed, *missed_by_chance = LowRankGram(features, self._x[checked], quiet).totals(forms) - exact
             noise = _size(missed_by_chance)
             if max(abs(missed), noise) <= allowed:
                 break
-        found = LowRank(features, self._x, self._run)
+        found = LowRankGram(features, self._x, self._run)
         share = len(checked) / len(self._x)  # chance falls with the number of rows, the rest does not
         error = math.hypot(missed, noise * share, ROUNDING * exact[0])
-        found.told |= {
+        found.details |= {
             "error": error,
             "null_std": null_std * share,
             "checked_rows": len(checked),

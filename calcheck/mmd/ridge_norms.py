@@ -10,7 +10,7 @@ import numpy as np
 from calcheck.embeddings.ridge import KernelRidge
 from calcheck.embeddings.smoother import smoother
 from calcheck.linalg.nystroem import Centres
-from calcheck.mmd.quadratic_forms import OF_VALUE, LowRank
+from calcheck.mmd.quadratic_forms import OF_VALUE, LowRankGram
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,18 +33,18 @@ class Norm:
     ----------
     terms : (n,)
         What each row adds.
-    told : dict
+    details : dict
         How it was had.
     warnings : tuple of str
         What makes it doubtful.
     """
 
     terms: Values
-    told: dict[str, Any]
+    details: dict[str, Any]
     warnings: tuple[str, ...] = ()
 
 
-class Operators:
+class RidgeNorms:
     """Regressions on n inputs, and their norms: F = sum_i k(., x_i) B_i with B = (K + n lambda I)^-1 R.
 
     |F|^2 = tr B^T K B = tr F(x)^T B, with F(x) = R - n lambda B at the inputs.
@@ -70,7 +70,7 @@ class Operators:
         self._solver: Solver = solver
         self._exact = KernelRidge(kernel, x, run, solver=solver) if len(x) <= exact_rows else None
         self._smoother: Smoother | None = None
-        self._linear: LinearTime | None = None
+        self._linear: NystroemNorm | None = None
         self.told_of_many: dict[str, Any] = {}
 
     def norm(self, outputs: Values) -> Norm:
@@ -99,20 +99,20 @@ class Operators:
         else:
             if self._smoother is None:
                 self._smoother = smoother(self._exact, self._ridge, None, outputs[0])
-                self.told_of_many = self._smoother.described
+                self.told_of_many = self._smoother.details
             fitted = self._smoother.smooth(columns)
             squares = np.sum(fitted * (columns - fitted), axis=0) / (len(columns) * self._ridge)
         return [float(part.sum()) for part in np.split(squares, ends)]
 
-    def applied(self, outputs: Values) -> Values:
+    def apply(self, outputs: Values) -> Values:
         """Return Q R for outputs R (n, q), with |F|^2 = tr R^T Q R: Q = (K + n lambda I)^-1 K (K + n lambda I)^-1."""
         if self._exact is None:
-            return self._in_linear_time(outputs).applied(outputs)
+            return self._in_linear_time(outputs).apply(outputs)
         ridge, exact = self._ridge, self._exact
         fitted = exact.smoothed(outputs, ridge)
         return exact.backend.to_numpy(exact.solve(fitted, ridge, measure_dof=False).coefficients)
 
-    def _in_linear_time(self, outputs: Values) -> LinearTime:
+    def _in_linear_time(self, outputs: Values) -> NystroemNorm:
         """Find the fewest centres that give the norm on some of the rows nearly as it is."""
         if self._linear is not None:
             return self._linear
@@ -123,31 +123,31 @@ class Operators:
         fitted = some.fitted(outputs[checked], found.coefficients, self._ridge)
         value = float(np.sum(fitted * some.backend.to_numpy(found.coefficients)))
         for features in centres.features():
-            tried = LinearTime(LowRank(features, self._x[checked], quiet), self._ridge)
+            tried = NystroemNorm(LowRankGram(features, self._x[checked], quiet), self._ridge)
             missed = abs(float(tried.squares(outputs[checked]).sum()) / value - 1) if value else 0.0
             if missed <= OF_VALUE:
                 break
-        self._linear = LinearTime(LowRank(features, self._x, self._run), self._ridge)
+        self._linear = NystroemNorm(LowRankGram(features, self._x, self._run), self._ridge)
         self._linear.told |= {"missed": missed, "checked_rows": len(checked)}
         return self._linear
 
 
-class LinearTime:
+class NystroemNorm:
     """Regressions with K ~ Z Z^T: F = Z w with w = (Z^T Z + n lambda I)^-1 Z^T R, and |F|^2 = |w|^2."""
 
-    def __init__(self, pairs: LowRank, ridge: float) -> None:
+    def __init__(self, pairs: LowRankGram, ridge: float) -> None:
         self._pairs = pairs
         inner, shift = pairs.gram(), pairs.n * ridge
         self._inverse = np.linalg.inv(inner + shift * np.eye(len(inner)))
         self.dof = float(len(inner) - shift * np.trace(self._inverse))
         self._shift = shift
-        self.told: dict[str, Any] = dict(pairs.told)
+        self.told: dict[str, Any] = dict(pairs.details)
 
     def squares(self, outputs: Values) -> Values:
         """Return the squared norm of the regression of each column of outputs (n, c), (c,)."""
         return np.asarray(np.sum((self._inverse @ self._pairs.inner(outputs)) ** 2, axis=0))
 
-    def applied(self, outputs: Values) -> Values:
+    def apply(self, outputs: Values) -> Values:
         """Return Q R for outputs (n, q), with |F|^2 = tr R^T Q R: Q = Z (Z^T Z + n lambda I)^-2 Z^T."""
         return self._pairs.outer(self._inverse @ (self._inverse @ self._pairs.inner(outputs)))
 

@@ -47,7 +47,7 @@ def cells(result: Result) -> tuple[str, str, str, str, str, str]:
     return number(result.value), interval, short(result.reference), zeta, p, result.verdict
 
 
-def referred(result: Result) -> str:
+def reference_text(result: Result) -> str:
     """Say what a perfect model scores on the same rows; nothing where that is not known."""
     if result.reference is None:
         return ""

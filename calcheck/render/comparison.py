@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from calcheck.render.cells import number, read_in_words
 from calcheck.render.comparison_model import (
     Column,
-    chance_of,
     columns_of,
     differences_of,
+    format_p,
     interval_of,
     models_of,
     notes_of,
 )
-from calcheck.render.console import NARROW, rendered, visible, words
+from calcheck.render.console import NARROW, rendered, safe_text, strip_control
 from calcheck.render.markdown import escaped, line
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def comparison_to_markdown(report: Report) -> str:
     lines += [line(["---", "---", "---:", "---:", "---:"])]
     for result in differences_of(report):
         minus = f"{escaped(str(result.subset['model']))} − {escaped(str(result.subset['minus']))}"
-        lines.append(line([minus, result.metric, number(result.value), interval_of(result), chance_of(result)]))
+        lines.append(line([minus, result.metric, number(result.value), interval_of(result), format_p(result)]))
     noted = [f"- {escaped(note)}" for note in notes_of(report)]
     return "\n".join([*lines, *([""] if noted else []), *noted]) + "\n"
 
@@ -63,13 +63,13 @@ def _parts(report: Report) -> Iterator[RenderableType]:
 
     models = models_of(report)
     names, told = read_in_words(report.input)
-    yield Text("\n", no_wrap=True).join([words(name, style="bold") for name in names] + [words(told)])
+    yield Text("\n", no_wrap=True).join([safe_text(name, style="bold") for name in names] + [safe_text(told)])
     for columns in _stacked(models, columns_of(report)):
         yield _table(models, columns)
     marked = {_rank(result) for column in columns_of(report) for result in column.results}
     legend = {1: "* best", 2: "+ second"}
     if shown := [text for rank, text in legend.items() if rank in marked]:
-        yield words(" · ".join(shown))
+        yield safe_text(" · ".join(shown))
     for model in models[1:]:
         yield _differences([result for result in differences_of(report) if result.subset["model"] == model])
     if noted := notes_of(report):
@@ -78,7 +78,7 @@ def _parts(report: Report) -> Iterator[RenderableType]:
 
 def _stacked(models: Sequence[str], columns: Sequence[Column]) -> Iterator[list[Column]]:
     """Break columns into tables of which each fits a line."""
-    name = min(WIDEST_NAME, max(len(visible(model)) for model in ("model", *models)))
+    name = min(WIDEST_NAME, max(len(strip_control(model)) for model in ("model", *models)))
     room, group = 0, list[Column]()
     for column in columns:
         cells = [column.metric, _direction(column), *(_marked(result) for result in column.results)]
@@ -100,10 +100,12 @@ def _table(models: Sequence[str], columns: Sequence[Column]) -> Table:
     table = Table(box=box.SIMPLE, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     table.add_column("model", overflow="ellipsis", no_wrap=True, max_width=WIDEST_NAME)
     for column in columns:
-        table.add_column(Text("\n").join([words(column.metric), words(_direction(column))]), justify="right")
+        table.add_column(Text("\n").join([safe_text(column.metric), safe_text(_direction(column))]), justify="right")
     for place, model in enumerate(models):
         results = [column.results[place] for column in columns]
-        table.add_row(words(model), *(words(_marked(each), style=STYLES.get(_rank(each), "")) for each in results))
+        table.add_row(
+            safe_text(model), *(safe_text(_marked(each), style=STYLES.get(_rank(each), "")) for each in results)
+        )
     return table
 
 
@@ -113,7 +115,7 @@ def _differences(results: Sequence[Result]) -> Table:
     from rich.table import Table
 
     names = results[0].subset
-    title = words(f"{names['model']} minus {names['minus']}")
+    title = safe_text(f"{names['model']} minus {names['minus']}")
     table = Table(
         box=box.SIMPLE, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0), title=title, title_justify="left"
     )
@@ -121,7 +123,9 @@ def _differences(results: Sequence[Result]) -> Table:
     for name in ("difference", "interval", "p"):
         table.add_column(name, justify="right")
     for result in results:
-        table.add_row(result.metric, words(number(result.value)), words(interval_of(result)), words(chance_of(result)))
+        table.add_row(
+            result.metric, safe_text(number(result.value)), safe_text(interval_of(result)), safe_text(format_p(result))
+        )
     return table
 
 
@@ -130,7 +134,7 @@ def _notes(noted: Sequence[str]) -> Table:
 
     grid = Table.grid(padding=(0, 1))
     for note in noted:
-        grid.add_row("note", words(note))
+        grid.add_row("note", safe_text(note))
     return grid
 
 

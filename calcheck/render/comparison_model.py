@@ -68,7 +68,7 @@ def interval_of(result: Result) -> str:
     return ABSENT if result.low is None else f"[{number(result.low)}, {number(result.high)}]"
 
 
-def chance_of(result: Result) -> str:
+def format_p(result: Result) -> str:
     """Write a p-value."""
     return ABSENT if result.p_value is None else f"{result.p_value:.2g}"
 

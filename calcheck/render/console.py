@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 NARROW, WIDE = 80, 100
 
 
-def visible(text: str) -> str:
+def strip_control(text: str) -> str:
     r"""Write control characters out, so that names from a file cannot steer a terminal.
 
     Examples
@@ -26,11 +26,11 @@ def visible(text: str) -> str:
     return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
 
 
-def words(text: str, style: str = "") -> Text:
+def safe_text(text: str, style: str = "") -> Text:
     """Make text of which nothing is markup or control."""
     from rich.text import Text
 
-    return Text(visible(text), style=style)
+    return Text(strip_control(text), style=style)
 
 
 def rendered(*parts: RenderableType) -> str:

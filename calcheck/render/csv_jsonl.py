@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from calcheck.csv_cells import protected
 from calcheck.render.cells import outcome
-from calcheck.render.json import plain
+from calcheck.render.json import to_plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,9 +46,9 @@ def to_csv(report: Report) -> str:
 def to_jsonl(report: Report) -> str:
     """Render a report as JSON lines: an object for each result, each metric that was skipped, and each rule."""
     shared = _shared(report)
-    lines = [{**shared, **plain(asdict(result))} for result in report.results]
+    lines = [{**shared, **to_plain(asdict(result))} for result in report.results]
     lines += [{**shared, "metric": skipped.metric, "skipped": skipped.reason} for skipped in report.skipped]
-    lines += [{**shared, **plain(asdict(gate))} for gate in report.gates]
+    lines += [{**shared, **to_plain(asdict(gate))} for gate in report.gates]
     return "".join(json.dumps(line, allow_nan=False) + "\n" for line in lines)
 
 

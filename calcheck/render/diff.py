@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from calcheck.render.cells import ABSENT, number
-from calcheck.render.console import rendered, words
+from calcheck.render.console import rendered, safe_text
 from calcheck.render.json import to_json
 from calcheck.render.markdown import escaped, line
 
@@ -60,12 +60,12 @@ def _parts(diff: Diff) -> Iterator[RenderableType]:
         for change in diff.changes:
             style = "" if change.old_verdict == change.new_verdict else COLORS.get(change.new_verdict, "")
             *others, verdict = _cells(change)
-            table.add_row(words(_called(change)), *map(words, others), words(verdict, style=style))
+            table.add_row(safe_text(_called(change)), *map(safe_text, others), safe_text(verdict, style=style))
         yield table
     if notes := _notes(diff):
         grid = Table.grid(padding=(0, 1))
         for note in notes:
-            grid.add_row("note", words(note))
+            grid.add_row("note", safe_text(note))
         yield grid
 
 

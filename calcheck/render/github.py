@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from calcheck.render.cells import headline, read_in_words
-from calcheck.render.console import visible
+from calcheck.render.console import strip_control
 
 if TYPE_CHECKING:
     from calcheck.report import Gate, Report
@@ -34,6 +34,6 @@ def _annotation(gate: Gate, files: list[str]) -> str:
 
 def _command(kind: str, title: str, message: str) -> str:
     """Write a command so that nothing in it ends it, or begins another."""
-    told = visible(message).replace("%", "%25")
-    titled = visible(title).replace("%", "%25").replace(":", "%3A").replace(",", "%2C")
+    told = strip_control(message).replace("%", "%25")
+    titled = strip_control(title).replace("%", "%25").replace(":", "%3A").replace(",", "%2C")
     return f"::{kind} title={titled}::{told}\n"

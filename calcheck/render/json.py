@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 def to_json(report: Report | Diff) -> str:
     """Render a report, or the changes between two, as one JSON object."""
-    return json.dumps(plain(asdict(report)), indent=2, ensure_ascii=True, allow_nan=False) + "\n"
+    return json.dumps(to_plain(asdict(report)), indent=2, ensure_ascii=True, allow_nan=False) + "\n"
 
 
-def plain(value: Any) -> Any:
+def to_plain(value: Any) -> Any:
     """Return a value as JSON knows it; numbers that are not finite become None."""
     if isinstance(value, dict):
-        return {str(name): plain(item) for name, item in value.items()}
+        return {str(name): to_plain(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
+        return [to_plain(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value

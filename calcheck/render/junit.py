@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 from calcheck.render.cells import read_in_words
-from calcheck.render.console import visible
+from calcheck.render.console import strip_control
 
 if TYPE_CHECKING:
     from calcheck.report import Gate, Report
@@ -34,10 +34,12 @@ def to_junit(report: Report) -> str:
     files, read = read_in_words(report.input)
     properties = ET.SubElement(suite, "properties")
     for name, value in (("calcheck", report.calcheck), ("files", ", ".join(files)), ("read", read)):
-        ET.SubElement(properties, "property", name=name, value=visible(value))
+        ET.SubElement(properties, "property", name=name, value=strip_control(value))
     for gate in report.gates:
         _case(suite, gate)
-    warned = "".join(f"warned: {visible(gate.rule)}: {visible(gate.message)}\n" for gate in report.violated("warn"))
+    warned = "".join(
+        f"warned: {strip_control(gate.rule)}: {strip_control(gate.message)}\n" for gate in report.violated("warn")
+    )
     ET.SubElement(suite, "system-out").text = warned
     ET.SubElement(suite, "system-err")
     ET.indent(root)
@@ -46,9 +48,9 @@ def to_junit(report: Report) -> str:
 
 def _case(suite: ET.Element, gate: Gate) -> None:
     """Add a rule; the number that it is about counts as its output."""
-    case = ET.SubElement(suite, "testcase", name=visible(gate.rule), classname="calcheck", time=CONSTANT["time"])
+    case = ET.SubElement(suite, "testcase", name=strip_control(gate.rule), classname="calcheck", time=CONSTANT["time"])
     if gate.passed or gate.level == "warn":
         return
     kind = "error" if gate.missing else "failure"
-    told = visible(gate.message)
+    told = strip_control(gate.message)
     ET.SubElement(case, kind, type="missing" if gate.missing else "violated", message=told).text = told

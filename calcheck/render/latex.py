@@ -7,8 +7,8 @@ import unicodedata
 from typing import TYPE_CHECKING
 
 from calcheck.render.cells import ABSENT, number
-from calcheck.render.comparison_model import Column, chance_of, columns_of, differences_of, models_of, notes_of
-from calcheck.render.console import visible
+from calcheck.render.comparison_model import Column, columns_of, differences_of, format_p, models_of, notes_of
+from calcheck.render.console import strip_control
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -46,7 +46,7 @@ def comparison_to_latex(report: Report) -> str:
     for start in range(0, len(columns), METRICS_A_TABLE):
         lines += [*_values(models, columns[start : start + METRICS_A_TABLE]), ""]
     lines += _differences(differences_of(report))
-    lines += [f"% {visible(note)}" for note in notes_of(report)]
+    lines += [f"% {strip_control(note)}" for note in notes_of(report)]
     return "\n".join(lines) + "\n"
 
 
@@ -58,7 +58,7 @@ def escaped(text: str) -> str:
     >>> print(escaped(r"50% of a_b & \input{x}"))
     50\% of a\_b \& \textbackslash{}input\{x\}
     """
-    return DASHES.sub("-{}", "".join(map(_letter, visible(text))))
+    return DASHES.sub("-{}", "".join(map(_letter, strip_control(text))))
 
 
 def _letter(character: str) -> str:
@@ -91,7 +91,7 @@ def _differences(results: Sequence[Result]) -> Iterator[str]:
     for result in results:
         models = rf"{escaped(str(result.subset['model']))} $-$ {escaped(str(result.subset['minus']))}"
         limits = ABSENT if result.low is None else f"{{[}}{_number(result.low)}, {_number(result.high)}{{]}}"
-        chance = chance_of(result)
+        chance = format_p(result)
         told = [_number(result.value), limits.replace(ABSENT, "--"), "--" if chance == ABSENT else _typeset(chance)]
         yield _row([models, escaped(result.metric), *told])
     yield r"\bottomrule"

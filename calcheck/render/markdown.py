@@ -17,7 +17,7 @@ from calcheck.render.cells import (
     read_in_words,
     subset_columns,
 )
-from calcheck.render.console import visible
+from calcheck.render.console import strip_control
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -68,7 +68,7 @@ def escaped(text: str) -> str:
     >>> print(escaped("a|b <script> *c* @d"))
     a\|b &lt;script&gt; \*c\* &#64;d
     """
-    shown = SPECIAL.sub(r"\\\1", visible(text))
+    shown = SPECIAL.sub(r"\\\1", strip_control(text))
     for character, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("@", "&#64;")):
         shown = shown.replace(character, entity)
     return shown

@@ -12,7 +12,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal
 
 from calcheck.errors import OptionError
-from calcheck.render.console import visible
+from calcheck.render.console import strip_control
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -141,7 +141,7 @@ def require_plot(path: str) -> None:
         raise OptionError(msg) from error
 
 
-def drawn(plot: Plot, path: str) -> bytes:
+def draw_plot(plot: Plot, path: str) -> bytes:
     """Draw a plot in the format of a file's name; the same plot gives the same bytes."""
     form, content = _format(path), io.BytesIO()
     with _styled():
@@ -236,5 +236,5 @@ def _number_powers(axis: Axis) -> None:
 
 def _text(text: str) -> str:
     """Write text so that nothing in it is control, too long, or, by an underscore in front, hidden from the legend."""
-    shown = f"{HAIR_SPACE}{visible(text)}" if text.startswith("_") else visible(text)
+    shown = f"{HAIR_SPACE}{strip_control(text)}" if text.startswith("_") else strip_control(text)
     return shown if len(shown) <= LONGEST else f"{shown[: LONGEST // 2]}…{shown[-LONGEST // 2 :]}"

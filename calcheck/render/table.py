@@ -14,10 +14,10 @@ from calcheck.render.cells import (
     number,
     outcome,
     read_in_words,
-    referred,
+    reference_text,
     subset_columns,
 )
-from calcheck.render.console import rendered, words
+from calcheck.render.console import rendered, safe_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -47,7 +47,7 @@ def _parts(report: Report) -> Iterator[RenderableType]:
         yield _overview(report.results)
     if len(report.results) == 1 and not report.gates:
         (result,) = report.results
-        yield words(result.summary)
+        yield safe_text(result.summary)
         if not all(map(is_listed, result.details.values())):
             yield _details(result)
         for name, value in result.details.items():
@@ -62,7 +62,7 @@ def _read(read: Input) -> RenderableType:
     from rich.text import Text
 
     names, told = read_in_words(read)
-    return Text("\n", no_wrap=True).join([words(name, style="bold") for name in names] + [words(told)])
+    return Text("\n", no_wrap=True).join([safe_text(name, style="bold") for name in names] + [safe_text(told)])
 
 
 def _gates(gates: Sequence[Gate]) -> Table:
@@ -75,7 +75,7 @@ def _gates(gates: Sequence[Gate]) -> Table:
         table.add_column(name, overflow="fold")
     for gate in gates:
         told = outcome(gate)
-        table.add_row(words(gate.rule), words(told, style=OUTCOME_COLORS[told]), words(gate.message))
+        table.add_row(safe_text(gate.rule), safe_text(told, style=OUTCOME_COLORS[told]), safe_text(gate.message))
     return table
 
 
@@ -98,10 +98,10 @@ def _overview(results: Sequence[Result]) -> Table:
         value, *others, verdict = cells(result)
         table.add_row(
             result.metric,
-            *(words(str(result.subset.get(name, ""))) for name in subset),
-            words(value, style="bold"),
-            *(words(other) for other in others),
-            words(verdict, style=COLORS[result.verdict]),
+            *(safe_text(str(result.subset.get(name, ""))) for name in subset),
+            safe_text(value, style="bold"),
+            *(safe_text(other) for other in others),
+            safe_text(verdict, style=COLORS[result.verdict]),
         )
     return table
 
@@ -113,8 +113,8 @@ def _details(result: Result) -> Table:
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column()
-    if told := referred(result):
-        grid.add_row("perfect", words(told))
+    if told := reference_text(result):
+        grid.add_row("perfect", safe_text(told))
     for name, value in result.details.items():
         if is_listed(value) or name.endswith("_error"):
             continue
@@ -122,7 +122,7 @@ def _details(result: Result) -> Table:
         error = result.details.get(f"{name}_error")
         if error and error > NEGLIGIBLE * abs(value):
             told += f" ± {number(error)}"
-        grid.add_row(name, words(told))
+        grid.add_row(name, safe_text(told))
     return grid
 
 
@@ -154,14 +154,14 @@ def _listed(name: str, rows: list[dict[str, Any]]) -> Table:
     for column in columns:
         numeric = all(isinstance(row[column], (int, float)) for row in rows)
         table.add_column(
-            words(column),
+            safe_text(column),
             justify="right" if numeric else "left",
             overflow="ellipsis",
             no_wrap=True,
             max_width=WIDEST,
         )
     for row in rows:
-        table.add_row(*(words(cell(row[column])) for column in columns))
+        table.add_row(*(safe_text(cell(row[column])) for column in columns))
     return table
 
 
@@ -171,5 +171,5 @@ def _notes(noted: Sequence[tuple[str, str]]) -> RenderableType:
 
     grid = Table.grid(padding=(0, 1))
     for metrics, note in noted:
-        grid.add_row("note", words(f"{metrics}: {note}" if metrics else note))
+        grid.add_row("note", safe_text(f"{metrics}: {note}" if metrics else note))
     return grid

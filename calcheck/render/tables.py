@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from calcheck.render.cells import notes, read_in_words
-from calcheck.render.console import NARROW, rendered, visible, words
+from calcheck.render.console import NARROW, rendered, safe_text, strip_control
 from calcheck.render.markdown import escaped, line
 
 if TYPE_CHECKING:
@@ -72,22 +72,22 @@ def _parts(report: Report, pivots: Sequence[Pivot]) -> Iterator[RenderableType]:
     from rich.text import Text
 
     names, told = read_in_words(report.input)
-    yield Text("\n", no_wrap=True).join([words(name, style="bold") for name in names] + [words(told)])
+    yield Text("\n", no_wrap=True).join([safe_text(name, style="bold") for name in names] + [safe_text(told)])
     for pivot in pivots:
         for columns in _stacked(pivot):
             yield _table(pivot, columns)
         if pivot.legend:
-            yield words(pivot.legend)
+            yield safe_text(pivot.legend)
     if noted := notes(report):
         grid = Table.grid(padding=(0, 1))
         for metrics, note in noted:
-            grid.add_row("note", words(f"{metrics}: {note}" if metrics else note))
+            grid.add_row("note", safe_text(f"{metrics}: {note}" if metrics else note))
         yield grid
 
 
 def _stacked(pivot: Pivot) -> Iterator[list[int]]:
     """Break the columns into groups of which each fits a line, behind the columns that say what a row is of."""
-    widths = [min(WIDEST, max(len(visible(cell)) for cell in column)) + GAP for column in _columns(pivot)]
+    widths = [min(WIDEST, max(len(strip_control(cell)) for cell in column)) + GAP for column in _columns(pivot)]
     room = NARROW - sum(widths[: pivot.keys])
     left, group = room, list[int]()
     for place in range(pivot.keys, len(widths)):
@@ -113,13 +113,15 @@ def _table(pivot: Pivot, columns: Sequence[int]) -> Table:
         pad_edge=False,
         show_edge=False,
         padding=(0, 1, 0, 0),
-        title=words(pivot.title),
+        title=safe_text(pivot.title),
         title_justify="left",
     )
     shown = [*range(pivot.keys), *columns]
     for place in shown:
         side: Literal["left", "right"] = "left" if place < pivot.left else "right"
-        table.add_column(words(pivot.head[place]), justify=side, overflow="ellipsis", no_wrap=True, max_width=WIDEST)
+        table.add_column(
+            safe_text(pivot.head[place]), justify=side, overflow="ellipsis", no_wrap=True, max_width=WIDEST
+        )
     for row in pivot.rows:
-        table.add_row(*(words(row[place]) for place in shown))
+        table.add_row(*(safe_text(row[place]) for place in shown))
     return table

@@ -83,13 +83,13 @@ def reference_rce(rows: Predictions) -> float:
     The mean of m draws misses y by a variance of (1 + 1/m) times that of the distribution, which is what the draws'
     variance (m - 1) is on average.
     """
-    draws = rows.distributions().draws_a_row
+    draws = rows.distributions().n_draws
     return 0.0 if draws is None else 1 - float(np.sqrt(1 + 1 / draws))
 
 
 def why_no_moments(rows: Predictions) -> str:
     """Say why means and standard deviations are not those of the model; nothing if they are."""
-    caution = rows.distributions().caution
+    caution = rows.distributions().caveat
     return "means and standard deviations are interpolated, not the model's" if caution else ""
 
 
@@ -97,7 +97,7 @@ def why_no_reference_zms(rows: Predictions) -> str:
     """Say why a perfect model's mean squared z-score is not known to be 1; nothing if it is."""
     if moments := why_no_moments(rows):
         return moments
-    draws = rows.distributions().draws_a_row
+    draws = rows.distributions().n_draws
     if draws is None:
         return ""
     score = f"{(1 + 1 / draws) * (draws - 1) / (draws - 3):.3g} on average" if draws > MEAN_FROM else "without a mean"

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @cached
 def pit(rows: Predictions) -> tuple[Values, Values]:
     """Return F_i strictly below y_i and F_i at y_i, (n,) each, in [0, 1]: the same array where no F_i has jumps."""
-    return rows.distributions().jump(targets(rows))
+    return rows.distributions().cdf_limits(targets(rows))
 
 
 FEW = 16  # rows a different jump, from which grouping them pays

@@ -120,7 +120,7 @@ def _require_same(rows: Predictions, own: NDArray[np.intp]) -> None:
         x = rows.inputs()
         parts["inputs"] = (x == x[own]).all(axis=1)
     if rows.predictive is not None:
-        predictive = rows.predictive.held()
+        predictive = rows.predictive.load()
         parts["predictions"] = predictive.equals(predictive.take(own))
     for what, same in parts.items():
         if not same.all():

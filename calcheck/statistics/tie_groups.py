@@ -71,8 +71,8 @@ class TieGroups(Groups):
 class CutTieGroups(Groups):
     """Groups of equal values, in ascending order, of which the first are summed up to some shares of all rows.
 
-    Where all rows count alike, it is known which groups are cut by a share (:func:`cumulative_at`): those between two of
-    them are summed together. Under other weights it may be any.
+    Where all rows count alike, it is known which groups are cut by a share (:func:`cumulative_at`): those between
+    two of them are summed together. Under other weights it may be any.
 
     Parameters
     ----------
@@ -87,7 +87,9 @@ class CutTieGroups(Groups):
         cut = ordered[np.minimum((shares * n).astype(np.intp), n - 1)]
         starts = np.unique(np.concatenate([[0], *(np.searchsorted(ordered, cut, side) for side in ("left", "right"))]))
         starts = starts[starts < n]
-        vars(self).update(values=values, starts=starts, cuts=ordered[starts[1:]], group_sums=np.add.reduceat(ordered, starts))
+        vars(self).update(
+            values=values, starts=starts, cuts=ordered[starts[1:]], group_sums=np.add.reduceat(ordered, starts)
+        )
 
     values: NDArray[np.float64]
     starts: NDArray[np.intp]

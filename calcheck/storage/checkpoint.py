@@ -60,7 +60,7 @@ class FileCheckpoint:
 
     def load(self, stage: str, work: Callable[[Predictions], Any]) -> tuple[int | None, Any]:
         """Return how many batches a stage has behind it, None for all, and their sum; 0 and None where it is new."""
-        restored = getattr(work, "restored", None)
+        restored = getattr(work, "load", None)
         if stage not in self._stages or restored is None:
             return 0, None
         try:

@@ -117,7 +117,7 @@ def _columns(rows: Predictions) -> dict[str, Any]:
     columns: dict[str, Any] = {} if rows.id is None else {"id": rows.id}
     columns |= {} if rows.y is None else {"y": rows.y}
     if rows.predictive is not None:
-        columns |= _described(rows.predictive.held())
+        columns |= _described(rows.predictive.load())
     if rows.x is not None and rows.has_embedding:
         columns["embedding"] = rows.inputs()
     elif rows.x is not None:
@@ -149,7 +149,7 @@ def _described(predictive: Predictive) -> dict[str, Any]:
         case Independent() if (normal := predictive.normal()) is not None:
             return {"mean": normal[0], "std": normal[1]}
         case _:
-            spelling, parameters = predictive.in_convention()
+            spelling, parameters = predictive.parameters()
             return {"dist": np.full(len(predictive), spelling), **parameters}
 
 

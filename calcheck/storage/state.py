@@ -15,7 +15,6 @@ from calcheck.report import Input, Skipped
 from calcheck.storage.npz import DAMAGED, read_archive, write_archive
 from calcheck.storage.report_json import SchemaError, from_json
 from calcheck.streaming.accumulators import strip_prefix
-from calcheck.streaming.metric_accumulators import MetricAccumulator
 from calcheck.streaming.registry import accumulator_of
 from calcheck.streaming.state import State, StreamedMetric
 
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 
     from calcheck.metrics.base import Metric
     from calcheck.streaming.accumulators import Sums
+    from calcheck.streaming.metric_accumulators import MetricAccumulator
 
 KIND, VERSION = "state", 1
 

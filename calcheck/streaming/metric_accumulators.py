@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 
 from calcheck.inference.binned_validity import share_of_valid_bins
-from calcheck.metrics._validity import ValidBinsMetric
-from calcheck.metrics.base import BinnedMetric, OrderedMetric, RowMetric
 from calcheck.results import NullDistribution, RowResults
 from calcheck.statistics.bins import Bins, bin_warnings, by_date, ordered_bins, ordering, reliability, spread_by_bin
 from calcheck.statistics.groups import MeanTerm
@@ -24,6 +22,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.execution.context import Run
+    from calcheck.metrics._validity import ValidBinsMetric
+    from calcheck.metrics.base import BinnedMetric, OrderedMetric, RowMetric
     from calcheck.predictions import Predictions
     from calcheck.streaming.batched_source import BatchedSource
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
-from calcheck.embeddings.dictionary import Blobs
-from calcheck.embeddings.nystroem_streaming import SummedCentres
+from calcheck.embeddings.dictionary import GaussianAtoms
+from calcheck.embeddings.nystroem_streaming import StreamedLandmarks
 from calcheck.embeddings.nystroem_sums import RowSums
 from calcheck.embeddings.output_features import OutputFeatures
 from calcheck.embeddings.row_sample import SAMPLE_ROWS, RowSample, SampleRows
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.embeddings.fitted_settings import KernelSettings
-    from calcheck.embeddings.landmark_selection import CentresOptions
+    from calcheck.embeddings.landmark_selection import LandmarkOptions
     from calcheck.metrics.base import Metric
     from calcheck.predictions import Predictions
     from calcheck.streaming.batched_source import BatchedSource
@@ -79,16 +79,16 @@ class NystroemSums(Sums):
         }
 
     def is_consistent(self) -> bool:
-        (centres, *_), (checked, *_) = self.sums.centres.shape, self.sums.checked.shape
+        (centres, *_), (checked, *_) = self.sums.landmarks.shape, self.sums.validation.shape
         size = len(self.sample.hashes)
         shapes = {
-            (centres, centres): self.sums.centres.shape,
-            (checked, centres): self.sums.checked.shape,
+            (centres, centres): self.sums.landmarks.shape,
+            (checked, centres): self.sums.validation.shape,
             (centres + checked,): self.sums.outputs.shape[:1],
             (size,): self.sample.columns["x"].shape[:1],
             (size, LEFT_OUT): self.sample.columns["left_out"].shape,
         }
-        numbers = (self.sums.centres, self.sums.checked, self.sums.outputs, *self.sample.columns.values())
+        numbers = (self.sums.landmarks, self.sums.validation, self.sums.outputs, *self.sample.columns.values())
         return (
             size == min(self.n, SAMPLE_ROWS)
             and all(expected == found for expected, found in shapes.items())
@@ -97,32 +97,32 @@ class NystroemSums(Sums):
 
 
 @dataclass(frozen=True)
-class NystroemAccumulator(MetricAccumulator[SummedCentres, NystroemSums]):
+class NystroemAccumulator(MetricAccumulator[StreamedLandmarks, NystroemSums]):
     """Sums a metric that is the mean norm of a regression.
 
     Parameters
     ----------
     metric : Metric
         Prepares kernels, normalisation and features of targets.
-    options : CentresOptions
+    options : LandmarkOptions
         How many centres, and which.
     lambda_ : float
         The regulariser.
     """
 
     metric: Metric[KernelSettings, Any]
-    options: CentresOptions
+    options: LandmarkOptions
     lambda_: float
 
-    def fit(self, stream: BatchedSource) -> SummedCentres:
+    def fit(self, stream: BatchedSource) -> StreamedLandmarks:
         key = hash_key(stream.run)
         sample = reduce_batches(stream.source, SampleRows(key), stream.run, stage="sampling rows")
         with with_row_numbers(sample.rows):
             settings = self.metric.prepare(InMemory(sample.rows), stream.run.for_worker())
-            chosen = SummedCentres.of(settings, sample, key, self.options, self.lambda_, stream.run)
+            chosen = StreamedLandmarks.select(settings, sample, key, self.options, self.lambda_, stream.run)
         return self.from_arrays(self.to_arrays(chosen))  # to the last digit what a state that is read has
 
-    def to_arrays(self, settings: SummedCentres) -> dict[str, NDArray[Any]]:
+    def to_arrays(self, settings: StreamedLandmarks) -> dict[str, NDArray[Any]]:
         kernel = next(name for name, kind in KERNELS.items() if isinstance(settings.kernel, kind))  # type: ignore[arg-type]
         told = {
             "kernel": kernel,
@@ -130,28 +130,28 @@ class NystroemAccumulator(MetricAccumulator[SummedCentres, NystroemSums]):
             "unit_norm": settings.scaling.unit_norm,
             "key": settings.key,
             "precision": settings.precision,
-            "described": settings.described,
+            "described": settings.details,
         }
         pivots = settings.features.pivots
         arrays = {
             "shift": settings.scaling.shift,
             "divisor": settings.scaling.divisor,
-            "centres": settings.centres,
-            "checked inputs": settings.checked,
-            "features.centre": pivots.centre,
-            "features.width": pivots.width,
+            "centres": settings.landmarks,
+            "checked inputs": settings.validation,
+            "features.centre": pivots.mean,
+            "features.width": pivots.std,
             "features.gamma": pivots.gamma,
             "features.factor": settings.features.factor,
             "directions": settings.directions,
         }
         return {"kernels": np.array(json.dumps(told))} | {name: np.ascontiguousarray(arrays[name]) for name in arrays}
 
-    def from_arrays(self, arrays: Arrays) -> SummedCentres:
+    def from_arrays(self, arrays: Arrays) -> StreamedLandmarks:
         told = json.loads(str(arrays["kernels"]))
         features = strip_prefix("features", arrays)
-        pivots = Blobs(features["centre"], features["width"], features["gamma"])
+        pivots = GaussianAtoms(features["centre"], features["width"], features["gamma"])
         centres, checked, directions = arrays["centres"], arrays["checked inputs"], arrays["directions"]
-        (rank, targets), (_, d), (_, columns) = pivots.centre.shape, centres.shape, directions.shape
+        (rank, targets), (_, d), (_, columns) = pivots.mean.shape, centres.shape, directions.shape
         shapes = {
             "shift": (d,),
             "divisor": (d,),
@@ -166,25 +166,25 @@ class NystroemAccumulator(MetricAccumulator[SummedCentres, NystroemSums]):
         ):
             msg = "its settings do not fit each other"
             raise ValueError(msg)
-        return SummedCentres(
+        return StreamedLandmarks(
             scaling=Scaling(arrays["shift"], arrays["divisor"], unit_norm=bool(told["unit_norm"])),
             kernel=KERNELS[told["kernel"]](**told["parameters"]),
             features=OutputFeatures(pivots, features["factor"]),
             directions=directions,
-            centres=centres,
-            checked=checked,
+            landmarks=centres,
+            validation=checked,
             key=int(told["key"]),
             precision=told["precision"],
-            described=dict(told["described"]),
+            details=dict(told["described"]),
         )
 
-    def update(self, settings: SummedCentres, batch: Predictions) -> NystroemSums:
+    def update(self, settings: StreamedLandmarks, batch: Predictions) -> NystroemSums:
         return self.update_with_replicates(settings, batch, 0, Run())
 
     def update_with_replicates(
-        self, settings: SummedCentres, batch: Predictions, replicates: int, run: Run
+        self, settings: StreamedLandmarks, batch: Predictions, replicates: int, run: Run
     ) -> NystroemSums:
-        sums, sample = settings.summed(batch, replicates, run)
+        sums, sample = settings.fit(batch, replicates, run)
         return NystroemSums(sums, sample, batch.distributions().kernel_error)
 
     def load(self, arrays: Arrays) -> NystroemSums:
@@ -192,23 +192,23 @@ class NystroemAccumulator(MetricAccumulator[SummedCentres, NystroemSums]):
         sample = RowSample(arrays["hashes"], strip_prefix("sample", arrays))
         return NystroemSums(RowSums(int(arrays["n"]), **products), sample, float(arrays["quadrature"]))
 
-    def is_consistent(self, settings: SummedCentres, sums: NystroemSums) -> bool:
+    def is_consistent(self, settings: StreamedLandmarks, sums: NystroemSums) -> bool:
         count, columns = sums.sums.outputs.shape[0], sums.sums.outputs.shape[1]
-        q, d = settings.directions.shape[1], settings.centres.shape[1]
+        q, d = settings.directions.shape[1], settings.landmarks.shape[1]
         return bool(
             sums.is_consistent()
-            and len(sums.sums.centres) == len(settings.centres)
-            and count == len(settings.centres) + len(settings.checked)
+            and len(sums.sums.landmarks) == len(settings.landmarks)
+            and count == len(settings.landmarks) + len(settings.validation)
             and columns >= q
             and columns % q == 0
             and sums.sample.columns["x"].shape[1:] == (d,)
         )
 
-    def rows(self, settings: SummedCentres, sums: NystroemSums, run: Run) -> RowResults:
+    def rows(self, settings: StreamedLandmarks, sums: NystroemSums, run: Run) -> RowResults:
         return self.result(settings, sums, run)[0]
 
     def result(
-        self, settings: SummedCentres, sums: NystroemSums, run: Run
+        self, settings: StreamedLandmarks, sums: NystroemSums, run: Run
     ) -> tuple[RowResults, NullDistribution | None]:
         found = settings.measured(sums.sums, sums.sample, self.lambda_, run)
         value, *replicated = found.measured.means
@@ -217,10 +217,10 @@ class NystroemAccumulator(MetricAccumulator[SummedCentres, NystroemSums]):
             {},
             fixed={self.metric.name: np.asarray(value)},
             details=details,
-            warnings=found.cautions(details, self.options),
+            warnings=found.warnings(details, self.options),
             count=sums.n,
         )
         if not replicated:
             return rows, None
-        told = {"columns": settings.directions.shape[1], "centers": len(settings.centres)}
+        told = {"columns": settings.directions.shape[1], "centers": len(settings.landmarks)}
         return rows, NullDistribution(np.array(replicated), details=told)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from calcheck.embeddings.landmark_selection import CentresOptions
+from calcheck.embeddings.landmark_selection import LandmarkOptions
 from calcheck.kernels.kernel_options import EXACT
 from calcheck.metrics._validity import ValidBinsMetric
 from calcheck.metrics.base import BinnedMetric, Metric, OrderedMetric, RowMetric
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def _of_cce(metric: Cce) -> NystroemAccumulator | None:
     if metric.exact_only or metric.solver in EXACT:
         return None
-    return NystroemAccumulator(metric, CentresOptions.of(metric), metric.lambda_)
+    return NystroemAccumulator(metric, LandmarkOptions.from_metric(metric), metric.lambda_)
 
 
 def _of_cv(metric: Cv) -> ShiftedMeanAccumulator:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calcheck.errors import DataError, FileError, NumericalError, OptionError, ValuesError
-from calcheck.evaluation import recorded, results_of, value_of
+from calcheck.evaluation import make_results, run_settings, value_of
 from calcheck.execution.reduce import reduce_batches
 from calcheck.inference.null_distribution import FEW_REPLICATES, FittedMetric, batch_replicates
 from calcheck.inference.verdict_basis import NO_REPLICATES, StatedShape, basis_of
@@ -16,7 +16,6 @@ from calcheck.metrics.base import inapplicable_reason
 from calcheck.report import Report, Skipped
 from calcheck.streaming.accumulators import ColumnStore, MomentSums, strip_prefix
 from calcheck.streaming.batched_source import BatchedSource, with_row_numbers
-from calcheck.streaming.metric_accumulators import MetricAccumulator
 from calcheck.streaming.normal_intervals import NOT_REPLICATED, normal_interval, null_distribution
 from calcheck.streaming.registry import accumulator_of
 
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from calcheck.predictions import Predictions, Source
     from calcheck.report import Input
     from calcheck.streaming.accumulators import Sums
+    from calcheck.streaming.metric_accumulators import MetricAccumulator
 
     Arrays = Mapping[str, NDArray[Any]]
 
@@ -207,7 +207,7 @@ def accumulate(source: Source, metrics: Sequence[Metric[Any, Any]], run: Run, *,
             skipped[each.metric.name] = _told(part, source)
         else:
             kept.append((each, part))
-    caution = stream.first.predictive.caution if stream.first.predictive is not None else ""
+    caution = stream.first.predictive.caveat if stream.first.predictive is not None else ""
     return State(
         input=source.streamed_input_info(max((sums.n for _, sums in kept), default=len(stream.first)), stream.first),
         metrics=tuple(each for each, _ in kept),
@@ -239,7 +239,7 @@ def _chosen(metric: Metric[Any, Any], stream: BatchedSource, like: State | None)
 
 def _told(error: Exception, source: Source) -> str:
     """Say what is wrong with rows, by the names that users know."""
-    return error.told(source.column_name(error.name)) if isinstance(error, ValuesError) else str(error)
+    return error.message(source.column_name(error.name)) if isinstance(error, ValuesError) else str(error)
 
 
 def report_from_state(state: State, run: Run) -> Report:
@@ -263,8 +263,8 @@ def report_from_state(state: State, run: Run) -> Report:
     return Report(
         calcheck=__version__,
         input=state.input,
-        settings=recorded(run, subsample=None, reference=state.replicates),
-        results=results_of([(each, {}) for each in found], run, state.warnings),
+        settings=run_settings(run, subsample=None, reference=state.replicates),
+        results=make_results([(each, {}) for each in found], run, state.warnings),
         skipped=tuple(skipped),
     )
 

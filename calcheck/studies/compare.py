@@ -9,7 +9,7 @@ from calcheck.errors import OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.inference.paired import ModelPair, compare_pairs
-from calcheck.lazy_inputs import equal
+from calcheck.lazy_inputs import same_inputs
 from calcheck.report import Input, Report, Result, Skipped
 from calcheck.statistics.repeated_targets import group_by_input
 from calcheck.studies.align import align_models
@@ -156,7 +156,7 @@ def _elsewhere(pair: ModelPair[Metric[Any, Any]]) -> tuple[str, ...]:
     first, second = (model.x for model in pair.models)
     if "x" not in pair.metric.needs or first is None or second is None:
         return ()
-    return () if equal(first, second) else (ELSEWHERE,)
+    return () if same_inputs(first, second) else (ELSEWHERE,)
 
 
 def _difference(first: Result, second: Result, inferred: Inference, notes: tuple[str, ...]) -> Result:

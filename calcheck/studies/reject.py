@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from calcheck.inference.risk_coverage import Curves, Found
+    from calcheck.inference.risk_coverage import Curves, SweepCell
     from calcheck.metrics.base import Metric
     from calcheck.predictions import Source
     from calcheck.report import Input, Report
@@ -180,7 +180,7 @@ def _input(source: Source, at: Source | None) -> Input:
 class _Study:
     """Metrics of the rows that are kept, by each criterion and at random, with their resamples."""
 
-    row_results: Sequence[Found]
+    row_results: Sequence[SweepCell]
     criteria: dict[str, Values]
     shares: Values
     run: Run

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calcheck.errors import DataError, FileError, NumericalError
-from calcheck.evaluation import recorded
+from calcheck.evaluation import run_settings
 from calcheck.execution.context import RandomStream, Run
 from calcheck.inference.verdicts import statistic_of
-from calcheck.lazy_inputs import equal
+from calcheck.lazy_inputs import same_inputs
 from calcheck.metrics.base import inapplicable_reason
 from calcheck.predictions import InMemory
 from calcheck.report import Report, Result
@@ -37,7 +37,7 @@ MOST_NAMED = 5  # points at which the ranking changes
 
 
 @dataclass
-class Found:
+class SweepCell:
     """A metric of one model at one point, of one or several random subsets of the rows."""
 
     values: list[float] = field(default_factory=list)
@@ -116,7 +116,7 @@ def sweep(
         calcheck=__version__,
         input=comparison_input(names, [source.input_info() for source in sources]),
         settings={
-            **recorded(run, subsample=None, reference=0),
+            **run_settings(run, subsample=None, reference=0),
             **({"models": names} if len(names) > 1 else {}),
             "over": {each.name: list(each.description) for each in varied},
             "grid": grid,
@@ -128,7 +128,7 @@ def sweep(
 
 def _computed(
     models: Sequence[Predictions], places: Sequence[SweepPoint], repeats: int, run: Run
-) -> dict[tuple[int, AnyMetric, int], Found]:
+) -> dict[tuple[int, AnyMetric, int], SweepCell]:
     """Compute each metric of so many rows of each model, once for points that are the same."""
     n = len(models[0])
     wanted: dict[int, dict[AnyMetric, None]] = {}
@@ -140,7 +140,7 @@ def _computed(
         for repeat in range(repeats if size < n else 1)
     ]
     total = len(models) * sum(len(metrics) for *_, metrics in subsets)
-    found: dict[tuple[int, AnyMetric, int], Found] = {}
+    found: dict[tuple[int, AnyMetric, int], SweepCell] = {}
     done = 0
     for size, repeat, metrics in subsets:
         chosen = np.sort(run.rng(RandomStream.SUBSAMPLE, repeat).permutation(n)[:size])
@@ -148,7 +148,7 @@ def _computed(
         for sharing in _sharing(metrics):
             for alike in _alike(sources, shared=sharing[0].fit_key is not None):
                 for metric, model, value, reference, notes in _values(sources, sharing, alike, run.quiet()):
-                    each = found.setdefault((size, metric, model), Found())
+                    each = found.setdefault((size, metric, model), SweepCell())
                     each.values.append(value)
                     each.reference = reference
                     each.notes |= dict.fromkeys(notes)
@@ -180,7 +180,7 @@ def _alike(sources: Sequence[InMemory], *, shared: bool) -> list[list[int]]:
 
 
 def _same_inputs(first: Predictions, second: Predictions) -> bool:
-    return first.has_embedding == second.has_embedding and equal(first.x, second.x)
+    return first.has_embedding == second.has_embedding and same_inputs(first.x, second.x)
 
 
 def _values(
@@ -206,7 +206,7 @@ def _values(
 
 
 def _results(
-    names: Sequence[str], places: Sequence[SweepPoint], found: dict[tuple[int, AnyMetric, int], Found]
+    names: Sequence[str], places: Sequence[SweepPoint], found: dict[tuple[int, AnyMetric, int], SweepCell]
 ) -> list[Result]:
     """Tell each model at each point, with its rank."""
     n = max(size for size, *_ in found)

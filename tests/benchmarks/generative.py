@@ -32,7 +32,7 @@ def sampled(n, d, draws, wrong=0.0):
         x[:, column] = CORRELATION * x[:, column - 1] + np.sqrt(1 - CORRELATION**2) * x[:, column]
     std = np.exp(0.3 * x[:, :1])
     y = np.sin(2 * x[:, :1]) + std * rng.normal(size=(n, 1 + draws))
-    return Predictions(y=y[:, 0], predictive=Samples(y[:, 1:] + wrong), x=x, embedded=False)
+    return Predictions(y=y[:, 0], predictive=Samples(y[:, 1:] + wrong), x=x, has_embedding=False)
 
 
 def standardised(rows):

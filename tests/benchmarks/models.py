@@ -148,7 +148,7 @@ def rows_of(maker, n, seed, targets=1):
     else:
         y = (truth[0] if truth else predictive).take(which).sample(rng, 1)[:, 0]
     key = which if targets > 1 else None
-    return Predictions(y=y, predictive=predictive.take(which), x=x[which], embedded=False, id=key)
+    return Predictions(y=y, predictive=predictive.take(which), x=x[which], has_embedding=False, id=key)
 
 
 def mirrored(rng, n):
@@ -186,4 +186,4 @@ def equal_pair(maker, n, seed):
     rng = np.random.default_rng([seed, n])
     y, models = maker(rng, n)
     x = rng.normal(size=(n, 1))
-    return [Predictions(y=y, predictive=each, x=x, embedded=False) for each in models]
+    return [Predictions(y=y, predictive=each, x=x, has_embedding=False) for each in models]

@@ -39,7 +39,7 @@ def flagged(layout, n, seed, factor, replicates):
         y=np.sin(x) + rng.normal(size=n),
         predictive=Gaussian(np.sin(x), np.where(wrong, factor, 1.0)),
         x=x[:, None],
-        embedded=False,
+        has_embedding=False,
     )
     found = {}
     cce = METRICS["cce"](kernel_x="rbf", gamma_x=0.5)  # of length scale 1

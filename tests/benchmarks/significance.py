@@ -37,7 +37,7 @@ IN_BINS = ("lzms", "lrce")  # whose intervals take the bootstrap
 def verdicts(maker, names, targets, n, seed):
     """Return the verdict of each metric on one data set; absent where it does not apply."""
     rows = rows_of(maker, n, seed, targets)
-    shapeless = not rows.predictive.shape_known
+    shapeless = not rows.predictive.shape_is_known
     found = {}
     for run, chosen in (
         (Run(resamples=1000 if shapeless else 0), [name for name in names if name not in IN_BINS]),

@@ -36,7 +36,7 @@ INPUTS = {
 def sample(rng, x, shift=0.0):
     mean = np.sin(x[:, 0]) + (0.5 * x[:, 1] if x.shape[1] > 1 else 0)
     noise = 0.2 + 0.1 * np.abs(np.sin(x[:, 0]))
-    return InMemory(Predictions(x=x, y=mean + shift + noise * rng.normal(size=len(x)), embedded=False))
+    return InMemory(Predictions(x=x, y=mean + shift + noise * rng.normal(size=len(x)), has_embedding=False))
 
 
 def main():

@@ -61,7 +61,7 @@ def test_like_samples_pass_and_others_fail(report, samples):
 
 def test_the_value_is_that_from_python(report, samples):
     a, b = (
-        InMemory(Predictions(x=np.array(table["x"])[:, None], y=np.array(table["y"]), embedded=False))
+        InMemory(Predictions(x=np.array(table["x"])[:, None], y=np.array(table["y"]), has_embedding=False))
         for table in map(pq.read_table, samples[:2])
     )
     expected = two_samples(a, b, Mcmd(gamma_x=0.5), grid=7).results[0]
@@ -146,7 +146,7 @@ def test_every_format_tells_of_it(calcheck, samples):
 def test_rules_read_its_report(samples):
     rows = [pq.read_table(path) for path in samples]
     a, c = (
-        InMemory(Predictions(x=np.array(table["x"])[:, None], y=np.array(table["y"]), embedded=False))
+        InMemory(Predictions(x=np.array(table["x"])[:, None], y=np.array(table["y"]), has_embedding=False))
         for table in (rows[0], rows[2])
     )
     found = two_samples(a, c, Mcmd())

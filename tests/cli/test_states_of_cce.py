@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose
 from calcheck.execution.context import Run
 from calcheck.metrics.cce import Cce
 from calcheck.storage.checkpoint import FileCheckpoint
+from calcheck.streaming.registry import accumulator_of
 from calcheck.streaming.state import accumulate, report_from_state
 from tests.files import columns, write
 from tests.streams import Batches
@@ -79,20 +80,20 @@ class Interrupted(Batches):
 
 
 def test_an_interrupted_sum_of_cce_continues_and_ends_the_same(tmp_path, monkeypatch):
-    path, summed = str(tmp_path / "kept"), []
+    path, updated = str(tmp_path / "kept"), []
     data, run = rows(), Run(reference=19)
     expected = accumulate(Batches(data), [METRIC], run)
     checkpoint = FileCheckpoint(path, {}, resume=False)
     with pytest.raises(KeyboardInterrupt):
         accumulate(Interrupted(data), [METRIC], Run(reference=19, checkpoint=checkpoint))
-    of_all = type(summing_of(METRIC)).update_with_replicates
+    of_all = type(accumulator_of(METRIC)).update_with_replicates
     monkeypatch.setattr(
         "calcheck.streaming.nystroem_accumulator.NystroemAccumulator.update_with_replicates",
-        lambda self, *arguments: summed.append(1) or of_all(self, *arguments),
+        lambda self, *arguments: updated.append(1) or of_all(self, *arguments),
     )
     checkpoint = FileCheckpoint(path, {}, resume=True)
     state = accumulate(Batches(data), [METRIC], Run(reference=19, checkpoint=checkpoint))
-    assert len(summed) < 7
+    assert len(updated) < 7
     for name, values in expected.sums[0].arrays().items():
         assert np.array_equal(state.sums[0].arrays()[name], values), name
     assert report_from_state(state, run) == report_from_state(expected, run)
@@ -129,4 +130,4 @@ def test_options_of_exact_solvers_are_refused_in_one_line(calcheck, days, tmp_pa
         told = calcheck("cce", days[0][0], *option, "--save-state", tmp_path / "a.state").refused()
         assert f"{option[0]} " in told or option[0] == "--draws"
         assert "needs all rows together" in told
-    assert summing_of(Cce(solver="nystrom")) is not None
+    assert accumulator_of(Cce(solver="nystrom")) is not None

@@ -218,7 +218,9 @@ def numbered(content, rnd):
     """Write a large or negative number where a format may keep a size."""
     place = rnd.randrange(len(content) + 1)
     size = rnd.choice((4, 8))
-    content[place : place + size] = rnd.choice((-1, 2**31 - 1, 2**20, -(2**31))).to_bytes(size, "little", signed=True)
+    content[place : place + size] = rnd.choice((-1, 2**31 - 1, 2**20, -(2**31))).to_bytes(
+        size, "little", with_signs=True
+    )
     return content
 
 
@@ -304,7 +306,7 @@ def intact(seed):
 
 def _asked(seed, damages, metric, name, content):
     files = {name: content} | ({} if seed.beside is None else {WHOLE: WRITERS["parquet"](seed.beside)})
-    inspected = seed.asked if DAMAGED in seed.asked else DAMAGED
+    inspected = seed.requested if DAMAGED in seed.requested else DAMAGED
     more = ("--worst 2" if metric in METRICS else "") + (" --no-bootstrap" if metric in OF_ROWS else "")
     commands = f"inspect {inspected}", f"{metric} {seed.asked} {seed.compared} --format json {more}"
     return Case(seed, damages, files, tuple(tuple(line.replace(DAMAGED, name).split()) for line in commands))

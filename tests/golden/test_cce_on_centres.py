@@ -107,7 +107,7 @@ def test_the_error_counts_rows_that_are_not_evaluated(monkeypatch):
     expected = naive(K_X, centred(rows), found.landmarks.centres, 0.1, differences(rows))
     everywhere = expected.norms(expected.fitted)
     assert_allclose(values, everywhere[found.places], rtol=1e-8)
-    assert_allclose(found.everywhere(), everywhere, rtol=1e-8)
+    assert_allclose(found.at_all_rows(), everywhere, rtol=1e-8)
     weights, checked = found.landmarks.weights, places_of(found, centred(rows))
     assert_allclose(weights.sum(), 200)
     powers = [share * (1 - np.minimum(1 / weights, 1) ** 2) for share in SHARES]
@@ -292,7 +292,7 @@ def test_replicates_of_samples_exchange_a_draw_and_the_target(size, monkeypatch)
     chosen = rng.integers(0, size + 1, size=(6, 50))
     swapped = [values[np.arange(50), each] for each in chosen]
     monkeypatch.setattr(Samples, "replicates", lambda self, *_: ((each, self) for each in swapped))
-    monkeypatch.setattr(on_centres.OnCentres, "replicates", 6)
+    monkeypatch.setattr(on_centres.NystroemEmbedding, "replicates", 6)
     found = embedded(Predictions(y=y, predictive=Samples(draws), x=x), centers=50)
     for one, own, places in zip(found.measured.means[1:], swapped, chosen, strict=True):
         others = draws.copy()

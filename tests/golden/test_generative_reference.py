@@ -94,7 +94,7 @@ def simulated(metric, rows):
 def test_every_replicate_is_scored_as_the_naive_sums_do(name, options, family, targets):
     """Targets are standardised again; draws and targets have changed places, any r of them if there are r targets."""
     rows = rows_of_model(family, targets)
-    values, own_columns = simulated(METRICS[name](**options), rows)
+    values, own = simulated(METRICS[name](**options), rows)
     naively = np.array([expected(name, each, options) for each in NullSimulator(rows, RUN)])
     size = np.abs(naively).max()
     assert_allclose(values, naively, rtol=0, atol=SHARED * size)
@@ -116,7 +116,7 @@ def test_replicates_of_many_rows_are_scored_as_the_naive_sums_do():
     """So many that the Gram matrix is not in one piece; with one draw a row."""
     x, y, draws = sampled_case(3, 1600, draws=1, d=D)
     rows = rows_of_case(x, y, Samples(draws[..., 0]))
-    values, own_columns = simulated(METRICS["jmmd"](), rows)
+    values, own = simulated(METRICS["jmmd"](), rows)
     for found, each in zip([own, *values[:2]], [rows, *NullSimulator(rows, RUN)], strict=False):
         assert_allclose(found, expected("jmmd", each, {}), rtol=1e-4, atol=1e-9)
 

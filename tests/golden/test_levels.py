@@ -34,9 +34,9 @@ def right(family, rng, n):
     normal = Gaussian(x[:, 0], np.exp(0.4 * np.sin(2 * x[:, 0])))
     if family in ENSEMBLES:
         values = normal.sample(rng, ENSEMBLES[family] + 1)
-        return Predictions(y=values[:, 0], predictive=Samples(values[:, 1:]), x=x, embedded=False)
+        return Predictions(y=values[:, 0], predictive=Samples(values[:, 1:]), x=x, has_embedding=False)
     predictive = normal if family == "gaussian" else Poisson(4 * np.exp(x[:, 0] / 2))
-    return Predictions(y=predictive.sample(rng, 1)[:, 0], predictive=predictive, x=x, embedded=False)
+    return Predictions(y=predictive.sample(rng, 1)[:, 0], predictive=predictive, x=x, has_embedding=False)
 
 
 def p_values(rows, seed, names=TESTED):

@@ -22,12 +22,14 @@ from tests.naive import form, input_kernel, target_kernel, weights
 def pooled(first, second):
     """Return the rows (x, y) of two samples, with the column that tells them apart."""
     x, y = (np.concatenate(parts) for parts in zip(first, second, strict=True))
-    return Predictions(x=x, y=y, embedded=False, columns={SAMPLE: np.repeat([0, 1], [len(first[0]), len(second[0])])})
+    return Predictions(
+        x=x, y=y, has_embedding=False, columns={SAMPLE: np.repeat([0, 1], [len(first[0]), len(second[0])])}
+    )
 
 
 def mcmd(first, second, *, at=None, run=None, **options):
     """Return MCMD at some points, at all rows where none are given."""
-    points = None if at is None else Predictions(x=at, embedded=False)
+    points = None if at is None else Predictions(x=at, has_embedding=False)
     return rows_of(Mcmd(**options), pooled(first, second), at=points, run=run).columns["mcmd"]
 
 
@@ -104,7 +106,7 @@ def test_on_the_same_inputs_it_is_the_cce_of_a_file_of_samples(d, lambdas):
     drawn = y + 0.2 * rng.normal(size=y.shape)
     at = rng.normal(size=(20, d))
     common = {"gamma_x": 0.7, "normalize": "none", "lambda_": lambdas[0]}
-    expected = cce(x, y[:, 0], Samples(drawn), at=at, embedded=False, lambda_model=lambdas[1], **common)
+    expected = cce(x, y[:, 0], Samples(drawn), at=at, has_embedding=False, lambda_model=lambdas[1], **common)
     found = mcmd((x, y), (x, drawn), at=at, lambda_b=lambdas[1], **common)
     assert_allclose(found, expected, rtol=1e-9)
 
@@ -128,7 +130,7 @@ def test_the_reference_is_what_files_with_exchanged_rows_score(d, equal, options
     if equal:
         second = first[0][rng.permutation(40)], second[1]
     rows, run, metric = pooled(first, second), Run(reference=19), Mcmd(**options)
-    at = InMemory(Predictions(x=rng.normal(size=(15, d)), embedded=False))
+    at = InMemory(Predictions(x=rng.normal(size=(15, d)), has_embedding=False))
     source = InMemory(rows)
     settings = metric.prepare(source, run)
     simulation = NullSimulator(rows, run)
@@ -156,7 +158,7 @@ def test_on_equal_inputs_p_is_the_share_of_all_exchanges():
             mcmd((x, np.where(swapped, other, y)), (x, np.where(swapped, y, other)), at=x, gamma_y=0.5).mean()
         )
     exact = np.mean(np.array(values) >= values[0] * (1 - 1e-9))
-    first, second = (InMemory(Predictions(x=x, y=part[:, 0], embedded=False)) for part in (y, other))
+    first, second = (InMemory(Predictions(x=x, y=part[:, 0], has_embedding=False)) for part in (y, other))
     (found,) = two_samples(first, second, Mcmd(gamma_y=0.5), at=first, run=Run(reference=4999)).results
     assert_allclose(found.p_value, exact, atol=4 * np.sqrt(exact * (1 - exact) / 4999))
     assert 0.01 < exact < 0.5
@@ -164,7 +166,7 @@ def test_on_equal_inputs_p_is_the_share_of_all_exchanges():
 
 def drawn(rng, x, shift=0.0):
     y = np.sin(x[:, 0]) + (0.2 + 0.1 * np.abs(np.sin(x[:, 0]))) * rng.normal(size=len(x))
-    return InMemory(Predictions(x=x, y=y + shift, embedded=False))
+    return InMemory(Predictions(x=x, y=y + shift, has_embedding=False))
 
 
 def rejected(inputs, *, sets, n, shift=0.0):

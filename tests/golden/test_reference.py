@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 from calcheck.distributions import Gaussian, Independent, Samples
-from calcheck.distributions.lazy import Deferred
+from calcheck.distributions.lazy import LazyPredictive
 from calcheck.distributions.poisson import Poisson
 from calcheck.errors import OptionError
 from calcheck.evaluation import evaluate
@@ -259,7 +259,7 @@ def test_replicates_keep_inputs_and_distributions():
 
 def test_replicates_are_all_different_and_the_same_every_time():
     rows = calibrated("gaussian", n=20)
-    first, prepare_replicate = (np.array([each.y for each in NullSimulator(rows, Run(reference=50))]) for _ in range(2))
+    first, again = (np.array([each.y for each in NullSimulator(rows, Run(reference=50))]) for _ in range(2))
     assert_array_equal(first, again)
     assert len(np.unique(first)) == first.size
     other = np.array([each.y for each in NullSimulator(rows, Run(reference=50, seed=1))])
@@ -310,7 +310,7 @@ def test_samples_are_swapped_and_never_drawn(draws, held):
     y, predictive = values[:, 0], Samples(values[:, 1:])
     if not held:
         parts = [predictive.take(slice(0, 2)), predictive.take(slice(2, 3))]
-        predictive = Deferred(lambda: iter(parts), parts[0], 3)
+        predictive = LazyPredictive(lambda: iter(parts), parts[0], 3)
     chosen = []
     for rows in simulation(y, predictive, 3000):
         draws_now = rows.predictive.held().draws
@@ -364,7 +364,7 @@ def test_metrics_of_replicates_are_their_metrics(family):
     ]
     assert len(report.results) >= len(OF_MEANS) - 1
     for result in report.results:
-        replicates, alternative = (
+        replicates, sided = (
             np.array([values[result.metric] for values in loop]),
             METRICS[result.metric].alternative,
         )

@@ -117,7 +117,7 @@ def test_rows_that_belong_to_several_bins_count_by_their_shares():
             share = shares[label, place]
             rows = share > 0
             own, of = share[rows], values[rows]
-            low, high = by_weights(lambda w, own_columns=own, of=of: (w * own) @ of / (w @ own), int(rows.sum()), 0.9)
+            low, high = by_weights(lambda w, own=own, of=of: (w * own) @ of / (w @ own), int(rows.sum()), 0.9)
             valid.append(low <= 1 <= high)
         assert share_by_abc(bins, {"a": values}, mean, 1.0, 0.9) == np.mean(valid)
 

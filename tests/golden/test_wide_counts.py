@@ -56,7 +56,7 @@ def summed():
     def masses(name):
         if name not in known:
             family, log_ratio = CASES[name]
-            centre, spread = float(family.centre()[0]), float(family.spread()[0])
+            centre, spread = float(family.mean()[0]), float(family.spread()[0])
             k = np.arange(
                 max(np.floor(centre - 10 * spread), 0), np.ceil(centre + (10 if centre > spread else 60) * spread)
             )
@@ -70,7 +70,7 @@ def summed():
 
 def at(family):
     """Return some counts around the centre."""
-    values = np.floor(family.centre()[0] + np.array(SCORES) * family.spread()[0])
+    values = np.floor(family.mean()[0] + np.array(SCORES) * family.spread()[0])
     return np.maximum(values, 0)
 
 
@@ -78,7 +78,7 @@ def at(family):
 def test_none_of_them_is_summed(name):
     family, _ = CASES[name]
     assert family.spread()[0] > WIDE_FROM
-    assert family.wide().all()
+    assert family.is_wide().all()
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -87,7 +87,7 @@ def test_distribution_functions_and_scores_are_those_of_the_sums(name, summed):
     k, mass = summed(name)
     below = np.cumsum(mass)
     for y in at(family):
-        left, right = family.jump(np.array([y]))
+        left, right = family.cdf_limits(np.array([y]))
         assert_allclose(right[0], mass[k <= y].sum(), atol=ERROR)
         assert_allclose(left[0], mass[k < y].sum(), atol=ERROR)
         assert_allclose(family.cdf(np.array([y + 0.5])), right)
@@ -157,7 +157,9 @@ def test_rows_of_any_spread_stand_side_by_side():
     for function in ("cdf", "cdf_left", "log_prob", "crps"):
         expected = [getattr(one, function)(y[i : i + 1])[0] for i, one in enumerate(alone)]
         assert_allclose(getattr(family, function)(y), expected, rtol=1e-12)
-    assert_allclose(family.jump(y), np.stack([one.jump(y[i : i + 1]) for i, one in enumerate(alone)], axis=1)[..., 0])
+    assert_allclose(
+        family.cdf_limits(y), np.stack([one.cdf_limits(y[i : i + 1]) for i, one in enumerate(alone)], axis=1)[..., 0]
+    )
     assert_allclose(family.quantile(0.8), [one.quantile(0.8)[0] for one in alone])
     points, gamma = y[:, None], np.array([1e-14])
     assert_allclose(family.kernel_mean(points, gamma), [one.kernel_mean(points, gamma)[0] for one in alone])

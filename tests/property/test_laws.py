@@ -21,7 +21,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from calcheck import InMemory, Predictions, read, write
 from calcheck.distributions import Gaussian, Independent, Samples
-from calcheck.embeddings.output_features import left_out, output_features
+from calcheck.embeddings.output_features import output_features, residual_of_points
 from calcheck.execution.context import Run, parse_memory
 from tests.computing import cce
 from tests.families import FAMILIES
@@ -94,7 +94,7 @@ def test_predictions_of_every_family_are_what_was_written(family, n, seed, endin
     assert_array_equal(found.y, rows.y)
     assert_allclose(found.x, rows.x, rtol=1e-7)
     assert_array_equal(found.id, rows.id)
-    one, other = predictive.in_convention(), found.predictive.in_convention()
+    one, other = predictive.parameters(), found.predictive.parameters()
     assert one[0] == other[0]
     assert one[1].keys() == other[1].keys()
     for name, values in one[1].items():
@@ -130,7 +130,7 @@ def test_features_reproduce_the_kernel(y, gamma, std):
     predictive = Gaussian(y[::-1].copy(), np.full(len(y), std))
     features = output_features(y[:, None], predictive, gamma, np.random.default_rng(0))
     psi, embedded = features.of_points(y[:, None]), features.of_distributions(predictive)
-    bound = left_out(psi) + features.left_out_of_distributions(predictive, embedded)
+    bound = residual_of_points(psi) + features.residual_of_distributions(predictive, embedded)
     assert bound < 1e-10
     assert_allclose(psi @ psi.T, np.exp(-gamma * (y[:, None] - y) ** 2), atol=1e-10)
     assert_allclose(psi @ embedded.T, predictive.kernel_mean(y[:, None], gamma).T, atol=1e-10)

@@ -250,7 +250,7 @@ def test_flusight_joins_by_itself_and_covers_what_it_covers(opened):
         "forecasts/flusight_ensemble_quantile.csv", truth="forecasts/flusight_truth_hospital_admissions.csv"
     )
     rows = source.predictions()
-    assert source.described().options[-2:] == ("--join-on", "location,target_end_date=date")
+    assert source.details().options[-2:] == ("--join-on", "location,target_end_date=date")
     for level, expected in ((0.9, 0.726), (0.5, 0.366)):
         found = rows_of(Coverage(level=level), rows, run=Run(resamples=0, reference=0)).columns["covered"]
         assert_allclose(found.mean(), expected, atol=5e-4)

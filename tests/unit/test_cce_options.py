@@ -16,8 +16,8 @@ PLAIN = Run(reference=0)
 X, Y, RIGHT = gaussian_case(np.random.default_rng(0), 60, 4)
 
 
-def details(*, x=X, predictive=RIGHT, embedded=True, **options):
-    rows = Predictions(y=Y, predictive=predictive, x=x, embedded=embedded)
+def details(*, x=X, predictive=RIGHT, has_embedding=True, **options):
+    rows = Predictions(y=Y, predictive=predictive, x=x, has_embedding=has_embedding)
     (result,) = evaluate(InMemory(rows), [Cce(**options)], run=PLAIN).results
     return result.details
 
@@ -26,7 +26,7 @@ def test_defaults_depend_on_what_the_inputs_are():
     embedding = details()["inputs"]
     assert (embedding["kernel"], embedding["normalize"], embedding["gamma"]) == ("polynomial", "l2", 1.0)
     assert (embedding["degree"], embedding["coef0"]) == (3, 1.0)
-    inputs = details(embedded=False)["inputs"]
+    inputs = details(has_embedding=False)["inputs"]
     assert (inputs["kernel"], inputs["normalize"], inputs["gamma"]) == ("polynomial", "standardize", 0.25)
     single = details(x=X[:, :1])["inputs"]
     assert (single["kernel"], single["normalize"]) == ("rbf", "none")

@@ -5,14 +5,14 @@ import pyarrow as pa
 import pytest
 from numpy.testing import assert_array_equal
 
-from calcheck import METRICS, checks, evaluate, read
+from calcheck import METRICS, evaluate, read, validation
 from calcheck.errors import DataError
 from calcheck.execution.context import Run
 from calcheck.io import load as gathered
 from calcheck.io import scan as passes
 from calcheck.io.tables import memory as held
 from calcheck.io.tables import parquet
-from calcheck.lazy_inputs import DeferredInputs, equal
+from calcheck.lazy_inputs import LazyInputs, same_inputs
 from tests.files import columns, table, vector_column, write
 
 N, D = 300, 4
@@ -52,7 +52,7 @@ def test_an_embedding_that_is_too_large_is_not_looked_at_before_it_is_needed(tmp
     rows = table({name: PARTS[name] for name in ("id", "y", "mean", "std")}).append_column("embedding", KINDS[kind])
     source = read(write(tmp_path / "preds.parquet", rows))
     x = source.predictions().x
-    assert isinstance(x, DeferredInputs)
+    assert isinstance(x, LazyInputs)
     assert x.shape == (N, D)
     assert x.dtype == (np.float64 if kind == "doubles" else np.float32)
     assert columns_met == [{"id", "y", "mean", "std"}, {"embedding"}]  # the second ends with its first batch
@@ -63,7 +63,7 @@ def test_an_embedding_that_is_too_large_is_not_looked_at_before_it_is_needed(tmp
     assert_array_equal(source.predictions().take(chosen).x, expected[chosen])
     assert_array_equal(x.take(slice(10, 200, 7)), expected[10:200:7])
     assert_array_equal(x.take(slice(0, 0)), expected[:0])
-    assert source.described().columns["x"] == "embedding"
+    assert source.details().columns["x"] == "embedding"
 
 
 @pytest.mark.usefixtures("little_memory")
@@ -90,7 +90,7 @@ def test_a_small_share_of_a_large_embedding_is_held(tmp_path, monkeypatch):
     """What is too large is known of the file beforehand, and of the rows that filters keep when these are counted."""
     monkeypatch.setattr(gathered, "HELD_INPUTS", 1000)
     path = write(tmp_path / "preds.parquet", PARTS | {"half": np.arange(N) % 10})
-    assert isinstance(read(path).predictions().x, DeferredInputs)
+    assert isinstance(read(path).predictions().x, LazyInputs)
     assert_array_equal(read(path, filter=("half=3",)).predictions().x, PARTS["embedding"][3::10])
 
 
@@ -116,18 +116,18 @@ def test_deferred_inputs_lack_the_rows_that_were_left_out_for_other_columns(tmp_
     y = PARTS["y"].copy()
     y[::7] = np.nan
     rows = read(write(tmp_path / "preds.parquet", PARTS | {"y": y}), nan_policy="omit").predictions()
-    assert isinstance(rows.x, DeferredInputs)
+    assert isinstance(rows.x, LazyInputs)
     assert_array_equal(rows.inputs(), PARTS["embedding"][~np.isnan(y)])
 
 
 @pytest.mark.parametrize("shape", [(100,), (100, 3), (50, 2, 2)])
 def test_numbers_are_looked_at_in_blocks_wherever_they_are(monkeypatch, shape):
-    monkeypatch.setattr(checks, "BLOCK", 20)
+    monkeypatch.setattr(validation, "BLOCK", 20)
     for bad in (0, 7, 33, shape[0] - 1):
         values = np.zeros(shape)
         values.reshape(len(values), -1)[bad, -1] = np.inf
-        assert_array_equal(checks.finite_rows(values), np.arange(shape[0]) != bad)
-    assert checks.finite_rows(np.zeros((0, *shape[1:]))).shape == (0,)
+        assert_array_equal(validation.finite_rows(values), np.arange(shape[0]) != bad)
+    assert validation.finite_rows(np.zeros((0, *shape[1:]))).shape == (0,)
 
 
 @pytest.mark.usefixtures("little_memory")
@@ -139,7 +139,7 @@ def test_an_embedding_of_another_file_comes_in_small_batches_too(tmp_path, keyed
     beside = write(tmp_path / "emb.parquet", key | {"embedding": PARTS["embedding"][order]})
     path = write(tmp_path / "preds.parquet", {name: PARTS[name] for name in ("id", "y", "mean", "std")})
     source = read(path, embedding=beside)
-    assert isinstance(source.predictions().x, DeferredInputs)
+    assert isinstance(source.predictions().x, LazyInputs)
     assert_array_equal(source.predictions().inputs(), PARTS["embedding"])
     assert max(len(batch) for batch in source.batches()) <= 64
 
@@ -181,11 +181,11 @@ def test_inputs_are_compared_whether_they_are_held_or_deferred():
     x = np.arange(12.0).reshape(6, 2)
 
     def deferred(values):
-        return DeferredInputs(lambda: iter([values[:4], values[4:]]), values.shape, values.dtype)
+        return LazyInputs(lambda: iter([values[:4], values[4:]]), values.shape, values.dtype)
 
     other = x.copy()
     other[5, 1] = -1
     for first in (x, deferred(x)):
-        assert all(equal(first, second) for second in (x, deferred(x)))
-        assert not any(equal(first, second) for second in (other, deferred(other), x[:5], deferred(x[:5]), None))
-    assert equal(None, None)
+        assert all(same_inputs(first, second) for second in (x, deferred(x)))
+        assert not any(same_inputs(first, second) for second in (other, deferred(other), x[:5], deferred(x[:5]), None))
+    assert same_inputs(None, None)

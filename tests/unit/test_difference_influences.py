@@ -20,7 +20,7 @@ def models(n, *, spread=1.0, seed=0):
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(n, 2))
     mean, std = np.sin(x[:, 0]), np.exp(0.3 * x[:, 1])
-    first = Predictions(y=mean + std * rng.normal(size=n), predictive=Gaussian(mean, std), x=x, embedded=False)
+    first = Predictions(y=mean + std * rng.normal(size=n), predictive=Gaussian(mean, std), x=x, has_embedding=False)
     return first, replace(first, predictive=Gaussian(mean + 0.1 * rng.normal(size=n), spread * std))
 
 
@@ -33,7 +33,7 @@ def both(first, second):
         y=np.concatenate([first.y, second.y]),
         predictive=first.predictive.join([second.predictive]),
         x=np.concatenate([first.x, second.x]),
-        embedded=False,
+        has_embedding=False,
     )
 
 
@@ -97,7 +97,9 @@ def mirrored(n, seed):
     """N(+0.3, 1) against N(-0.3, 1) under N(0, 1): equally wrong by symmetry, and not exchangeable."""
     rng = np.random.default_rng([seed, n])
     x = rng.normal(size=(n, 1))
-    first = Predictions(y=rng.normal(size=n), predictive=Gaussian(np.full(n, 0.3), np.ones(n)), x=x, embedded=False)
+    first = Predictions(
+        y=rng.normal(size=n), predictive=Gaussian(np.full(n, 0.3), np.ones(n)), x=x, has_embedding=False
+    )
     return first, replace(first, predictive=Gaussian(np.full(n, -0.3), np.ones(n)))
 
 

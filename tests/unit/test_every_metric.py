@@ -182,7 +182,7 @@ def test_the_units_of_the_inputs_change_nothing(metric):
     if "x" not in metric.needs:
         pytest.skip("it does not look at inputs")
     rows = calibrated("gaussian")
-    scaled = Predictions(y=rows.y, predictive=rows.predictive, x=rows.x * [1e-4, 1.0, 1e5], embedded=False)
+    scaled = Predictions(y=rows.y, predictive=rows.predictive, x=rows.x * [1e-4, 1.0, 1e5], has_embedding=False)
     assert_allclose(value(metric(), scaled), value(metric(), rows), rtol=1e-8)
     for factor in (1e-4, 1e4):
         embedded = [Predictions(y=rows.y, predictive=rows.predictive, x=x) for x in (rows.x, rows.x * factor)]

@@ -114,7 +114,7 @@ def test_continuous_families_agree_with_scipy(name):
         assert_allclose(
             family.log_prob(y), [peer.logpdf(at) for peer, at in zip(peers, y, strict=True)], rtol=1e-8, atol=1e-12
         )
-        left, right = family.jump(y)
+        left, right = family.cdf_limits(y)
         assert left is right
         assert_allclose(family.cdf_left(y), right, rtol=1e-15)
     assert_allclose(family.median(), at_levels(peers, 0.5), rtol=1e-9, atol=1e-12)
@@ -279,7 +279,7 @@ POSITIVE = [
 ]
 
 
-@pytest.mark.parametrize("family", POSITIVE, ids=lambda family: family.in_words()[0])
+@pytest.mark.parametrize("family", POSITIVE, ids=lambda family: family.describe()[0])
 @pytest.mark.parametrize("width", [1e-3, 0.1, 1.0, 3.0, 30.0, 50.0, 1e3])
 def test_kernel_means_by_quadrature_are_within_their_error(family, width):
     """Against Gauss-Legendre sums in log y with panels of a 20th of everything that varies: 1e-12."""
@@ -381,7 +381,7 @@ def test_quantiles_are_linear_between_levels_and_exponential_beyond():
     assert_allclose(QUANTILES.cdf_left(at(11.0, 4.0)), [1 - 0.1 * np.exp(-2), 0.7])
     assert_allclose(QUANTILES.cdf(at(7.0, 0.9)), [0.9, 0.0])
     assert_allclose(QUANTILES.interval_mass(at(0.0, 1.0), at(3.0, 1.0)), [0.6, 0.3])
-    left, right = QUANTILES.jump(at(2.0, 4.0))
+    left, right = QUANTILES.cdf_limits(at(2.0, 4.0))
     assert_allclose(left, [0.3, 0.7])
     assert_allclose(right, [0.3, 1.0])
     assert_allclose(QUANTILES.quantile(0.5), [2.5, 2.5])
@@ -534,7 +534,7 @@ def test_cce_is_that_of_integrated_kernel_means(name):
         rows = calibrated(name, n=n)
         y, predictive = rows.y, rows.predictive
     x = rng.normal(size=(n, 1))
-    rows = Predictions(y=y, predictive=predictive, x=x, embedded=False)
+    rows = Predictions(y=y, predictive=predictive, x=x, has_embedding=False)
     result = evaluate(InMemory(rows), [Cce(gamma_x=0.5)], run=Run(reference=0))
     assert result.results[0].details["features"]["left_out_predictive"] < 1e-9
     gamma = np.array([1 / (2 * y.var(ddof=1))])
@@ -571,7 +571,7 @@ def test_cce_is_that_of_integrated_kernel_means(name):
     ],
 )
 def test_distributions_are_told_in_words(family, told):
-    assert family.in_words() == [told]
+    assert family.describe() == [told]
 
 
 def test_conventions_mean_what_their_libraries_mean():
@@ -587,7 +587,7 @@ def test_conventions_mean_what_their_libraries_mean():
     assert_allclose(made.weight, [[0.75, 0.25]])
     made = CONVENTIONS["nig"](gamma=np.array([1.0]), v=np.array([2.0]), alpha=np.array([3.0]), beta=np.array([4.0]))
     peer = stats.t(6, 1, np.sqrt(4 * 3 / (2 * 3)))
-    assert made.called == "nig"
+    assert made.display_name == "nig"
     assert_allclose(
         [made.mean(), made.std(), made.quantile(0.9)], np.array([[peer.mean()], [peer.std()], [peer.ppf(0.9)]])
     )
@@ -621,7 +621,7 @@ def test_what_is_missing_is_counted():
             getattr(Cauchy(LOC, SCALE), method)()
 
 
-@pytest.mark.parametrize("family", POSITIVE, ids=lambda family: family.in_words()[0])
+@pytest.mark.parametrize("family", POSITIVE, ids=lambda family: family.describe()[0])
 def test_targets_that_are_not_positive_are_impossible(family):
     family = family.take(np.zeros(2, dtype=int))
     y = np.array([-1.0, 0.0])

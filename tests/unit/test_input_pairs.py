@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from calcheck.execution.context import Run
 from calcheck.kernels.functions import KERNELS
 from calcheck.linalg.nystroem import Nystroem
-from calcheck.mmd.quadratic_forms import EveryPair, Form, LowRank
+from calcheck.mmd.quadratic_forms import ExactGram, LowRankGram, QuadraticForm
 
 N = 60
 KERNEL = KERNELS["rbf"](gamma=0.4)
@@ -15,9 +15,9 @@ rng = np.random.default_rng(0)
 X = rng.normal(size=(N, 3))
 K = KERNEL.gram(X, X)
 FORMS = [
-    Form(rng.normal(size=(N, 4)), rng.normal(size=N), 0.3),
-    Form(rng.normal(size=(N, 2)), rng.normal(size=N), 0.2, rng.normal(size=(N, 2))),
-    Form(rng.normal(size=(N, 1)), np.zeros(N)),
+    QuadraticForm(rng.normal(size=(N, 4)), rng.normal(size=N), 0.3),
+    QuadraticForm(rng.normal(size=(N, 2)), rng.normal(size=N), 0.2, rng.normal(size=(N, 2))),
+    QuadraticForm(rng.normal(size=(N, 1)), np.zeros(N)),
 ]
 
 
@@ -28,7 +28,7 @@ def dense(form, k):
 
 
 def every_pair(run=Run()):  # noqa: B008 - frozen
-    return EveryPair(KERNEL, X, run)
+    return ExactGram(KERNEL, X, run)
 
 
 def features():
@@ -46,7 +46,7 @@ def low_rank_gram():
 
 @pytest.mark.parametrize("forms", [FORMS, FORMS[:1], FORMS[1:2], FORMS[::2]])
 @pytest.mark.parametrize(
-    ("pairs", "gram"), [(every_pair, lambda: K), (lambda: LowRank(features(), X, Run()), low_rank_gram)]
+    ("pairs", "gram"), [(every_pair, lambda: K), (lambda: LowRankGram(features(), X, Run()), low_rank_gram)]
 )
 def test_totals_are_sums_over_the_whole_gram_matrix(pairs, gram, forms):
     pairs, gram = pairs(), gram()
@@ -57,23 +57,23 @@ def test_totals_are_sums_over_the_whole_gram_matrix(pairs, gram, forms):
 
 def test_pairs_of_a_row_with_itself_are_those_of_the_diagonal():
     for form in FORMS:
-        assert_allclose(form.of_own(K.diagonal()), dense(form, np.diag(K.diagonal())), rtol=1e-12)
+        assert_allclose(form.from_own(K.diagonal()), dense(form, np.diag(K.diagonal())), rtol=1e-12)
 
 
 def test_some_rows_are_scaled_up_to_all():
     """Where all values are alike, some rows say what all say: 1 over all pairs, and over different ones to 1/m."""
     ones, some = np.ones((N, 1)), np.arange(0, N, 3)
-    every = Form(ones, np.zeros(N), 1 / N**2)
-    different = Form(ones, np.full(N, 1 / (N * (N - 1))), 1 / (N * (N - 1)))
-    printed = Form(ones, np.zeros(N), w=ones / N**2)
+    every = QuadraticForm(ones, np.zeros(N), 1 / N**2)
+    different = QuadraticForm(ones, np.full(N, 1 / (N * (N - 1))), 1 / (N * (N - 1)))
+    printed = QuadraticForm(ones, np.zeros(N), w=ones / N**2)
     k = np.ones((len(some), len(some)))
-    assert_allclose([dense(form.of_rows(some), k) for form in (every, printed)], 1, rtol=1e-12)
-    assert_allclose(dense(different.of_rows(some), k), (1 - 1 / 20) / (1 - 1 / 60), rtol=1e-12)
+    assert_allclose([dense(form.from_rows(some), k) for form in (every, printed)], 1, rtol=1e-12)
+    assert_allclose(dense(different.from_rows(some), k), (1 - 1 / 20) / (1 - 1 / 60), rtol=1e-12)
 
 
 def test_signs_leave_pairs_of_a_row_with_itself_alone():
     signs = rng.choice([-1.0, 1.0], N)
     for form in FORMS:
-        assert_allclose(form.signed(signs).of_own(K.diagonal()), form.of_own(K.diagonal()), rtol=1e-12)
+        assert_allclose(form.with_signs(signs).from_own(K.diagonal()), form.from_own(K.diagonal()), rtol=1e-12)
         turned = signs[:, None] * K * signs
-        assert_allclose(dense(form.signed(signs), K), dense(form, turned), rtol=1e-10)
+        assert_allclose(dense(form.with_signs(signs), K), dense(form, turned), rtol=1e-10)

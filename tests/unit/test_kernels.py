@@ -8,7 +8,7 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
 from calcheck.distributions import Gaussian, Samples
-from calcheck.embeddings.output_features import left_out, output_features
+from calcheck.embeddings.output_features import output_features, residual_of_points
 from calcheck.embeddings.ridge import KernelRidge
 from calcheck.errors import DataError, NumericalError, OptionError
 from calcheck.execution.backend import backend
@@ -16,7 +16,7 @@ from calcheck.execution.bottom_k import sample_inputs
 from calcheck.execution.context import Run, default_memory, parse_memory, silent
 from calcheck.kernels.functions import Laplace, Polynomial, Rbf
 from calcheck.kernels.scaling import Scaling, bandwidth, fit_scaling
-from calcheck.lazy_inputs import DeferredInputs
+from calcheck.lazy_inputs import LazyInputs
 from calcheck.linalg.gram import Gram
 from calcheck.linalg.solvers import Cholesky, conjugate_gradients
 from calcheck.metrics.cce import Cce
@@ -139,7 +139,7 @@ def test_features_reproduce_the_kernel_on_targets(gamma):
     features = output_features(y, Gaussian(y[:, 0] + 1, np.full(202, 0.7)), np.array([gamma]), rng)
     psi = features.of_points(y)
     assert_allclose(psi @ psi.T, np.exp(-gamma * (y - y.T) ** 2), atol=1e-11)
-    assert left_out(psi) <= 1e-12
+    assert residual_of_points(psi) <= 1e-12
     assert features.rank < 1000
 
 
@@ -150,7 +150,7 @@ def test_features_cover_distributions_far_from_the_targets():
         predictive = Gaussian(y[:, 0] + shift, np.full(100, std))
         features = output_features(y, predictive, np.array([0.5]), rng)
         embedded = features.of_distributions(predictive)
-        assert features.left_out_of_distributions(predictive, embedded) <= 1e-12
+        assert features.residual_of_distributions(predictive, embedded) <= 1e-12
         expected = predictive.kernel_mean(y, np.array([0.5])).T  # <phi(y_j), E phi(Y_i)>
         assert_allclose(features.of_points(y) @ embedded.T, expected, atol=1e-11)
 
@@ -161,7 +161,7 @@ def test_features_of_vectors_report_what_they_leave_out():
     features = output_features(y, Samples(y[:, None, :] + 0.1), np.array([0.25, 0.25]), rng)
     psi = features.of_points(y)
     missed = 1 - np.sum(psi**2, axis=1)
-    assert_allclose(left_out(psi), missed.max(), atol=1e-12)
+    assert_allclose(residual_of_points(psi), missed.max(), atol=1e-12)
     assert missed.max() < 1e-10
 
 
@@ -214,7 +214,7 @@ def test_rows_for_the_median_follow_from_the_inputs_alone():
     x = np.concatenate([rng.normal(size=(2500, 2)), np.zeros((2500, 2))]).astype(np.float32)
     some = sample_inputs(x, 2000)
     shuffled = x[rng.permutation(len(x))]
-    deferred = DeferredInputs(lambda: iter(np.split(shuffled, 10)), x.shape, x.dtype)
+    deferred = LazyInputs(lambda: iter(np.split(shuffled, 10)), x.shape, x.dtype)
     for same in (shuffled, shuffled.astype(np.float64), deferred):
         assert_array_equal(np.sort(sample_inputs(same, 2000), axis=0), np.sort(some, axis=0))
     assert 900 < (some == 0).all(axis=1).sum() < 1100  # 1,000 expected, with standard deviation 17
@@ -223,7 +223,7 @@ def test_rows_for_the_median_follow_from_the_inputs_alone():
     found = [
         chosen.prepare(
             InMemory(Predictions(y=targets, predictive=Gaussian(targets, np.ones(len(x))), x=inputs)), Run(seed=seed)
-        ).described["inputs"]["gamma"]
+        ).details["inputs"]["gamma"]
         for seed, targets, inputs in ((0, y[0], x + 1), (1, y[1], shuffled + 1))
     ]
     assert found[0] == found[1]

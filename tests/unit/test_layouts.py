@@ -71,7 +71,7 @@ def test_hub_quantiles_become_units(tmp_path, ending):
     assert_array_equal(rows.predictive.values, [[value_of(unit, column) for column in range(3)] for unit in range(6)])
     assert_array_equal(rows.y, 100.0 + np.arange(6))
     assert_array_equal(rows.row, np.arange(6) * 3)  # the row of the file at which each unit begins
-    told = source.described()
+    told = source.details()
     assert told.layout == "hubverse, quantiles"
     assert [file.rows for file in told.files] == [18, 6]
     assert told.options[-2:] == ("--join-on", "location,target_end_date=date")
@@ -250,7 +250,7 @@ def test_nixtla_intervals_are_quantiles_of_one_model(tmp_path):
     source = read(path, model="NHITS")
     assert_array_equal(source.predictions().predictive.levels, [0.05, 0.1, 0.9, 0.95])
     assert_array_equal(source.predictions().predictive.values[0], [11, 12, 18, 19])
-    assert source.described().layout == "Nixtla"
+    assert source.details().layout == "Nixtla"
     assert "there is no model 'TFT', but 'ETS', 'NHITS'" in refused(path, model="TFT")
     twice = write(tmp_path / "twice.parquet", pa.table(NIXTLA | {"ds": [1, 1, 1]}))
     assert "1 key comes more than once, as unique_id='a', ds='1'" in refused(twice, model="ETS")
@@ -294,7 +294,7 @@ def test_quantile_columns_are_known_by_their_names(tmp_path, names):
     columns = {"target": [2.0], "mean": [2.1]} | {name: [float(place)] for place, name in enumerate(names)}
     source = read(write(tmp_path / "q.parquet", pa.table(columns)))
     assert_array_equal(source.predictions().predictive.levels, LEVELS)
-    explicit = source.described().options
+    explicit = source.details().options
     again = read(str(tmp_path / "q.parquet"), target="target", quantiles=explicit[explicit.index("--quantiles") + 1])
     assert_array_equal(again.predictions().predictive.values, [[0, 1, 2]])
 
@@ -413,7 +413,7 @@ def test_tensors_in_safetensors_files_are_columns(tmp_path):
 def test_a_family_may_be_named_in_the_file(tmp_path):
     columns = {"y": [1.0, 2.0], "dist": ["laplace"] * 2, "loc": [0.0, 1.0], "scale": [1.0, 2.0]}
     rows = read(write(tmp_path / "preds.csv", pa.table(columns))).predictions()
-    assert rows.predictive.called == "laplace"
+    assert rows.predictive.display_name == "laplace"
     mixed = write(tmp_path / "mixed.csv", pa.table(columns | {"dist": ["laplace", "gaussian"]}))
     assert "several families of distributions: 'laplace', 'gaussian'" in refused(mixed)
 
@@ -423,7 +423,7 @@ def test_errors_have_the_distribution_that_is_said(tmp_path):
     path = write(tmp_path / "errors.csv", pa.table(columns))
     source = read(path, error="E", dist="student-t")
     assert_array_equal(source.predictions().predictive.mean(), [0, 0])
-    assert source.described().predictive == "residuals, student-t"
+    assert source.details().predictive == "residuals, student-t"
     assert "needs a family with a location" in refused(path, error="E", dist="gamma:scipy")
 
 
@@ -495,13 +495,13 @@ def test_rows_with_labels_are_not_joined_by_place(tmp_path):
     source = read(tmp_path / "q.csv", truth=str(tmp_path / "sorted.csv"))
     assert_array_equal(source.predictions().y, [10, 11, 12])
     assert "targets are joined row by row" in source.warnings()[0]
-    assert source.described().columns["y"].endswith("sorted.csv:y, row by row")
+    assert source.details().columns["y"].endswith("sorted.csv:y, row by row")
 
 
 def test_how_targets_were_joined_is_reported(tmp_path):
     path = write(tmp_path / "hub.csv", pa.table(hub()))
     source = read(path, truth=write(tmp_path / "truth.csv", pa.table(truth())))
-    assert source.described().columns["y"].endswith("truth.csv:value, by location, target_end_date=date")
+    assert source.details().columns["y"].endswith("truth.csv:value, by location, target_end_date=date")
     assert source.warnings() == ()
 
 
@@ -684,7 +684,7 @@ def test_a_family_is_chosen_among_several_by_a_filter(tmp_path):
     path = write(tmp_path / "mixed.csv", pa.table(columns))
     for family, std in (("laplace", np.sqrt(2)), ("gaussian", 2.0)):
         found = read(path, filter=(f"dist={family}",)).predictions().predictive
-        assert found.called == family
+        assert found.display_name == family
         assert_allclose(found.std(), [std])
 
 

@@ -116,7 +116,7 @@ def test_files_without_endings_are_known_by_their_first_bytes(tmp_path):
 def test_a_file_whose_name_looks_like_a_pattern_is_a_file(tmp_path):
     path = write(tmp_path / "preds[1].parquet", ROWS)
     assert_same_rows(read(path))
-    assert read(path).described().files[0].files == 1
+    assert read(path).details().files[0].files == 1
 
 
 def test_only_the_columns_that_are_needed_are_read(tmp_path, monkeypatch):
@@ -160,7 +160,7 @@ def test_files_whose_folders_do_not_agree_with_a_filter_are_not_opened(tmp_path)
     (tmp_path / "preds" / "day=2" / "part.parquet").write_bytes(b"PAR1 cut short")
     source = read(folder, filter=("day=1",))
     assert len(source.predictions()) == 100
-    assert source.described().files[0].files == 1
+    assert source.details().files[0].files == 1
     with pytest.raises(FileError, match=r"no file has day=9 \(there are '0', '1', '2', … 5 in all\)"):
         read(folder, filter=("day=9",))
 
@@ -327,7 +327,7 @@ def test_every_metric_is_the_same_from_one_file_and_from_a_hundred(tmp_path, ord
 def test_the_report_tells_how_many_files_there_are_and_their_fingerprint(tmp_path):
     """That of their fingerprints, a line each."""
     folder = spread(tmp_path / "preds")
-    file = read(folder).described().files[0]
+    file = read(folder).details().files[0]
     digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted((tmp_path / "preds").iterdir())]
     assert (file.path, file.files, file.rows) == (folder, 5, N)
     assert file.sha256 == hashlib.sha256("\n".join(digests).encode()).hexdigest()
@@ -354,7 +354,7 @@ def test_targets_and_embeddings_may_be_in_many_files_too(tmp_path, keyed):
         source = read(preds, truth=truth, embedding=embedding)
         assert_same_rows(source, ROWS.select(["y", "mean", "std"]))
         assert_array_equal(source.predictions().x, columns(N)["embedding"])
-    assert [file.files for file in source.described().files] == [5, 7, 3]
+    assert [file.files for file in source.details().files] == [5, 7, 3]
 
 
 def test_long_layouts_may_be_in_many_files(tmp_path):
@@ -400,7 +400,7 @@ def test_many_files_have_a_part_each(tmp_path, ending, said):
 def test_a_part_knows_the_family_that_other_files_name(tmp_path):
     rows = pa.table({"y": [0.0, 1.0], "loc": [0.0, 0.0], "scale": [1.0, 1.0], "dist": ["laplace", None]})
     source = read(spread(tmp_path / "preds", rows, count=2))
-    assert [part.predictions().predictive.called for part in source.parts()] == ["laplace", "laplace"]
+    assert [part.predictions().predictive.display_name for part in source.parts()] == ["laplace", "laplace"]
 
 
 @pytest.mark.parametrize("batch", [1 << 25, 1000])
@@ -459,7 +459,7 @@ def test_a_source_in_a_store_is_read_as_one_on_this_machine(tmp_path, monkeypatc
         assert len(assert_parts_make_the_whole(source)) == 5
     one = read("s3://bucket/preds/day=3/part.parquet")
     assert len(one.predictions()) == 100
-    assert one.described().files[0].sha256 == hashlib.sha256((folder / "day=3/part.parquet").read_bytes()).hexdigest()
+    assert one.details().files[0].sha256 == hashlib.sha256((folder / "day=3/part.parquet").read_bytes()).hexdigest()
     source = read("s3://bucket/preds", embedding="s3://bucket/preds:embedding")
     assert_array_equal(source.predictions().x, columns(N)["embedding"])
 

@@ -12,7 +12,7 @@ from calcheck.distributions import Gaussian, Samples
 from calcheck.distributions.poisson import Poisson
 from calcheck.embeddings import landmark_selection as on_centres
 from calcheck.embeddings import nystroem_sums as row_sums
-from calcheck.embeddings.leverage import weighted_by_leverage
+from calcheck.embeddings.leverage import weighted_leverage_sample
 from calcheck.errors import DataError, NumericalError, OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.bottom_k import sample_rows
@@ -235,14 +235,14 @@ def test_the_work_limit_and_the_memory_bound_centres():
         count = state._affordable(D, N)
         columns = state.settings.features.rank * (1 + state.replicates)
         if limit:
-            assert on_centres.work_of(N, D, count, columns) <= 1e6 or count == 8
-            assert on_centres.work_of(N, D, 2 * count, columns) > 1e6
+            assert on_centres.flops(N, D, count, columns) <= 1e6 or count == 8
+            assert on_centres.flops(N, D, 2 * count, columns) > 1e6
         else:
             assert count == 32
 
 
 def test_work_is_counted_in_products():
-    assert on_centres.work_of(1000, 20, 100, 7) == 1000 * (100 + 100) * (20 + 100 + 7)
+    assert on_centres.flops(1000, 20, 100, 7) == 1000 * (100 + 100) * (20 + 100 + 7)
 
 
 def test_auto_says_why_it_takes_centres(monkeypatch):
@@ -268,7 +268,7 @@ def test_a_number_of_centres_asks_for_them():
 
 def test_auto_goes_by_numbers_of_rows_columns_and_outputs_alone():
     def why(n, d, outputs=20, memory=4 << 30, precision="float64"):
-        return on_centres.why_centres(n, d, outputs, replace(PLAIN, memory=memory, precision=precision))
+        return on_centres.approximation_reason(n, d, outputs, replace(PLAIN, memory=memory, precision=precision))
 
     assert why(40_000, 512) == ""
     assert "conjugate gradients would take 2.9e+13 products of two numbers, 2e+13 at most" in why(63_000, 512)
@@ -336,7 +336,7 @@ def test_regressed_is_at_least_one_direction_where_nothing_varies():
         def of_distributions(self, predictive):
             return np.zeros((len(predictive), 4))
 
-    _, few = row_sums.directions_of(Always(), Y, RIGHT)
+    _, few = row_sums.principal_directions(Always(), Y, RIGHT)
     assert few == 1
 
 
@@ -449,7 +449,7 @@ def test_inputs_far_from_all_others_are_checked_always_and_the_others_by_chance(
     x = np.concatenate([rng.normal(size=(500, 1)), 50 + 20 * np.arange(10.0)[:, None]])
     counts, low = [], []
     for seed in range(200):
-        chosen, weights = weighted_by_leverage(Rbf(1.0), x, x[:40], 60, 0.01, Run(seed=seed))
+        chosen, weights = weighted_leverage_sample(Rbf(1.0), x, x[:40], 60, 0.01, Run(seed=seed))
         assert_allclose(weights.sum(), 510)
         assert set(range(500, 510)) <= set(chosen)
         assert_allclose(weights[chosen >= 500], 1)
@@ -457,13 +457,13 @@ def test_inputs_far_from_all_others_are_checked_always_and_the_others_by_chance(
         low.append(weights.max() * 60 / 510)
     assert_allclose(np.mean(counts), np.sum(x > 1), rtol=0.03)
     assert max(low) < 4  # an input's chance is at least a third of that in a uniform sample, about
-    chosen, weights = weighted_by_leverage(Rbf(1.0), x, x[:40], 510, 0.01, Run())
+    chosen, weights = weighted_leverage_sample(Rbf(1.0), x, x[:40], 510, 0.01, Run())
     assert_array_equal(chosen, np.arange(510))
     assert_array_equal(weights, 1)
 
 
 def test_where_inputs_are_alike_all_are_checked_as_often():
-    chosen, weights = weighted_by_leverage(Rbf(1.0), np.zeros((100, 2)), np.zeros((5, 2)), 20, 0.1, Run())
+    chosen, weights = weighted_leverage_sample(Rbf(1.0), np.zeros((100, 2)), np.zeros((5, 2)), 20, 0.1, Run())
     assert len(np.unique(chosen)) == 20
     assert_allclose(weights, 5)
 
@@ -471,4 +471,4 @@ def test_where_inputs_are_alike_all_are_checked_as_often():
 def test_kernels_that_overflow_are_refused_before_rows_are_chosen():
     x = np.full((30, 2), 1e200)
     with pytest.raises(NumericalError, match="overflows"), np.errstate(all="ignore"):
-        weighted_by_leverage(Polynomial(3, 1.0, 1.0), x, x[:5], 10, 0.1, Run())
+        weighted_leverage_sample(Polynomial(3, 1.0, 1.0), x, x[:5], 10, 0.1, Run())

@@ -155,7 +155,7 @@ def test_what_noise_biases_is_centred_at_the_mean_of_its_resamples(name):
     pair = pair_of(name, model(80), model(80, seed=3, spread=0.8), **options)
     replicates = Replicates([pair.statistic()], Run(resamples=300), stage=name)
     replicates.draw(300)
-    values, own_columns = replicates.values[0], pair.statistic().estimate()
+    values, own = replicates.values[0], pair.statistic().estimate()
     (found,) = compare_pairs([pair], Run(resamples=300))
     share = np.mean(np.abs(values - values.mean()) >= abs(own))
     assert_allclose(found.p_value, (1 + 300 * share) / 301, rtol=1e-12)

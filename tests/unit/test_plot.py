@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from calcheck.errors import OptionError
-from calcheck.render.plot import COLORS, PLOT_SUFFIXES, Curve, Panel, Plot, drawn, require_plot
+from calcheck.render.plot import COLORS, PLOT_SUFFIXES, Curve, Panel, Plot, draw_plot, require_plot
 
 SVG = "{http://www.w3.org/2000/svg}"
 NAN = float("nan")
@@ -18,7 +18,7 @@ def plot_of(*curves, **about):
 
 
 def svg_of(plot):
-    return ET.fromstring(drawn(plot, "plot.svg"))  # noqa: S314 - our own
+    return ET.fromstring(draw_plot(plot, "plot.svg"))  # noqa: S314 - our own
 
 
 def texts(plot):
@@ -40,9 +40,9 @@ def test_the_same_plot_gives_the_same_bytes_without_a_date_and_whatever_the_user
     import matplotlib as mpl
 
     plot = plot_of(LINE, Curve("random", [0, 20], [3, 3], style="dashed"), title="mae", x_label="removed [%]")
-    first = drawn(plot, f"a{suffix}")
+    first = draw_plot(plot, f"a{suffix}")
     with mpl.rc_context({"lines.linewidth": 9.0, "font.size": 20.0, "svg.hashsalt": None}):
-        assert drawn(plot, f"b{suffix.upper()}") == first
+        assert draw_plot(plot, f"b{suffix.upper()}") == first
         assert mpl.rcParams["font.size"] == 20.0  # and it stays the user's
     assert b"date" not in first.lower()
 
@@ -76,7 +76,7 @@ def test_a_number_that_is_absent_leaves_a_gap():
     gap = plot_of(Curve("a", [0, 1, 2, 3, 4], [1, 2, NAN, 4, 5]))
     moves = [max(each.get("d", "").count("M") for each in svg_of(plot).iter(f"{SVG}path")) for plot in (whole, gap)]
     assert moves[1] == moves[0] + 1
-    assert drawn(plot_of(Curve("", [0, 1], [NAN, NAN])), "a.png")
+    assert draw_plot(plot_of(Curve("", [0, 1], [NAN, NAN])), "a.png")
 
 
 def test_axes_are_numbered_as_they_are_written():

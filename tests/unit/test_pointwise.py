@@ -69,7 +69,7 @@ def test_tails_are_those_of_a_gamma_distribution_with_the_moments_of_the_squares
 
 def test_unbiased_squares_are_measured_from_their_floor():
     """Squares less 2, which is their floor with the sign turned: the same p-values as the squares themselves."""
-    others, own_columns = replicates(4), np.array([3.0, 5.0, 6.0, 8.0])
+    others, own = replicates(4), np.array([3.0, 5.0, 6.0, 8.0])
     plain, _ = said(own, others)
     less, _ = said(own**2 - 2, others**2 - 2, floor=np.full(4, -2.0))
     assert_allclose(less["p_value"], plain["p_value"], rtol=1e-9)
@@ -127,7 +127,7 @@ def two_clusters(seed, n=400):
     x = rng.uniform(-0.5, 0.5, (n, 1)) + 12.0 * wrong[:, None]
     mean, std = np.sin(3 * x[:, 0]), np.full(n, 0.5)
     y = mean + std * rng.normal(size=n)
-    return Predictions(y=y, predictive=Gaussian(mean, std * np.where(wrong, 0.5, 1)), x=x, embedded=False), wrong
+    return Predictions(y=y, predictive=Gaussian(mean, std * np.where(wrong, 0.5, 1)), x=x, has_embedding=False), wrong
 
 
 @pytest.mark.parametrize("estimator", ["plugin", "unbiased"])
@@ -158,7 +158,7 @@ def test_wrong_inputs_are_found_and_few_right_ones_are_flagged(estimator):
 
 def test_inputs_of_another_file_are_judged_without_labels():
     rows, _ = two_clusters(1)
-    at = Predictions(x=np.array([[0.0], [12.0]]), embedded=False)
+    at = Predictions(x=np.array([[0.0], [12.0]]), has_embedding=False)
     kept = []
     evaluate(
         InMemory(rows),

@@ -58,7 +58,7 @@ def test_predictions_in_memory_are_a_source():
     rows = Predictions(y=np.zeros(2))
     source = InMemory(rows)
     assert source.predictions() is rows
-    assert source.described().n == 2
+    assert source.details().n == 2
     assert source.warnings() == ()
 
 

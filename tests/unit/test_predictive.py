@@ -244,7 +244,7 @@ def test_log_probabilities_and_jumps_of_counts_are_their_peers(name):
         y = np.maximum(np.floor(family.mean()) + shift, 0)
         expected = [peer.logpmf(at) for peer, at in zip(peers, y, strict=True)]
         assert_allclose(family.log_prob(y), expected, rtol=1e-8, atol=1e-8)
-        left, right = family.jump(y)
+        left, right = family.cdf_limits(y)
         assert_allclose(left, family.cdf_left(y), atol=1e-14)
         assert_allclose(right, family.cdf(y), atol=1e-14)
 
@@ -270,7 +270,7 @@ def test_gaussian_scores_are_scipys_and_integrals():
         below = integrate.quad(lambda u, peer=peer: peer.cdf(u) ** 2, -20, y[row], points=[0, 3], limit=200)[0]
         above = integrate.quad(lambda u, peer=peer: peer.sf(u) ** 2, y[row], 20, points=[0, 3.2], limit=200)[0]
         assert_allclose(predictive.crps(y)[row], below + above, rtol=1e-8)
-    left, right = predictive.jump(y)
+    left, right = predictive.cdf_limits(y)
     assert left is right
 
 

@@ -126,7 +126,7 @@ def test_embeddings_from_numpy_files_are_joined_by_place(tmp_path, ending):
     (np.save if ending == "npy" else np.savez)(vectors, PARTS["embedding"])
     source = read(path, embedding=str(vectors))
     assert_same(source.predictions())
-    assert [file.rows for file in source.described().files] == [N, N]
+    assert [file.rows for file in source.details().files] == [N, N]
     np.save(tmp_path / "short.npy", PARTS["embedding"][1:])
     with pytest.raises(DataError, match=r"more rows than the 11 of .*short\.npy. Give both the same rows"):
         read(path, embedding=str(tmp_path / "short.npy")).predictions()
@@ -302,8 +302,8 @@ def test_rows_that_lack_a_number_are_left_out_on_request(tmp_path):
     source = read(write(tmp_path / "preds.csv", wide(PARTS) | {"y": y}), nan_policy="omit")
     rows = source.predictions()
     assert len(rows) == N - 2
-    assert source.described().dropped == 2
-    assert source.described().files[0].rows == N
+    assert source.details().dropped == 2
+    assert source.details().files[0].rows == N
     assert rows.places()[2] == 3
     assert "--nan-policy" in source.explicit()
     nothing = write(tmp_path / "none.parquet", PARTS | {"y": np.full(N, np.nan)})
@@ -372,7 +372,7 @@ def test_the_report_names_files_with_their_fingerprint(tmp_path):
     import hashlib
 
     path = write(tmp_path / "preds.parquet", PARTS)
-    found = read(path).described()
+    found = read(path).details()
     assert found.files[0].sha256 == hashlib.sha256((tmp_path / "preds.parquet").read_bytes()).hexdigest()
     assert found.columns == {"y": "y", "mean": "mean", "std": "std", "x": "embedding", "id": "id"}
     assert (found.n, found.dropped, found.predictive) == (N, 0, "gaussian")
@@ -478,8 +478,8 @@ def test_distributions_left_in_their_file_give_the_same_numbers(tmp_path, monkey
     chosen = np.array([300, 5, 5, 399])
     assert_array_equal(left.predictions().predictive.take(chosen).draws, draws[chosen, 1:])
     first = left.predictions().predictive
-    assert first.called == "samples"
-    assert first.in_words()[7].startswith("12 draws from")
+    assert first.display_name == "samples"
+    assert first.describe()[7].startswith("12 draws from")
     for made, other in ((first.cdf, 0), (first.cdf_left, 1)):
         expected = (np.sum(draws[:, 1:] <= 0, axis=1) + 1 - other) / (m + 1)
         assert_allclose(made(np.zeros(n)), expected)

@@ -25,7 +25,9 @@ def predictions(error, std=None, x=None, **columns):
     """Rows with given errors of a Gaussian at 0."""
     error = np.asarray(error, float)
     std = np.ones(len(error)) if std is None else np.asarray(std, float)
-    return Predictions(y=error, predictive=Gaussian(np.zeros(len(error)), std), x=x, embedded=False, columns=columns)
+    return Predictions(
+        y=error, predictive=Gaussian(np.zeros(len(error)), std), x=x, has_embedding=False, columns=columns
+    )
 
 
 def rejected(rows, *metrics, run=NONE, **options):
@@ -172,7 +174,7 @@ def sine(n, seed):
     x = rng.uniform(0, 2 * np.pi, n)
     y = np.sin(x) + (0.1 + 0.2 * np.sin(x / 2)) * rng.normal(size=n)
     return Predictions(
-        y=y, predictive=Gaussian(np.maximum(np.sin(x), 0), np.full(n, 0.35)), x=x[:, None], embedded=False
+        y=y, predictive=Gaussian(np.maximum(np.sin(x), 0), np.full(n, 0.35)), x=x[:, None], has_embedding=False
     )
 
 
@@ -213,7 +215,7 @@ def test_cce_of_other_rows_does_not_see_their_targets():
         )
         thresholds.append(report.results[-1].subset["threshold"])
     assert thresholds[0] == thresholds[1]
-    at = cce(reference.x, reference.y, reference.predictive, at=place.x, embedded=False)
+    at = cce(reference.x, reference.y, reference.predictive, at=place.x, has_embedding=False)
     assert_allclose(thresholds[0], np.sort(at)[19], rtol=1e-12)
 
 

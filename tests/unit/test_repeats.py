@@ -78,7 +78,7 @@ def test_every_input_has_as_many_targets():
 def test_a_source_says_what_was_gathered_and_only_for_metrics_that_take_it():
     source = InMemory(repeated())
     taken = group_by_input(source, [METRICS["jmmd"], METRICS["ammd"]])
-    assert taken.described().n == len(taken.predictions()) == 12
+    assert taken.details().n == len(taken.predictions()) == 12
     assert taken.warnings() == ("36 rows are 12 inputs with 3 targets each, by id",)
     assert group_by_input(source, [METRICS["jmmd"], METRICS["crps"]]) is source
     (result,) = evaluate(source, [METRICS["ammd"]()], run=PLAIN).results

@@ -151,7 +151,7 @@ def test_equal_predictions_are_told_apart_by_inputs_columns_and_ids():
         y=rng.integers(0, 3, n).astype(float),
         predictive=Poisson(np.full(n, 1.5)),
         x=rng.normal(size=(n, 2)),
-        embedded=False,
+        has_embedding=False,
     )
     named = [
         rows,
@@ -159,9 +159,7 @@ def test_equal_predictions_are_told_apart_by_inputs_columns_and_ids():
         Predictions(y=rows.y, predictive=rows.predictive, id=np.array([f"row {place}" for place in range(n)], object)),
     ]
     for each in named:
-        found, prepare_replicate = (
-            [one.y for one in NullSimulator(one, Run(reference=19))] for one in (each, each.take(order))
-        )
+        found, again = ([one.y for one in NullSimulator(one, Run(reference=19))] for one in (each, each.take(order)))
         assert_array_equal(np.array(found)[:, order], again)
 
 

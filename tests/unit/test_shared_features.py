@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 
 from calcheck.distributions import Gaussian, Independent, Samples
 from calcheck.distributions.poisson import Poisson
-from calcheck.embeddings.rescaled_features import DataSet, Exchanged, SharedFeatures
+from calcheck.embeddings.rescaled_features import DataSet, SharedFeatures, SwappedDraw
 from calcheck.execution.context import RandomStream, Run
 from tests.naive import target_kernel
 
@@ -104,7 +104,7 @@ def test_exchanged_draws_are_those_with_the_target_among_them(columns, size):
         swapped = values.copy()
         swapped[np.arange(N), 0], swapped[np.arange(N), place] = values[np.arange(N), place], values[:, 0]
         for factor in (1.0, 1.3, 3.0):
-            each = DataSet(swapped[:, 0], factor * gamma, [Exchanged(predictive)])
+            each = DataSet(swapped[:, 0], factor * gamma, [SwappedDraw(predictive)])
             expected = by_draws(swapped[:, 0], swapped[:, 1:], factor * gamma)
             assert_allclose(distances(features, each), expected, rtol=0, atol=1e-5)
 
@@ -147,7 +147,7 @@ def test_elements_that_a_data_set_adds_see_its_distributions():
     Products with these are exact for the kernel that the features are of, half an octave above the data's.
     """
     rng, mean, _, narrow = normal_case()
-    wide, gamma, own_columns = Gaussian(mean[:, 0], np.full(N, 9.0)), np.array([0.5]), 0.5 * 1.4142
+    wide, gamma, own = Gaussian(mean[:, 0], np.full(N, 9.0)), np.array([0.5]), 0.5 * 1.4142
     features = shared(DataSet(mean, gamma, [wide]), narrow)
     targets = mean + 9 * rng.normal(size=(N, 1))
     spread = 1 + 2 * own * 81
@@ -164,6 +164,6 @@ def test_elements_that_a_data_set_adds_see_exchanged_draws():
     place, rows = rng.integers(0, 3, N), np.arange(N)
     swapped = values.copy()
     swapped[rows, 0], swapped[rows, place] = values[rows, place], values[:, 0]
-    found = crossed(features, DataSet(swapped[:, :1], gamma, [Exchanged(draws)]))
+    found = crossed(features, DataSet(swapped[:, :1], gamma, [SwappedDraw(draws)]))
     expected = target_kernel(gamma)(swapped[:, :1], swapped[:, 1:].reshape(-1, 1)).reshape(N, N, 2).mean(axis=2)
     assert_allclose(found, expected, rtol=0, atol=2e-3)

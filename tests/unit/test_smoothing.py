@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from calcheck.embeddings import smoother as smoothing
 from calcheck.embeddings.distance import noise
 from calcheck.embeddings.ridge import KernelRidge
-from calcheck.embeddings.smoother import Factored, LowRank, smoother
+from calcheck.embeddings.smoother import CholeskySmoother, NystroemSmoother, smoother
 from calcheck.errors import NumericalError
 from calcheck.execution.context import Run
 from calcheck.kernels.functions import KERNELS
@@ -35,41 +35,41 @@ def dense(points, *, x=X, penalty=PENALTY):
 def test_a_factor_smooths_as_dense_algebra(points, run, solver, tolerance, block, monkeypatch):
     """To rounding in double precision; where iterations solve the data, the factor is single."""
     monkeypatch.setattr(smoothing, "BLOCK_BYTES", block)  # all rows at once, or seven or fourteen of them
-    found, expected = Factored(ridge(solver, run), PENALTY, points), dense(points)
+    found, expected = CholeskySmoother(ridge(solver, run), PENALTY, points), dense(points)
     size = np.abs(expected @ OUTPUTS).max()
     assert_allclose(found.smooth(OUTPUTS), expected @ OUTPUTS, rtol=0, atol=tolerance * size)
     squared = expected**2 @ OUTPUTS
     assert_allclose(found.smooth_squared(OUTPUTS), squared, rtol=0, atol=tolerance * np.abs(squared).max())
-    assert found.described == {"form": "factor"}
+    assert found.details == {"form": "factor"}
 
 
 def test_single_precision_is_left_where_it_would_lose_digits():
     """1 + tr K / (n lambda) is 1 + 1 / lambda here: 3 at lambda 0.5, and 10,001 at 0.0001."""
     iterated = ridge("cg")
-    assert Factored(iterated, 0.5, None).array.itemsize == 4
+    assert CholeskySmoother(iterated, 0.5, None).array.itemsize == 4
     for penalty in (0.01, 0.0005):
-        found = Factored(iterated, penalty, None)
+        found = CholeskySmoother(iterated, penalty, None)
         assert found.array.itemsize == (4 if penalty == 0.01 else 8)
         expected = dense(None, penalty=penalty) @ OUTPUTS
         assert_allclose(found.smooth(OUTPUTS), expected, rtol=0, atol=(1e-3 if penalty == 0.01 else 1e-9))
     large = ridge("cg", kernel="polynomial", gamma=1.0, degree=3, coef0=1.0)  # tr K / n is in the hundreds
-    assert Factored(large, PENALTY, None).array.itemsize == 8
-    assert Factored(large, 1e3, None).array.itemsize == 4
+    assert CholeskySmoother(large, PENALTY, None).array.itemsize == 8
+    assert CholeskySmoother(large, 1e3, None).array.itemsize == 4
 
 
 def test_a_run_in_single_precision_stays_there_and_says_if_it_cannot():
     single = Run(precision="float32")
-    assert Factored(ridge("cg", single), PENALTY, None).array.itemsize == 4
+    assert CholeskySmoother(ridge("cg", single), PENALTY, None).array.itemsize == 4
     twins = np.repeat(X[:3], 40, axis=0)
     with pytest.raises(NumericalError, match="larger --lambda"):
-        Factored(ridge("cg", single, x=twins), 1e-12, None)
+        CholeskySmoother(ridge("cg", single, x=twins), 1e-12, None)
 
 
 @pytest.mark.parametrize("points", [None, POINTS], ids=["there", "elsewhere"])
 @pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
 def test_a_low_rank_form_smooths_as_its_own_kernel_does(points, run):
     """K ~ K_nM K_MM^-1 K_Mn at M = 20 of the inputs, by dense algebra."""
-    found = LowRank(ridge("cg", run), PENALTY, points, 20)
+    found = NystroemSmoother(ridge("cg", run), PENALTY, points, 20)
     centres = run.backend().to_numpy(found.nystroem.centres)
     assert len(centres) == 20
     assert {tuple(row) for row in centres} <= {tuple(row) for row in X}
@@ -83,9 +83,9 @@ def test_a_low_rank_form_smooths_as_its_own_kernel_does(points, run):
 
 
 def test_a_low_rank_form_with_all_inputs_is_exact():
-    found = LowRank(ridge("cg"), PENALTY, POINTS, N)
+    found = NystroemSmoother(ridge("cg"), PENALTY, POINTS, N)
     assert_allclose(found.smooth(OUTPUTS), dense(POINTS) @ OUTPUTS, rtol=0, atol=1e-5)
-    assert found.described == {"form": "low rank", "rank": N, "missed": 0.0}
+    assert found.details == {"form": "low rank", "rank": N, "missed": 0.0}
 
 
 def chosen(solver="cg", *, factor_rows=50, ranks=(5, 10, 20), memory=1 << 30, points=None, **options):

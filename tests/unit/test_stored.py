@@ -10,7 +10,7 @@ from calcheck.distributions import Gaussian
 from calcheck.errors import FileError
 from calcheck.execution.context import Run
 from calcheck.metrics import METRICS
-from calcheck.render.json import plain, to_json
+from calcheck.render.json import to_json, to_plain
 from calcheck.storage.report_json import read_report
 
 
@@ -40,7 +40,7 @@ def test_a_report_comes_back_as_it_was(tmp_path, report):
     assert read.skipped == report.skipped
     assert [type(result) for result in read.results] == [type(result) for result in report.results]
     assert read.results[0].warnings == report.results[0].warnings
-    assert plain(read.settings) == plain(report.settings)
+    assert to_plain(read.settings) == to_plain(report.settings)
 
 
 def test_whole_numbers_may_stand_where_numbers_do(tmp_path, told):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from calcheck.embeddings.strata import GROUP, log_odds, strata
+from calcheck.embeddings.strata import GROUP, propensity, strata
 
 
 def never():
@@ -67,8 +67,8 @@ def test_log_odds_are_those_of_logistic_regression():
     rng = np.random.default_rng(3)
     features = rng.normal(size=(200, 4)) * [3.0, 1, 1, 0.2]
     labels = rng.random(200) < 1 / (1 + np.exp(-features[:, 0]))
-    found = log_odds(features, labels)
-    assert_allclose(log_odds(10 * features, labels), found, rtol=1e-8)
+    found = propensity(features, labels)
+    assert_allclose(propensity(10 * features, labels), found, rtol=1e-8)
     known = features / np.sqrt(np.mean(np.sum(features**2, axis=1)))
     weights = np.linalg.lstsq(np.c_[np.ones(200), known], found, rcond=None)[0]
     missed = labels - 1 / (1 + np.exp(-found))

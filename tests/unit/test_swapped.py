@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from calcheck.distributions import Samples
-from calcheck.distributions.samples import Pool
+from calcheck.distributions.samples import PooledDraws
 
 
 def swaps(m, *, ties=False, n=40, seed=0):
@@ -15,7 +15,7 @@ def swaps(m, *, ties=False, n=40, seed=0):
     if ties:
         draws, y = np.round(draws), np.round(y)
     chosen = rng.integers(0, m + 1, n)
-    quick, plain = Pool(y, Samples(draws)).swapped(y, chosen), Samples(draws).swapped(y, chosen)
+    quick, plain = PooledDraws(y, Samples(draws)).exchange(y, chosen), Samples(draws).exchange(y, chosen)
     assert_array_equal(quick[0], plain[0])
     return quick[0], quick[1], plain[1]
 
@@ -27,7 +27,7 @@ cases = pytest.mark.parametrize(("m", "ties"), [(1, False), (2, False), (5, Fals
 def test_the_draws_that_are_left_are_the_others_of_their_row(m, ties):
     _, quick, plain = swaps(m, ties=ties)
     assert_array_equal(np.sort(quick.held().draws), np.sort(plain.draws))
-    assert quick.draws_a_row == m
+    assert quick.n_draws == m
 
 
 @cases
@@ -37,7 +37,7 @@ def test_all_that_metrics_ask_for_is_that_of_the_draws(m, ties):
         assert_allclose(getattr(quick, name)(), getattr(plain, name)(), rtol=1e-12, atol=1e-12)
     for name in ("cdf", "cdf_left", "crps", *(("fair_crps",) if m > 1 else ())):
         assert_allclose(getattr(quick, name)(y), getattr(plain, name)(y), rtol=1e-10, atol=1e-12)
-    assert_allclose(quick.jump(y), plain.jump(y), rtol=1e-14)
+    assert_allclose(quick.cdf_limits(y), plain.cdf_limits(y), rtol=1e-14)
     for level in (0.5, 0.9):
         limits = plain.central_interval(level)
         assert_array_equal(quick.central_interval(level), limits)
@@ -48,12 +48,12 @@ def test_all_that_metrics_ask_for_is_that_of_the_draws(m, ties):
 @cases
 def test_other_targets_are_compared_with_the_draws_too(m, ties):
     y, quick, plain = swaps(m, ties=ties)
-    assert_allclose(quick.jump(y + 0.3), plain.jump(y + 0.3), rtol=1e-14)
+    assert_allclose(quick.cdf_limits(y + 0.3), plain.cdf_limits(y + 0.3), rtol=1e-14)
     assert_allclose(quick.crps(y + 0.3), plain.crps(y + 0.3), rtol=1e-12)
     assert_allclose(quick.kernel_mean(y[:3, None], np.array([0.5])), plain.kernel_mean(y[:3, None], np.array([0.5])))
 
 
 def test_draws_that_are_equal_have_no_spread():
     draws = np.full((3, 4), 0.1)
-    _, swapped = Pool(np.array([0.7, 0.1, 0.3]), Samples(draws)).swapped(np.zeros(3), np.zeros(3, int))
+    _, swapped = PooledDraws(np.array([0.7, 0.1, 0.3]), Samples(draws)).exchange(np.zeros(3), np.zeros(3, int))
     assert_array_equal(swapped.std(), 0)

@@ -292,7 +292,7 @@ def kernel_ridge(n=30, **options):
 def test_a_spectrum_solves_as_factors_do_and_knows_the_trace():
     ridge, outputs = kernel_ridge()
     shared, _ = kernel_ridge()
-    shared.expect(ridges=7, solves=7)
+    shared.plan(ridges=7, solves=7)
     for penalty in (0.001, 0.1, 1.0, 0.1):
         one, other = ridge.solve(outputs, penalty), shared.solve(outputs, penalty)
         assert_allclose(other.coefficients, one.coefficients, rtol=1e-9, atol=1e-12)
@@ -304,7 +304,7 @@ def test_a_spectrum_solves_as_factors_do_and_knows_the_trace():
 
 def test_a_spectrum_refuses_what_a_factor_refuses():
     ridge, outputs = kernel_ridge()
-    ridge.expect(ridges=9, solves=9)
+    ridge.plan(ridges=9, solves=9)
     with pytest.raises(NumericalError, match="not positive definite"):
         ridge.solve(outputs, -10.0)
 
@@ -313,7 +313,7 @@ def test_factors_are_kept_as_far_as_the_memory_goes():
     n = 30
     for matrices, kept in ((1.5, 1), (2.5, 2), (3.5, 3)):
         ridge, outputs = kernel_ridge(memory=int(matrices * n**2 * 8))
-        ridge.expect(ridges=4, solves=8)
+        ridge.plan(ridges=4, solves=8)
         for penalty in (0.1, 0.2, 0.3, 0.4):
             ridge.solve(outputs, penalty)
         assert len(ridge._factors) == kept
@@ -328,11 +328,11 @@ def test_many_regressions_with_one_lambda_get_a_factor_unless_the_user_chose(mon
     for solves, solver in ((3, "cholesky"), (2, "cg")):
         ridge, outputs = kernel_ridge()
         assert ridge.solver == "cg"
-        ridge.expect(ridges=1, solves=solves)
+        ridge.plan(ridges=1, solves=solves)
         assert ridge.solver == solver
         assert_allclose(
             ridge.solve(outputs, 0.1).coefficients, kernel_ridge()[0].solve(outputs, 0.1).coefficients, atol=1e-9
         )
     chosen = KernelRidge(KERNELS["rbf"](gamma=0.5), np.random.default_rng(0).normal(size=(30, 2)), Run(), solver="cg")
-    chosen.expect(ridges=1, solves=99)
+    chosen.plan(ridges=1, solves=99)
     assert chosen.solver == "cg"

@@ -24,7 +24,7 @@ def sample(seed, n=40, d=1, *, shift=0.0, scale=1.0, stretch=1.0, moved=0.0):
     rng = np.random.default_rng(seed)
     x = rng.uniform(0, 6, (n, d))
     y = np.sin(x[:, 0]) + 0.3 * rng.normal(size=n) + shift
-    return InMemory(Predictions(x=stretch * (x + moved), y=scale * y, embedded=False))
+    return InMemory(Predictions(x=stretch * (x + moved), y=scale * y, has_embedding=False))
 
 
 def result(first, second, run=PLAIN, **options):
@@ -79,7 +79,7 @@ def test_samples_of_different_columns_are_refused():
     with pytest.raises(DataError, match="inputs of 1 and 2 columns"):
         result(sample(0), sample(0, d=2))
     rows = sample(0).rows
-    both = InMemory(Predictions(x=rows.x, y=np.stack([rows.y, rows.y], axis=1), embedded=False))
+    both = InMemory(Predictions(x=rows.x, y=np.stack([rows.y, rows.y], axis=1), has_embedding=False))
     with pytest.raises(DataError, match="targets of 2 and 1 columns"):
         result(both, sample(0))
 
@@ -87,10 +87,10 @@ def test_samples_of_different_columns_are_refused():
 @pytest.mark.parametrize(
     ("first", "message"),
     [
-        (Predictions(x=np.ones((4, 1)), embedded=False), "needs targets"),
+        (Predictions(x=np.ones((4, 1)), has_embedding=False), "needs targets"),
         (Predictions(y=np.ones(4)), "needs inputs to condition on"),
-        (Predictions(x=np.ones((4, 1)), y=np.ones(4), embedded=False), "the targets are constant"),
-        (Predictions(x=np.ones((1, 1)), y=np.ones(1), embedded=False), "at least 2 rows, and one has 1"),
+        (Predictions(x=np.ones((4, 1)), y=np.ones(4), has_embedding=False), "the targets are constant"),
+        (Predictions(x=np.ones((1, 1)), y=np.ones(1), has_embedding=False), "at least 2 rows, and one has 1"),
     ],
 )
 def test_what_is_missing_is_told(first, message):
@@ -145,8 +145,8 @@ def test_a_kernel_too_narrow_for_the_inputs_is_warned_of():
 def test_neighbours_are_counted_by_the_kernel():
     """A row of the first sample sees one other row in full and one by exp(-1): (1 + e^-1 + 1 + e^-1 + 2 e^-1) / 3."""
     rows = [
-        Predictions(x=np.array([[0.0], [0], [1]]), y=np.array([0.0, 1, 2]), embedded=False),
-        Predictions(x=np.zeros((5, 1)), y=np.arange(5.0), embedded=False),
+        Predictions(x=np.array([[0.0], [0], [1]]), y=np.array([0.0, 1, 2]), has_embedding=False),
+        Predictions(x=np.zeros((5, 1)), y=np.arange(5.0), has_embedding=False),
     ]
     found = result(*map(InMemory, rows))
     assert_allclose(found.details["neighbours"], (2 + 4 * np.exp(-1)) / 3)
@@ -169,7 +169,7 @@ def test_equal_samples_are_no_distance_apart():
 def test_samples_at_the_same_inputs_are_compared_exactly_in_any_order():
     first, other = sample(0), sample(1, shift=0.5)
     order = np.random.default_rng(0).permutation(40)
-    second = InMemory(Predictions(x=first.rows.x[order], y=other.rows.y[order], embedded=False))
+    second = InMemory(Predictions(x=first.rows.x[order], y=other.rows.y[order], has_embedding=False))
     found = result(first, second, QUICK)
     assert found.details["simulated"]["labels"] == "permuted by equal inputs"
     assert not any("exact" in warning for warning in found.warnings)
@@ -196,8 +196,8 @@ def test_samples_that_hardly_overlap_are_warned_of():
 def test_a_reference_whose_targets_are_constant_counts_as_farther_out():
     """Exchanged, A may be left with one value, and no kernel: it counts against no sample."""
     x = np.arange(4.0)[:, None]
-    first = InMemory(Predictions(x=x, y=np.array([0.0, 0, 0, 1]), embedded=False))
-    second = InMemory(Predictions(x=x, y=np.array([1.0, 1, 1, 0]), embedded=False))
+    first = InMemory(Predictions(x=x, y=np.array([0.0, 0, 0, 1]), has_embedding=False))
+    second = InMemory(Predictions(x=x, y=np.array([1.0, 1, 1, 0]), has_embedding=False))
     found = result(first, second, Run(reference=99))
     assert 0 < found.details["simulated"]["undefined"] < 30
     assert found.p_value > 0.1

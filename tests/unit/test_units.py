@@ -25,7 +25,7 @@ def test_units_have_the_places_of_their_rows_in_the_file(tmp_path, monkeypatch):
     source = read(write(tmp_path / "hub.parquet", both), filter=("output_type=sample",), wanted="any")
     assert_array_equal(source.predictions().row, 18 + 2 * np.arange(6))
     assert_array_equal(source.predictions().predictive.draws[5], [50, 51])
-    assert source.described().files[0].rows == 30
+    assert source.details().files[0].rows == 30
 
 
 def legacy(targets, **more):
@@ -169,7 +169,7 @@ def test_steps_of_records_keep_what_their_record_says(tmp_path):
     assert_array_equal(rows.predictive.draws, [[0, 10, 20], [1, 11, 21], [100, 110, 120], [101, 111, 121]])
     assert rows.columns["item_id"].tolist() == ["a", "a", "b", "b"]
     assert_array_equal(rows.row, [0, 0, 1, 1])  # places are those of records
-    assert source.described().files[0].rows == 2
+    assert source.details().files[0].rows == 2
     assert rows.y is None
     known = {"item_id": ["b", "b", "a", "a"], "step": [1, 2, 1, 2], "y": [3.0, 4.0, 1.0, 2.0]}
     joined = read(path, truth=write(tmp_path / "truth.csv", pa.table(known)))
