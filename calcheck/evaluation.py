@@ -120,7 +120,7 @@ def evaluate(  # noqa: PLR0913 - what one report is made of
     return Report(
         calcheck=__version__,
         input=told,
-        settings=run_settings(run, subsample=subsample, reference=run.reference),
+        settings=run_settings(run, subsample=subsample, replicates=run.replicates),
         results=make_results(found, run, warnings),
         skipped=tuple(skipped),
     )
@@ -154,7 +154,7 @@ def _warnings(source: Source) -> tuple[str, ...]:
     return (*source.warnings(), *([predictive.caveat] if predictive is not None and predictive.caveat else []))
 
 
-def run_settings(run: Run, *, subsample: int | None, reference: int | None) -> dict[str, Any]:
+def run_settings(run: Run, *, subsample: int | None, replicates: int | None) -> dict[str, Any]:
     """Record the settings of a run, with the number of replicates that it was asked for."""
     return {
         "seed": run.seed,
@@ -164,7 +164,7 @@ def run_settings(run: Run, *, subsample: int | None, reference: int | None) -> d
         "memory": run.memory,
         "confidence": run.confidence,
         "resamples": run.resamples,
-        "reference": reference,
+        "replicates": replicates,
         "fdr": run.fdr,
         "versions": _versions(run),
     }
@@ -257,7 +257,7 @@ def _extremes(
 ) -> dict[str, list[dict[str, Any]]]:
     """Describe the rows that are asked for, by what they are called under ``details``."""
     found = {
-        "clearest": _clearest(rows, shown, worst or (MOST_CLEAR if pointwise else 0)),
+        "most_significant": _clearest(rows, shown, worst or (MOST_CLEAR if pointwise else 0)),
         "worst": _ranked(rows, shown, -worst),
         "best": _ranked(rows, shown, best),
     }

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 Verdict = Literal["pass", "fail", "undecided", "none"]
 Level = Literal["fail", "warn"]
-FileRole = Literal["predictions", "sample", "embedding", "truth", "at"]
+FileRole = Literal["predictions", "sample", "embedding", "truth", "evaluation_points"]
 
 ADDED: dict[str, bool] = {"added": True}
 """Marks fields that reports stored by earlier versions of calcheck do not have."""
@@ -29,7 +29,7 @@ class Result:
         What it says, and how to read it, in a sentence or two.
     options : dict
         The metric's options as given; they rebuild the same metric.
-    subset : dict
+    slice : dict
         Which rows it is of, where it is not all: ``{"removed": "3 %", "rows": 1145}``.
     unit : str
         Unit of the value: ``"1"``, ``"y"``, ``"y^2"`` …
@@ -58,7 +58,7 @@ class Result:
     metric: str
     summary: str
     options: dict[str, Any]
-    subset: dict[str, Any] = field(default_factory=dict)
+    slice: dict[str, Any] = field(default_factory=dict)
     unit: str
     value: float | None
     low: float | None = None

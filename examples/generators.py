@@ -140,7 +140,7 @@ def scores(path: Path, columns: int) -> dict[str, float]:
     """Ask the program."""
     command = [sys.executable, "-m", "calcheck", "evaluate", str(path), "--metrics", ",".join(METRICS)]
     inputs = ",".join(f"x{column}" for column in range(columns))
-    options = ["--inputs", inputs, "--no-reference", "--no-bootstrap", "--format", "json"]
+    options = ["--inputs", inputs, "--no-null", "--no-bootstrap", "--format", "json"]
     said = subprocess.run([*command, *options], capture_output=True, text=True, check=True)
     return {result["metric"]: result["value"] for result in json.loads(said.stdout)["results"]}
 

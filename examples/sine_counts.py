@@ -69,7 +69,7 @@ def cce(path: Path, family: str) -> float:
         str(path),
         "--inputs",
         "x",
-        "--no-reference",
+        "--no-null",
         "--format",
         "json",
     ]

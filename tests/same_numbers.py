@@ -20,11 +20,14 @@ DATA = ROOT.parent / "shared" / "data"
 HUB = DATA / "forecasts"
 X = "--inputs age,sex,bmi,bp,s1,s2,s3,s4,s5,s6"
 GP, LINEAR = ROOT / "examples" / "diabetes.parquet", ROOT / "examples" / "diabetes_linear.parquet"
-NAMES = {  # options under their names of today, and those that they replaced
+NAMES = {
+    "nystroem": "nystrom",  # options under their names of today, and those that they replaced
     "--replicates": "--reference",
     "--landmarks": "--centers",
     "--landmark-sampling": "--centers-by",
     "--vary": "--over",
+    "--permutations": "--reference",
+    "--new": "--at",
 }
 COMMANDS = (
     f"evaluate {GP}",
@@ -33,14 +36,14 @@ COMMANDS = (
     f"cce {GP} {X} --worst 3 --best 2",
     f"cce {GP} {X} --trials 3 --draws 5 --replicates 39",
     f"cce {GP} {X} --lambda 0.01 --kernel-x rbf --gamma-x median --estimator unbiased --replicates 39",
-    f"cce {GP} {X} --solver nystrom --landmarks 60 --replicates 39",
-    f"cce {GP} {X} --solver nystrom --landmarks 50 --landmark-sampling leverage --replicates 19",
+    f"cce {GP} {X} --solver nystroem --landmarks 60 --replicates 39",
+    f"cce {GP} {X} --solver nystroem --landmarks 50 --landmark-sampling leverage --replicates 19",
     f"cce {GP} {X} --at {LINEAR} --replicates 39",
     f"compare {GP} {LINEAR} {X} --metrics zms,ece,crps,rmse,cce,lzms",
     f"prune {GP}",
     f"sweep {GP} {LINEAR} --inputs bmi,bp --vary lambda=0.01,0.1 --vary draws=1,5",
-    f"reject {GP} --at {LINEAR} {X} --metrics mae --coverage 0.6",
-    f"mcmd {GP} {LINEAR} --inputs bmi,bp --target y --replicates 39",
+    f"reject {GP} --new {LINEAR} {X} --metrics mae --coverage 0.6",
+    f"mcmd {GP} {LINEAR} --inputs bmi,bp --target y --permutations 39",
     "evaluate FEW/mixed.parquet --dist lognormal:scipy --replicates 39",
     "evaluate FEW/counts.parquet --dist poisson --replicates 39",
     "evaluate FEW/counts.parquet --dist nbinom:scipy --param n=n --param p=q --metrics zms,ece,crps,nll,pit,coverage",

@@ -49,7 +49,7 @@ COMMANDS = (
 HALF_WORD = 100  # letters of a word's beginning and end that messages show; names of columns may be longer
 EXIT_MISTAKE, EXIT_INTERRUPTED, EXIT_TERMINATED = 2, 130, 143
 OUT_OF_MEMORY = (
-    "this takes more memory than there is: fewer rows do (--subsample), or a smaller --reference or --resamples"
+    "this takes more memory than there is: fewer rows do (--subsample), or a smaller --replicates or --resamples"
 )
 
 HELP = """Tell whether the uncertainties of a regression model can be trusted, from a file of saved predictions."""
@@ -115,7 +115,7 @@ app.command(
     "reject", rich_help_panel="Reports", epilog="Example: calcheck reject val.parquet --at test.parquet --coverage 0.9"
 )(reject_command)
 app.command(
-    "sweep", rich_help_panel="Reports", epilog="Example: calcheck sweep a.parquet b.parquet --over lambda=0.001..1"
+    "sweep", rich_help_panel="Reports", epilog="Example: calcheck sweep a.parquet b.parquet --vary lambda=0.001..1"
 )(sweep_command)
 app.command("diff", rich_help_panel="Reports", epilog="Example: calcheck diff old.json new.json")(diff_command)
 app.command("merge", rich_help_panel="Reports", epilog="Example: calcheck merge monday.state tuesday.state")(

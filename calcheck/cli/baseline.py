@@ -62,9 +62,9 @@ def _require_comparable(base: Report) -> None:
     metrics = [result.metric for result in base.results]
     problems = {
         "it has no results": not metrics,
-        "its results are of parts of the rows": any(result.subset for result in base.results),
+        "its results are of parts of the rows": any(result.slice for result in base.results),
         "it has several results of one metric": len(set(metrics)) < len(metrics),
-        "its results are at inputs of another file": any(file.role == "at" for file in base.input.files),
+        "its results are at inputs of another file": any(file.role == "evaluation_points" for file in base.input.files),
     }
     for problem, found in problems.items():
         if found:
@@ -101,7 +101,7 @@ def _taken(option: Option, value: Any, called: str) -> Any:
 def _allowed(said: AgainstOptions) -> Allowed:
     from calcheck.gate.baseline import StoredInterval, Tolerance
 
-    if said.by_interval:
+    if said.within_interval:
         return StoredInterval()
     rtol = said.rtol if said.rtol is not None else RTOL if said.atol is None else 0.0
     return Tolerance(rtol=rtol, atol=said.atol or 0.0)

@@ -13,7 +13,7 @@ from calcheck.cli.options import (
     BootstrapOptions,
     EngineOptions,
     InputOptions,
-    ReferenceOptions,
+    NullOptions,
     ReportOptions,
     SeedOptions,
     SignificanceOptions,
@@ -51,7 +51,7 @@ OF_FILES = [*parameters(ColumnOptions, "Columns"), *parameters(InputOptions, "Co
 COLUMNS = [FILE, *OF_FILES]
 REPORT = [*parameters(ReportOptions, "Output")]
 BOOTSTRAP = [*parameters(BootstrapOptions, "Inference")]
-REFERENCE = [*parameters(ReferenceOptions, "Inference")]
+REFERENCE = [*parameters(NullOptions, "Inference")]
 CONFIDENCE = [parameter for parameter in REFERENCE if parameter.name == "confidence"]
 SIGNIFICANCE = [*parameters(SignificanceOptions, "Inference")]
 INFERENCE = [*BOOTSTRAP, *REFERENCE, *SIGNIFICANCE]
@@ -119,12 +119,12 @@ def make_run(given: dict[str, Any]) -> Run:
     from calcheck.execution.context import Run, default_memory, parse_memory
 
     engine = build(EngineOptions, given)
-    bootstrap, compared = build(BootstrapOptions, given), build(ReferenceOptions, given)
+    bootstrap, compared = build(BootstrapOptions, given), build(NullOptions, given)
     if bootstrap.no_bootstrap and bootstrap.resamples is not None:
         msg = "--resamples and --no-bootstrap contradict each other: give one"
         raise OptionError(msg)
-    if compared.no_reference and compared.reference is not None:
-        msg = "--reference and --no-reference contradict each other: give one"
+    if compared.no_null and compared.replicates is not None:
+        msg = "--replicates and --no-null contradict each other: give one"
         raise OptionError(msg)
     return Run(
         seed=build(SeedOptions, given).seed,
@@ -133,7 +133,7 @@ def make_run(given: dict[str, Any]) -> Run:
         memory=parse_memory(engine.memory) if engine.memory else default_memory(),
         confidence=compared.confidence,
         resamples=0 if bootstrap.no_bootstrap else bootstrap.resamples,
-        reference=0 if compared.no_reference else compared.reference,
+        replicates=0 if compared.no_null else compared.replicates,
         fdr=build(SignificanceOptions, given).fdr,
     )
 

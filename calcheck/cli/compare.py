@@ -16,7 +16,7 @@ from calcheck.cli.common import (
     open_source,
     select_metrics,
 )
-from calcheck.cli.options import ComparedReferenceOptions, ComparisonOptions, ComparisonReportOptions
+from calcheck.cli.options import ComparedNullOptions, ComparisonOptions, ComparisonReportOptions
 from calcheck.cli.output import Pointwise, deliver_text, require_deliverable
 from calcheck.cli.progress import progress_bar
 from calcheck.cli.typer_bridge import build, parameters, with_signature
@@ -99,7 +99,7 @@ compare_command = with_signature(
         *files_and_columns("A B [C …]", "Saved predictions of each model; - reads standard input."),
         *parameters(ComparisonOptions, "Comparison"),
         *BOOTSTRAP,
-        *parameters(ComparedReferenceOptions, "Inference"),
+        *parameters(ComparedNullOptions, "Inference"),
         *SIGNIFICANCE,
         *parameters(ComparisonReportOptions, "Output"),
         *SEED,

@@ -63,7 +63,7 @@ def _prune(file: str, **given: Any) -> None:
     source = open_source(file, given, metrics, narrow=False)
     report_to, _ = require_outputs(given, [source])
     with run_context(given, source) as run:
-        report = prune(source, metrics, up_to=options.up_to, step=options.step, run=run)
+        report = prune(source, metrics, max_percent=options.max_percent, step=options.step, run=run)
     require_nothing_skipped(report, source)
     deliver(report, report_to)
 

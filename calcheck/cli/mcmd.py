@@ -71,7 +71,7 @@ def _mcmd(a: str, b: str, **given: Any) -> None:
         kept.append((shown, rows))
 
     with progress_bar() as progress:
-        run = replace(make_run(given), progress=progress)
+        run = replace(make_run({**given, "replicates": given["permutations"]}), progress=progress)
         sink = keep if pointwise.path or plot else None
         report = two_samples(first, second, metric, grid=places.grid, at=at, run=run, sink=sink)
     for skipped in report.skipped:

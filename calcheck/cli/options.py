@@ -136,15 +136,19 @@ class AgainstOptions:
         None, "Change that passes, as a share of the stored value, plus --atol. Default: 0.05, or 0 with --atol."
     )
     atol: float | None = option(None, "Change that passes, in the unit of the value, plus --rtol. Default: 0.")
-    by_interval: bool = option(default=False, text="A change passes inside the stored interval, in place of --rtol.")
+    within_interval: bool = option(
+        default=False, text="A change passes inside the stored interval, in place of --rtol."
+    )
 
     def __post_init__(self) -> None:
-        given = [flag_of(name) for name in ("rtol", "atol", "by_interval") if getattr(self, name) not in (None, False)]
+        given = [
+            flag_of(name) for name in ("rtol", "atol", "within_interval") if getattr(self, name) not in (None, False)
+        ]
         if given and self.against is None:
             msg = f"{given[0]} says how much may change: give a stored report too, --against BASE.json"
             raise OptionError(msg)
-        if self.by_interval and len(given) > 1:
-            msg = f"{given[0]} and --by-interval contradict each other: give one"
+        if self.within_interval and len(given) > 1:
+            msg = f"{given[0]} and --within-interval contradict each other: give one"
             raise OptionError(msg)
         for name in ("rtol", "atol"):
             if (getattr(self, name) or 0) < 0:
@@ -206,25 +210,25 @@ class BootstrapOptions:
 
 
 @dataclass(frozen=True)
-class ReferenceOptions:
+class NullOptions:
     """How a metric is compared with what a perfect model scores."""
 
     confidence: float = option(0.95, "Confidence of intervals and verdicts.")
-    reference: int | None = option(
+    replicates: int | None = option(
         None,
         "Draw the targets anew from the predictions so many times: what a perfect model scores on these rows."
         " Default: 199, and up to 9999 while the verdict is open; 1999 for cce, which tests each input, up to 2048 rows"
         " and inputs; 39 for distributions that do not fit in memory and for sums; from a million rows on 59 at first.",
         metavar="INT",
     )
-    no_reference: bool = option(default=False, text="Simulate nothing: verdicts by zeta, where that is fit.")
+    no_null: bool = option(default=False, text="Simulate nothing: verdicts by zeta, where that is fit.")
 
 
 @dataclass(frozen=True)
-class ComparedReferenceOptions(ReferenceOptions):
+class ComparedNullOptions(NullOptions):
     """The same, where models are compared with each other."""
 
-    reference: int | None = option(
+    replicates: int | None = option(
         None,
         "Draw the targets anew from the predictions so many times, and add to the JSON of each model what a perfect one"
         " scores. Default: 199 where that ranks the models (zms of samples), none else.",
@@ -233,13 +237,14 @@ class ComparedReferenceOptions(ReferenceOptions):
 
 
 @dataclass(frozen=True)
-class PermutationOptions(ReferenceOptions):
+class PermutationOptions:
     """How two samples are compared with samples of equal distributions."""
 
-    reference: int | None = option(
+    confidence: float = option(0.95, "Confidence of verdicts.")
+    permutations: int | None = option(
         None, "Exchange rows of the two files so many times, as if their distributions were equal. Default: 199."
     )
-    no_reference: bool = option(default=False, text="Exchange nothing: no verdict.")
+    no_null: bool = option(default=False, text="Exchange nothing: no verdict.")
 
 
 @dataclass(frozen=True)
@@ -276,7 +281,7 @@ class PruneOptions:
     """What is removed."""
 
     metrics: str = option("zms,rce", "Metrics to compute.", metavar="NAMES")
-    up_to: float = option(10.0, "Largest share of the rows to remove, in percent.")
+    max_percent: float = option(10.0, "Largest share of the rows to remove, in percent.")
     step: float = option(1.0, "Steps from 0 to there, in percent.")
 
 
@@ -284,7 +289,7 @@ class PruneOptions:
 class RejectOptions:
     """What is rejected, and by what."""
 
-    by: str | None = option(
+    criteria: str | None = option(
         None,
         "What is large where predictions are rejected: cce, std, random, or columns of numbers. "
         "Default: cce where there are inputs, std, random.",
@@ -294,7 +299,7 @@ class RejectOptions:
         None, "Errors to show, means over rows. Default: mae, rmse, and nll where there is one.", metavar="NAMES"
     )
     step: float = option(10.0, "Steps in which rows are rejected, in percent.")
-    up_to: float = option(90.0, "Largest share of the rows to reject, in percent.")
+    max_percent: float = option(90.0, "Largest share of the rows to reject, in percent.")
     coverage: float | None = option(
         None, "Show the thresholds that keep at least this share of the rows, as in 0.9.", metavar="SHARE"
     )
@@ -304,26 +309,26 @@ class RejectOptions:
 class SweepOptions:
     """What is varied."""
 
-    over: tuple[str, ...] = option(
+    vary: tuple[str, ...] = option(
         (),
         "What is varied, and its values: draws=1,2,5, a range of 7 values at equal ratios, lambda=0.001..1, or of 4, "
         "gamma-y=0.1..10:4. Options of the metric, or the rows, at random: subsample=25%,50%,500. May be repeated.",
         metavar="NAME=VALUES",
     )
     metric: str = option("cce", "Metric to compute.", metavar="NAME")
-    grid: bool = option(default=False, text="Combine all values, in place of one setting at a time.")
-    repeats: int = option(5, "Random subsets of each size.")
+    all_combinations: bool = option(default=False, text="Combine all values, in place of one setting at a time.")
+    subsets: int = option(5, "Random subsets of each size.")
     names: str | None = option(None, "What the models are called, as in a,b. Default: as their files.", metavar="NAMES")
 
     def __post_init__(self) -> None:
-        require_count_option("repeats", self.repeats, MOST_REPEATS)
+        require_count_option("subsets", self.subsets, MOST_REPEATS)
 
 
 @dataclass(frozen=True)
 class OtherInputsOptions:
     """Which rows are rejected."""
 
-    at: str | None = option(
+    new: str | None = option(
         None,
         "Reject the predictions of another file, which has targets too; FILE then tells cce at its inputs. "
         "FILE[:COLUMN], a column of embeddings.",

@@ -36,9 +36,9 @@ def _reject(file: str, settings: Settings, **given: Any) -> None:
     from calcheck.studies.criteria import CCE, columns_of
     from calcheck.studies.reject import RejectionGrid, reject
 
-    options, elsewhere = build(RejectOptions, given), build(OtherInputsOptions, given).at
+    options, elsewhere = build(RejectOptions, given), build(OtherInputsOptions, given).new
     report_to, plot = build(ReportOptions, given), build(PlotOptions, given).plot
-    by, steps = _named(options.by), RejectionGrid(options.step, options.up_to, options.coverage)
+    by, steps = _named(options.criteria), RejectionGrid(options.step, options.max_percent, options.coverage)
     metrics = select_metrics(options.metrics or ERRORS, settings)
     cce = settings.metric(CCE, parse_given(METRICS[CCE], given))
     needed = [*metrics, *([cce] if by is None or CCE in by else [])]

@@ -29,7 +29,7 @@ FILE, NO_FILE = "CALCHECK_CONFIG", "CALCHECK_NO_CONFIG"
 _SPREAD = frozenset({"std", "var", "log_std", "log_var"})
 INSTEAD: tuple[Parts, ...] = (
     (
-        _SPREAD | {"mean", "min_std", "shape"},
+        _SPREAD | {"mean", "min_std", "error_dist"},
         frozenset({"dist", "param"}),
         frozenset({"samples"}),
         frozenset({"quantiles"}),
@@ -39,8 +39,8 @@ INSTEAD: tuple[Parts, ...] = (
     (frozenset({"target"}), frozenset({"truth", "join_on"})),
     (frozenset({"embedding"}), frozenset({"inputs"})),
     (frozenset({"resamples"}), frozenset({"no_bootstrap"})),
-    (frozenset({"reference"}), frozenset({"no_reference"})),
-    (frozenset({"rtol", "atol"}), frozenset({"by_interval"})),
+    (frozenset({"replicates", "permutations"}), frozenset({"no_null"})),
+    (frozenset({"rtol", "atol"}), frozenset({"within_interval"})),
 )
 """Options that stand in place of each other: whoever says one has no use for what was set of the others."""
 

@@ -69,7 +69,7 @@ def stream_metric(metric: Metric[Any, Any], file: str, given: dict[str, Any], re
     """Sum one metric over a file, and deliver what was asked for; the reason is told, if there is one."""
     options = build(StateOptions, given)
     like = _like(options)
-    metrics = [metric] if like is None else [_as_in(like, options.like, metric, given)]
+    metrics = [metric] if like is None else [_as_in(like, options.settings_from, metric, given)]
     deliver(_summed(metrics, file, given, like, reason, strict=True), build(ReportOptions, given))
 
 
@@ -79,7 +79,7 @@ def stream_metrics(metrics: Sequence[Metric[Any, Any]], file: str, given: dict[s
     like = _like(options)
     if like is not None:
         named = [metric.name for metric in metrics] if given.get("metrics") else list(_metrics_of(like))
-        metrics = [_named(like, options.like, name) for name in named]
+        metrics = [_named(like, options.settings_from, name) for name in named]
     return _summed(metrics, file, given, like, reason, strict=False)
 
 
@@ -101,12 +101,12 @@ def _summed(
             msg = f"{flag_of(name)} needs rows at hand, and sums keep none: leave it out"
             raise OptionError(msg)
     source = open_source(file, given, metrics, narrow=False)
-    reads = [*source.reads(), *([options.like] if options.like else [])]
+    reads = [*source.reads(), *([options.settings_from] if options.settings_from else [])]
     _require_writable(given, {"--save-state": options.save_state, "--checkpoint": options.checkpoint}, reads)
     with run_context(given, source) as run:
         checkpoint = _checkpoint(options, source, metrics, run)
-        with _workers(options.cluster) as cluster:
-            state = accumulate(source, metrics, replace(run, cluster=cluster, checkpoint=checkpoint), like=like)
+        with _workers(options.dask) as executor:
+            state = accumulate(source, metrics, replace(run, executor=executor, checkpoint=checkpoint), like=like)
         state.warnings += (reason,) if reason else ()
         report = report_from_state(state, run)
     if strict:
@@ -129,14 +129,14 @@ def _checkpoint(
     from calcheck.io.files import File
     from calcheck.storage.checkpoint import FileCheckpoint
 
-    names = (*source.reads(), *([options.like] if options.like else []))
+    names = (*source.reads(), *([options.settings_from] if options.settings_from else []))
     main = source.file  # opened already: a pipe is read once
     files = {name: main.sha256() if name == main.name else File(name).sha256() for name in names}
     told = {
         "files": json.dumps(files),
         "column options": " ".join(source.explicit()),
         "metrics": json.dumps([[metric.name, metric.options()] for metric in metrics]),
-        "seed and replicates": f"{run.seed}, {run.reference}",
+        "seed and replicates": f"{run.seed}, {run.replicates}",
     }
     return FileCheckpoint(options.checkpoint, told, resume=options.resume)
 
@@ -170,7 +170,7 @@ def _require_writable(given: dict[str, Any], paths: dict[str, str | None], input
 def _like(options: StateOptions) -> State | None:
     from calcheck.storage.state import read_state
 
-    return None if options.like is None else read_state(options.like)
+    return None if options.settings_from is None else read_state(options.settings_from)
 
 
 def _metrics_of(state: State) -> dict[str, Metric[Any, Any]]:
@@ -206,7 +206,7 @@ def _as_in(like: State, path: str | None, metric: Metric[Any, Any], given: dict[
             continue
         said, kept = getattr(metric, option.field), getattr(theirs, option.field)
         if said != kept:
-            msg = f"{option.flag} {said} contradicts --like {path}, which has {kept}: leave it out"
+            msg = f"{option.flag} {said} contradicts --settings-from {path}, which has {kept}: leave it out"
             raise OptionError(msg)
     return theirs
 

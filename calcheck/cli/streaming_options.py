@@ -19,10 +19,10 @@ class StateOptions:
         metavar="FILE",
         by_hand=OVERWRITTEN,
     )
-    like: str | None = option(
+    settings_from: str | None = option(
         None, "Sum as a state was summed: the same metrics, options, edges of bins, centres.", metavar="STATE"
     )
-    cluster: str | None = option(
+    dask: str | None = option(
         None,
         "Sum on a cluster of Dask, batch by batch: tcp://host:8786, or local:N for N processes here. "
         "Needs the extra dask.",
@@ -42,7 +42,7 @@ class StateOptions:
         if self.resume and self.checkpoint is None:
             msg = "--resume continues from a file: name it, --checkpoint FILE"
             raise OptionError(msg)
-        if self.checkpoint is not None and self.cluster is not None:
+        if self.checkpoint is not None and self.dask is not None:
             msg = "--checkpoint is for a single machine: a cluster goes on when workers die. Leave out one of them"
             raise OptionError(msg)
 

@@ -46,20 +46,22 @@ def _sweep(files: list[str], settings: Settings, **given: Any) -> None:
 
     options, report_to, plot = build(SweepOptions, given), build(ReportOptions, given), build(PlotOptions, given).plot
     metric = _metric(options.metric, settings, given)
-    varied = [parse(text, type(metric)) for text in options.over]
+    varied = [parse(text, type(metric)) for text in options.vary]
     if not varied:
-        msg = "sweep needs a setting to vary: --over lambda=0.001..1, --over draws=1,2,5 or --over subsample=25%,50%"
+        msg = "sweep needs a setting to vary: --vary lambda=0.001..1, --vary draws=1,2,5 or --vary subsample=25%,50%"
         raise OptionError(msg)
     names = model_names(files, options.names)
     sources = [open_source(file, given, [metric], narrow=False) for file in files]
     reads = [name for source in sources for name in source.reads()]
     require_deliverable(report_to, Pointwise(None), reads, plot=plot)
     if plot:
-        require_few_panels({each.name: each.description for each in varied}, grid=options.grid)
+        require_few_panels({each.name: each.description for each in varied}, all_combinations=options.all_combinations)
     models = [model_of(name, source) for name, source in zip(names, sources, strict=True)]
     with progress_bar() as progress:
         run = replace(make_run(given), progress=progress)
-        report = sweep(models, metric, varied, grid=options.grid, repeats=options.repeats, run=run)
+        report = sweep(
+            models, metric, varied, all_combinations=options.all_combinations, subsets=options.subsets, run=run
+        )
     if plot:
         draw(sweep_plot(report), plot)
     deliver_text(SWEEP_FORMATS[report_to.format](report), report_to)

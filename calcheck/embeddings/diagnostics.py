@@ -42,8 +42,8 @@ def feature_details(bounds: FeatureError) -> dict[str, Any]:
     """Describe what stands for the kernel on targets."""
     told = {
         "rank": bounds.features.rank,
-        "left_out_points": bounds.points,
-        "left_out_predictive": bounds.rows,
+        "residual_targets": bounds.points,
+        "residual_predictive": bounds.rows,
         "quadrature_error": bounds.quadrature,
     }
     return {"features": told}
@@ -52,7 +52,7 @@ def feature_details(bounds: FeatureError) -> dict[str, Any]:
 def feature_warnings(details: dict[str, Any]) -> list[str]:
     """Warn where features leave out much."""
     told = details["features"]
-    most = max(told["left_out_points"], told["left_out_predictive"])
+    most = max(told["residual_targets"], told["residual_predictive"])
     if most <= MUCH_LEFT_OUT:
         return []
     return [f"{told['rank']:,} output features leave out up to {most:.1e} of a squared norm"]
@@ -67,7 +67,7 @@ def solver_details(found: Distances, bounds: FeatureError, ridge: KernelRidge, r
         "solver": {
             "name": ridge.solver,
             "reason": ridge.reason,
-            "storage": ridge.storage,
+            "cached": ridge.is_cached,
             "iterations": found.iterations,
             **({"preconditioner": {"name": "nystroem", "rank": found.preconditioner}} if found.preconditioner else {}),
             "residual": max(found.residual, ROUNDING),
@@ -86,16 +86,16 @@ def nystroem_details(
         "dof": measured.dof,
         "dof_error": measured.dof_error,
         "solver": {
-            "name": "nystrom",
+            "name": "nystroem",
             "reason": reason,
-            "centers": len(landmarks.landmarks),
-            "centers_by": options.by,
+            "landmarks": len(landmarks.landmarks),
+            "landmark_sampling": options.by,
             "error": float(measured.errors[0]),
             "tolerance": options.tolerance,
-            "correction": float(measured.corrections[0]),
-            "evaluated_rows": len(landmarks.evaluated),
-            "checked_rows": len(landmarks.validation),
-            "work": flops(n, d, *measured.coefficients.shape),
+            "bias_correction": float(measured.corrections[0]),
+            "mean_rows": len(landmarks.evaluated),
+            "validation_rows": len(landmarks.validation),
+            "flops": flops(n, d, *measured.coefficients.shape),
             "precision": run.precision,
             "device": run.device or "numpy",
         },
@@ -107,14 +107,14 @@ def nystroem_warnings(details: dict[str, Any], *, accurate: bool, value: float) 
     warnings = [*few_dof(details), *feature_warnings(details)]
     solver = details["solver"]
     share = f" ({100 * solver['error'] / value:.2g} % of it)" if value else ""
-    told = f"{solver['centers']:,} centres stand for all rows: the value may be off by {solver['error']:.2g}{share}"
+    told = f"{solver['landmarks']:,} centres stand for all rows: the value may be off by {solver['error']:.2g}{share}"
     if not accurate:
         told += (
-            f", which is above --tolerance {solver['tolerance']:g}. Pass more --centers, or a larger --max-work or"
+            f", which is above --tolerance {solver['tolerance']:g}. Pass more --landmarks, or a larger --max-flops or"
             " --memory; the verdict holds all the same"
         )
-    if solver["correction"] > solver["tolerance"] * value:
-        told += f". It has a correction of {solver['correction']:.2g} that single rows and quantiles lack"
+    if solver["bias_correction"] > solver["tolerance"] * value:
+        told += f". It has a correction of {solver['bias_correction']:.2g} that single rows and quantiles lack"
     return (*warnings, told)
 
 

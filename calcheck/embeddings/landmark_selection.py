@@ -68,7 +68,7 @@ class LandmarkOptions:
     @classmethod
     def from_metric(cls, chosen: Any) -> LandmarkOptions:
         """Take them from the fields of a metric."""
-        return cls(chosen.centers, chosen.centers_by, chosen.tolerance, chosen.max_work)
+        return cls(chosen.landmarks, chosen.landmark_sampling, chosen.tolerance, chosen.max_flops)
 
     def met_by(self, measured: NystroemNorms) -> bool:
         """Tell whether the error of the mean is below the tolerance, or too small to move a verdict."""
@@ -142,8 +142,8 @@ class NystroemEmbedding:
     @property
     def replicates(self) -> int:
         """How many replicates of the targets there are, R."""
-        if self.run.reference is not None:
-            return self.run.reference
+        if self.run.replicates is not None:
+            return self.run.replicates
         return REPLICATES if len(self.source.predictions()) <= EVALUATED_ROWS else REPLICATES_OF_MANY
 
     def rows(self) -> Source:

@@ -176,8 +176,8 @@ class StreamedFit:
         points, distributions = self.left_out[:, :2].max(axis=0)
         told = nystroem_details(self.measured, self.landmarks, options, self.run, REASON)
         told["solver"] |= {
-            "unseen_checked": float(self.validation_residual.mean()),
-            "unseen": float(self.residual.mean()),
+            "validation_residual": float(self.validation_residual.mean()),
+            "nystroem_residual": float(self.residual.mean()),
         }
         return {
             "rows": self.landmarks.rows,
@@ -185,9 +185,9 @@ class StreamedFit:
             **self.by.details,
             "features": {
                 "rank": self.by.features.rank,
-                "left_out_points": max(float(points), ROUNDING),
-                "left_out_predictive": max(float(distributions), ROUNDING),
-                "left_out_rows": _share(self.left_out),
+                "residual_targets": max(float(points), ROUNDING),
+                "residual_predictive": max(float(distributions), ROUNDING),
+                "residual_rows": _share(self.left_out),
                 "quadrature_error": quadrature,
             },
             **told,
@@ -200,14 +200,14 @@ class StreamedFit:
         if (share := _share(self.left_out)) > LEFT_OUT:
             warnings.append(
                 "targets or predictions have moved to where the rows that settings were chosen by had none:"
-                f" {share:.2g} of what is compared is left out. Make a new state, without --like"
+                f" {share:.2g} of what is compared is left out. Make a new state, without --settings-from"
             )
         if self._moved():
             warnings.append(
                 "the inputs have moved away from those that the landmarks were chosen among: the landmarks miss"
                 f" {self.residual.mean():.2g} of k(x, x), and {self.validation_residual.mean():.2g} at the validation"
                 " inputs, where the error is estimated. So the error may be larger than reported. Make a new state,"
-                " without --like"
+                " without --settings-from"
             )
         return tuple(warnings)
 

@@ -76,7 +76,7 @@ class InputKernel(ABC):
     @property
     def details(self) -> dict[str, Any]:
         """Say how it is had."""
-        return {"form": self.method}
+        return {"method": self.method}
 
 
 class FullKernel(InputKernel):
@@ -92,7 +92,7 @@ class FullKernel(InputKernel):
         k(points, x).
     """
 
-    method = "whole"
+    method = "full"
 
     def __init__(self, same: NDArray[np.intp], gram: Values, at: Values) -> None:
         super().__init__(same)
@@ -140,7 +140,7 @@ class LowRankKernel(InputKernel):
 
     @property
     def details(self) -> dict[str, Any]:
-        return {"form": self.method, "rank": self.rows.shape[1], "missed": self.missed}
+        return {"method": self.method, "rank": self.rows.shape[1], "relative_error": self.missed}
 
 
 def pivoted_cholesky(kernel: Kernel, x: Values, points: Values, most: int) -> LowRankKernel:
@@ -250,7 +250,7 @@ def permutation_null(
                 )
                 values[number] = np.linalg.norm((first - second) @ own, axis=1).mean()
                 points = np.linalg.norm((first - second) @ fixed, axis=1)
-                run.require_room((1 + count) * points.nbytes, f"--reference {count:,} at {len(points):,} inputs")
+                run.require_room((1 + count) * points.nbytes, f"--replicates {count:,} at {len(points):,} inputs")
                 at_points.append(points)
         run.progress("relabelling", (number + 1) / (1 + count))
     return PermutationNull(values, np.stack(at_points))

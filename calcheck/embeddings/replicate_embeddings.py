@@ -92,7 +92,7 @@ def embed_replicates(
     """
     work = _Work(ridge, data, covered, lambdas, points)
     inputs = ridge.n if points is None else len(points)
-    ridge.run.require_room(8 * count * inputs, f"--reference {count - 1:,} at {inputs:,} inputs")
+    ridge.run.require_room(8 * count * inputs, f"--replicates {count - 1:,} at {inputs:,} inputs")
     found = _Found(count, inputs)
     queue: list[_Columns] = []
     queued = 0

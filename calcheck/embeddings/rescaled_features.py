@@ -142,7 +142,7 @@ class SharedFeatures:
         if abs(number) > MOST_OCTAVES:
             msg = (
                 f"targets drawn from the predictions spread {ratio**-0.5:.1g} times as far as those that there are:"
-                " are predictions in the unit of the targets? Otherwise pass --no-reference"
+                " are predictions in the unit of the targets? Otherwise pass --no-null"
             )
             raise DataError(msg)
         if number not in self._octaves:

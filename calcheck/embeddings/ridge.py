@@ -140,9 +140,9 @@ class KernelRidge:
         )
 
     @property
-    def storage(self) -> str:
-        """Whether the Gram matrix is kept or made again at every use."""
-        return "kept" if self.gram.kept or self.solver == "cholesky" else "recomputed"
+    def is_cached(self) -> bool:
+        """Whether the Gram matrix stays in memory; otherwise it is computed again at every use."""
+        return self.gram.kept or self.solver == "cholesky"
 
     def solve(self, outputs: NDArray[np.float64], ridge: float, *, measure_dof: bool = True) -> Regression:
         """Regress outputs on the inputs.

@@ -47,7 +47,7 @@ class Smoother(ABC):
     @property
     def details(self) -> dict[str, Any]:
         """Say how A is had."""
-        return {"form": self.method}
+        return {"method": self.method}
 
     @abstractmethod
     def smooth(self, outputs: Values) -> Values:
@@ -71,7 +71,7 @@ class Smoother(ABC):
 class CholeskySmoother(Smoother):
     """A by a Cholesky factor of K + n lambda I: exact to rounding."""
 
-    method = "factor"
+    method = "cholesky"
 
     def __init__(self, ridge: KernelRidge, penalty: float, points: Values | None) -> None:
         shift = ridge.n * penalty
@@ -148,7 +148,7 @@ class NystroemSmoother(Smoother):
 
     @property
     def details(self) -> dict[str, Any]:
-        return {"form": self.method, "rank": self.rank, "missed": self.missed}
+        return {"method": self.method, "rank": self.rank, "relative_error": self.missed}
 
     def _features(self, x: Array) -> Array:
         return self.array.xp.concat([self.nystroem(x[rows]) for rows in self._rows(len(x))])

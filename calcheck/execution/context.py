@@ -116,7 +116,7 @@ class Run:
     resamples : int or None
         Of the bootstrap; 0 for no bootstrap. By default 10,000, or none, for functions of means of columns; 200 to
         1,000 for metrics of many columns.
-    reference : int or None
+    replicates : int or None
         Replicates of the targets, drawn from the predictions, that tell what a perfect model scores; 0 for none. By
         default 199; 1,999 for metrics that are tested at each input, up to 2,048 rows and inputs; and 39, the fewest
         that allow a test at 5 %, where the distributions do not fit in memory and are read again for each, and from a
@@ -125,7 +125,7 @@ class Run:
         Whether what is said of each row is wanted, besides the value.
     fdr : float
         Share of the inputs called incongruent that may be so by chance, in (0, 1).
-    cluster : Executor, optional
+    executor : Executor, optional
         Workers that sum rows, in place of this process.
     checkpoint : Checkpoint, optional
         Keeps sums on the way, to continue from.
@@ -143,10 +143,10 @@ class Run:
     progress: Progress = silent
     confidence: float = 0.95
     resamples: int | None = None
-    reference: int | None = None
+    replicates: int | None = None
     fdr: float = 0.05
     keep_rows: bool = False
-    cluster: Executor | None = None
+    executor: Executor | None = None
     checkpoint: Checkpoint | None = None
 
     def __post_init__(self) -> None:
@@ -157,7 +157,7 @@ class Run:
             msg = f"--fdr must lie strictly between 0 and 1, got {self.fdr}"
             raise OptionError(msg)
         self._require_count("resamples", self.resamples, LEAST_RESAMPLES, MOST_RESAMPLES, "--no-bootstrap")
-        self._require_count("reference", self.reference, LEAST_REPLICATES, MAX_REPLICATES, "--no-reference")
+        self._require_count("replicates", self.replicates, LEAST_REPLICATES, MAX_REPLICATES, "--no-null")
         if self.seed < 0:
             msg = f"--seed must be >= 0, got {self.seed}"
             raise OptionError(msg)
@@ -188,7 +188,7 @@ class Run:
 
     def for_worker(self) -> Run:
         """Return the same run as it can be sent to another process."""
-        return replace(self, progress=silent, cluster=None, checkpoint=None)
+        return replace(self, progress=silent, executor=None, checkpoint=None)
 
     def rng(self, stream: RandomStream, *number: int) -> Generator:
         """Return the generator of one use of randomness, independent of all others.

@@ -114,7 +114,7 @@ def cluster_at(address: str) -> Iterator[Cluster]:
         import dask
         from distributed import Client, LocalCluster
     except ImportError as error:
-        msg = "--cluster needs Dask: pip install 'calcheck[dask]'"
+        msg = "--dask needs Dask: pip install 'calcheck[dask]'"
         raise OptionError(msg) from error
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters is told in one line
     settings = {
@@ -130,7 +130,7 @@ def cluster_at(address: str) -> Iterator[Cluster]:
                 local = LocalCluster(n_workers=count, threads_per_worker=1, processes=True, dashboard_address=None)
             client = Client(address if local is None else local, timeout=PATIENCE_SECONDS)
         except (OSError, ValueError) as error:
-            msg = f"--cluster {address}: no scheduler answers there ({error})"
+            msg = f"--dask {address}: no scheduler answers there ({error})"
             raise OptionError(msg) from error
         try:
             yield Cluster(client)
@@ -150,11 +150,11 @@ def _count(address: str) -> int:
     """
     if not address.startswith(LOCAL):
         if "://" not in address and ":" not in address:
-            msg = f"--cluster takes an address such as tcp://host:8786, or local:N, got {address!r}"
+            msg = f"--dask takes an address such as tcp://host:8786, or local:N, got {address!r}"
             raise OptionError(msg)
         return 0
     number = address.removeprefix(LOCAL)
     if not number.isdigit() or not int(number):
-        msg = f"--cluster local:N takes a number of processes, at least 1, got {address!r}"
+        msg = f"--dask local:N takes a number of processes, at least 1, got {address!r}"
         raise OptionError(msg)
     return int(number)

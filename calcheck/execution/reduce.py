@@ -40,8 +40,8 @@ def reduce_batches(
         There are no rows.
     """
     run.progress(stage, 0.0)
-    if run.cluster is not None:
-        total = run.cluster.reduce(source.parts(), work, lambda share: run.progress(stage, share))
+    if run.executor is not None:
+        total = run.executor.reduce(source.parts(), work, lambda share: run.progress(stage, share))
     else:
         total = reduce_locally(source, work, run, stage=stage, rows=rows)
     if total is None:

@@ -50,7 +50,7 @@ def _with_p(computed: FittedMetric[InferableMetric], inferred: Inference, run: R
     if metric.alternative_in_use == "none" or simulated is None or not np.isfinite(computed.value):
         return inferred
     if simulated.no_verdict:
-        return replace(inferred, details={**inferred.details, "simulated": simulated.details})
+        return replace(inferred, details={**inferred.details, "null": simulated.details})
     values = simulated.values
     known = values[np.isfinite(values)]
     p = p_value(values, computed.compared_value, metric.alternative_in_use)
@@ -61,7 +61,7 @@ def _with_p(computed: FittedMetric[InferableMetric], inferred: Inference, run: R
         inferred,
         p_value=p,
         p_value_mc_error=p_value_error(p, len(values), metric.alternative_in_use),
-        details={**inferred.details, "simulated": told},
+        details={**inferred.details, "null": told},
         warnings=(*inferred.warnings, *simulated.warnings),
     )
     exact = found.reference is not None and metric.interval != "own"
@@ -81,12 +81,12 @@ def _referred(
     low = None if sided == "upper" else float(np.quantile(known, tail))
     high = None if sided == "lower" else float(np.quantile(known, 1 - tail))
     if exact:
-        told = {**found.details["simulated"], "mean": mean, "low": low, "high": high}
-        return replace(found, details={**found.details, "simulated": told})
+        told = {**found.details["null"], "mean": mean, "low": low, "high": high}
+        return replace(found, details={**found.details, "null": told})
     limit = high if low is None or (high is not None and estimate > mean) else low
     reach = abs((mean if limit is None else limit) - mean)
     zeta = (estimate - mean) / reach if reach > 0 else None
-    return replace(found, reference=mean, reference_low=low, reference_high=high, reference_kind="simulated", zeta=zeta)
+    return replace(found, reference=mean, reference_low=low, reference_high=high, reference_kind="null", zeta=zeta)
 
 
 def _judged(computed: FittedMetric[InferableMetric], found: Inference, run: Run) -> Inference:
@@ -96,7 +96,7 @@ def _judged(computed: FittedMetric[InferableMetric], found: Inference, run: Run)
         return _without_verdict(found, found.no_verdict or (simulated.no_verdict if simulated else ""))
     count = len(simulated.values)
     if cannot_reject(count, computed.metric.alternative_in_use, run.confidence):
-        told = f"{count} replicates cannot reject at a confidence of {run.confidence:g}: pass a larger --reference"
+        told = f"{count} replicates cannot reject at a confidence of {run.confidence:g}: pass a larger --replicates"
         return _without_verdict(found, told)
     if computed.sequential and is_open(p, error, run.confidence):
         level = 1 - run.confidence

@@ -60,7 +60,7 @@ class NullSimulator:
 
     def __init__(self, rows: Predictions, run: Run, *, inputs: int = 0, numbers: range | None = None) -> None:
         self.rows, self.run, self._inputs = rows, run, inputs
-        count = _default_count(rows, inputs) if run.reference is None else run.reference
+        count = _default_count(rows, inputs) if run.replicates is None else run.replicates
         self._first = range(count)
         self.numbers = self._first if numbers is None else numbers
 
@@ -92,7 +92,7 @@ class NullSimulator:
             Whether each takes products of matrices.
         """
         count = len(self._first)
-        if self.run.reference is not None or isinstance(self.rows.predictive, LazyPredictive):
+        if self.run.replicates is not None or isinstance(self.rows.predictive, LazyPredictive):
             return count
         most = max(count, REPLICATES, min(MAX_REPLICATES, MAX_DRAWS // len(self.rows)))
         return min(most, COSTLY_TIMES * count) if costly else most

@@ -58,8 +58,8 @@ def test_inputs(simulated: NullDistribution, fdr: float) -> tuple[dict[str, NDAr
         "p_approximate": approximate,
         "significant": flagged,
     }
-    told = {"inputs": int(flagged.sum()), "of": len(own), "fdr": fdr, "tails": APPROXIMATE}
-    return columns, {"incongruent": told}
+    told = {"count": int(flagged.sum()), "of": len(own), "fdr": fdr, "p_value_method": APPROXIMATE}
+    return columns, {"rejected": told}
 
 
 def _gamma_tail(simulated: NullDistribution, own: Values, replicates: Values) -> Values:

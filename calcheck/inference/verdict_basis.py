@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from calcheck.inference.metric_protocol import InferableMetric
     from calcheck.results import RowResults
 
-NO_REPLICATES = "what a perfect model scores was not simulated (--reference R does, --no-reference does not)"
-NO_SHAPE = "the file does not state the shape of the errors, which a perfect model's score depends on (--shape)"
+NO_REPLICATES = "what a perfect model scores was not simulated (--replicates R does, --no-null does not)"
+NO_SHAPE = "the file does not state the shape of the errors, which a perfect model's score depends on (--error-dist)"
 INTERPOLATED = "the file states quantiles, and the value depends on what is interpolated between and beyond them"
 NO_EVIDENCE = "it depends on the predictions alone"
 

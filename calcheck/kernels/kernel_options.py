@@ -14,7 +14,7 @@ Bandwidth = Literal["1/d", "median", "variance"]
 Standardize = Literal["data", "none"]
 Estimator = Literal["unbiased", "v", "paper"]
 Solver = Literal["auto", "cholesky", "cg"]
-LandmarkSolver = Literal["auto", "cholesky", "cg", "nystrom"]
+LandmarkSolver = Literal["auto", "cholesky", "cg", "nystroem"]
 LandmarkSampling = Literal["uniform", "leverage"]
 EXACT = ("cholesky", "cg")
 
@@ -61,25 +61,27 @@ class SolverOptions(KernelOptions):
         "Cholesky, block conjugate gradients, or an approximation on centres with a measured error; "
         "auto goes from one to the next as rows become many.",
     )
-    centers: int | None = option(None, "Take nystrom, with so many centres. Default: as many as the tolerance takes.")
-    centers_by: LandmarkSampling = option("uniform", "Centres are rows at random, or by approximate leverage.")
-    tolerance: float = option(0.01, "Error of the mean, as a share of it, at which nystrom takes no more centres.")
-    max_work: float = option(2e13, "Products of two numbers that a pass of nystrom may take.")
+    landmarks: int | None = option(
+        None, "Take nystroem, with so many centres. Default: as many as the tolerance takes."
+    )
+    landmark_sampling: LandmarkSampling = option("uniform", "Centres are rows at random, or by approximate leverage.")
+    tolerance: float = option(0.01, "Error of the mean, as a share of it, at which nystroem takes no more centres.")
+    max_flops: float = option(2e13, "Products of two numbers that a pass of nystroem may take.")
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("tolerance", "max_work"):
+        for name in ("tolerance", "max_flops"):
             require_positive_option(name, getattr(self, name))
-        if self.centers is None:
+        if self.landmarks is None:
             return
-        require_count_option("centers", self.centers)
+        require_count_option("landmarks", self.landmarks)
         if self.solver in EXACT:
-            msg = f"--centers is for --solver nystrom, got --solver {self.solver}: leave one of them out"
+            msg = f"--landmarks is for --solver nystroem, got --solver {self.solver}: leave one of them out"
             raise OptionError(msg)
 
     @property
     def requested(self) -> str:
         """Name the option that asks for centres, whatever there is to compute."""
-        if self.solver == "nystrom":
-            return "--solver nystrom"
-        return "" if self.centers is None else "--centers"
+        if self.solver == "nystroem":
+            return "--solver nystroem"
+        return "" if self.landmarks is None else "--landmarks"

@@ -93,6 +93,6 @@ class Centres:
         """Yield features by more and more centres."""
         array = backend(self._run.device, "float64")
         for rank in RANKS:
-            self._run.progress("centres", rank / RANKS[-1])
+            self._run.progress("landmarks", rank / RANKS[-1])
             chosen = np.sort(self._order[::-1][:rank])
             yield Nystroem(self._kernel, array.asarray(self._x[chosen]), array)

@@ -67,13 +67,13 @@ class JointMetric(GenerativeMetric[KernelSettings, StateT]):
         "Scale of that kernel: a number, 1/d, or 1/median distance. Default: 1/2, as in the paper; 1/d if polynomial.",
     )
     gamma_y: float = option(0.5, "Scale of the kernel exp(-gamma |y - y'|^2) on targets.")
-    exact_rows: int = option(EXACT_ROWS, "Up to so many rows every pair is summed; beyond, in linear time.")
+    max_exact_rows: int = option(EXACT_ROWS, "Up to so many rows every pair is summed; beyond, in linear time.")
 
     def __post_init__(self) -> None:
         require_positive_option("gamma_y", self.gamma_y)
         if not isinstance(self.gamma_x, str):
             require_positive_option("gamma_x", self.gamma_x)
-        require_count_option("exact_rows", self.exact_rows)
+        require_count_option("max_exact_rows", self.max_exact_rows)
 
     def prepare(self, source: Source, run: Run) -> KernelSettings:
         from calcheck.kernels.input_kernel import all_inputs, conditioning

@@ -88,7 +88,7 @@ class Ammd(GenerativeMetric["Bandwidths", None]):
     conditional_on: ClassVar[str] = "scale of the kernel on targets"
 
     gamma_y: float = option(0.5, "Scale of the kernel exp(-gamma |y - y'|^2) on targets.")
-    estimator: Estimator = option("unbiased", "Pairs of different draws, as in the paper, or all pairs (v).")
+    statistic: Estimator = option("unbiased", "Pairs of different draws, as in the paper, or all pairs (v).")
     constant: bool = option(False, "Add the part of the data alone; takes repeated targets.")  # noqa: FBT003 - a default
 
     def __post_init__(self) -> None:
@@ -97,7 +97,7 @@ class Ammd(GenerativeMetric["Bandwidths", None]):
     def description(self) -> str:
         if not self.constant:
             return super().description()
-        reading = "At least 0, and larger by noise." if self.estimator == "v" else "0 on average for a perfect model."
+        reading = "At least 0, and larger by noise." if self.statistic == "v" else "0 on average for a perfect model."
         return f"{self.summary()} {reading}"
 
     @property
@@ -138,7 +138,7 @@ class Ammd(GenerativeMetric["Bandwidths", None]):
     @property
     def _pairs(self) -> dict[str, bool]:
         """Which pairs count, as those who sum them take it."""
-        return {"unbiased": self.estimator != "v", "constant": self.constant}
+        return {"unbiased": self.statistic != "v", "constant": self.constant}
 
     def _require_pairs(self, draws: int | None, targets: int) -> None:
         """Raise unless there are pairs of different draws, and of targets, where they are needed.
@@ -148,7 +148,7 @@ class Ammd(GenerativeMetric["Bandwidths", None]):
         DataError
             There are none.
         """
-        if self.estimator == "v":
+        if self.statistic == "v":
             return
         if draws == 1:
             msg = "ammd needs at least 2 draws a row, and there is 1. Pass --estimator v, which is biased"

@@ -58,7 +58,7 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | NystroemEmbedding
     draws, trials
         How the model's distributions are represented.
     solver
-        How the linear systems are solved: exactly, or on centres (nystrom), with an error that is measured and told.
+        How the linear systems are solved: exactly, or on centres (nystroem), with an error that is measured and told.
     centers, centers_by, tolerance, max_work
         How many centres, which, and until when their number grows.
 
@@ -85,7 +85,7 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | NystroemEmbedding
     -----
     It is the norm of a kernel ridge regression of psi(y) - E psi(Y') on the inputs, psi the low-rank features of k_Y:
     one n x n system whatever the number of draws. Time O(n^2 (d + r)) a product, some ten products; memory n^2 / 2
-    numbers, or O(n) where they exceed ``--memory``. With M centres (nystrom) it is one pass over the rows,
+    numbers, or O(n) where they exceed ``--memory``. With M centres (nystroem) it is one pass over the rows,
     O(n M (d + M)); what centres cut off is measured on 1,024 rows and added to the mean.
     Details give the reach, the distance within which inputs are mixed (:func:`calcheck.embeddings.reach.reach`);
     pointwise rows give how many others each rests on (:func:`calcheck.embeddings.reach.effective_neighbours`).
@@ -118,7 +118,7 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | NystroemEmbedding
     several_targets: ClassVar[bool] = True
     fit_key: ClassVar[tuple[str, ...]] = (
         *("kernel_x", "gamma_x", "degree", "coef0", "normalize", "solver"),
-        *("centers", "centers_by", "tolerance", "max_work", "exact_only"),
+        *("landmarks", "landmark_sampling", "tolerance", "max_flops", "exact_only"),
     )
 
     lambda_: float = option(0.1, "Regulariser of the data's embedding: K + n lambda I.")
@@ -203,13 +203,13 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | NystroemEmbedding
     @property
     def not_streamable_reason(self) -> str:
         exact = self.exact_only or f"--solver {self.solver}"
-        return f"{exact} needs all rows together, so it keeps no sums. Sums take --solver nystrom, without it"
+        return f"{exact} needs all rows together, so it keeps no sums. Sums take --solver nystroem, without it"
 
     def _ridge(self, settings: KernelSettings, source: Source, run: Run) -> KernelRidge:
         from calcheck.embeddings.ridge import KernelRidge
 
         x = settings.scaling.rounded(source.predictions().inputs(), precision=run.precision)
-        return KernelRidge(settings.kernel, x, run, solver="auto" if self.solver == "nystrom" else self.solver)
+        return KernelRidge(settings.kernel, x, run, solver="auto" if self.solver == "nystroem" else self.solver)
 
     def prepare_shared(
         self,
@@ -326,7 +326,7 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | NystroemEmbedding
 
         if isinstance(state, NystroemEmbedding):
             near = state.fitted(self.lambda_)
-            told = {"columns": near.groups[1], "centers": len(near.landmarks.landmarks)}
+            told = {"columns": near.groups[1], "landmarks": len(near.landmarks.landmarks)}
             return NullDistribution(near.measured.means[1:], at_inputs=near.at_inputs(), details=told)
 
         from calcheck.distributions import Samples
@@ -365,7 +365,7 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | NystroemEmbedding
         )
 
     def no_influences_reason(self, rows: RowResults) -> str:
-        on_landmarks = rows.details["solver"]["name"] == "nystrom"
+        on_landmarks = rows.details["solver"]["name"] == "nystroem"
         return (
             "the influence of each row takes an exact solver: pass --solver cg, or fewer rows" if on_landmarks else ""
         )

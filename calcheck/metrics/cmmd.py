@@ -67,7 +67,7 @@ class Cmmd(JointMetric["RidgeNorms"]):
     -----
     The squared norm of a kernel ridge regression of delta on the inputs, of which CCE is the value at each input: the
     mean of CCE^2 is at most max k_X times it, for the same kernels. Repeated targets, r of an input, are rows with the
-    same id; by the symmetry of ridge regression they and the draws count by their means only. Beyond ``--exact-rows``
+    same id; by the symmetry of ridge regression they and the draws count by their means only. Beyond ``--max-exact-rows``
     K_X is replaced by Nystroem features, O(n), compared with the exact value on 10,000 of the rows.
 
     References
@@ -100,7 +100,7 @@ class Cmmd(JointMetric["RidgeNorms"]):
         from calcheck.mmd.ridge_norms import RidgeNorms
 
         x = settings.scaling(source.predictions().inputs())
-        return RidgeNorms(settings.kernel, x, run, self.lambda_, solver=self.solver, exact_rows=self.exact_rows)
+        return RidgeNorms(settings.kernel, x, run, self.lambda_, solver=self.solver, exact_rows=self.max_exact_rows)
 
     def rows(
         self,

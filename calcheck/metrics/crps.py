@@ -63,7 +63,7 @@ class Crps(RowMetric):
     source: ClassVar[str] = "Gneiting, Raftery 2007; Ferro 2014"
     interpretation: ClassVar[str] = "Smaller is better; for a point forecast it is the absolute error."
 
-    estimator: Literal["fair", "biased"] = option(
+    ensemble: Literal["fair", "biased"] = option(
         "fair", "For samples: fair to the distribution behind the draws, or of the draws themselves."
     )
 
@@ -73,7 +73,7 @@ class Crps(RowMetric):
         predictive, y = rows.distributions(), targets(rows)
         if predictive.n_draws is None:
             return RowResults({"crps": predictive.crps(y)})
-        if self.estimator == "biased":
+        if self.ensemble == "biased":
             return RowResults({"crps": predictive.crps(y)}, details={"estimator": "biased"})
         if predictive.n_draws == 1:
             told = "one sample a row has no fair CRPS: this is the biased one, the mean absolute error"

@@ -80,9 +80,9 @@ class Ece(RowMetric):
     interpretation: ClassVar[str] = "Smaller is better; the noise of n rows keeps a perfect model above 0."
     interval: ClassVar[IntervalMethod] = "percentile"
 
-    levels: int = option(99, "Number of quantile levels q, at j/(q + 1); files of quantiles have their own.")
+    n_levels: int = option(99, "Number of quantile levels q, at j/(q + 1); files of quantiles have their own.")
     alpha: int = option(1, "Power of the distance at each level: 1 or 2.")
-    weights: Literal["uniform", "frequency"] = option(
+    level_weights: Literal["uniform", "frequency"] = option(
         "uniform", "Levels count alike, or by the share of targets below them, as in the authors' code."
     )
     pit: Literal["nonrandomized", "plain"] = option(
@@ -91,7 +91,7 @@ class Ece(RowMetric):
     )
 
     def __post_init__(self) -> None:
-        require_count_option("levels", self.levels, MOST_LEVELS)
+        require_count_option("n_levels", self.n_levels, MOST_LEVELS)
         if self.alpha not in (1, 2):
             msg = f"--alpha must be 1 or 2, got {self.alpha}"
             raise OptionError(msg)
@@ -105,7 +105,7 @@ class Ece(RowMetric):
 
         left, right = pit(rows)
         known = rows.distributions().quantile_levels
-        levels = levels_of(self.levels) if known is None else known
+        levels = levels_of(self.n_levels) if known is None else known
         below = share_below(right if self.pit == "plain" else left, right, levels)
         return RowResults(
             {"pit_low": left, "pit_high": right},
@@ -117,7 +117,7 @@ class Ece(RowMetric):
     def rows(self, settings: None, state: None, source: Source, at: Source | None, run: Run) -> RowResults:
         found = super().rows(settings, state, source, at, run)
         below = found.terms["below"].groups
-        if self.weights == "frequency" and below is not None and not below.sums(None).any():
+        if self.level_weights == "frequency" and below is not None and not below.sums(None).any():
             msg = "no target lies below any level, so weights by frequency (--weights) are not defined"
             raise DataError(msg)
         return found
@@ -135,6 +135,6 @@ class Ece(RowMetric):
 
         observed = means["below"]  # (..., q)
         gaps = np.abs(means["levels"] - observed) ** self.alpha
-        if self.weights == "uniform":
+        if self.level_weights == "uniform":
             return np.asarray(gaps.mean(axis=-1))
         return np.asarray((gaps * observed).sum(axis=-1) / observed.sum(axis=-1))

@@ -67,7 +67,7 @@ class Jmmd(JointMetric["GramSums"]):
     -----
     ``v`` sums all pairs, over n^2. ``paper``: -2 sum_ij K_ij a_i.b_j / n^2 plus the mean of K k_Y over pairs of
     different draws, as the paper's Eq. 7 for draws at independent inputs. Repeated targets, r of an input, are rows
-    with the same id. Up to ``--exact-rows`` every pair is summed, O(n^2 (d + q)) with q features of targets; beyond,
+    with the same id. Up to ``--max-exact-rows`` every pair is summed, O(n^2 (d + q)) with q features of targets; beyond,
     K_X is replaced by Nystroem features, O(n), as few as keep the sum within 1 % or a tenth of its standard deviation
     under the null on 10,000 of the rows; details give the error.
 
@@ -87,20 +87,20 @@ class Jmmd(JointMetric["GramSums"]):
     interpretation: ClassVar[str] = "0 on average for a perfect model, which is below it at times."
     no_interval: ClassVar[str] = "it is a mean over pairs of rows, which resampling rows gets wrong"
 
-    estimator: Estimator = option(
+    statistic: Estimator = option(
         "unbiased", "Pairs of different rows; all pairs (v); or the paper's, without the part of the data alone."
     )
 
     def description(self) -> str:
         return (
             f"{self.summary()} Without the part of the data alone."
-            if self.estimator == "paper"
+            if self.statistic == "paper"
             else super().description()
         )
 
     @property
     def alternative_in_use(self) -> Alternative:
-        return "both" if self.estimator == "paper" else "upper"
+        return "both" if self.statistic == "paper" else "upper"
 
     def fit(self, settings: KernelSettings, source: Source, run: Run) -> GramSums:
         from calcheck.mmd.quadratic_forms import GramSums
@@ -109,7 +109,7 @@ class Jmmd(JointMetric["GramSums"]):
         if len(x) == 1:
             msg = "jmmd is a mean over pairs of rows, and there is one row"
             raise DataError(msg)
-        return GramSums(settings.kernel, settings.scaling(x), run, self.exact_rows)
+        return GramSums(settings.kernel, settings.scaling(x), run, self.max_exact_rows)
 
     def rows(
         self,
@@ -123,7 +123,7 @@ class Jmmd(JointMetric["GramSums"]):
         from calcheck.mmd.joint import embed
 
         found, bounds = embed(settings.features, source.predictions(), settings.predictive)
-        form = found.form(self.estimator)
+        form = found.form(self.statistic)
         pairs = state.pairs(form)
         values = len(form.u) * form.terms(pairs.products(form.u), pairs.diagonal)
         details = {**settings.details, "pairs": pairs.details, **feature_details(bounds)}
@@ -135,10 +135,10 @@ class Jmmd(JointMetric["GramSums"]):
 
     @property
     def _of_differences(self) -> bool:
-        return self.estimator != "paper"
+        return self.statistic != "paper"
 
     def _of_many(self, state: GramSums, data_sets: Iterable[JointEmbedding | None]) -> list[float]:
-        forms = [None if each is None else each.form(self.estimator) for each in data_sets]
+        forms = [None if each is None else each.form(self.statistic) for each in data_sets]
         known = [form for form in forms if form is not None]
         values = iter(state.pairs_of_many(known[0]).totals(known) if known else ())
         return [float("nan") if form is None else float(next(values)) for form in forms]
@@ -146,12 +146,12 @@ class Jmmd(JointMetric["GramSums"]):
     def _influences(self, state: GramSums, first: JointEmbedding, second: JointEmbedding) -> NDArray[np.float64]:
         import numpy as np
 
-        one, other = first.form(self.estimator), second.form(self.estimator)
+        one, other = first.form(self.statistic), second.form(self.statistic)
         pairs = state.pairs(one)
         mean, half = (one.u + other.u) / 2, (one.u - other.u) / 2
         slope = (one.left + other.left) / 4 + one.scale / 2 * mean  # half of the gradient at the mean
         terms = half * pairs.products(slope) + slope * pairs.products(half)
-        if self.estimator == "unbiased":
+        if self.statistic == "unbiased":
             terms -= 2 * one.scale * pairs.diagonal[:, None] * half * mean
         return np.asarray(-4 * terms.sum(axis=1))
 

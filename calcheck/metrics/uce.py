@@ -68,12 +68,12 @@ class Uce(BinnedMetric):
     interpretation: ClassVar[str] = "Smaller is better; the noise of each bin keeps a perfect model above 0."
     interval: ClassVar[IntervalMethod] = "percentile"
 
-    weights: Literal["uniform", "count"] = option("uniform", "Bins count alike, or by their rows.")
+    bin_weights: Literal["uniform", "count"] = option("uniform", "Bins count alike, or by their rows.")
 
     def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - bins hold their own counts
         import numpy as np
 
         gaps = np.abs(means["variance"] - means["squared_error"])  # times the bin's share of the rows
-        if self.weights == "count":
+        if self.bin_weights == "count":
             return np.asarray(gaps.sum(axis=-1))
         return np.asarray(np.mean(gaps / means["rows"], axis=-1))

@@ -101,7 +101,7 @@ class Pairs(ABC):
             return []
         told = (
             f"{self.details['rank']:,} features of inputs leave an error of about {self.details['error']:.1e}."
-            " Pass a larger --exact-rows for every pair, or a smaller --gamma-x"
+            " Pass a larger --max-exact-rows for every pair, or a smaller --gamma-x"
         )
         return [told]
 
@@ -128,7 +128,7 @@ class ExactGram(Pairs):
         self.n = len(x)
         self._gram = Gram(kernel, points, memory=run.memory, progress=run.progress)
         self._diagonal = self._array.to_numpy(kernel.diagonal(points))
-        self.details = {"form": "every pair"}
+        self.details = {"method": "exact"}
 
     @property
     def diagonal(self) -> Values:
@@ -169,7 +169,7 @@ class LowRankGram(Pairs):
         squares = [self._array.xp.sum(features.of_values(block) ** 2, axis=1) for _, block in self._blocks()]
         self._diagonal = self._array.to_numpy(features.kernel.diagonal(self._array.asarray(x)))
         self._left_out = self._diagonal - np.concatenate([self._array.to_numpy(each) for each in squares])
-        self.details = {"form": "low rank", "rank": features.rank}
+        self.details = {"method": "low rank", "rank": features.rank}
 
     @property
     def diagonal(self) -> Values:
@@ -284,7 +284,7 @@ class GramSums:
         found.details |= {
             "error": error,
             "null_std": null_std * share,
-            "checked_rows": len(checked),
+            "validation_rows": len(checked),
             "accurate": bool(max(abs(missed), noise) <= allowed),
         }
         self._linear = found

@@ -83,7 +83,7 @@ class RidgeNorms:
         told = {
             "dof": found.dof.value,
             "dof_error": found.dof.error,
-            "solver": {"name": self._exact.solver, "storage": self._exact.storage, "iterations": found.iterations},
+            "solver": {"name": self._exact.solver, "cached": self._exact.is_cached, "iterations": found.iterations},
         }
         return Norm(terms, told)
 
@@ -128,7 +128,7 @@ class RidgeNorms:
             if missed <= OF_VALUE:
                 break
         self._linear = NystroemNorm(LowRankGram(features, self._x, self._run), self._ridge)
-        self._linear.told |= {"missed": missed, "checked_rows": len(checked)}
+        self._linear.told |= {"relative_error": missed, "validation_rows": len(checked)}
         return self._linear
 
 
@@ -155,11 +155,11 @@ class NystroemNorm:
         """Return the norm of the regression of outputs (n, q), row by row."""
         fitted = self._pairs.outer(self._inverse @ self._pairs.inner(outputs))
         terms = np.einsum("ij,ij->i", fitted, outputs - fitted) / self._shift
-        warnings = [] if self.told["missed"] <= OF_VALUE else [self._missing()]
+        warnings = [] if self.told["relative_error"] <= OF_VALUE else [self._missing()]
         return Norm(terms, {"dof": self.dof, "solver": {"name": "nystroem", **self.told}}, tuple(warnings))
 
     def _missing(self) -> str:
         return (
-            f"{self.told['rank']:,} features of inputs miss {self.told['missed']:.1%} of the value on"
-            f" {self.told['checked_rows']:,} of the rows. Pass a larger --exact-rows, or a larger --lambda"
+            f"{self.told['rank']:,} features of inputs miss {self.told['relative_error']:.1%} of the value on"
+            f" {self.told['validation_rows']:,} of the rows. Pass a larger --max-exact-rows, or a larger --lambda"
         )

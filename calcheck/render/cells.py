@@ -80,7 +80,7 @@ def headline(report: Report) -> str:
 
 def subset_columns(results: Sequence[Result]) -> list[str]:
     """List what tells results of the same metric apart."""
-    return list(dict.fromkeys(name for result in results for name in result.subset))
+    return list(dict.fromkeys(name for result in results for name in result.slice))
 
 
 def read_in_words(read: Input) -> tuple[list[str], str]:

@@ -52,7 +52,7 @@ def comparison_to_markdown(report: Report) -> str:
     lines += ["", line(["difference", "metric", "value", "interval", "p"])]
     lines += [line(["---", "---", "---:", "---:", "---:"])]
     for result in differences_of(report):
-        minus = f"{escaped(str(result.subset['model']))} − {escaped(str(result.subset['minus']))}"
+        minus = f"{escaped(str(result.slice['model']))} − {escaped(str(result.slice['minus']))}"
         lines.append(line([minus, result.metric, number(result.value), interval_of(result), format_p(result)]))
     noted = [f"- {escaped(note)}" for note in notes_of(report)]
     return "\n".join([*lines, *([""] if noted else []), *noted]) + "\n"
@@ -71,7 +71,7 @@ def _parts(report: Report) -> Iterator[RenderableType]:
     if shown := [text for rank, text in legend.items() if rank in marked]:
         yield safe_text(" · ".join(shown))
     for model in models[1:]:
-        yield _differences([result for result in differences_of(report) if result.subset["model"] == model])
+        yield _differences([result for result in differences_of(report) if result.slice["model"] == model])
     if noted := notes_of(report):
         yield _notes(noted)
 
@@ -114,7 +114,7 @@ def _differences(results: Sequence[Result]) -> Table:
     from rich import box
     from rich.table import Table
 
-    names = results[0].subset
+    names = results[0].slice
     title = safe_text(f"{names['model']} minus {names['minus']}")
     table = Table(
         box=box.SIMPLE, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0), title=title, title_justify="left"

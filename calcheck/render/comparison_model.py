@@ -41,14 +41,14 @@ class Column:
 
 def models_of(report: Report) -> list[str]:
     """List the models, in order."""
-    return list(dict.fromkeys(str(result.subset["model"]) for result in report.results))
+    return list(dict.fromkeys(str(result.slice["model"]) for result in report.results))
 
 
 def columns_of(report: Report) -> list[Column]:
     """Gather values metric by metric."""
     found: dict[str, list[Result]] = {}
     for result in report.results:
-        if "minus" not in result.subset:
+        if "minus" not in result.slice:
             found.setdefault(result.metric, []).append(result)
     return [
         Column(metric, _better(results), "" if results[0].unit == "1" else results[0].unit, tuple(results))
@@ -58,9 +58,9 @@ def columns_of(report: Report) -> list[Column]:
 
 def differences_of(report: Report) -> list[Result]:
     """List the differences from the first model, model by model."""
-    found = [result for result in report.results if "minus" in result.subset]
+    found = [result for result in report.results if "minus" in result.slice]
     order = models_of(report)
-    return sorted(found, key=lambda result: order.index(str(result.subset["model"])))
+    return sorted(found, key=lambda result: order.index(str(result.slice["model"])))
 
 
 def interval_of(result: Result) -> str:
@@ -77,10 +77,10 @@ def notes_of(report: Report) -> list[str]:
     """Gather what a reader should know: each note once, with the metrics, and the models if these are not all."""
     told: dict[str, dict[str, list[str]]] = {}
     for result in report.results:
-        difference = "minus" in result.subset
+        difference = "minus" in result.slice
         for note in result.warnings:
             if difference or not note.startswith(NOT_SHOWN):
-                model = f"difference{_of(report, result)}" if difference else str(result.subset["model"])
+                model = f"difference{_of(report, result)}" if difference else str(result.slice["model"])
                 told.setdefault(note, {}).setdefault(model, []).append(result.metric)
     models = models_of(report)
     lines = []
@@ -95,7 +95,7 @@ def notes_of(report: Report) -> list[str]:
 
 
 def _of(report: Report, result: Result) -> str:
-    return f" of {result.subset['model']}" if len(models_of(report)) > 2 else ""  # noqa: PLR2004 - two have one difference
+    return f" of {result.slice['model']}" if len(models_of(report)) > 2 else ""  # noqa: PLR2004 - two have one difference
 
 
 def _named(report: Report, metrics: Sequence[str]) -> str:

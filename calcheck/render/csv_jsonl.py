@@ -53,13 +53,13 @@ def to_jsonl(report: Report) -> str:
 
 
 def _lines(report: Report) -> Iterator[dict[str, Any]]:
-    subset = dict.fromkeys(name for result in report.results for name in result.subset)
+    subset = dict.fromkeys(name for result in report.results for name in result.slice)
     for result in report.results:
         numbers = {name: getattr(result, name) for name in NUMBERS}
         yield {
             **_shared(report),
             "metric": result.metric,
-            **{name: result.subset.get(name) for name in subset},
+            **{name: result.slice.get(name) for name in subset},
             "unit": result.unit,
             **numbers,
             "interval": result.interval,

@@ -89,7 +89,7 @@ def _cells(change: Change) -> tuple[str, str, str, str, str, str]:
 
 def _called(told: Change | Unmatched, *, options: bool = False) -> str:
     """Name a metric, with the rows that it is of, and with its options if these matter."""
-    parts = [f"{name} {value}" for name, value in told.subset.items()]
+    parts = [f"{name} {value}" for name, value in told.slice.items()]
     parts += [f"{name} {value}" for name, value in told.options.items()] if options else []
     return f"{told.metric} ({', '.join(parts)})" if parts else told.metric
 

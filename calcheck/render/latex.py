@@ -89,7 +89,7 @@ def _differences(results: Sequence[Result]) -> Iterator[str]:
     yield _row(["Difference", "Metric", "Value", "Interval", "$p$"])
     yield r"\midrule"
     for result in results:
-        models = rf"{escaped(str(result.subset['model']))} $-$ {escaped(str(result.subset['minus']))}"
+        models = rf"{escaped(str(result.slice['model']))} $-$ {escaped(str(result.slice['minus']))}"
         limits = ABSENT if result.low is None else f"{{[}}{_number(result.low)}, {_number(result.high)}{{]}}"
         chance = format_p(result)
         told = [_number(result.value), limits.replace(ABSENT, "--"), "--" if chance == ABSENT else _typeset(chance)]

@@ -53,7 +53,7 @@ def _results(report: Report) -> list[str]:
     """Give each result a line."""
     subset = subset_columns(report.results)
     rows = [
-        [result.metric, *(escaped(str(result.subset.get(name, ""))) for name in subset), *cells(result)]
+        [result.metric, *(escaped(str(result.slice.get(name, ""))) for name in subset), *cells(result)]
         for result in report.results
     ]
     rule = ["---", *["---:"] * (len(subset) + len(COLUMNS) - 1), "---"]

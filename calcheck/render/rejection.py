@@ -39,7 +39,7 @@ def rejection_plot(report: Report) -> Plot:
 def _panel(results: Sequence[Result]) -> Panel:
     curves = []
     for criterion, own in _by(_steps(results), "by").items():
-        shares = [float(result.subset["rejected"].removesuffix(" %")) for result in own]
+        shares = [float(result.slice["rejected"].removesuffix(" %")) for result in own]
         values, low, high = (
             [NAN if each is None else each for each in side]
             for side in zip(*((result.value, result.low, result.high) for result in own), strict=True)
@@ -51,8 +51,8 @@ def _panel(results: Sequence[Result]) -> Panel:
 def _pivots(report: Report) -> Iterator[Pivot]:
     *curves, last = (_curves(results) for results in _by(report.results, "metric").values())
     yield from (*(replace(pivot, legend="") for pivot in curves), last)
-    yield _areas([result for result in report.results if result.subset["rejected"] == AREA])
-    thresholds = [result for result in report.results if "threshold" in result.subset]
+    yield _areas([result for result in report.results if result.slice["rejected"] == AREA])
+    thresholds = [result for result in report.results if "threshold" in result.slice]
     if thresholds:
         yield _thresholds(thresholds)
 
@@ -68,7 +68,7 @@ def _curves(results: Sequence[Result]) -> Pivot:
             better = chance is not None and _is_less(own[place], chance[place])
             marked |= better
             cells.append(number(own[place].value) + (BETTER if better else " "))
-        rows.append((str(first.subset["rejected"]), f"{first.subset['rows']:,}", *cells))
+        rows.append((str(first.slice["rejected"]), f"{first.slice['rows']:,}", *cells))
     return Pivot(
         f"{_called(results[0])} of the rows that are kept",
         ("rejected", "kept", *(f"{criterion} " for criterion in by_criterion)),
@@ -96,7 +96,7 @@ def _thresholds(results: Sequence[Result]) -> Pivot:
     metrics = _by(results, "metric")
     rows = []
     for criterion, own in _by(results, "by").items():
-        subset = own[0].subset
+        subset = own[0].slice
         told = (number(subset["threshold"]), f"{subset['rows']:,}", subset["rejected"])
         rows.append((criterion, *told, *(number(result.value) for result in own)))
     return Pivot("thresholds", ("by", "keep up to", "kept", "rejected", *metrics), tuple(rows), 1, 1)
@@ -106,13 +106,13 @@ def _by(results: Iterable[Result], name: str) -> dict[str, list[Result]]:
     """Gather results by their metric, or by what a subset says."""
     found: dict[str, list[Result]] = {}
     for result in results:
-        found.setdefault(result.metric if name == "metric" else str(result.subset[name]), []).append(result)
+        found.setdefault(result.metric if name == "metric" else str(result.slice[name]), []).append(result)
     return found
 
 
 def _steps(results: Sequence[Result]) -> list[Result]:
     """List what the curves are made of."""
-    return [result for result in results if result.subset["rejected"] != AREA and "threshold" not in result.subset]
+    return [result for result in results if result.slice["rejected"] != AREA and "threshold" not in result.slice]
 
 
 def _is_less(result: Result, chance: Result) -> bool:

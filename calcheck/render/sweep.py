@@ -34,7 +34,7 @@ def sweep_to_markdown(report: Report) -> str:
     return pivots_to_markdown(report, list(_pivots(report)))
 
 
-def require_few_panels(over: Mapping[str, Sequence[str]], *, grid: bool) -> None:
+def require_few_panels(over: Mapping[str, Sequence[str]], *, all_combinations: bool) -> None:
     """Raise, before the work starts, if a plot would have too many panels.
 
     Raises
@@ -42,18 +42,18 @@ def require_few_panels(over: Mapping[str, Sequence[str]], *, grid: bool) -> None
     OptionError
         It would.
     """
-    panels = len(_panels(over, grid=grid))
+    panels = len(_panels(over, all_combinations=all_combinations))
     if panels > MOST_PANELS:
-        msg = f"--plot draws at most {MOST_PANELS} panels, and --over makes {panels:,}: vary fewer settings"
+        msg = f"--plot draws at most {MOST_PANELS} panels, and --vary makes {panels:,}: vary fewer settings"
         raise OptionError(msg)
 
 
 def sweep_plot(report: Report) -> Plot:
-    """Describe a panel for each setting that is varied; of a grid, for each combination of all but the first."""
-    over, models = report.settings["over"], _models(report)
+    """Describe a panel for each setting that is varied; of a all_combinations, for each combination of all but the first."""
+    over, models = report.settings["vary"], _models(report)
     at = {_key(result): result for result in report.results}
     panels = []
-    for name, fixed in _panels(over, grid=report.settings["grid"]):
+    for name, fixed in _panels(over, all_combinations=report.settings["all_combinations"]):
         numbers = _places(over[name])
         places = numbers or list(range(len(over[name])))
         curves = [
@@ -84,9 +84,9 @@ def _curve(name: str, places: Sequence[float], own: Sequence[Result]) -> Curve:
     return Curve(name, places, values, low, high)
 
 
-def _panels(over: Mapping[str, Sequence[str]], *, grid: bool) -> list[tuple[str, dict[str, str]]]:
+def _panels(over: Mapping[str, Sequence[str]], *, all_combinations: bool) -> list[tuple[str, dict[str, str]]]:
     """List what is on the x-axis of each panel, and what is fixed there."""
-    if not grid:
+    if not all_combinations:
         return [(name, {}) for name in over]
     first, *others = over
     return [(first, dict(zip(others, values, strict=True))) for values in product(*(over[name] for name in others))]
@@ -103,8 +103,8 @@ def _places(told: Sequence[str]) -> list[float] | None:
 
 
 def _pivots(report: Report) -> Iterator[Pivot]:
-    over = report.settings["over"]
-    groups = [list(over)] if report.settings["grid"] else [[name] for name in over]
+    over = report.settings["vary"]
+    groups = [list(over)] if report.settings["all_combinations"] else [[name] for name in over]
     *others, last = (_pivot(report, names) for names in groups)
     yield from (*(replace(pivot, legend="") for pivot in others), last)
 
@@ -126,13 +126,13 @@ def _pivot(report: Report, names: Sequence[str]) -> Pivot:
     unit = "" if result.unit == "1" else f" [{result.unit}]"
     title = f"{result.metric}{unit} by {' and '.join(names)}"
     if any("±" in cell for row in rows for cell in row):
-        title += f", mean ± standard deviation of {report.settings['repeats']} random subsets"
+        title += f", mean ± standard deviation of {report.settings['subsets']} random subsets"
     return Pivot(title, (*names, *head), tuple(rows), keys=len(names), legend=LEGEND if marked else "")
 
 
 def _settings(report: Report, names: Sequence[str]) -> list[dict[str, str]]:
     """List what is varied of some names, in order."""
-    over = report.settings["over"]
+    over = report.settings["vary"]
     return [dict(zip(names, values, strict=True)) for values in product(*(over[name] for name in names))]
 
 
@@ -142,7 +142,7 @@ def _models(report: Report) -> list[dict[str, str]]:
 
 
 def _key(result: Result) -> frozenset[tuple[str, Any]]:
-    return _key_of(result.subset)
+    return _key_of(result.slice)
 
 
 def _key_of(subset: Mapping[str, Any]) -> frozenset[tuple[str, Any]]:

@@ -98,7 +98,7 @@ def _overview(results: Sequence[Result]) -> Table:
         value, *others, verdict = cells(result)
         table.add_row(
             result.metric,
-            *(safe_text(str(result.subset.get(name, ""))) for name in subset),
+            *(safe_text(str(result.slice.get(name, ""))) for name in subset),
             safe_text(value, style="bold"),
             *(safe_text(other) for other in others),
             safe_text(verdict, style=COLORS[result.verdict]),

@@ -136,7 +136,7 @@ class NystroemAccumulator(MetricAccumulator[StreamedLandmarks, NystroemSums]):
         arrays = {
             "shift": settings.scaling.shift,
             "divisor": settings.scaling.divisor,
-            "centres": settings.landmarks,
+            "landmarks": settings.landmarks,
             "checked inputs": settings.validation,
             "features.centre": pivots.mean,
             "features.width": pivots.std,
@@ -150,7 +150,7 @@ class NystroemAccumulator(MetricAccumulator[StreamedLandmarks, NystroemSums]):
         told = json.loads(str(arrays["kernels"]))
         features = strip_prefix("features", arrays)
         pivots = GaussianAtoms(features["centre"], features["width"], features["gamma"])
-        centres, checked, directions = arrays["centres"], arrays["checked inputs"], arrays["directions"]
+        centres, checked, directions = arrays["landmarks"], arrays["checked inputs"], arrays["directions"]
         (rank, targets), (_, d), (_, columns) = pivots.mean.shape, centres.shape, directions.shape
         shapes = {
             "shift": (d,),
@@ -188,7 +188,7 @@ class NystroemAccumulator(MetricAccumulator[StreamedLandmarks, NystroemSums]):
         return NystroemSums(sums, sample, batch.distributions().kernel_error)
 
     def load(self, arrays: Arrays) -> NystroemSums:
-        products = {name: np.array(arrays[name]) for name in ("centres", "checked", "outputs")}
+        products = {name: np.array(arrays[name]) for name in ("landmarks", "checked", "outputs")}
         sample = RowSample(arrays["hashes"], strip_prefix("sample", arrays))
         return NystroemSums(RowSums(int(arrays["n"]), **products), sample, float(arrays["quadrature"]))
 
@@ -222,5 +222,5 @@ class NystroemAccumulator(MetricAccumulator[StreamedLandmarks, NystroemSums]):
         )
         if not replicated:
             return rows, None
-        told = {"columns": settings.directions.shape[1], "centers": len(settings.landmarks)}
+        told = {"columns": settings.directions.shape[1], "landmarks": len(settings.landmarks)}
         return rows, NullDistribution(np.array(replicated), details=told)

@@ -183,13 +183,13 @@ def accumulate(source: Source, metrics: Sequence[Metric[Any, Any]], run: Run, *,
     FileError, OptionError
         A file or the options do not allow it.
     """
-    if like is not None and run.reference not in (None, like.replicates):
-        msg = f"--reference {run.reference} contradicts --like, whose state has {like.replicates}: leave it out"
+    if like is not None and run.replicates not in (None, like.replicates):
+        msg = f"--replicates {run.replicates} contradicts --settings-from, whose state has {like.replicates}: leave it out"
         raise OptionError(msg)
-    count = FEW_REPLICATES if run.reference is None else run.reference
+    count = FEW_REPLICATES if run.replicates is None else run.replicates
     if like is not None:
         count = like.replicates
-    stream = BatchedSource(source, replace(run, reference=count))
+    stream = BatchedSource(source, replace(run, replicates=count))
     chosen: list[StreamedMetric] = []
     skipped: dict[str, str] = {}
     for metric in metrics:
@@ -263,7 +263,7 @@ def report_from_state(state: State, run: Run) -> Report:
     return Report(
         calcheck=__version__,
         input=state.input,
-        settings=run_settings(run, subsample=None, reference=state.replicates),
+        settings=run_settings(run, subsample=None, replicates=state.replicates),
         results=make_results([(each, {}) for each in found], run, state.warnings),
         skipped=tuple(skipped),
     )
@@ -327,7 +327,7 @@ def _require_alike(name: str, first: State, called: str, other: State) -> None:
         They were not.
     """
     if difference := _difference(first, other):
-        msg = f"{name} and {called} cannot be merged: {difference}. Make a day's state by --like that of the first"
+        msg = f"{name} and {called} cannot be merged: {difference}. Make a day's state by --settings-from that of the first"
         raise OptionError(msg)
 
 
@@ -339,7 +339,7 @@ def _difference(first: State, other: State) -> str:
         return f"there are sums of {' and of '.join(more)}"
     for what, one, two in (
         ("predictive distributions", first.input.predictive, other.input.predictive),
-        ("replicates (--reference)", first.replicates, other.replicates),
+        ("replicates (--replicates)", first.replicates, other.replicates),
     ):
         if one != two:
             return f"their {what} differ, {one} and {two}"

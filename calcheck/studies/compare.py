@@ -77,14 +77,14 @@ def compare(
         def keep(metric: Metric[Any, Any], shown: Predictions, rows: RowResults, name: str = model.name) -> None:
             said[metric.name, name] = (shown, rows)
 
-        referred = _ranked_by_simulation if run.reference is None else None
+        referred = _ranked_by_simulation if run.replicates is None else None
         reports.append(evaluate(source, metrics, run=run.quiet(), sink=keep, referred=referred))
     run.progress("models", 1.0)
     skipped = _skipped(names, reports)
     left_out = {each.metric for each in skipped}
     valid = [metric for metric in metrics if metric.name not in left_out]
     found = {
-        (result.metric, name): replace(result, subset={"model": name})
+        (result.metric, name): replace(result, slice={"model": name})
         for name, report in zip(names, reports, strict=True)
         for result in report.results
     }
@@ -160,13 +160,13 @@ def _elsewhere(pair: ModelPair[Metric[Any, Any]]) -> tuple[str, ...]:
 
 
 def _difference(first: Result, second: Result, inferred: Inference, notes: tuple[str, ...]) -> Result:
-    names = first.subset["model"], second.subset["model"]
+    names = first.slice["model"], second.slice["model"]
     absent = [name for name, each in zip(names, (first, second), strict=True) if each.value is None]
     return Result(
         metric=first.metric,
         summary=f"{names[1]} minus {names[0]}. {first.summary}",
         options=first.options,
-        subset={"model": names[1], "minus": names[0]},
+        slice={"model": names[1], "minus": names[0]},
         unit=first.unit,
         value=None if first.value is None or second.value is None else second.value - first.value,
         low=inferred.low,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     Key = tuple[str, str, str, int]
 
-DIFF_SCHEMA_VERSION = 1
+DIFF_SCHEMA_VERSION = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +46,7 @@ class Change:
 
     metric: str
     options: dict[str, Any]
-    subset: dict[str, Any]
+    slice: dict[str, Any]
     unit: str
     old: float | None
     new: float | None
@@ -68,7 +68,7 @@ class Unmatched:
 
     metric: str
     options: dict[str, Any]
-    subset: dict[str, Any]
+    slice: dict[str, Any]
     value: float | None
     reason: str | None
 
@@ -128,7 +128,7 @@ def _keyed(results: Sequence[Result]) -> dict[Key, Result]:
     seen: Counter[tuple[str, str, str]] = Counter()
     found = {}
     for result in results:
-        key = (result.metric, _canonical(result.options), _canonical(result.subset))
+        key = (result.metric, _canonical(result.options), _canonical(result.slice))
         found[*key, seen[key]] = result
         seen[key] += 1
     return found
@@ -143,7 +143,7 @@ def _change(old: Result, new: Result) -> Change:
     return Change(
         metric=old.metric,
         options=old.options,
-        subset=old.subset,
+        slice=old.slice,
         unit=old.unit,
         old=old.value,
         new=new.value,
@@ -182,7 +182,7 @@ def _unmatched(own: dict[Key, Result], others: dict[Key, Result], other: Report)
         Unmatched(
             metric=result.metric,
             options=result.options,
-            subset=result.subset,
+            slice=result.slice,
             value=result.value,
             reason=reasons.get(result.metric),
         )

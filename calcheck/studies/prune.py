@@ -31,7 +31,7 @@ def prune(
     source: Source,
     metrics: Sequence[Metric[Any, Any]],
     *,
-    up_to: float = 10.0,
+    max_percent: float = 10.0,
     step: float = 1.0,
     run: Run | None = None,
 ) -> Report:
@@ -43,7 +43,7 @@ def prune(
         Predictions with their targets.
     metrics : sequence of Metric
         What to compute.
-    up_to, step : float
+    max_percent, step : float
         The largest share to remove, and the steps to there, in percent. Rows with equal uncertainties go or stay
         together, so that at most the share is removed, and steps that remove no further row are left out.
     run : Run, optional
@@ -62,16 +62,16 @@ def prune(
     DataError
         No row can be removed.
     """
-    if not 0 < up_to < PERCENT:
-        msg = f"--up-to must be a share in percent, above 0 and below 100, got {up_to:g}"
+    if not 0 < max_percent < PERCENT:
+        msg = f"--max-percent must be a share in percent, above 0 and below 100, got {max_percent:g}"
         raise OptionError(msg)
-    if not 0 < step <= up_to:
-        msg = f"--step must be above 0 and at most --up-to ({up_to:g}), got {step:g}"
+    if not 0 < step <= max_percent:
+        msg = f"--step must be above 0 and at most --max-percent ({max_percent:g}), got {step:g}"
         raise OptionError(msg)
-    if up_to / step > MOST_STEPS:
+    if max_percent / step > MOST_STEPS:
         msg = f"--step {step:g} makes too many steps: at most {MOST_STEPS:,}, with a larger --step"
         raise OptionError(msg)
-    shares = np.append(np.arange(0.0, up_to * (1 - ROUNDING), step), up_to)
+    shares = np.append(np.arange(0.0, max_percent * (1 - ROUNDING), step), max_percent)
     run = run or Run()
     rows = source.predictions()
     with source.error_context():
@@ -89,7 +89,7 @@ def prune(
         whole,
         input=source.input_info(),
         results=tuple(result for group in grouped for result in group),
-        settings={**whole.settings, "up_to": up_to, "step": step},
+        settings={**whole.settings, "max_percent": max_percent, "step": step},
     )
 
 
@@ -109,7 +109,7 @@ def _kept(std: NDArray[np.float64], shares: NDArray[np.float64]) -> Iterator[NDA
             yield left
         before = len(left)
     if before == len(std):
-        msg = f"rows that tie go or stay together, so {shares[-1]:g} % are too few to remove any. Pass a larger --up-to"
+        msg = f"rows that tie go or stay together, so {shares[-1]:g} % are too few to remove any. Pass a larger --max-percent"
         raise DataError(msg)
 
 
@@ -120,9 +120,9 @@ def _noted(first: Result, reports: Sequence[Report]) -> list[Result]:
         removed = f"{PERCENT * (1 - report.input.n / n):.3g} %"
         same = [result for result in report.results if (result.metric, result.options) == (first.metric, first.options)]
         reasons = [skipped.reason for skipped in report.skipped if skipped.metric == first.metric]
-        found += [replace(result, subset={"removed": removed, "rows": report.input.n}) for result in same[:1]]
+        found += [replace(result, slice={"removed": removed, "rows": report.input.n}) for result in same[:1]]
         told += [f"ends when {removed} are removed: {reason}" for reason in reasons if not same]
-    outside = [each.subset["removed"] for each in found if _outside(each.value, first)]
+    outside = [each.slice["removed"] for each in found if _outside(each.value, first)]
     if outside and not _outside(first.value, first):
         limits = f"[{first.low:.4g}, {first.high:.4g}]"
         told.insert(0, f"leaves the interval of all rows, {limits}, when {outside[0]} are removed")

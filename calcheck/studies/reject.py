@@ -49,7 +49,7 @@ class RejectionGrid:
 
     Parameters
     ----------
-    step, up_to : float
+    step, max_percent : float
         Steps, and the largest share, in percent. At most so many rows are rejected, those that tie in equal parts.
     coverage : float, optional
         The share of rows to keep for which the thresholds of criteria are wanted.
@@ -61,17 +61,17 @@ class RejectionGrid:
     """
 
     step: float = 10.0
-    up_to: float = 90.0
+    max_percent: float = 90.0
     coverage: float | None = None
 
     def __post_init__(self) -> None:
-        if not 0 < self.up_to < PERCENT:
-            msg = f"--up-to must be a share in percent, above 0 and below 100, got {self.up_to:g}"
+        if not 0 < self.max_percent < PERCENT:
+            msg = f"--max-percent must be a share in percent, above 0 and below 100, got {self.max_percent:g}"
             raise OptionError(msg)
-        if not 0 < self.step <= self.up_to:
-            msg = f"--step must be above 0 and at most --up-to ({self.up_to:g}), got {self.step:g}"
+        if not 0 < self.step <= self.max_percent:
+            msg = f"--step must be above 0 and at most --max-percent ({self.max_percent:g}), got {self.step:g}"
             raise OptionError(msg)
-        if self.up_to / self.step > MOST_STEPS:
+        if self.max_percent / self.step > MOST_STEPS:
             msg = f"--step {self.step:g} makes more than {MOST_STEPS:,} steps: take a larger one"
             raise OptionError(msg)
         if self.coverage is not None and not 0 < self.coverage <= 1:
@@ -80,7 +80,7 @@ class RejectionGrid:
 
     def shares(self) -> Values:
         """Return them, 0 first, (s,)."""
-        return np.append(np.arange(0.0, self.up_to * (1 - ROUNDING), self.step), self.up_to) / PERCENT
+        return np.append(np.arange(0.0, self.max_percent * (1 - ROUNDING), self.step), self.max_percent) / PERCENT
 
 
 def reject(
@@ -131,7 +131,7 @@ def reject(
     steps, cce = steps or RejectionGrid(), cce or Cce()
     _require_means(metrics)
     run, place, found = run or Run(), at or source, list[Any]()
-    bare = replace(run.quiet(), resamples=0, reference=0)
+    bare = replace(run.quiet(), resamples=0, replicates=0)
     report = evaluate(place, metrics, run=bare, sink=lambda metric, _, rows: found.append((metric, rows)))
     criteria = compute_criteria(source, at, by, cce, bare)
     told = {"by": list(criteria.values), **asdict(steps), "cce": cce.options()}
@@ -172,7 +172,7 @@ def _input(source: Source, at: Source | None) -> Input:
     if at is None:
         return told
     other = at.input_info()
-    files = (replace(file, role="at") if file.role == "predictions" else file for file in other.files)
+    files = (replace(file, role="evaluation_points") if file.role == "predictions" else file for file in other.files)
     return replace(told, files=(*told.files, *files), n=other.n, dropped=told.dropped + other.dropped)
 
 
@@ -277,7 +277,7 @@ class _Study:
             metric=metric.name,
             summary=metric.description(),
             options=metric.options(),
-            subset=subset,
+            slice=subset,
             unit=metric.unit,
             value=number if np.isfinite(number) else None,
             warnings=() if np.isfinite(number) else (f"no value: it is {number}",),

@@ -61,8 +61,8 @@ def sweep(
     metric: AnyMetric,
     varied: Sequence[SweptSetting],
     *,
-    grid: bool = False,
-    repeats: int = REPEATS,
+    all_combinations: bool = False,
+    subsets: int = REPEATS,
     run: Run | None = None,
 ) -> Report:
     """Compute a metric with one setting varied at a time, or with all of their combinations [CCE C.3, Fig. 6].
@@ -77,9 +77,9 @@ def sweep(
         What to compute, with the options that hold where they are not varied.
     varied : sequence of SweptSetting
         What is varied.
-    grid : bool
+    all_combinations : bool
         Whether values are combined.
-    repeats : int
+    subsets : int
         Random subsets for each number of rows below all; the smaller ones are parts of the larger.
     run : Run, optional
         Seed, device, precision, memory and progress.
@@ -98,7 +98,7 @@ def sweep(
     OptionError
         A setting cannot have a value.
     """
-    run, places = run or Run(), points(metric, varied, grid=grid)
+    run, places = run or Run(), points(metric, varied, all_combinations=all_combinations)
     models = [replace(model, source=group_by_input(model.source, [type(metric)])) for model in models]
     sources = align_models(models) if len(models) > 1 else [models[0].source]
     for model, source in zip(models, sources, strict=True):
@@ -107,42 +107,45 @@ def sweep(
                 msg = f"{metric.name} {reason}"
                 raise DataError(msg)
     rows = [source.predictions() for source in sources]
-    found = _computed(rows, places, repeats, replace(run, reference=0))
+    found = _computed(rows, places, subsets, replace(run, replicates=0))
     names = [model.name for model in models]
     results = _results(names, places, found)
     notes = tuple(dict.fromkeys(note for source in sources for note in source.warnings()))
-    first = replace(results[0], warnings=(*notes, *_changes(varied, names, results, grid=grid), *results[0].warnings))
+    first = replace(
+        results[0],
+        warnings=(*notes, *_changes(varied, names, results, all_combinations=all_combinations), *results[0].warnings),
+    )
     return Report(
         calcheck=__version__,
         input=comparison_input(names, [source.input_info() for source in sources]),
         settings={
-            **run_settings(run, subsample=None, reference=0),
+            **run_settings(run, subsample=None, replicates=0),
             **({"models": names} if len(names) > 1 else {}),
-            "over": {each.name: list(each.description) for each in varied},
-            "grid": grid,
-            "repeats": repeats,
+            "vary": {each.name: list(each.description) for each in varied},
+            "all_combinations": all_combinations,
+            "subsets": subsets,
         },
         results=(first, *results[1:]),
     )
 
 
 def _computed(
-    models: Sequence[Predictions], places: Sequence[SweepPoint], repeats: int, run: Run
+    models: Sequence[Predictions], places: Sequence[SweepPoint], subsets: int, run: Run
 ) -> dict[tuple[int, AnyMetric, int], SweepCell]:
     """Compute each metric of so many rows of each model, once for points that are the same."""
     n = len(models[0])
     wanted: dict[int, dict[AnyMetric, None]] = {}
     for place in places:
         wanted.setdefault(place.rows(n), {})[place.metric] = None
-    subsets = [
+    parts = [
         (size, repeat, list(metrics))
         for size, metrics in wanted.items()
-        for repeat in range(repeats if size < n else 1)
+        for repeat in range(subsets if size < n else 1)
     ]
-    total = len(models) * sum(len(metrics) for *_, metrics in subsets)
+    total = len(models) * sum(len(metrics) for *_, metrics in parts)
     found: dict[tuple[int, AnyMetric, int], SweepCell] = {}
     done = 0
-    for size, repeat, metrics in subsets:
+    for size, repeat, metrics in parts:
         chosen = np.sort(run.rng(RandomStream.SUBSAMPLE, repeat).permutation(n)[:size])
         sources = [InMemory(rows if size == n else rows.take(chosen)) for rows in models]
         for sharing in _sharing(metrics):
@@ -218,13 +221,13 @@ def _results(
         where = ", ".join(f"{name} {told}" for name, told in place.description.items())
         for name, each, rank in zip(names, own, ranks(scores), strict=True):
             ranked = {"rank": rank, "tau": kendall(first, scores)} if len(names) > 1 else {}
-            spread = {"repeats": len(each.values), "deviation": each.deviation} if each.deviation is not None else {}
+            spread = {"subsets": len(each.values), "deviation": each.deviation} if each.deviation is not None else {}
             results.append(
                 Result(
                     metric=place.metric.name,
                     summary=place.metric.description(),
                     options=place.metric.options(),
-                    subset={**({"model": name} if len(names) > 1 else {}), **place.description},
+                    slice={**({"model": name} if len(names) > 1 else {}), **place.description},
                     unit=place.metric.unit,
                     value=each.value,
                     details={**ranked, **spread},
@@ -235,7 +238,7 @@ def _results(
 
 
 def _changes(
-    varied: Sequence[SweptSetting], names: Sequence[str], results: Sequence[Result], *, grid: bool
+    varied: Sequence[SweptSetting], names: Sequence[str], results: Sequence[Result], *, all_combinations: bool
 ) -> list[str]:
     """Say where the ranking of the models is not what it is at first."""
     if len(names) == 1:
@@ -243,11 +246,11 @@ def _changes(
     at = [results[start : start + len(names)] for start in range(0, len(results), len(names))]
     first, *others = [[each.details["rank"] for each in group] for group in at]
     changed = [
-        {name: value for name, value in group[0].subset.items() if name != "model"}
+        {name: value for name, value in group[0].slice.items() if name != "model"}
         for group, found in zip(at[1:], others, strict=True)
         if found != first and None not in found
     ]
-    if grid:
+    if all_combinations:
         told = [", ".join(f"{name} {value}" for name, value in subset.items()) for subset in changed]
         return [f"the ranking of the models changes at {_some(told)}"] if told else []
     by = {each.name: [subset[each.name] for subset in changed if each.name in subset] for each in varied}

@@ -74,7 +74,7 @@ class SweepPoint:
             return n
         rows = round(n * self.size) if isinstance(self.size, float) else self.size
         if not 1 <= rows <= n:
-            msg = f"--over {SUBSAMPLE}={self.description[SUBSAMPLE]} is {rows:,} rows, and there are {n:,}"
+            msg = f"--vary {SUBSAMPLE}={self.description[SUBSAMPLE]} is {rows:,} rows, and there are {n:,}"
             raise OptionError(msg)
         return rows
 
@@ -92,20 +92,20 @@ def parse(text: str, metric: type[Metric[Any, Any]]) -> SweptSetting:
     known = {option.flag.removeprefix("--"): option for option in options_of(metric)}
     if not equals or not listed or name not in (*known, SUBSAMPLE):
         there = ", ".join((*known, SUBSAMPLE))
-        takes = "--over takes NAME=VALUES, as in lambda=0.001..1 or draws=1,2,5"
+        takes = "--vary takes NAME=VALUES, as in lambda=0.001..1 or draws=1,2,5"
         msg = f"{takes}; for {metric.name} the names are {there}, got {text!r}"
         raise OptionError(msg)
-    read = _size if name == SUBSAMPLE else partial(known[name].parse, called=f"--over {name}")
+    read = _size if name == SUBSAMPLE else partial(known[name].parse, called=f"--vary {name}")
     whole = name == SUBSAMPLE or not _is_fractional(known[name])
     items = [found for item in listed.split(",") for found in _items(item.strip(), name, whole=whole)]
     values = dict.fromkeys(read(item) for item in items)
     if len(values) > MOST_POINTS:
-        msg = f"--over {name} has {len(values):,} values: at most {MOST_POINTS:,}"
+        msg = f"--vary {name} has {len(values):,} values: at most {MOST_POINTS:,}"
         raise OptionError(msg)
     return SweptSetting(name, tuple(values), tuple(_told(value, name) for value in values))
 
 
-def points(metric: Metric[Any, Any], varied: Sequence[SweptSetting], *, grid: bool) -> list[SweepPoint]:
+def points(metric: Metric[Any, Any], varied: Sequence[SweptSetting], *, all_combinations: bool) -> list[SweepPoint]:
     """List what is computed: first the metric as it is, then each value alone, or all combinations of values.
 
     Raises
@@ -115,17 +115,19 @@ def points(metric: Metric[Any, Any], varied: Sequence[SweptSetting], *, grid: bo
     """
     names = [each.name for each in varied]
     if len(set(names)) < len(names):
-        msg = f"--over {next(name for name in names if names.count(name) > 1)} is given twice: list its values in one"
+        msg = f"--vary {next(name for name in names if names.count(name) > 1)} is given twice: list its values in one"
         raise OptionError(msg)
-    count = math.prod(len(each.values) for each in varied) if grid else sum(len(each.values) for each in varied)
+    count = (
+        math.prod(len(each.values) for each in varied) if all_combinations else sum(len(each.values) for each in varied)
+    )
     if count > MOST_POINTS:
-        msg = f"--over makes {count:,} points: at most {MOST_POINTS:,}"
+        msg = f"--vary makes {count:,} points: at most {MOST_POINTS:,}"
         raise OptionError(msg)
     settings: list[list[tuple[str, Any, str]]] = [
         [(each.name, value, told) for value, told in zip(each.values, each.description, strict=True)] for each in varied
     ]
     alone = ((one,) for each in settings for one in each)
-    combinations: Iterable[tuple[tuple[str, Any, str], ...]] = product(*settings) if grid else alone
+    combinations: Iterable[tuple[tuple[str, Any, str], ...]] = product(*settings) if all_combinations else alone
     return [SweepPoint({}, metric), *(_point(metric, combination) for combination in combinations)]
 
 
@@ -156,7 +158,7 @@ def _items(item: str, name: str, *, whole: bool) -> list[str]:
     except ValueError:
         low = high = math.nan
     if not (0 < low < high < math.inf and 2 <= count <= MOST_POINTS):  # noqa: PLR2004 - both ends
-        msg = f"--over {name} takes ranges of positive numbers, as in 0.001..1 or 0.001..1:7 for 7 values, got {item!r}"
+        msg = f"--vary {name} takes ranges of positive numbers, as in 0.001..1 or 0.001..1:7 for 7 values, got {item!r}"
         raise OptionError(msg)
     steps = (low * (high / low) ** (step / (count - 1)) for step in range(count))
     rounded = (round(value) if whole and not percent else value for value in steps)
@@ -186,7 +188,7 @@ def _size(text: str) -> float | int:
     except ValueError:
         size = math.nan
     if not (0 < size <= 1 if share else size >= 1):
-        msg = f"--over {SUBSAMPLE} takes shares of the rows, as in 25%, or numbers of rows, got {text!r}"
+        msg = f"--vary {SUBSAMPLE} takes shares of the rows, as in 25%, or numbers of rows, got {text!r}"
         raise OptionError(msg)
     return size
 

@@ -160,8 +160,10 @@ def two_samples(
     elif at is not None and (at is first or at is second):
         at = InMemory(at.predictions())  # whose file is listed already
     run = run or Run()
-    if run.reference is None:
-        run = replace(run, reference=REPLICATES)  # each is two regressions of its own: no more, wherever it is compared
+    if run.replicates is None:
+        run = replace(
+            run, replicates=REPLICATES
+        )  # each is two regressions of its own: no more, wherever it is compared
     report = evaluate(source, [metric], at=at, run=run, sink=sink)
     return replace(report, settings={**report.settings, "grid": grid})
 

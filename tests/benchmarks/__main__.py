@@ -19,7 +19,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-PLAIN = "--no-reference"  # what a perfect model scores has lines of its own
+PLAIN = "--no-null"  # what a perfect model scores has lines of its own
 BARE_TYPER = """
 import typer
 app = typer.Typer()

@@ -70,7 +70,7 @@ def runs(case, n, seeds):
             exact = np.linalg.norm(apart - n * lambda_ * cho_solve(factor, apart), axis=1).mean()
             errors = []
             for seed in range(seeds):
-                metric = Cce(solver="nystrom", lambda_=lambda_, **options)
+                metric = Cce(solver="nystroem", lambda_=lambda_, **options)
                 run = Run(seed=seed, reference=0)
                 (result,) = evaluate(InMemory(rows[name]), [metric], run=run).results
                 errors.append((abs(result.value / exact - 1), result.details["solver"]["error"] / exact))

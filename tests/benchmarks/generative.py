@@ -117,9 +117,9 @@ def linear(d, n):
     for kind, wrong in (("right", 0.0), ("shifted", 0.1)):
         rows = sampled(n, d, 2, wrong)
         started = time.perf_counter()
-        fast = value("jmmd", rows, exact_rows=1)
+        fast = value("jmmd", rows, max_exact_rows=1)
         between = time.perf_counter()
-        exact = value("jmmd", rows, exact_rows=n)
+        exact = value("jmmd", rows, max_exact_rows=n)
         told = fast.details["pairs"]
         missed = abs(fast.value - exact.value)
         found[kind] = {

@@ -75,7 +75,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sets", type=int, default=20)
     parser.add_argument("--rows", type=int, default=2000)
-    parser.add_argument("--reference", type=int, default=199)
+    parser.add_argument("--replicates", type=int, default=199)
     given = parser.parse_args()
     for factor in (0.5, 2.0):
         in_clusters(given, factor)

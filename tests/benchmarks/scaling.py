@@ -21,7 +21,7 @@ from tests.benchmarks.__main__ import PLAIN, process
 
 D = 512
 ROWS = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
-MOST = {"naive": 10_000, "exact": 30_000, "nystrom": 1_000_000}  # rows: what takes a few minutes
+MOST = {"naive": 10_000, "exact": 30_000, "nystroem": 1_000_000}  # rows: what takes a few minutes
 BLOCK = 4096  # rows of the plain products
 
 
@@ -58,7 +58,7 @@ def measured(name, path):
     """Return what one way of computing CCE used, its value, and the error that it tells."""
     if name == "naive":
         return process(sys.executable, "-m", "tests.benchmarks.scaling", "naive", path), None, None
-    result, used = calcheck(path, PLAIN, "--solver", "cg" if name == "exact" else "nystrom")
+    result, used = calcheck(path, PLAIN, "--solver", "cg" if name == "exact" else "nystroem")
     return used, result["value"], result["details"]["solver"].get("error")
 
 
@@ -76,7 +76,7 @@ def table(most, plot):
                 cells.append("" if used is None else f"{used.seconds:.1f}, {used.megabytes:.0f}")
                 if used is not None:
                     lines[name].append((n, used.seconds, used.megabytes))
-            _, value, error = found["nystrom"]
+            _, value, error = found["nystroem"]
             exact = found["exact"][1] if "exact" in found else None
             missed = "" if exact is None else f"{abs(value / exact - 1):.2%}"
             shown.add_row(f"{n:,}", *cells, f"{error / value:.2%}", missed)
@@ -135,21 +135,21 @@ def million(rows):
         folder = Path(temporary)
         path = clustered(folder, rows)
         process(sys.executable, "-m", "calcheck", "--version")  # so that no file is met for the first time
-        start = process(sys.executable, "-m", "calcheck", "cce", clustered(folder, 100), "--solver", "nystrom")
+        start = process(sys.executable, "-m", "calcheck", "cce", clustered(folder, 100), "--solver", "nystroem")
         result, used = calcheck(path)
         solver = result["details"]["solver"]
         columns = result["details"]["simulated"]["columns"] * (1 + result["details"]["simulated"]["replicates"])
         reading, products = json.loads(
             subprocess.check_output(
                 [sys.executable, "-m", "tests.benchmarks.scaling", "floor", path]
-                + [str(number) for number in (solver["centers"], solver["checked_rows"], columns)],
+                + [str(number) for number in (solver["landmarks"], solver["validation_rows"], columns)],
                 text=True,
             )
         )
-        add(f"{rows:,} rows, perfect, {solver['centers']:,} centres", result, used)
+        add(f"{rows:,} rows, perfect, {solver['landmarks']:,} centres", result, used)
         path.unlink()
         add(f"{rows:,} rows, std x 0.8", *calcheck(clustered(folder, rows, 80)))
-        options = ("--solver", "nystrom", "--centers", solver["centers"], "--reference", 39)
+        options = ("--solver", "nystroem", "--landmarks", solver["landmarks"], "--replicates", 39)
         few, tenth = calcheck(clustered(folder, rows // 10), *options)
         add(f"{rows // 10:,} rows, the same centres", few, tenth)
     shown.add_row("floor: reading, products", f"{reading:.1f} + {products:.1f}", "", "", "", "", "")

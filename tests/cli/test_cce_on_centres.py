@@ -38,7 +38,7 @@ def many_rows(monkeypatch):
         monkeypatch.setattr(on_centres, name, size)
 
 
-QUICK = ("--reference", "19")
+QUICK = ("--replicates", "19")
 
 
 def results(ended):
@@ -52,7 +52,7 @@ def test_the_error_stands_with_the_value_in_every_format(calcheck, wrong):
     assert found["verdict"] == "fail"
     solver = found["details"]["solver"]
     assert 0 < solver["error"] < 0.1 * found["value"]
-    told = f"{solver['centers']} centres stand for all rows: the value may be off by {solver['error']:.2g}"
+    told = f"{solver['landmarks']} centres stand for all rows: the value may be off by {solver['error']:.2g}"
     assert any(warning.startswith(told) for warning in found["warnings"])
     for name in ("table", "markdown", "csv"):
         said = " ".join(calcheck("cce", wrong, *QUICK, "--format", name).out.split())
@@ -65,41 +65,48 @@ def test_the_error_stands_with_the_value_in_every_format(calcheck, wrong):
 @pytest.mark.usefixtures("many_rows")
 def test_auto_says_in_the_table_why_it_took_centres(calcheck, wrong):
     said = " ".join(calcheck("cce", wrong, *QUICK).out.split())
-    assert "name nystrom" in said
+    assert "name nystroem" in said
     assert "reason exact conjugate gradients would take" in said
 
 
 def test_centres_can_be_asked_for(calcheck, wrong):
     (exact,) = results(calcheck("cce", wrong, *QUICK, "--format", "json"))
-    for options in (("--centers", "50"), ("--centers", "50", "--centers-by", "leverage"), ("--solver", "nystrom")):
+    for options in (
+        ("--landmarks", "50"),
+        ("--landmarks", "50", "--landmark-sampling", "leverage"),
+        ("--solver", "nystroem"),
+    ):
         (found,) = results(calcheck("cce", wrong, *QUICK, *options, "--format", "json"))
-        assert found["details"]["solver"]["name"] == "nystrom"
+        assert found["details"]["solver"]["name"] == "nystroem"
         assert found["value"] == pytest.approx(exact["value"], rel=1e-4)
         assert found["verdict"] == exact["verdict"] == "fail"
 
 
 @pytest.mark.usefixtures("many_rows")
 def test_a_work_limit_is_told_and_the_verdict_remains(calcheck, wrong):
-    ended = calcheck("cce", wrong, *QUICK, "--tolerance", "1e-6", "--max-work", "1", "--format", "json")
+    ended = calcheck("cce", wrong, *QUICK, "--tolerance", "1e-6", "--max-flops", "1", "--format", "json")
     (found,) = results(ended)
-    assert found["details"]["solver"]["centers"] == 16
+    assert found["details"]["solver"]["landmarks"] == 16
     assert found["verdict"] == "fail"
-    assert any("above --tolerance 1e-06. Pass more --centers" in warning for warning in found["warnings"])
+    assert any("above --tolerance 1e-06. Pass more --landmarks" in warning for warning in found["warnings"])
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--solver", "nystrom", "--lambda-model", "0.2"), "--solver nystrom goes without --lambda-model"),
-        (("--solver", "nystrom", "--estimator", "unbiased"), "--solver nystrom goes without --estimator unbiased"),
-        (("--solver", "nystrom", "--draws", "3"), "--solver nystrom goes without --draws N"),
-        (("--centers", "9", "--draws", "3"), "--centers goes without --draws N"),
-        (("--solver", "cg", "--centers", "9"), "--centers is for --solver nystrom, got --solver cg"),
-        (("--solver", "nystrom", "--centers", "0"), "--centers must be at least 1, got 0"),
-        (("--solver", "nystrom", "--centers-by", "size"), "--centers-by takes one of uniform, leverage, got 'size'"),
+        (("--solver", "nystroem", "--lambda-model", "0.2"), "--solver nystroem goes without --lambda-model"),
+        (("--solver", "nystroem", "--estimator", "unbiased"), "--solver nystroem goes without --estimator unbiased"),
+        (("--solver", "nystroem", "--draws", "3"), "--solver nystroem goes without --draws N"),
+        (("--landmarks", "9", "--draws", "3"), "--landmarks goes without --draws N"),
+        (("--solver", "cg", "--landmarks", "9"), "--landmarks is for --solver nystroem, got --solver cg"),
+        (("--solver", "nystroem", "--landmarks", "0"), "--landmarks must be at least 1, got 0"),
+        (
+            ("--solver", "nystroem", "--landmark-sampling", "size"),
+            "--landmark-sampling takes one of uniform, leverage, got 'size'",
+        ),
         (("--tolerance", "0"), "--tolerance must be a positive number, got 0"),
-        (("--max-work", "-1"), "--max-work must be a positive number, got -1"),
-        (("--solver", "nystroem"), "--solver takes one of auto, cholesky, cg, nystrom, got 'nystroem'"),
+        (("--max-flops", "-1"), "--max-flops must be a positive number, got -1"),
+        (("--solver", "nystroem"), "--solver takes one of auto, cholesky, cg, nystroem, got 'nystroem'"),
     ],
 )
 def test_options_that_do_not_go_together_are_one_line(calcheck, wrong, options, said):
@@ -107,7 +114,7 @@ def test_options_that_do_not_go_together_are_one_line(calcheck, wrong, options, 
 
 
 def test_other_inputs_are_refused_in_one_line(calcheck, wrong, right):
-    said = calcheck("cce", wrong, "--solver", "nystrom", "--at", right).refused()
+    said = calcheck("cce", wrong, "--solver", "nystroem", "--at", right).refused()
     assert "--at takes an exact solver: pass --solver cg" in said
 
 
@@ -140,7 +147,7 @@ def test_evaluate_compare_and_sweep_take_many_rows(calcheck, right, wrong):
     values = {each["subset"]["model"]: each["value"] for each in compared if "model" in each["subset"]}
     assert min(values.values()) < 0.6 * max(values.values())
     assert any("the influence of each row takes an exact solver" in str(each["warnings"]) for each in compared)
-    swept = results(calcheck("sweep", right, wrong, "--metric", "cce", "--over", "gamma-y=0.3,3", "--format", "json"))
+    swept = results(calcheck("sweep", right, wrong, "--metric", "cce", "--vary", "gamma-y=0.3,3", "--format", "json"))
     assert len({round(each["value"], 9) for each in swept}) == 6
 
 
@@ -149,7 +156,7 @@ def test_rejection_goes_by_cce_at_every_row(calcheck, wrong, tmp_path):
     from pyarrow import parquet
 
     out = tmp_path / "rows.parquet"
-    results(calcheck("cce", wrong, "--no-reference", "--pointwise", out, "--format", "json"))
+    results(calcheck("cce", wrong, "--no-null", "--pointwise", out, "--format", "json"))
     kept = np.argsort(parquet.read_table(out)["cce"].to_numpy(), kind="stable")[:150]
     rows = parquet.read_table(wrong)
     off = np.abs(rows["y"].to_numpy() - rows["mean"].to_numpy())[kept].mean()
@@ -162,11 +169,11 @@ def test_a_kernel_that_overflows_is_one_line(calcheck, tmp_path):
     x, y, predictive = gaussian_case(np.random.default_rng(0), 60, 3)
     parts = {"y": y, "mean": predictive.loc, "std": predictive.scale, "embedding": 1e200 * x}
     path = write(tmp_path / "far.parquet", parts)
-    said = calcheck("cce", path, "--solver", "nystrom", "--normalize", "none").refused()
+    said = calcheck("cce", path, "--solver", "nystroem", "--normalize", "none").refused()
     assert "the kernel overflows at some inputs" in said
 
 
 def test_help_tells_of_centres(calcheck):
     said = " ".join(calcheck("cce", "--help").out.replace("│", " ").split())
-    assert "Take nystrom, with so many centres. Default: as many as the tolerance takes." in said
+    assert "Take nystroem, with so many centres. Default: as many as the tolerance takes." in said
     assert "Default: 2e+13." in said

@@ -121,8 +121,11 @@ def test_a_number_that_is_absent_never_passes(calcheck, impossible, rule, messag
         (("--fail-on", KEPT, "-o", "no/report.json"), "there is no such folder"),
         (("--fail-on", KEPT, "--summary", "no/summary.md"), "there is no such folder"),
         (("--fail-on", KEPT, "--rtol", "0.1"), "--rtol says how much may change: give a stored report too"),
-        (("--fail-on", KEPT, "--by-interval"), "--by-interval says how much may change"),
-        (("--against", "b.json", "--by-interval", "--atol", "1"), "--atol and --by-interval contradict each other"),
+        (("--fail-on", KEPT, "--within-interval"), "--within-interval says how much may change"),
+        (
+            ("--against", "b.json", "--within-interval", "--atol", "1"),
+            "--atol and --within-interval contradict each other",
+        ),
         (("--against", "b.json", "--rtol", "-1"), "--rtol must be >= 0"),
         (("--against", "b.json"), "there is no file b.json"),
         (("no.csv", "--fail-on", KEPT), "there is no file no.csv"),
@@ -332,7 +335,7 @@ def stored(calcheck, path, tmp_path):
 def test_nothing_has_changed_against_a_report_of_the_same_file(calcheck, tmp_path):
     path, out = write(tmp_path / "noisy.parquet", columns(n=40)), tmp_path / "base.json"
     assert calcheck("evaluate", path, "--metrics", "zms,mae", *FEW, "--format", "json", "-o", out).code == 0
-    for arguments in ((), ("--rtol", 0), ("--atol", 0), ("--by-interval",)):
+    for arguments in ((), ("--rtol", 0), ("--atol", 0), ("--within-interval",)):
         found = calcheck("check", path, "--against", out, *arguments, *FEW, "--format", "json")
         assert found.code == 0
         assert [gate["passed"] for gate in json.loads(found.out)["gates"]] == [True, True]
@@ -356,7 +359,7 @@ def test_changes_beyond_the_tolerance_violate(calcheck, right, tmp_path):
     assert passed("--atol", 0.0815) == (False, True)
     assert passed("--atol", 0.05) == (False, False)
     assert passed("--atol", 0.05, "--rtol", 0.04) == (True, True)
-    assert passed("--by-interval") == (False, True)  # all z² are equal, so there is no interval
+    assert passed("--within-interval") == (False, True)  # all z² are equal, so there is no interval
 
 
 def test_metrics_are_computed_again_with_their_stored_options(calcheck, right, tmp_path):
@@ -380,7 +383,7 @@ def edit(path, change):
         (lambda report: report.update(schema_version=2), "is of schema version 2"),
         (lambda report: report.update(results=[]), "base.json cannot be compared with: it has no results"),
         (lambda report: report["results"].append(report["results"][0]), "it has several results of one metric"),
-        (lambda report: report["results"][0].update(subset={"removed": "3 %"}), "its results are of parts of the rows"),
+        (lambda report: report["results"][0].update(slice={"removed": "3 %"}), "its results are of parts of the rows"),
         (lambda report: report["results"][0].update(metric="zmss"), "there is no metric 'zmss'. There are: zms"),
         (lambda report: report["results"][0].update(value="1"), "results[0].value must be a number or null"),
         (lambda report: report["results"][2]["options"].update(bins=0), "--bins must be at least 1"),
@@ -407,7 +410,7 @@ def test_stored_reports_that_cannot_be_compared_are_refused(calcheck, right, tmp
 def test_what_a_stored_report_lacks_violates(calcheck, right, tmp_path):
     base = stored(calcheck, right, tmp_path)
     edit(base, lambda report: report["results"][1].update(value=None, low=None, warnings=["no value: it is inf"]))
-    for arguments in ((), ("--by-interval",)):
+    for arguments in ((), ("--within-interval",)):
         found = calcheck("check", right, "--against", base, *FEW, *arguments, "--format", "json")
         gate = json.loads(found.out)["gates"][1]
         assert (found.code, gate["passed"]) == (1, False)

@@ -111,7 +111,7 @@ def test_three_workers_sum_cce_as_one_process_does(address, tmp_path):
 
 def test_a_file_on_the_command_line_is_summed_by_workers(address, paths, calcheck):
     asked = ("evaluate", paths[0], "--no-bootstrap", "--metrics", "zms,ence")
-    ended = calcheck(*asked, "--cluster", address[0])
+    ended = calcheck(*asked, "--dask", address[0])
     assert (ended.code, ended.err) == (0, "")
     assert "ence" in ended.out
     local = calcheck(*asked, "--save-state", f"{paths[0]}.state")
@@ -121,7 +121,7 @@ def test_a_file_on_the_command_line_is_summed_by_workers(address, paths, calchec
 def test_problems_of_workers_are_told_as_those_of_this_process(address, calcheck, tmp_path):
     broken = write(tmp_path / "broken.csv", {"y": np.ones(4), "mean": np.ones(4), "std": np.array([1.0, 1, -1, 1])})
     here = calcheck("zms", broken, "--save-state", tmp_path / "a.state").refused()
-    assert calcheck("zms", broken, "--cluster", address[0]).refused() == here
+    assert calcheck("zms", broken, "--dask", address[0]).refused() == here
 
 
 def test_a_worker_that_is_killed_changes_nothing(address, paths, tmp_path):
@@ -135,4 +135,4 @@ def test_a_worker_that_is_killed_changes_nothing(address, paths, tmp_path):
 
 @pytest.mark.parametrize("said", ["nowhere", "local:", "local:0", "local:two"])
 def test_addresses_that_are_none_are_refused(said, calcheck, paths):
-    assert "--cluster" in calcheck("zms", paths[0], "--cluster", said).refused()
+    assert "--dask" in calcheck("zms", paths[0], "--dask", said).refused()

@@ -576,6 +576,6 @@ def test_distributions_wider_than_numbers_are_embedded(calcheck, tmp_path, sigma
     rng = np.random.default_rng(0)
     parts = {"y": np.exp(rng.normal(size=30)), "s": np.full(30, sigma), "scale": np.ones(30), "x": rng.normal(size=30)}
     path = write(tmp_path / "wide.parquet", parts)
-    found = calcheck("cce", path, "--dist", "lognormal:scipy", "--inputs", "x", "--no-reference", "--format", "json")
+    found = calcheck("cce", path, "--dist", "lognormal:scipy", "--inputs", "x", "--no-null", "--format", "json")
     assert found.code == 0
     assert 0.3 < json.loads(found.out)["results"][0]["value"] < 0.7

@@ -77,7 +77,7 @@ def test_what_a_perfect_model_scores_is_simulated_only_where_it_is_asked_for(com
     assert simulated(report) == set()
     assert all(each["reference"] == 1 for each in values(report, "zms").values())
     assert all(each["reference"] is None for each in values(report, "ece").values())
-    asked = compared(*models, "--metrics", "zms,ece,cce", "--reference", "19")
+    asked = compared(*models, "--metrics", "zms,ece,cce", "--replicates", "19")
     assert simulated(asked) == {"zms", "ece", "cce"}
     assert all(each["p_value"] is not None for each in values(asked, "ece").values())
 
@@ -91,7 +91,7 @@ def test_what_a_perfect_model_scores_is_simulated_where_it_ranks_the_models(comp
     report = compared(*paths, "--metrics", "zms,crps")
     assert simulated(report) == {"zms"}
     assert values(report, "zms")["right"]["details"]["rank"] == 1
-    assert simulated(compared(*paths, "--metrics", "zms,crps", "--no-reference")) == set()
+    assert simulated(compared(*paths, "--metrics", "zms,crps", "--no-null")) == set()
 
 
 def test_differences_are_from_the_first_model_with_interval_and_p_value(compared, models):

@@ -27,7 +27,7 @@ def mixtures(tmp_path):
 
 @pytest.mark.parametrize("command", ["mae", "coverage", "width", "interval-score"])
 def test_mixtures_in_single_precision_have_quantiles(calcheck, mixtures, command):
-    ended = calcheck(command, mixtures, "--dist", "mixture", "--no-reference", "--no-bootstrap", "--format", "json")
+    ended = calcheck(command, mixtures, "--dist", "mixture", "--no-null", "--no-bootstrap", "--format", "json")
     assert ended.code == 0, ended.err
     assert json.loads(ended.out)["results"][0]["value"] > 0
 
@@ -58,7 +58,7 @@ def test_parameters_that_floats_do_not_hold_are_refused_in_one_line(calcheck, tm
 )
 def test_draws_beyond_floats_cause_no_warnings(calcheck, tmp_path, dist, columns):
     path = table(tmp_path / "preds.csv", y=X, **columns)
-    ended = calcheck("ece", path, "--dist", dist, "--reference", 19)
+    ended = calcheck("ece", path, "--dist", dist, "--replicates", 19)
     assert ended.code == 0
     assert "Warning" not in ended.err
 
@@ -66,7 +66,7 @@ def test_draws_beyond_floats_cause_no_warnings(calcheck, tmp_path, dist, columns
 def test_large_counts_have_all_scores(calcheck, tmp_path):
     mu = 1e15 * (1 + X / 10)
     path = table(tmp_path / "counts.csv", y=np.floor(mu), mu=mu, alpha=np.full(5, 7.0))
-    ended = calcheck("evaluate", path, "--dist", "nbinom:pymc", "--format", "json", "--reference", 19)
+    ended = calcheck("evaluate", path, "--dist", "nbinom:pymc", "--format", "json", "--replicates", 19)
     assert ended.code == 0, ended.err
     values = {result["metric"]: result["value"] for result in json.loads(ended.out)["results"]}
     for metric in ("mae", "width", "crps", "interval-score", "coverage", "pit", "ece", "nll"):
@@ -86,7 +86,7 @@ def test_large_counts_have_all_scores(calcheck, tmp_path):
 @pytest.mark.parametrize("command", ["jmmd", "cmmd"])
 def test_kernels_of_extreme_distributions_end(calcheck, tmp_path, command, dist, columns):
     path = table(tmp_path / "preds.csv", x=X, y=X[::-1], **columns)
-    options = ("--inputs", "x", "--dist", dist, "--no-reference", "--no-bootstrap", "--format", "json")
+    options = ("--inputs", "x", "--dist", dist, "--no-null", "--no-bootstrap", "--format", "json")
     ended = calcheck(command, path, *options)
     if ended.code == 2:
         ended.refused()

@@ -14,22 +14,22 @@ from tests.files import columns, write
     ("command", "told"),
     [
         (
-            "ece --levels 99999999999999999999",
-            "--levels must be at least 1 and at most 10,000, got 99999999999999999999",
+            "ece --n-levels 99999999999999999999",
+            "--n-levels must be at least 1 and at most 10,000, got 99999999999999999999",
         ),
-        ("ece --levels 1000000000", "--levels must be at least 1 and at most 10,000"),
+        ("ece --n-levels 1000000000", "--n-levels must be at least 1 and at most 10,000"),
         ("pit --bins 1000000000", "--bins must be at least 1 and at most 10,000"),
         ("cce --embedding embedding --draws 10000000", "--draws must be at least 1 and at most 100,000"),
         ("cce --embedding embedding --draws 1 --trials 1000000000", "--trials must be at least 1 and at most 10,000"),
         ("cce --embedding embedding --draws 100000 --trials 1000", "--memory allows"),
         ("cce --embedding embedding --draws 100000 --memory 1MB", "and --memory allows 0.0 GiB: take fewer"),
         (
-            "cce --embedding embedding --reference 1000000 --memory 1MB",
-            "--reference 1,000,000 at 40 inputs takes 0.3 GiB",
+            "cce --embedding embedding --replicates 1000000 --memory 1MB",
+            "--replicates 1,000,000 at 40 inputs takes 0.3 GiB",
         ),
-        ("zms --reference 1000000000", "--reference must be at least 19 and at most 1,000,000"),
+        ("zms --replicates 1000000000", "--replicates must be at least 19 and at most 1,000,000"),
         ("zms --resamples 1000000000", "--resamples must be at least 100 and at most 10,000,000"),
-        ("sweep --over subsample=20 --repeats 1000000000", "--repeats must be at least 1 and at most 10,000"),
+        ("sweep --vary subsample=20 --subsets 1000000000", "--subsets must be at least 1 and at most 10,000"),
     ],
 )
 def test_numbers_that_no_machine_serves_are_refused(calcheck, preds, command, told):

@@ -17,7 +17,7 @@ from calcheck.render.schema import report_schema
 from calcheck.storage.column_writer import column_writer
 from tests.files import columns, table, write
 
-QUICK = ("--no-bootstrap", "--no-reference")
+QUICK = ("--no-bootstrap", "--no-null")
 
 
 @pytest.fixture

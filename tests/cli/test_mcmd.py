@@ -18,7 +18,7 @@ from calcheck.render.schema import report_schema
 from calcheck.studies.two_samples import two_samples
 from tests.files import write
 
-FEW = ("--reference", 19)
+FEW = ("--permutations", 19)
 
 
 def parts(seed, n=40, shift=0.0, d=1):
@@ -132,7 +132,7 @@ def test_the_same_seed_gives_the_same_bytes(calcheck, samples):
 
 
 def test_without_a_reference_there_is_no_verdict(report, samples):
-    found = report(*samples[:2], "--inputs", "x", "--no-reference")["results"][0]
+    found = report(*samples[:2], "--inputs", "x", "--no-null")["results"][0]
     assert (found["verdict"], found["reference"], found["p_value"]) == ("none", None, None)
 
 
@@ -171,7 +171,7 @@ def test_a_plot_is_drawn_of_single_inputs(calcheck, samples, tmp_path):
     drawn = path.read_text()
     assert "MCMD" in drawn
     assert "equal distributions" in drawn
-    assert calcheck("mcmd", *samples[:2], "--inputs", "x", "--plot", path, "--no-reference").code == 0
+    assert calcheck("mcmd", *samples[:2], "--inputs", "x", "--plot", path, "--no-null").code == 0
     assert "equal distributions" not in path.read_text()
 
 
@@ -215,7 +215,7 @@ def test_mistakes_get_one_line(calcheck, samples, tmp_path):
         ((a, b, "--inputs", "x", "--pointwise", b), "would overwrite"),
         ((a, b, "--inputs", "x", "-o", a), "would overwrite"),
         ((a, b, "--inputs", "x", "--lambda-b", 0), "--lambda-b must be a positive number"),
-        ((a, b, "--inputs", "x", "--reference", 5), "--reference must be at least 19"),
+        ((a, b, "--inputs", "x", "--permutations", 5), "--permutations must be at least 19"),
         ((a, b, "--inputs", "x", "--kernel-x", "polynomial", "--gamma-x", "median"), "does not fit the polynomial"),
     ):
         assert message in calcheck("mcmd", *arguments).refused()

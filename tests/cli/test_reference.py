@@ -43,7 +43,7 @@ def test_by_default_there_are_199_replicates_and_more_while_they_leave_the_verdi
     assert count in (199, 398, 796, 1592, 3184, 6368, 9999)
     assert abs(p - 0.05) >= 3 * error
     assert_allclose(error, np.sqrt(p * (1 - p) / count), rtol=1e-12)
-    (fixed,) = reported(calcheck, "ece", preds, "--reference", count // 2)["results"]
+    (fixed,) = reported(calcheck, "ece", preds, "--replicates", count // 2)["results"]
     assert count == 199 or abs(fixed["p_value"] - 0.05) < 3 * fixed["p_value_mc_error"]
     assert report["settings"]["reference"] is None
     assert result["reference_kind"] == "simulated"
@@ -62,34 +62,34 @@ def test_the_number_of_incongruent_inputs_does_not_hang_on_the_seed(calcheck):
     """A count by 19,990 replicates finds none of the 442; with 199 these seeds find 5 and 10."""
     for seed in (5, 6):
         report = reported(calcheck, "cce", DIABETES, "--inputs", MEASURED, "--seed", seed)
-        assert report["results"][0]["details"]["incongruent"]["inputs"] <= 1
+        assert report["results"][0]["details"]["rejected"]["inputs"] <= 1
 
 
 def test_the_number_of_replicates_is_chosen(calcheck, preds):
-    report = reported(calcheck, "crps", preds, "--reference", "59")
+    report = reported(calcheck, "crps", preds, "--replicates", "59")
     assert report["settings"]["reference"] == report["results"][0]["details"]["simulated"]["replicates"] == 59
     assert_allclose(report["results"][0]["p_value"] * 60 % 2, 0, atol=1e-9)
 
 
 def test_without_a_reference_there_is_none(calcheck, preds):
-    report = reported(calcheck, "ece", preds, "--no-reference")
+    report = reported(calcheck, "ece", preds, "--no-null")
     (result,) = report["results"]
     assert report["settings"]["reference"] == 0
     absent = ("reference", "reference_low", "reference_high", "reference_kind", "p_value", "zeta")
     assert [result[name] for name in absent] == [None] * 6
     assert result["verdict"] == "none"
     assert "simulated" not in result["details"]
-    exact = reported(calcheck, "zms", preds, "--no-reference")["results"][0]
+    exact = reported(calcheck, "zms", preds, "--no-null")["results"][0]
     assert (exact["reference"], exact["reference_kind"], exact["p_value"]) == (1.0, "exact", None)
     assert exact["verdict"] == "none"
     assert "effective rows" in exact["warnings"][-1]
-    assert "was not simulated (--reference R does, --no-reference does not)" in exact["warnings"][-1]
+    assert "was not simulated (--replicates R does, --no-null does not)" in exact["warnings"][-1]
 
 
 def test_without_a_reference_the_verdict_is_by_zeta_and_the_report_says_so(calcheck, tmp_path):
     rng, parts = np.random.default_rng(0), columns(n=600)
     path = write(tmp_path / "right.parquet", parts | {"y": rng.normal(parts["mean"], parts["std"])})
-    result = reported(calcheck, "zms", path, "--no-reference")["results"][0]
+    result = reported(calcheck, "zms", path, "--no-null")["results"][0]
     assert result["verdict"] == ("pass" if abs(result["zeta"]) <= 1 else "fail")
     assert result["warnings"][-1].startswith("the verdict is by zeta: what a perfect model scores was not simulated")
 
@@ -97,14 +97,20 @@ def test_without_a_reference_the_verdict_is_by_zeta_and_the_report_says_so(calch
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (("ece", "--reference", "99", "--no-reference"), "--reference and --no-reference contradict each other"),
-        (("ece", "--reference", "18"), "--reference must be at least 19 and at most 1,000,000, got 18"),
-        (("ece", "--reference", "-5"), "--reference must be at least 19 and at most 1,000,000, got -5"),
+        (("ece", "--replicates", "99", "--no-null"), "--replicates and --no-null contradict each other"),
+        (("ece", "--replicates", "18"), "--replicates must be at least 19 and at most 1,000,000, got 18"),
+        (("ece", "--replicates", "-5"), "--replicates must be at least 19 and at most 1,000,000, got -5"),
         (("cce", "--fdr", "0"), "--fdr must lie strictly between 0 and 1, got 0"),
         (("cce", "--fdr", "1.5"), "--fdr must lie strictly between 0 and 1, got 1.5"),
         (("cce", "--estimator", "unbiased", "--lambda-model", "0.2"), "leave out --lambda-model"),
-        (("ece", "--shape", "t6", "--dist", "gaussian"), "--shape says what means and standard deviations do not"),
-        (("ece", "--shape", "t6", "--samples", "mean"), "--shape says what means and standard deviations do not"),
+        (
+            ("ece", "--error-dist", "t6", "--dist", "gaussian"),
+            "--error-dist says what means and standard deviations do not",
+        ),
+        (
+            ("ece", "--error-dist", "t6", "--samples", "mean"),
+            "--error-dist says what means and standard deviations do not",
+        ),
     ],
 )
 def test_what_contradicts_itself_is_refused(calcheck, preds, arguments, expected):
@@ -113,12 +119,12 @@ def test_what_contradicts_itself_is_refused(calcheck, preds, arguments, expected
 
 
 def test_the_same_regulariser_for_both_is_no_contradiction(calcheck, preds):
-    assert calcheck("cce", preds, "--estimator", "unbiased", "--lambda-model", "0.1", "--reference", "19").code == 0
+    assert calcheck("cce", preds, "--estimator", "unbiased", "--lambda-model", "0.1", "--replicates", "19").code == 0
 
 
 def test_the_unbiased_estimate_tells_its_noise(calcheck, preds):
-    plain = reported(calcheck, "cce", preds, "--reference", "39")["results"][0]
-    less = reported(calcheck, "cce", preds, "--estimator", "unbiased", "--reference", "39")["results"][0]
+    plain = reported(calcheck, "cce", preds, "--replicates", "39")["results"][0]
+    less = reported(calcheck, "cce", preds, "--estimator", "unbiased", "--replicates", "39")["results"][0]
     assert less["value"] < plain["value"] ** 2 + 1
     assert less["details"]["noise"] > 0
     assert less["details"]["noise_error"] == 0
@@ -127,13 +133,14 @@ def test_the_unbiased_estimate_tells_its_noise(calcheck, preds):
 
 def test_too_few_replicates_for_the_confidence_give_no_verdict(calcheck, preds):
     """19 replicates give 2/20 at least for both sides, and 1/20 for one."""
-    both, one = reported(calcheck, "evaluate", preds, "--metrics", "crps,ece", "--reference", "19")["results"]
+    both, one = reported(calcheck, "evaluate", preds, "--metrics", "crps,ece", "--replicates", "19")["results"]
     both, one = sorted((both, one), key=lambda result: result["metric"])
     assert both["verdict"] == "none"
     assert any("19 replicates cannot reject at a confidence of 0.95" in told for told in both["warnings"])
     assert one["verdict"] in ("pass", "fail")
     assert (
-        reported(calcheck, "crps", preds, "--reference", "19", "--confidence", "0.9")["results"][0]["verdict"] != "none"
+        reported(calcheck, "crps", preds, "--replicates", "19", "--confidence", "0.9")["results"][0]["verdict"]
+        != "none"
     )
 
 
@@ -145,7 +152,7 @@ def test_a_spread_that_is_too_small_fails(calcheck, wrong, name):
 
 
 def test_evaluate_shows_references_and_verdicts_of_all_metrics(calcheck, wrong):
-    ended = calcheck("evaluate", wrong, "--reference", "39")
+    ended = calcheck("evaluate", wrong, "--replicates", "39")
     lines = {line.split()[0]: line for line in ended.out.splitlines() if line.split()}
     for name in ("ece", "pit", "cce", "crps", "ence"):
         assert lines[name].split()[-1] == "fail"
@@ -158,9 +165,9 @@ def test_evaluate_shows_references_and_verdicts_of_all_metrics(calcheck, wrong):
 @pytest.mark.parametrize("command", [("evaluate",), ("cce",), ("lzms", "--bins", "3")])
 def test_repeated_runs_are_identical_byte_by_byte(calcheck, preds, command):
     name, *options = command
-    first, second = (calcheck(name, preds, *options, "--reference", "39", "--format", "json") for _ in range(2))
+    first, second = (calcheck(name, preds, *options, "--replicates", "39", "--format", "json") for _ in range(2))
     assert first.out == second.out
-    other = calcheck(name, preds, *options, "--reference", "39", "--seed", "1", "--format", "json")
+    other = calcheck(name, preds, *options, "--replicates", "39", "--seed", "1", "--format", "json")
     found, others = (json.loads(each.out)["results"] for each in (first, other))
     assert [each["value"] for each in found if each["metric"] != "lzms"] == pytest.approx(
         [each["value"] for each in others if each["metric"] != "lzms"]
@@ -170,10 +177,10 @@ def test_repeated_runs_are_identical_byte_by_byte(calcheck, preds, command):
 
 def test_metrics_have_the_same_reference_alone_and_together(calcheck, preds):
     together = {
-        result["metric"]: result for result in reported(calcheck, "evaluate", preds, "--reference", "39")["results"]
+        result["metric"]: result for result in reported(calcheck, "evaluate", preds, "--replicates", "39")["results"]
     }
     for name in ("ece", "ence", "cce", "zms", "lzms"):
-        (alone,) = reported(calcheck, name, preds, "--reference", "39")["results"]
+        (alone,) = reported(calcheck, name, preds, "--replicates", "39")["results"]
         for field in ("reference", "reference_low", "reference_high", "p_value", "verdict"):
             assert alone[field] == together[name][field], (name, field)
 
@@ -196,12 +203,12 @@ def test_pointwise_output_tells_the_significance_of_each_input(calcheck, wrong, 
     assert set(POINTWISE) | {"id", "cce", "topic", "y"} <= set(found)
     p, flags = np.array(found["p_value"]), np.array(found["significant"])
     assert (flags == benjamini_hochberg(p, 0.1)).all()
-    told = report["results"][0]["details"]["incongruent"]
+    told = report["results"][0]["details"]["rejected"]
     assert (told["inputs"], told["of"], told["fdr"]) == (flags.sum(), 60, 0.1)
     assert report["settings"]["fdr"] == 0.1
     low, middle, high = (np.array(found[name]) for name in POINTWISE[1:4])
     assert ((low < middle) & (middle < high)).all()
-    clearest = report["results"][0]["details"]["clearest"]
+    clearest = report["results"][0]["details"]["most_significant"]
     assert 0 < len(clearest) <= 5
     assert clearest[0]["p_value"] == p.min()
     assert {"row", "id", "cce", "topic"} <= set(clearest[0])
@@ -210,7 +217,7 @@ def test_pointwise_output_tells_the_significance_of_each_input(calcheck, wrong, 
 
 
 def test_the_table_says_how_many_inputs_of_all_are_incongruent(calcheck, wrong):
-    table = calcheck("cce", wrong, "--reference", "19").out
+    table = calcheck("cce", wrong, "--replicates", "19").out
     assert re.search(r"^incongruent  inputs \d+ of 60 · fdr 0\.05 · tails ", table, re.MULTILINE)
     assert re.search(
         r"^reach .* distance [\d.]+ · unit of inputs with norm 1 · share_of_rows 0\.\d+$", table, re.MULTILINE
@@ -219,7 +226,7 @@ def test_the_table_says_how_many_inputs_of_all_are_incongruent(calcheck, wrong):
 
 def test_without_a_reference_pointwise_output_has_values_only(calcheck, wrong, tmp_path):
     out = tmp_path / "points.parquet"
-    assert calcheck("cce", wrong, "--pointwise", out, "--no-reference").code == 0
+    assert calcheck("cce", wrong, "--pointwise", out, "--no-null").code == 0
     assert not set(POINTWISE) & set(pq.read_table(out).column_names)
 
 
@@ -227,7 +234,7 @@ def test_inputs_elsewhere_need_no_labels_to_be_judged(calcheck, wrong, tmp_path)
     at, out = tmp_path / "at.npy", tmp_path / "points.csv"
     np.save(at, np.random.default_rng(0).normal(size=(7, 3)).astype(np.float32))
     report = reported(calcheck, "cce", wrong, "--at", at, "--pointwise", out)
-    assert report["results"][0]["details"]["incongruent"]["of"] == 7
+    assert report["results"][0]["details"]["rejected"]["of"] == 7
     lines = out.read_text().splitlines()
     assert len(lines) == 8
     assert set(POINTWISE) <= {name.strip('"') for name in lines[0].split(",")}
@@ -236,8 +243,8 @@ def test_inputs_elsewhere_need_no_labels_to_be_judged(calcheck, wrong, tmp_path)
 def test_the_shape_t6_is_a_student_t_of_the_same_spread(calcheck, preds):
     """NLL by scipy: 6 degrees of freedom, and a scale of std sqrt(2/3), so that the standard deviation is std."""
     parts = columns(n=40)
-    plain = reported(calcheck, "nll", preds, "--no-reference")["results"][0]["value"]
-    heavy = reported(calcheck, "nll", preds, "--shape", "t6", "--no-reference")["results"][0]["value"]
+    plain = reported(calcheck, "nll", preds, "--no-null")["results"][0]["value"]
+    heavy = reported(calcheck, "nll", preds, "--error-dist", "t6", "--no-null")["results"][0]["value"]
     scale = parts["std"] * np.sqrt(2 / 3)
     assert_allclose(plain, -stats.norm(parts["mean"], parts["std"]).logpdf(parts["y"]).mean(), rtol=1e-12)
     assert_allclose(heavy, -stats.t(6, parts["mean"], scale).logpdf(parts["y"]).mean(), rtol=1e-12)
@@ -247,7 +254,9 @@ def test_the_shape_moves_the_reference_of_errors_and_not_their_value(calcheck, t
     """Heavier tails raise what a perfect model scores by ENCE: files of errors say nothing of the shape."""
     rng = np.random.default_rng(0)
     path = write(tmp_path / "errors.parquet", {"error": rng.normal(size=400), "std": rng.uniform(0.5, 1.5, 400)})
-    normal, heavy = (reported(calcheck, "ence", path, "--shape", shape)["results"][0] for shape in ("normal", "t6"))
+    normal, heavy = (
+        reported(calcheck, "ence", path, "--error-dist", shape)["results"][0] for shape in ("normal", "t6")
+    )
     assert normal["value"] == heavy["value"]
     assert heavy["reference"] > 1.15 * normal["reference"]
     plain = reported(calcheck, "ence", path)["results"][0]

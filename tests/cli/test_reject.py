@@ -156,7 +156,7 @@ def test_hostile_names_come_out_harmless(calcheck, tmp_path):
         (["--by", "cce"], "cce needs inputs"),
         (["--metrics", "ece"], "--metrics takes means of errors here"),
         (["--metrics", "zzz"], "--metrics takes names among"),
-        (["--up-to", "100"], "--up-to must be a share in percent"),
+        (["--max-percent", "100"], "--max-percent must be a share in percent"),
         (["--coverage", "90"], "--coverage must be a share of the rows to keep"),
         (["--lambda", "x"], "--lambda takes a number, got 'x'"),
         (["--lambda", "-1"], "--lambda must be a positive number"),

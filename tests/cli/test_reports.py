@@ -84,7 +84,7 @@ def test_metrics_can_be_chosen(calcheck, calibrated):
 
 
 def test_evaluate_is_the_same_bytes_each_time(process, calibrated):
-    command = ("evaluate", calibrated, *FEW, "--reference", 39, "--format", "json")
+    command = ("evaluate", calibrated, *FEW, "--replicates", 39, "--format", "json")
     first, second = (process(*command).stdout for _ in range(2))
     assert first == second
     other = json.loads(process(*command, "--seed", 1).stdout)["results"][0]
@@ -161,13 +161,13 @@ def test_bins_that_repeat_each_other_are_told(calcheck, calibrated, tmp_path):
 
 def test_few_rows_have_no_verdict(calcheck, tmp_path):
     path = write(tmp_path / "few.parquet", columns(n=9))
-    report = json.loads(calcheck("zms", path, "--no-reference", "--format", "json").out)
+    report = json.loads(calcheck("zms", path, "--no-null", "--format", "json").out)
     assert report["results"][0]["verdict"] == "none"
     assert any("1.4 effective rows" in warning for warning in report["results"][0]["warnings"])
 
 
 def test_prune_shows_each_metric_without_the_largest_uncertainties(calcheck, calibrated):
-    report = json.loads(calcheck("prune", calibrated, "--up-to", 4, "--step", 2, *FEW, "--format", "json").out)
+    report = json.loads(calcheck("prune", calibrated, "--max-percent", 4, "--step", 2, *FEW, "--format", "json").out)
     jsonschema.validate(report, report_schema())
     assert [(r["metric"], r["subset"]) for r in report["results"]] == [
         (name, {"removed": f"{share} %", "rows": 400 - 4 * share}) for name in ("zms", "rce") for share in (0, 2, 4)
@@ -176,7 +176,7 @@ def test_prune_shows_each_metric_without_the_largest_uncertainties(calcheck, cal
     z2 = ((given["y"].to_numpy() - given["mean"].to_numpy()) / given["std"].to_numpy()) ** 2
     kept = np.argsort(given["std"].to_numpy())[:384]
     assert_allclose(report["results"][2]["value"], z2[kept].mean(), rtol=1e-12)
-    shown = calcheck("prune", calibrated, "--up-to", 4, "--step", 2, *FEW).out
+    shown = calcheck("prune", calibrated, "--max-percent", 4, "--step", 2, *FEW).out
     assert max(map(len, shown.splitlines()[1:])) <= 100
     assert "removed" in shown
 
@@ -187,14 +187,16 @@ def test_prune_says_where_a_metric_leaves_its_interval(calcheck, tmp_path):
     std = np.append(np.ones(198), [10.0, 11.0])
     error = np.append(rng.normal(size=198), [60.0, 60.0])
     path = write(tmp_path / "tail.parquet", {"error": error, "std": std})
-    found = calcheck("prune", path, "--metrics", "rce", "--up-to", 2).out
+    found = calcheck("prune", path, "--metrics", "rce", "--max-percent", 2).out
     assert "leaves the interval of all rows" in found
 
 
 def test_rows_with_equal_uncertainties_go_together_or_stay(calcheck, tmp_path):
     """Of 40 rows 3 share the largest: 4 % would be one of them, 8 % are all three."""
     path = write(tmp_path / "tied.parquet", columns(n=40) | {"std": np.repeat([1.0, 2.0], [37, 3])})
-    report = json.loads(calcheck("prune", path, "--up-to", 8, "--step", 4, "--no-bootstrap", "--format", "json").out)
+    report = json.loads(
+        calcheck("prune", path, "--max-percent", 8, "--step", 4, "--no-bootstrap", "--format", "json").out
+    )
     assert [result["subset"] for result in report["results"][:2]] == [
         {"removed": "0 %", "rows": 40},
         {"removed": "7.5 %", "rows": 37},
@@ -206,7 +208,7 @@ def test_rows_with_equal_uncertainties_go_together_or_stay(calcheck, tmp_path):
 
 def test_prune_includes_its_last_step_and_bounds_their_number(calcheck, calibrated):
     report = json.loads(
-        calcheck("prune", calibrated, "--up-to", 2, "--step", 1.5, "--no-bootstrap", "--format", "json").out
+        calcheck("prune", calibrated, "--max-percent", 2, "--step", 1.5, "--no-bootstrap", "--format", "json").out
     )
     assert [result["subset"]["rows"] for result in report["results"][:3]] == [400, 394, 392]
     assert "at most 1,000" in calcheck("prune", calibrated, "--step", 0.001).refused()
@@ -214,12 +216,12 @@ def test_prune_includes_its_last_step_and_bounds_their_number(calcheck, calibrat
 
 def test_prune_ends_a_metric_where_it_does_not_apply(calcheck, calibrated):
     """Ten bins need ten rows; other steps are not lost."""
-    found = calcheck("prune", calibrated, "--metrics", "ence,zms", "--up-to", 98, "--step", 49, *FEW)
+    found = calcheck("prune", calibrated, "--metrics", "ence,zms", "--max-percent", 98, "--step", 49, *FEW)
     assert found.code == 0
     assert "ends when 98 % are removed: 10 bins need as many rows" in " ".join(found.out.split())
 
 
-@pytest.mark.parametrize("arguments", [("--up-to", 0), ("--up-to", 100), ("--step", 0), ("--step", 11)])
+@pytest.mark.parametrize("arguments", [("--max-percent", 0), ("--max-percent", 100), ("--step", 0), ("--step", 11)])
 def test_prune_takes_sensible_shares(calcheck, calibrated, arguments):
     assert arguments[0] in calcheck("prune", calibrated, *arguments).refused()
 
@@ -248,7 +250,7 @@ def test_csv_has_a_line_a_result_in_full_precision(calcheck, calibrated):
         for name in ("reference", "reference_low", "reference_high"):
             assert line[name] == ("" if result[name] is None else repr(result[name]))
     assert lines[-1]["verdict"] == "skipped"
-    pruned = calcheck("prune", calibrated, "--up-to", 1, *FEW, "--format", "csv").out
+    pruned = calcheck("prune", calibrated, "--max-percent", 1, *FEW, "--format", "csv").out
     assert [line["removed"] for line in csv.DictReader(io.StringIO(pruned))] == ["0 %", "1 %"] * 2
 
 
@@ -262,7 +264,7 @@ def test_markdown_is_a_table_with_notes(calcheck, calibrated):
 
 
 def test_rows_that_were_asked_for_are_shown_or_refused(calcheck, calibrated):
-    shown = calcheck("zms", calibrated, "--worst", 2, "--reference", 39, *FEW, "--format", "markdown")
+    shown = calcheck("zms", calibrated, "--worst", 2, "--replicates", 39, *FEW, "--format", "markdown")
     lines = shown.out.splitlines()
     assert lines[lines.index("worst:") + 2].startswith("| row | id | z2 | y |")
     assert sum(line.startswith("|") for line in lines[lines.index("worst:") + 4 :]) == 2
@@ -324,7 +326,7 @@ def test_errors_stand_for_targets_and_means(calcheck, tmp_path):
     assert len({report["results"][0]["low"] for report in found[:2]}) == 1
     assert_allclose(found[0]["results"][0]["value"], found[2]["results"][0]["value"], rtol=1e-12)
     assert found[0]["input"]["predictive"] == "residuals, taken as normal"
-    shaped = json.loads(calcheck("zms", residuals, "--shape", "t6", *FEW, "--format", "json").out)
+    shaped = json.loads(calcheck("zms", residuals, "--error-dist", "t6", *FEW, "--format", "json").out)
     assert shaped["input"]["predictive"] == "residuals, t6"
     assert found[0]["input"]["columns"] == {"y - mean": "error", "std": "std"}
     assert found[1]["input"]["options"] == ["--error", "E", "--std", "std"]

@@ -85,7 +85,7 @@ def test_lists_are_what_commas_separate_or_what_is_repeated(settle):
 
 
 @pytest.mark.parametrize(
-    "command", [("ece",), ("evaluate", "--metrics", "ece"), ("prune", "--metrics", "ece", "--up-to", "10")]
+    "command", [("ece",), ("evaluate", "--metrics", "ece"), ("prune", "--metrics", "ece", "--max-percent", "10")]
 )
 def test_the_options_of_metrics_count_wherever_these_are_computed(settle, monkeypatch, command):
     def levels(text):
@@ -104,7 +104,7 @@ def test_what_is_set_for_all_metrics_counts_for_those_whose_choices_admit_it(set
     if by == "a variable":
         monkeypatch.setenv("CALCHECK_ESTIMATOR", "biased")
     text = 'estimator = "biased"' if by == "the file" else ""
-    results = settle(text, "evaluate", "preds", "--metrics", "crps,jmmd,cce", "--no-reference")["results"]
+    results = settle(text, "evaluate", "preds", "--metrics", "crps,jmmd,cce", "--no-null")["results"]
     found = {result["metric"]: result["options"]["estimator"] for result in results}
     assert found == {"crps": "biased", "jmmd": "unbiased", "cce": "plugin"}
 
@@ -136,8 +136,8 @@ def test_a_setting_that_a_command_does_not_have_is_not_for_it(settle):
 def test_options_of_the_command_line_replace_what_was_set_in_their_place(settle, monkeypatch):
     assert settle('embedding = "embedding"', "cce", "preds", "--inputs", "mean")["input"]["columns"]["x"] == "mean"
     assert settle("no-bootstrap = true", "zms", "preds", "--resamples", "200")["settings"]["resamples"] == 200
-    assert settle("reference = 99", "zms", "preds", "--no-reference")["settings"]["reference"] == 0
-    assert settle("no-reference = true", "zms", "preds", "--reference", "99")["settings"]["reference"] == 99
+    assert settle("reference = 99", "zms", "preds", "--no-null")["settings"]["reference"] == 0
+    assert settle("no-reference = true", "zms", "preds", "--replicates", "99")["settings"]["reference"] == 99
     read = settle('shape = "t6"', "zms", "preds", "--dist", "gaussian", "--param", "loc=mean", "--param", "scale=std")
     assert read["input"]["predictive"] == "gaussian"
     settle('samples = "s*"', "zms", "preds", "--mean", "mean", "--std", "std")
@@ -237,7 +237,7 @@ def test_mistakes_in_files_name_file_and_key(refuse, text, message):
 
 def test_mistakes_in_tables_of_metrics_are_told_where_these_are_computed(refuse):
     line = refuse("[ece]\nlevels = 0", "evaluate", "preds")
-    assert "(--levels is set by levels in [ece] of calcheck.toml)" in line
+    assert "(--n-levels is set by levels in [ece] of calcheck.toml)" in line
 
 
 def test_a_value_that_only_some_commands_take_is_refused_by_the_others(settle, refuse):

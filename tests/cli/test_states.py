@@ -1,4 +1,4 @@
-"""Sums on the command line: --save-state, --like, calcheck merge, --checkpoint and --resume."""
+"""Sums on the command line: --save-state, --settings-from, calcheck merge, --checkpoint and --resume."""
 
 import json
 import os
@@ -59,10 +59,10 @@ def states(days):
 
 def test_the_command_line_makes_the_same_states(calcheck, states, days, tmp_path):
     path, after = tmp_path / "a.state", tmp_path / "b.state"
-    asked = ("--metrics", ",".join(SUMMED), "--reference", 19, *FEW)
+    asked = ("--metrics", ",".join(SUMMED), "--replicates", 19, *FEW)
     for ended, made, expected in (
         (calcheck("evaluate", days[0][0], *asked, "--save-state", path), path, states[0]),
-        (calcheck("evaluate", days[0][1], "--like", path, *FEW, "--save-state", after), after, states[1]),
+        (calcheck("evaluate", days[0][1], "--settings-from", path, *FEW, "--save-state", after), after, states[1]),
     ):
         assert (ended.code, ended.err) == (0, "")
         (_, found), (_, known) = (read_archive(str(name), "state", 1) for name in (made, expected))
@@ -73,7 +73,7 @@ def test_the_command_line_makes_the_same_states(calcheck, states, days, tmp_path
 
 def test_ten_days_merged_are_one_file_summed_alike(calcheck, states, days):
     merged, values = results(calcheck("merge", *states, *FEW, "--format", "json"))
-    whole = calcheck("evaluate", days[1], "--like", states[0], *FEW, "--format", "json")
+    whole = calcheck("evaluate", days[1], "--settings-from", states[0], *FEW, "--format", "json")
     expected, same = results(whole)
     assert list(values) == SUMMED
     for name, value in values.items():
@@ -97,17 +97,20 @@ def test_a_merged_state_is_merged_again(calcheck, states, tmp_path):
 
 def test_one_metric_of_a_state_is_followed(calcheck, states, days, tmp_path):
     path = tmp_path / "ence.state"
-    told = calcheck("ence", days[0][1], "--like", states[0], "--save-state", path, *FEW, "--format", "json")
+    told = calcheck("ence", days[0][1], "--settings-from", states[0], "--save-state", path, *FEW, "--format", "json")
     _, values = results(told)
     assert list(values) == ["ence"]
-    assert "--bins 5 contradicts --like" in calcheck("ence", days[0][1], "--like", states[0], "--bins", 5).refused()
-    results(calcheck("ence", days[0][1], "--like", states[0], "--bins", 10, *FEW, "--format", "json"))
-    told = calcheck("zms", days[0][1], "--like", path).refused()
+    assert (
+        "--bins 5 contradicts --settings-from"
+        in calcheck("ence", days[0][1], "--settings-from", states[0], "--bins", 5).refused()
+    )
+    results(calcheck("ence", days[0][1], "--settings-from", states[0], "--bins", 10, *FEW, "--format", "json"))
+    told = calcheck("zms", days[0][1], "--settings-from", path).refused()
     assert "has no sums of zms (there are: ence)" in told
-    told = calcheck("evaluate", days[0][1], "--like", path, "--metrics", "ence,zms").refused()
+    told = calcheck("evaluate", days[0][1], "--settings-from", path, "--metrics", "ence,zms").refused()
     assert "has no sums of zms" in told
-    told = calcheck("ence", days[0][1], "--like", states[0], "--reference", 39).refused()
-    assert "--reference 39 contradicts --like, whose state has 19" in told
+    told = calcheck("ence", days[0][1], "--settings-from", states[0], "--replicates", 39).refused()
+    assert "--replicates 39 contradicts --settings-from, whose state has 19" in told
 
 
 def test_what_does_not_add_up_is_refused(calcheck, states, days, tmp_path):
@@ -118,7 +121,7 @@ def test_what_does_not_add_up_is_refused(calcheck, states, days, tmp_path):
     results(calcheck("ence", days[0][1], "--save-state", alike, *FEW, "--format", "json"))
     told = calcheck("merge", apart, alike).refused()
     assert "ence was prepared on other rows: its cuts differ" in told
-    assert "--like" in told
+    assert "--settings-from" in told
     assert "crps, cv, ece" in calcheck("merge", apart, states[1]).refused()
     assert "is no state of calcheck" in calcheck("merge", days[0][0]).refused()
     assert "there is no file" in calcheck("merge", tmp_path / "no.state").refused()
@@ -139,12 +142,12 @@ def test_what_sums_cannot_say_is_told_before_the_work(calcheck, days, tmp_path):
     assert "--resume continues from a file" in calcheck("zms", path, "--resume").refused()
     assert (
         "--checkpoint is for a single machine"
-        in calcheck("zms", path, "--checkpoint", state, "--cluster", "local:2").refused()
+        in calcheck("zms", path, "--checkpoint", state, "--dask", "local:2").refused()
     )
     assert not state.exists()
 
 
-LONG = ("--metrics", "zms,crps", "--reference", 39, "--no-bootstrap", "--format", "json")
+LONG = ("--metrics", "zms,crps", "--replicates", 39, "--no-bootstrap", "--format", "json")
 
 
 @pytest.fixture(scope="module")
@@ -185,7 +188,7 @@ def test_an_interrupted_run_continues_and_ends_the_same(number, process, long, t
 def test_a_checkpoint_is_continued_by_its_own_run_only(calcheck, days, tmp_path, monkeypatch):
     kept = tmp_path / "kept"
     monkeypatch.setattr("calcheck.storage.checkpoint.FileCheckpoint.remove", lambda _: None)
-    run = ("ence", days[0][0], "--checkpoint", kept, "--no-bootstrap", "--reference", 19, "--format", "json")
+    run = ("ence", days[0][0], "--checkpoint", kept, "--no-bootstrap", "--replicates", 19, "--format", "json")
     results(calcheck(*run))
     results(calcheck(*run, "--resume"))
     for other, what in ((("--bins", 5), "metrics"), (("--seed", 3), "seed"), (("--min-std", 1), "column options")):

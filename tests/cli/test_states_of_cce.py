@@ -15,7 +15,7 @@ from tests.files import columns, write
 from tests.streams import Batches
 from tests.unit.test_sums_of_cce import METRIC, rows
 
-CCE = ("--centers", 64, "--gamma-y", 0.5, "--reference", 19)
+CCE = ("--landmarks", 64, "--gamma-y", 0.5, "--replicates", 19)
 
 
 def results(ended):
@@ -38,12 +38,12 @@ def days(tmp_path_factory):
 def test_days_of_cce_are_merged(calcheck, days, tmp_path):
     states = [tmp_path / f"{day}.state" for day in range(3)]
     (first,) = results(calcheck("cce", days[0][0], *CCE, "--save-state", states[0], "--format", "json"))
-    assert first["details"]["solver"]["name"] == "nystrom"
+    assert first["details"]["solver"]["name"] == "nystroem"
     assert "summed batch by batch" in first["details"]["solver"]["reason"]
     for path, state in zip(days[0][1:], states[1:], strict=True):
-        results(calcheck("cce", path, "--like", states[0], "--save-state", state, "--format", "json"))
+        results(calcheck("cce", path, "--settings-from", states[0], "--save-state", state, "--format", "json"))
     (merged,) = results(calcheck("merge", *states, "--format", "json"))
-    (whole,) = results(calcheck("cce", days[1], "--like", states[0], "--format", "json"))
+    (whole,) = results(calcheck("cce", days[1], "--settings-from", states[0], "--format", "json"))
     assert_allclose(merged["value"], whole["value"], rtol=1e-10)
     assert merged["details"]["rows"] == 300
     assert merged["details"]["simulated"]["replicates"] == 19
@@ -55,14 +55,17 @@ def test_days_of_cce_are_merged(calcheck, days, tmp_path):
 
 def test_cce_and_other_metrics_share_a_state(calcheck, days, tmp_path):
     both, cce = tmp_path / "both.state", tmp_path / "cce.state"
-    asked = ("--metrics", "cce,zms", "--no-bootstrap", "--reference", 19, "--format", "json")
+    asked = ("--metrics", "cce,zms", "--no-bootstrap", "--replicates", 19, "--format", "json")
     found = results(calcheck("evaluate", days[0][0], *asked, "--save-state", both))
     assert [each["metric"] for each in found] == ["zms", "cce"] or [each["metric"] for each in found] == ["cce", "zms"]
-    results(calcheck("cce", days[0][1], "--like", both, "--save-state", cce, "--format", "json"))
+    results(calcheck("cce", days[0][1], "--settings-from", both, "--save-state", cce, "--format", "json"))
     assert "there are sums of zms in the first only" in calcheck("merge", both, cce).refused()
-    assert "--lambda 0.5 contradicts --like" in calcheck("cce", days[0][1], "--like", both, "--lambda", 0.5).refused()
+    assert (
+        "--lambda 0.5 contradicts --settings-from"
+        in calcheck("cce", days[0][1], "--settings-from", both, "--lambda", 0.5).refused()
+    )
     apart = tmp_path / "apart.state"
-    results(calcheck("cce", days[0][2], "--reference", 19, "--save-state", apart, "--format", "json"))
+    results(calcheck("cce", days[0][2], "--replicates", 19, "--save-state", apart, "--format", "json"))
     assert "cce was prepared on other rows: its centres differ" in calcheck("merge", cce, apart).refused()
 
 
@@ -100,16 +103,16 @@ def test_an_interrupted_sum_of_cce_continues_and_ends_the_same(tmp_path, monkeyp
 
 
 def test_rows_beyond_the_memory_are_summed_and_the_report_says_so(calcheck, days):
-    asked = ("--metrics", "cce,zms,jmmd", "--reference", 19, "--format", "json")
+    asked = ("--metrics", "cce,zms,jmmd", "--replicates", 19, "--format", "json")
     few = calcheck("evaluate", days[1], *asked, "--memory", "7200")  # bytes of 300 rows of three numbers
     assert not any("batch by batch" in warning for each in results(few) for warning in each["warnings"])
     many = calcheck("evaluate", days[1], *asked, "--memory", "7199")
     for each in results(many):
         assert each["warnings"][0].startswith("rows are summed batch by batch: targets and predictions take")
     found = {each["metric"]: each for each in results(many)}
-    assert found["cce"]["details"]["solver"]["name"] == "nystrom"
+    assert found["cce"]["details"]["solver"]["name"] == "nystroem"
     assert found["zms"]["interval"] == "normal"
-    (cce,) = results(calcheck("cce", days[1], "--memory", "7199", "--reference", 19, "--format", "json"))
+    (cce,) = results(calcheck("cce", days[1], "--memory", "7199", "--replicates", 19, "--format", "json"))
     assert_allclose(cce["value"], found["cce"]["value"], rtol=1e-10)
     (exact,) = results(calcheck("cce", days[1], "--memory", "7199", "--solver", "cg", "--format", "json"))
     assert exact["details"]["solver"]["name"] == "cg"
@@ -119,7 +122,7 @@ def test_rows_beyond_the_memory_are_summed_and_the_report_says_so(calcheck, days
 
 def test_rows_of_an_unknown_number_are_held(calcheck, tmp_path):
     path = write(tmp_path / "kinds.parquet", columns(n=60) | {"kind": np.array(["a", "b"] * 30)})
-    asked = ("--metrics", "zms", "--memory", "1000", "--no-bootstrap", "--reference", 19, "--format", "json")
+    asked = ("--metrics", "zms", "--memory", "1000", "--no-bootstrap", "--replicates", 19, "--format", "json")
     for options, summed in (((), True), (("--filter", "kind=a"), False)):
         (found,) = results(calcheck("evaluate", path, *options, *asked))
         assert any("batch by batch" in warning for warning in found["warnings"]) == summed
@@ -130,4 +133,4 @@ def test_options_of_exact_solvers_are_refused_in_one_line(calcheck, days, tmp_pa
         told = calcheck("cce", days[0][0], *option, "--save-state", tmp_path / "a.state").refused()
         assert f"{option[0]} " in told or option[0] == "--draws"
         assert "needs all rows together" in told
-    assert accumulator_of(Cce(solver="nystrom")) is not None
+    assert accumulator_of(Cce(solver="nystroem")) is not None

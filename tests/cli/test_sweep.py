@@ -39,11 +39,11 @@ def swept(calcheck):
 
 
 def test_values_are_those_of_the_metric_with_the_setting(swept, calcheck, models):
-    report = swept(models[0], "--over", "lambda=0.01,1", "--over", "draws=2", "--gamma-y", 2)
+    report = swept(models[0], "--vary", "lambda=0.01,1", "--vary", "draws=2", "--gamma-y", 2)
     assert [each["subset"] for each in report["results"]] == [{}, {"lambda": "0.01"}, {"lambda": "1"}, {"draws": "2"}]
     assert report["settings"]["over"] == {"lambda": ["0.01", "1"], "draws": ["2"]}
     for result, said in zip(report["results"], ([], ["--lambda", 0.01], ["--lambda", 1], ["--draws", 2]), strict=True):
-        alone = json.loads(calcheck("cce", models[0], *said, "--gamma-y", 2, "--no-reference", "--format", "json").out)[
+        alone = json.loads(calcheck("cce", models[0], *said, "--gamma-y", 2, "--no-null", "--format", "json").out)[
             "results"
         ][0]
         assert_allclose(result["value"], alone["value"], rtol=1e-10)
@@ -51,7 +51,7 @@ def test_values_are_those_of_the_metric_with_the_setting(swept, calcheck, models
 
 
 def test_several_models_are_ranked_at_each_setting(swept, models):
-    report = swept(*models, "--over", "gamma-y=0.1..10:3", "--names", "a,b,c")
+    report = swept(*models, "--vary", "gamma-y=0.1..10:3", "--names", "a,b,c")
     assert report["settings"]["models"] == ["a", "b", "c"]
     assert [each["subset"]["model"] for each in report["results"]] == ["a", "b", "c"] * 4
     for start in range(0, 12, 3):
@@ -63,28 +63,28 @@ def test_several_models_are_ranked_at_each_setting(swept, models):
 
 
 def test_tables_fit_80_columns_with_the_metric_as_it_is_on_top(calcheck, models):
-    arguments = ("--over", "lambda=0.001..1", "--over", "normalize=l2,standardize", "--over", "subsample=50%,100%")
-    out = calcheck("sweep", *models, *arguments, "--repeats", 2).out
+    arguments = ("--vary", "lambda=0.001..1", "--vary", "normalize=l2,standardize", "--vary", "subsample=50%,100%")
+    out = calcheck("sweep", *models, *arguments, "--subsets", 2).out
     assert max(map(len, out.splitlines()[4:])) <= 80
     assert re.search(r"^ *lambda +sharp +right +wide +tau$", out, re.MULTILINE)
     assert re.search(r"^0.1 \(as set\) +[\d.]+\*? +[\d.]+\*? +[\d.]+\*? +1.00$", out, re.MULTILINE)
     assert re.search(r"^ +default +[\d.]+", out, re.MULTILINE)
     assert re.search(r"^ +50 % +[\d.]+\*? +± [\d.e-]+", out, re.MULTILINE)
     assert "* best" in out
-    single = calcheck("sweep", models[0], "--over", "lambda=0.1,1").out
+    single = calcheck("sweep", models[0], "--vary", "lambda=0.1,1").out
     assert re.search(r"^ *lambda +value$", single, re.MULTILINE)
     assert "best" not in single
 
 
 def test_many_models_are_shown_one_below_the_other(calcheck, tmp_path):
     many = [write(tmp_path / f"a_model_with_a_long_name_{k}.parquet", columns(n=40)) for k in range(6)]
-    out = calcheck("sweep", *many, "--over", "lambda=0.1,1").out
+    out = calcheck("sweep", *many, "--vary", "lambda=0.1,1").out
     assert max(map(len, out.splitlines()[7:])) <= 80
     assert out.count("(as set)") > 1
 
 
 def test_every_format_says_the_same(calcheck, models):
-    arguments = ("sweep", *models[:2], "--grid", "--over", "lambda=0.1,1", "--over", "gamma-y=0.5,2")
+    arguments = ("sweep", *models[:2], "--grid", "--vary", "lambda=0.1,1", "--vary", "gamma-y=0.5,2")
     whole = json.loads(calcheck(*arguments, "--format", "json").out)
     lines = list(csv.DictReader(io.StringIO(calcheck(*arguments, "--format", "csv").out)))
     assert [line["lambda"] for line in lines] == ["", "", *["0.1"] * 4, *["1"] * 4]
@@ -97,20 +97,20 @@ def test_every_format_says_the_same(calcheck, models):
 
 def test_a_plot_has_a_panel_for_each_setting(calcheck, models, tmp_path):
     plot = tmp_path / "sweep.svg"
-    over = ("--over", "lambda=0.01..1:3", "--over", "kernel-x=rbf,laplace", "--over", "subsample=50%,100%")
-    arguments = ("sweep", *models[:2], *over, "--repeats", 2, "--plot", plot)
+    over = ("--vary", "lambda=0.01..1:3", "--vary", "kernel-x=rbf,laplace", "--vary", "subsample=50%,100%")
+    arguments = ("sweep", *models[:2], *over, "--subsets", 2, "--plot", plot)
     calcheck(*arguments)
     first = plot.read_text()
     for label in (">lambda<", ">kernel-x<", ">laplace<", ">subsample [%]<", ">0.01<", ">sharp<", ">right<"):
         assert label in first
     calcheck(*arguments)
     assert plot.read_text() == first
-    calcheck("sweep", models[0], "--grid", "--over", "lambda=0.01,1", "--over", "degree=1,2", "--plot", plot)
+    calcheck("sweep", models[0], "--grid", "--vary", "lambda=0.01,1", "--vary", "degree=1,2", "--plot", plot)
     assert ">degree 2<" in plot.read_text()
 
 
 def test_any_metric_may_be_swept_with_its_options(swept, models):
-    report = swept(models[1], "--metric", "ence", "--over", "bins=2,4", "--by", "mean")
+    report = swept(models[1], "--metric", "ence", "--vary", "bins=2,4", "--by", "mean")
     assert [each["options"] for each in report["results"]] == [{"bins": bins, "by": "mean"} for bins in (10, 2, 4)]
 
 
@@ -130,21 +130,21 @@ def test_settings_of_the_metric_count_and_the_command_line_comes_first(swept, mo
     ("arguments", "message"),
     [
         ([], "sweep needs a setting to vary"),
-        (["--over", "bins=5"], "for cce the names are"),
-        (["--over", "lambda=0..1"], "ranges of positive numbers"),
-        (["--over", "lambda=-1"], "--lambda must be a positive number"),
-        (["--over", "subsample=41"], "is 41 rows, and there are 40"),
-        (["--over", "lambda=1", "--over", "lambda=2"], "given twice"),
-        (["--over", "lambda=1", "--metric", "zzz"], "--metric takes one of"),
-        (["--over", "lambda=1", "--bins", "3"], "cce has no option --bins"),
-        (["--over", "draws=all"], "--draws all needs saved samples"),
-        (["--over", "lambda=1", "--lambda", "x"], "--lambda takes a number, got 'x'"),
-        (["--over", "lambda=1", "--repeats", "0"], "--repeats must be at least 1"),
-        (["--over", "lambda=1", "--names", "a,b"], "--names takes 1 different names"),
-        (["--over", "lambda=1", "--plot", "sweep.gif"], "must end in .svg, .png or .pdf"),
+        (["--vary", "bins=5"], "for cce the names are"),
+        (["--vary", "lambda=0..1"], "ranges of positive numbers"),
+        (["--vary", "lambda=-1"], "--lambda must be a positive number"),
+        (["--vary", "subsample=41"], "is 41 rows, and there are 40"),
+        (["--vary", "lambda=1", "--vary", "lambda=2"], "given twice"),
+        (["--vary", "lambda=1", "--metric", "zzz"], "--metric takes one of"),
+        (["--vary", "lambda=1", "--bins", "3"], "cce has no option --bins"),
+        (["--vary", "draws=all"], "--draws all needs saved samples"),
+        (["--vary", "lambda=1", "--lambda", "x"], "--lambda takes a number, got 'x'"),
+        (["--vary", "lambda=1", "--subsets", "0"], "--subsets must be at least 1"),
+        (["--vary", "lambda=1", "--names", "a,b"], "--names takes 1 different names"),
+        (["--vary", "lambda=1", "--plot", "sweep.gif"], "must end in .svg, .png or .pdf"),
         (
-            ["--grid", "--over", "lambda=1", "--over", "degree=1..200:14", "--plot", "s.svg"],
-            "at most 12 panels, and --over makes",
+            ["--grid", "--vary", "lambda=1", "--vary", "degree=1..200:14", "--plot", "s.svg"],
+            "at most 12 panels, and --vary makes",
         ),
     ],
 )
@@ -155,7 +155,7 @@ def test_mistakes_get_one_line(calcheck, models, tmp_path, monkeypatch, argument
 
 def test_models_must_be_of_the_same_rows(calcheck, models, tmp_path):
     other = write(tmp_path / "other.parquet", columns(n=40) | {"id": np.arange(40)})
-    assert "are not in" in calcheck("sweep", models[0], other, "--over", "lambda=1").refused()
+    assert "are not in" in calcheck("sweep", models[0], other, "--vary", "lambda=1").refused()
     without = write(tmp_path / "w.csv", {name: v for name, v in columns(n=40).items() if name != "embedding"})
-    said = calcheck("sweep", models[0], without, "--over", "lambda=1").refused()
+    said = calcheck("sweep", models[0], without, "--vary", "lambda=1").refused()
     assert f"{without}: cce needs inputs" in said

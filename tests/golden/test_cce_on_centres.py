@@ -20,7 +20,7 @@ from tests.naive import cce_squared, input_kernel
 from tests.naive_centres import corrections, differences_gaussian, error_of_mean, left_over
 from tests.naive_centres import on_centres as naive
 
-PLAIN = {"kernel_x": "rbf", "gamma_x": 0.3, "normalize": "none", "solver": "nystrom"}
+PLAIN = {"kernel_x": "rbf", "gamma_x": 0.3, "normalize": "none", "solver": "nystroem"}
 K_X = input_kernel("rbf", 0.3)
 QUICK = Run(reference=0)
 SHARES = (0, 0.5, 1)  # of the power 1 - chance^2
@@ -148,11 +148,11 @@ def test_where_all_rows_are_checked_the_mean_is_that_of_the_exact_solver(ridge, 
 
 
 @pytest.mark.usefixtures("some_checked")
-@pytest.mark.parametrize("options", [{"centers": 500}, {"kernel_x": "polynomial", "degree": 2, "centers": 40}])
+@pytest.mark.parametrize("options", [{"landmarks": 500}, {"kernel_x": "polynomial", "degree": 2, "landmarks": 40}])
 def test_centres_that_span_everything_miss_nothing(options):
     """As many as rows, or as a kernel of finite rank has directions: 10 of degree 2 in 3 columns."""
     rows = rows_of(spread=0.7)
-    exact = result(rows, **{**options, "solver": "cholesky", "centers": None})
+    exact = result(rows, **{**options, "solver": "cholesky", "landmarks": None})
     found = result(rows, **options)
     assert_allclose(found.value, exact.value, rtol=1e-8)
     assert abs(found.details["solver"]["correction"]) < 1e-9
@@ -241,7 +241,7 @@ def p_values(spread, count=40, centers=64):
 
 
 @pytest.mark.usefixtures("some_checked")
-@pytest.mark.parametrize("centers", [64, 8])
+@pytest.mark.parametrize("landmarks", [64, 8])
 def test_a_perfect_model_has_uniform_p_values(centers):
     """However few centres: replicates lack what the data lack, and are corrected as they are."""
     found = np.array(p_values(1.0, centers=centers))

@@ -145,7 +145,7 @@ def test_verdicts_are_by_the_p_value(metric, replicates, above, verdict):
     values = np.where(np.arange(replicates) < above, 2.0, 0.0)
     found = judged(values, 1.0, metric=metric)
     assert found.verdict == verdict
-    refused = [told for told in found.warnings if "cannot reject" in told and "larger --reference" in told]
+    refused = [told for told in found.warnings if "cannot reject" in told and "larger --replicates" in told]
     assert bool(refused) == (verdict == "none")
 
 
@@ -223,12 +223,12 @@ def test_metrics_that_depend_on_predictions_alone_have_no_verdict():
 def test_without_a_reference_there_is_no_verdict_and_it_says_why():
     (found,) = evaluate(InMemory(calibrated("gaussian")), [METRICS["ece"]()], run=Run(reference=0)).results
     assert (found.verdict, found.p_value, found.reference, found.zeta) == ("none", None, None, None)
-    assert any("--no-reference" in told for told in found.warnings)
+    assert any("--no-null" in told for told in found.warnings)
 
 
 @pytest.mark.parametrize("wrong", [-1, 1, 18])
 def test_so_few_replicates_that_they_cannot_reject_are_refused(wrong):
-    with pytest.raises(OptionError, match="--reference must be at least 19"):
+    with pytest.raises(OptionError, match="--replicates must be at least 19"):
         Run(reference=wrong)
     assert Run(reference=19).reference == 19
 

@@ -17,7 +17,7 @@ from calcheck.metrics.cce import Cce
 from calcheck.predictions import Predictions
 from tests.computing import rows_of
 
-FEW = ("--reference", "39")
+FEW = ("--replicates", "39")
 EMBEDDINGS = [
     "emb_fixed_shape_tensor.parquet",
     "emb_fixedsize_nostoreschema.parquet",

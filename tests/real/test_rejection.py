@@ -12,10 +12,10 @@ def test_cce_of_validation_data_beats_chance_on_test_data_from_10_to_50_percent(
     report = reject(labelled, metrics, at=new, run=Run(resamples=200))
     found = {}
     for each in report.results:
-        found.setdefault((each.metric, each.subset["by"]), []).append(each)
+        found.setdefault((each.metric, each.slice["by"]), []).append(each)
     for metric in ("mae", "rmse", "nll"):
         pairs = list(zip(found[metric, "cce"], found[metric, "random"], strict=False))
         assert all(by_cce.value < at_random.value for by_cce, at_random in pairs[1:6])
-        assert found[metric, "cce"][-1].subset["minus"] == "random"
+        assert found[metric, "cce"][-1].slice["minus"] == "random"
         assert found[metric, "cce"][-1].value < 0
         assert found[metric, "cce"][-1].p_value < 0.1

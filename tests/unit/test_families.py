@@ -536,7 +536,7 @@ def test_cce_is_that_of_integrated_kernel_means(name):
     x = rng.normal(size=(n, 1))
     rows = Predictions(y=y, predictive=predictive, x=x, has_embedding=False)
     result = evaluate(InMemory(rows), [Cce(gamma_x=0.5)], run=Run(reference=0))
-    assert result.results[0].details["features"]["left_out_predictive"] < 1e-9
+    assert result.results[0].details["features"]["residual_predictive"] < 1e-9
     gamma = np.array([1 / (2 * y.var(ddof=1))])
     a = naive.weights(naive.input_kernel("rbf", 0.5), x, x, 0.1)
     data = np.exp(-gamma * (y[:, None] - y) ** 2)

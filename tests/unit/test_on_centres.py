@@ -51,15 +51,15 @@ def rows_of(x=X, y=Y, predictive=WRONG, **parts):
 
 def result(rows, run=PLAIN, *, worst=0, sink=None, **options):
     source = InMemory(rows) if isinstance(rows, Predictions) else rows
-    exact = {"centers": None} if options.get("solver") == "cholesky" else {}
-    metric = Cce(**{"solver": "nystrom", "centers": 30, **exact, **options})
+    exact = {"landmarks": None} if options.get("solver") == "cholesky" else {}
+    metric = Cce(**{"solver": "nystroem", "landmarks": 30, **exact, **options})
     report = evaluate(source, [metric], run=run, worst=worst, sink=sink)
     assert not report.skipped, report.skipped
     return report.results[0]
 
 
 def skipped(rows, **options):
-    (found,) = evaluate(InMemory(rows), [Cce(**{"solver": "nystrom", **options})], run=PLAIN).skipped
+    (found,) = evaluate(InMemory(rows), [Cce(**{"solver": "nystroem", **options})], run=PLAIN).skipped
     return found.reason
 
 
@@ -138,7 +138,7 @@ def test_single_precision_tells_of_rounding(monkeypatch, ridge):
     error = found.details["solver"]["error"]
     assert abs(found.value - exact) <= error + 1e-7 * exact
     assert 1e-7 / ridge * exact < error < 1e-5 * exact / ridge
-    assert found.details["solver"]["checked_rows"] == N
+    assert found.details["solver"]["validation_rows"] == N
 
 
 def test_replicates_differ_between_targets_and_not_between_runs(monkeypatch):
@@ -161,8 +161,8 @@ def test_the_value_is_that_of_all_rows_and_not_of_one_sample():
     found = result(rows_of())
     assert found.value != exact.value
     assert abs(found.value - exact.value) < found.details["solver"]["error"]
-    assert (found.details["rows"], found.details["solver"]["evaluated_rows"]) == (N, 150)
-    assert found.details["solver"]["checked_rows"] == 70
+    assert (found.details["rows"], found.details["solver"]["mean_rows"]) == (N, 150)
+    assert found.details["solver"]["validation_rows"] == 70
 
 
 def test_every_row_is_evaluated_where_that_is_wanted():
@@ -188,7 +188,7 @@ def test_where_all_rows_are_evaluated_each_is_tested(monkeypatch):
 
 def counts(options=None, **about):
     found = solver_of(rows_of(**about), centers=None, **(options or {}))
-    return found["centers"], found["error"]
+    return found["landmarks"], found["error"]
 
 
 def test_a_smaller_tolerance_takes_more_centres():
@@ -204,8 +204,8 @@ def test_an_error_too_small_to_move_the_verdict_is_enough():
     rows, hard = rows_of(predictive=RIGHT), {"tolerance": 1e-4, "kernel_x": "rbf", "gamma_x": 0.02, "normalize": "none"}
     alone = solver_of(rows, centers=None, **hard)
     compared = solver_of(rows, Run(reference=39), centers=None, **hard)
-    assert alone["centers"] == 150
-    assert compared["centers"] <= alone["centers"]
+    assert alone["landmarks"] == 150
+    assert compared["landmarks"] <= alone["landmarks"]
     assert not any(
         "above --tolerance" in text for text in result(rows, Run(reference=39), centers=100, **hard).warnings
     )
@@ -213,24 +213,24 @@ def test_an_error_too_small_to_move_the_verdict_is_enough():
 
 def test_a_work_limit_stops_and_says_so():
     found = result(rows_of(), Run(reference=19), centers=None, tolerance=1e-5, max_work=1e6)
-    assert found.details["solver"]["centers"] == 8
+    assert found.details["solver"]["landmarks"] == 8
     assert found.verdict == "fail"
     error = found.details["solver"]["error"]
     share = f"{100 * error / found.value:.2g} % of it"
     told = f"8 centres stand for all rows: the value may be off by {error:.2g} ({share}), which is above"
     (warning,) = [text for text in found.warnings if text.startswith(told)]
-    assert " above --tolerance 1e-05. Pass more --centers, or a larger --max-work" in warning
+    assert " above --tolerance 1e-05. Pass more --landmarks, or a larger --max-flops" in warning
     correction = found.details["solver"]["correction"]
     assert warning.endswith(f"It has a correction of {correction:.2g} that single rows and quantiles lack")
     assert found.details["solver"]["work"] < 1e8
-    assert result(rows_of(), centers=None, tolerance=1e-5, max_work=1e12).details["solver"]["centers"] == 150
+    assert result(rows_of(), centers=None, tolerance=1e-5, max_work=1e12).details["solver"]["landmarks"] == 150
 
 
 def test_the_work_limit_and_the_memory_bound_centres():
     """N (M + 70) (5 + M + columns) products; 8 arrays of M^2 numbers."""
-    for limit in ({"max_work": 1e6}, {}):
+    for limit in ({"max_flops": 1e6}, {}):
         run = replace(PLAIN, memory=4 << 30 if limit else 8 * 8 * 32**2)
-        settings = Cce(solver="nystrom", **limit)
+        settings = Cce(solver="nystroem", **limit)
         state = settings.fit(settings.prepare(InMemory(rows_of()), run), InMemory(rows_of()), run)
         count = state._affordable(D, N)
         columns = state.settings.features.rank * (1 + state.replicates)
@@ -246,23 +246,23 @@ def test_work_is_counted_in_products():
 
 
 def test_auto_says_why_it_takes_centres(monkeypatch):
-    assert solver_of(rows_of(), solver="auto", centers=None)["name"] != "nystrom"
+    assert solver_of(rows_of(), solver="auto", centers=None)["name"] != "nystroem"
     little = solver_of(rows_of(), replace(PLAIN, memory=20_000), solver="auto", centers=None)
-    assert (little["name"], "--memory allows" in little["reason"]) == ("nystrom", True)
+    assert (little["name"], "--memory allows" in little["reason"]) == ("nystroem", True)
     monkeypatch.setattr(on_centres, "MOST_EXACT_WORK", 1e6)
     busy = solver_of(rows_of(), solver="auto", centers=None)
-    assert (busy["name"], "products of two numbers" in busy["reason"]) == ("nystrom", True)
+    assert (busy["name"], "products of two numbers" in busy["reason"]) == ("nystroem", True)
     assert solver_of(rows_of())["reason"] == "as asked"
-    assert solver_of(rows_of(), solver="auto", draws=3, centers=None)["name"] != "nystrom"
+    assert solver_of(rows_of(), solver="auto", draws=3, centers=None)["name"] != "nystroem"
     assert solver_of(rows_of(), solver="cg", centers=None)["name"] == "cg"
 
 
 def test_a_number_of_centres_asks_for_them():
     found = solver_of(rows_of(), solver="auto", centers=30)
-    assert (found["name"], found["reason"], found["centers"]) == ("nystrom", "as asked", 30)
-    with pytest.raises(OptionError, match="--centers is for --solver nystrom, got --solver cg"):
+    assert (found["name"], found["reason"], found["landmarks"]) == ("nystroem", "as asked", 30)
+    with pytest.raises(OptionError, match="--landmarks is for --solver nystroem, got --solver cg"):
         Cce(solver="cg", centers=30)
-    with pytest.raises(OptionError, match="--centers goes without --draws N: leave that out"):
+    with pytest.raises(OptionError, match="--landmarks goes without --draws N: leave that out"):
         Cce(centers=30, draws=2)
 
 
@@ -288,14 +288,15 @@ def test_auto_goes_by_numbers_of_rows_columns_and_outputs_alone():
 )
 def test_options_that_need_an_exact_solver_are_refused(options, named):
     with pytest.raises(
-        OptionError, match=f"--solver nystrom goes without {named}.*: leave that out, or pass --solver cg"
+        OptionError, match=f"--solver nystroem goes without {named}.*: leave that out, or pass --solver cg"
     ):
-        Cce(solver="nystrom", **options)
-    assert Cce(solver="nystrom", lambda_model=0.1).exact_only == ""
+        Cce(solver="nystroem", **options)
+    assert Cce(solver="nystroem", lambda_model=0.1).exact_only == ""
 
 
 @pytest.mark.parametrize(
-    "options", [{"centers": 0}, {"tolerance": 0.0}, {"tolerance": -1.0}, {"max_work": 0.0}, {"max_work": float("inf")}]
+    "options",
+    [{"landmarks": 0}, {"tolerance": 0.0}, {"tolerance": -1.0}, {"max_flops": 0.0}, {"max_flops": float("inf")}],
 )
 def test_options_are_checked(options):
     with pytest.raises(OptionError, match="--" + next(iter(options)).replace("_", "-")):
@@ -304,7 +305,7 @@ def test_options_are_checked(options):
 
 def test_other_inputs_need_an_exact_solver():
     with pytest.raises(OptionError, match="--at takes an exact solver: pass --solver cg"):
-        evaluate(InMemory(rows_of()), [Cce(solver="nystrom")], at=InMemory(rows_of()), run=PLAIN)
+        evaluate(InMemory(rows_of()), [Cce(solver="nystroem")], at=InMemory(rows_of()), run=PLAIN)
 
 
 def test_kernels_that_overflow_or_vanish_are_told_in_words():
@@ -323,7 +324,7 @@ def test_data_that_say_little_have_a_value_all_the_same():
             found = result(rows, centers=count, normalize="none", kernel_x="rbf", gamma_x=0.1)
             exact = result(rows, solver="cholesky", normalize="none", kernel_x="rbf", gamma_x=0.1)
             assert abs(found.value - exact.value) <= found.details["solver"]["error"] + 1e-8
-            assert found.details["solver"]["centers"] <= min(count, len(rows))
+            assert found.details["solver"]["landmarks"] <= min(count, len(rows))
     held = result(rows_of(predictive=Samples(np.repeat(Y[:, None], 3, axis=1))), Run(reference=19))
     assert held.value < 1e-8
 
@@ -380,10 +381,10 @@ def test_leverage_takes_inputs_that_others_do_not_stand_for():
     """Ten inputs far from all others, each on its own: centres by leverage have most, uniform ones hardly any."""
     x = X.copy()
     x[:10] = 40 * np.eye(10, D) + np.arange(10)[:, None] * 5
-    kept = {"normalize": "none", "kernel_x": "rbf", "gamma_x": 0.01, "lambda_": 0.001, "centers": 40}
+    kept = {"normalize": "none", "kernel_x": "rbf", "gamma_x": 0.01, "lambda_": 0.001, "landmarks": 40}
     found = {}
     for by in ("uniform", "leverage"):
-        metric = Cce(solver="nystrom", centers_by=by, **kept)
+        metric = Cce(solver="nystroem", centers_by=by, **kept)
         settings = metric.prepare(InMemory(rows_of(x=x)), PLAIN)
         state = metric.fit(settings, InMemory(rows_of(x=x)), PLAIN).embedded(0.001)
         scaled = settings.scaling(x)
@@ -398,11 +399,11 @@ def test_leverage_takes_inputs_that_others_do_not_stand_for():
 def test_settings_and_models_that_share_inputs_have_their_own_values():
     rows = [replace(rows_of(predictive=each), id=np.arange(N)) for each in (RIGHT, WRONG)]
     models = [Model(name, InMemory(each)) for name, each in zip("ab", rows, strict=True)]
-    metric = Cce(solver="nystrom", centers=30)
+    metric = Cce(solver="nystroem", centers=30)
     report = sweep(models, metric, [parse("gamma-y=0.2,2", Cce), parse("lambda=0.02", Cce)], run=PLAIN)
     for found in report.results:
-        model = rows["ab".index(found.subset["model"])]
-        options = {name.replace("-", "_"): float(text) for name, text in found.subset.items() if name != "model"}
+        model = rows["ab".index(found.slice["model"])]
+        options = {name.replace("-", "_"): float(text) for name, text in found.slice.items() if name != "model"}
         options = {"lambda_" if name == "lambda" else name: value for name, value in options.items()}
         assert_allclose(found.value, result(model, **options).value, rtol=1e-10)
     assert len({round(found.value, 9) for found in report.results}) == len(report.results) == 8
@@ -422,7 +423,7 @@ def test_settings_that_need_an_exact_solver_have_one_beside_those_on_centres(mon
 
 def test_there_are_no_rows():
     with pytest.raises(DataError):
-        evaluate(InMemory(rows_of().take(slice(0))), [Cce(solver="nystrom")], run=PLAIN)
+        evaluate(InMemory(rows_of().take(slice(0))), [Cce(solver="nystroem")], run=PLAIN)
 
 
 def test_the_next_batch_is_read_while_one_is_used():

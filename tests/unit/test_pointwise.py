@@ -84,7 +84,7 @@ def test_columns_are_of_the_replicates_at_each_input():
     for level in (5, 50, 95):
         assert_allclose(columns[f"reference_q{level:02}"], np.quantile(others, level / 100, axis=0), rtol=1e-14)
     assert_array_equal(columns["significant"], benjamini_hochberg(columns["p_value"], 0.07))
-    told = details["incongruent"]
+    told = details["rejected"]
     assert (told["inputs"], told["of"], told["fdr"]) == (1, 3, 0.07)
     assert "approximate" in told["tails"]
 
@@ -92,7 +92,7 @@ def test_columns_are_of_the_replicates_at_each_input():
 def test_a_smaller_share_of_false_discoveries_flags_fewer_inputs():
     others = replicates(400)
     own = np.sqrt(np.random.default_rng(1).gamma(3.0, 4.0, 400))
-    counts = [said(own, others, fdr=fdr)[1]["incongruent"]["inputs"] for fdr in (0.01, 0.05, 0.2)]
+    counts = [said(own, others, fdr=fdr)[1]["rejected"]["inputs"] for fdr in (0.01, 0.05, 0.2)]
     assert 0 < counts[0] < counts[1] < counts[2]
 
 
@@ -150,7 +150,7 @@ def test_wrong_inputs_are_found_and_few_right_ones_are_flagged(estimator):
         flagged = kept[0].columns["significant"]
         false.append(np.sum(flagged & ~wrong) / max(1, flagged.sum()))
         found.append(np.mean(flagged[wrong]))
-        assert report.results[0].details["incongruent"]["inputs"] == flagged.sum()
+        assert report.results[0].details["rejected"]["inputs"] == flagged.sum()
     error = np.std(false, ddof=1) / np.sqrt(len(false))
     assert np.mean(false) <= 0.05 + 3 * error
     assert np.mean(found) >= 0.8
@@ -177,13 +177,13 @@ def test_the_clearest_inputs_are_listed_with_their_p_values():
     rows, wrong = two_clusters(1, n=100)
     cce, run = Cce(kernel_x="rbf", gamma_x=0.5), Run(reference=199)
     (result,) = evaluate(InMemory(rows), [cce], run=run, worst=7).results
-    clearest = result.details["clearest"]
+    clearest = result.details["most_significant"]
     assert 0 < len(clearest) <= 7
     p = [each["p_value"] for each in clearest]
     assert p == sorted(p)
     assert all(wrong[each["row"]] for each in clearest)
     (all_of_them,) = evaluate(InMemory(rows), [cce], run=run, worst=100).results
-    assert len(all_of_them.details["clearest"]) == all_of_them.details["incongruent"]["inputs"] < 100
+    assert len(all_of_them.details["most_significant"]) == all_of_them.details["rejected"]["inputs"] < 100
     (none,) = evaluate(InMemory(rows), [METRICS["cce"]()], run=Run(reference=0), worst=7).results
-    assert "clearest" not in none.details
-    assert "incongruent" not in none.details
+    assert "most_significant" not in none.details
+    assert "rejected" not in none.details

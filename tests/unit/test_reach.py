@@ -32,7 +32,7 @@ def neighbours_of(x, **options):
     return report.results[0].details["reach"], found["effective_neighbours"]
 
 
-@pytest.mark.parametrize("solver", ["cholesky", "cg", "nystrom"])
+@pytest.mark.parametrize("solver", ["cholesky", "cg", "nystroem"])
 def test_two_inputs_by_hand(solver):
     """K = [[1, k], [k, 1]] has eigenvalues 1 + k and 1 - k; with s = n lambda, those of K (K + s)^-1 are
     p = (1 + k) / (1 + k + s) and q = (1 - k) / (1 - k + s): a row's own weight is (p + q) / 2, the other's (p - q) / 2.
@@ -82,7 +82,7 @@ def test_neighbours_are_those_of_explicit_weights(solver, elsewhere, monkeypatch
 def test_rows_on_centres_have_the_neighbours_of_an_exact_solver():
     x = np.random.default_rng(1).normal(size=(700, 1))
     exact, expected = neighbours_of(x, lambda_=0.01)
-    on_centres, found = neighbours_of(x, lambda_=0.01, solver="nystrom", centers=200)
+    on_centres, found = neighbours_of(x, lambda_=0.01, solver="nystroem", centers=200)
     assert_allclose(found, expected, rtol=1e-3)
     assert_allclose(on_centres["distance"], exact["distance"], rtol=1e-6)
 

@@ -35,18 +35,18 @@ def rejected(rows, *metrics, run=NONE, **options):
     report = reject(InMemory(rows), [METRICS[name]() for name in metrics or ("mae",)], run=run, **options)
     found = {}
     for result in report.results:
-        found.setdefault((result.metric, result.subset["by"]), []).append(result)
+        found.setdefault((result.metric, result.slice["by"]), []).append(result)
     return found
 
 
 def values(results):
     """Return the curve."""
-    steps = [each for each in results if each.subset["rejected"] != "area" and "threshold" not in each.subset]
+    steps = [each for each in results if each.slice["rejected"] != "area" and "threshold" not in each.slice]
     return [each.value for each in steps]
 
 
 def area_of(results, minus=None):
-    (found,) = [each for each in results if each.subset["rejected"] == "area" and each.subset.get("minus") == minus]
+    (found,) = [each for each in results if each.slice["rejected"] == "area" and each.slice.get("minus") == minus]
     return found
 
 
@@ -62,8 +62,8 @@ def test_the_curve_the_area_and_the_gain_are_those_of_a_hand():
     found = rejected(predictions([1, -2, 3, -6], [1, 2, 3, 4]), "mae", "rmse", by=["std", "random"], steps=QUARTERS)
     by_std = found["mae", "std"]
     assert_allclose(values(by_std), [3, 2, 1.5, 1], rtol=1e-14)
-    assert [each.subset["rows"] for each in by_std[:4]] == [4, 3, 2, 1]
-    assert [each.subset["rejected"] for each in by_std[:4]] == ["0 %", "25 %", "50 %", "75 %"]
+    assert [each.slice["rows"] for each in by_std[:4]] == [4, 3, 2, 1]
+    assert [each.slice["rejected"] for each in by_std[:4]] == ["0 %", "25 %", "50 %", "75 %"]
     assert_allclose(area_of(by_std).value, 1.375, rtol=1e-14)
     assert_allclose(area_of(by_std, "random").value, 1.375 - 2.25, rtol=1e-14)
     assert_allclose(values(found["mae", "random"]), [3] * 4, rtol=1e-14)
@@ -157,15 +157,15 @@ def test_the_threshold_is_the_least_that_keeps_enough_and_rows_that_tie_with_it_
     found = rejected(
         predictions([1, 1, 2, 4, 9], [1, 2, 3, 3, 5]), by=["std", "random"], steps=RejectionGrid(coverage=0.6)
     )
-    (at,) = [each for each in found["mae", "std"] if "threshold" in each.subset]
-    assert at.subset == {"by": "std", "rejected": "20 %", "rows": 4, "threshold": 3.0}
+    (at,) = [each for each in found["mae", "std"] if "threshold" in each.slice]
+    assert at.slice == {"by": "std", "rejected": "20 %", "rows": 4, "threshold": 3.0}
     assert_allclose(at.value, 2.0)
-    assert not [each for each in found["mae", "random"] if "threshold" in each.subset]
+    assert not [each for each in found["mae", "random"] if "threshold" in each.slice]
     for coverage, kept in ((1.0, 5), (0.2, 1), (0.21, 2), (1e-9, 1)):
         found = rejected(
             predictions([1, 1, 2, 4, 9], [1, 2, 3, 3.5, 5]), by=["std"], steps=RejectionGrid(coverage=coverage)
         )
-        assert found["mae", "std"][-1].subset["rows"] == kept
+        assert found["mae", "std"][-1].slice["rows"] == kept
 
 
 def sine(n, seed):
@@ -189,10 +189,10 @@ def test_rejecting_by_cce_beats_rejecting_at_random_from_10_to_50_percent(seed):
     )
     for metric in ("mae", "rmse", "nll"):
         curves = {
-            by: [each for each in report.results if (each.metric, each.subset["by"]) == (metric, by)][1:6]
+            by: [each for each in report.results if (each.metric, each.slice["by"]) == (metric, by)][1:6]
             for by in ("cce", "std", "random")
         }
-        assert [each.subset["rejected"] for each in curves["cce"]] == ["10 %", "20 %", "30 %", "40 %", "50 %"]
+        assert [each.slice["rejected"] for each in curves["cce"]] == ["10 %", "20 %", "30 %", "40 %", "50 %"]
         for by_cce, by_std, at_random in zip(*curves.values(), strict=True):
             assert by_cce.high < at_random.value
             assert by_cce.value < at_random.low
@@ -213,7 +213,7 @@ def test_cce_of_other_rows_does_not_see_their_targets():
             steps=RejectionGrid(coverage=0.5),
             run=NONE,
         )
-        thresholds.append(report.results[-1].subset["threshold"])
+        thresholds.append(report.results[-1].slice["threshold"])
     assert thresholds[0] == thresholds[1]
     at = cce(reference.x, reference.y, reference.predictive, at=place.x, has_embedding=False)
     assert_allclose(thresholds[0], np.sort(at)[19], rtol=1e-12)
@@ -261,8 +261,8 @@ def test_few_rows_are_said_to_be_few_and_a_single_one_has_no_interval():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"up_to": 0}, "--up-to must be"),
-        ({"up_to": 100}, "--up-to must be"),
+        ({"up_to": 0}, "--max-percent must be"),
+        ({"up_to": 100}, "--max-percent must be"),
         ({"step": 0}, "--step must be"),
         ({"step": 91}, "--step must be"),
         ({"step": 0.001}, "more than 1,000 steps"),

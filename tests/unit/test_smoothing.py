@@ -85,7 +85,7 @@ def test_a_low_rank_form_smooths_as_its_own_kernel_does(points, run):
 def test_a_low_rank_form_with_all_inputs_is_exact():
     found = NystroemSmoother(ridge("cg"), PENALTY, POINTS, N)
     assert_allclose(found.smooth(OUTPUTS), dense(POINTS) @ OUTPUTS, rtol=0, atol=1e-5)
-    assert found.details == {"form": "low rank", "rank": N, "missed": 0.0}
+    assert found.details == {"form": "low rank", "rank": N, "relative_error": 0.0}
 
 
 def chosen(solver="cg", *, factor_rows=50, ranks=(5, 10, 20), memory=1 << 30, points=None, **options):

@@ -69,7 +69,7 @@ def test_the_value_is_the_exact_one(first):
     assert abs(found.value - whole.value) <= found.details["solver"]["error"]
     assert abs(found.details["solver"]["correction"]) > 1e-4 * found.value  # which is not for nothing
     assert abs(found.details["dof"] - whole.details["dof"]) <= found.details["dof_error"] + 1e-9
-    assert found.details["solver"]["centers"] == 64
+    assert found.details["solver"]["landmarks"] == 64
 
 
 @pytest.mark.parametrize("sampled", ["all", "few"])
@@ -97,7 +97,7 @@ def test_the_error_of_a_sample_is_told():
     metric = replace(METRIC, centers=150)
     found = result(summed(Batches(data), metric))
     whole = exact(data, metric)
-    assert found.details["solver"]["evaluated_rows"] == 200
+    assert found.details["solver"]["mean_rows"] == 200
     assert 0 < abs(found.value - whole.value) <= found.details["solver"]["error"] < 0.15 * whole.value
 
 
@@ -169,14 +169,14 @@ def test_rows_that_are_elsewhere_are_told(first):
         assert not any("moved" in warning for warning in alike.warnings)
     moved = result(merged(summed(Batches(rows()), like=first), summed(Batches(rows(seed=1, moved=2.5)), like=first)))
     told = next(warning for warning in moved.warnings if warning.startswith("inputs have moved"))
-    assert "without --like" in told
+    assert "without --settings-from" in told
     solver = moved.details["solver"]
-    assert solver["unseen"] > 1.25 * solver["unseen_checked"]
+    assert solver["unseen"] > 1.25 * solver["validation_residual"]
     data = rows(seed=3)
     far = Predictions(y=data.y + 40, predictive=Gaussian(data.predictive.loc + 40, data.predictive.scale), x=data.x)
     told = result(summed(Batches(far), like=first))
     assert any(warning.startswith("targets or predictions have moved") for warning in told.warnings)
-    assert told.details["features"]["left_out_rows"] > 0.9
+    assert told.details["features"]["residual_rows"] > 0.9
 
 
 def test_centres_are_as_many_as_the_tolerance_takes_on_a_sample(monkeypatch):
@@ -185,7 +185,7 @@ def test_centres_are_as_many_as_the_tolerance_takes_on_a_sample(monkeypatch):
 
     def count(**options):
         state = summed(Batches(rows()), replace(METRIC, gamma_x=1.0, centers=None, **options))
-        return result(state).details["solver"]["centers"]
+        return result(state).details["solver"]["landmarks"]
 
     assert count(tolerance=1e-3) > count(tolerance=10.0) == 32
     assert count(tolerance=1e-3, max_work=1e3) == 32
@@ -197,7 +197,7 @@ def test_the_error_of_a_day_whose_rows_are_not_those_that_are_checked_is_told_to
         day = rows(size, seed=1, spread=spread)
         found, whole = result(summed(InMemory(day), like=first)), exact(day)
         solver = found.details["solver"]
-        assert (solver["evaluated_rows"], solver["checked_rows"]) == (size, 500)
+        assert (solver["mean_rows"], solver["validation_rows"]) == (size, 500)
         assert 1e-5 * whole.value < abs(found.value - whole.value) <= solver["error"] < 0.05 * whole.value
 
 

@@ -82,16 +82,16 @@ def test_a_range_has_seven_values_at_equal_ratios():
         ("lambda=", "NAME=VALUES"),
         ("bins=5", "for cce the names are kernel-x"),
         ("=1", "NAME=VALUES"),
-        ("lambda=a", "--over lambda takes a number, got 'a'"),
-        ("lambda=1,,2", "--over lambda takes a number, got ''"),
+        ("lambda=a", "--vary lambda takes a number, got 'a'"),
+        ("lambda=1,,2", "--vary lambda takes a number, got ''"),
         ("lambda=0..1", "ranges of positive numbers"),
         ("lambda=1..0.1", "ranges of positive numbers"),
         ("lambda=0.1..1:1", "ranges of positive numbers"),
         ("lambda=0.1..1:99999", "ranges of positive numbers"),
         ("lambda=a..b", "ranges of positive numbers"),
         ("lambda=1..inf", "ranges of positive numbers"),
-        ("draws=1.5", "--over draws takes a whole number"),
-        ("lambda=5%", "--over lambda takes a number, got '5%'"),
+        ("draws=1.5", "--vary draws takes a whole number"),
+        ("lambda=5%", "--vary lambda takes a number, got '5%'"),
         ("subsample=0", "shares of the rows"),
         ("subsample=101%", "shares of the rows"),
         ("subsample=1.5", "shares of the rows"),
@@ -131,7 +131,7 @@ def test_values_are_those_of_single_computations(memory):
     places = points(Cce(), [parse(text, Cce) for text in texts], grid=False)
     assert len(report.results) == len(places) == 1 + 7 + 3 + 2 + 2 + 1
     for result, place in zip(report.results, places, strict=True):
-        assert result.subset == place.told
+        assert result.slice == place.told
         assert result.options == place.metric.options()
         assert_allclose(result.value, value(rows, place.metric), rtol=1e-9)
 
@@ -141,7 +141,7 @@ def test_a_grid_is_every_combination():
     rows = rows_of_model()
     assert len(report.results) == 7
     for result in report.results[1:]:
-        metric = Cce(lambda_=float(result.subset["lambda"]), gamma_y=float(result.subset["gamma-y"]))
+        metric = Cce(lambda_=float(result.slice["lambda"]), gamma_y=float(result.slice["gamma-y"]))
         assert_allclose(result.value, value(rows, metric), rtol=1e-10)
 
 
@@ -201,7 +201,7 @@ def test_any_metric_is_swept_with_its_options():
     rows = rows_of_model()
     report = swept("bins=2,5", "weights=uniform,count", metric=METRICS["uce"]())
     for result in report.results[1:3]:
-        bins = int(result.subset["bins"])
+        bins = int(result.slice["bins"])
         alone = METRICS["uce"](bins=bins)
         settings = alone.prepare(InMemory(rows), Run())
         from calcheck.inference.verdicts import statistic_of
@@ -237,7 +237,7 @@ def test_the_ranking_is_compared_with_that_of_the_metric_as_it_is():
         expected = kendalltau([each.value for each in report.results[:3]], [each.value for each in group]).statistic
         assert_allclose([each.details["tau"] for each in group], [expected] * 3)
         assert [each.details["rank"] for each in group] == ranks([each.value for each in group])
-    changed = [each.subset["gamma-y"] for each in report.results[3::3] if each.details["tau"] < 1]
+    changed = [each.slice["gamma-y"] for each in report.results[3::3] if each.details["tau"] < 1]
     noted = [note for note in report.results[0].warnings if "ranking" in note]
     assert noted == ([f"the ranking of the models changes at gamma-y {'; '.join(changed)}"] if changed else [])
 
@@ -254,7 +254,7 @@ def test_where_the_ranking_changes_is_noted():
     ]
     report = swept("level=0.3,0.5,0.99", models=models, metric=METRICS["interval-score"]())
     best = [
-        next(each.subset["model"] for each in report.results[start : start + 2] if each.details["rank"] == 1)
+        next(each.slice["model"] for each in report.results[start : start + 2] if each.details["rank"] == 1)
         for start in range(0, 8, 2)
     ]
     assert best == ["wide", "narrow", "narrow", "wide"]

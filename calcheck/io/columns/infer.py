@@ -162,7 +162,7 @@ class _Finder:
         if self.columns.is_vector("samples"):
             found.append(NamedForm("", "", SamplesRole((("samples",),))))
         mean, std = self.columns.one_of("mean", MEANS), self.columns.one_of("std", STDS)
-        gaussian = GaussianRole((mean,), (std,), "std", self.said.shape) if mean and std else None
+        gaussian = GaussianRole((mean,), (std,), "std", self.said.error_dist) if mean and std else None
         options = [(f"mean {mean!r} with std {std!r}", f"--mean {mean} --std {std}")] if gaussian else []
         options += [self._option(form) for form in found]
         if len(options) > 1:
@@ -221,7 +221,9 @@ class _Finder:
         if len(spread) > 1:
             msg = f"--error names one column and --{kind.replace('_', '-')} {len(spread)}: give one each"
             raise OptionError(msg)
-        return ResidualRole(self.columns.existing("error", self.said.error or ERROR), spread[0], kind, self.said.shape)
+        return ResidualRole(
+            self.columns.existing("error", self.said.error or ERROR), spread[0], kind, self.said.error_dist
+        )
 
     def spread(self) -> tuple[Spread, tuple[str, ...]]:
         """Find the columns of standard deviations, or of what was said to be there in their place."""
@@ -241,7 +243,7 @@ class _Finder:
                 f"--mean names {len(mean)} columns and --{kind.replace('_', '-')} {len(spread)}: give one a target each"
             )
             raise OptionError(msg)
-        return GaussianRole(mean, spread, kind, said.shape)
+        return GaussianRole(mean, spread, kind, said.error_dist)
 
     def inputs(self, *, external: bool) -> tuple[tuple[str, ...], bool]:
         """Find the embedding or inputs, and say which of them they are."""

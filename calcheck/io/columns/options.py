@@ -100,7 +100,7 @@ class ColumnOptions:
     filter: tuple[str, ...] = option(
         (), "Use the rows whose column has a value, as in horizon=1; may be repeated.", metavar="COLUMN=VALUE"
     )
-    shape: Literal["normal", "t6"] | None = option(
+    error_dist: Literal["normal", "t6"] | None = option(
         None,
         "Shape of the distributions where the file has means or errors with standard deviations only: normal, or"
         " Student-t with 6 degrees of freedom. Without it, means are taken as normal, and errors have no shape:"
@@ -131,8 +131,10 @@ class ColumnOptions:
         if self.min_std is not None and (self.dist or self.samples or self.quantiles):
             msg = "--min-std raises standard deviations, but --dist, --samples and --quantiles give none"
             raise OptionError(msg)
-        if self.shape is not None and (self.dist or self.samples or self.quantiles):
-            msg = "--shape says what means and standard deviations do not, but --dist, --samples and --quantiles do"
+        if self.error_dist is not None and (self.dist or self.samples or self.quantiles):
+            msg = (
+                "--error-dist says what means and standard deviations do not, but --dist, --samples and --quantiles do"
+            )
             raise OptionError(msg)
         if self.param and not self.dist:
             msg = "--param needs --dist, which says what the parameters mean"

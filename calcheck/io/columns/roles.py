@@ -14,11 +14,16 @@ if TYPE_CHECKING:
 Spread = Literal["std", "var", "log_std", "log_var"]
 Shape = Literal["normal", "t6"]
 Wanted = Literal["all", "any", "sample", "inputs"]
-FILE_ROLES: dict[Wanted, FileRole] = {"all": "predictions", "any": "predictions", "sample": "sample", "inputs": "at"}
+FILE_ROLES: dict[Wanted, FileRole] = {
+    "all": "predictions",
+    "any": "predictions",
+    "sample": "sample",
+    "inputs": "evaluation_points",
+}
 """What a file is read as, by what is wanted of it."""
 SHAPE_UNKNOWN = (
     "the file does not state the shape of the errors: p and the score of a perfect model assume a normal one"
-    " (--shape normal or --shape t6 states it)"
+    " (--error-dist normal or --error-dist t6 states it)"
 )
 
 
@@ -180,7 +185,7 @@ class Roles:
 
 
 def _shape(shape: Shape | None) -> list[str]:
-    return [] if shape is None else ["--shape", shape]
+    return [] if shape is None else ["--error-dist", shape]
 
 
 def list_names(columns: tuple[str, ...]) -> str:
