@@ -2,7 +2,7 @@
 
 Written for arrays of any library of the array-API standard: numpy in float64 is the reference, and torch tensors that
 require gradients get them, so that what a model is judged by may also be what it is trained on. Values are the squared
-quantities (``mcmd`` has the choice). Nothing is standardised inside: the default kernels, exp(-|.|^2 / 2), are meant
+quantities (``mcmd`` has the choice). Nothing is standardized inside: the default kernels, exp(-|.|^2 / 2), are meant
 for inputs and targets that :func:`standardized` has passed.
 
 Everywhere, n rows have an input each, ``x`` (n, d); their targets ``y`` are (n,), (n, t) for t columns, or (n, r, t)
@@ -189,7 +189,7 @@ def cmmd(
     gamma_x, gamma_y : float
         Of the kernels on inputs and targets.
     lambda_ : float
-        Regulariser, > 0.
+        Regularizer, > 0.
 
     Returns
     -------
@@ -209,7 +209,7 @@ def cmmd(
     y, draws = rows_of(y, draws)
     x = inputs_of(x, len(y))
     gram = Rbf(gamma_x).gram(x, x)
-    inverse = namespace(gram).linalg.inv(_regularised(gram, lambda_))
+    inverse = namespace(gram).linalg.inv(_regularized(gram, lambda_))
     weights = inverse @ gram @ inverse
     return pair_sum(weights.__getitem__, y, draws, gamma_y)
 
@@ -242,7 +242,7 @@ def mcmd(  # noqa: PLR0913 -- two samples, and where to compare them
     gamma_x, gamma_y : float
         Of the kernels on inputs and targets.
     lambda_ : float
-        Regulariser of both, > 0.
+        Regularizer of both, > 0.
     squared : bool
         Whether to return MCMD^2: its gradient is finite everywhere, that of the root is not where it is 0.
 
@@ -346,7 +346,7 @@ def _own_products(points: Array, gamma: float, estimator: Estimator, what: str) 
     return of_different(squares, size)
 
 
-def _regularised(gram: Array, lambda_: float) -> Array:
+def _regularized(gram: Array, lambda_: float) -> Array:
     """Return K + n lambda I."""
     n = len(gram)
     return gram + n * lambda_ * namespace(gram).eye(n, dtype=gram.dtype, device=gram.device)
@@ -355,4 +355,4 @@ def _regularised(gram: Array, lambda_: float) -> Array:
 def _smoothing(x: Array, at: Array, gamma: float, lambda_: float) -> Array:
     """Return (K + n lambda I)^-1 k(x) for each of m points, (n, m)."""
     kernel = Rbf(gamma)
-    return namespace(x).linalg.solve(_regularised(kernel.gram(x, x), lambda_), kernel.gram(x, at))
+    return namespace(x).linalg.solve(_regularized(kernel.gram(x, x), lambda_), kernel.gram(x, at))

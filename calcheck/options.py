@@ -134,7 +134,7 @@ def options_of(owner: type[Any]) -> tuple[Option, ...]:
     --------
     >>> @dataclass
     ... class Example:
-    ...     lambda_: float = option(0.1, "Regulariser.")
+    ...     lambda_: float = option(0.1, "Regularizer.")
     >>> [(found.name, found.flag, found.parse("2")) for found in options_of(Example)]
     [('lambda', '--lambda', 2.0)]
     """

@@ -1,6 +1,6 @@
 """Real data, real models: predictions of diabetes progression by a Gaussian process, and by a linear model.
 
-scikit-learn's diabetes data: 442 patients, ten standardised measurements, and a score of disease progression one year
+scikit-learn's diabetes data: 442 patients, ten standardized measurements, and a score of disease progression one year
 later. Every patient is predicted by models that did not see them (five folds), with ``return_std``. The results,
 ``diabetes.parquet`` of the Gaussian process and ``diabetes_linear.parquet`` of Bayesian ridge regression, are in the
 repository; running this again makes the same files.

@@ -2,7 +2,7 @@
 
 [JMMD] (Huang, Lam, Zhang): a generator maps an input and noise to a draw of the target, G(x, xi) with xi ~ U(-1, 1)^10;
 two hidden layers of 32 rectified units, Adam at 5e-4. Its loss on a mini-batch is a discrepancy between the batch's
-targets and a few draws a row, on inputs and targets standardised by the training rows:
+targets and a few draws a row, on inputs and targets standardized by the training rows:
 
     A-CGM   AMMD (Algorithm 1): the draws at an input against its own target
     J-CGM   JMMD (Algorithm 2), by Eq. 7 as printed: it has pairs of the same row, without which only rows of similar
@@ -59,7 +59,7 @@ The order of the methods may be compared with that in the paper's Table 1, the n
 - AMMD is without the constant that the targets alone decide, so it is negative for every model that is any good.
   The paper prints positive values, which its definition (Eq. 6) does not give.
 - JMMD leaves out pairs of the same row: 0 on average where model and data agree. Eq. 7 as printed keeps them.
-- Inputs and targets are standardised by the test rows; rows, split, seed, epochs and batches are not the paper's.
+- Inputs and targets are standardized by the test rows; rows, split, seed, epochs and batches are not the paper's.
 """
 
 
@@ -82,7 +82,7 @@ def read(path: Path, rng: np.random.Generator) -> tuple[RowResults, RowResults]:
 
 
 class Generator(torch.nn.Module):
-    """G(x, xi): standardised inputs (n, d) become standardised draws (n, l)."""
+    """G(x, xi): standardized inputs (n, d) become standardized draws (n, l)."""
 
     def __init__(self, columns: int) -> None:
         super().__init__()
@@ -101,19 +101,19 @@ class Generator(torch.nn.Module):
 
 
 def trained(loss: Loss, x: torch.Tensor, y: torch.Tensor, epochs: int) -> Generator:
-    """Return a generator that makes the loss small on mini-batches of standardised rows."""
+    """Return a generator that makes the loss small on mini-batches of standardized rows."""
     generator = Generator(x.shape[1])
-    optimiser = torch.optim.Adam(generator.parameters(), lr=RATE)
+    optimizer = torch.optim.Adam(generator.parameters(), lr=RATE)
     for _ in range(epochs):
         for rows in torch.randperm(len(x)).tensor_split(max(1, len(x) // BATCH)):
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             loss(x[rows], y[rows], generator(x[rows], DRAWS)).backward()
-            optimiser.step()
+            optimizer.step()
     return generator
 
 
 def draws_of(loss: Loss, train: RowResults, x: np.ndarray, epochs: int, seed: int) -> np.ndarray:
-    """Train on standardised rows, and return draws at other inputs, (m, l), in the unit of the targets."""
+    """Train on standardized rows, and return draws at other inputs, (m, l), in the unit of the targets."""
     torch.manual_seed(seed)
     inputs, targets, at = (
         torch.tensor(standardized(values, by), dtype=torch.float32)

@@ -2,7 +2,7 @@
 
 x ~ U(0, 2 pi), y = sin x plus noise that grows towards the middle. The model is right on the left half, misses the
 trough on the right, and is equally sure everywhere: its standard deviation points at nothing.
-CCE is fitted on labelled data, and then tells at new inputs, before their targets are known, where not to trust it.
+CCE is fitted on labeled data, and then tells at new inputs, before their targets are known, where not to trust it.
 
     python examples/misfit.py [FOLDER]
 
@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-ROWS, SEEDS = 500, {"labelled": 0, "new": 1}
+ROWS, SEEDS = 500, {"labeled": 0, "new": 1}
 OPTIONS = ["--inputs", "x", "--metrics", "mae", "--coverage", "0.6"]
 
 
@@ -35,7 +35,7 @@ def main(folder: Path, *, drawn: bool) -> None:
     for name, seed in SEEDS.items():
         pq.write_table(pa.table(predictions(ROWS, seed)), folder / f"{name}.parquet")
     plot = ["--plot", "rejected.svg"] if drawn else []
-    command = ["calcheck", "reject", "labelled.parquet", "--at", "new.parquet", *OPTIONS, *plot]
+    command = ["calcheck", "reject", "labeled.parquet", "--at", "new.parquet", *OPTIONS, *plot]
     print(f"$ {' '.join(command)}", flush=True)
     subprocess.run([sys.executable, "-m", *command], check=True, cwd=folder)
 

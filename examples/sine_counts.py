@@ -1,7 +1,7 @@
 """The discrete sine wave of the papers, predicted by four families of distributions.
 
 [MCMD] Appendix B: x ~ U(0, 2 pi), and y is 30 minus a draw from the conflation of five Poisson distributions with rate
-10 sin x + 10: their masses multiplied and normalised, which makes counts with much less spread than a Poisson.
+10 sin x + 10: their masses multiplied and normalized, which makes counts with much less spread than a Poisson.
 Each family gets the true mean, and the variance that comes closest to the true one: the Gaussian and the double Poisson
 can have it, the Poisson and the negative binomial cannot.
 
@@ -34,7 +34,7 @@ OPTIONS = {
 
 
 def conflation(rate: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return counts (k,) and their masses (n, k): those of a Poisson, to the fifth power, normalised."""
+    """Return counts (k,) and their masses (n, k): those of a Poisson, to the fifth power, normalized."""
     counts = np.arange(120.0)
     log = CONFLATED * (xlogy(counts, rate[:, None]) - gammaln(counts + 1))
     mass = np.exp(log - log.max(axis=1, keepdims=True))

@@ -1,4 +1,4 @@
-"""Theorem 9 of the JMMD paper is about populations: for estimates with a regulariser it need not hold.
+"""Theorem 9 of the JMMD paper is about populations: for estimates with a regularizer it need not hold.
 
 Read here as E |delta(X)|^2 <= sup k_X * CMMD^2, where delta(x) is the difference of the embeddings of the data's and
 the model's distribution at x: |delta(x)| = |(U - U') phi(x)| is at most |U - U'| times |phi(x)|, for U and U' are
@@ -19,7 +19,7 @@ LAMBDAS = (0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
 
 
 def main() -> None:
-    """Print both sides for several regularisers and kernels on the input; k_X(x, x) = 1."""
+    """Print both sides for several regularizers and kernels on the input; k_X(x, x) = 1."""
     x = 2 * np.pi * (np.arange(ROWS) + 0.5) / ROWS
     y = np.sin(4 * x)
     draws = np.tile(y, (ROWS, 1))  # every target, at every input: the marginal distribution

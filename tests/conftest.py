@@ -1,4 +1,4 @@
-"""The environment of a person without preferences: no forced colour, 80 columns, no settings."""
+"""The environment of a person without preferences: no forced color, 80 columns, no settings."""
 
 import os
 

@@ -7,7 +7,7 @@ from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
-from tests.naive_joint import standardised
+from tests.naive_joint import standardized
 
 PLAIN = Run(reference=0, resamples=0)
 
@@ -57,7 +57,7 @@ def scaled(case, standardize):
     x, y, draws = case
     if standardize == "none":
         return case
-    return standardised(x), standardised(y), standardised(draws, by=y)
+    return standardized(x), standardized(y), standardized(draws, by=y)
 
 
 def value(name, rows, **options):

@@ -40,7 +40,7 @@ def form(a, matrix, b):
 def cce_squared(x, y, draws, *, k_x, gamma_y, ridge=0.1, ridge_model=None, at=None):
     """MCMD^2 at each point of at between (x, y) and the model's draws (n, l, t) at the same inputs.
 
-    The model's sample is x repeated l times, m = n l rows, regularised by m lambda'.
+    The model's sample is x repeated l times, m = n l rows, regularized by m lambda'.
     """
     n, size, t = draws.shape
     at = x if at is None else at

@@ -10,7 +10,7 @@ from scipy.spatial.distance import pdist
 from tests.naive import input_kernel, target_kernel
 
 
-def standardised(values, by=None):
+def standardized(values, by=None):
     """Values (..., c) less the mean of each column of ``by``, over its standard deviation (n - 1) unless that is 0."""
     columns = (values if by is None else by).reshape(-1, values.shape[-1])
     varies = (columns != columns[0]).any(axis=0)
@@ -78,7 +78,7 @@ def jmmd(x, y, draws, *, k_x=None, gamma_y=0.5, estimator="unbiased"):
 
 
 def cmmd(x, y, draws, *, k_x=None, gamma_y=0.5, ridge=0.1):
-    """Squared Hilbert-Schmidt distance of the regularised conditional embedding operators of the two pooled samples.
+    """Squared Hilbert-Schmidt distance of the regularized conditional embedding operators of the two pooled samples.
 
     With m pairs each is sum_ij W_ij k(x_i, .) phi(y_j), W = (K + m lambda I)^-1: the data's from n r pairs, the model's
     from n l.
@@ -162,18 +162,18 @@ def joint(x, values):
 def fid(x, y, draws):
     """Squared distance of means, and trace of S + S' - 2 (S S')^(1/2), S of covariances over n - 1.
 
-    With centred pairs Z of equal weights, S = Z^T Z: the trace of the root is the sum of the singular values of Z Z'^T,
+    With centered pairs Z of equal weights, S = Z^T Z: the trace of the root is the sum of the singular values of Z Z'^T,
     without a product or a root of covariances. Not a formula that suffers where these are singular.
     """
     n = len(x)
     data, model = joint(x, y), joint(x, draws)
-    centred, other = (
+    centered, other = (
         (each - each.mean(axis=0)) * np.sqrt(n / (n - 1) / len(each))  # every input weighs 1/n
         for each in (data, model)
     )
     shift = data.mean(axis=0) - model.mean(axis=0)
-    root = np.linalg.svd(centred @ other.T, compute_uv=False).sum()
-    return shift @ shift + (centred**2).sum() + (other**2).sum() - 2 * root
+    root = np.linalg.svd(centered @ other.T, compute_uv=False).sum()
+    return shift @ shift + (centered**2).sum() + (other**2).sum() - 2 * root
 
 
 def fid_in_digits(moments, digits=50):

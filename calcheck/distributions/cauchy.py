@@ -42,8 +42,8 @@ class Cauchy(LocationScale):
     def crps(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return z (2 F(z) - 1) - log((1 + z^2) / 4) / pi for the standard form: finite, though the mean is not."""
         z = self._standard(y)
-        centred = 2 * np.arctan(z) / np.pi
-        return np.asarray(self.scale * (z * centred - 2 * np.log(np.hypot(1, z) / 2) / np.pi))
+        centered = 2 * np.arctan(z) / np.pi
+        return np.asarray(self.scale * (z * centered - 2 * np.log(np.hypot(1, z) / 2) / np.pi))
 
     def _refuse(self, what: str) -> NoReturn:
         msg = f"a cauchy distribution has no {what}"

@@ -50,7 +50,7 @@ class Counts(Predictive):
     """
 
     is_discrete: ClassVar[bool] = True
-    normalised: ClassVar[bool] = False
+    normalized: ClassVar[bool] = False
     """Whether :meth:`log_weight` is the log mass itself."""
 
     def validate_targets(self, y: NDArray[np.float64]) -> None:
@@ -291,7 +291,7 @@ class Counts(Predictive):
 
     def log_prob(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         log_mass = self.log_weight(y[:, None], np.arange(len(self)))[:, 0]
-        return log_mass if self.normalised else log_mass - self._log_totals
+        return log_mass if self.normalized else log_mass - self._log_totals
 
     @cached_property
     def _log_totals(self) -> NDArray[np.float64]:

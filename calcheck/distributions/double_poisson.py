@@ -1,4 +1,4 @@
-"""Double Poisson predictive distributions, normalised."""
+"""Double Poisson predictive distributions, normalized."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NODES, WEIGHTS = np.polynomial.legendre.leggauss(6)  # of a piece
 class DoublePoisson(Counts):
     """Double Poisson distributions, with masses that sum to 1.
 
-    The masses are proportional to e^-k k^k / k! (e mu / k)^(phi k). Their usual factor phi^(1/2) e^(-phi mu) normalises
+    The masses are proportional to e^-k k^k / k! (e mu / k)^(phi k). Their usual factor phi^(1/2) e^(-phi mu) normalizes
     them approximately only (0.754 instead of 1 at mu = 0.5, phi = 3); here they are summed.
 
     Parameters

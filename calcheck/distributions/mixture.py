@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 ROUNDING = 1e-14  # of a sum of weights, which are not scaled for it: rows that are taken keep their weights
 WEIGHT_ERROR = 1e-6  # how far a row's weights may sum from 1: they are often written in single precision
 SHOWN = 3  # components that words tell
-MOST_HALVINGS = 64  # of an interval: 53 end at neighbouring floats
+MOST_HALVINGS = 64  # of an interval: 53 end at neighboring floats
 GROUP_AXES = 2  # rows and components
 
 

@@ -1,4 +1,4 @@
-"""Negative binomial predictive distributions and their parametrisations."""
+"""Negative binomial predictive distributions and their parametrizations."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class NegativeBinomial(Counts):
     """
 
     family: ClassVar[str] = "nbinom"
-    normalised: ClassVar[bool] = True
+    normalized: ClassVar[bool] = True
     mu: NDArray[np.float64]
     size: NDArray[np.float64]
 
@@ -68,7 +68,7 @@ class NegativeBinomial(Counts):
         return self.spread() >= WIDE_FROM
 
     def wide_below(self, last: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return a regularised incomplete beta function of the smaller of both probabilities, which has all its digits.
+        """Return a regularized incomplete beta function of the smaller of both probabilities, which has all its digits.
 
         Where the mean is so many standard deviations that those lose them (or end), it is the first term of Edgeworth's
         expansion, whose error is then below 1e-11.

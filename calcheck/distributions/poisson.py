@@ -34,7 +34,7 @@ class Poisson(Counts):
     """
 
     family: ClassVar[str] = "poisson"
-    normalised: ClassVar[bool] = True
+    normalized: ClassVar[bool] = True
     rate_: NDArray[np.float64]
 
     def __post_init__(self) -> None:

@@ -37,7 +37,7 @@ BLOCK_VALUES = 1 << 18  # numbers of one block of kernel values, 2 MiB
 class Quantiles(Predictive):
     """Distributions whose quantile function is linear between the levels that are known.
 
-    Equal neighbouring quantiles are a mass at their value. Beyond the outermost quantiles the tails are exponential and
+    Equal neighboring quantiles are a mass at their value. Beyond the outermost quantiles the tails are exponential and
     continue the density of the outermost interval; where that interval is empty so are they, and their mass sits at its
     end.
 

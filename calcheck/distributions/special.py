@@ -51,7 +51,7 @@ def stirling_error(k: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def log_half_step(k: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return log(Gamma(k + 1/2) / (Gamma(k) sqrt(k))) for k > 0: about -1 / (8 k) for a large k, never cancelled.
+    """Return log(Gamma(k + 1/2) / (Gamma(k) sqrt(k))) for k > 0: about -1 / (8 k) for a large k, never canceled.
 
     So 1 / B(1/2, k) is sqrt(k / pi) times its exponential.
     """

@@ -171,7 +171,7 @@ def _grid(
 ) -> GaussianAtoms | None:
     """Return a grid over the union of intervals (i, 2) and a margin; None if it has too many points.
 
-    On a lattice the grid is of whole numbers: of all of them where the kernel tells neighbours apart.
+    On a lattice the grid is of whole numbers: of all of them where the kernel tells neighbors apart.
     """
     length = float(1 / np.sqrt(2 * gamma[0]))
     spacing = SPACING * length

@@ -42,7 +42,7 @@ def difference_influences(
     models : sequence of ((n, r), (n, r))
         E psi of both models' distributions, once a trial.
     lambdas : (float, float)
-        Regularisers of the embeddings of data and models.
+        Regularizers of the embeddings of data and models.
     unbiased : bool
         Whether squares are less their noise, which is what rows contribute to themselves.
 

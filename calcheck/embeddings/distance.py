@@ -75,9 +75,9 @@ def distances(
     predicted : iterable of (n, r)
         E psi of the predictive distributions, once a trial.
     lambda_, lambda_model : float
-        Regularisers of the two embeddings.
+        Regularizers of the two embeddings.
     points : (m, d), optional
-        Normalised inputs at which they are compared; the fitted ones if absent.
+        Normalized inputs at which they are compared; the fitted ones if absent.
     """
     done: list[Regression] = []
     values, sizes, apart_by = [], [], []
@@ -121,7 +121,7 @@ def noise(
 ) -> tuple[NDArray[np.float64], float]:
     r"""Return what the rows' own noise adds to squared distances, sum_i a_i(x)^2 s_i, and its standard error.
 
-    Exact where K + n lambda I is factorised. Else the mean over random signs e of (sum_i a_i(x) e_i sqrt(s_i))^2.
+    Exact where K + n lambda I is factorized. Else the mean over random signs e of (sum_i a_i(x) e_i sqrt(s_i))^2.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ def noise(
     penalty : float
         lambda.
     points : (m, d), optional
-        Normalised inputs at which it is wanted; the fitted ones if absent.
+        Normalized inputs at which it is wanted; the fitted ones if absent.
 
     Returns
     -------

@@ -21,9 +21,9 @@ class KernelSettings:
     Parameters
     ----------
     scaling : Scaling
-        Normalisation of the inputs.
+        Normalization of the inputs.
     kernel : Kernel
-        k_X on normalised inputs.
+        k_X on normalized inputs.
     features : OutputFeatures
         psi with k_Y(u, v) = psi(u) . psi(v).
     predictive : Predictive

@@ -39,7 +39,7 @@ REPLICATES_OF_MANY = 39  # enough for a test at 5 %
 EXACT_PASSES = 12  # products with the kernel matrix that conjugate gradients take, about
 OF_A_VALUE = 100  # products that a kernel value costs besides those of its inputs
 EXACT_COLUMNS = 6  # arrays like the outputs that they hold
-SQUARES = 8  # arrays of as many rows and columns as there are centres, held to factorise their system
+SQUARES = 8  # arrays of as many rows and columns as there are centres, held to factorize their system
 MOST_EXACT_WORK = 2e13  # 40,000 rows of 512 numbers: a minute or two
 NARROW = 0.1  # of the reference's width: an error that moves no verdict
 
@@ -85,7 +85,7 @@ class NystroemEmbedding:
     Parameters
     ----------
     settings : KernelSettings
-        Kernels, normalisation, features of targets.
+        Kernels, normalization, features of targets.
     source : Source
         The rows.
     options : LandmarkOptions
@@ -277,7 +277,7 @@ class NystroemFit:
             return self.values[:, 0]
         return self._norms(self.measured.coefficients[:, : self.groups[0]])
 
-    def effective_neighbours(self) -> Values:
+    def effective_neighbors(self) -> Values:
         """Return how many rows with equal weights would average away as much noise as the regression's do, (n,).
 
         (sum_i a_i(x))^2 / sum_i a_i(x)^2 of a(x) = Z H H^T k(centres, x), with Z^T 1 as the evaluated rows tell it.

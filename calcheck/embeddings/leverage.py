@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Values = NDArray[np.float64]
 
 BLOCK_ROWS = 4096  # inputs scored at a time
-ROUNDING = 1e-10  # of kernel values, below which a regulariser makes no matrix definite
+ROUNDING = 1e-10  # of kernel values, below which a regularizer makes no matrix definite
 SCORED_BY = 256  # inputs that tell the leverage of others, from which centres are chosen
 SEEN_BY = 1024  # centres that do, from which checked inputs are chosen
 

@@ -48,7 +48,7 @@ BETWEEN = 0.3  # of the distance between the limits of what is left, in the erro
 
 @dataclass(frozen=True, eq=False)
 class Landmarks:
-    """Normalised inputs that stand for all.
+    """Normalized inputs that stand for all.
 
     Parameters
     ----------

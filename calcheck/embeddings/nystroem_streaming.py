@@ -49,15 +49,15 @@ class StreamedLandmarks:
     Parameters
     ----------
     scaling : Scaling
-        Normalisation of the inputs.
+        Normalization of the inputs.
     kernel : Kernel
-        k_X on normalised inputs.
+        k_X on normalized inputs.
     features : OutputFeatures
         psi with k_Y(u, v) = psi(u) . psi(v).
     directions : (r, q)
         Orthonormal; what is regressed varies in these.
     landmarks, validation : (M, d), (S, d)
-        Normalised inputs.
+        Normalized inputs.
     key : int
         Of the hashes that rows are sampled by.
     precision : str

@@ -124,11 +124,11 @@ class RowProducts:
     Parameters
     ----------
     kernel : Kernel
-        k_X on normalised inputs.
+        k_X on normalized inputs.
     scaling : Scaling
-        Their normalisation.
+        Their normalization.
     landmarks, validation : (M, d), (S, d)
-        Normalised inputs.
+        Normalized inputs.
     outputs : RegressionTargets
         What is regressed.
     run : Run

@@ -209,7 +209,7 @@ def output_features(
 
 
 def _pivoted_cholesky(pool: GaussianAtoms, first: int, tolerance: float) -> OutputFeatures:
-    """Factorise the pool's Gram matrix, the worst represented element first, until all are represented.
+    """Factorize the pool's Gram matrix, the worst represented element first, until all are represented.
 
     The first so many elements are represented well before any other, in case there are too many.
     """

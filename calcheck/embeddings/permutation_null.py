@@ -1,6 +1,6 @@
-"""Two samples whose rows may change places: conditional mean embeddings of both, for many labellings of the rows.
+"""Two samples whose rows may change places: conditional mean embeddings of both, for many labelings of the rows.
 
-Each labelling is a regression of its own, on other inputs. A kernel of low rank on the inputs of both samples, as
+Each labeling is a regression of its own, on other inputs. A kernel of low rank on the inputs of both samples, as
 smooth kernels have, makes them small.
 """
 
@@ -67,7 +67,7 @@ class InputKernel(ABC):
 
     @abstractmethod
     def _system(self, rows: NDArray[np.intp]) -> Values:
-        """Return what is factorised, but for its diagonal."""
+        """Return what is factorized, but for its diagonal."""
 
     @abstractmethod
     def _solved(self, factor: Any, rows: NDArray[np.intp], outputs: Values) -> Values:
@@ -151,9 +151,9 @@ def pivoted_cholesky(kernel: Kernel, x: Values, points: Values, most: int) -> Lo
     kernel : Kernel
         k_X.
     x : (n, d)
-        Normalised inputs of both samples.
+        Normalized inputs of both samples.
     points : (m, d)
-        Normalised inputs at which embeddings are compared.
+        Normalized inputs at which embeddings are compared.
     most : int
         Centres.
     """
@@ -186,7 +186,7 @@ def input_kernel_of(kernel: Kernel, x: Values, points: Values, run: Run) -> tupl
 
 @dataclass(frozen=True, eq=False)
 class PermutationNull:
-    """What the samples and other labellings of their rows give, the samples first.
+    """What the samples and other labelings of their rows give, the samples first.
 
     Parameters
     ----------
@@ -226,7 +226,7 @@ def permutation_null(
     bandwidths : callable
         Returns the kernel on targets that the first sample's targets have, (t,), or None.
     lambdas : (float, float)
-        Regularisers of the two embeddings.
+        Regularizers of the two embeddings.
     rng : Generator
         Permutes.
     run : Run
@@ -252,5 +252,5 @@ def permutation_null(
                 points = np.linalg.norm((first - second) @ fixed, axis=1)
                 run.require_room((1 + count) * points.nbytes, f"--replicates {count:,} at {len(points):,} inputs")
                 at_points.append(points)
-        run.progress("relabelling", (number + 1) / (1 + count))
+        run.progress("relabeling", (number + 1) / (1 + count))
     return PermutationNull(values, np.stack(at_points))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 SIGNS = 32  # random, of such an estimate
 FEW_ROWS = 800  # that stand for more where the reach is measured
 SHARE = 0.9  # of their squares
-ROUNDING = 1e-14  # of kernel values, below which a regulariser makes no matrix definite
+ROUNDING = 1e-14  # of kernel values, below which a regularizer makes no matrix definite
 RANK = 512  # centres of the low-rank form that takes most of the error from an estimate
 
 
@@ -35,18 +35,18 @@ def reach(kernel: Kernel, x: NDArray[np.floating[Any]], scaling: Scaling, lambda
     Parameters
     ----------
     kernel : Kernel
-        k, on normalised inputs.
+        k, on normalized inputs.
     x : (n, d)
-        Normalised inputs: all of them, or a uniform sample of a few hundred.
+        Normalized inputs: all of them, or a uniform sample of a few hundred.
     scaling : Scaling
-        Their normalisation.
+        Their normalization.
     lambda_ : float
-        The regulariser.
+        The regularizer.
 
     Returns
     -------
     dict
-        ``distance``: Euclidean, of normalised inputs; of one input column in its own unit. ``unit``: which that is.
+        ``distance``: Euclidean, of normalized inputs; of one input column in its own unit. ``unit``: which that is.
         ``share_of_rows``: the share of all rows that lie so near an input, on average.
     """
     from scipy.linalg import cho_factor, cho_solve
@@ -71,11 +71,11 @@ def reach(kernel: Kernel, x: NDArray[np.floating[Any]], scaling: Scaling, lambda
     return {"distance": distance, "unit": unit, "share_of_rows": near}
 
 
-def effective_neighbours(ridge: KernelRidge, lambda_: float, points: Values | None) -> Values:
+def effective_neighbors(ridge: KernelRidge, lambda_: float, points: Values | None) -> Values:
     """Return how many rows with equal weights would average away as much noise (Kish 1965), (m,).
 
     (sum_i a_i(x))^2 / sum_i a_i(x)^2 with a(x) = (K + n lambda I)^-1 k(x): between 0 and n. Exact where K + n lambda I
-    is factorised, for at most 2,048 rows. Else the squares are those of a low-rank form, and what that misses of them
+    is factorized, for at most 2,048 rows. Else the squares are those of a low-rank form, and what that misses of them
     is estimated by random signs.
 
     Parameters
@@ -83,9 +83,9 @@ def effective_neighbours(ridge: KernelRidge, lambda_: float, points: Values | No
     ridge : KernelRidge
         On n inputs.
     lambda_ : float
-        The regulariser.
+        The regularizer.
     points : (m, d), optional
-        Normalised inputs x; the n inputs themselves if absent.
+        Normalized inputs x; the n inputs themselves if absent.
     """
     n = ridge.n
     ones, signs = np.ones((n, 1)), ridge.run.rng(RandomStream.NOISE).choice([-1.0, 1.0], (n, SIGNS))

@@ -84,9 +84,9 @@ def embed_replicates(
     covered : Predictive
         What all models of the data sets are made of: the distributions, all their draws.
     lambdas : (float, float)
-        Regularisers of the embeddings of data and model.
+        Regularizers of the embeddings of data and model.
     points : (m, d), optional
-        Normalised inputs at which they are compared; the fitted ones if absent.
+        Normalized inputs at which they are compared; the fitted ones if absent.
     unbiased : bool
         Whether squares less their noise are wanted, sum over i of a_i(x)^2 |delta_i|^2, in place of distances.
     """
@@ -212,7 +212,7 @@ class _Work:
         return np.asarray(-fixed.mean(axis=1))
 
     def _smoothed(self, queue: list[_Columns]) -> Values:
-        """Smooth all columns; where observed and predicted are apart, each with its own regulariser."""
+        """Smooth all columns; where observed and predicted are apart, each with its own regularizer."""
         wide = np.concatenate([columns.values.reshape(self._ridge.n, -1) for columns in queue], axis=1)
         if not self._apart:
             return self._smoothers[0].smooth(wide)

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 CHECKED_ROWS = 256  # rows on which the residual is measured
 USELESS = 1e-2  # residual above which there is no solution to speak of
-CHOLESKY_ROWS = 2048  # up to which a factorisation takes under half a second, and dof is exact
+CHOLESKY_ROWS = 2048  # up to which a factorization takes under half a second, and dof is exact
 TOLERANCES = {"float64": 1e-11, "float32": 1e-6}
 FACTOR_ROWS = 6000  # up to which it is cheaper than conjugate gradients for several regressions with one lambda
 WORTH_A_FACTOR = 3  # of them
-WORTH_A_SPECTRUM = 7  # regularisers, from which on one decomposition is cheaper than their factors and traces
+WORTH_A_SPECTRUM = 7  # regularizers, from which on one decomposition is cheaper than their factors and traces
 MATRICES = 4  # n x n, of a decomposition and its workspace
 PROBE_SHARE = 0.01  # size of dof's directions beside the outputs, in the same system
 PROBES = 12  # pairs of random directions for dof: its standard error is a few per cent at most
@@ -57,7 +57,7 @@ class Regression:
     coefficients : (n, c)
         B.
     iterations : int
-        Products with K that it took; 0 for a factorisation.
+        Products with K that it took; 0 for a factorization.
     residual : float
         |R - (K + n lambda I) B| / |R|, measured.
     dof : Dof
@@ -83,7 +83,7 @@ class KernelRidge:
     kernel : Kernel
         k.
     x : (n, d)
-        Normalised inputs.
+        Normalized inputs.
     run : Run
         Device, precision, memory, progress, and the seed of dof's random directions.
     solver : str
@@ -94,7 +94,7 @@ class KernelRidge:
     Raises
     ------
     OptionError
-        A factorisation is asked for that does not fit the memory.
+        A factorization is asked for that does not fit the memory.
     """
 
     def __init__(
@@ -154,7 +154,7 @@ class KernelRidge:
         ridge : float
             lambda > 0.
         measure_dof : bool
-            Whether tr K (K + n lambda I)^-1 is wanted too: exact from a factorisation, estimated from random
+            Whether tr K (K + n lambda I)^-1 is wanted too: exact from a factorization, estimated from random
             directions otherwise.
 
         Returns
@@ -207,7 +207,7 @@ class KernelRidge:
         self.gram.kept |= room > self._kept
 
     def factor(self, shift: float) -> Cholesky | ShiftedSolver:
-        """Factorise K + s I, or take the factor from before, or the spectrum."""
+        """Factorize K + s I, or take the factor from before, or the spectrum."""
         if self._by_spectrum:
             self._spectrum = self._spectrum or EigenSolver(self.gram, self.run.progress)
             return self._spectrum.shifted(shift)
@@ -284,7 +284,7 @@ class KernelRidge:
         return outputs - self.n * ridge * self.backend.to_numpy(coefficients)
 
     def predict(self, x: NDArray[np.floating[Any]], coefficients: Array) -> Iterator[NDArray[np.float64]]:
-        """Yield F at other normalised inputs, (b, c), block by block in order."""
+        """Yield F at other normalized inputs, (b, c), block by block in order."""
         points = self.backend.asarray(x)
         done = 0
         for block in evaluate(self.kernel, points, self.x, coefficients):

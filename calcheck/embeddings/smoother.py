@@ -89,7 +89,7 @@ class CholeskySmoother(Smoother):
         self._points: Array = None if points is None else self.array.asarray(points)
 
     def _made(self, array: Backend) -> Cholesky:
-        """Factorise in a precision.
+        """Factorize in a precision.
 
         Raises
         ------
@@ -181,7 +181,7 @@ def smoother(ridge: KernelRidge, penalty: float, points: Values | None, typical:
     penalty : float
         lambda.
     points : (m, d), optional
-        Normalised inputs at which A is wanted; the regression's own if absent.
+        Normalized inputs at which A is wanted; the regression's own if absent.
     typical : (n, c)
         Outputs such as will be smoothed, on which low-rank forms are tried.
     """

@@ -1,9 +1,9 @@
 """Groups of rows of two samples in which either sample's rows are as likely: there labels may change places.
 
 Two samples need not have their inputs in the same places. Where the distributions of targets are equal, a row may be of
-either sample, but with a chance that depends on its input; among neighbours it hardly does. Permuting labels among few
-neighbours only (Kim, Neykov, Balakrishnan, Wasserman 2022) keeps each sample's inputs where they are, which what
-follows from a regularised fit depends on.
+either sample, but with a chance that depends on its input; among neighbors it hardly does. Permuting labels among few
+neighbors only (Kim, Neykov, Balakrishnan, Wasserman 2022) keeps each sample's inputs where they are, which what
+follows from a regularized fit depends on.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Values = NDArray[np.float64]
     Labels = NDArray[np.bool_]
 
-GROUP = 6  # neighbours: with more of them strongly shifted inputs fail too often, with fewer power is lost
+GROUP = 6  # neighbors: with more of them strongly shifted inputs fail too often, with fewer power is lost
 STEPS, SMALL_STEP = 50, 1e-8  # of Newton's method
 
 
@@ -37,7 +37,7 @@ class Strata:
     labels : (n,)
         Whether a row is of the first sample.
     by : str
-        What makes rows neighbours: the same input, inputs that follow each other, or the chance of the first sample.
+        What makes rows neighbors: the same input, inputs that follow each other, or the chance of the first sample.
     """
 
     group: NDArray[np.intp]
@@ -79,11 +79,11 @@ def strata(x: Values, labels: Labels, features: Callable[[], Values]) -> Strata:
     if (np.bincount(same, labels) > 0).all() and (np.bincount(same, ~labels) > 0).all():
         return Strata(same, labels, "equal inputs")
     if x.shape[1] == 1:
-        return Strata(_neighbours(x[:, 0]), labels, "input")
-    return Strata(_neighbours(propensity(features(), labels)), labels, "propensity")
+        return Strata(_neighbors(x[:, 0]), labels, "input")
+    return Strata(_neighbors(propensity(features(), labels)), labels, "propensity")
 
 
-def _neighbours(score: Values) -> NDArray[np.intp]:
+def _neighbors(score: Values) -> NDArray[np.intp]:
     """Group rows that follow each other; those that tie are never parted."""
     _, place, counts = np.unique(score, return_inverse=True, return_counts=True)
     start = np.cumsum(counts) - counts

@@ -69,7 +69,7 @@ def abc_limits(moments: Moments, names: Sequence[str], function: Function, confi
 
     With :math:`T_i` the influence of row i, :math:`\sigma^2 = \sum T_i^2 / n^2`, the acceleration
     :math:`a = \sum T_i^3 / (6 (\sum T_i^2)^{3/2})`, the bias b, and the quadratic coefficient c along the least
-    favourable direction :math:`\delta_i = T_i / (n^2 \sigma)`,
+    favorable direction :math:`\delta_i = T_i / (n^2 \sigma)`,
 
     .. math:: z_0 = \Phi^{-1}\{2 \Phi(a) \Phi(c - b / \sigma)\}, \quad w = z_0 + z_\alpha, \quad
               \theta(P_0 + \delta w / (1 - a w)^2).
@@ -112,14 +112,14 @@ def abc_limits(moments: Moments, names: Sequence[str], function: Function, confi
         sigma = np.sqrt(variance / n)
         cubes = np.einsum("ib,jb,kb,ijkb->b", gradient, gradient, gradient, moments.third)
         acceleration = cubes / (6 * np.sqrt(n) * variance**1.5)
-        least_favourable = along / (n * sigma)
-        small = STEP * np.sqrt(n) * least_favourable
+        least_favorable = along / (n * sigma)
+        small = STEP * np.sqrt(n) * least_favorable
         bend = (at(small) + at(-small) - 2 * at(0 * small)) / (2 * STEP**2 * n * sigma)
         curvature = sum(at(each) + at(-each) - 2 * at(0 * each) for each in _roots(covariance)) / (2 * n * STEP**2)
         correction = ndtri(2 * ndtr(acceleration) * ndtr(bend - curvature / sigma))
         w = correction + ndtri(np.array([[(1 - confidence) / 2], [(1 + confidence) / 2]]))
         reach = np.where(acceleration * w < 1, w / (1 - acceleration * w) ** 2, np.nan)
-        low, high = (at(least_favourable * each) for each in reach)
+        low, high = (at(least_favorable * each) for each in reach)
     return low, high, correction, acceleration
 
 

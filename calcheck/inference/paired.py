@@ -115,8 +115,8 @@ def compare_pairs(
     * Functions of means over rows: the larger of two. Swapping the models' predictions of a row at random gives
       differences D*, and :math:`p = (1 + \#\{|D^*| \ge |D|\}) / (R + 1)` is exact where models are exchangeable.
       Where they are as good as each other in another way it may be too small; the bootstrap of D over its standard
-      error, centred and with equal tails, is right in the limit.
-    * Functions of means that noise biases: the bootstrap of D, centred at its mean.
+      error, centered and with equal tails, is right in the limit.
+    * Functions of means that noise biases: the bootstrap of D, centered at its mean.
     * Quadratic forms of embeddings: the bootstrap of D over its standard error, from the influence of each row.
 
     Parameters
@@ -190,14 +190,14 @@ def _by_influences(pair: ModelPair[InferableMetric], run: Run, swaps: int | None
         return _without_p(inferred, f"no p-value: {error}")
     if terms is None:
         return _without_p(inferred, NOT_KNOWN)
-    centred = terms - terms.mean()
-    replicates = Replicates([_studentized(centred)], run, stage=f"resampling for {pair.metric.name}")
+    centered = terms - terms.mean()
+    replicates = Replicates([_studentized(centered)], run, stage=f"resampling for {pair.metric.name}")
     replicates.draw(run.resamples or RESAMPLES)
-    return replace(inferred, p_value=_p_of_ratio(replicates.values[0], float(terms.sum()) / 2, centred))
+    return replace(inferred, p_value=_p_of_ratio(replicates.values[0], float(terms.sum()) / 2, centered))
 
 
 def _studentized(influences: Values) -> Statistic:
-    """Return the sum of centred influences over its standard error, as a function of means."""
+    """Return the sum of centered influences over its standard error, as a function of means."""
 
     def ratio(means: Mapping[str, Values], n: int) -> Values:
         mean, square = means["influence"], means["square"]

@@ -39,9 +39,9 @@ class Conditioning:
     Parameters
     ----------
     scaling : Scaling
-        Normalisation of the inputs.
+        Normalization of the inputs.
     kernel : Kernel
-        k_X on normalised inputs.
+        k_X on normalized inputs.
     details : dict
         Both in words and numbers, for the report.
     """
@@ -93,7 +93,7 @@ def all_inputs(rows: Predictions, run: Run) -> NDArray[np.floating[Any]]:
 
 
 def evaluation_points(at: Source, scaling: Scaling) -> NDArray[np.float64]:
-    """Return the normalised inputs of another source, (m, d); a problem with them is told with its name."""
+    """Return the normalized inputs of another source, (m, d); a problem with them is told with its name."""
     with at.error_names():
         return scaling(at.predictions().inputs())
 
@@ -104,7 +104,7 @@ def input_kernel(
     normalize: Normalization | None,
     gamma: float | Bandwidth | None,
 ) -> tuple[KernelName, Normalization, float | Bandwidth]:
-    """Fill in the choices that were left open: kernel, normalisation, gamma."""
+    """Fill in the choices that were left open: kernel, normalization, gamma."""
     single = rows.width == 1
     kernel = kernel or ("rbf" if single else "polynomial")
     of_several: Normalization = "l2" if rows.has_embedding else "standardize"
@@ -118,7 +118,7 @@ def input_kernel(
 
 
 def conditioning(rows: Predictions, chosen: KernelOptions) -> Conditioning:
-    """Fix normalisation and kernel on the inputs of some rows.
+    """Fix normalization and kernel on the inputs of some rows.
 
     Parameters
     ----------

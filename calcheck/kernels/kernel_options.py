@@ -29,7 +29,7 @@ class KernelOptions:
     gamma_x: float | Bandwidth | None = option(
         None,
         "Scale of that kernel: a number, 1/d, or from the inputs 1/median distance or 1/(2 variance). "
-        "Default: 1 for embeddings, 1/d for standardised inputs, median for rbf and laplace, variance for one number.",
+        "Default: 1 for embeddings, 1/d for standardized inputs, median for rbf and laplace, variance for one number.",
     )
     degree: int = option(3, "Degree of the polynomial kernel (gamma x.x' + coef0)^degree.")
     coef0: float = option(1.0, "Constant of the polynomial kernel.")

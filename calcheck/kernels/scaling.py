@@ -1,4 +1,4 @@
-"""Inputs made comparable: normalisation, and bandwidths that do not depend on units."""
+"""Inputs made comparable: normalization, and bandwidths that do not depend on units."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _blocks(x: NDArray[np.floating[Any]]) -> Iterator[slice]:
 
 
 def fit_scaling(x: Inputs, normalize: Normalization, kernel: KernelName) -> Scaling:
-    """Fix the normalisation of inputs.
+    """Fix the normalization of inputs.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def fit_scaling(x: Inputs, normalize: Normalization, kernel: KernelName) -> Scal
         ``"none"``; ``"l2"``: rows to norm 1; ``"standardize"``: columns to mean 0 and standard deviation 1
         (n - 1), constant columns to 0.
     kernel : str
-        Kernels of differences do not see a shift: then inputs are centred, which keeps digits.
+        Kernels of differences do not see a shift: then inputs are centered, which keeps digits.
     """
     d = x.shape[1]
     shift, divisor = np.zeros(d), np.ones(d)
@@ -163,7 +163,7 @@ def bandwidth(
     x : (n, d)
         Inputs.
     scaling : Scaling
-        Their normalisation.
+        Their normalization.
     kernel : str
         The kernel that gamma is for.
 
@@ -196,7 +196,7 @@ def bandwidth(
     return 1 / spread
 
 
-def neighbours(kernel: Kernel, x: NDArray[np.floating[Any]]) -> float:
+def neighbors(kernel: Kernel, x: NDArray[np.floating[Any]]) -> float:
     """Return the sum of an input's kernel values with all others, on average over (n, d) inputs, or 2,000 of them."""
     n, x = len(x), sample_inputs(x, FEW_ROWS)
     off_diagonal = float(kernel.gram(x, x).sum() - kernel.diagonal(x).sum())
@@ -204,7 +204,7 @@ def neighbours(kernel: Kernel, x: NDArray[np.floating[Any]]) -> float:
 
 
 def _variance(x: Inputs, scaling: Scaling) -> float:
-    """Return the variances (n - 1) of normalised columns, added up; these are centred, so that squares keep digits."""
+    """Return the variances (n - 1) of normalized columns, added up; these are centered, so that squares keep digits."""
     if not isinstance(x, LazyInputs):
         return float(scaling(x).var(axis=0, ddof=1).sum())
     total, squares = np.zeros(x.shape[1]), 0.0

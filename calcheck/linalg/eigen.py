@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class EigenSolver:
-    """K = V diag(w) V^T; exact to rounding, at the price of a few factorisations.
+    """K = V diag(w) V^T; exact to rounding, at the price of a few factorizations.
 
     Parameters
     ----------

@@ -74,7 +74,7 @@ class Centres:
     kernel : Kernel
         k.
     x : (n, d)
-        Normalised inputs.
+        Normalized inputs.
     run : Run
         Device, seed, progress.
 

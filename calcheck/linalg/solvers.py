@@ -36,7 +36,7 @@ class Solution:
     coefficients : (n, c)
         B.
     iterations : int
-        Products with K that it took; 0 for a factorisation.
+        Products with K that it took; 0 for a factorization.
     preconditioner : int
         Features of the preconditioner; 0 if there was none.
     """
@@ -56,7 +56,7 @@ class Cholesky:
     shift : float
         s > 0.
     progress : callable
-        Is told when the factorisation begins and ends.
+        Is told when the factorization begins and ends.
 
     Raises
     ------
@@ -66,18 +66,18 @@ class Cholesky:
 
     def __init__(self, gram: Gram, shift: float, progress: Progress) -> None:
         matrix = gram.dense()
-        progress("factorise", 0.0)
+        progress("factorize", 0.0)
         diagonal = namespace(matrix).arange(gram.n)
         matrix[diagonal, diagonal] += shift
         try:
-            self.factor = _factorise(matrix)
+            self.factor = _factorize(matrix)
         except (np.linalg.LinAlgError, RuntimeError) as error:
             msg = (
                 f"the kernel matrix plus {shift:.3g} on its diagonal is not positive definite in {matrix.dtype}."
                 " Pass a larger --lambda, --normalize l2, or --precision float64"
             )
             raise NumericalError(msg) from error
-        progress("factorise", 1.0)
+        progress("factorize", 1.0)
         self._trace: float | None = None
 
     def solve(self, rhs: Array) -> Solution:
@@ -112,7 +112,7 @@ class Cholesky:
         return total
 
 
-def _factorise(matrix: Array) -> Array:
+def _factorize(matrix: Array) -> Array:
     """Overwrite a symmetric matrix by its lower Cholesky factor."""
     if isinstance(matrix, np.ndarray):
         from scipy.linalg import cholesky

@@ -1,4 +1,4 @@
-"""What metrics share that come from conditional generative models: standardised data, and kernels on both sides."""
+"""What metrics share that come from conditional generative models: standardized data, and kernels on both sides."""
 
 # Numerics are imported where they are used: `calcheck --help` reads this file and must start at once.
 
@@ -77,7 +77,7 @@ class JointMetric(GenerativeMetric[KernelSettings, StateT]):
 
     def prepare(self, source: Source, run: Run) -> KernelSettings:
         from calcheck.kernels.input_kernel import all_inputs, conditioning
-        from calcheck.kernels.scaling import neighbours
+        from calcheck.kernels.scaling import neighbors
         from calcheck.mmd.joint import repeated_targets
 
         rows = source.predictions()
@@ -89,7 +89,7 @@ class JointMetric(GenerativeMetric[KernelSettings, StateT]):
             "inputs": {**inputs.details, "rows": len(x)},
             "targets": {"gamma": gamma_y.tolist() if len(gamma_y) > 1 else float(gamma_y[0]), "repeats": y.shape[1]},
             "draws": predictive.n_draws or "exact",
-            "neighbours": neighbours(inputs.kernel, inputs.scaling(x)),
+            "neighbors": neighbors(inputs.kernel, inputs.scaling(x)),
         }
         features = self._features(rows, gamma_y, run)
         return KernelSettings(inputs.scaling, inputs.kernel, features, predictive, described)
@@ -135,7 +135,7 @@ class JointMetric(GenerativeMetric[KernelSettings, StateT]):
     @staticmethod
     def _blind(settings: KernelSettings) -> list[str]:
         """Warn where the kernel relates hardly any two inputs."""
-        near = settings.details["neighbours"]
+        near = settings.details["neighbors"]
         if near >= FEW_NEIGHBOURS:
             return []
         told = (

@@ -41,7 +41,7 @@ class Ammd(GenerativeMetric["Bandwidths", None]):
     Parameters
     ----------
     standardize, gamma_y
-        The kernel, on standardised targets.
+        The kernel, on standardized targets.
     estimator
         Whether a draw's pair with itself counts.
     constant

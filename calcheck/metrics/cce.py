@@ -42,7 +42,7 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | NystroemEmbedding
               \hat U_{Y|X}(x) = \sum_i a_i(x)\, \phi(y_i), \quad a(x) = (K_X + n \lambda I)^{-1} k_X(x)
 
     with :math:`\phi` the feature map of the RBF kernel :math:`k_Y` and :math:`Y'` the model's own distributions, by
-    their closed-form mean embeddings or by draws (regularised by :math:`n \lambda'`). The value is the mean of
+    their closed-form mean embeddings or by draws (regularized by :math:`n \lambda'`). The value is the mean of
     CCE(x) over the rows, or over the inputs of another file.
 
     Parameters
@@ -52,7 +52,7 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | NystroemEmbedding
     gamma_y
         Of the kernel on targets.
     lambda_, lambda_model
-        Regularisers of the data's and of the model's embedding.
+        Regularizers of the data's and of the model's embedding.
     estimator
         The distance, or an unbiased estimate of its square.
     draws, trials
@@ -72,7 +72,7 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | NystroemEmbedding
     -----
     Dimensionless, >= 0, smaller is better; distributions that share nothing are about sqrt(2) apart, and at inputs far
     from all others the polynomial kernel may overshoot that. Positive for a perfect model too, by the noise of n rows.
-    Squared, it is a V-statistic: biased upwards by the rows' own noise and downwards by the regulariser.
+    Squared, it is a V-statistic: biased upwards by the rows' own noise and downwards by the regularizer.
     ``--estimator unbiased`` subtracts that noise, sum_i a_i(x)^2 |delta_i|^2, from the square: any number, 0 on average
     for a perfect model (not otherwise unbiased); estimated by random signs above 2,048 rows, with its error in details.
 
@@ -88,14 +88,14 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | NystroemEmbedding
     numbers, or O(n) where they exceed ``--memory``. With M centres (nystroem) it is one pass over the rows,
     O(n M (d + M)); what centres cut off is measured on 1,024 rows and added to the mean.
     Details give the reach, the distance within which inputs are mixed (:func:`calcheck.embeddings.reach.reach`);
-    pointwise rows give how many others each rests on (:func:`calcheck.embeddings.reach.effective_neighbours`).
+    pointwise rows give how many others each rests on (:func:`calcheck.embeddings.reach.effective_neighbors`).
     Differs from the paper in: exact embeddings of parametric families by default (``--draws 1 --trials 5`` is the
     paper's protocol), and no explicit inverse.
 
     References
     ----------
     Young et al., Beyond Calibration: Assessing the Probabilistic Fit of Neural Regressors via Conditional Congruence,
-    Eq. 2-3 (arXiv 2405.12412). Regularised embeddings: Park, Muandet, A Measure-Theoretic Approach to Kernel
+    Eq. 2-3 (arXiv 2405.12412). Regularized embeddings: Park, Muandet, A Measure-Theoretic Approach to Kernel
     Conditional Mean Embeddings, NeurIPS 2020.
 
     Examples
@@ -121,8 +121,8 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | NystroemEmbedding
         *("landmarks", "landmark_sampling", "tolerance", "max_flops", "exact_only"),
     )
 
-    lambda_: float = option(0.1, "Regulariser of the data's embedding: K + n lambda I.")
-    lambda_model: float | None = option(None, "Regulariser of the model's embedding. Default: lambda.")
+    lambda_: float = option(0.1, "Regularizer of the data's embedding: K + n lambda I.")
+    lambda_model: float | None = option(None, "Regularizer of the model's embedding. Default: lambda.")
     draws: int | Literal["exact", "all"] | None = option(
         None,
         "Draws a row that stand for the model: a number, all saved ones, or exact for the closed form. "
@@ -143,7 +143,7 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | NystroemEmbedding
             msg = f"{self.requested} goes without {self.exact_only}: leave that out, or pass --solver cg"
             raise OptionError(msg)
         if self.estimator == "unbiased" and self.lambda_model not in (None, self.lambda_):
-            msg = "--estimator unbiased needs one regulariser: leave out --lambda-model"
+            msg = "--estimator unbiased needs one regularizer: leave out --lambda-model"
             raise OptionError(msg)
         if self.trials > 1 and not isinstance(self.draws, int):
             msg = f"--trials repeats draws: give the number of draws a row too (--draws 1), got --trials {self.trials}"
@@ -240,7 +240,7 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | NystroemEmbedding
         from calcheck.embeddings.distance import distances, noise
         from calcheck.embeddings.landmark_selection import NystroemEmbedding
         from calcheck.embeddings.output_features import FeatureError
-        from calcheck.embeddings.reach import FEW_ROWS, effective_neighbours, reach
+        from calcheck.embeddings.reach import FEW_ROWS, effective_neighbors, reach
         from calcheck.execution.bottom_k import sample_inputs
         from calcheck.kernels.input_kernel import evaluation_points, require_inputs
 
@@ -279,7 +279,7 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | NystroemEmbedding
         }
         columns = {self._column: values}
         if run.keep_rows:
-            columns["effective_neighbours"] = effective_neighbours(state, self.lambda_, points)
+            columns["effective_neighbors"] = effective_neighbors(state, self.lambda_, points)
         return RowResults(columns, details=details, warnings=kernel_warnings(details, found, state.run.precision))
 
     @property
@@ -299,7 +299,7 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | NystroemEmbedding
         columns = {"cce": found.at_all_rows() if run.keep_rows else found.values[:, 0]}
         values = columns["cce"]
         if run.keep_rows:
-            columns["effective_neighbours"] = found.effective_neighbours()
+            columns["effective_neighbors"] = found.effective_neighbors()
         details = {
             "rows": found.landmarks.rows,
             "quantiles": quantiles(values),

@@ -39,9 +39,9 @@ class Cmmd(JointMetric["RidgeNorms"]):
     Parameters
     ----------
     standardize, kernel_x, gamma_x, gamma_y
-        The kernels, on standardised inputs and targets.
+        The kernels, on standardized inputs and targets.
     lambda_
-        Regulariser.
+        Regularizer.
     solver
         How the linear system is solved.
     exact_rows
@@ -87,7 +87,7 @@ class Cmmd(JointMetric["RidgeNorms"]):
     interpretation: ClassVar[str] = "0 is a perfect match; by the noise of the rows a perfect model is above it."
     no_interval: ClassVar[str] = "the rows share one noisy fit, so resampling them gives no honest interval"
 
-    lambda_: float = option(0.1, "Regulariser: K + n lambda I.")
+    lambda_: float = option(0.1, "Regularizer: K + n lambda I.")
     solver: Solver = option(
         "auto", "Cholesky, or block conjugate gradients; auto takes Cholesky for at most 2,048 rows."
     )

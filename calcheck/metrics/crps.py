@@ -47,7 +47,7 @@ class Crps(RowMetric):
     Notes
     -----
     A mean over rows: unbiased. For m draws ``fair`` has the mean that the distributions behind the draws have, and
-    ``biased`` scores the m draws as they are, which favours narrow ensembles. Closed forms by scoringrules; counts by
+    ``biased`` scores the m draws as they are, which favors narrow ensembles. Closed forms by scoringrules; counts by
     sums over their support. O(n), O(n m log m) for draws.
 
     References

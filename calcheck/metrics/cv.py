@@ -39,7 +39,7 @@ class Cv(RowMetric):
 
     Notes
     -----
-    O(n). Standard deviations are centred before they are squared, so that nearly equal ones lose no digits.
+    O(n). Standard deviations are centered before they are squared, so that nearly equal ones lose no digits.
 
     References
     ----------

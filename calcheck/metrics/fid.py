@@ -29,7 +29,7 @@ class FidSettings:
     Parameters
     ----------
     scaling : Scaling
-        Normalisation of the inputs.
+        Normalization of the inputs.
     spread : (t,)
         What divides targets.
     """
@@ -44,12 +44,12 @@ class Fid(GenerativeMetric[FidSettings, "SharedInputs"]):
 
     .. math:: |m - m'|^2 + \mathrm{tr}\big( C + C' - 2 (C^{1/2} C' C^{1/2})^{1/2} \big)
 
-    with means and covariances of the standardised inputs, joined by targets and by predictions.
+    with means and covariances of the standardized inputs, joined by targets and by predictions.
 
     Parameters
     ----------
     standardize
-        Whether inputs and targets are standardised.
+        Whether inputs and targets are standardized.
 
     Needs
     -----
@@ -59,7 +59,7 @@ class Fid(GenerativeMetric[FidSettings, "SharedInputs"]):
 
     Value
     -----
-    Dimensionless where standardised, squared, >= 0, smaller is better; positive for a perfect model too, by the noise
+    Dimensionless where standardized, squared, >= 0, smaller is better; positive for a perfect model too, by the noise
     of n rows. Sees means and covariances only: no other shape, and of the relation to the inputs the linear part.
 
     Raises

@@ -40,7 +40,7 @@ class Jmmd(JointMetric["GramSums"]):
     Parameters
     ----------
     standardize, kernel_x, gamma_x, gamma_y
-        The kernels, on standardised inputs and targets.
+        The kernels, on standardized inputs and targets.
     estimator
         Which pairs of rows count.
     exact_rows

@@ -40,7 +40,7 @@ class Mae(RowMetric):
 
     Notes
     -----
-    A mean over rows: unbiased, O(n). The median minimises the expected absolute error, the mean does not.
+    A mean over rows: unbiased, O(n). The median minimizes the expected absolute error, the mean does not.
 
     References
     ----------

@@ -33,7 +33,7 @@ FEWEST_ROWS = 2  # of a sample
 FEW_EXCHANGEABLE = 0.5  # share of the rows
 APART = "the inputs of the two samples do not overlap: nowhere can rows of both be compared"
 NOT_EXACT = {
-    "input": "the two have other inputs: p is by exchange of rows among neighbours, exact if the inputs have the same"
+    "input": "the two have other inputs: p is by exchange of rows among neighbors, exact if the inputs have the same"
     " distribution, and about right else",
     "propensity": "the two have other inputs: p is by exchange of rows that are as likely in either file, as estimated,"
     " and about right, but too small where the inputs of the two part sharply",
@@ -47,7 +47,7 @@ class McmdSettings:
     Parameters
     ----------
     inputs : Conditioning
-        Normalisation and kernel of the inputs of both samples.
+        Normalization and kernel of the inputs of both samples.
     features : OutputFeatures
         psi with k_Y(u, v) = psi(u) . psi(v), for the targets of both.
     details : dict
@@ -77,7 +77,7 @@ class Mcmd(KernelOptions, Metric[McmdSettings, "TwoSamples"]):
     gamma_y
         Of the kernel on targets, scaled by those of the first sample.
     lambda_, lambda_b
-        Regularisers of the first and the second sample's embedding.
+        Regularizers of the first and the second sample's embedding.
     solver
         How the linear systems are solved; it does not change the value beyond rounding.
 
@@ -100,7 +100,7 @@ class Mcmd(KernelOptions, Metric[McmdSettings, "TwoSamples"]):
     Notes
     -----
     Two kernel ridge regressions of psi(y), psi the low-rank features of k_Y, as for cce.
-    Reference: the mean for other labellings of the rows, as if the distributions were equal. Where each input is in
+    Reference: the mean for other labelings of the rows, as if the distributions were equal. Where each input is in
     both samples, labels are permuted among rows with the same input, which is exact. Else they are permuted among six
     rows that follow each other in their input, or, for inputs of several numbers, in the chance that a row is of the
     first sample, by logistic regression with the same kernel: exact in the first case where the inputs have the same
@@ -135,14 +135,14 @@ class Mcmd(KernelOptions, Metric[McmdSettings, "TwoSamples"]):
     gamma_x: float | Bandwidth | None = option(
         None,
         "Scale of that kernel: a number, 1/d, or from the inputs 1/median distance or 1/(2 variance). "
-        "Default: 1 for embeddings and for one number, 1/d for standardised inputs, median for other rbf and laplace.",
+        "Default: 1 for embeddings and for one number, 1/d for standardized inputs, median for other rbf and laplace.",
     )
     gamma_y: float | None = option(
         None,
         "Scale of the kernel exp(-gamma (y - y')^2) on targets. Default: 1/(2 t variance) of those of A, t columns.",
     )
-    lambda_: float = option(0.1, "Regulariser of A's embedding: K + n lambda I.")
-    lambda_b: float | None = option(None, "Regulariser of B's embedding. Default: lambda.")
+    lambda_: float = option(0.1, "Regularizer of A's embedding: K + n lambda I.")
+    lambda_b: float | None = option(None, "Regularizer of B's embedding. Default: lambda.")
     solver: Solver = option(
         "auto", "Cholesky, or block conjugate gradients; auto takes Cholesky for at most 2,048 rows."
     )
@@ -207,7 +207,7 @@ class Mcmd(KernelOptions, Metric[McmdSettings, "TwoSamples"]):
             "rows": len(values),
             "quantiles": quantiles(values),
             **settings.details,
-            **_neighbours(state),
+            **_neighbors(state),
             **solver_details(found, bounds, state.ridges[0], run),
             "dof_b": dofs[1].value,
             "dof_b_error": dofs[1].error,
@@ -219,7 +219,7 @@ class Mcmd(KernelOptions, Metric[McmdSettings, "TwoSamples"]):
     def null_distribution(
         self,
         settings: McmdSettings,
-        state: TwoSamples,  # noqa: ARG002 - a labelling has other regressions
+        state: TwoSamples,  # noqa: ARG002 - a labeling has other regressions
         simulation: NullSimulator,
         at: Source | None,
         run: Run,
@@ -233,8 +233,8 @@ class Mcmd(KernelOptions, Metric[McmdSettings, "TwoSamples"]):
         rows, scaling = simulation.rows, settings.inputs.scaling
         y, x, labels = target_matrix(rows), scaling(rows.inputs()), _labels(rows)
         points = x if at is None else evaluation_points(at, scaling)
-        kernel, centred = input_kernel_of(settings.inputs.kernel, x, points, run)
-        groups = strata(x, labels, lambda: centred.rows)
+        kernel, centered = input_kernel_of(settings.inputs.kernel, x, points, run)
+        groups = strata(x, labels, lambda: centered.rows)
         told = {"labels": f"permuted by {groups.by}", "exchangeable": groups.exchangeable, **kernel.details}
         if not groups.exchangeable:
             return NullDistribution(np.empty(0), details=told, no_verdict=APART)
@@ -294,17 +294,17 @@ def _targets(rows: Predictions) -> tuple[NDArray[np.float64], NDArray[np.float64
     return y[first], y[~first]
 
 
-def _neighbours(state: TwoSamples) -> dict[str, float]:
+def _neighbors(state: TwoSamples) -> dict[str, float]:
     """Tell how many others a row sees, where its kernel has a reach."""
-    found = state.neighbours()
-    return {} if found is None else {"neighbours": found}
+    found = state.neighbors()
+    return {} if found is None else {"neighbors": found}
 
 
 def _loneliness(details: dict[str, Any]) -> tuple[str, ...]:
     """Say where inputs are too far apart for the kernel's scale."""
-    if details.get("neighbours", FEW_NEIGHBOURS) >= FEW_NEIGHBOURS:
+    if details.get("neighbors", FEW_NEIGHBOURS) >= FEW_NEIGHBOURS:
         return ()
-    told = f"an input sees {details['neighbours']:.2g} others of its file, by the kernel added up"
+    told = f"an input sees {details['neighbors']:.2g} others of its file, by the kernel added up"
     return (f"{told}: it is too narrow for these inputs. Try --gamma-x variance or median",)
 
 
@@ -313,5 +313,5 @@ def _inexactness(groups: Strata) -> tuple[str, ...]:
     told = [NOT_EXACT[groups.by]] if groups.by in NOT_EXACT else []
     if groups.exchangeable < FEW_EXCHANGEABLE * len(groups.labels):
         share = f"{groups.exchangeable:,} of {len(groups.labels):,} rows"
-        told.append(f"only {share} have neighbours in both files: p tells of those, the value of all")
+        told.append(f"only {share} have neighbors in both files: p tells of those, the value of all")
     return tuple(told)

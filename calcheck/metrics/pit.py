@@ -28,7 +28,7 @@ class Pit(OrderedMetric):
     .. math:: \omega^2 = \int_0^1 (\bar F(u) - u)^2 \, du, \qquad \bar F(u) = \frac1n \sum_i 1\{F_i(y_i) \le u\}
 
     Where a distribution jumps at its target, from F- to F, the row counts by (u - F-) / (F - F-) between 0 and 1: the
-    non-randomised PIT. The integral is exact.
+    non-randomized PIT. The integral is exact.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ class Moments:
     mean : (p,)
         The mean.
     root : (k, p)
-        Any Z with Z^T Z the covariance: centred data, a triangular factor, the scaled eigenvectors …
+        Any Z with Z^T Z the covariance: centered data, a triangular factor, the scaled eigenvectors …
     """
 
     mean: Array
@@ -104,7 +104,7 @@ class SharedInputs:
 def frechet(one: Moments, other: Moments) -> Array:
     """Return |m - m'|^2 + tr (C + C' - 2 (C^(1/2) C' C^(1/2))^(1/2)).
 
-    The last trace is the sum of the singular values of Z Z'^T: of R R'^T, by the QR factorisations of both roots. No
+    The last trace is the sum of the singular values of Z Z'^T: of R R'^T, by the QR factorizations of both roots. No
     covariance is formed, squared or inverted, so a singular one costs no digits. Gradients by autograd need roots of
     full column rank, and singular values that differ from 0.
 

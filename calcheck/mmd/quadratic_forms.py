@@ -229,7 +229,7 @@ class GramSums:
     kernel : Kernel
         k.
     x : (n, d)
-        Normalised inputs.
+        Normalized inputs.
     run : Run
         Device, precision, memory, seed, progress.
     exact_rows : int

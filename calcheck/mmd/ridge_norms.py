@@ -54,7 +54,7 @@ class RidgeNorms:
     kernel : Kernel
         k.
     x : (n, d)
-        Normalised inputs.
+        Normalized inputs.
     run : Run
         Device, precision, memory, seed, progress.
     ridge : float

@@ -10,7 +10,7 @@ import numpy as np
 from calcheck.embeddings.distance import Distances
 from calcheck.embeddings.ridge import KernelRidge
 from calcheck.kernels.functions import Polynomial
-from calcheck.kernels.scaling import neighbours
+from calcheck.kernels.scaling import neighbors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,9 +31,9 @@ class TwoSamples:
     Parameters
     ----------
     kernel : Kernel
-        k_X on normalised inputs.
+        k_X on normalized inputs.
     inputs : sequence of (n, d)
-        Normalised inputs of the first sample and of the second.
+        Normalized inputs of the first sample and of the second.
     solver : str
         As :class:`calcheck.embeddings.ridge.KernelRidge` takes it.
     run : Run
@@ -55,9 +55,9 @@ class TwoSamples:
         outputs : sequence of (n, r)
             psi of the targets of each.
         lambdas : (float, float)
-            Regularisers.
+            Regularizers.
         points : (m, d)
-            Normalised inputs at which they are compared.
+            Normalized inputs at which they are compared.
 
         Returns
         -------
@@ -85,12 +85,12 @@ class TwoSamples:
         )
         return found, (own.dof, other.dof)
 
-    def neighbours(self) -> float | None:
+    def neighbors(self) -> float | None:
         """Return how many other rows of its own sample a row sees: k(x, x') added up over them, in the mean over rows.
 
         Of the sample that sees fewer; None for kernels that are no functions of differences, which reach everywhere.
         """
         if isinstance(self.kernel, Polynomial):
             return None
-        seen = [neighbours(self.kernel, ridge.backend.to_numpy(ridge.x)) for ridge in self.ridges]
+        seen = [neighbors(self.kernel, ridge.backend.to_numpy(ridge.x)) for ridge in self.ridges]
         return min(seen)

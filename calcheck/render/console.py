@@ -36,7 +36,7 @@ def safe_text(text: str, style: str = "") -> Text:
 def rendered(*parts: RenderableType) -> str:
     """Lay parts out below each other, an empty line between them.
 
-    Colour is for terminals, without ``NO_COLOR``; lines are as wide as the terminal, 80 to 100 columns; 100 in a pipe.
+    Color is for terminals, without ``NO_COLOR``; lines are as wide as the terminal, 80 to 100 columns; 100 in a pipe.
     """
     from rich.console import Console
     from rich.text import Text

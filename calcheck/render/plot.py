@@ -65,7 +65,7 @@ class Curve:
     Parameters
     ----------
     name : str
-        What the legend calls it; curves of one name have one colour in all panels, and no name means black.
+        What the legend calls it; curves of one name have one color in all panels, and no name means black.
     x, y : sequence of float
         Its places; where y is not finite the line has a gap.
     low, high : sequence of float, optional
@@ -207,7 +207,7 @@ def _draw(axes: Axes, panel: Panel, names: Sequence[str]) -> None:
 
 
 def _draw_curve(axes: Axes, curve: Curve, names: Sequence[str]) -> None:
-    """Draw a curve: in the colour of its name's place, and from the eighth name on in other dashes too."""
+    """Draw a curve: in the color of its name's place, and from the eighth name on in other dashes too."""
     place = names.index(curve.name) if curve.name else len(COLORS) - 1
     dashes = "--" if curve.style == "dashed" else DASHES[place // len(COLORS) % len(DASHES)]
     points = curve.style == "points"

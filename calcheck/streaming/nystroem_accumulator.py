@@ -103,11 +103,11 @@ class NystroemAccumulator(MetricAccumulator[StreamedLandmarks, NystroemSums]):
     Parameters
     ----------
     metric : Metric
-        Prepares kernels, normalisation and features of targets.
+        Prepares kernels, normalization and features of targets.
     options : LandmarkOptions
         How many centres, and which.
     lambda_ : float
-        The regulariser.
+        The regularizer.
     """
 
     metric: Metric[KernelSettings, Any]

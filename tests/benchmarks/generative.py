@@ -21,7 +21,7 @@ from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
 
 PLAIN = Run(reference=0, resamples=0)
-CORRELATION = 0.9  # of neighbouring columns
+CORRELATION = 0.9  # of neighboring columns
 
 
 def sampled(n, d, draws, wrong=0.0):
@@ -35,7 +35,7 @@ def sampled(n, d, draws, wrong=0.0):
     return Predictions(y=y[:, 0], predictive=Samples(y[:, 1:] + wrong), x=x, has_embedding=False)
 
 
-def standardised(rows):
+def standardized(rows):
     """Return inputs, targets and draws as the metrics see them."""
     centre, deviation = rows.y.mean(), rows.y.std(ddof=1)
     x = (rows.x - rows.x.mean(axis=0)) / rows.x.std(axis=0, ddof=1)
@@ -49,7 +49,7 @@ def k_y(a, b):
 
 def naive_ammd(rows):
     """Return the unbiased estimate by all pairs of each row's values at once."""
-    _, y, draws = standardised(rows)
+    _, y, draws = standardized(rows)
     size = draws.shape[1]
     within = k_y(draws[:, :, None], draws[:, None]).sum(axis=(1, 2)) - size
     return np.mean(-2 * k_y(y, draws).mean(axis=1) + within / (size * (size - 1)))
@@ -57,7 +57,7 @@ def naive_ammd(rows):
 
 def naive_jmmd(rows):
     """Return the unbiased estimate by whole Gram matrices, n by n, one for each pair of a draw and a draw."""
-    x, y, draws = standardised(rows)
+    x, y, draws = standardized(rows)
     n, size = draws.shape
     norms = (x**2).sum(axis=1)
     k = np.exp(-0.5 * np.maximum(norms[:, None] + norms - 2 * x @ x.T, 0))

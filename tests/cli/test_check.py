@@ -397,7 +397,7 @@ def edit(path, change):
             "ence of this calcheck has other options: 'bin'",
         ),
         (lambda report: report["results"][2]["options"].pop("by"), "ence of this calcheck has other options: 'by'"),
-        (lambda report: report["results"][2]["options"].update(by="colour"), "there is no column 'colour'"),
+        (lambda report: report["results"][2]["options"].update(by="color"), "there is no column 'color'"),
         (lambda report: report["input"]["files"][0].update(role="at"), "its results are at inputs of another file"),
     ],
 )
@@ -431,12 +431,12 @@ def test_files_with_inputs_are_checked_at_them(calcheck, tmp_path):
     assert json.loads(found.out)["gates"][0]["values"].keys() == {"cce", "cce.details.dof"}
 
 
-def test_a_terminal_gets_colours(calcheck, right, monkeypatch):
+def test_a_terminal_gets_colors(calcheck, right, monkeypatch):
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
     monkeypatch.setenv("TERM", "xterm-256color")
     found = calcheck("check", right, "--fail-on", KEPT, "--fail-on", BROKEN, "--warn-on", BROKEN, "--no-bootstrap")
-    for word, colour in (("passed", "32"), ("violated", "1;31"), ("warned", "33")):
-        assert f"\x1b[{colour}m{word}" in found.out
+    for word, color in (("passed", "32"), ("violated", "1;31"), ("warned", "33")):
+        assert f"\x1b[{color}m{word}" in found.out
 
 
 @pytest.mark.parametrize("form", GATE_FORMATS)

@@ -77,7 +77,7 @@ def test_pointwise_output_has_id_value_and_narrow_columns(calcheck, preds, tmp_p
         from pyarrow import csv
 
         rows = csv.read_csv(out)
-    assert rows.column_names == ["id", "cce", "effective_neighbours", *OF_REPLICATES, "y", "mean", "std", "topic"]
+    assert rows.column_names == ["id", "cce", "effective_neighbors", *OF_REPLICATES, "y", "mean", "std", "topic"]
     assert rows["id"].to_pylist() == list(range(100, 140))
     assert rows["topic"].to_pylist()[:2] == ["news", "prose"]
     assert_allclose(np.mean(rows["cce"].to_numpy()), report["results"][0]["value"])
@@ -95,7 +95,7 @@ def test_inputs_of_another_file_need_no_targets(calcheck, preds, tmp_path):
     assert report["results"][0]["details"]["rows"] == 9
     assert [file["rows"] for file in report["input"]["files"]] == [40, 9]
     rows = pq.read_table(out)
-    assert rows.column_names == ["id", "cce", "effective_neighbours", *OF_REPLICATES]
+    assert rows.column_names == ["id", "cce", "effective_neighbors", *OF_REPLICATES]
     assert rows["id"].to_pylist() == list(range(100, 109))
     assert [file["role"] for file in report["input"]["files"]] == ["predictions", "at"]
     np.save(tmp_path / "at.npy", columns(9, seed=5)["embedding"])
@@ -287,7 +287,7 @@ def test_progress_appears_on_a_terminal_after_a_while(monkeypatch, capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_colour_is_for_terminals_that_want_it(monkeypatch):
+def test_color_is_for_terminals_that_want_it(monkeypatch):
     from rich.text import Text
 
     from calcheck.render.console import rendered
@@ -551,7 +551,7 @@ def test_long_work_reports_its_progress(preds, arguments):
     run = Run(progress=lambda stage, share: told.append((stage, share)), memory=1000 if "1kB" in arguments else 1 << 30)
     source = read(preds)
     evaluate(source, [Cce(solver=arguments[1])], at=source, run=run)
-    solving = {"factorise"} if arguments[1] == "cholesky" else {"solve", "factorise"}  # replicates by a factor
+    solving = {"factorize"} if arguments[1] == "cholesky" else {"solve", "factorize"}  # replicates by a factor
     assert {"kernel", "evaluate", "simulating"} | solving == {stage for stage, _ in told}
     assert all(0 <= share <= 1 for _, share in told)
 

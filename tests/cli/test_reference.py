@@ -118,7 +118,7 @@ def test_what_contradicts_itself_is_refused(calcheck, preds, arguments, expected
     assert expected in calcheck(name, preds, *options).refused()
 
 
-def test_the_same_regulariser_for_both_is_no_contradiction(calcheck, preds):
+def test_the_same_regularizer_for_both_is_no_contradiction(calcheck, preds):
     assert calcheck("cce", preds, "--estimator", "unbiased", "--lambda-model", "0.1", "--replicates", "19").code == 0
 
 
@@ -212,8 +212,8 @@ def test_pointwise_output_tells_the_significance_of_each_input(calcheck, wrong, 
     assert 0 < len(clearest) <= 5
     assert clearest[0]["p_value"] == p.min()
     assert {"row", "id", "cce", "topic"} <= set(clearest[0])
-    neighbours = np.array(found["effective_neighbours"])
-    assert ((neighbours > 0) & (neighbours <= 60)).all()
+    neighbors = np.array(found["effective_neighbors"])
+    assert ((neighbors > 0) & (neighbors <= 60)).all()
 
 
 def test_the_table_says_how_many_inputs_of_all_are_incongruent(calcheck, wrong):

@@ -27,8 +27,8 @@ def wave(n, seed):
 
 @pytest.fixture
 def files(tmp_path):
-    """Return the paths of labelled and of new predictions."""
-    return [write(tmp_path / f"{name}.parquet", wave(120, seed)) for seed, name in enumerate(("labelled", "new"))]
+    """Return the paths of labeled and of new predictions."""
+    return [write(tmp_path / f"{name}.parquet", wave(120, seed)) for seed, name in enumerate(("labeled", "new"))]
 
 
 @pytest.fixture
@@ -162,7 +162,7 @@ def test_hostile_names_come_out_harmless(calcheck, tmp_path):
         (["--lambda", "-1"], "--lambda must be a positive number"),
         (["--at", "-"], "--at reads a file, not standard input"),
         (["--at", "absent.parquet"], "there is no file absent.parquet"),
-        (["--inputs", "x", "--at", "labelled.parquet:x"], "names a column, but --inputs says"),
+        (["--inputs", "x", "--at", "labeled.parquet:x"], "names a column, but --inputs says"),
         (["--plot", "curves.jpg"], "must end in .svg, .png or .pdf"),
         (["--plot", "no/curves.svg"], "no/curves.svg cannot be written"),
         (["--plot", "same.svg", "-o", "same.svg"], "would overwrite"),
@@ -176,14 +176,14 @@ def test_mistakes_get_one_line(calcheck, files, tmp_path, monkeypatch, arguments
 
 
 def test_problems_of_the_other_file_are_told_with_its_name(calcheck, files, tmp_path):
-    unlabelled = write(tmp_path / "unlabelled.parquet", {name: v for name, v in wave(30, 3).items() if name != "y"})
-    assert f"{unlabelled}: " in calcheck("reject", files[0], "--at", unlabelled, "--inputs", "x").refused()
+    unlabeled = write(tmp_path / "unlabeled.parquet", {name: v for name, v in wave(30, 3).items() if name != "y"})
+    assert f"{unlabeled}: " in calcheck("reject", files[0], "--at", unlabeled, "--inputs", "x").refused()
     elsewhere = write(tmp_path / "wide.parquet", wave(30, 3) | {"z": np.zeros(30)})
     said = calcheck("reject", elsewhere, "--at", files[1], "--inputs", "x,z").refused()
     assert "new.parquet" in said
     assert "z" in said
     truth = write(tmp_path / "truth.csv", {"y": np.zeros(30)})
-    assert "--at needs its own" in calcheck("reject", unlabelled, "--truth", truth, "--at", files[1]).refused()
+    assert "--at needs its own" in calcheck("reject", unlabeled, "--truth", truth, "--at", files[1]).refused()
 
 
 def test_an_embedding_beside_the_file_is_not_that_of_the_other(calcheck, tmp_path):

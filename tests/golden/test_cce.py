@@ -189,7 +189,7 @@ def test_predictions_in_another_unit_equal_the_naive_closed_form():
 
 
 def test_counts_seen_through_a_narrow_kernel_equal_the_naive_closed_form():
-    """gamma_y = 5 tells neighbouring counts apart: the model is its masses on 0 … 999, as weighted draws."""
+    """gamma_y = 5 tells neighboring counts apart: the model is its masses on 0 … 999, as weighted draws."""
     from scipy import stats
 
     from calcheck.distributions.poisson import Poisson
@@ -235,7 +235,7 @@ def test_independent_gaussians_equal_the_naive_closed_form(columns, factor):
 
 @pytest.mark.slow
 def test_thousands_of_rows_are_the_same_by_every_route():
-    """n = 6,000: a factorisation, iterations with the Gram matrix kept and recomputed, and float32."""
+    """n = 6,000: a factorization, iterations with the Gram matrix kept and recomputed, and float32."""
     rng = np.random.default_rng(21)
     x, y, predictive = gaussian_case(rng, 6000, 64)
     expected = cce(x, y, predictive, solver="cholesky")

@@ -56,7 +56,7 @@ def differences(rows):
     return differences_gaussian(rows.y, rows.predictive.loc, rows.predictive.scale, gamma_y)
 
 
-def centred(rows):
+def centered(rows):
     """Kernels of differences see inputs less their mean."""
     return rows.x - rows.x.mean(axis=0)
 
@@ -71,7 +71,7 @@ def places_of(found, x):
 @pytest.mark.parametrize("by", ["uniform", "leverage"])
 def test_values_correction_error_and_dof_are_the_formulas(ridge, by):
     rows = rows_of(spread=0.7)
-    x = centred(rows)
+    x = centered(rows)
     found = embedded(rows, lambda_=ridge, centers=25, centers_by=by)
     expected = naive(K_X, x, found.landmarks.centres, ridge, differences(rows))
     checked = places_of(found, x)
@@ -104,14 +104,14 @@ def test_the_error_counts_rows_that_are_not_evaluated(monkeypatch):
     found = embedded(rows, centers=25)
     values = found.values[:, 0]
     assert values.shape == (120,)
-    expected = naive(K_X, centred(rows), found.landmarks.centres, 0.1, differences(rows))
+    expected = naive(K_X, centered(rows), found.landmarks.centres, 0.1, differences(rows))
     everywhere = expected.norms(expected.fitted)
     assert_allclose(values, everywhere[found.places], rtol=1e-8)
     assert_allclose(found.at_all_rows(), everywhere, rtol=1e-8)
-    weights, checked = found.landmarks.weights, places_of(found, centred(rows))
+    weights, checked = found.landmarks.weights, places_of(found, centered(rows))
     assert_allclose(weights.sum(), 200)
     powers = [share * (1 - np.minimum(1 / weights, 1) ** 2) for share in SHARES]
-    low, likely, high = (corrections(expected, K_X, centred(rows), checked, 0.1, weights, power) for power in powers)
+    low, likely, high = (corrections(expected, K_X, centered(rows), checked, 0.1, weights, power) for power in powers)
     parts = (
         STANDARD_ERRORS * values.std(ddof=1) * np.sqrt((1 - 120 / 200) / 120),
         CHECKED_ERRORS * error_of_mean(likely, weights, 200),

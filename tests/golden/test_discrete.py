@@ -30,7 +30,7 @@ FAMILIES = {
 
 
 def shares(predictive, y):
-    """Return the share of PIT values up to each level, non-randomised and plain, (2, 99)."""
+    """Return the share of PIT values up to each level, non-randomized and plain, (2, 99)."""
     left, right = predictive.cdf_limits(y)
     return np.array([share_below(low, right, levels_of(LEVELS)).sums(None) for low in (left, right)]) / len(y)
 

@@ -18,9 +18,9 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 @pytest.mark.parametrize("name", ["diabetes", "diabetes_linear"])
 def test_the_diabetes_files_are_what_their_script_makes(name):
-    """To 1 % of the spread: the optimiser of the kernel's parameters stops within that on any machine."""
+    """To 1 % of the spread: the optimizer of the kernel's parameters stops within that on any machine."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the optimiser remarks that a length scale runs to its bound
+        warnings.simplefilter("ignore")  # the optimizer remarks that a length scale runs to its bound
         made = run_path(str(EXAMPLES / "diabetes.py"))["predictions"](name)
     saved = pq.read_table(EXAMPLES / f"{name}.parquet")
     assert made.schema.equals(saved.schema)
@@ -92,7 +92,7 @@ def test_generators_without_data_end_in_one_line(tmp_path):
     assert ran.stderr == f"there is no {tmp_path / 'none.csv'}: give --data FOLDER and --datasets a,b\n"
 
 
-def test_theorem_9_needs_a_small_regulariser():
+def test_theorem_9_needs_a_small_regularizer():
     """Of sin 4x over whole periods, |delta|^2 is 1 - E exp(-(S - S')^2 / 2), S the sine of a uniform angle."""
     command = [sys.executable, EXAMPLES / "theorem9.py"]
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[1:]

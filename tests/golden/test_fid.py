@@ -146,7 +146,7 @@ def test_distributions_without_moments_are_refused_in_words():
 def test_two_normal_samples_by_hand():
     """d = 1, x = -1, 1 twice; y = x, draws = -x: S = [[a, a], [a, a]], S' = [[a, -a], [-a, a]], a = 4/3, S S' = 0.
 
-    The distance is tr S + tr S' = 16/3, unstandardised; a is the variance of -1, -1, 1, 1 with n - 1 = 3.
+    The distance is tr S + tr S' = 16/3, unstandardized; a is the variance of -1, -1, 1, 1 with n - 1 = 3.
     """
     x = np.array([[-1.0], [-1.0], [1.0], [1.0]])
     found = value("fid", sampled_rows(x, x[:, None], -x[:, None]), standardize="none")

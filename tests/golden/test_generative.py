@@ -89,7 +89,7 @@ def test_what_is_said_of_rows_has_the_value_as_its_mean(name):
 
 
 @pytest.mark.parametrize("gamma_y", [0.05, 0.5, 4.0])
-def test_the_scale_of_the_kernel_on_targets_is_that_of_standardised_targets(gamma_y):
+def test_the_scale_of_the_kernel_on_targets_is_that_of_standardized_targets(gamma_y):
     case = sampled_case(5, targets=3, draws=5, d=2, columns=3)
     rows, (x, y, model) = sampled_rows(*case), scaled(case, "data")
     for estimator in ESTIMATORS:
@@ -214,7 +214,7 @@ def test_distributions_without_closed_forms_are_integrals(family, standardize):
 
 
 def test_one_pair_of_rows_by_hand():
-    """n = 2, l = 2, gamma_x = gamma_y = 0.5, nothing standardised: x = 0, 1; y = 0, 0; draws (0, 2) and (0, 0).
+    """n = 2, l = 2, gamma_x = gamma_y = 0.5, nothing standardized: x = 0, 1; y = 0, 0; draws (0, 2) and (0, 0).
 
     K_12 = k(0, 1) = e^(-1/2) = q. With e = k(0, 2) = e^(-2): a_1 = a_2 = b_2 = phi(0), b_1 = (phi(0) + phi(2)) / 2, so
     delta_1 = (phi(0) - phi(2)) / 2 and delta_2 = 0: |delta_1|^2 = (2 - 2 e) / 4 = (1 - e) / 2.

@@ -92,7 +92,7 @@ def simulated(metric, rows):
 @every(VARIANTS)
 @every_model
 def test_every_replicate_is_scored_as_the_naive_sums_do(name, options, family, targets):
-    """Targets are standardised again; draws and targets have changed places, any r of them if there are r targets."""
+    """Targets are standardized again; draws and targets have changed places, any r of them if there are r targets."""
     rows = rows_of_model(family, targets)
     values, own = simulated(METRICS[name](**options), rows)
     naively = np.array([expected(name, each, options) for each in NullSimulator(rows, RUN)])

@@ -137,8 +137,8 @@ def test_the_reference_is_what_files_with_exchanged_rows_score(d, equal, options
     found = metric.simulated(settings, metric.fit(settings, source, run), simulation, at, run)
     labels = rows.columns[SAMPLE] == 0
     x = settings.inputs.scaling(rows.x)
-    _, centred = input_kernel_of(settings.inputs.kernel, x, settings.inputs.scaling(at.rows.x), run)
-    groups = strata(x, labels, lambda: centred.rows)
+    _, centered = input_kernel_of(settings.inputs.kernel, x, settings.inputs.scaling(at.rows.x), run)
+    groups = strata(x, labels, lambda: centered.rows)
     assert found.own_columns == pytest.approx(rows_of(metric, rows, at=at.rows).columns["mcmd"].mean(), rel=1e-5)
     for value, exchanged in zip(found.values, groups.permuted(simulation.rng(), 19), strict=True):
         other = replace(rows, columns={SAMPLE: np.where(exchanged, 0, 1)})

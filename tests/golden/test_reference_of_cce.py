@@ -242,7 +242,7 @@ def test_the_unbiased_estimate_is_the_square_less_its_noise_diagonal(elsewhere):
     assert_allclose(all_of_it.floor, -np.mean(noises, axis=0), rtol=SHARED)
 
 
-def test_the_randomised_noise_is_within_its_error_of_the_exact_one():
+def test_the_randomized_noise_is_within_its_error_of_the_exact_one():
     rows = gaussian(4, n=200)
     exact = rows_of(Cce(**PLAIN, estimator="unbiased", solver="cholesky"), rows)
     for seed in range(5):

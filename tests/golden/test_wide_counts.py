@@ -1,6 +1,6 @@
 """Counts that spread over many values are not summed; what takes the place of sums agrees with them.
 
-The sums here run over all values, with masses by the ratios of neighbours: f(k + 1) / f(k).
+The sums here run over all values, with masses by the ratios of neighbors: f(k + 1) / f(k).
 """
 
 import mpmath as mp

@@ -7,9 +7,9 @@ from calcheck.studies.reject import reject
 
 def test_cce_of_validation_data_beats_chance_on_test_data_from_10_to_50_percent(data):
     """Readability scores: cce is fitted on 1,181 texts, and rejects predictions of 1,181 others."""
-    labelled, new = (read(str(data / "text_case" / f"{name}.parquet")) for name in ("val", "test"))
+    labeled, new = (read(str(data / "text_case" / f"{name}.parquet")) for name in ("val", "test"))
     metrics = [METRICS[name]() for name in ("mae", "rmse", "nll")]
-    report = reject(labelled, metrics, at=new, run=Run(resamples=200))
+    report = reject(labeled, metrics, at=new, run=Run(resamples=200))
     found = {}
     for each in report.results:
         found.setdefault((each.metric, each.slice["by"]), []).append(each)

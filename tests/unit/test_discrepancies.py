@@ -283,11 +283,11 @@ def test_draws_descend_to_the_targets_distribution():
     start = np.random.default_rng(1).normal(3, 0.1, (30, 5))
     for train in ("ammd", "jmmd", "cmmd"):
         draws = torch.tensor(start, requires_grad=True)
-        optimiser = torch.optim.Adam([draws], lr=0.2)
+        optimizer = torch.optim.Adam([draws], lr=0.2)
         for _ in range(30):
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             OF_ROWS[train](torch.tensor(x), torch.tensor(y), draws).backward()
-            optimiser.step()
+            optimizer.step()
         for judge in ("ammd", "jmmd", "cmmd", "fid"):
             assert OF_ROWS[judge](x, y, draws.detach().numpy()) < OF_ROWS[judge](x, y, start), (train, judge)
 

@@ -116,7 +116,7 @@ def test_every_route_gives_the_same_regression(run, tile):
         assert_allclose(predicted, Rbf(0.4).gram(at, x) @ exact, atol=1e-9)
 
 
-def test_small_systems_are_factorised_and_large_ones_iterated():
+def test_small_systems_are_factorized_and_large_ones_iterated():
     x = np.zeros((2049, 1))
     assert KernelRidge(Rbf(1.0), x[:-1], Run()).solver == "cholesky"
     assert KernelRidge(Rbf(1.0), x, Run()).solver == "cg"
@@ -165,12 +165,12 @@ def test_features_of_vectors_report_what_they_leave_out():
     assert missed.max() < 1e-10
 
 
-def test_normalisation_is_fixed_on_the_fitted_rows():
+def test_normalization_is_fixed_on_the_fitted_rows():
     x = np.array([[3.0, 4.0], [0.0, 2.0]])
     assert_allclose(fit_scaling(x, "l2", "polynomial")(x), [[0.6, 0.8], [0, 1]])
-    standardised = fit_scaling(x, "standardize", "polynomial")
-    assert_allclose(standardised(x), np.array([[1, 1], [-1, -1]]) / 2**0.5)
-    assert_allclose(standardised(np.array([[1.5, 5.0]])), [[0, 2**0.5]])
+    standardized = fit_scaling(x, "standardize", "polynomial")
+    assert_allclose(standardized(x), np.array([[1, 1], [-1, -1]]) / 2**0.5)
+    assert_allclose(standardized(np.array([[1.5, 5.0]])), [[0, 2**0.5]])
     assert_allclose(fit_scaling(x, "none", "polynomial")(x), x)
     assert_allclose(fit_scaling(x, "none", "rbf")(x).mean(axis=0), 0)
     constant = np.array([[1.0, 5.0], [2.0, 5.0]])
@@ -266,7 +266,7 @@ def test_single_precision_has_six_digits_of_what_double_has(device, memory):
     assert found.residual < 2e-6
 
 
-def test_many_inputs_are_normalised_block_by_block():
+def test_many_inputs_are_normalized_block_by_block():
     x = np.random.default_rng(22).normal(3.0, 2.0, size=(60_000, 40)).astype(np.float32)
     double = x.astype(float)
     unit = double / np.linalg.norm(double, axis=1, keepdims=True)
@@ -350,10 +350,10 @@ def test_small_distances_between_far_inputs_keep_their_digits(offset, precision)
     x[40:, 0] -= offset
     kernel = Rbf(0.05)
     engine = backend(None, precision)
-    centred = engine.asarray(fit_scaling(x, "none", "rbf")(x))
+    centered = engine.asarray(fit_scaling(x, "none", "rbf")(x))
     expected = input_kernel("rbf", 0.05)(x, x)
     grid = np.spacing(np.float32(offset)) if precision == "float32" else 0.0  # what float32 inputs can tell
-    assert_allclose(kernel.gram(centred, centred), expected, atol=1e-9 + grid + 1e-5 * (grid > 0))
+    assert_allclose(kernel.gram(centered, centered), expected, atol=1e-9 + grid + 1e-5 * (grid > 0))
 
 
 def test_a_constant_column_is_constant_whatever_its_value():
@@ -365,7 +365,7 @@ def test_a_constant_column_is_constant_whatever_its_value():
 
 
 @pytest.mark.parametrize("normalize", ["l2", "standardize"])
-def test_inputs_of_any_size_are_normalised(normalize):
+def test_inputs_of_any_size_are_normalized(normalize):
     x = np.random.default_rng(19).normal(size=(50, 4))
     expected = fit_scaling(x, normalize, "polynomial")(x)
     for factor in (1e-170, 1e160):
@@ -376,7 +376,7 @@ def test_inputs_of_any_size_are_normalised(normalize):
     ("solver", "memory", "share"), [("cholesky", 1 << 30, 1.0), ("cg", 1 << 30, 0.55), ("cg", 1, 0.0)]
 )
 def test_there_is_no_square_matrix_but_the_gram_matrix(solver, memory, share):
-    """n = 1,500 in tiles of 100 x 500: one matrix factorised in place, half of one kept, or none at all.
+    """n = 1,500 in tiles of 100 x 500: one matrix factorized in place, half of one kept, or none at all.
 
     Beside it: 2 tiles, and 2 blocks of 256 columns of the inverse or 10 arrays of n x 44 (outputs, dof's directions).
     """

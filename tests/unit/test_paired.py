@@ -149,7 +149,7 @@ def test_the_p_value_is_the_larger_of_both(name):
 
 
 @pytest.mark.parametrize("name", BIASED)
-def test_what_noise_biases_is_centred_at_the_mean_of_its_resamples(name):
+def test_what_noise_biases_is_centered_at_the_mean_of_its_resamples(name):
     """By the interval's own resamples: a share of them is as far from their mean as the difference from 0."""
     options = {"bins": 3} if name in ("ence", "uce") else {}
     pair = pair_of(name, model(80), model(80, seed=3, spread=0.8), **options)

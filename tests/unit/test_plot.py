@@ -26,7 +26,7 @@ def texts(plot):
 
 
 def strokes(plot):
-    """Return the colours of the lines with names that are drawn, in order; axes are black."""
+    """Return the colors of the lines with names that are drawn, in order; axes are black."""
     styles = [each.get("style", "") for each in svg_of(plot).iter(f"{SVG}path")]
     lines = [style for style in styles if "fill: none" in style]
     return [color for style in lines for color in COLORS[:-1] if f"stroke: {color.lower()}" in style]
@@ -55,7 +55,7 @@ def test_names_and_labels_are_text_and_nothing_else():
     assert len(long) == 61
 
 
-def test_a_name_has_one_colour_in_all_panels_and_one_line_in_the_legend():
+def test_a_name_has_one_color_in_all_panels_and_one_line_in_the_legend():
     other = Curve("std", [0, 1], [1, 2])
     plot = Plot((Panel((LINE, other)), Panel((other, LINE)), Panel((other,))))
     assert texts(plot).count("cce") == texts(plot).count("std") == 1

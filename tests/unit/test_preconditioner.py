@@ -91,7 +91,7 @@ def many_iterations(run):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_small_regularisers_of_wide_inputs_are_preconditioned(device):
+def test_small_regularizers_of_wide_inputs_are_preconditioned(device):
     x, outputs, ridge, found = many_iterations(Run(memory=FEATURES, device=device))
     assert found.preconditioner > 0
     expected = np.linalg.solve(input_kernel("rbf", 0.05)(x, x) + 800e-6 * np.eye(800), outputs)

@@ -18,7 +18,7 @@ RATES = np.array([0.01, 0.7, 4.0, 30.0, 2000.0])
 
 
 def double_poisson_masses(mu, phi):
-    """Masses by their definition over 0 … 4,999, normalised by their sum; logs keep them finite."""
+    """Masses by their definition over 0 … 4,999, normalized by their sum; logs keep them finite."""
     k = np.arange(5000.0)
     log = special.xlogy(k, k) - k - special.gammaln(k + 1) + phi * (k + k * np.log(mu) - special.xlogy(k, k))
     mass = np.exp(log - log.max())
@@ -78,8 +78,8 @@ def test_a_double_poisson_with_phi_one_is_poisson():
     assert_allclose(double.kernel_mean(POINTS, GAMMA), single.kernel_mean(POINTS, GAMMA), rtol=1e-12)
 
 
-def test_a_double_poisson_is_normalised():
-    """mu = 0.5, phi = 3: the approximate normaliser is off by 0.754, and the variance is 0.278, not 0.167."""
+def test_a_double_poisson_is_normalized():
+    """mu = 0.5, phi = 3: the approximate normalizer is off by 0.754, and the variance is 0.278, not 0.167."""
     found = DoublePoisson(np.array([0.5]), np.array([3.0]))
     assert_allclose(found.std() ** 2, 0.278, atol=5e-4)
     assert_allclose(found.cdf(np.array([1e6])), 1, rtol=1e-12)

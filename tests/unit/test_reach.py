@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from calcheck import evaluate
 from calcheck.distributions import Gaussian
 from calcheck.embeddings import reach as module
-from calcheck.embeddings.reach import effective_neighbours, reach
+from calcheck.embeddings.reach import effective_neighbors, reach
 from calcheck.embeddings.ridge import KernelRidge
 from calcheck.execution.context import Run
 from calcheck.kernels.functions import Polynomial, Rbf
@@ -19,7 +19,7 @@ from tests.naive import input_kernel, weights
 AS_IT_IS = Scaling(np.zeros(1), np.ones(1), unit_norm=False)
 
 
-def neighbours_of(x, **options):
+def neighbors_of(x, **options):
     """Return the report's reach, and the pointwise column, of inputs."""
     n, found = len(x), {}
     rows = Predictions(y=np.arange(float(n)), predictive=Gaussian(np.zeros(n), np.ones(n)), x=x)
@@ -29,19 +29,19 @@ def neighbours_of(x, **options):
         run=Run(reference=0),
         sink=lambda *handed: found.update(handed[-1].columns),
     )
-    return report.results[0].details["reach"], found["effective_neighbours"]
+    return report.results[0].details["reach"], found["effective_neighbors"]
 
 
 @pytest.mark.parametrize("solver", ["cholesky", "cg", "nystroem"])
 def test_two_inputs_by_hand(solver):
     """K = [[1, k], [k, 1]] has eigenvalues 1 + k and 1 - k; with s = n lambda, those of K (K + s)^-1 are
     p = (1 + k) / (1 + k + s) and q = (1 - k) / (1 - k + s): a row's own weight is (p + q) / 2, the other's (p - q) / 2.
-    They sum to p, their squares to (p^2 + q^2) / 2, so each input has 2 p^2 / (p^2 + q^2) effective neighbours.
+    They sum to p, their squares to (p^2 + q^2) / 2, so each input has 2 p^2 / (p^2 + q^2) effective neighbors.
     """
     k, s = np.exp(-0.3 * 2.0**2), 2 * 0.1
     p, q = (1 + k) / (1 + k + s), (1 - k) / (1 - k + s)
     options = {"kernel_x": "rbf", "gamma_x": 0.3, "lambda_": 0.1, "gamma_y": 1.0, "solver": solver}
-    _, found = neighbours_of(np.array([[0.0], [2.0]]), **options)
+    _, found = neighbors_of(np.array([[0.0], [2.0]]), **options)
     assert_allclose(found, 2 * p**2 / (p**2 + q**2), rtol=1e-9)
 
 
@@ -59,13 +59,13 @@ def test_the_reach_of_two_inputs_by_hand():
 
 def test_inputs_that_are_all_the_same_rest_on_all_rows():
     ridge = KernelRidge(Rbf(1.0), np.zeros((30, 2)), Run())
-    assert_allclose(effective_neighbours(ridge, 0.1, None), 30)
-    assert_allclose(effective_neighbours(ridge, 0.1, np.full((1, 2), 1e9)), 0)  # where no row has any weight
+    assert_allclose(effective_neighbors(ridge, 0.1, None), 30)
+    assert_allclose(effective_neighbors(ridge, 0.1, np.full((1, 2), 1e9)), 0)  # where no row has any weight
 
 
 @pytest.mark.parametrize("solver", ["cholesky", "cg"])
 @pytest.mark.parametrize("elsewhere", [False, True])
-def test_neighbours_are_those_of_explicit_weights(solver, elsewhere, monkeypatch):
+def test_neighbors_are_those_of_explicit_weights(solver, elsewhere, monkeypatch):
     """Also where a low-rank form misses most of the weights, and random signs estimate the rest."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(120, 2))
@@ -73,25 +73,25 @@ def test_neighbours_are_those_of_explicit_weights(solver, elsewhere, monkeypatch
     a = weights(input_kernel("rbf", 2.0), x, x if points is None else points, 1e-3)
     expected = a.sum(axis=0) ** 2 / (a**2).sum(axis=0)
     ridge = KernelRidge(Rbf(2.0), x, Run(), solver=solver)
-    assert_allclose(effective_neighbours(ridge, 1e-3, points), expected, rtol=1e-6)
+    assert_allclose(effective_neighbors(ridge, 1e-3, points), expected, rtol=1e-6)
     monkeypatch.setattr(module, "RANK", 10)
     monkeypatch.setattr(module, "SIGNS", 4000)
-    assert_allclose(effective_neighbours(ridge, 1e-3, points), expected, rtol=0.1)
+    assert_allclose(effective_neighbors(ridge, 1e-3, points), expected, rtol=0.1)
 
 
-def test_rows_on_centres_have_the_neighbours_of_an_exact_solver():
+def test_rows_on_centres_have_the_neighbors_of_an_exact_solver():
     x = np.random.default_rng(1).normal(size=(700, 1))
-    exact, expected = neighbours_of(x, lambda_=0.01)
-    on_centres, found = neighbours_of(x, lambda_=0.01, solver="nystroem", centers=200)
+    exact, expected = neighbors_of(x, lambda_=0.01)
+    on_centres, found = neighbors_of(x, lambda_=0.01, solver="nystroem", centers=200)
     assert_allclose(found, expected, rtol=1e-3)
     assert_allclose(on_centres["distance"], exact["distance"], rtol=1e-6)
 
 
 def test_the_reach_is_in_the_unit_of_one_input_and_else_says_of_what():
     x = np.random.default_rng(2).normal(size=(400, 1))
-    once, hundredfold = (neighbours_of(each)[0] for each in (x, 100 * x))
+    once, hundredfold = (neighbors_of(each)[0] for each in (x, 100 * x))
     assert_allclose(hundredfold["distance"], 100 * once["distance"], rtol=1e-6)
-    standard = neighbours_of(100 * x, kernel_x="polynomial", normalize="standardize")[0]
+    standard = neighbors_of(100 * x, kernel_x="polynomial", normalize="standardize")[0]
     assert standard["unit"] == "of the input"
     assert 50 < standard["distance"] < 800  # standard deviations are 100
     several = np.random.default_rng(3).normal(size=(50, 3))
@@ -101,7 +101,7 @@ def test_the_reach_is_in_the_unit_of_one_input_and_else_says_of_what():
         "none": "of the inputs",
     }
     for normalize, unit in units.items():
-        assert neighbours_of(several, normalize=normalize)[0]["unit"] == unit
+        assert neighbors_of(several, normalize=normalize)[0]["unit"] == unit
 
 
 def test_a_narrower_kernel_and_a_smaller_lambda_reach_less_far():

@@ -180,7 +180,7 @@ def sine(n, seed):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_rejecting_by_cce_beats_rejecting_at_random_from_10_to_50_percent(seed):
-    """The claim of Figure 7 [CCE, C.1]: cce is fitted on labelled rows, and the labels of the others only score."""
+    """The claim of Figure 7 [CCE, C.1]: cce is fitted on labeled rows, and the labels of the others only score."""
     report = reject(
         InMemory(sine(300, 2 * seed)),
         [METRICS[name]() for name in ("mae", "rmse", "nll")],

@@ -87,7 +87,7 @@ def test_labels_keep_their_numbers_in_each_group_and_every_row_gets_each():
         assert_allclose(permuted[:, rows].mean(axis=0), labels[rows].mean(), atol=0.12)
 
 
-def test_rows_without_neighbours_of_the_other_sample_stay_as_they_are():
+def test_rows_without_neighbors_of_the_other_sample_stay_as_they_are():
     x = np.concatenate([np.arange(12.0), 100 + np.arange(18.0)])[:, None]
     found = strata(x, labels_of(12, 18), never)
     assert found.exchangeable == 0

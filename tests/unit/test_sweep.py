@@ -221,7 +221,7 @@ def test_a_point_without_a_value_says_why_and_the_others_stay():
 
 
 def test_what_makes_a_value_doubtful_is_told_with_its_setting():
-    """With a strong regulariser the kernel tells nothing apart: dof is near 1."""
+    """With a strong regularizer the kernel tells nothing apart: dof is near 1."""
     base, strong = swept("lambda=100").results
     assert base.warnings == ()
     assert [note[:22] for note in strong.warnings] == ["at lambda 100: dof 0.0"]

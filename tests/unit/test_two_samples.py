@@ -136,20 +136,20 @@ def test_units_of_inputs_change_nothing_where_the_kernel_is_scaled_by_them():
 def test_a_kernel_too_narrow_for_the_inputs_is_warned_of():
     wide = [sample(seed, stretch=1000.0) for seed in (0, 1)]
     found = result(*wide)
-    assert found.details["neighbours"] < 1
+    assert found.details["neighbors"] < 1
     assert any("--gamma-x variance" in warning for warning in found.warnings)
     assert not any("--gamma-x variance" in warning for warning in result(*wide, gamma_x="variance").warnings)
-    assert "neighbours" not in result(sample(0, d=2), sample(1, d=2)).details
+    assert "neighbors" not in result(sample(0, d=2), sample(1, d=2)).details
 
 
-def test_neighbours_are_counted_by_the_kernel():
+def test_neighbors_are_counted_by_the_kernel():
     """A row of the first sample sees one other row in full and one by exp(-1): (1 + e^-1 + 1 + e^-1 + 2 e^-1) / 3."""
     rows = [
         Predictions(x=np.array([[0.0], [0], [1]]), y=np.array([0.0, 1, 2]), has_embedding=False),
         Predictions(x=np.zeros((5, 1)), y=np.arange(5.0), has_embedding=False),
     ]
     found = result(*map(InMemory, rows))
-    assert_allclose(found.details["neighbours"], (2 + 4 * np.exp(-1)) / 3)
+    assert_allclose(found.details["neighbors"], (2 + 4 * np.exp(-1)) / 3)
 
 
 def test_each_sample_is_told():
@@ -190,7 +190,7 @@ def test_samples_that_do_not_overlap_have_no_verdict():
 
 def test_samples_that_hardly_overlap_are_warned_of():
     found = result(sample(0), sample(1, moved=5.5), QUICK)
-    assert any("have neighbours in both files" in warning for warning in found.warnings)
+    assert any("have neighbors in both files" in warning for warning in found.warnings)
 
 
 def test_a_reference_whose_targets_are_constant_counts_as_farther_out():
