@@ -1,4 +1,4 @@
-"""calcheck tells whether the uncertainties in a file of saved predictions can be trusted."""
+"""Check the uncertainty estimates of saved regression predictions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["METRICS", "InMemory", "Predictions", "Report", "__version__", "evaluate", "read", "write"]
 
-_HOMES = {
+_MODULES = {
     "METRICS": "calcheck.metrics",
     "InMemory": "calcheck.predictions",
     "Predictions": "calcheck.predictions",
@@ -29,8 +29,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Load public names when they are first used: the command line must start at once."""
-    if name not in _HOMES:
+    """Return a public name, imported on first use to keep the start of the command line fast."""
+    if name not in _MODULES:
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(_MODULES[name]), name)

@@ -1,17 +1,17 @@
-"""Cells of text in CSV, which spreadsheets must not compute."""
+"""Protection of CSV text cells from evaluation as formulas in spreadsheets."""
 
 from __future__ import annotations
 
 import re
 
 COMPUTED = r"\A('*[=+\-@\t\r\n])"
-"""What a spreadsheet would compute, or take for protected, starts so; a regular expression for Arrow too."""
+"""Start of a text that a spreadsheet evaluates, or that looks protected; a regular expression valid in Arrow too."""
 PROTECTED = r"\A'('*[=+\-@\t\r\n])"
-"""What was protected starts so."""
+"""Start of a protected text; a regular expression."""
 
 
 def protected(text: str) -> str:
-    """Write a text as a cell that no spreadsheet computes: with an apostrophe before it, if it needs one.
+    """Return a text as a cell that spreadsheets do not evaluate, with a leading apostrophe if needed.
 
     Examples
     --------
@@ -22,7 +22,7 @@ def protected(text: str) -> str:
 
 
 def unprotected(text: str) -> str:
-    """Return the text of a cell: without the apostrophe of :func:`protected`.
+    """Return the original text of a cell, without the apostrophe added by :func:`protected`.
 
     Examples
     --------

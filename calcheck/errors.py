@@ -1,4 +1,4 @@
-"""The mistakes a user can make; everything else is a bug and keeps its traceback."""
+"""Exceptions for user errors; any other exception is a bug and keeps its traceback."""
 
 from __future__ import annotations
 
@@ -7,68 +7,68 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-SHOWN = 3  # how many offending rows a message names
-SHOWN_NAMES = 12  # how many names a message lists
+SHOWN = 3  # Maximum number of invalid rows listed in a message
+SHOWN_NAMES = 12  # Maximum number of names listed in a message
 
 
 def named_some(names: Iterable[object], *, most: int = SHOWN_NAMES, between: str = ", ") -> str:
-    """List names, not more than a line of them.
+    """Return the names as one line of text, shortened if there are more than ``most``.
 
     Examples
     --------
     >>> named_some(["y", "mean"]), named_some(range(2000), most=2)
     ("'y', 'mean'", '0, 1, … 2,000 in all')
     """
-    every = list(names)
-    told = between.join(map(repr, every[:most]))
-    return f"{told}{between.rstrip()} … {len(every):,} in all" if len(every) > most else told
+    items = list(names)
+    text = between.join(map(repr, items[:most]))
+    return f"{text}{between.rstrip()} … {len(items):,} in all" if len(items) > most else text
 
 
 class CalcheckError(Exception):
-    """A problem that the user can solve; the message is one line and says how.
+    """A problem that the user can solve; the message is one line and says what to do.
 
     Attributes
     ----------
     exit_code : int
-        What the command line exits with.
+        Exit code of the command line.
     """
 
     exit_code = 2
 
 
 class DataError(CalcheckError):
-    """The data are missing, malformed, or not what the work at hand needs."""
+    """The data are missing, malformed, or unsuitable for the requested computation."""
 
 
 class FileError(DataError):
-    """A file cannot be read, or not as what it is needed for; the message names the file."""
+    """A file cannot be read, or has the wrong content for its purpose; the message names the file."""
 
 
 class OptionError(CalcheckError):
-    """An option has a value that it cannot have, or options contradict each other."""
+    """An option has an invalid value, or options contradict each other."""
 
 
 class NumericalError(CalcheckError):
-    """The numbers are too ill-conditioned for the precision or the solver asked for."""
+    """The problem is too ill-conditioned for the requested precision or solver."""
 
 
 class ValuesError(DataError):
-    """Some values of one named array break its rule.
+    """Some values of an array are invalid.
 
-    Readers catch it to say which column and which rows of which file the values came from.
+    Readers catch this error and add the file, column and row numbers of the values.
 
     Parameters
     ----------
     name : str
-        The array, by its role: ``"y"``, ``"std"``, ``"rate"`` …
+        Role of the array: ``"y"``, ``"std"``, ``"rate"`` …
     rule : str
-        The rule, starting with a verb: ``"must be positive"``.
+        Requirement that is violated, starting with a verb: ``"must be positive"``.
     rows : sequence of int
-        The offending rows, counted from 0.
+        Indices of the invalid rows, counted from 0.
     total : int
-        How many rows there are.
+        Total number of rows.
     remedy : str
-        What to do about it; may be empty.
+        What the user can do; may be empty.
     """
 
     def __init__(self, name: str, rule: str, rows: Sequence[int], total: int, remedy: str = "") -> None:
@@ -76,13 +76,13 @@ class ValuesError(DataError):
         super().__init__(self.message(name))
 
     def __reduce__(self) -> tuple[type[ValuesError], tuple[str, str, list[int], int, str]]:
-        """Say what is sent to another process."""
+        """Return the constructor and its arguments, for pickling."""
         return type(self), (self.name, self.rule, list(self.rows), self.total, self.remedy)
 
     def message(self, name: str, places: Sequence[int] | None = None) -> str:
-        """Say it with another name for the array, and with the places of its rows in their file."""
+        """Return the message with another name for the array and, if ``places`` is given, row numbers in the file."""
         shown = [int(row if places is None else places[row]) for row in self.rows[:SHOWN]]
         more = ", …" if len(self.rows) > SHOWN else ""
         where = f"row{'s' if len(self.rows) > 1 else ''} {', '.join(map(str, shown))}{more}, counted from 0"
-        told = f"{name} {self.rule}, but {len(self.rows):,} of {self.total:,} rows are not ({where})"
-        return f"{told}. {self.remedy}" if self.remedy else told
+        text = f"{name} {self.rule}, but {len(self.rows):,} of {self.total:,} rows are not ({where})"
+        return f"{text}. {self.remedy}" if self.remedy else text

@@ -1,4 +1,4 @@
-"""Inputs that are left where they are, and read again whenever they are needed."""
+"""Inputs that stay on disk and are read again on each use."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class LazyInputs:
-    """Inputs that are too many numbers to be held: an embedding of a million rows, say.
+    """Inputs that are too large for memory, such as an embedding of a million rows.
 
-    Each method reads all rows once, block by block.
+    Each method makes one pass over all rows, block by block.
 
     Parameters
     ----------
     read : callable
-        Reads the inputs from the start, in blocks of rows, (b, d) each.
+        Returns an iterator over the inputs from the first row, in blocks (b, d).
     shape : (int, int)
-        Rows and numbers a row, (n, d).
+        Number of rows and of features, (n, d).
     dtype : dtype
-        Of the numbers.
+        Data type of the inputs.
     """
 
     read: Callable[[], Iterator[NDArray[np.floating[Any]]]]
@@ -35,23 +35,23 @@ class LazyInputs:
     ndim = 2
 
     def __len__(self) -> int:
-        """Count the rows, n."""
+        """Return the number of rows, n."""
         return self.shape[0]
 
     @property
     def nbytes(self) -> int:
-        """How much memory they would take."""
+        """Memory that the loaded inputs would take, in bytes."""
         return self.shape[0] * self.shape[1] * self.dtype.itemsize
 
     def blocks(self) -> Iterator[tuple[slice, NDArray[np.floating[Any]]]]:
-        """Yield rows and their inputs, (b, d) each, in parts that fit in memory."""
+        """Yield slices of rows and their inputs, (b, d) each, in blocks that fit in memory."""
         start = 0
         for block in self.read():
             yield slice(start, start + len(block)), block
             start += len(block)
 
     def take(self, rows: NDArray[np.intp] | slice) -> NDArray[np.floating[Any]]:
-        """Return some rows, (m, d), in the order given."""
+        """Return the inputs of the selected rows, (m, d), in the given order."""
         wanted = np.arange(len(self))[rows]
         order = np.argsort(wanted, kind="stable")
         ascending = wanted[order]
@@ -62,7 +62,7 @@ class LazyInputs:
         return rows_read
 
     def load(self) -> NDArray[np.floating[Any]]:
-        """Return all rows, (n, d)."""
+        """Return all inputs as one array, (n, d)."""
         full = np.empty(self.shape, self.dtype)
         for place, block in self.blocks():
             full[place] = block
@@ -73,26 +73,26 @@ Inputs: TypeAlias = "NDArray[np.floating[Any]] | LazyInputs"
 
 
 def take(x: Inputs, rows: NDArray[np.intp] | slice) -> NDArray[np.floating[Any]]:
-    """Return some rows of inputs that are held or deferred, (m, d), in the order given."""
+    """Return the selected rows of inputs in memory or on disk, (m, d), in the given order."""
     return x.take(rows) if isinstance(x, LazyInputs) else x[rows]
 
 
 def load(x: Inputs) -> NDArray[np.floating[Any]]:
-    """Return all rows of inputs that are held or deferred, (n, d)."""
+    """Return all inputs as one array in memory, (n, d)."""
     return x.load() if isinstance(x, LazyInputs) else x
 
 
 def same_inputs(first: Inputs | None, second: Inputs | None) -> bool:
-    """Tell whether two models are conditioned on the same inputs, or both on none."""
+    """Return whether two models have the same inputs, or neither has inputs."""
     if first is None or second is None or first is second:
         return first is second
     if first.shape != second.shape:
         return False
-    theirs, mine = (first, second) if isinstance(first, LazyInputs) else (second, first)
-    whole = load(mine)  # one of them, where both are deferred
-    return all(np.array_equal(whole[rows], block) for rows, block in blocks(theirs))
+    streamed, other = (first, second) if isinstance(first, LazyInputs) else (second, first)
+    loaded = load(other)  # only one array is loaded, also if both are lazy
+    return all(np.array_equal(loaded[rows], block) for rows, block in blocks(streamed))
 
 
 def blocks(x: Inputs) -> Iterator[tuple[slice, NDArray[np.floating[Any]]]]:
-    """Yield rows of inputs that are held or deferred, and their inputs, (b, d) each."""
+    """Yield slices of rows and their inputs, (b, d) each; one block if the inputs are in memory."""
     return x.blocks() if isinstance(x, LazyInputs) else iter([(slice(0, len(x)), x)])

@@ -1,4 +1,4 @@
-"""Options as fields of dataclasses: declared once, spelled and parsed by one rule everywhere."""
+"""Options declared as dataclass fields, with one rule for their names and parsing."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ TRUTHS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false":
 
 
 def option(default: Any, text: str, *, metavar: str | None = None, short: str | None = None, by_hand: str = "") -> Any:
-    """Declare a field of a dataclass as an option.
+    """Return a dataclass field that declares an option.
 
     Parameters
     ----------
     default : Any
-        What holds if the user says nothing.
+        Value if the option is not given.
     text : str
-        Help, one or two sentences.
+        Help text, one or two sentences.
     metavar : str, optional
-        What help calls the value, where its type does not say enough.
+        Placeholder of the value in the help, if the default for its type is unclear.
     short : str, optional
-        A second, short flag: ``"-o"``.
+        Short flag: ``"-o"``.
     by_hand : str
-        What it says, if that is not for a file of settings to say.
+        Description of the option if it cannot be set in a configuration file; empty otherwise.
     """
     return field(default=default, metadata={"help": text, "metavar": metavar, "short": short, "by_hand": by_hand})
 
@@ -38,19 +38,19 @@ class Option:
     Parameters
     ----------
     field : str
-        The field's name.
+        Name of the field.
     hint : Any
-        Its type.
+        Type of the field.
     default : Any
-        What holds if the user says nothing; None where that depends on the data.
+        Value if the option is not given; None if it depends on the data.
     help : str
-        What it does.
+        Help text.
     metavar : str
-        What help calls the value.
+        Placeholder of the value in the help.
     short : str or None
-        A second, short flag.
+        Short flag.
     by_hand : str
-        What it says, if that is not for a file of settings to say.
+        Description of the option if it cannot be set in a configuration file; empty otherwise.
     """
 
     field: str
@@ -63,54 +63,54 @@ class Option:
 
     @property
     def name(self) -> str:
-        """The option's name in reports; a trailing underscore keeps a field from being a Python keyword."""
+        """Name of the option in reports: the field without the trailing underscore that avoids Python keywords."""
         return self.field.rstrip("_")
 
     @property
     def flag(self) -> str:
-        """The option on the command line."""
+        """Long flag of the option on the command line."""
         return flag_of(self.field)
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """All spellings of the option on the command line."""
+        """All flags of the option on the command line."""
         return (self.flag, self.short) if self.short else (self.flag,)
 
     @property
     def repeated(self) -> bool:
-        """Whether it may be given several times."""
+        """Whether the option can be given several times."""
         return isinstance(self.default, tuple)
 
     def parse(self, text: str, called: str | None = None) -> Any:
-        """Read a value.
+        """Return the value parsed from text.
 
         Parameters
         ----------
         text : str
             The value, as on the command line.
         called : str, optional
-            What the option is called where that was said; its flag if nothing else is said.
+            Name of the option in messages; default: its flag.
 
         Raises
         ------
         OptionError
-            The text is no value of the option's type.
+            The text is not a valid value of the option's type.
         """
         for kind in _kinds(self.hint):
             try:
                 return _parse(text, kind)
             except ValueError:
                 continue
-        msg = f"{called or self.flag} takes {_in_words(self.hint)}, got {text!r}"
+        msg = f"{called or self.flag} takes {_expected(self.hint)}, got {text!r}"
         raise OptionError(msg)
 
     def take(self, value: Any, called: str) -> Any:
-        """Read a value that has a type of its own, as in TOML; a list of texts is what commas separate.
+        """Return the value of typed data, as from TOML; a list of strings is equivalent to comma-separated text.
 
         Raises
         ------
         OptionError
-            It is no value of the option's type.
+            The value does not match the option's type.
         """
         kinds = _kinds(self.hint)
         if isinstance(value, list) and all(isinstance(item, str) and item for item in value):
@@ -118,17 +118,17 @@ class Option:
                 return value
             if str in kinds and value:
                 return ",".join(value)
-        words = str in kinds or any(get_origin(kind) is Literal for kind in kinds)
-        fits = {bool: bool in kinds, int: int in kinds or float in kinds, float: float in kinds, str: words and value}
+        text = str in kinds or any(get_origin(kind) is Literal for kind in kinds)
+        fits = {bool: bool in kinds, int: int in kinds or float in kinds, float: float in kinds, str: text and value}
         if fits.get(type(value)):
             return self.parse(str(value), called)
-        taken = "a list of texts" if self.repeated else _in_words(self.hint)
-        msg = f"{called} takes {taken}, got {_told(value)}"
+        expected = "a list of texts" if self.repeated else _expected(self.hint)
+        msg = f"{called} takes {expected}, got {_describe(value)}"
         raise OptionError(msg)
 
 
 def options_of(owner: type[Any]) -> tuple[Option, ...]:
-    """List the options that a dataclass declares, in order.
+    """Return the options that a dataclass declares, in order.
 
     Examples
     --------
@@ -159,7 +159,7 @@ def options_of(owner: type[Any]) -> tuple[Option, ...]:
 
 
 def flag_of(field_name: str) -> str:
-    """Spell a field as its option on the command line.
+    """Return the command-line flag of a field.
 
     Examples
     --------
@@ -170,12 +170,12 @@ def flag_of(field_name: str) -> str:
 
 
 def require_positive_option(name: str, value: float | None) -> None:
-    """Raise unless an option is absent or a positive, finite number.
+    """Raise an error unless an option is None or a positive, finite number.
 
     Raises
     ------
     OptionError
-        It is something else.
+        The value is invalid.
     """
     if value is not None and not 0 < value < math.inf:
         msg = f"{flag_of(name)} must be a positive number, got {value}"
@@ -183,12 +183,12 @@ def require_positive_option(name: str, value: float | None) -> None:
 
 
 def require_share_option(name: str, value: float) -> None:
-    """Raise unless an option is a number strictly between 0 and 1.
+    """Raise an error unless an option is strictly between 0 and 1.
 
     Raises
     ------
     OptionError
-        It is something else.
+        The value is invalid.
     """
     if not 0 < value < 1:
         msg = f"{flag_of(name)} must lie strictly between 0 and 1, got {value}"
@@ -196,12 +196,12 @@ def require_share_option(name: str, value: float) -> None:
 
 
 def require_count_option(name: str, value: int, most: int | None = None) -> None:
-    """Raise unless an option is a whole number of at least 1 and, if there is a limit, at most ``most``.
+    """Raise an error unless an option is at least 1 and at most ``most``, if that is given.
 
     Raises
     ------
     OptionError
-        It is something else.
+        The value is invalid.
     """
     if value < 1 or (most is not None and value > most):
         msg = f"{flag_of(name)} must be at least 1{'' if most is None else f' and at most {most:,}'}, got {value}"
@@ -209,12 +209,12 @@ def require_count_option(name: str, value: int, most: int | None = None) -> None
 
 
 def choices_of(hint: Any) -> tuple[str, ...]:
-    """List the words that a type admits."""
+    """Return the literal values that a type allows."""
     return tuple(word for kind in _kinds(hint) if get_origin(kind) is Literal for word in get_args(kind))
 
 
 def _kinds(hint: Any) -> tuple[Any, ...]:
-    """Take a union apart, without None."""
+    """Return the members of a union, without None."""
     if get_origin(hint) in (Union, types.UnionType):
         return tuple(kind for kind in get_args(hint) if kind is not type(None))
     return (hint,)
@@ -241,13 +241,13 @@ def _metavar(hint: Any) -> str:
     return "|".join([*parts, *choices_of(hint)])
 
 
-def _in_words(hint: Any) -> str:
+def _expected(hint: Any) -> str:
     words = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
     parts = [word for kind in _kinds(hint) if (word := words.get(kind))]
     return " or ".join([*parts, *([f"one of {', '.join(choices_of(hint))}"] if choices_of(hint) else [])])
 
 
-def _told(value: Any) -> str:
-    """Describe a value of the wrong type."""
+def _describe(value: Any) -> str:
+    """Return a description of a value of the wrong type."""
     kinds = {str: f"the text {value!r}", dict: "a table", list: f"the list {value}", bool: str(value).lower()}
     return kinds.get(type(value), str(value))

@@ -1,4 +1,4 @@
-"""Saved predictions: batches of rows that are known to be sound, and where they come from."""
+"""Saved predictions: validated batches of rows, and the sources that read them."""
 
 from __future__ import annotations
 
@@ -27,34 +27,34 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """A batch of n rows: what was observed, what was predicted, and from which input.
+    """A validated batch of n rows: targets, predictive distributions and inputs.
 
     Parameters
     ----------
     y : (n,), (n, t) or (n, r, t), optional
-        Targets, in their own unit; t columns if the model predicts several at once; r of each if they are repeated.
+        Targets; t columns for a multivariate model, r repeated measurements per input.
     predictive : Predictive, optional
-        One predictive distribution a row.
+        One predictive distribution per row.
     x : (n, d), optional
-        Embeddings or inputs on which calibration is conditioned; any unit. Those that would fill the memory are
-        deferred: left in their file.
+        Embeddings or inputs on which calibration is conditioned, in any unit. Inputs that do not fit in memory are
+        lazy: they stay in their file.
     has_embedding : bool
-        True if ``x`` is a learned embedding, False if its columns are inputs with units of their own.
+        True if ``x`` is a learned embedding, False if its columns are features in different units.
     id : (n,), optional
-        Keys of the rows; rows with the same key are targets of one input, for metrics that take these.
+        Keys of the rows; rows with the same key are repeated targets of one input, for metrics that use them.
     id_name : str
-        What the keys are called.
+        Name of the keys.
     row : (n,), optional
-        Places of the rows in their file, counted from 0; absent if they are 0, 1, ….
+        Row numbers in the file, counted from 0; None means 0, 1, ….
     columns : mapping
-        The row's narrow columns, (n,) each, by name: shown beside pointwise results, never computed with.
+        Scalar columns of the file by name, (n,) each: shown with pointwise results, not used in computations.
 
     Raises
     ------
     DataError
-        Lengths differ, or there is no row.
+        Lengths differ, or there are no rows.
     ValuesError
-        A number is not finite, or a target is not a count where the family needs one.
+        A value is not finite, or a target is not a count although the family requires counts.
     """
 
     y: NDArray[np.float64] | None = None
@@ -69,11 +69,11 @@ class Predictions:
     def __post_init__(self) -> None:
         lengths = {name: len(value) for name, value in self._parts().items()}
         if not lengths:
-            msg = "there is nothing in these predictions: give y, predictive or x"
+            msg = "predictions are empty: give at least one of y, predictive and x"
             raise DataError(msg)
         if len(set(lengths.values())) > 1:
-            told = ", ".join(f"{name} has {length:,}" for name, length in lengths.items())
-            msg = f"row counts differ: {told}"
+            counts = ", ".join(f"{name} has {length:,}" for name, length in lengths.items())
+            msg = f"row counts differ: {counts}"
             raise DataError(msg)
         if not len(self):
             msg = "there are no rows"
@@ -87,14 +87,14 @@ class Predictions:
             if self.x.ndim != 2 or not self.x.shape[1]:  # noqa: PLR2004 - rows and columns
                 msg = f"x must be two-dimensional, rows by features, got shape {self.x.shape}"
                 raise DataError(msg)
-            if not isinstance(self.x, LazyInputs):  # else they are checked whenever they are read
+            if not isinstance(self.x, LazyInputs):  # lazy inputs are checked on each read
                 require_finite("x", self.x)
         if self.y is not None and self.predictive is not None:
             targets = self.y.shape[-1] if self.y.ndim > 1 else 1
             if targets != self.predictive.targets:
                 msg = (
                     f"y has {targets} target columns, the predictions have {self.predictive.targets}."
-                    " Give --mean and --std, or --samples, for each"
+                    " Give --mean and --std, or --samples, for each target column"
                 )
                 raise DataError(msg)
             for y in np.moveaxis(self.y, 1, 0) if self.repeated else [self.y]:
@@ -106,21 +106,21 @@ class Predictions:
         return {name: value for name, value in named.items() if value is not None}
 
     def __len__(self) -> int:
-        """Count the rows, n."""
+        """Return the number of rows, n."""
         return len(next(iter(self._parts().values())))
 
     @property
     def repeated(self) -> bool:
-        """Whether there are several targets for each input, ``y`` (n, r, t)."""
+        """Whether each input has repeated targets: ``y`` is (n, r, t)."""
         return self.y is not None and self.y.ndim == REPEATED
 
     def targets(self) -> NDArray[np.float64]:
-        """Return the targets, as they are.
+        """Return the targets.
 
         Raises
         ------
         DataError
-            There are none.
+            There are no targets.
         """
         if self.y is None:
             msg = "there are no targets"
@@ -128,18 +128,18 @@ class Predictions:
         return self.y
 
     def inputs(self) -> NDArray[np.floating[Any]]:
-        """Return the inputs, (n, d), all of them in memory.
+        """Return the inputs as one array in memory, (n, d).
 
         Raises
         ------
         DataError
-            There are none.
+            There are no inputs.
         """
         return load(self.lazy_inputs())
 
     @property
     def width(self) -> int:
-        """How many numbers an input has, d.
+        """Number of input features, d.
 
         Raises
         ------
@@ -149,15 +149,15 @@ class Predictions:
         return int(self.lazy_inputs().shape[1])
 
     def lazy_inputs(self) -> Inputs:
-        """Return the inputs, (n, d), in memory or left in their file.
+        """Return the inputs, (n, d), in memory or lazy.
 
         Raises
         ------
         DataError
-            There are none.
+            There are no inputs.
         """
         if self.x is None:
-            msg = "there are no inputs nor an embedding of them. Pass --embedding or --inputs"
+            msg = "there are no inputs and no embedding. Pass --embedding or --inputs"
             raise DataError(msg)
         return self.x
 
@@ -167,7 +167,7 @@ class Predictions:
         Raises
         ------
         DataError
-            There are none.
+            There are no predictive distributions.
         """
         if self.predictive is None:
             msg = "there are no predictive distributions"
@@ -175,23 +175,23 @@ class Predictions:
         return self.predictive
 
     def row_numbers(self) -> NDArray[np.intp]:
-        """Return the places of the rows in their file, (n,)."""
+        """Return the row numbers in the file, (n,)."""
         return np.arange(len(self)) if self.row is None else self.row
 
     def without(self, *parts: str) -> Self:
-        """Return the rows without some of their parts; with their places, if nothing else is left."""
+        """Return a copy without the named parts; row numbers are always included."""
         absent: dict[str, Any] = dict.fromkeys(parts)
         return replace(self, row=self.row_numbers(), **absent)
 
     def with_targets(self, y: NDArray[np.float64], predictive: Predictive) -> Self:
-        """Return the rows with other targets and distributions, as many, which are known to be sound."""
-        changed = copy(self)  # the inputs, which may be many, are not checked again
+        """Return a copy with other targets and distributions of the same length, without validation."""
+        changed = copy(self)  # skips the costly check of the inputs
         object.__setattr__(changed, "y", y)
         object.__setattr__(changed, "predictive", predictive)
         return changed
 
     def take(self, rows: NDArray[np.intp] | slice) -> Self:
-        """Select rows, in the order given."""
+        """Return the selected rows, in the given order."""
         return replace(
             self,
             y=None if self.y is None else self.y[rows],
@@ -204,7 +204,7 @@ class Predictions:
 
 
 def concat(batches: list[Predictions]) -> Predictions:
-    """Append batches that have the same parts."""
+    """Return batches with the same parts concatenated into one."""
     first, *rest = batches
     if not rest:
         return first
@@ -225,21 +225,21 @@ def concat(batches: list[Predictions]) -> Predictions:
 
 
 class Source(ABC):
-    """A rereadable stream of batches of :class:`Predictions`."""
+    """A source of :class:`Predictions` that can be read several times, in batches."""
 
     @abstractmethod
     def batches(self) -> Iterator[Predictions]:
-        """Read the rows from the start, in order."""
+        """Return an iterator over batches of rows, in order from the first row."""
 
     def parts(self) -> Sequence[Source]:
-        """Return sources that have the same rows in the same order, one after the other, for several processes.
+        """Return sources whose concatenation has the same rows in the same order, for parallel processing.
 
-        They can be sent to other processes, know where their rows are in the whole, and may have none.
+        They can be pickled, know their row numbers in the whole source, and may be empty.
         """
         return (self,)
 
     def predictions(self) -> Predictions:
-        """Read all rows into one batch.
+        """Return all rows as one batch.
 
         Raises
         ------
@@ -254,7 +254,7 @@ class Source(ABC):
 
     @contextmanager
     def error_context(self) -> Iterator[None]:
-        """Tell problems with the rows by their places in the file they came from, and by the names of its columns."""
+        """Convert errors about values into errors that name the column and the row numbers in the file."""
         try:
             yield
         except ValuesError as error:
@@ -264,30 +264,30 @@ class Source(ABC):
 
     @contextmanager
     def error_names(self) -> Iterator[None]:
-        """Tell problems as :meth:`with_row_numbers`, and in which file they are."""
+        """Do the same as :meth:`error_context` and, for sources that are files, name the file."""
         with self.error_context():
             yield
 
     def column_name(self, role: str) -> str:
-        """Name a role as users know it."""
+        """Return the name of a role for messages."""
         return role
 
     @abstractmethod
     def input_info(self) -> Input:
-        """Say what was read."""
+        """Return a description of what was read."""
 
-    def streamed_input_info(self, n: int, first: Predictions) -> Input:  # noqa: ARG002 - for those who would have to read all rows
-        """Say what was read, where all n rows were read batch by batch, the first of them these."""
+    def streamed_input_info(self, n: int, first: Predictions) -> Input:  # noqa: ARG002 - for overrides that avoid another pass
+        """Return a description of n rows that were read in batches, given the first batch."""
         return self.input_info()
 
     def warnings(self) -> tuple[str, ...]:
-        """Say what was changed on the way."""
+        """Return warnings about changes that were made to the data while reading."""
         return ()
 
 
 @dataclass(frozen=True)
 class InMemory(Source):
-    """Predictions that are there already."""
+    """A source of predictions that are already in memory."""
 
     rows: Predictions
 

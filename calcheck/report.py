@@ -1,4 +1,4 @@
-"""What calcheck found, as plain data: renderers and gates see these and nothing else."""
+"""The report as plain data: the only input of renderers and gates."""
 
 from __future__ import annotations
 
@@ -12,47 +12,47 @@ Level = Literal["fail", "warn"]
 FileRole = Literal["predictions", "sample", "embedding", "truth", "evaluation_points"]
 
 ADDED: dict[str, bool] = {"added": True}
-"""Marks fields that reports stored by earlier versions of calcheck do not have."""
+"""Metadata of fields that are absent from reports stored by earlier versions of calcheck."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """One metric's value with all that is known of it.
+    """The value of one metric, with its interval, reference, verdict and details.
 
-    An absent number is None, and ``warnings`` says why.
+    A number that is not available is None, and ``warnings`` gives the reason.
 
     Parameters
     ----------
     metric : str
-        Its name in ``calcheck metrics``.
+        Name of the metric, as listed by ``calcheck metrics``.
     summary : str
-        What it says, and how to read it, in a sentence or two.
+        Meaning and interpretation, in one or two sentences.
     options : dict
-        The metric's options as given; they rebuild the same metric.
+        Options of the metric as given; they recreate the same metric.
     slice : dict
-        Which rows it is of, where it is not all: ``{"removed": "3 %", "rows": 1145}``.
+        The rows that were used, if not all: ``{"removed": "3 %", "rows": 1145}``.
     unit : str
         Unit of the value: ``"1"``, ``"y"``, ``"y^2"`` …
     value : float or None
-        The number.
+        Value of the metric.
     low, high : float or None
-        The interval's limits, in the unit of the value.
+        Limits of the confidence interval, in the unit of the value.
     interval : str or None
-        How the interval was made.
+        Method of the interval.
     reference, reference_low, reference_high : float or None
-        What a perfect model scores on the same data, and its limits.
+        Score of a perfect model on the same data, and its limits.
     reference_kind : str or None
-        Where the reference comes from.
+        Origin of the reference.
     zeta, zeta_mc_error : float or None
-        The value's distance from its reference in units of the interval, and its Monte Carlo error.
+        Distance between value and reference in units of the interval, and its Monte Carlo error.
     p_value, p_value_mc_error : float or None
-        How likely a perfect model scores as far out, and the Monte Carlo error of that.
+        Probability that a perfect model has a score at least as extreme, and its Monte Carlo error.
     verdict : str
         ``"pass"``, ``"fail"``, ``"undecided"`` or ``"none"``.
     details : dict
-        What was chosen and measured on the way: numbers, strings, lists and dicts.
+        Settings and diagnostics of the computation: numbers, strings, lists and dicts.
     warnings : tuple of str
-        What a reader should know before trusting the value.
+        Reasons to doubt the value.
     """
 
     metric: str
@@ -79,20 +79,20 @@ class Result:
 
 @dataclass(frozen=True, kw_only=True)
 class InputFile:
-    """A file that was read, and for what.
+    """An input file and its role.
 
     Parameters
     ----------
     role : str
-        What it was read for.
+        Role of the file.
     path : str
-        Its path as given; a folder or a pattern for many files that are one.
+        Path as given; a folder or a pattern if several files form one data set.
     sha256 : str
-        The fingerprint of its bytes; of the fingerprints of many files, a line each, in their order.
+        SHA-256 hash of the content. For several files: hash of their hashes, one per line, in order.
     rows : int
-        How many were read of it.
+        Number of rows read.
     files : int
-        How many files it is.
+        Number of files.
     """
 
     role: FileRole
@@ -104,25 +104,25 @@ class InputFile:
 
 @dataclass(frozen=True, kw_only=True)
 class Input:
-    """What was read: the files, the rows that count, and the roles of the columns.
+    """The input data: files, number of rows, and roles of the columns.
 
     Parameters
     ----------
     files : tuple of InputFile
-        Every file that was read, the predictions first.
+        All files that were read, the predictions first.
     n : int
-        Rows that the metrics used.
+        Number of rows that the metrics used.
     dropped : int
-        Rows of all files left out by ``--nan-policy omit``.
+        Number of rows of all files dropped by ``--nan-policy omit``.
     predictive : str or None
-        The family of the predictive distributions.
+        Family of the predictive distributions.
     columns : dict
-        The column behind each role.
+        Column of each role.
     options : tuple of str
-        The options that say explicitly how the predictions were read.
+        Options that state explicitly how the predictions were read.
     layout : str or None
-        How the file is laid out, by the tools that write such files, and what it holds; None if a row is a unit, and
-        columns have no tool's names.
+        Layout of the file, named after the tools that write it, and its content; None for one row per unit and
+        column names that are not specific to a tool.
     """
 
     files: tuple[InputFile, ...]
@@ -136,7 +136,7 @@ class Input:
 
 @dataclass(frozen=True, kw_only=True)
 class Skipped:
-    """A metric that could not be computed, and why."""
+    """A metric that could not be computed, and the reason."""
 
     metric: str
     reason: str
@@ -144,20 +144,20 @@ class Skipped:
 
 @dataclass(frozen=True, kw_only=True)
 class Gate:
-    """A rule that the results were held against: what must not be.
+    """The outcome of one gate rule, which states the condition of a violation.
 
     Parameters
     ----------
     rule : str
         The rule, as given.
     level : str
-        What a violation is: ``"fail"``, or ``"warn"`` where it is shown only.
+        Consequence of a violation: ``"fail"``, or ``"warn"`` if it is only shown.
     passed : bool
-        Whether the rule is kept; one that needs a number that is absent never is.
+        True if the rule is not violated; False also if it needs a number that is missing.
     message : str
-        What was found, in words.
+        The outcome in words.
     values : dict
-        What was found for each name in the rule; an absent number is None.
+        Value of each name in the rule; None if it is missing.
     """
 
     rule: str
@@ -168,13 +168,13 @@ class Gate:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """The names whose numbers are absent."""
+        """Names in the rule whose values are missing."""
         return tuple(name for name, value in self.values.items() if value is None)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """Everything that one run found."""
+    """All results of one run."""
 
     schema_version: int = SCHEMA_VERSION
     calcheck: str
@@ -185,5 +185,5 @@ class Report:
     gates: tuple[Gate, ...] = ()
 
     def violated(self, level: Level) -> tuple[Gate, ...]:
-        """List the gates of a level that are violated."""
+        """Return the gates of a level that are violated."""
         return tuple(gate for gate in self.gates if gate.level == level and not gate.passed)

@@ -1,6 +1,6 @@
-"""What metrics return, before it becomes a report: results of rows, null distributions, inferences."""
+"""Return types of metrics: results per row, null distributions and inference."""
 
-# Numerics are imported where they are used: `calcheck --help` reads this file and must start at once.
+# numpy is imported in functions: `calcheck --help` imports this module and must start fast.
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ IntervalMethod = Literal["bca", "percentile", "own", "none"]
 
 @dataclass(frozen=True, kw_only=True)
 class Inference:
-    """How far a value can be trusted: fields as in :class:`calcheck.report.Result`, and why there is no verdict."""
+    """Uncertainty of a value: fields as in :class:`calcheck.report.Result`, and the reason if there is no verdict."""
 
     low: float | None = None
     high: float | None = None
@@ -46,24 +46,24 @@ class Inference:
 
 @dataclass(frozen=True, eq=False)
 class NullDistribution:
-    """What a metric says where the model is right: of R replicates of the targets, drawn from the predictions.
+    """The null distribution of a metric: its values for R replicates of the targets drawn from the predictions.
 
     Parameters
     ----------
     values : (R,)
-        The metric of each replicate; NaN where it has none.
+        Value of the metric for each replicate; NaN where it is undefined.
     data_value : float, optional
-        The metric of the data, made as the values are, where that is not quite how its value is made.
+        Value for the data computed like those of the replicates, if that differs from the reported value.
     at_inputs : (1 + R, m), optional
-        What it says at each of m inputs, of the data first.
+        Values at each of m inputs: of the data in row 0, then of the replicates.
     floor : (m,), optional
-        The least that this can be; absent where it is a distance.
+        Smallest possible value at each input; None if ``at_inputs`` holds distances.
     details : dict
-        How they were made.
+        Settings and diagnostics of the simulation.
     warnings : tuple of str
-        What a reader should know of them.
+        Reasons to doubt the null distribution.
     no_verdict : str
-        Why no verdict follows from them, where none does.
+        Reason if no verdict can be derived; empty otherwise.
     """
 
     values: NDArray[np.float64]
@@ -75,7 +75,7 @@ class NullDistribution:
     no_verdict: str = ""
 
     def concat(self, other: NullDistribution) -> NullDistribution:
-        """Return the values of these replicates and of others."""
+        """Return a null distribution with the values of both sets of replicates."""
         import numpy as np
 
         return replace(self, values=np.concatenate([self.values, other.values]))
@@ -83,26 +83,26 @@ class NullDistribution:
 
 @dataclass(frozen=True, eq=False)
 class RowResults:
-    """What a metric says of each row.
+    """Results of a metric for each row.
 
     Parameters
     ----------
     columns : dict
-        What is said, (n,) each, by name: pointwise output writes it, and its means make the value.
+        Results per row by name, (n,) each: written to pointwise output; the value is a function of their means.
     terms : dict
-        What is averaged where that is more than the means of the columns: means over groups of rows, by name.
+        Other means that the value depends on, by name: means over groups of rows.
     fixed : dict
-        What the value is a function of besides means: arrays that no weight of a row touches, by name.
+        Other arrays that the value depends on, by name; row weights do not affect them.
     details : dict
-        What was chosen and measured on the way.
+        Settings and diagnostics of the computation.
     warnings : tuple of str
-        What a reader should know before trusting the value.
+        Reasons to doubt the value.
     reference : float, optional
-        What a perfect model scores on average, where that is known whatever the distributions' shape.
+        Mean score of a perfect model, if it is known for distributions of any shape.
     inference : Inference, optional
-        What a metric finds by inference of its own, in place of the bootstrap of its means.
+        Result of an inference method specific to the metric, which replaces the bootstrap of its means.
     count : int
-        How many rows are told of where no columns are at hand: 1, where something is said of all together.
+        Number of rows if there are no columns: 1 for a result for all rows together.
     """
 
     columns: dict[str, NDArray[Any]]
@@ -116,5 +116,5 @@ class RowResults:
 
     @property
     def n(self) -> int:
-        """How many rows are told of."""
+        """Number of rows that have results."""
         return len(next(iter(self.columns.values()))) if self.columns else self.count

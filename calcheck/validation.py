@@ -1,4 +1,4 @@
-"""Rules that arrays of parameters and targets must obey, and messages that say where they do not."""
+"""Validation of parameter and target arrays."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from calcheck.errors import DataError, ValuesError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-BLOCK = 1 << 18  # numbers that are looked at together
+BLOCK = 1 << 18  # Values checked per block
 
 
 def concat_columns(parts: list[NDArray[Any]], name: str) -> NDArray[Any]:
-    """Append batches of rows of one array.
+    """Return batches of rows concatenated into one array.
 
     Raises
     ------
     DataError
-        Rows of different batches differ in length.
+        The row length differs between batches.
     """
     lengths = {part.shape[1:] for part in parts}
     if len(lengths) > 1:
@@ -30,23 +30,23 @@ def concat_columns(parts: list[NDArray[Any]], name: str) -> NDArray[Any]:
 
 
 def require(name: str, good: NDArray[np.bool_], rule: str, remedy: str = "") -> None:
-    """Raise unless every row is good.
+    """Raise an error unless every row is valid.
 
     Parameters
     ----------
     name : str
-        The array, by its role.
+        Role of the array, for the message.
     good : (n, ...) bool
-        True where the rule holds; further axes belong to the row.
+        True where the rule holds; a row is valid if all of its entries are True.
     rule : str
-        The rule, as in ``"must be positive"``.
+        Requirement, as in ``"must be positive"``.
     remedy : str, optional
-        What to do about it.
+        What the user can do.
 
     Raises
     ------
     ValuesError
-        Some rows are not good; the message counts them and names the first.
+        Some rows are invalid; the message gives their number and the first row indices.
     """
     if good.all():
         return
@@ -55,7 +55,7 @@ def require(name: str, good: NDArray[np.bool_], rule: str, remedy: str = "") -> 
 
 
 def finite_rows(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Tell which rows of (n, ...) values hold finite numbers only, (n,), without another array of their size."""
+    """Return a mask (n,) of the rows of (n, ...) values that are entirely finite, computed in blocks."""
     rows = max(1, BLOCK // max(1, values[:1].size))
     whole = np.ones(len(values), dtype=bool)
     for start in range(0, len(values), rows):
@@ -66,18 +66,18 @@ def finite_rows(values: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def require_finite(name: str, values: NDArray[np.floating[Any]]) -> None:
-    """Raise unless every value is a finite number (:func:`require`)."""
-    remedy = "Mend them, or pass --nan-policy omit to leave these rows out."
+    """Raise an error unless every value is a finite number (:func:`require`)."""
+    remedy = "Correct these values, or pass --nan-policy omit to drop these rows."
     require(name, finite_rows(values), "must be finite numbers", remedy)
 
 
 def require_positive(name: str, values: NDArray[np.float64], remedy: str = "") -> None:
-    """Raise unless every value is finite and > 0 (:func:`require`)."""
+    """Raise an error unless every value is finite and > 0 (:func:`require`)."""
     require_finite(name, values)
     require(name, values > 0, "must be positive", remedy)
 
 
 def require_counts(name: str, values: NDArray[np.float64], family: str) -> None:
-    """Raise unless every value is a whole number >= 0 (:func:`require`)."""
+    """Raise an error unless every value is a whole number >= 0 (:func:`require`)."""
     good = (values >= 0) & (values == np.floor(values))
     require(name, good, f"must be whole numbers >= 0 for the family {family}")

@@ -1,3 +1,3 @@
-"""The version, in a file of its own: the package and its modules both name it."""
+"""The version of calcheck, in its own module to avoid circular imports."""
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""Predictive distributions: one family a file, and the conventions in which the field writes them."""
+"""Predictive distributions: one module per family, and the parameterizations in common use."""
 
 from calcheck.distributions import (
     cauchy,
@@ -25,10 +25,10 @@ CONVENTIONS: dict[str, Convention] = {
     for module in (gaussian, laplace, student_t, cauchy, lognormal, gamma, mixture, poisson, nbinom, double_poisson)
     for convention in module.CONVENTIONS
 }
-"""Every way to describe distributions by parameters, by its spelling in ``--dist``."""
+"""All parameterizations, by their names in ``--dist``."""
 
 FAMILIES: dict[str, tuple[Convention, ...]] = {
     family: tuple(convention for convention in CONVENTIONS.values() if convention.family == family)
     for family in dict.fromkeys(convention.family for convention in CONVENTIONS.values())
 }
-"""The conventions of each family, by its name."""
+"""The conventions of each family, by the name of the family."""

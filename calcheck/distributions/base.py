@@ -1,4 +1,4 @@
-"""What every family of predictive distributions offers."""
+"""Base class of predictive distributions."""
 
 from __future__ import annotations
 
@@ -19,121 +19,121 @@ if TYPE_CHECKING:
 
     from calcheck.distributions.row_random import Random, RowRandom, Words
 
-REPEATED = 3  # axes of targets that are repeated: rows, repeats, columns
+REPEATED = 3  # Number of axes of repeated targets: rows, repeats, columns
 
 
 @dataclass(frozen=True, eq=False)
 class Predictive(ABC):
     """A batch of n predictive distributions of one family.
 
-    The fields of a family are its parameters: arrays whose first axis counts the n rows.
-    Units are those of the targets unless a parameter says otherwise.
+    The dataclass fields of a family are its parameters: arrays with one entry per row along the first axis.
+    Parameters have the unit of the targets unless stated otherwise.
     """
 
     family: ClassVar[str]
     is_discrete: ClassVar[bool] = False
-    """Whether targets are whole numbers."""
+    """Whether the distributions are on whole numbers."""
 
     def hold_in_double(self) -> None:
-        """Make every parameter an array of 64-bit floats, whatever precision it was stored in."""
+        """Convert every parameter to an array of 64-bit floats."""
         for field in fields(self):
             object.__setattr__(self, field.name, np.asarray(getattr(self, field.name), dtype=np.float64))
 
     def require_equal_lengths(self) -> None:
-        """Hold the parameters in double precision, and raise unless every one has one value a row.
+        """Convert the parameters to double precision, and raise an error unless they have equal shapes.
 
         Raises
         ------
         DataError
-            Lengths differ.
+            Shapes differ.
         """
         self.hold_in_double()
         shapes = {field.name: np.shape(getattr(self, field.name)) for field in fields(self)}
         if len(set(shapes.values())) > 1:
-            told = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
-            msg = f"the parameters of {self.family} differ in shape: {told}"
+            listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+            msg = f"the parameters of {self.family} differ in shape: {listed}"
             raise DataError(msg)
 
     def validate_targets(self, y: NDArray[np.float64]) -> None:  # noqa: B027 - most families allow any target
-        """Raise unless the family can give targets such as y, (n,) or (n, t).
+        """Raise an error unless the targets y, (n,) or (n, t), are possible values of the family.
 
         Raises
         ------
         ValuesError
-            It cannot: counts, for instance, are whole numbers.
+            A target is impossible, such as a fraction for a family of counts.
         """
 
     def __len__(self) -> int:
-        """Count the distributions, n."""
+        """Return the number of distributions, n."""
         return len(getattr(self, fields(self)[0].name))
 
     @property
     def targets(self) -> int:
-        """How many target columns one distribution is about."""
+        """Number of target columns, t."""
         return 1
 
     @property
     def n_draws(self) -> int | None:
-        """How many draws stand for each distribution; None if parameters do."""
+        """Number of draws per row, for distributions given by draws; None otherwise."""
         return None
 
     @property
     def quantile_levels(self) -> NDArray[np.float64] | None:
-        """The levels, (q,), at which quantiles are known, where nothing else is; None if all of a distribution is."""
+        """Levels, (q,), for distributions given by quantiles; None otherwise."""
         return None
 
     @property
     def shape_is_known(self) -> bool:
-        """Whether the shape of the distributions is stated, and not supposed."""
+        """Whether the shape of the distributions is given by the data, and not assumed."""
         return True
 
     @property
     def caveat(self) -> str:
-        """What a reader should know of distributions that are not known as a whole; empty if they are."""
+        """Warning for distributions that are only partly known; empty if they are fully known."""
         return ""
 
     @property
     def kernel_error(self) -> float:
-        """How far :meth:`kernel_mean` and :meth:`kernel_norm` may be off; 0 where they are exact to rounding."""
+        """Error bound of :meth:`kernel_mean` and :meth:`kernel_norm`; 0 if they are exact to rounding."""
         return 0.0
 
     @property
     def display_name(self) -> str:
-        """What reports call the family."""
+        """Name of the family in reports."""
         return self.family
 
     def parameters(self) -> tuple[str, dict[str, NDArray[np.float64]]]:
-        """Return how ``--dist`` spells what describes them exactly, and the parameters, (n, ...) each."""
+        """Return the ``--dist`` name of an exact parameterization, and its parameters, (n, ...) each."""
         return self.family, {field.name: getattr(self, field.name) for field in fields(self)}
 
     @abstractmethod
     def describe(self) -> list[str]:
-        """Describe each distribution by its parameters, to three digits, n texts."""
+        """Return a text for each distribution with its parameters to three digits, n texts."""
 
     @property
     def nbytes(self) -> int:
-        """How much memory the parameters take."""
+        """Memory that the parameters take, in bytes."""
         return sum(getattr(self, field.name).nbytes for field in fields(self))
 
     def batches(self) -> Iterator[tuple[slice, Predictive]]:
-        """Yield the rows and their distributions in parts that fit in memory."""
+        """Yield slices of rows and their distributions, in batches that fit in memory."""
         yield slice(0, len(self)), self.load()
 
     def map_batches(self, of: Callable[[Self, slice], NDArray[np.float64]]) -> NDArray[np.float64]:
-        """Compute something of each row, (n,): of a part of the rows at a time, where that is no more work."""
+        """Return a function of the distributions and their rows, (n,); families may compute it in batches."""
         return of(self, slice(None))
 
     def load(self) -> Predictive:
-        """Return the same distributions with all parameters in memory."""
+        """Return equal distributions with all parameters in memory."""
         return self
 
     def take(self, rows: NDArray[np.intp] | slice) -> Self:
-        """Select rows, in the order given."""
-        taken = {field.name: getattr(self, field.name)[rows] for field in fields(self)}
-        return replace(self, **taken)
+        """Return the distributions of the selected rows, in the given order."""
+        selected = {field.name: getattr(self, field.name)[rows] for field in fields(self)}
+        return replace(self, **selected)
 
     def join(self, others: list[Self]) -> Self:
-        """Append the rows of others of the same family."""
+        """Return the distributions followed by those of others of the same family."""
         parts = [self, *others]
         joined = {
             field.name: concat_columns([getattr(part, field.name) for part in parts], field.name)
@@ -142,7 +142,7 @@ class Predictive(ABC):
         return replace(self, **joined)
 
     def equals(self, other: Self) -> NDArray[np.bool_]:
-        """Tell which distributions have the same parameters as another's, (n,)."""
+        """Return which rows have equal parameters in both batches, (n,)."""
         pairs = [(getattr(self, field.name), getattr(other, field.name)) for field in fields(self)]
         same = [(mine == theirs).reshape(len(self), -1).all(axis=1) for mine, theirs in pairs]
         return np.asarray(np.logical_and.reduce(same))
@@ -161,10 +161,10 @@ class Predictive(ABC):
 
     @abstractmethod
     def cdf_left(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return P(Y_i < y_i), (n,), in [0, 1]; less than :meth:`cdf` where Y_i has a mass at y_i."""
+        """Return P(Y_i < y_i), (n,), in [0, 1]; less than :meth:`cdf` if Y_i has an atom at y_i."""
 
     def cdf_limits(self, y: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return :meth:`cdf_left` and :meth:`cdf`, (n,) each; the same array twice where the family has no jumps."""
+        """Return :meth:`cdf_left` and :meth:`cdf`, (n,) each; the same array twice for continuous families."""
         return self.cdf_left(y), self.cdf(y)
 
     def interval_mass(self, low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -173,11 +173,11 @@ class Predictive(ABC):
 
     def interval_mass_error(
         self,
-        y: NDArray[np.float64],  # noqa: ARG002 - nor do limits matter, where distributions are known
+        y: NDArray[np.float64],  # noqa: ARG002 - used by families given by draws or quantiles
         low: NDArray[np.float64],  # noqa: ARG002
         high: NDArray[np.float64],  # noqa: ARG002
     ) -> NDArray[np.float64]:
-        """Return how much larger :meth:`interval_mass` may be, (n,): 0 unless draws that tie leave it open."""
+        """Return by how much :meth:`interval_mass` may be too small, (n,): 0 for fully known distributions."""
         return np.zeros(len(self))
 
     def median(self) -> NDArray[np.float64]:
@@ -185,26 +185,26 @@ class Predictive(ABC):
         return self.quantile(0.5)
 
     def central_interval(self, level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the quantiles between which the middle ``level`` of each distribution lies, (n,) each."""
+        """Return the limits of the central interval with probability ``level``, (n,) each."""
         return self.quantile((1 - level) / 2), self.quantile((1 + level) / 2)
 
     def central_mass(self, level: float) -> NDArray[np.float64]:
-        """Return how likely a target is to lie in its :meth:`central_interval`, (n,)."""
+        """Return the probability of the :meth:`central_interval`, (n,)."""
         return self.interval_mass(*self.central_interval(level))
 
     def support_interval(self, tail: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return between what values, (n,) each, all but a ``tail`` on either side lies."""
+        """Return the quantiles at levels ``tail`` and 1 - ``tail``, (n,) each."""
         return self.quantile(tail), self.quantile(1 - tail)
 
-    def log_prob(self, y: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: ARG002 - those who have one look at y
-        """Return log densities, or log masses for counts, (n,); -inf where y_i is impossible.
+    def log_prob(self, y: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: ARG002 - used by families with a density
+        """Return log densities, or log probabilities for counts, (n,); -inf where y_i is impossible.
 
         Raises
         ------
         DataError
-            The family has neither.
+            The family has no density.
         """
-        msg = f"{self.family} have no density at a target"
+        msg = f"distributions given by {self.family} have no density"
         raise DataError(msg)
 
     @abstractmethod
@@ -212,7 +212,7 @@ class Predictive(ABC):
         """Return the continuous ranked probability scores, integral (F_i(u) - 1{u >= y_i})^2 du, (n,), >= 0."""
 
     def fair_crps(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return scores whose mean is that of the distributions, (n,): :meth:`crps`, unless only draws are known."""
+        """Return unbiased estimates of the CRPS, (n,): :meth:`crps`, except for distributions given by draws."""
         return self.crps(y)
 
     @abstractmethod
@@ -221,45 +221,47 @@ class Predictive(ABC):
 
     @abstractmethod
     def sample(self, rng: Random, size: int) -> NDArray[np.float64]:
-        """Draw ``size`` values from each distribution, (n, size)."""
+        """Return ``size`` draws from each distribution, (n, size)."""
 
     def replicates(
         self, y: NDArray[np.float64], rng: RowRandom, numbers: range
-    ) -> Iterator[tuple[NDArray[np.float64], Predictive]]:  # the targets matter to those who are known by draws
-        """Yield targets as they would be if the distributions were right, and the distributions that go with them.
+    ) -> Iterator[tuple[NDArray[np.float64], Predictive]]:
+        """Yield replicates of the targets under the null hypothesis, and their predictive distributions.
+
+        The null hypothesis is that the targets follow the distributions. Families given by draws also use ``y``.
 
         Parameters
         ----------
-        y : (n,), (n, t) or, r for each distribution, (n, r, t)
-            The targets that there are.
+        y : (n,), (n, t) or, with r repeats per distribution, (n, r, t)
+            Observed targets.
         rng : RowRandom
-            The random numbers of the rows.
+            Random numbers of the rows.
         numbers : range
-            Which sets of targets: each number stands for the same set whatever the others are.
+            Indices of the replicates; each replicate depends on its own index only.
         """
-        each = y.shape[1] if y.ndim == REPEATED else 1
-        drawn = self.sample(rng.for_replicate(numbers.start * each), len(numbers) * each)
-        for start in range(0, drawn.shape[1], each):
-            yield np.ascontiguousarray(drawn[:, start : start + each]).reshape(y.shape), self
+        repeats = y.shape[1] if y.ndim == REPEATED else 1
+        drawn = self.sample(rng.for_replicate(numbers.start * repeats), len(numbers) * repeats)
+        for start in range(0, drawn.shape[1], repeats):
+            yield np.ascontiguousarray(drawn[:, start : start + repeats]).reshape(y.shape), self
 
     def hashes(self, key: int) -> Words:
-        """Return a hash of each distribution, (n,): the same for the same parameters."""
+        """Return a hash of each distribution, (n,); equal parameters have equal hashes."""
         return hash_rows([getattr(self, field.name) for field in fields(self)], key)
 
     def normal(self) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-        """Return means and standard deviations, (n, t) each, if the distributions are normal; else None."""
+        """Return means and standard deviations, (n, t) each, if the distributions are normal, and None otherwise."""
         return None
 
     @abstractmethod
     def kernel_mean(self, points: NDArray[np.float64], gamma: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the mean embeddings at some points, E k(p_j, Y_i), (n, r), in [0, 1].
+        """Return the kernel mean embeddings at points, E k(p_j, Y_i), (n, r), in [0, 1].
 
         Parameters
         ----------
         points : (r, t)
             Points in target space, t = :attr:`targets`.
         gamma : (t,) or (r, t)
-            Of the kernel k(p, v) = exp(-sum_c gamma_c (p_c - v_c)^2), in 1 / unit^2; one for all points or one each.
+            Parameter of the kernel k(p, v) = exp(-sum_c gamma_c (p_c - v_c)^2), in 1 / unit^2; shared, or per point.
         """
 
     @abstractmethod
@@ -269,32 +271,32 @@ class Predictive(ABC):
         Parameters
         ----------
         gamma : (t,)
-            Of the kernel, as in :meth:`kernel_mean`.
+            Parameter of the kernel, as in :meth:`kernel_mean`.
         """
 
 
 @dataclass(frozen=True)
 class Convention:
-    """One way in which the field writes the parameters of a family.
+    """A parameterization of a family.
 
     Parameters
     ----------
     family : str
-        The family's name in ``--dist``.
+        Name of the family in ``--dist``.
     name : str
-        The convention's name, behind the colon in ``--dist family:name``; empty if there is one only.
+        Name of the convention in ``--dist family:name``; empty if the family has only one.
     parameters : dict
-        For each parameter the column names that it is known by, its own first.
+        Accepted column names of each parameter; the first is the canonical name.
     build : callable
-        Makes the distributions from arrays, one keyword per parameter.
+        Creates the distributions from arrays, one keyword argument per parameter.
     meaning : str
-        The convention in words, for help and messages.
+        Description of the parameters, for help and messages.
     location : str, optional
-        The parameter that shifts the distributions along, in files that hold errors y - location.
+        Location parameter, for files that contain errors y - location.
     grouped : bool
         Whether every parameter is a group of columns: arrays (n, k).
     optional : tuple of str
-        Parameters that need not be there.
+        Parameters that may be absent.
     """
 
     family: str
@@ -308,9 +310,9 @@ class Convention:
 
     @property
     def spelling(self) -> str:
-        """Spell the convention as ``--dist`` takes it."""
+        """Name of the convention in ``--dist``."""
         return f"{self.family}:{self.name}" if self.name else self.family
 
     def __call__(self, **parameters: Any) -> Predictive:
-        """Build the distributions, computing in double precision whatever the parameters are stored in."""
+        """Return the distributions, with parameters converted to double precision."""
         return self.build(**{name: np.asarray(values, dtype=np.float64) for name, values in parameters.items()})

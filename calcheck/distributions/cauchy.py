@@ -21,36 +21,36 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Cauchy(LocationScale):
-    """Cauchy distributions, which have neither means nor standard deviations.
+    """Cauchy distributions; their means and standard deviations do not exist.
 
     Parameters
     ----------
     loc : (n,)
         Medians, in the unit of the targets.
     scale : (n,)
-        Half widths at half maximum, > 0.
+        Half widths at half maximum, > 0, in the unit of the targets.
     """
 
     family: ClassVar[str] = "cauchy"
 
     def mean(self) -> NDArray[np.float64]:
-        self._refuse("mean")
+        self._raise_undefined("mean")
 
     def std(self) -> NDArray[np.float64]:
-        self._refuse("standard deviation")
+        self._raise_undefined("standard deviation")
 
     def crps(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return z (2 F(z) - 1) - log((1 + z^2) / 4) / pi for the standard form: finite, though the mean is not."""
+        """Return scale (z (2 F(z) - 1) - log((1 + z^2) / 4) / pi), which is finite although there is no mean."""
         z = self._standard(y)
         centered = 2 * np.arctan(z) / np.pi
         return np.asarray(self.scale * (z * centered - 2 * np.log(np.hypot(1, z) / 2) / np.pi))
 
-    def _refuse(self, what: str) -> NoReturn:
+    def _raise_undefined(self, what: str) -> NoReturn:
         msg = f"a cauchy distribution has no {what}"
         raise DataError(msg)
 
     def standard_cdf(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.asarray(np.arctan2(1, -z) / np.pi)  # keeps the digits of a small one
+        return np.asarray(np.arctan2(1, -z) / np.pi)  # accurate for small probabilities
 
     def standard_log_density(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray(-2 * np.log(np.hypot(1, z)) - np.log(np.pi))
@@ -62,7 +62,7 @@ class Cauchy(LocationScale):
         return rng.standard_cauchy((len(self), size))
 
     def kernel_mean(self, points: NDArray[np.float64], gamma: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return Re w((d + i scale) sqrt(gamma)), w Faddeeva's function: a Voigt profile."""
+        """Return Re w((d + i scale) sqrt(gamma)) with d = p - loc and the Faddeeva function w: a Voigt profile."""
         from scipy.special import wofz
 
         away = in_lengths(points[:, 0] - self.loc[:, None], gamma[..., 0])
@@ -71,7 +71,7 @@ class Cauchy(LocationScale):
     def kernel_norm(self, gamma: NDArray[np.float64]) -> NDArray[np.float64]:
         from scipy.special import erfcx
 
-        return np.asarray(erfcx(2 * in_lengths(self.scale, gamma[0])))  # a difference has twice the scale
+        return np.asarray(erfcx(2 * in_lengths(self.scale, gamma[0])))  # Y - Y' is Cauchy with twice the scale
 
     def describe(self) -> list[str]:
         return describe_parameters("Cauchy({}, {})", self.loc, self.scale)

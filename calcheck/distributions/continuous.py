@@ -1,4 +1,4 @@
-"""What continuous families share: no jumps; and the location-scale families among them."""
+"""Base classes of continuous and of location-scale families."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from calcheck.distributions.row_random import Random
 
 
-PART = 1 << 16  # rows at a time: half a megabyte a column
+PART = 1 << 16  # Rows per batch: 0.5 MB per column
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class Continuous(Predictive):
 
 @dataclass(frozen=True, eq=False)
 class LocationScale(Continuous):
-    """Distributions of loc + scale Z, with Z of a standard form that the family states.
+    """Distributions of loc + scale Z, where the family defines the standard form Z.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class LocationScale(Continuous):
     """
 
     names: ClassVar[tuple[str, str]] = ("loc", "scale")
-    """What messages call the location and the scale."""
+    """Names of the location and the scale in messages."""
     loc: NDArray[np.float64]
     scale: NDArray[np.float64]
 
@@ -72,11 +72,11 @@ class LocationScale(Continuous):
 
     @abstractmethod
     def standard_quantile(self, p: float) -> NDArray[np.float64] | float:
-        """Return the quantile of Z_i, (n,), or one for all."""
+        """Return the quantile of Z_i at level p, (n,), or a scalar if it is equal for all rows."""
 
     @abstractmethod
     def standard_draws(self, rng: Random, size: int) -> NDArray[np.float64]:
-        """Draw ``size`` values of each Z_i, (n, size)."""
+        """Return ``size`` draws of each Z_i, (n, size)."""
 
     def _standard(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         return (y - self.loc) / self.scale
@@ -90,7 +90,7 @@ class LocationScale(Continuous):
     def batches(self) -> Iterator[tuple[slice, Self]]:
         for start in range(0, len(self), PART):
             rows = slice(start, min(start + PART, len(self)))
-            part = copy(self)  # of what is sound already
+            part = copy(self)  # skips validation, which was done for self
             for field in fields(self):
                 object.__setattr__(part, field.name, getattr(self, field.name)[rows])
             yield rows, part
@@ -98,26 +98,26 @@ class LocationScale(Continuous):
     def map_batches(self, of: Callable[[Self, slice], NDArray[np.float64]]) -> NDArray[np.float64]:
         if len(self) <= PART:
             return of(self, slice(None))
-        found = np.empty(len(self))
+        values = np.empty(len(self))
         for rows, part in self.batches():
-            found[rows] = of(part, rows)
-        return found
+            values[rows] = of(part, rows)
+        return values
 
     def cdf(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self.map_batches(lambda part, rows: part.standard_cdf(part._standard(y[rows])))  # noqa: SLF001 - its own
+        return self.map_batches(lambda part, rows: part.standard_cdf(part._standard(y[rows])))  # noqa: SLF001 - same class
 
     def central_mass(self, level: float) -> NDArray[np.float64]:
         low, high = (self.standard_cdf(np.asarray(self.standard_quantile((1 + sign * level) / 2))) for sign in (-1, 1))
         return np.broadcast_to(high - low, len(self))
 
     def log_prob(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self.map_batches(lambda part, rows: part._log_prob(y[rows]))  # noqa: SLF001 - its own
+        return self.map_batches(lambda part, rows: part._log_prob(y[rows]))  # noqa: SLF001 - same class
 
     def _log_prob(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         return self.standard_log_density(self._standard(y)) - np.log(self.scale)
 
     def quantile(self, p: float) -> NDArray[np.float64]:
-        with np.errstate(over="ignore"):  # of scales near the largest float
+        with np.errstate(over="ignore"):  # for scales near the largest float
             return np.asarray(self.loc + self.scale * self.standard_quantile(p))
 
     def sample(self, rng: Random, size: int) -> NDArray[np.float64]:

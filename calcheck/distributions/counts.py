@@ -1,4 +1,4 @@
-"""What the families of counts share: sums over the part of the support that carries the mass, where that is small."""
+"""Base class of count distributions, computed by sums over the effective support."""
 
 from __future__ import annotations
 
@@ -20,156 +20,156 @@ if TYPE_CHECKING:
 
     from calcheck.distributions.row_random import Random
 
-    RowResults = NDArray[np.intp]
+    RowIndices = NDArray[np.intp]
     Block = tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 
-TAIL_RATE = 45.0  # nats: a tail that is left out weighs less than e^-45 = 3e-20
-CHUNK_VALUES = 1 << 12  # of a support, in one product with a kernel
-BLOCK_VALUES = 1 << 20  # numbers in one block of masses, 8 MiB
-OVERLAP = 4  # supports of its first row that those of a block take together
-KEPT_VALUES = 1 << 22  # 32 MiB
-LARGEST_SUPPORT = 1 << 19  # values of one support that are summed: beyond it sums take minutes
-LARGEST_MEAN = 2.0**53  # up to which floats hold every whole number
-EXTREME = 1e100  # of shapes and dispersions: beyond it squares overflow
-WIDE_FROM = 100.0  # counts: standard deviations from which closed forms, or integrals, take the place of sums
-SMOOTH_FROM = 100.0  # of (mean / std)^2: from there on masses are smooth on the scale of std, and gone at 0
-FINER = 4.0  # values that are summed in a standard deviation, or in a kernel's length scale: the error is below e^-40
-NEWTON_STEPS, MOST_STEPS = 4, 64  # to a quantile; of loops that halve or double a float
+TAIL_RATE = 45.0  # Neglected tails have a probability below e^-45 = 3e-20
+CHUNK_VALUES = 1 << 12  # Values of the support per kernel block
+BLOCK_VALUES = 1 << 20  # Maximum numbers per block of probabilities, 8 MiB
+OVERLAP = 4  # Maximum width of a block's common support, relative to that of its first row
+MAX_CACHED_VALUES = 1 << 22  # Maximum numbers in cached blocks, 32 MiB
+LARGEST_SUPPORT = 1 << 19  # Maximum width of a support; larger sums take minutes
+LARGEST_MEAN = 2.0**53  # Floats represent all whole numbers up to here
+EXTREME = 1e100  # Maximum shape or dispersion; larger squares overflow
+WIDE_FROM = 100.0  # Standard deviation above which closed forms or integrals replace sums
+SMOOTH_FROM = 100.0  # (mean / std)^2 above which the mass function is smooth at the scale of std, and negligible at 0
+FINER = 4.0  # Values summed per standard deviation or kernel length scale: the error is below e^-40
+NEWTON_STEPS, MAX_STEPS = 4, 64  # Iterations for quantiles: Newton; bracketing and bisection
 
 
 @dataclass(frozen=True, eq=False)
 class Counts(Predictive):
-    """Distributions on 0, 1, 2, …, given by their masses up to a factor and a large-deviation rate.
+    """Distributions on 0, 1, 2, …, defined by unnormalized probabilities and a large-deviation rate.
 
-    A family states :meth:`log_weight`, :meth:`rate` and :meth:`mode`; the support that carries all but e^-45 of the
-    mass follows from the rate, and everything else is a sum over it.
+    A family defines :meth:`log_weight`, :meth:`rate` and :meth:`mode`. The rate gives the effective support, which has
+    all but e^-45 of the probability, and the other methods sum over it.
 
-    Rows that spread over many values (:meth:`is_wide`) are not summed: for them a family states :meth:`wide_below`,
-    :meth:`wide_shortfall` and :meth:`wide_pairs`. Sums of a function that is smooth on the scale of the standard
-    deviation, as kernels are, take some values of the support only, at equal distances (Poisson's summation formula).
+    Wide distributions (:meth:`is_wide`) are not summed: for them, a family defines :meth:`wide_below`,
+    :meth:`wide_shortfall` and :meth:`wide_pairs`. Sums of functions that are smooth at the scale of the standard
+    deviation, such as kernels, use an equidistant subset of the support (Poisson summation formula).
     """
 
     is_discrete: ClassVar[bool] = True
     normalized: ClassVar[bool] = False
-    """Whether :meth:`log_weight` is the log mass itself."""
+    """Whether :meth:`log_weight` is the normalized log probability."""
 
     def validate_targets(self, y: NDArray[np.float64]) -> None:
         require_counts("y", y, self.family)
 
     @staticmethod
     def require_countable(name: str, mean: NDArray[np.float64]) -> None:
-        """Raise unless means are positive, and counts of that size are told apart by floats.
+        """Raise an error unless means are positive and at most 2^53, up to which floats represent all whole numbers.
 
         Raises
         ------
         ValuesError
-            They are not.
+            A value is out of range.
         """
         require_positive(name, mean)
         remedy = "Describe such counts by --mean and --std instead."
-        require(name, mean <= LARGEST_MEAN, "must be at most 2^53: floats do not hold larger whole numbers", remedy)
+        require(
+            name, mean <= LARGEST_MEAN, "must be at most 2^53: floats cannot represent all larger whole numbers", remedy
+        )
 
     @staticmethod
     def require_moderate(name: str, values: NDArray[np.float64]) -> None:
-        """Raise unless values are positive, and so are their squares and reciprocals in floats.
+        """Raise an error unless values are positive, with squares and reciprocals that do not overflow or underflow.
 
         Raises
         ------
         ValuesError
-            They are not.
+            A value is out of range.
         """
         require_positive(name, values)
-        require(
-            name, (values >= 1 / EXTREME) & (values <= EXTREME), f"must lie between {1 / EXTREME:g} and {EXTREME:g}"
-        )
+        require(name, (values >= 1 / EXTREME) & (values <= EXTREME), f"must be between {1 / EXTREME:g} and {EXTREME:g}")
 
     @abstractmethod
     def log_weight(self, k: NDArray[np.float64], rows: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Return log P(Y_i = k_j) up to a constant of the row i, (b, w), for k (w,) or (b, w) and b rows."""
+        """Return log P(Y_i = k_j) up to a constant per row, (b, w), for k (w,) or (b, w) and b rows."""
 
     @abstractmethod
     def rate(self, k: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return I_i(k_i) >= 0, (n,): 0 at the mean, convex, P(Y_i beyond k_i) <= exp(-I_i) to a small power of k."""
+        """Return I_i(k_i) >= 0, (n,): convex, 0 at the mode, and log P(Y_i beyond k_i) <= -I_i + O(log k)."""
 
     @abstractmethod
     def mode(self) -> NDArray[np.float64]:
-        """Return where :meth:`rate` is 0, (n,)."""
+        """Return the values at which :meth:`rate` is 0, (n,)."""
 
     @abstractmethod
     def spread(self) -> NDArray[np.float64]:
-        """Return the standard deviations, or about them, (n,)."""
+        """Return exact or approximate standard deviations, (n,)."""
 
     @abstractmethod
     def is_wide(self) -> NDArray[np.bool_]:
-        """Tell which rows are not summed, (n,)."""
+        """Return which rows are wide, and so not summed, (n,)."""
 
     @abstractmethod
     def wide_below(self, last: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return P(Y_i <= last_i) for whole numbers >= 0, (n,), where all rows are wide; within 1e-8."""
+        """Return P(Y_i <= last_i) for whole numbers >= 0, (n,), within 1e-8; all rows are wide."""
 
     @abstractmethod
     def wide_shortfall(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the sum over k <= y_i of (mean_i - k) P(Y_i = k), (n,), for whole y where all rows are wide."""
+        """Return the sum over k <= y_i of (mean_i - k) P(Y_i = k), (n,), for whole y; all rows are wide."""
 
     @abstractmethod
     def wide_pairs(self) -> NDArray[np.float64]:
-        """Return E|Y_i - Y_i'| / 2 for independent copies, (n,), where all rows are wide."""
+        """Return E|Y_i - Y_i'| / 2 for independent Y_i and Y_i', (n,); all rows are wide."""
 
     def smooth(self) -> NDArray[np.bool_]:
-        """Tell whose masses are smooth on the scale of their spread, (n,)."""
+        """Return which rows have a mass function that is smooth at the scale of its spread, (n,)."""
         return np.asarray((self.spread() >= WIDE_FROM) & (self.mode() >= np.sqrt(SMOOTH_FROM) * self.spread()))
 
     @cached_property
     def _widths(self) -> tuple[NDArray[np.intp], NDArray[np.intp], Self, Self]:
-        """The rows that are summed, those that are not, and the distributions of both."""
+        """Indices of the narrow rows (summed) and of the wide rows, and the distributions of both."""
         wide = self.is_wide()
         summed, closed = np.flatnonzero(~wide), np.flatnonzero(wide)
         return summed, closed, self if len(summed) == len(self) else self.take(summed), self.take(closed)
 
     def _each(
         self,
-        summed: Callable[[Self, RowResults], NDArray[np.float64]],
-        closed: Callable[[Self, RowResults], NDArray[np.float64]],
+        summed: Callable[[Self, RowIndices], NDArray[np.float64]],
+        closed: Callable[[Self, RowIndices], NDArray[np.float64]],
     ) -> NDArray[np.float64]:
-        """Compute something of the rows that are summed, and of those that are not; (n,)."""
+        """Return the results of ``summed`` for narrow rows and of ``closed`` for wide rows, (n,)."""
         narrow, wide, few, many = self._widths
         if not len(wide):
             return summed(self, narrow)
-        found = np.empty(len(self))
-        found[wide] = closed(many, wide)
+        values = np.empty(len(self))
+        values[wide] = closed(many, wide)
         if len(narrow):
-            found[narrow] = summed(few, narrow)
-        return found
+            values[narrow] = summed(few, narrow)
+        return values
 
     def support(self, stride: NDArray[np.float64] | None = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the first and the last value worth summing, (n,) each, as multiples of a stride (n,).
+        """Return the limits of the effective support, (n,) each, as multiples of a stride (n,).
 
         Raises
         ------
         DataError
             A support is too large to be summed.
         """
-        centre = self.mode()
-        stride = np.ones_like(centre) if stride is None else stride
+        mode = self.mode()
+        stride = np.ones_like(mode) if stride is None else stride
         step = stride.copy()
-        while (short := self.rate(centre + step) < TAIL_RATE).any():
+        while (short := self.rate(mode + step) < TAIL_RATE).any():
             step[short] *= 2
             if (step > LARGEST_SUPPORT * stride).any():
                 msg = (
-                    f"a {self.family} distribution with mean {centre[np.argmax(step / stride)]:.4g} spreads over more"
+                    f"a {self.family} distribution with mean {mode[np.argmax(step / stride)]:.4g} spreads over more"
                     f" than {LARGEST_SUPPORT:,} values. Describe it as a Gaussian (--mean, --std) instead"
                 )
                 raise DataError(msg)
-        high = self._where_rate_is_reached(centre, centre + step, stride)
-        low = self._where_rate_is_reached(centre, np.zeros_like(centre), stride)
+        high = self._tail_limit(mode, mode + step, stride)
+        low = self._tail_limit(mode, np.zeros_like(mode), stride)
         return np.floor(low / stride) * stride, np.ceil(high / stride) * stride
 
-    def _where_rate_is_reached(
-        self, inner: NDArray[np.float64], outer: NDArray[np.float64], within: NDArray[np.float64]
+    def _tail_limit(
+        self, inner: NDArray[np.float64], outer: NDArray[np.float64], tolerance: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Bisect, to within some counts, for the value between the two where the rate is :data:`TAIL_RATE`."""
-        for _ in range(MOST_STEPS):
-            if (np.abs(outer - inner) <= within).all():
+        """Return the values at which the rate is :data:`TAIL_RATE`, within a tolerance, by bisection."""
+        for _ in range(MAX_STEPS):
+            if (np.abs(outer - inner) <= tolerance).all():
                 break
             middle = (inner + outer) / 2
             inside = self.rate(middle) < TAIL_RATE
@@ -177,12 +177,12 @@ class Counts(Predictive):
         return outer
 
     def masses(self) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]]:
-        """Yield blocks of rows with the values of their common support and their masses.
+        """Yield blocks of rows with the values of their common support and their probabilities.
 
         Yields
         ------
         rows : (b,)
-            Rows of the block; over all blocks every row comes once.
+            Indices of the rows of the block; each row is in exactly one block.
         k : (w,)
             Consecutive whole numbers.
         mass : (b, w)
@@ -192,30 +192,30 @@ class Counts(Predictive):
             yield rows, k, mass
 
     def _blocks(self) -> Iterator[Block]:
-        """Yield what :meth:`masses` does, and the log of each row's sum of weights, (b,)."""
-        return iter(self._kept) if self._kept is not None else map(self._block, *self._plan())
+        """Yield the items of :meth:`masses`, extended by the log of each row's sum of weights, (b,)."""
+        return iter(self._cached_blocks) if self._cached_blocks is not None else map(self._block, *self._plan())
 
     @cached_property
-    def _kept(self) -> list[Block] | None:
-        """The blocks, where they are small: all replicates of the targets, and many metrics, ask for them."""
+    def _cached_blocks(self) -> list[Block] | None:
+        """All blocks if they are small, for reuse by replicates and metrics; None otherwise."""
         rows, supports = self._plan()
         values = sum(len(block) * len(k) for block, k in zip(rows, supports, strict=True))
-        return list(map(self._block, rows, supports)) if values <= KEPT_VALUES else None
+        return list(map(self._block, rows, supports)) if values <= MAX_CACHED_VALUES else None
 
     def _smooth_blocks(self, length: float = np.inf) -> Iterator[Block]:
-        """Yield blocks for sums of functions that are smooth on the scale of a length: as few values as will do."""
+        """Yield blocks with as few values as suffice for sums of functions that are smooth at the scale of a length."""
         stride = self._stride(length)
         return map(self._block, *self._plan(stride)) if (stride > 1).any() else self._blocks()
 
     def _stride(self, length: float = np.inf) -> NDArray[np.float64]:
-        """Return from value to value how far such sums step, (n,): powers of two."""
+        """Return the distances between the values of such sums, (n,): powers of two."""
         step = np.minimum(self.spread(), length) / FINER
         return 2 ** np.floor(np.log2(np.where(self.smooth(), np.maximum(step, 1), 1)))
 
     def _plan(
         self, stride: NDArray[np.float64] | None = None
     ) -> tuple[list[NDArray[np.intp]], list[NDArray[np.float64]]]:
-        """Return the rows of each block, and the values of their common support: multiples of a stride, (n,)."""
+        """Return the rows of each block, and the values of their common support: multiples of the stride (n,)."""
         stride = np.ones(len(self)) if stride is None else stride
         low, high = self.support(stride)
         blocks, supports = [], []
@@ -261,9 +261,9 @@ class Counts(Predictive):
         return self._below(np.ceil(y) - 1)
 
     def _below(self, last: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return P(Y_i <= last_i), (n,), for whole numbers of either sign."""
+        """Return P(Y_i <= last_i), (n,), for positive or negative whole numbers."""
         return self._each(
-            lambda few, rows: few._summed_below(last[rows]),  # noqa: SLF001 - its own, here and below
+            lambda few, rows: few._summed_below(last[rows]),  # noqa: SLF001 - same class, here and below
             lambda many, rows: many._bounded_below(last[rows]),  # noqa: SLF001
         )
 
@@ -302,7 +302,7 @@ class Counts(Predictive):
         return totals
 
     def crps(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return E|Y - y| - E|Y - Y'|/2, summed over the support where that is small."""
+        """Return E|Y - y| - E|Y - Y'| / 2, as sums over the support or, for wide rows, in closed form."""
         return self._each(
             lambda few, rows: few._summed_crps(y[rows]),  # noqa: SLF001
             lambda many, rows: many._closed_crps(y[rows]),  # noqa: SLF001
@@ -316,13 +316,13 @@ class Counts(Predictive):
         return score
 
     def _closed_crps(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return (y - mean) (2 F(y) - 1) + 2 sum over k <= y of (mean - k) P(Y = k) less E|Y - Y'| / 2."""
-        mean, pairs = self._of_wide
+        """Return (y - mean) (2 F(y) - 1) + 2 sum over k <= y of (mean - k) P(Y = k) - E|Y - Y'| / 2."""
+        mean, pairs = self._wide_moments
         return np.asarray((y - mean) * (2 * self.cdf(y) - 1) + 2 * self.wide_shortfall(y) - pairs)
 
     @cached_property
-    def _of_wide(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """What all replicates of the targets share: means, and E|Y - Y'| / 2, (n,) each."""
+    def _wide_moments(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Means and E|Y - Y'| / 2, (n,) each, cached because they do not depend on the targets."""
         return self.mean(), self.wide_pairs()
 
     def quantile(self, p: float) -> NDArray[np.float64]:
@@ -332,13 +332,13 @@ class Counts(Predictive):
         )
 
     def _summed_quantile(self, p: float) -> NDArray[np.float64]:
-        found = np.empty(len(self))
+        values = np.empty(len(self))
         for rows, k, mass in self.masses():
-            found[rows] = k[self._first_reaching(mass, np.full((len(rows), 1), p))[:, 0]]
-        return found
+            values[rows] = k[self._first_reaching(mass, np.full((len(rows), 1), p))[:, 0]]
+        return values
 
     def _closed_quantile(self, p: float | NDArray[np.float64]) -> NDArray[np.float64]:
-        """Go from the quantile of a gamma distribution with the same two moments to where p is reached."""
+        """Return the quantiles, searched from those of the gamma distribution with the same two moments."""
         from scipy.special import gammaincinv
 
         mean, spread = self.mode(), self.spread()
@@ -349,13 +349,13 @@ class Counts(Predictive):
             guess = np.maximum(guess + np.floor(np.clip(missing, -spread, spread)), 0)
         low, high = guess - 1, guess
         step = np.ones_like(guess)
-        for _ in range(MOST_STEPS):  # F(low) < p <= F(high)
+        for _ in range(MAX_STEPS):  # F(low) < p <= F(high)
             early, late = (low >= 0) & (self.cdf(low) >= p), self.cdf(high) < p
             if not (early | late).any():
                 break
             low, high = np.where(early, np.maximum(low - step, -1), low), np.where(late, high + step, high)
             step = 2 * step
-        for _ in range(MOST_STEPS):
+        for _ in range(MAX_STEPS):
             if (high - low <= 1).all():
                 break
             middle = np.floor((low + high) / 2)
@@ -375,20 +375,20 @@ class Counts(Predictive):
         return drawn
 
     def wide_quantiles(self, p: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return quantiles at many levels p, (n, s), where all rows are wide."""
+        """Return the quantiles at levels p, (n, s), with its shape; all rows are wide."""
         return np.stack([self._closed_quantile(level) for level in p.T], axis=1)
 
     @staticmethod
     def _first_reaching(mass: NDArray[np.float64], p: NDArray[np.float64]) -> NDArray[np.intp]:
-        """Return for each row the first places where its cumulated mass reaches p, (b, s)."""
+        """Return for each row the first indices at which the cumulative probability reaches p, (b, s)."""
         cumulated = np.cumsum(mass, axis=1)
-        cumulated /= cumulated[:, -1:]  # ends at 1 exactly, above every p
+        cumulated /= cumulated[:, -1:]  # ends at exactly 1, above every p
         return np.stack([np.searchsorted(row, levels) for row, levels in zip(cumulated, p, strict=True)])
 
     def kernel_mean(self, points: NDArray[np.float64], gamma: NDArray[np.float64]) -> NDArray[np.float64]:
         mean = np.zeros((len(self), len(points)))
         at, precision = points[:, 0], np.broadcast_to(gamma[..., 0], len(points))
-        reach = np.sqrt(TAIL_RATE / precision)  # beyond it the kernel is 0
+        reach = np.sqrt(TAIL_RATE / precision)  # the kernel is negligible beyond
         for rows, k, mass, _ in self._smooth_blocks(float(np.sqrt(0.5 / precision.max()))):
             for start in range(0, len(k), CHUNK_VALUES):
                 part = k[start : start + CHUNK_VALUES]

@@ -1,4 +1,4 @@
-"""Numbers in the words that describe distributions."""
+"""Formatting of numbers in descriptions of distributions."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-LEAST, MOST = 1e3, 1e9  # between them numbers are written in full
+MIN_FULL, MAX_FULL = 1e3, 1e9  # Numbers in this range are written as whole numbers
 
 
 def describe_parameters(template: str, *parameters: NDArray[Any]) -> list[str]:
-    """Fill a template with the parameters (n,) of each row, to three digits: ``"N({}, {}²)"``."""
+    """Return a template such as ``"N({}, {}²)"`` filled with the parameters (n,) of each row, to three digits."""
     return [fill(template, row) for row in zip(*parameters, strict=True)]
 
 
 def fill(template: str, numbers: Iterable[float]) -> str:
-    """Fill a template with numbers, to three digits, or to whole ones where that takes more."""
+    """Return a template filled with numbers formatted by :func:`format_plain`."""
     return template.format(*map(format_plain, numbers))
 
 
 def format_plain(number: float) -> str:
-    """Write a number to three digits, or to whole ones where that takes more.
+    """Return a number to three significant digits, or as a whole number if it is in [1e3, 1e9).
 
     Examples
     --------
-    >>> plain(0.04567), plain(1234.5), plain(1e12)
+    >>> format_plain(0.04567), format_plain(1234.5), format_plain(1e12)
     ('0.0457', '1,234', '1e+12')
     """
-    return f"{number:,.0f}" if LEAST <= abs(number) < MOST else f"{number:.3g}"
+    return f"{number:,.0f}" if MIN_FULL <= abs(number) < MAX_FULL else f"{number:.3g}"

@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
     from calcheck.distributions.row_random import Random
 
-FAR = 5.0  # from the mean, in log y: there a density needs no care
+FAR = 5.0  # Distance from the mean in log y beyond which the direct formula of the density is accurate
 
 
 @dataclass(frozen=True, eq=False)
 class Gamma(Positive):
-    """Gamma distributions, on y > 0.
+    """Gamma distributions on y > 0.
 
     Parameters
     ----------
     shape : (n,)
         Shapes, > 0.
     scale : (n,)
-        Scales, > 0, in the unit of the targets: the mean is shape scale.
+        Scales, > 0, in the unit of the targets; the mean is shape * scale.
 
     Raises
     ------
@@ -59,25 +59,25 @@ class Gamma(Positive):
         return np.asarray(gammainc(self.shape, np.maximum(y, 0) / self.scale))
 
     def log_prob(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return log densities, (n,): at 0 infinite for shape < 1, finite for shape 1, which is exponential."""
+        """Return log densities, (n,); at y = 0, inf for shape < 1, -log(scale) for shape 1, and -inf for shape > 1."""
         at_zero = np.select([self.shape < 1, self.shape == 1], [np.inf, -np.log(self.scale)], -np.inf)
         return np.where(y == 0, at_zero, super().log_prob(y))
 
     def log_density(self, y: NDArray[np.float64], rows: NDArray[np.intp]) -> NDArray[np.float64]:
         shape, scale = self.shape[rows, None], self.scale[rows, None]
         constant = np.log(shape / (2 * np.pi)) / 2 - stirling_error(shape)
-        # a Poisson mass with shape and rate exchanged: large shapes keep their digits
+        # written as a Poisson probability with shape and rate exchanged, which is accurate for large shapes
         log_ratio = np.log(y) - np.log(scale) - np.log(shape)
-        with np.errstate(over="ignore"):  # to infinity, where the density is 0
+        with np.errstate(over="ignore"):  # overflow to inf gives a density of 0
             near = deviance_term(shape, np.clip(y / scale, shape * np.exp(-FAR), shape * np.exp(FAR)))
             away = np.where(np.abs(log_ratio) < FAR, near, shape * (np.expm1(log_ratio) - log_ratio))
         return np.asarray(constant - away - np.log(y))
 
     def crps(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the closed form of M. Moller and M. Scheuerer (2015), its large terms taken together.
+        """Return the closed form of M. Moller and M. Scheuerer (2015), rearranged to avoid cancellation of large terms.
 
-        With z = y / scale and the standard form's density f it is (z - shape) (2 F(z) - 1) + 2 z f(z) less
-        Gamma(shape + 1/2) / (Gamma(shape) sqrt(pi)), in units of the scale.
+        With z = y / scale and the standard density f, the CRPS in units of the scale is
+        (z - shape) (2 F(z) - 1) + 2 z f(z) - Gamma(shape + 1/2) / (Gamma(shape) sqrt(pi)).
         """
         from scipy.special import gammainc
 

@@ -79,7 +79,7 @@ class Gaussian(LocationScale):
 
 @dataclass(frozen=True, eq=False)
 class AssumedGaussian(Gaussian):
-    """Normal distributions that stand for those of a file which states their means and spreads, and no shape."""
+    """Normal distributions assumed for a file that gives means and standard deviations but no distribution family."""
 
     @property
     def shape_is_known(self) -> bool:

@@ -1,4 +1,4 @@
-"""Predictive distributions of several targets that the model predicts independently."""
+"""Multivariate predictive distributions with independent components."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Independent(Predictive):
-    """One distribution a target column, independent of each other given the input.
+    """One distribution per target column, independent given the input.
 
-    Every method of :class:`Predictive` that returns (n,) returns (n, t) here, t the number of target columns;
-    the mean embedding is the product of the columns' own.
+    Every method of :class:`Predictive` that returns (n,) returns (n, t) here, with t target columns.
+    The mean embedding is the product of the mean embeddings of the columns.
 
     Parameters
     ----------
     marginals : tuple of Predictive
-        One for each target column, n rows each.
+        One batch of n distributions per target column.
     """
 
     family: ClassVar[str] = "independent"
@@ -102,7 +102,7 @@ class Independent(Predictive):
         return np.stack(low, axis=1), np.stack(high, axis=1)
 
     def sample(self, rng: Random, size: int) -> NDArray[np.float64]:
-        """Draw vectors, (n, size, t)."""
+        """Return draws of the target vectors, (n, size, t)."""
         return np.stack([marginal.sample(rng, size) for marginal in self.marginals], axis=2)
 
     def normal(self) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
@@ -110,8 +110,8 @@ class Independent(Predictive):
         known = [column for column in columns if column is not None]
         if len(known) < len(columns):
             return None
-        centre, width = zip(*known, strict=True)
-        return np.concatenate(centre, axis=1), np.concatenate(width, axis=1)
+        means, stds = zip(*known, strict=True)
+        return np.concatenate(means, axis=1), np.concatenate(stds, axis=1)
 
     def kernel_mean(self, points: NDArray[np.float64], gamma: NDArray[np.float64]) -> NDArray[np.float64]:
         product = np.ones((len(self), len(points)))

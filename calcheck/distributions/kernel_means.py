@@ -1,4 +1,4 @@
-"""The kernel on targets, k_Y."""
+"""The kernel on targets, k_Y, and its means for normal and exponential distributions."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-STEEPEST = 1e100  # of exponential distributions: as good as a point
-FARTHEST = 1e100  # length scales: as good as infinitely far, or wide, and squares are finite
+STEEPEST = 1e100  # Maximum rate of exponential distributions, in units of sqrt(gamma): effectively point masses
+FARTHEST = 1e100  # Maximum distance or scale, in length scales: effectively infinite, but its square is finite
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def rbf(values: NDArray[np.float64], points: NDArray[np.float64], gamma: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return exp(-sum_c gamma_c (u_c - v_c)^2) between (p, t) values and (r, t) points, (p, r).
 
-    ``gamma`` is (t,), or (r, t) with one for each point.
+    ``gamma`` is (t,), or (r, t) with one row per point.
     """
     exponent, square = np.zeros((2, len(values), len(points)))
     for column in range(points.shape[1]):
@@ -29,7 +29,7 @@ def rbf(values: NDArray[np.float64], points: NDArray[np.float64], gamma: NDArray
 
 
 def in_lengths(distance: NDArray[np.float64], gamma: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return distances, or scales, in units of 1 / sqrt(gamma), no larger than what can be squared."""
+    """Return distances or scales in units of 1 / sqrt(gamma), clipped so that their squares are finite."""
     with np.errstate(over="ignore"):
         return np.clip(distance * np.sqrt(gamma), -FARTHEST, FARTHEST)
 
@@ -37,7 +37,7 @@ def in_lengths(distance: NDArray[np.float64], gamma: NDArray[np.float64]) -> NDA
 def normal_kernel_mean(
     distance: NDArray[np.float64], scale: NDArray[np.float64], gamma: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return E exp(-gamma (d - E)^2) for E ~ N(0, scale^2); all are broadcast."""
+    """Return E exp(-gamma (d - E)^2) for E ~ N(0, scale^2), with broadcasting."""
     spread = 1 + 2 * in_lengths(scale, gamma) ** 2
     return np.asarray(np.exp(-(in_lengths(distance, gamma) ** 2) / spread) / np.sqrt(spread))
 
@@ -45,10 +45,10 @@ def normal_kernel_mean(
 def exponential_kernel_mean(
     distance: NDArray[np.float64], scale: NDArray[np.float64], gamma: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return E exp(-gamma (d - E)^2) for E exponential with a mean of ``scale`` >= 0; any d, broadcast against it.
+    """Return E exp(-gamma (d - E)^2) for E exponential with mean ``scale`` >= 0 and any d, with broadcasting.
 
-    With A = 1 / (2 scale sqrt(gamma)) and D = d sqrt(gamma) it is sqrt(pi) A exp(A^2 - 2 A D) erfc(A - D), in one of
-    two forms, of which one never overflows.
+    With A = 1 / (2 scale sqrt(gamma)) and D = d sqrt(gamma), the value is sqrt(pi) A exp(A^2 - 2 A D) erfc(A - D). It
+    is computed in one of two equivalent forms, depending on the sign of A - D, to avoid overflow.
     """
     from scipy.special import erfc, erfcx
 

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
     from calcheck.distributions.row_random import Random
 
-SERIES_FROM = 50.0  # where five terms of the series are exact to 1e-15, and the closed form still to 1e-12
+SERIES_FROM = 50.0  # A from which the series is used: 5 terms are accurate to 1e-15, the closed form still to 1e-12
 
 
 @dataclass(frozen=True, eq=False)
 class Laplace(LocationScale):
-    """Laplace distributions, of density exp(-|y - loc| / scale) / (2 scale).
+    """Laplace distributions with density exp(-|y - loc| / scale) / (2 scale).
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class Laplace(LocationScale):
         return (sides[0] + sides[1]) / 2
 
     def kernel_norm(self, gamma: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return E exp(-gamma u^2) under the density (1 + |u| / b) exp(-|u| / b) / (4 b) of a difference u."""
+        """Return E exp(-gamma u^2) for u = Y - Y', which has the density (1 + |u| / b) exp(-|u| / b) / (4 b)."""
         one_sided = exponential_kernel_mean(np.zeros(1), self.scale, gamma[0])  # E
         steep = 1 / (2 * np.maximum(in_lengths(self.scale, gamma[0]), 1 / STEEPEST))  # A
         x = 1 / (2 * np.maximum(steep, SERIES_FROM) ** 2)

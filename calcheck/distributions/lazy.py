@@ -1,4 +1,4 @@
-"""Distributions that are left where they are, and read again whenever something is computed of them."""
+"""Distributions that stay on disk and are read again for each computation."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class LazyPredictive(Predictive):
-    """Distributions that are too many numbers to be held: a million rows of a hundred draws, say.
+    """Distributions that are too large for memory, such as a million rows of 100 draws.
 
-    Each method reads all rows once, batch by batch, and keeps what it returns of them.
+    Each method makes one pass over all rows, batch by batch, and keeps only the results in memory.
 
     Parameters
     ----------
     read : callable
-        Reads the distributions from the start, in batches.
+        Returns an iterator over batches of distributions from the first row.
     first : Predictive
-        The first of them; it tells their family.
+        The first distributions, which define the family.
     count : int
-        How many there are, n.
+        Number of distributions, n.
     """
 
     family: ClassVar[str] = "deferred"
@@ -78,18 +78,18 @@ class LazyPredictive(Predictive):
         return 0
 
     def batches(self) -> Iterator[tuple[slice, Predictive]]:
-        for start, batch in self._placed():
+        for start, batch in self._batches_with_start():
             yield slice(start, start + len(batch)), batch
 
     def load(self) -> Predictive:
         return self.take(slice(None))
 
     def take(self, rows: NDArray[np.intp] | slice) -> Predictive:  # type: ignore[override]
-        """Read some rows, in the order given, and hold them."""
+        """Return the distributions of the selected rows in memory, in the given order."""
         wanted = np.arange(self.count)[rows]
         order = np.argsort(wanted, kind="stable")
         parts: list[Predictive] = []
-        for start, batch in self._placed():
+        for start, batch in self._batches_with_start():
             low, high = np.searchsorted(wanted[order], [start, start + len(batch)])
             if low < high:
                 parts.append(batch.take(wanted[order[low:high]] - start))
@@ -161,10 +161,10 @@ class LazyPredictive(Predictive):
             yield self._swapped(y, rng.for_replicate(number).integers(0, self.n_draws + 1, self.count))
 
     def _swapped(self, y: Values, chosen: NDArray[np.intp]) -> tuple[Values, Predictive]:
-        """Swap targets and draws as :meth:`Samples.exchange`, whenever the draws are read."""
+        """Return the results of :meth:`Samples.exchange`, with draws that are exchanged on each read."""
 
         def read() -> Iterator[tuple[Values, Predictive]]:
-            for start, batch in self._placed():
+            for start, batch in self._batches_with_start():
                 rows = slice(start, start + len(batch))
                 if isinstance(batch, Samples):
                     yield batch.exchange(y[rows], chosen[rows])
@@ -179,32 +179,32 @@ class LazyPredictive(Predictive):
         return self._each(lambda batch, _: batch.kernel_norm(gamma))
 
     def describe(self) -> list[str]:
-        return [told for batch in self.read() for told in batch.describe()]
+        return [text for batch in self.read() for text in batch.describe()]
 
-    def _placed(self) -> Iterator[tuple[int, Predictive]]:
-        """Read batches, with the place of each one's first row."""
+    def _batches_with_start(self) -> Iterator[tuple[int, Predictive]]:
+        """Yield batches with the index of their first row."""
         start = 0
         for batch in self.read():
             yield start, batch
             start += len(batch)
 
     def _each(self, of: Callable[[Predictive, slice], Values]) -> Values:
-        """Compute something of each batch and its rows, and append the results."""
-        parts = (of(batch, slice(start, start + len(batch))) for start, batch in self._placed())
-        return np.concatenate([_own(part) for part in parts])
+        """Return a function of the batches and their rows, concatenated over all batches."""
+        parts = (of(batch, slice(start, start + len(batch))) for start, batch in self._batches_with_start())
+        return np.concatenate([_without_base(part) for part in parts])
 
     def _pair(self, of: Callable[[Predictive, slice], tuple[Values, Values]]) -> tuple[Values, Values]:
-        """Compute two things of each batch and its rows; one array twice where each batch has one twice."""
+        """Return two arrays concatenated over all batches; the same array twice if they are identical in each batch."""
         firsts, seconds, same = [], [], True
-        for start, batch in self._placed():
+        for start, batch in self._batches_with_start():
             first, second = of(batch, slice(start, start + len(batch)))
             same = same and first is second
-            firsts.append(_own(first))
-            seconds.append(firsts[-1] if first is second else _own(second))
+            firsts.append(_without_base(first))
+            seconds.append(firsts[-1] if first is second else _without_base(second))
         first = np.concatenate(firsts)
         return first, first if same else np.concatenate(seconds)
 
 
-def _own(values: Values) -> Values:
-    """Return values that keep no larger array in memory."""
+def _without_base(values: Values) -> Values:
+    """Return values that do not reference a larger array."""
     return values if values.base is None else values.copy()

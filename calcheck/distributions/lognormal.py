@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from calcheck.distributions.row_random import Random
 
-CLOSE = 0.5  # sigma below which the terms of the CRPS nearly cancel
+CLOSE = 0.5  # sigma below which the terms of the closed form of the CRPS nearly cancel
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(10)
-NODES, WEIGHTS = (NODES + 1) / 2, WEIGHTS / 2  # from 0 to 1
+NODES, WEIGHTS = (NODES + 1) / 2, WEIGHTS / 2  # rule on [0, 1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,9 +29,9 @@ class LogNormal(Positive):
     Parameters
     ----------
     mu : (n,)
-        Means of the log, in log of the unit of the targets.
+        Means of log Y, for Y in the unit of the targets.
     sigma : (n,)
-        Standard deviations of the log, > 0. Moments, quantiles and draws are infinite where floats do not hold them.
+        Standard deviations of log Y, > 0. Moments, quantiles and draws that overflow are infinite.
 
     Raises
     ------
@@ -61,7 +61,7 @@ class LogNormal(Positive):
             return np.asarray(np.exp(self.mu))
 
     def _score(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the normal scores of targets, (n,); -inf for y <= 0."""
+        """Return the standardized logs of targets, (n,); -inf for y <= 0."""
         log_y = np.log(y, out=np.full(len(y), -np.inf), where=y > 0)
         return (log_y - self.mu) / self.sigma
 
@@ -78,9 +78,9 @@ class LogNormal(Positive):
     def crps(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the closed form of S. Baran and S. Lerch (2015), in one of two forms.
 
-        Where sigma is small its terms cancel, and so they are written by their differences: with w the normal score and
-        E(w) = 2 Phi(w) - 1 it is the mean times (y / mean - 1) E(w) + E(w) - E(w - sigma) - erf(sigma / 2). Elsewhere
-        no factor may overflow where their product does not.
+        For small sigma, the terms of the closed form cancel. With the standardized log w and E(w) = 2 Phi(w) - 1, it is
+        rearranged to the mean times (y / mean - 1) E(w) + E(w) - E(w - sigma) - erf(sigma / 2). For large sigma,
+        factors are combined so that none overflows unless their product does.
         """
         from scipy.special import erf, erfcx, log_ndtr
 

@@ -19,30 +19,30 @@ if TYPE_CHECKING:
 
     from calcheck.distributions.row_random import Random
 
-ROUNDING = 1e-14  # of a sum of weights, which are not scaled for it: rows that are taken keep their weights
-WEIGHT_ERROR = 1e-6  # how far a row's weights may sum from 1: they are often written in single precision
-SHOWN = 3  # components that words tell
-MOST_HALVINGS = 64  # of an interval: 53 end at neighboring floats
-GROUP_AXES = 2  # rows and components
+ROUNDING = 1e-14  # Weights that sum to 1 within this error are not rescaled, so that selected rows keep them
+WEIGHT_ERROR = 1e-6  # Maximum error of the sum of the weights; files often have single precision
+SHOWN = 3  # Maximum number of components in a description
+MAX_BISECTIONS = 64  # Maximum bisection steps; 53 reduce an interval to neighboring floats
+GROUP_AXES = 2  # Number of axes of parameters: rows and components
 
 
 @dataclass(frozen=True, eq=False)
 class Mixture(Continuous):
-    """Mixtures of k normal distributions a row.
+    """Mixtures of k normal distributions per row.
 
     Parameters
     ----------
     loc : (n, k)
         Means of the components, in the unit of the targets.
     scale : (n, k)
-        Their standard deviations, > 0.
+        Standard deviations of the components, > 0.
     weight : (n, k)
-        Their weights, >= 0; they sum to 1 within 1e-6, and are then scaled to do so.
+        Weights of the components, >= 0; they must sum to 1 within 1e-6, and are rescaled to an exact sum.
 
     Raises
     ------
     ValuesError
-        A value is not what it must be, or the weights of a row do not sum to 1.
+        A value is out of range, or the weights of a row do not sum to 1.
     """
 
     family: ClassVar[str] = "mixture"
@@ -58,10 +58,10 @@ class Mixture(Continuous):
         require_finite("loc", self.loc)
         require_positive("scale", self.scale)
         require_finite("weight", self.weight)
-        require("weight", self.weight >= 0, "must not be negative")
+        require("weight", self.weight >= 0, "must be nonnegative")
         total = self.weight.sum(axis=1, keepdims=True)
         remedy = "If they are logits, pass --dist mixture:logits."
-        require("weight", np.abs(total - 1) <= WEIGHT_ERROR, "must sum to 1 in every row", remedy)
+        require("weight", np.abs(total - 1) <= WEIGHT_ERROR, "must be normalized to a sum of 1 per row", remedy)
         object.__setattr__(self, "weight", self.weight / np.where(np.abs(total - 1) > ROUNDING, total, 1))
 
     def mean(self) -> NDArray[np.float64]:
@@ -78,7 +78,7 @@ class Mixture(Continuous):
         return np.minimum(self._below(y, 1), 1.0)
 
     def _below(self, y: NDArray[np.float64], sign: int) -> NDArray[np.float64]:
-        """Return P(Y_i < y_i) for a sign of 1, P(Y_i > y_i) for -1, each with all digits where it is small."""
+        """Return P(Y_i < y_i) for sign 1 and P(Y_i > y_i) for sign -1, (n,), accurate for small probabilities."""
         from scipy.special import ndtr
 
         return np.asarray(np.sum(self.weight * ndtr(sign * self._standard(y)), axis=1))
@@ -90,7 +90,7 @@ class Mixture(Continuous):
         return np.asarray(logsumexp(log_density, axis=1, b=self.weight))
 
     def crps(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return E|Y - y| - E|Y - Y'|/2, differences being normal (E. P. Grimit et al., 2006)."""
+        """Return E|Y - y| - E|Y - Y'| / 2, computed from normal differences (E. P. Grimit et al., 2006)."""
         score = np.sum(self.weight * _mean_distance(y[:, None] - self.loc, self.scale), axis=1)
         for one in range(self.loc.shape[1]):
             away, width = self._differences(one)
@@ -98,18 +98,18 @@ class Mixture(Continuous):
         return np.asarray(score)
 
     def _differences(self, one: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return means and standard deviations of the differences from one component, (n, k) each."""
+        """Return means and standard deviations of the differences to one component, (n, k) each."""
         return self.loc - self.loc[:, one, None], np.hypot(self.scale, self.scale[:, one, None])
 
     def quantile(self, p: float) -> NDArray[np.float64]:
-        """Bisect between the components' quantiles, to rounding."""
+        """Return the quantiles to rounding, by bisection between the quantiles of the components."""
         from scipy.special import ndtri
 
         ends = self.loc + self.scale * float(ndtri(p))
         low, high = ends.min(axis=1), ends.max(axis=1)
         sign = 1 if p <= 1 / 2 else -1
         fine = 4 * np.finfo(np.float64).eps * np.maximum(np.abs(ends).max(axis=1), self.scale.min(axis=1))
-        for _ in range(MOST_HALVINGS):
+        for _ in range(MAX_BISECTIONS):
             if (high - low <= fine).all():
                 break
             middle = low / 2 + high / 2
@@ -143,8 +143,8 @@ class Mixture(Continuous):
         described = []
         for row in range(len(self)):
             parts = zip(self.weight[row], self.loc[row], self.scale[row], strict=True)
-            told = [fill("{} N({}, {}²)", part) for part in parts]
-            described.append(" + ".join(told[:SHOWN] + ["…"] * (len(told) > SHOWN)))
+            terms = [fill("{} N({}, {}²)", part) for part in parts]
+            described.append(" + ".join(terms[:SHOWN] + ["…"] * (len(terms) > SHOWN)))
         return described
 
 

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
     from calcheck.distributions.row_random import Random
 
-NORMAL_FROM = 1e5  # standard deviations: means from which one term besides the normal distribution will do
-STEP = 0.1  # of t: the trapezoidal rule's error is below e^(-pi^2 / 0.2) = e^-49
-LEFT_OUT, HIGHEST = 32.0, 12.0  # nats: below and above, less than e^-32 and e^-36 is left out
-BLOCK_VALUES = 1 << 18  # numbers of one block, 2 MiB
+NORMAL_FROM = 1e5  # mean / std above which the first-order Edgeworth expansion is accurate
+STEP = 0.1  # Step of the trapezoidal rule in t; the error is below e^(-pi^2 / 0.2) = e^-49
+LOWER_CUT, UPPER_CUT = 32.0, 12.0  # Limits of integration in t; less than e^-32 and e^-36 is neglected
+BLOCK_VALUES = 1 << 18  # Numbers per block, 2 MiB
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,7 @@ class NegativeBinomial(Counts):
     Raises
     ------
     ValuesError
-        A parameter is not a positive number, or a mean so large that floats do not hold the counts.
+        A parameter is not positive, or out of range.
     """
 
     family: ClassVar[str] = "nbinom"
@@ -68,10 +68,10 @@ class NegativeBinomial(Counts):
         return self.spread() >= WIDE_FROM
 
     def wide_below(self, last: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return a regularized incomplete beta function of the smaller of both probabilities, which has all its digits.
+        """Return a regularized incomplete beta function, evaluated at the smaller of both probabilities for accuracy.
 
-        Where the mean is so many standard deviations that those lose them (or end), it is the first term of Edgeworth's
-        expansion, whose error is then below 1e-11.
+        If mean / std is so large that this function is inaccurate or fails, return the first-order
+        Edgeworth expansion, whose error is then below 1e-11.
         """
         from scipy.special import betainc, betaincc, ndtr
 
@@ -87,18 +87,19 @@ class NegativeBinomial(Counts):
         return self.mu * (1 + y / self.size) * np.exp(self.log_prob(y))
 
     def wide_pairs(self) -> NDArray[np.float64]:
-        """Integrate what the characteristic function says, by the trapezoidal rule in t; tan(angle / 2) is v = e^t.
+        """Return an integral of the characteristic function, by the trapezoidal rule.
 
-        From E|D| = integral over angles from 0 to pi of (1 - psi) / (1 - cos) / pi for a whole number D with a
-        characteristic function psi, here (1 + c sin^2(angle / 2))^-size with c = 4 mu / size (1 + mu / size), follows
-        by parts: 4 std^2 / pi times the integral over v > 0 of (1 + c w)^-size / ((1 + v^2) (1 + (1 + c) v^2)), where
-        w = v^2 / (1 + v^2). In the strip |Im t| < pi / 4 the integrand is bounded.
+        An integer D with characteristic function psi has E|D| = 1 / pi * integral from 0 to pi of
+        (1 - psi(a)) / (1 - cos a) da. The difference D = Y - Y' has psi(a) = (1 + c sin^2(a / 2))^-size with
+        c = 4 mu / size (1 + mu / size). Integration by parts and v = tan(a / 2) give 4 std^2 / pi times the integral
+        over v > 0 of (1 + c w)^-size / ((1 + v^2) (1 + (1 + c) v^2)), where w = v^2 / (1 + v^2). The rule is applied in
+        t = log v; the integrand is bounded in the strip |Im t| < pi / 4.
         """
         pairs = np.empty(len(self))
         ratio = self.mu / self.size
         c, std = 4 * ratio * (1 + ratio), self.std()
-        low = -LEFT_OUT - np.log(np.maximum(2 * std, np.sqrt(1 + c)))
-        nodes = int(np.ceil((HIGHEST - low.min()) / STEP))
+        low = -LOWER_CUT - np.log(np.maximum(2 * std, np.sqrt(1 + c)))
+        nodes = int(np.ceil((UPPER_CUT - low.min()) / STEP))
         for start in range(0, len(self), max(1, BLOCK_VALUES // nodes)):
             rows = slice(start, start + max(1, BLOCK_VALUES // nodes))
             t = low[rows, None] + STEP * np.arange(nodes)
@@ -112,7 +113,7 @@ class NegativeBinomial(Counts):
         mu, size = self.mu[rows, None], self.size[rows, None]
         positive = np.maximum(k, 1)
         total = positive + size
-        # the mass at k is size / total times that of a binomial: size successes in total trials
+        # the probability of k is size / total times the binomial probability of size successes in total trials
         stirling = stirling_error(total) - stirling_error(size) - stirling_error(positive)
         weight = stirling + 0.5 * np.log(size / (2 * np.pi * positive * total)) - self._rate(positive, mu, size)
         return np.where(k > 0, weight, -size * np.log1p(mu / size))
@@ -142,11 +143,11 @@ class NegativeBinomial(Counts):
 def _from_probability(
     size: NDArray[np.float64], success: NDArray[np.float64], names: tuple[str, str]
 ) -> NegativeBinomial:
-    """Build from scipy's (n, p): failures before the n-th success, each with probability p."""
+    """Return the distributions of scipy's (n, p): failures before the n-th success with success probability p."""
     require_positive(names[0], size)
     require_finite(names[1], success)
-    require(names[1], (success > 0) & (success < 1), "must lie strictly between 0 and 1")
-    with np.errstate(over="ignore"):  # the family refuses what no float holds
+    require(names[1], (success > 0) & (success < 1), "must be strictly between 0 and 1")
+    with np.errstate(over="ignore"):  # infinite means are rejected by the family
         return NegativeBinomial(mu=size * (1 - success) / success, size=size)
 
 

@@ -30,7 +30,7 @@ class Poisson(Counts):
     Raises
     ------
     ValuesError
-        A rate is not a positive number, or so large that floats do not hold the counts.
+        A rate is not positive, or out of range.
     """
 
     family: ClassVar[str] = "poisson"
@@ -65,7 +65,7 @@ class Poisson(Counts):
         return self.rate_ * np.exp(self.log_prob(y))
 
     def wide_pairs(self) -> NDArray[np.float64]:
-        """Return rate e^(-2 rate) (I_0(2 rate) + I_1(2 rate)): T. Ramasubban (1958), The mean difference."""
+        """Return rate e^(-2 rate) (I_0(2 rate) + I_1(2 rate)) (T. Ramasubban, 1958, The mean difference)."""
         from scipy.special import i0e, i1e
 
         return np.asarray(self.rate_ * (i0e(2 * self.rate_) + i1e(2 * self.rate_)))

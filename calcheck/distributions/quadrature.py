@@ -17,24 +17,24 @@ if TYPE_CHECKING:
 
     Refinement = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
-NEGLIGIBLE = 1e-11  # mass that is left out above, and taken for a point below
-POINT = 1e-12  # relative: distances in log y that are as good as none
-CONSTANT = 1e-10  # length scales: between points closer than that the kernel is 1
-REACH = 8.5  # length scales: beyond it the kernel is below e^-36
-SCORES = 12  # places of the normal score from -6.7 to 6.7; between two of them a density is smooth
-FINER = 8  # places between two, by which panels are laid out, or more:
-FINER_LOG = 4.0  # no two of them are farther apart in log y
-PANEL_LENGTH = 1.5  # of a dense panel, in length scales
-PANEL_FLAT = 4.0  # of one close to 0, in log y
-NEAR = 0.1  # length scales: where they pass from one to the other
-PANEL_LOG = 0.7  # of a panel where the kernel is narrow, in log y
-SMOOTH = 8.0  # length scales a score: the kernel is narrow where the density varies that slowly
-FAR = 40.0  # length scales from 0, or more
-LARGEST = 345.0  # log y, above which squares overflow: what is out there is far from everything
-BLOCK_VALUES = 1 << 20  # numbers of one block of kernel values, 8 MiB
-ROWS = 1 << 11  # of one block, times its panels
-NODES, WEIGHTS = np.polynomial.legendre.leggauss(8)  # of a panel
-NARROW_NODES, NARROW_WEIGHTS = np.polynomial.hermite_e.hermegauss(16)  # of a narrow kernel
+NEGLIGIBLE = 1e-11  # Probability neglected above the last node, and treated as a point mass below the first
+POINT = 1e-12  # Relative width in log y below which a distribution is treated as a point mass
+CONSTANT = 1e-10  # Distance, in length scales, below which the kernel is 1
+REACH = 8.5  # Distance, in length scales, beyond which the kernel is below e^-36
+SCORES = 12  # Number of normal scores from -6.7 to 6.7; densities are smooth between adjacent scores
+MIN_SUBDIVISIONS = 8  # Minimum subdivisions between adjacent scores, for the placement of panels
+MAX_SUBDIVISION_LOG = 4.0  # Maximum length of a subdivision in log y
+PANEL_LENGTH = 1.5  # Length of a dense panel, in length scales
+PANEL_FLAT = 4.0  # Length of a dense panel close to y = 0, in log y
+NEAR = 0.1  # y, in length scales, at which panels change from one to the other
+PANEL_LOG = 0.7  # Length of a panel where the kernel is narrow, in log y
+SMOOTH = 8.0  # Length scales per normal score above which the kernel is narrow
+FAR = 40.0  # Minimum y, in length scales, at which the kernel is narrow
+LARGEST = 345.0  # Maximum log y; squares of larger values overflow
+BLOCK_VALUES = 1 << 20  # Kernel values per block, 8 MiB
+ROWS = 1 << 11  # Rows times panels per block
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(8)  # Quadrature rule of a panel
+NARROW_NODES, NARROW_WEIGHTS = np.polynomial.hermite_e.hermegauss(16)  # Quadrature rule of a narrow kernel
 NARROW_WEIGHTS = NARROW_WEIGHTS / np.sqrt(2 * np.pi)
 
 
@@ -42,11 +42,11 @@ NARROW_WEIGHTS = NARROW_WEIGHTS / np.sqrt(2 * np.pi)
 class Positive(Continuous):
     """Distributions on y > 0 with a density that is smooth in log y.
 
-    Up to some y*, kernel means are composite Gauss-Legendre sums in log y, over panels that resolve both the density
-    and the kernel. Beyond y* the kernel is narrow: it varies much faster than the density, so the mean is the kernel's
-    integral times the density averaged over the kernel, by Gauss-Hermite sums. With L = 1 / sqrt(2 gamma), y* is where
-    the distribution's normal score takes 8 L a unit and 0 is 40 L away; so no more than some hundred panels are needed
-    however narrow the kernel, and however wide the distribution.
+    Up to a switch point y*, kernel means are composite Gauss-Legendre sums in log y, over panels that resolve both the
+    density and the kernel. Beyond y*, the kernel is narrow: it varies much faster than the density. The kernel mean is
+    then the integral of the kernel times the kernel-weighted average of the density, by Gauss-Hermite quadrature. With
+    L = 1 / sqrt(2 gamma), y* is the smallest y >= 40 L at which one unit of the normal score spans 8 L. The number of
+    panels is thus at most a few hundred for any kernel and any distribution.
     """
 
     @property
@@ -55,7 +55,7 @@ class Positive(Continuous):
 
     @abstractmethod
     def log_density(self, y: NDArray[np.float64], rows: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Return the log densities of some rows (b,) at y > 0, (b, w)."""
+        """Return the log densities of selected rows (b,) at y > 0, (b, w)."""
 
     def log_prob(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         log_density = np.full(len(self), -np.inf)
@@ -68,7 +68,7 @@ class Positive(Continuous):
         mean = np.empty((len(self), len(points)))
         for one in np.unique(gammas):
             columns = np.flatnonzero(gammas == one)
-            with np.errstate(over="ignore", divide="ignore"):  # what overflows is far away, and has no density
+            with np.errstate(over="ignore", divide="ignore"):  # overflow occurs only where the density is 0
                 mean[:, columns] = _Quadrature(self, float(one)).mean(points[columns, 0])
         return mean
 
@@ -78,16 +78,16 @@ class Positive(Continuous):
 
 
 class _Quadrature:
-    """Sums over distributions, for one gamma.
+    """Quadrature of kernel means and norms of distributions for one gamma.
 
     Attributes
     ----------
     low, switch, high : (n,)
-        log y: the first node, y* (infinite where the kernel is nowhere narrow), and the last.
+        log y at the first node, at y* (infinite if the kernel is nowhere narrow) and at the last node.
     point : (n,) bool
-        Where a distribution is so narrow that floats do not tell its values apart: it is taken for a point.
-    finer : int
-        Places between two scores.
+        Whether a distribution is too narrow for the resolution of floats; it is then treated as a point mass.
+    subdivisions : int
+        Number of subdivisions between adjacent normal scores.
     """
 
     def __init__(self, family: Positive, gamma: float) -> None:
@@ -96,14 +96,15 @@ class _Quadrature:
         self.family, self.gamma, self.length = family, gamma, 1 / np.sqrt(2 * gamma)
         reach = float(-ndtri(NEGLIGIBLE))
         scores = np.linspace(-reach, reach, SCORES)
-        with np.errstate(divide="ignore", over="ignore"):  # a quantile may underflow, or overflow
+        with np.errstate(divide="ignore", over="ignore"):  # quantiles may underflow or overflow
             logs = np.stack([np.log(family.quantile(float(ndtr(score)))) for score in scores], axis=1)
         self.logs = np.clip(logs, np.log(CONSTANT * self.length), max(LARGEST, np.log(self.length)))  # (n, SCORES)
         self.low, self.high = self.logs[:, 0], self.logs[:, -1]
-        self.finer = max(FINER, int(np.ceil(np.diff(self.logs, axis=1).max() / FINER_LOG)))
-        with np.errstate(divide="ignore"):  # several quantiles may be at a bound
+        self.subdivisions = max(MIN_SUBDIVISIONS, int(np.ceil(np.diff(self.logs, axis=1).max() / MAX_SUBDIVISION_LOG)))
+        with np.errstate(divide="ignore"):  # several quantiles may be clipped to the same bound
             smooth = np.log(SMOOTH * self.length * np.diff(scores) / np.diff(self.logs, axis=1))
-        narrow_from = np.maximum(np.maximum(smooth, np.log(FAR * self.length)), self.logs[:, :-1])  # between two places
+        # log y from which the kernel is narrow, per interval between adjacent scores
+        narrow_from = np.maximum(np.maximum(smooth, np.log(FAR * self.length)), self.logs[:, :-1])
         narrow = narrow_from < self.logs[:, 1:]
         first = narrow_from[np.arange(len(narrow)), narrow.argmax(axis=1)]
         self.point = self.high - self.low <= POINT * np.maximum(np.abs(self.low), 1)
@@ -140,7 +141,7 @@ class _Quadrature:
     def _sums(
         self, points: NDArray[np.float64], y: NDArray[np.float64], mass: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Return the sums of the kernel between points (b, r) and nodes (b, w), (b, r)."""
+        """Return the weighted sums of the kernel between points (b, r) and nodes (b, w), (b, r)."""
         kernel = points[:, :, None] - y[:, None, :]
         kernel *= kernel
         kernel *= -self.gamma
@@ -148,14 +149,14 @@ class _Quadrature:
         return np.asarray((kernel @ mass[:, :, None])[:, :, 0])
 
     def _narrow(self, points: NDArray[np.float64], rows: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Return the mean of a narrow kernel at points (b, w) of rows (b,)."""
+        """Return the mean of a narrow kernel at points (b, w) of rows (b,), (b, w)."""
         density = np.zeros_like(points)
         for node, weight in zip(NARROW_NODES, NARROW_WEIGHTS, strict=True):
             density += weight * np.exp(self.family.log_density(points + self.length * node, rows))
         return np.asarray(density * np.sqrt(np.pi / self.gamma))
 
     def _dense(self) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]]:
-        """Yield blocks of rows, with nodes up to the kernel's reach beyond y* and their masses (:meth:`_nodes`)."""
+        """Yield blocks of rows with their nodes and weights (:meth:`_nodes`), up to the kernel's range beyond y*."""
         until = np.minimum(np.log(np.exp(self.switch) + REACH * self.length), self.high)
         panels = self._layout(np.arange(len(until)), self.low, until, self._lengths)[1][:, -1]
         order = np.argsort(panels)
@@ -167,15 +168,15 @@ class _Quadrature:
             start += len(rows)
 
     def _lengths(self, log_y: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Count panels: 4 wide in log y where the kernel is nearly constant, 1.5 length scales where it is not."""
+        """Return cumulative panel counts: 4 wide in log y where the kernel is flat, else 1.5 length scales wide."""
         lengths = np.exp(log_y) / self.length
         return np.asarray(log_y / PANEL_FLAT + np.log1p(lengths / NEAR) + lengths / PANEL_LENGTH)
 
     def _layout(
         self, rows: NDArray[np.intp], low: NDArray[np.float64], high: NDArray[np.float64], also: Refinement
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return places in log y from low to high, and how many panels end before each, (b, w)."""
-        between = np.arange(self.finer) / self.finer
+        """Return points in log y from low to high, and the cumulative number of panels at each, (b, w)."""
+        between = np.arange(self.subdivisions) / self.subdivisions
         fine = (self.logs[rows, :-1, None] + np.diff(self.logs[rows], axis=1)[:, :, None] * between).reshape(
             len(rows), -1
         )
@@ -183,13 +184,13 @@ class _Quadrature:
         log_y = np.clip(fine, low[rows, None], high[rows, None])
         steps, whole = np.diff(log_y, axis=1), np.diff(fine, axis=1)
         shares = np.divide(steps, whole, out=np.zeros_like(steps), where=whole > 0)
-        panels = np.cumsum(shares / self.finer + np.diff(also(log_y), axis=1), axis=1)
+        panels = np.cumsum(shares / self.subdivisions + np.diff(also(log_y), axis=1), axis=1)
         return log_y, np.pad(panels, ((0, 0), (1, 0)))
 
     def _nodes(
         self, rows: NDArray[np.intp], low: NDArray[np.float64], high: NDArray[np.float64], also: Refinement
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return nodes y and the mass that each stands for, (b, w): the first for all that is below it."""
+        """Return nodes y and their probability weights, (b, w); the first has the probability below it."""
         log_y, panels = self._layout(rows, low, high, also)
         share = np.linspace(0, 1, 1 + max(1, int(np.ceil(panels[:, -1].max()))))
         edges = np.stack(
@@ -202,6 +203,7 @@ class _Quadrature:
         first, part = np.exp(edges[:, :1]), self.family.take(rows)
         below = part.cdf(first[:, 0])
         summed, between = mass.sum(axis=1), part.cdf(np.exp(edges[:, -1])) - below
-        mass *= np.divide(between, summed, out=np.ones_like(summed), where=summed > 0)[:, None]  # nodes are floats
+        # corrects the effect of rounding of the nodes
+        mass *= np.divide(between, summed, out=np.ones_like(summed), where=summed > 0)[:, None]
         below[self.point[rows]], mass[self.point[rows]] = 1, 0
         return np.concatenate([first, y], axis=1), np.concatenate([below[:, None], mass], axis=1)

@@ -1,4 +1,4 @@
-"""Predictive distributions known by some of their quantiles."""
+"""Predictive distributions given by quantiles."""
 
 from __future__ import annotations
 
@@ -21,37 +21,36 @@ if TYPE_CHECKING:
 
     from calcheck.distributions.row_random import Random, Words
 
-FEWEST = 2  # levels: two say where, and how wide
-LEVEL_ERROR = 1e-9  # levels closer than that are the same
-OUTERMOST = 0.05  # tails no heavier than that do not decide means and standard deviations
-SHOWN = 5  # quantiles that words tell
-NARROW = 3e-3  # width of a piece, in 1 / sqrt(gamma), below which a difference of erf would cost digits
-FLAT = 10.0  # length scales: kernel means no longer change so far from the ends of a piece
-PANEL_LENGTH = 2.0  # of a panel of a piece, in length scales
-APART = 1e-5  # relative: scales of two tails that are closer than that count as so far apart
+MIN_LEVELS = 2  # Minimum number of levels: location and width
+LEVEL_ERROR = 1e-9  # Levels within this distance are equal
+OUTERMOST = 0.05  # Maximum tail probability for which means and standard deviations are defined
+SHOWN = 5  # Maximum number of quantiles in a description
+NARROW = 3e-3  # Width of a piece, in 1 / sqrt(gamma), below which a series replaces a difference of erfc
+FLAT = 10.0  # Distance from the ends of a piece, in length scales, beyond which kernel means are constant
+PANEL_LENGTH = 2.0  # Length of a quadrature panel, in length scales
+APART = 1e-5  # Minimum relative difference of two tail scales; smaller differences are replaced by it
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(8)
-BLOCK_VALUES = 1 << 18  # numbers of one block of kernel values, 2 MiB
+BLOCK_VALUES = 1 << 18  # Kernel values per block, 2 MiB
 
 
 @dataclass(frozen=True, eq=False)
 class Quantiles(Predictive):
-    """Distributions whose quantile function is linear between the levels that are known.
+    """Distributions whose quantile function is linear between the given levels.
 
-    Equal neighboring quantiles are a mass at their value. Beyond the outermost quantiles the tails are exponential and
-    continue the density of the outermost interval; where that interval is empty so are they, and their mass sits at its
-    end.
+    Equal adjacent quantiles are a point mass (atom). Beyond the outermost quantiles, the tails are exponential, and
+    start with the density of the outermost interval. If that interval has width 0, the tail is a point mass.
 
     Parameters
     ----------
     levels : (q,)
-        Levels, increasing, in (0, 1); the same for all rows. At least two.
+        Levels, increasing, in (0, 1), equal for all rows; at least two.
     values : (n, q)
-        Quantiles, not decreasing along a row, in the unit of the targets.
+        Quantiles, nondecreasing along each row, in the unit of the targets.
 
     Raises
     ------
     DataError
-        The levels are not what they must be, or do not match the values.
+        The levels are invalid, or do not match the values.
     ValuesError
         A quantile is not finite, or quantiles cross.
     """
@@ -62,19 +61,19 @@ class Quantiles(Predictive):
 
     def __post_init__(self) -> None:
         self.hold_in_double()
-        told = ", ".join(f"{level:g}" for level in self.levels)
-        if len(self.levels) < FEWEST:
-            msg = f"quantiles need at least two levels, got {told or 'none'}"
+        listed = ", ".join(f"{level:g}" for level in self.levels)
+        if len(self.levels) < MIN_LEVELS:
+            msg = f"quantiles need at least two levels, got {listed or 'none'}"
             raise DataError(msg)
         inside = (self.levels > 0) & (self.levels < 1)
         if not inside.all() or not (np.diff(self.levels) > 0).all():
-            msg = f"levels of quantiles must increase and lie strictly between 0 and 1, got {told}"
+            msg = f"levels of quantiles must increase and lie strictly between 0 and 1, got {listed}"
             raise DataError(msg)
         if self.values.shape[1:] != self.levels.shape:
             msg = f"quantiles must be rows by {len(self.levels)} levels, got shape {self.values.shape}"
             raise DataError(msg)
         require_finite("quantiles", self.values)
-        require("quantiles", self.values[:, 1:] >= self.values[:, :-1], "must not cross")
+        require("quantiles", self.values[:, 1:] >= self.values[:, :-1], "must be nondecreasing (no crossing)")
 
     def __len__(self) -> int:
         return len(self.values)
@@ -86,8 +85,8 @@ class Quantiles(Predictive):
     @property
     def caveat(self) -> str:
         return (
-            f"distributions are known by {len(self.levels)} quantiles, from {self.levels[0]:g} to {self.levels[-1]:g}:"
-            " taken as linear between them, with exponential tails beyond"
+            f"distributions are given by {len(self.levels)} quantiles, from {self.levels[0]:g} to {self.levels[-1]:g}:"
+            " they are interpolated linearly and extended by exponential tails"
         )
 
     @property
@@ -105,24 +104,24 @@ class Quantiles(Predictive):
         return np.asarray((self.values == other.values).all(axis=1) if same else np.zeros(len(self), np.bool_))
 
     def join(self, others: list[Self]) -> Self:
-        """Append the rows of others.
+        """Return the distributions followed by those of others.
 
         Raises
         ------
         DataError
-            Their levels differ.
+            The levels differ.
         """
         for other in others:
             if not np.array_equal(other.levels, self.levels):
-                told = [", ".join(f"{level:g}" for level in part.levels) for part in (self, other)]
-                msg = f"quantiles at different levels cannot be joined: {told[0]}, and {told[1]}"
+                listed = [", ".join(f"{level:g}" for level in part.levels) for part in (self, other)]
+                msg = f"quantiles at different levels cannot be joined: {listed[0]}, and {listed[1]}"
                 raise DataError(msg)
         parts = [part.values for part in (self, *others)]
         return replace(self, values=concat_columns(parts, "quantiles"))
 
     @property
     def _tails(self) -> tuple[float, NDArray[np.float64], float, NDArray[np.float64]]:
-        """Masses of the tails and the mean distances (n,) from the outermost quantiles: left, right."""
+        """Probability and scale (n,) of the left tail, and of the right tail."""
         below, above = float(self.levels[0]), float(1 - self.levels[-1])
         gaps = np.diff(self.levels)
         left = below * (self.values[:, 1] - self.values[:, 0]) / gaps[0]
@@ -130,11 +129,11 @@ class Quantiles(Predictive):
         return below, left, above, right
 
     def _require_tails(self, what: str) -> None:
-        """Raise unless the tails weigh little."""
+        """Raise an error unless the tail probabilities are small."""
         if self.levels[0] > OUTERMOST + LEVEL_ERROR or self.levels[-1] < 1 - OUTERMOST - LEVEL_ERROR:
             msg = (
                 f"the {what} depends on the tails, and nothing is known beyond the quantiles"
-                f" {self.levels[0]:g} … {self.levels[-1]:g}: it needs levels of {OUTERMOST:g} or less and of"
+                f" {self.levels[0]:g} … {self.levels[-1]:g}: give quantiles at levels of {OUTERMOST:g} or less and of"
                 f" {1 - OUTERMOST:g} or more"
             )
             raise DataError(msg)
@@ -145,7 +144,7 @@ class Quantiles(Predictive):
         Raises
         ------
         DataError
-            The tails would decide them.
+            The tails have too much probability.
         """
         self._require_tails("mean")
         below, left, above, right = self._tails
@@ -159,7 +158,7 @@ class Quantiles(Predictive):
         Raises
         ------
         DataError
-            The tails would decide them.
+            The tails have too much probability.
         """
         self._require_tails("standard deviation")
         below, left, above, right = self._tails
@@ -175,7 +174,7 @@ class Quantiles(Predictive):
         return self._below(y, np.sum(self.values < y[:, None], axis=1))
 
     def _below(self, y: NDArray[np.float64], passed: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Return the mass below y_i, (n,), given how many quantiles are."""
+        """Return the probability below y_i, (n,), given the number of quantiles below it."""
         below, left, above, right = self._tails
         last = len(self.levels) - 1
         piece = np.clip(passed - 1, 0, last - 1)
@@ -198,7 +197,7 @@ class Quantiles(Predictive):
         )
 
     def quantile(self, p: float) -> NDArray[np.float64]:
-        """Return the quantiles, at a given level exactly those that were given.
+        """Return the quantiles; at the given levels, they are exactly the given values.
 
         Raises
         ------
@@ -209,17 +208,20 @@ class Quantiles(Predictive):
         if abs(self.levels[nearest] - p) <= LEVEL_ERROR:
             return self.values[:, nearest]
         if not self.levels[0] < p < self.levels[-1]:
-            msg = f"nothing is known beyond the quantiles {self.levels[0]:g} … {self.levels[-1]:g}, asked for {p:.4g}"
+            msg = (
+                f"nothing is known beyond the quantiles {self.levels[0]:g} … {self.levels[-1]:g}, but level {p:.4g} is"
+                " needed. Save quantiles at this level or farther out"
+            )
             raise DataError(msg)
         return self._inverse(np.full((len(self), 1), p))[:, 0]
 
     def interval_mass_error(
         self, y: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Return, for each end, the mass between the quantiles next to it, unless the end is a quantile itself.
+        """Return the sum over both limits of the probability between the adjacent quantiles; 0 at a given quantile.
 
-        If all of these are whole numbers they are counts, perhaps: a quantile then has a mass of its own, which is not
-        known. It is taken to be that of a unit's width around it.
+        If all targets and quantiles are whole numbers, they may be counts, and a quantile may have an unknown
+        probability of its own. It is approximated by the probability of an interval of width 1 around it.
         """
         whole = all((values == np.floor(values)).all() for values in (y, self.values))
         error = np.zeros(len(self))
@@ -239,10 +241,10 @@ class Quantiles(Predictive):
         return low, high
 
     def sample(self, rng: Random, size: int) -> NDArray[np.float64]:
-        return self._inverse(1 - rng.random((len(self), size)))  # never 0
+        return self._inverse(1 - rng.random((len(self), size)))  # in (0, 1]
 
     def _inverse(self, p: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return quantiles, (n, s), those of the tails too."""
+        """Return the quantiles at levels p, (n, s), including those in the tails."""
         below, left, above, right = self._tails
         piece = np.clip(np.searchsorted(self.levels, p) - 1, 0, len(self.levels) - 2)
         low, high = (np.take_along_axis(self.values, piece + side, axis=1) for side in (0, 1))
@@ -263,23 +265,23 @@ class Quantiles(Predictive):
         return mean
 
     def pieces_at(self, points: NDArray[np.float64], gamma: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return what lies between the outermost quantiles of E k(p_ij, Y_i), (n, r), at points (n, r) or (1, r)."""
+        """Return the part of E k(p_ij, Y_i) between the outermost quantiles, (n, r), at points (n, r) or (1, r)."""
         mean = np.zeros(np.broadcast_shapes((len(self), 1), points.shape))
         root = np.sqrt(gamma)
         for mass, low, high in zip(np.diff(self.levels), self.values.T[:-1], self.values.T[1:], strict=True):
-            centre = np.abs(points - (low + (high - low) / 2)[:, None]) * root
-            mean += mass * _mean_bell(centre, (high - low)[:, None] * root)
+            distance = np.abs(points - (low + (high - low) / 2)[:, None]) * root
+            mean += mass * _interval_mean(distance, (high - low)[:, None] * root)
         return mean
 
     def tails_at(self, points: NDArray[np.float64], gamma: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return what lies beyond the outermost quantiles of E k(p_ij, Y_i), (n, r), at points (n, r) or (1, r)."""
+        """Return the part of E k(p_ij, Y_i) beyond the outermost quantiles, (n, r), at points (n, r) or (1, r)."""
         below, left, above, right = self._tails
         before = exponential_kernel_mean(self.values[:, :1] - points, left[:, None], gamma)
         beyond = exponential_kernel_mean(points - self.values[:, -1:], right[:, None], gamma)
         return below * before + above * beyond
 
     def kernel_norm(self, gamma: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the squared norms: the tails' with each other in closed form, the others by Gauss-Legendre sums."""
+        """Return the squared norms: terms between tails in closed form, the others by Gauss-Legendre quadrature."""
         below, left, above, right = self._tails
         gap = self.values[:, 0] - self.values[:, -1]
         norm = 2 * below * above * _sum_kernel_mean(gap, left, right, gamma[0])
@@ -295,9 +297,9 @@ class Quantiles(Predictive):
     def _nodes(
         self, piece: int, length: float
     ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]]:
-        """Yield blocks of rows with nodes (b, w) in one of their pieces and weights that sum to 1.
+        """Yield blocks of rows with nodes (b, w) in one piece, and weights that sum to 1.
 
-        Kernel means are smooth over a length scale, and change near the ends of a piece only.
+        Kernel means are smooth at the length scale of the kernel, and vary only near the ends of a piece.
         """
         low, high = self.values[:, piece], self.values[:, piece + 1]
         ends = np.minimum((high - low) / 2, FLAT * length)
@@ -314,7 +316,7 @@ class Quantiles(Predictive):
                 edges = np.concatenate([low[some, None] + offsets, high[some, None] - offsets[:, ::-1]], axis=1)
                 widths = np.diff(edges, axis=1)[:, :, None]
                 y = (edges[:, :-1, None] + widths * (1 + NODES) / 2).reshape(len(some), -1)
-                share = _ratio(widths, (high - low)[some, None, None], 1.0)  # of an atom: all of it
+                share = _ratio(widths, (high - low)[some, None, None], 1.0)  # 1 for an atom
                 yield some, y, (share * WEIGHTS / 2).reshape(len(some), -1)
 
     def describe(self) -> list[str]:
@@ -324,36 +326,36 @@ class Quantiles(Predictive):
 
 
 def _ratio(part: NDArray[np.float64], whole: NDArray[np.float64], without: float) -> NDArray[np.float64]:
-    """Return part / whole, and a value of its own where the whole is 0."""
+    """Return part / whole, or the value ``without`` where the whole is 0."""
     full = np.full(np.broadcast_shapes(part.shape, whole.shape), without)
     return np.asarray(np.divide(part, whole, out=full, where=whole > 0))
 
 
 def _squares(width: NDArray[np.float64], start: NDArray[np.float64], end: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the integral of the square of what goes linearly from start to end."""
+    """Return the integral of the square of a linear function from start to end over an interval."""
     return width * (start**2 + start * end + end**2) / 3
 
 
 def _tail_crps(beyond: NDArray[np.float64], mass: float, scale: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return a tail's share of the CRPS of a target that lies so far beyond the outermost quantile."""
+    """Return the contribution of a tail to the CRPS, for targets at a distance beyond the outermost quantile."""
     passed = np.maximum(beyond, 0)
     return mass**2 * scale / 2 + passed + 2 * mass * scale * np.expm1(-_ratio(passed, scale, 0.0))
 
 
-def _mean_bell(centre: NDArray[np.float64], width: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the mean of exp(-x^2) over an interval around a centre >= 0; at the centre where the width is 0."""
+def _interval_mean(center: NDArray[np.float64], width: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the mean of exp(-x^2) over intervals with a center >= 0; its value at the center if the width is 0."""
     from scipy.special import erfc
 
-    narrow = np.exp(-(centre**2)) * (1 + width**2 * (2 * centre**2 - 1) / 12)
+    narrow = np.exp(-(center**2)) * (1 + width**2 * (2 * center**2 - 1) / 12)
     half = np.maximum(width, NARROW) / 2
-    wide = np.sqrt(np.pi) / 4 / half * (erfc(centre - half) - erfc(centre + half))
+    wide = np.sqrt(np.pi) / 4 / half * (erfc(center - half) - erfc(center + half))
     return np.where(width < NARROW, narrow, wide)
 
 
 def _sum_kernel_mean(
     distance: NDArray[np.float64], first: NDArray[np.float64], second: NDArray[np.float64], gamma: np.float64
 ) -> NDArray[np.float64]:
-    """Return E exp(-gamma (d - E - E')^2), (n,), for independent exponential variables with these means."""
+    """Return E exp(-gamma (d - E - E')^2), (n,), for independent exponential E and E' with the given means."""
     middle, half = (first + second) / 2, np.abs(first - second) / 2
     half = np.maximum(half, APART * middle)
     parts = [

@@ -1,4 +1,4 @@
-"""Random numbers of rows: each row's follow from its key alone, whatever the other rows are and in whatever order."""
+"""Random numbers per row that depend only on the key of the row, not on other rows or their order."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ if TYPE_CHECKING:
     Size = int | tuple[int, int]
     Random: TypeAlias = "Generator | RowRandom"
 
-PART = 1 << 15  # rows at a time: a quarter of a megabyte an array, which stays in the cache
-DROPPED_BITS = np.uint64(12)  # of 64: the other 52 and a half make a float without rounding
-MULTIPLIERS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))  # of SplitMix64's finalizer
+PART = 1 << 15  # Rows per batch: 0.25 MB per array, which fits in the cache
+DROPPED_BITS = np.uint64(12)  # Dropped of 64 bits; the other 52 bits plus 1/2 are an exact float
+MULTIPLIERS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))  # Constants of SplitMix64's finalizer
 SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31))
-STEPS = (0x9E3779B97F4A7C15, 0xD1B54A32D192ED03, 0x8CB92BA72F3D8DD7)  # odd: between replicates, calls, numbers
-INVERTED_BELOW = 10.0  # rates of Poisson numbers that are inverted; at larger ones Hormann's rejection holds
-MOST_INVERTED = 100  # values of these: P(Y >= 100) < 1e-60
-ATTEMPTS, NUMBERS = 400, 4  # of rejection: each fails with a probability below 0.4, and takes at most so many numbers
+STEPS = (0x9E3779B97F4A7C15, 0xD1B54A32D192ED03, 0x8CB92BA72F3D8DD7)  # Odd hash offsets per replicate, call and number
+INVERTED_BELOW = 10.0  # Poisson rates below this use inversion, others Hormann's rejection method
+MAX_INVERTED = 100  # Maximum Poisson value by inversion: P(Y >= 100) < 1e-60
+MAX_ATTEMPTS = 400  # Maximum attempts of rejection sampling; each is rejected with probability below 0.4
+NUMBERS = 4  # Random numbers per attempt, at most
 
 
 def mix(words: Words) -> Words:
-    """Return hashes of words: the finalizer of SplitMix64 (Steele, Lea, Flood 2014)."""
+    """Return hashes of words by the finalizer of SplitMix64 (Steele, Lea, Flood 2014)."""
     hashed = words >> SHIFTS[0]
     hashed ^= words
     hashed *= MULTIPLIERS[0]
@@ -40,14 +41,14 @@ def mix(words: Words) -> Words:
 
 
 def hash_rows(columns: list[NDArray[Any]], key: int) -> Words:
-    """Return a hash of each row of some numbers, (n,): the same for the same numbers, wherever the row stands.
+    """Return a hash of each row, (n,); rows with equal numbers have equal hashes at any position.
 
     Parameters
     ----------
     columns : list of (n, ...)
-        Numbers, of which 0 and -0 are the same; or hashes.
+        Numbers (0 and -0 are equal) or hashes.
     key : int
-        Another key gives other hashes.
+        Key of the hash function.
     """
     hashed = np.full(len(columns[0]), key, dtype=np.uint64)
     for column in columns:
@@ -59,64 +60,64 @@ def hash_rows(columns: list[NDArray[Any]], key: int) -> Words:
 
 
 def _words(values: NDArray[Any]) -> Words:
-    """Return numbers as words of 64 bits."""
+    """Return numbers as 64-bit words."""
     if values.dtype == np.uint64:
         return values
     return np.ascontiguousarray(values + 0.0, dtype=np.float64).view(np.uint64)
 
 
 class RowRandom:
-    """Random numbers of n rows in a run of replicates, by the methods of :class:`numpy.random.Generator`.
+    """Random numbers for n rows and a sequence of replicates, with methods of :class:`numpy.random.Generator`.
 
-    A number is a hash of its row's key, of its replicate, and of its place among the numbers of both. So a replicate is
-    drawn without those before it, and a row without the others.
+    Each number is a hash of the key of its row, the index of its replicate, and its index within both. A replicate can
+    thus be drawn without the previous ones, and a row without the other rows.
 
     Parameters
     ----------
     keys : (n,) of whole numbers
-        One for each row.
+        Key of each row.
     first : int
-        The number of the first replicate.
+        Index of the first replicate.
     calls : int
-        How many methods were called before.
+        Number of earlier method calls.
 
     Notes
     -----
-    Results are (n, size), a column a replicate, or (n,) for the first replicate alone. Uniform numbers have 52 bits and
-    are never 0 or 1. Normal numbers are by Box and Muller (1958), for two replicates at a time; Student-t by Bailey
-    (1994); gamma by Marsaglia and Tsang (2000); Poisson by inversion or, from a rate of 10, by Hormann's PTRS (1993),
-    whose masses keep their digits at any rate.
+    Results are (n, size) with one replicate per column, or (n,) for the first replicate only. Uniform numbers have
+    52 bits and are in (0, 1). Methods: normal by Box and Muller (1958), for two replicates at a time; Student-t by
+    Bailey (1994); gamma by Marsaglia and Tsang (2000); Poisson by inversion and, for rates of at least 10, by Hormann's
+    PTRS (1993) with log probabilities that are accurate at any rate.
     """
 
     def __init__(self, keys: Words, first: int = 0, calls: int = 0) -> None:
         self._keys, self._first, self._calls = keys, first, calls
 
     def for_replicate(self, replicate: int) -> RowRandom:
-        """Return the numbers of the replicates from a later one on."""
+        """Return the random numbers that start ``replicate`` replicates later."""
         return RowRandom(self._keys, self._first + replicate, self._calls)
 
     def take(self, rows: slice) -> RowRandom:
-        """Return the numbers of some of the rows."""
+        """Return the random numbers of the selected rows."""
         return RowRandom(self._keys[rows], self._first, self._calls)
 
     def random(self, size: Size) -> Values:
-        """Return uniform numbers, in (0, 1)."""
-        return self._drawn(size, lambda numbers: numbers.uniform(0))
+        """Return uniform numbers in (0, 1)."""
+        return self._draw_batches(size, lambda numbers: numbers.uniform(0))
 
     def integers(self, low: int, high: int, size: Size) -> NDArray[np.intp]:
-        """Return uniform whole numbers, from low to high - 1."""
+        """Return uniform whole numbers from low to high - 1."""
         return np.asarray(low + np.floor((high - low) * self.random(size)), dtype=np.intp)
 
     def standard_normal(self, size: Size) -> Values:
         """Return standard normal numbers."""
-        found, call = self._begin(size)
-        for pair in range(self._first // 2, (self._first + len(found) + 1) // 2):
+        result, call = self._begin(size)
+        for pair in range(self._first // 2, (self._first + len(result) + 1) // 2):
             lines = 2 * pair - self._first, 2 * pair - self._first + 1
             for rows in _parts(len(self._keys)):
                 for line, values in zip(lines, self._numbers(rows, pair, call).normal_pair(), strict=True):
-                    if 0 <= line < len(found):
-                        found[line, rows] = values
-        return _shaped(found, size)
+                    if 0 <= line < len(result):
+                        result[line, rows] = values
+        return _reshape(result, size)
 
     def standard_cauchy(self, size: Size) -> Values:
         """Return standard Cauchy numbers."""
@@ -128,87 +129,87 @@ class RowRandom:
         return np.asarray(loc - scale * np.sign(away) * np.log1p(-2 * np.abs(away)))
 
     def lognormal(self, mean: Values, sigma: Values, size: Size) -> Values:
-        """Return log-normal numbers, infinite where floats do not hold them."""
+        """Return log-normal numbers; infinite on overflow."""
         with np.errstate(over="ignore"):
             return np.asarray(np.exp(mean + sigma * self.standard_normal(size)))
 
     def standard_t(self, df: Values, size: Size) -> Values:
         """Return Student-t numbers."""
-        return self._drawn(size, _student_t, df)
+        return self._draw_batches(size, _student_t, df)
 
     def gamma(self, shape: Values, scale: Values | float, size: Size) -> Values:
         """Return gamma numbers."""
-        return scale * self._drawn(size, _gamma, shape)
+        return scale * self._draw_batches(size, _gamma, shape)
 
     def poisson(self, lam: Values, size: Size) -> Values:
         """Return Poisson numbers, as floats."""
-        return self._drawn(size, _poisson, lam)
+        return self._draw_batches(size, _poisson, lam)
 
     def _begin(self, size: Size) -> tuple[Values, int]:
-        """Return an array for results, (replicates, n), and the number of this call."""
+        """Return an empty array for results, (replicates, n), and the index of this call."""
         self._calls += 1
         return np.empty((size[1] if isinstance(size, tuple) else 1, len(self._keys))), self._calls
 
     def _numbers(self, rows: slice, replicate: int, call: int) -> _Numbers:
         return _Numbers(self._keys[rows], STEPS[0] * (replicate + 1) + STEPS[1] * call)
 
-    def _drawn(self, size: Size, draw: Callable[..., Values], *parameters: Values) -> Values:
-        """Draw replicate by replicate, and some rows at a time; parameters are (n, 1), or (n, size)."""
-        found, call = self._begin(size)
-        each = [np.broadcast_to(values, found.T.shape) for values in parameters]
-        for line, values in enumerate(found):
+    def _draw_batches(self, size: Size, draw: Callable[..., Values], *parameters: Values) -> Values:
+        """Return the numbers that ``draw`` returns for batches of rows; parameters are (n, 1) or (n, size)."""
+        result, call = self._begin(size)
+        arrays = [np.broadcast_to(values, result.T.shape) for values in parameters]
+        for line, values in enumerate(result):
             for rows in _parts(len(self._keys)):
                 numbers = self._numbers(rows, self._first + line, call)
-                values[rows] = draw(numbers, *(one[rows, line] for one in each))
-        return _shaped(found, size)
+                values[rows] = draw(numbers, *(array[rows, line] for array in arrays))
+        return _reshape(result, size)
 
 
 @dataclass(frozen=True, eq=False)
 class _Numbers:
-    """The numbers of some rows in one replicate.
+    """The random numbers of rows in one replicate.
 
     Parameters
     ----------
     keys : (k,)
-        Of the rows.
+        Keys of the rows.
     offset : int
-        Of the replicate and the call.
+        Offset of the replicate and the call.
     """
 
     keys: Words
     offset: int
 
     def take(self, rows: NDArray[np.intp]) -> _Numbers:
-        """Select rows."""
+        """Return the random numbers of the selected rows."""
         return _Numbers(self.keys[rows], self.offset)
 
     def later(self, numbers: int) -> _Numbers:
-        """Skip some numbers of each row."""
+        """Return the random numbers after the first ``numbers`` of each row."""
         return _Numbers(self.keys, self.offset + STEPS[2] * numbers)
 
     def uniform(self, number: int) -> Values:
-        """Return a uniform number of each row."""
+        """Return the uniform number with a given index for each row, (k,)."""
         words = mix(self.keys + np.uint64((self.offset + STEPS[2] * number) % (1 << 64)))
         words >>= DROPPED_BITS
-        found = words.astype(np.float64)
-        found += 0.5
-        found *= 2.0**-52
-        return found
+        result = words.astype(np.float64)
+        result += 0.5
+        result *= 2.0**-52
+        return result
 
     def normal_pair(self) -> tuple[Values, Values]:
-        """Return two independent standard normal numbers of each row, from its first two."""
+        """Return two independent standard normal numbers per row, from its first two uniform numbers."""
         radius, angle = np.sqrt(-2 * np.log(self.uniform(0))), 2 * np.pi * self.uniform(1)
         return radius * np.cos(angle), radius * np.sin(angle)
 
 
 def _student_t(numbers: _Numbers, df: Values) -> Values:
-    with np.errstate(over="ignore"):  # to infinity, where df is so small that floats do not hold the number
+    with np.errstate(over="ignore"):  # overflow to inf for very small df
         radius = np.sqrt(df * np.expm1(-2 / df * np.log(numbers.uniform(0))))
     return np.asarray(radius * np.cos(2 * np.pi * numbers.uniform(1)))
 
 
 def _gamma(numbers: _Numbers, shape: Values) -> Values:
-    """Return gamma numbers of scale 1; a shape below 1 is one more, times a power of a uniform number."""
+    """Return gamma numbers of scale 1; for shapes < 1, those of shape + 1 times a power of a uniform number."""
     raised = np.where(shape < 1, shape + 1, shape) - 1 / 3
 
     def propose(numbers: _Numbers, rows: NDArray[np.intp]) -> tuple[Values, NDArray[np.bool_]]:
@@ -219,30 +220,30 @@ def _gamma(numbers: _Numbers, shape: Values) -> Values:
         log = np.log1p(excess, out=np.full_like(excess, -np.inf), where=excess > -1)
         return most * (1 + excess), np.log(numbers.uniform(2)) < normal**2 / 2 + most * (log - excess)
 
-    found = _accepted(numbers.later(1), propose)
+    result = _rejection_sample(numbers.later(1), propose)
     power = np.exp(np.log(numbers.uniform(0)) / np.minimum(shape, 1))
-    return np.where(shape < 1, found * power, found)
+    return np.where(shape < 1, result * power, result)
 
 
 def _poisson(numbers: _Numbers, rate: Values) -> Values:
-    found = np.empty(len(rate))
+    result = np.empty(len(rate))
     for rows, draw in ((rate < INVERTED_BELOW, _poisson_by_inversion), (rate >= INVERTED_BELOW, _poisson_by_rejection)):
         chosen = np.flatnonzero(rows)
-        found[chosen] = draw(numbers.take(chosen), rate[chosen])
-    return found
+        result[chosen] = draw(numbers.take(chosen), rate[chosen])
+    return result
 
 
 def _poisson_by_inversion(numbers: _Numbers, rate: Values) -> Values:
     left, mass = numbers.uniform(0), np.exp(-rate)
-    found, rows = np.zeros(len(rate)), np.arange(len(rate))
-    for count in range(1, MOST_INVERTED + 1):
+    result, rows = np.zeros(len(rate)), np.arange(len(rate))
+    for count in range(1, MAX_INVERTED + 1):
         left = left - mass
         more = left > 0
         rows, left, mass = rows[more], left[more], mass[more] * rate[rows[more]] / count
         if not len(rows):
             break
-        found[rows] = count
-    return found
+        result[rows] = count
+    return result
 
 
 def _poisson_by_rejection(numbers: _Numbers, rate: Values) -> Values:
@@ -261,11 +262,11 @@ def _poisson_by_rejection(numbers: _Numbers, rate: Values) -> Values:
         fine[rest] = height <= _log_mass(count[rest], rate[at])
         return count, fine
 
-    return _accepted(numbers, propose)
+    return _rejection_sample(numbers, propose)
 
 
 def _log_mass(count: Values, rate: Values) -> Values:
-    """Return log masses of Poisson distributions, without cancellation."""
+    """Return log probabilities of Poisson distributions, without cancellation."""
     from calcheck.distributions.special import deviance_term, stirling_error
 
     positive = np.maximum(count, 1)
@@ -273,26 +274,26 @@ def _log_mass(count: Values, rate: Values) -> Values:
     return np.where(count > 0, log_mass, -rate)
 
 
-def _accepted(
+def _rejection_sample(
     numbers: _Numbers, propose: Callable[[_Numbers, NDArray[np.intp]], tuple[Values, NDArray[np.bool_]]]
 ) -> Values:
-    """Propose a number for each row until it is accepted."""
-    found, rows = np.empty(len(numbers.keys)), np.arange(len(numbers.keys))
-    for attempt in range(ATTEMPTS):
+    """Return the first accepted proposal of each row, by rejection sampling."""
+    result, rows = np.empty(len(numbers.keys)), np.arange(len(numbers.keys))
+    for attempt in range(MAX_ATTEMPTS):
         values, fine = propose(numbers.later(NUMBERS * attempt).take(rows), rows)
-        found[rows] = values
+        result[rows] = values
         rows = rows[~fine]
         if not len(rows):
             break
-    return found
+    return result
 
 
 def _parts(n: int, width: int = 1) -> Iterator[slice]:
-    """Yield slices of n rows that hold so many numbers each that they stay in the cache."""
+    """Yield slices of n rows, of ``width`` numbers each, that fit in the cache."""
     size = max(1, PART // width)
     for start in range(0, n, size):
         yield slice(start, min(start + size, n))
 
 
-def _shaped(found: Values, size: Size) -> Values:
-    return found.T if isinstance(size, tuple) else found[0]
+def _reshape(result: Values, size: Size) -> Values:
+    return result.T if isinstance(size, tuple) else result[0]

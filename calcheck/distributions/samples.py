@@ -1,4 +1,4 @@
-"""Predictive distributions known by draws: ensembles, posterior samples, generators."""
+"""Predictive distributions given by draws: ensembles, posterior samples, generative models."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ if TYPE_CHECKING:
     Values = NDArray[np.float64]
     Places = NDArray[np.integer[Any]]
 
-ROUNDING = 1e-9  # of a number of draws
-PLAIN_AXES = 2  # rows and draws; a third counts target columns
+ROUNDING = 1e-9  # Tolerance for rounding of a number of draws
+PLAIN_AXES = 2  # Number of axes for one target column: rows and draws
 
 
 @dataclass(frozen=True, eq=False)
 class Samples(Predictive):
-    """Distributions given by m draws a row.
+    """Distributions given by m draws per row.
 
     Parameters
     ----------
     draws : (n, m) or (n, m, t)
-        The draws, in the unit of the targets; the last axis counts target columns if there are several.
+        Draws, in the unit of the targets; t target columns if there are several.
 
     Raises
     ------
     ValuesError
-        A draw is not a finite number.
+        A draw is not finite.
     """
 
     family: ClassVar[str] = "samples"
@@ -49,7 +49,7 @@ class Samples(Predictive):
     def __post_init__(self) -> None:
         self.hold_in_double()
         if self.draws.ndim not in (PLAIN_AXES, PLAIN_AXES + 1) or not self.draws.shape[1]:
-            msg = f"samples must be rows by draws, at least one draw a row, got shape {self.draws.shape}"
+            msg = f"samples must be rows by draws, with at least one draw per row, got shape {self.draws.shape}"
             raise DataError(msg)
         require_finite("samples", self.draws)
 
@@ -65,26 +65,26 @@ class Samples(Predictive):
         return np.asarray(self.draws.mean(axis=1))
 
     def std(self) -> NDArray[np.float64]:
-        """Return the standard deviations (m - 1) of the draws.
+        """Return the standard deviations of the draws, with denominator m - 1.
 
         Raises
         ------
         DataError
-            There is one draw a row.
+            There is only one draw per row.
         """
         if self.draws.shape[1] == 1:
-            msg = "one sample a row has no standard deviation"
+            msg = "one sample per row has no standard deviation"
             raise DataError(msg)
-        away = self.draws - self.draws[:, :1]  # equal draws have a spread of 0, not of rounding
+        away = self.draws - self.draws[:, :1]  # exactly 0 for equal draws
         return np.asarray(away.std(axis=1, ddof=1))
 
     def median(self) -> NDArray[np.float64]:
         return np.asarray(np.median(self.draws, axis=1))
 
     def central_interval(self, level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the closest pair of draws of opposite ranks between which one more falls with a chance of ``level``.
+        """Return the closest draws of opposite ranks that contain another draw with probability >= ``level``.
 
-        Those are the smallest and the largest draw where even these are not that far apart.
+        If no pair is wide enough, these are the smallest and the largest draw.
         """
         draws = self.draws.shape[1]
         outside = outside_central(level, draws)
@@ -92,18 +92,18 @@ class Samples(Predictive):
         return ordered[:, outside - 1], ordered[:, draws - outside]
 
     def cdf(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return (r + 1) / (m + 1), r the draws at or below y_i: rank-uniform for a perfect ensemble."""
+        """Return (r + 1) / (m + 1) with r draws <= y_i, (n,): uniform over ranks for a perfect ensemble."""
         return np.asarray((np.sum(self.draws <= y[:, None], axis=1) + 1) / (self.draws.shape[1] + 1))
 
     def cdf_left(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return r / (m + 1), r the draws below y_i."""
+        """Return r / (m + 1) with r draws < y_i, (n,)."""
         return np.asarray(np.sum(self.draws < y[:, None], axis=1) / (self.draws.shape[1] + 1))
 
     def interval_mass(self, low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the chance that one more draw falls between two of the draws, (n,).
+        """Return the probability that another draw falls between two of the draws, (n,).
 
-        Of the m + 1 gaps that m draws leave, those between the two count. (:meth:`cdf` and :meth:`cdf_left`, which
-        bound where a target tied with a draw may rank, would count a gap too much at either end.)
+        The m draws have m + 1 gaps; those between the two draws are counted. (:meth:`cdf` and :meth:`cdf_left` bound
+        the rank of a target tied with a draw, and would count an additional gap at each end.)
         """
         within = np.sum((self.draws >= low[:, None]) & (self.draws <= high[:, None]), axis=1)
         return np.asarray((within - 1) / (self.draws.shape[1] + 1))
@@ -111,25 +111,25 @@ class Samples(Predictive):
     def interval_mass_error(
         self, y: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Return a gap for each end that several draws share or, with y among the draws, that y may share."""
+        """Return the probability of one gap per end that is tied with other draws, or may be tied with y."""
         tied = (self.draws == y[:, None]).any(axis=1)
         shared = [tied | (np.sum(self.draws == end[:, None], axis=1) > 1) for end in (low, high)]
         return np.asarray(np.sum(shared, axis=0) / (self.draws.shape[1] + 1))
 
     def crps(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the scores of the distributions with mass 1/m at each draw."""
+        """Return the CRPS of the empirical distributions of the draws, (n,)."""
         return self._crps(y, "qd")
 
     def fair_crps(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the scores whose mean is that of the distributions that the draws are from, (n,); may be negative.
+        """Return unbiased estimates of the CRPS of the distributions that were sampled, (n,); may be negative.
 
         Raises
         ------
         DataError
-            There is one draw a row.
+            There is only one draw per row.
         """
         if self.draws.shape[1] == 1:
-            msg = "one sample a row has no fair CRPS"
+            msg = "one sample per row has no fair CRPS"
             raise DataError(msg)
         return self._crps(y, "pwm")
 
@@ -144,16 +144,16 @@ class Samples(Predictive):
         return np.asarray(np.quantile(self.draws, p, axis=1, method="inverted_cdf"))
 
     def sample(self, rng: Random, size: int) -> NDArray[np.float64]:
-        """Choose ``size`` of the draws of each row, without replacement.
+        """Return ``size`` of the draws of each row, chosen without replacement.
 
         Raises
         ------
         OptionError
-            A row has fewer draws.
+            There are fewer than ``size`` draws per row.
         """
         saved = self.draws.shape[1]
         if size > saved:
-            msg = f"--draws cannot be more than the {saved} saved samples a row, got {size}"
+            msg = f"--draws cannot exceed the {saved} saved samples per row, got {size}"
             raise OptionError(msg)
         chosen = np.argsort(rng.random(self.draws.shape[:2]), axis=1)[:, :size]
         if self.draws.ndim != PLAIN_AXES:
@@ -163,10 +163,11 @@ class Samples(Predictive):
     def replicates(
         self, y: NDArray[np.float64], rng: RowRandom, numbers: range
     ) -> Iterator[tuple[NDArray[np.float64], Predictive]]:
-        """Swap each target with one of the row's m + 1 values, the target and its draws, which are exchangeable.
+        """Yield replicates in which the target of each row is exchanged with one of its m + 1 values.
 
-        Targets drawn from the saved draws would be too close to them: a perfect model would be rejected. Of repeated
-        targets, r a row, any r of the row's m + r values are.
+        Under the null hypothesis, the target and the m draws are exchangeable. New targets drawn from the saved draws
+        would be too close to them, and a perfect model would be rejected. With r repeated targets per row, the targets
+        are any r of the m + r values.
         """
         if y.ndim == REPEATED:
             for number in numbers:
@@ -177,22 +178,22 @@ class Samples(Predictive):
             yield swapped(y, rng.for_replicate(number).integers(0, self.n_draws + 1, len(self)))
 
     def _shuffled(self, y: NDArray[np.float64], rng: RowRandom, number: int) -> tuple[NDArray[np.float64], Samples]:
-        """Deal each row's r targets (n, r, t) and m draws again."""
+        """Return a random permutation of the r targets (n, r, t) and m draws of each row."""
         repeats = y.shape[1]
         values = np.concatenate([y, self.draws.reshape(len(y), -1, y.shape[2])], axis=1)
         order = np.argsort(rng.for_replicate(number * values.shape[1]).random(values.shape[:2]), axis=1)[:, :, None]
-        dealt = np.take_along_axis(values, order, axis=1)
-        return dealt[:, :repeats], Samples(dealt[:, repeats:].reshape(self.draws.shape))
+        permuted = np.take_along_axis(values, order, axis=1)
+        return permuted[:, :repeats], Samples(permuted[:, repeats:].reshape(self.draws.shape))
 
     def exchange(self, y: NDArray[np.float64], chosen: NDArray[np.integer[Any]]) -> tuple[NDArray[np.float64], Samples]:
-        """Return draw ``chosen - 1`` of each row as its target, and the draws with the target in its place.
+        """Return draw ``chosen - 1`` of each row as the new target, and the draws with the old target in its place.
 
         Parameters
         ----------
         y : (n,) or (n, t)
             Targets.
         chosen : (n,)
-            0 keeps the target.
+            Index of the draw plus 1; 0 keeps the target.
         """
         targets, draws = y.copy(), self.draws.copy()
         rows = np.flatnonzero(chosen)
@@ -203,7 +204,7 @@ class Samples(Predictive):
 
     def kernel_mean(self, points: NDArray[np.float64], gamma: NDArray[np.float64]) -> NDArray[np.float64]:
         total = np.zeros((len(self), len(points)))
-        for draw in self._vectors():  # never (n, m, r)
+        for draw in self._vectors():  # avoids an array (n, m, r)
             total += rbf(draw, points, gamma)
         return np.asarray(total / self.draws.shape[1])
 
@@ -219,7 +220,7 @@ class Samples(Predictive):
         columns = self.draws.reshape(*self.draws.shape[:2], -1)
         low, high = columns.min(axis=1), columns.max(axis=1)  # (n, t)
         ranges = ["; ".join(describe_parameters("from {} to {}", *ends)) for ends in zip(low, high, strict=True)]
-        return [f"{columns.shape[1]} draws {told}" for told in ranges]
+        return [f"{columns.shape[1]} draws {limits}" for limits in ranges]
 
     def _vectors(self) -> Iterator[NDArray[np.float64]]:
         """Yield the m draws as vectors, (n, t) each."""
@@ -228,33 +229,33 @@ class Samples(Predictive):
 
 
 def outside_central(level: float, draws: int) -> int:
-    """Return how many draws lie outside a central interval on either side, its limits counted."""
+    """Return the number of draws on each side that are outside a central interval or equal to its limit."""
     return max(1, int((1 - level) / 2 * (draws + 1) + ROUNDING))
 
 
 @dataclass(frozen=True, eq=False)
 class PooledDraws:
-    """The m + 1 values of each row, its target and its draws, sorted once for all swaps.
+    """The m + 1 values of each row (target and draws), sorted once for all exchanges.
 
     Parameters
     ----------
     y : (n,)
         Targets.
     samples : Samples
-        m draws a row.
+        Samples with m draws per row.
     """
 
     y: Values
     samples: Samples
 
-    def exchange(self, y: Values, chosen: Places) -> tuple[Values, ExchangedSamples]:  # noqa: ARG002 - as Samples.swapped
-        """Make one of the m + 1 values of each row its target, as :meth:`Samples.exchange` does."""
+    def exchange(self, y: Values, chosen: Places) -> tuple[Values, ExchangedSamples]:  # noqa: ARG002 - as Samples.exchange
+        """Return one of the m + 1 values of each row as its target, and the other m, as :meth:`Samples.exchange`."""
         swapped = ExchangedSamples(self, chosen)
         return swapped.new_targets, swapped
 
     @cached_property
     def ranked(self) -> tuple[Values, Places]:
-        """The values of each row, ascending, and the rank of each: of the target, then of the draws; (n, m + 1)."""
+        """The sorted values of each row, and the ranks of the target and of the draws, (n, m + 1) each."""
         values = np.concatenate([self.y[:, None], self.samples.draws], axis=1)
         order = np.argsort(values, axis=1, kind="stable")
         ranks = np.empty(order.shape, np.int32)
@@ -263,7 +264,7 @@ class PooledDraws:
 
     @cached_property
     def ties(self) -> tuple[Places, Places]:
-        """How many values of its row are below each ranked value, and how many are not above it, (n, m + 1) each."""
+        """The numbers of values of the row < and <= each sorted value, (n, m + 1) each."""
         values, _ = self.ranked
         n, count = values.shape
         place, ends = np.arange(count, dtype=np.int32), np.ones((n, 1), bool)
@@ -277,34 +278,34 @@ class PooledDraws:
 
     @cached_property
     def centered(self) -> tuple[Values, Values, Values]:
-        """The mean of each row's values, (n,), ranked values less it, (n, m + 1), and sums of their squares, (n,)."""
+        """The mean of the values (n,), the centered sorted values (n, m + 1) and the sum of their squares (n,)."""
         values, _ = self.ranked
-        centre = values.mean(axis=1)
-        away = values - centre[:, None]
-        return centre, away, np.sum(away**2, axis=1)
+        mean = values.mean(axis=1)
+        away = values - mean[:, None]
+        return mean, away, np.sum(away**2, axis=1)
 
     @cached_property
     def distances(self) -> tuple[Values, Values]:
-        """The sum of each ranked value's distances to the others, (n, m + 1), and the sum over pairs, (n,)."""
+        """The sum of the distances of each sorted value to the others (n, m + 1), and the sum over pairs (n,)."""
         _, away, _ = self.centered
         count = away.shape[1]
         before = np.cumsum(away, axis=1)
-        found = away * (2 * np.arange(1, count + 1) - count) + before[:, -1:] - 2 * before
-        return found, found.sum(axis=1) / 2
+        sums = away * (2 * np.arange(1, count + 1) - count) + before[:, -1:] - 2 * before
+        return sums, sums.sum(axis=1) / 2
 
 
 @dataclass(frozen=True, eq=False)
 class ExchangedSamples(Predictive):
-    """The m draws of each row that are left where one of its m + 1 values is its target.
+    """The remaining m draws of each row after an exchange of its target.
 
-    As :class:`Samples`, at a cost of a row and not of its draws.
+    Equal to :class:`Samples`, at a cost per row that does not depend on m for most methods.
 
     Parameters
     ----------
     pooled : PooledDraws
-        The values.
+        The m + 1 values of each row.
     swapped_draws : (n,)
-        Which is the target: 0 for the one that was it, j for draw j - 1.
+        Index of the new target: 0 for the original target, j for draw j - 1.
     """
 
     family: ClassVar[str] = "samples"
@@ -324,29 +325,29 @@ class ExchangedSamples(Predictive):
 
     @cached_property
     def _rank(self) -> Places:
-        """The rank of each target among its row's values, (n, 1)."""
+        """The rank of each new target among the values of its row, (n, 1)."""
         return np.take_along_axis(self.pooled.ranked[1], self.swapped_draws[:, None], axis=1)
 
     def _at(self, table: NDArray[Any]) -> NDArray[Any]:
-        """Return what a table of ranked values says of the targets, (n,)."""
+        """Return the entries of a table (n, m + 1) at the ranks of the new targets, (n,)."""
         return np.take_along_axis(table, self._rank, axis=1)[:, 0]
 
     @cached_property
     def new_targets(self) -> Values:
-        """The targets, (n,)."""
+        """The new targets, (n,)."""
         return self._at(self.pooled.ranked[0])
 
     def _ranked(self, place: int) -> Values:
-        """Return the draw of each row that is so many places above the smallest, (n,)."""
+        """Return the draw of each row with a given rank, counted from 0, (n,)."""
         return np.take_along_axis(self.pooled.ranked[0], place + (place >= self._rank), axis=1)[:, 0]
 
     @property
     def _moved(self) -> Values:
-        """How far the mean of the draws lies below that of all values, (n,)."""
+        """Mean of all values minus the mean of the draws, (n,)."""
         return self._at(self.pooled.centered[1]) / self.n_draws
 
     def load(self) -> Samples:
-        """Return the draws themselves."""
+        """Return the same distributions as :class:`Samples`."""
         return self.pooled.samples.exchange(self.pooled.y, self.swapped_draws)[1]
 
     def take(self, rows: NDArray[np.intp] | slice) -> Samples:  # type: ignore[override]
@@ -359,16 +360,16 @@ class ExchangedSamples(Predictive):
         return self.pooled.centered[0] - self._moved
 
     def std(self) -> Values:
-        """Return the standard deviations (m - 1) of the draws.
+        """Return the standard deviations of the draws, with denominator m - 1.
 
         Raises
         ------
         DataError
-            There is one draw a row.
+            There is only one draw per row.
         """
         m = self.n_draws
         if m == 1:
-            msg = "one sample a row has no standard deviation"
+            msg = "one sample per row has no standard deviation"
             raise DataError(msg)
         _, away, squares = self.pooled.centered
         left = squares - self._at(away) ** 2 - m * self._moved**2
@@ -385,9 +386,9 @@ class ExchangedSamples(Predictive):
         return self._ranked(outside - 1), self._ranked(self.n_draws - outside)
 
     def interval_mass(self, low: Values, high: Values) -> Values:
-        values, own = self.pooled.ranked[0], self.new_targets
+        values, targets = self.pooled.ranked[0], self.new_targets
         within = np.sum((values >= low[:, None]) & (values <= high[:, None]), axis=1)
-        return np.asarray((within - ((own >= low) & (own <= high)) - 1) / (self.n_draws + 1))
+        return np.asarray((within - ((targets >= low) & (targets <= high)) - 1) / (self.n_draws + 1))
 
     def interval_mass_error(self, y: Values, low: Values, high: Values) -> Values:
         return self.load().interval_mass_error(y, low, high)
@@ -418,7 +419,7 @@ class ExchangedSamples(Predictive):
 
     @property
     def _spread(self) -> tuple[Values, Values]:
-        """The sum of the draws' distances to the target, and that over pairs of draws, (n,) each."""
+        """The sum of the distances of the draws to the target, and the sum over pairs of draws, (n,) each."""
         distances, pairs = self.pooled.distances
         far = self._at(distances)
         return far, pairs - far

@@ -1,4 +1,4 @@
-"""Special functions that keep their digits where parameters are large, or nearly equal."""
+"""Special functions that are accurate for large or nearly equal parameters."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-STIRLING_FROM = 16.0  # where five terms of the series are exact to rounding
-SERIES_BELOW = 0.1  # of |d|, where the terms of a series up to v^14 are exact to rounding
-TERMS = 7
-DIRECT_BELOW = 1.0  # where a ratio of gamma functions loses no digits
+STIRLING_FROM = 16.0  # Argument from which five terms of the Stirling series are exact to rounding
+SERIES_BELOW = 0.1  # |d| below which the series up to v^14 is exact to rounding
+TERMS = 7  # Number of terms of that series
+DIRECT_BELOW = 1.0  # Argument below which the direct formula of log_half_step is accurate
 
 
 def deviance_term(k: NDArray[np.float64], mean: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -23,7 +23,7 @@ def deviance_term(k: NDArray[np.float64], mean: NDArray[np.float64]) -> NDArray[
 def log_ratio_excess(d: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return (1 + d) log(1 + d) - d for d >= -1.
 
-    With v = d / (2 + d) it is d (v + (1 + v) (v^2 / 3 + v^4 / 5 + ...)), which keeps the digits of a small one.
+    For small d, it is computed as d (v + (1 + v) (v^2 / 3 + v^4 / 5 + ...)) with v = d / (2 + d), without cancellation.
     """
     from scipy.special import xlog1py
 
@@ -35,9 +35,9 @@ def log_ratio_excess(d: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def stirling_error(k: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return log Gamma(k + 1) - (k + 1/2) log k + k - log(2 pi) / 2 for k > 0: what Stirling's formula leaves out.
+    """Return log Gamma(k + 1) - (k + 1/2) log k + k - log(2 pi) / 2 for k > 0, the error of Stirling's formula.
 
-    Masses written with it keep their digits for large counts (C. Loader, Fast and Accurate Computation of Binomial
+    Probabilities computed from it are accurate for large counts (C. Loader, Fast and Accurate Computation of Binomial
     Probabilities, 2000).
     """
     from scipy.special import gammaln
@@ -51,9 +51,9 @@ def stirling_error(k: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def log_half_step(k: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return log(Gamma(k + 1/2) / (Gamma(k) sqrt(k))) for k > 0: about -1 / (8 k) for a large k, never canceled.
+    """Return log(Gamma(k + 1/2) / (Gamma(k) sqrt(k))) for k > 0, about -1 / (8 k) for large k, without cancellation.
 
-    So 1 / B(1/2, k) is sqrt(k / pi) times its exponential.
+    It gives 1 / B(1/2, k) = sqrt(k / pi) exp(log_half_step(k)).
     """
     from scipy.special import betaln
 

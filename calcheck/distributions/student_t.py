@@ -1,4 +1,4 @@
-"""Student-t predictive distributions, and those of evidential regression."""
+"""Student-t predictive distributions, including those of evidential regression."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
     from calcheck.distributions.row_random import Random
 
-NEGLIGIBLE = 1e-11  # mass of the mixing distribution that is left out on either side
-DF_RANGE = 1e-13, 1e11  # of kernels: beyond it they are those at the ends, within 1e-11
-STRIP = 1.4  # half width, in log s, of the strip on which the trapezoidal rule's error is bounded; below pi / 2
-DIGITS = 25.0  # nats: the rule's own error is below 2 e^-25 = 3e-11
-BLOCK_VALUES = 1 << 16  # numbers of one block of kernel values: it stays in the cache
-CLOSE = 1.5  # df below which beta functions of df / 2 and df - 1/2 nearly agree
+NEGLIGIBLE = 1e-11  # Neglected probability of the mixing distribution on each side
+DF_RANGE = 1e-13, 1e11  # Range of df in kernel means; values outside are clipped, with an error below 1e-11
+STRIP = 1.4  # Maximum half width, in log s, of the strip for the error bound of the trapezoidal rule; < pi / 2
+DIGITS = 25.0  # Target accuracy of the trapezoidal rule: the error is below 2 e^-25 = 3e-11
+BLOCK_VALUES = 1 << 16  # Kernel values per block, which fits in the cache
+CLOSE = 1.5  # df below which the beta functions of df / 2 and df - 1/2 are nearly equal
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(12)
-MOST_WORDED = 1000  # whole degrees of freedom that are written as an index
-INDICES = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+MAX_SUBSCRIPT = 1000  # Whole degrees of freedom below this are written as a subscript
+SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +42,7 @@ class StudentT(LocationScale):
     loc : (n,)
         Medians, in the unit of the targets.
     scale : (n,)
-        Scales, > 0; not the standard deviations, which are scale sqrt(df / (df - 2)).
+        Scales, > 0; the standard deviations are scale sqrt(df / (df - 2)).
     df : (n,)
         Degrees of freedom, > 0.
 
@@ -53,14 +53,14 @@ class StudentT(LocationScale):
 
     Notes
     -----
-    Y = loc + scale Z / sqrt(s) with s ~ Gamma(df / 2, df / 2): kernel means and norms are those of normal
-    distributions, averaged over s by the trapezoidal rule in log s. In the strip |Im log s| <= 1.4 the integrand is at
-    most cos(Im)^(-df / 2) times the density, which bounds the error of any step; the step is chosen by it.
+    Y = loc + scale Z / sqrt(s) with Z ~ N(0, 1) and s ~ Gamma(df / 2, df / 2). Kernel means and norms are those of
+    normal distributions, averaged over s by the trapezoidal rule in log s. In the strip |Im log s| <= 1.4, the
+    integrand is at most cos(Im log s)^(-df / 2) times the density. This bounds the error and determines the step.
     """
 
     family: ClassVar[str] = "student-t"
     df_words: ClassVar[str] = "df"
-    """What messages call the degrees of freedom."""
+    """Name of the degrees of freedom in messages."""
     df: NDArray[np.float64]
 
     def __post_init__(self) -> None:
@@ -72,7 +72,7 @@ class StudentT(LocationScale):
         return 1e-9
 
     def _require_df_above(self, least: int, without: str) -> None:
-        """Raise unless df > least everywhere."""
+        """Raise an error unless df > least in all rows."""
         if lacking := int(np.sum(self.df <= least)):
             msg = (
                 f"{lacking:,} of {len(self):,} {self.family} distributions have no {without}"
@@ -106,10 +106,11 @@ class StudentT(LocationScale):
         return rng.standard_t(self.df[:, None], (len(self), size))
 
     def crps(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the closed form of Jordan, Krueger and Lerch (2019), with E|Y - Y'| / 2 taken out of it.
+        """Return the closed form of Jordan, Krueger and Lerch (2019), rearranged to avoid cancellation.
 
-        What is left, z (2 F(z) - 1) + E|Z - Z'| / 2 (exp(u) - 1), does not cancel where df is close to 1, or large:
-        u = log(B(1/2, df / 2) / B(1/2, df - 1/2)) - (df - 1) / 2 log(1 + z^2 / df) is 0 at df = 1.
+        In units of the scale, it is z (2 F(z) - 1) + E|Z - Z'| / 2 (exp(u) - 1) with
+        u = log(B(1/2, df / 2) / B(1/2, df - 1/2)) - (df - 1) / 2 log(1 + z^2 / df), which is 0 at df = 1. This form is
+        accurate for df close to 1 and for large df.
 
         Raises
         ------
@@ -151,14 +152,14 @@ class StudentT(LocationScale):
     def _mixtures(
         self, gamma: float, size: int
     ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]]:
-        """Yield blocks of up to ``size`` rows with nodes and weights of E over s of a kernel with at least this gamma.
+        """Yield blocks of up to ``size`` rows with the quadrature rule for means over s, valid for kernels >= gamma.
 
         Yields
         ------
         rows : (b,)
-            Over all blocks every row comes once.
+            Indices of rows; each row is in exactly one block.
         mixing, weight : (b, w)
-            Values of s, and the weights that they have.
+            Nodes s and their weights.
         """
         low, high, step = self._mixing_range(gamma)
         order = np.argsort((high - low) / step)
@@ -172,10 +173,10 @@ class StudentT(LocationScale):
             yield rows, np.exp(t), spacing[:, None] * np.exp(log_density)
 
     def _mixing_range(self, gamma: float) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Return from where to where in log s, and by what step, the trapezoidal rule runs, (n,) each.
+        """Return the limits in log s and the step of the trapezoidal rule, (n,) each.
 
-        Below, it may leave out where there is little mass, or where the normal distributions are so wide that the
-        kernel, at most sqrt(s / (2 gamma scale^2)), sees little of it.
+        The lower limit neglects values of s that have little probability, or for which the normal distributions are so
+        wide that the kernel mean, at most sqrt(s / (2 gamma scale^2)), is negligible.
         """
         from scipy.special import gammainccinv, gammaincinv, gammaln
 
@@ -183,7 +184,7 @@ class StudentT(LocationScale):
         shape = df / 2
         power = gammaln(shape + 1) - shape * np.log(shape)  # P(s < x) <= x^shape e^-power
         width = np.log(np.maximum(in_lengths(self.scale, np.asarray(gamma)), 1 / FARTHEST)) + np.log(2) / 2
-        with np.errstate(divide="ignore"):  # quantiles underflow where the bounds are good
+        with np.errstate(divide="ignore"):  # quantiles underflow where the other bounds are sharp
             lows = (
                 np.log(gammaincinv(shape, NEGLIGIBLE) / shape),
                 (np.log(NEGLIGIBLE) + power) / shape,
@@ -201,15 +202,15 @@ class StudentT(LocationScale):
     def describe(self) -> list[str]:
         described = []
         for df, *others in zip(self.df, self.loc, self.scale, strict=True):
-            if df == int(df) and df < MOST_WORDED:
-                described.append(fill(f"t{int(df)}".translate(INDICES) + "({}, {})", others))
+            if df == int(df) and df < MAX_SUBSCRIPT:
+                described.append(fill(f"t{int(df)}".translate(SUBSCRIPTS) + "({}, {})", others))
             else:
                 described.append(fill("t(df {}, {}, {})", (df, *others)))
         return described
 
 
 def _log_beta_ratio(df: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return log(B(1/2, df / 2) / B(1/2, df - 1/2)) for df from 1 to 1.5, as the integral of its derivative."""
+    """Return log(B(1/2, df / 2) / B(1/2, df - 1/2)) for df in [1, 1.5], as the integral of its derivative."""
     from scipy.special import digamma
 
     half = (np.minimum(df, CLOSE) - 1) / 4
@@ -219,7 +220,7 @@ def _log_beta_ratio(df: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @dataclass(frozen=True, eq=False)
 class NormalInverseGamma(StudentT):
-    """What deep evidential regression predicts: a Student-t distribution (A. Amini et al., NeurIPS 2020)."""
+    """Student-t distributions predicted by deep evidential regression (A. Amini et al., NeurIPS 2020)."""
 
     family: ClassVar[str] = "nig"
     df_words: ClassVar[str] = "2 alpha"
@@ -231,7 +232,7 @@ def _evidential(
     require_finite("gamma", gamma)
     for name, values in (("v", v), ("alpha", alpha), ("beta", beta)):
         require_positive(name, values)
-    with np.errstate(over="ignore"):  # where a scale overflows, the family refuses it
+    with np.errstate(over="ignore"):  # infinite scales are rejected by the family
         return NormalInverseGamma(loc=gamma, scale=np.sqrt(beta) * np.sqrt(1 + 1 / v) / np.sqrt(alpha), df=2 * alpha)
 
 
