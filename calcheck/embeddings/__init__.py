@@ -1,1 +1,1 @@
-"""Kernel conditional mean embeddings: ridge regression on inputs, features of targets, tests of their distance."""
+"""Conditional mean embeddings: kernel ridge regression on inputs, features of targets, distances and tests."""

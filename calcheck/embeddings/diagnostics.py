@@ -1,4 +1,4 @@
-"""What reports tell of a conditional embedding: how its values spread, how it was had, and what makes it doubtful."""
+"""Report details and warnings of a conditional mean embedding."""
 
 from __future__ import annotations
 
@@ -18,48 +18,48 @@ if TYPE_CHECKING:
     from calcheck.embeddings.ridge import KernelRidge
     from calcheck.execution.context import Run
 
-FEW_DOF = 2.0  # below it the kernel tells hardly any inputs apart
-MUCH_LEFT_OUT = 1e-8  # of a squared norm: the value's own error is then below 1e-6 where CCE is 0.01
-ACCURATE = {"float64": 1e-7, "float32": 1e-4}  # share of the value that rounding may move without a warning
+MIN_DOF = 2.0  # Below this dof, the input kernel hardly distinguishes inputs
+MAX_RESIDUAL = 1e-8  # Maximum feature residual (of a squared norm) without a warning; changes a CCE of 0.01 by < 1e-6
+MAX_ROUNDING_ERROR = {"float64": 1e-7, "float32": 1e-4}  # Relative rounding error without a warning
 
-ROUNDING = 1e-14  # a residual below it is rounding of the check itself, and differs between processors
+ROUNDING = 1e-14  # Minimum reported residual: smaller values are rounding errors and differ between processors
 
 
 def quantiles(values: NDArray[np.float64]) -> dict[str, float]:
-    """Describe the spread over inputs."""
+    """Return quantiles of the values over inputs."""
     levels = {"min": 0.0, "q05": 0.05, "q25": 0.25, "median": 0.5, "q75": 0.75, "q95": 0.95, "max": 1.0}
     return dict(zip(levels, np.quantile(values, list(levels.values())).tolist(), strict=True))
 
 
 def trial_statistics(means: NDArray[np.float64]) -> dict[str, Any]:
-    """Describe the mean distance over trials, if there are several."""
+    """Return the standard deviation and the values of the mean distance over trials; empty for one trial."""
     if len(means) == 1:
         return {}
     return {"trials": {"std": float(means.std(ddof=1)), "values": means.tolist()}}
 
 
 def feature_details(bounds: FeatureError) -> dict[str, Any]:
-    """Describe what stands for the kernel on targets."""
-    told = {
+    """Return rank and residuals of the output features."""
+    features = {
         "rank": bounds.features.rank,
         "residual_targets": bounds.points,
         "residual_predictive": bounds.rows,
         "quadrature_error": bounds.quadrature,
     }
-    return {"features": told}
+    return {"features": features}
 
 
 def feature_warnings(details: dict[str, Any]) -> list[str]:
-    """Warn where features leave out much."""
-    told = details["features"]
-    most = max(told["residual_targets"], told["residual_predictive"])
-    if most <= MUCH_LEFT_OUT:
+    """Return a warning if the residual of the output features is large."""
+    features = details["features"]
+    largest = max(features["residual_targets"], features["residual_predictive"])
+    if largest <= MAX_RESIDUAL:
         return []
-    return [f"{told['rank']:,} output features leave out up to {most:.1e} of a squared norm"]
+    return [f"{features['rank']:,} output features have a residual of up to {largest:.1e} of a squared norm"]
 
 
 def solver_details(found: Distances, bounds: FeatureError, ridge: KernelRidge, run: Run) -> dict[str, Any]:
-    """Describe features and solver."""
+    """Return dof, output features and solver."""
     return {
         "dof": found.dof.value,
         "dof_error": found.dof.error,
@@ -80,7 +80,7 @@ def solver_details(found: Distances, bounds: FeatureError, ridge: KernelRidge, r
 def nystroem_details(
     measured: NystroemNorms, landmarks: Landmarks, options: LandmarkOptions, run: Run, reason: str
 ) -> dict[str, Any]:
-    """Describe an approximation on centres."""
+    """Return dof and solver of a Nyström approximation."""
     n, d = landmarks.rows, landmarks.landmarks.shape[1]
     return {
         "dof": measured.dof,
@@ -103,37 +103,38 @@ def nystroem_details(
 
 
 def nystroem_warnings(details: dict[str, Any], *, accurate: bool, value: float) -> tuple[str, ...]:
-    """Say what makes a value on centres doubtful."""
+    """Return the warnings for a value computed with the Nyström approximation."""
     warnings = [*few_dof(details), *feature_warnings(details)]
     solver = details["solver"]
-    share = f" ({100 * solver['error'] / value:.2g} % of it)" if value else ""
-    told = f"{solver['landmarks']:,} centres stand for all rows: the value may be off by {solver['error']:.2g}{share}"
+    share = f" ({100 * solver['error'] / value:.2g} % of the value)" if value else ""
+    message = f"approximation with {solver['landmarks']:,} landmarks: the error may be {solver['error']:.2g}{share}"
     if not accurate:
-        told += (
+        message += (
             f", which is above --tolerance {solver['tolerance']:g}. Pass more --landmarks, or a larger --max-flops or"
-            " --memory; the verdict holds all the same"
+            " --memory. The verdict is still valid"
         )
     if solver["bias_correction"] > solver["tolerance"] * value:
-        told += f". It has a correction of {solver['bias_correction']:.2g} that single rows and quantiles lack"
-    return (*warnings, told)
+        correction = solver["bias_correction"]
+        message += f". A bias correction of {correction:.2g} is added to the mean, but not to rows or quantiles"
+    return (*warnings, message)
 
 
 def few_dof(details: dict[str, Any]) -> list[str]:
-    """Warn where the kernel hardly tells inputs apart."""
-    told = (
-        f"dof {details['dof']:.2g}: the kernel hardly tells inputs apart, so this is close to a marginal test."
+    """Return a warning if the input kernel hardly distinguishes inputs."""
+    message = (
+        f"dof {details['dof']:.2g}: the kernel hardly distinguishes inputs, so this is close to a marginal test."
         " Try --normalize l2 or standardize, --gamma-x median, or a smaller --lambda"
     )
-    return [told] if details["dof"] < FEW_DOF else []
+    return [message] if details["dof"] < MIN_DOF else []
 
 
 def kernel_warnings(details: dict[str, Any], found: Distances, precision: str) -> tuple[str, ...]:
-    """Say what makes the value doubtful."""
+    """Return the warnings for a value computed with an exact solver."""
     warnings = [*few_dof(details), *feature_warnings(details)]
     moved = found.residual * found.rms / max(float(found.values.mean()), np.finfo(float).tiny)
-    if moved > ACCURATE[precision] and found.values.any():
+    if moved > MAX_ROUNDING_ERROR[precision] and found.values.any():
         warnings.append(
-            f"rounding in {precision} may move the value by {moved:.1e} of itself."
+            f"rounding in {precision} may change the value by {moved:.1e} (relative)."
             " Pass --precision float64, or a larger --lambda"
         )
     return tuple(warnings)

@@ -1,4 +1,4 @@
-"""The pool that output features are chosen from: points in target space, and embeddings of normal distributions."""
+"""Dictionary of elements that output features are chosen from: points, and embeddings of normal distributions."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ if TYPE_CHECKING:
 
     from calcheck.distributions import Predictive
 
-TOLERANCE = 1e-13  # of an element's squared norm: far above rounding, far below what moves CCE
-TAILS = (1e-9, 1e-6, 1e-3, 0.05, 0.3)  # mass of a distribution outside the pool, on each side: the first affordable
-SPACING = 0.2  # of the pool's grid, in length scales; at 0.4 a grid already spans the kernel to 1e-13
-MARGIN = 1.0  # how far the pool reaches beyond what it must cover, in length scales
-FAR_START = 5.0  # length scales: normal elements beyond a grid's end begin as if that far out,
-FAR_RATIO = 1.2  # and each is farther out than the one before by this factor
-FAR_MOST = 1e15  # times the start: there is no use in going on
-POOL_POINTS = 4000  # 800 length scales of grid, or so many points
+TOLERANCE = 1e-13  # Residual of an element's squared norm: far above rounding, far below what changes CCE
+TAILS = (1e-9, 1e-6, 1e-3, 0.05, 0.3)  # Tail mass outside the pool on each side; the first that fits is used
+SPACING = 0.2  # Grid spacing in length scales; at 0.4 a grid already represents the kernel to 1e-13
+MARGIN = 1.0  # Margin around the intervals that the pool must cover, in length scales
+FAR_START = 5.0  # Initial distance of the normal elements beyond the end of a grid, in length scales
+FAR_RATIO = 1.2  # Ratio of the distances of successive normal elements
+FAR_MAX = 1e15  # Maximum distance of normal elements, relative to FAR_START
+POOL_POINTS = 4000  # Maximum points in the pool; a grid then spans 800 length scales
 
 
 @dataclass(frozen=True)
 class Fineness:
-    """How well features represent targets and distributions.
+    """Accuracy with which features represent targets and distributions.
 
     Parameters
     ----------
     tolerance : float
-        What they may leave out of the squared norm of an element, which is at most 1.
+        Maximum residual of the squared norm of an element, which is at most 1.
     tail : float
-        The mass of a distribution, on either side, that they need not represent.
+        Tail mass of a distribution, on each side, that need not be represented.
     points : int
-        The most points in the pool that they are chosen from.
+        Maximum number of points in the pool.
     """
 
     tolerance: float = TOLERANCE
@@ -47,7 +47,7 @@ class Fineness:
 
 @dataclass(frozen=True, eq=False)
 class GaussianAtoms:
-    """Elements of the feature space: mean embeddings of narrow normal distributions; points where the width is 0.
+    """Elements of the feature space: mean embeddings of normal distributions, or points where the std is 0.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class GaussianAtoms:
     std : (p, t)
         Standard deviations, >= 0.
     gamma : (t,)
-        Of the kernel k_Y(u, v) = exp(-sum_c gamma_c (u_c - v_c)^2), in 1 / unit^2.
+        Parameters of the kernel k_Y(u, v) = exp(-sum_c gamma_c (u_c - v_c)^2), in 1 / unit^2.
     """
 
     mean: NDArray[np.float64]
@@ -67,17 +67,17 @@ class GaussianAtoms:
         return len(self.mean)
 
     def take(self, rows: NDArray[np.intp]) -> GaussianAtoms:
-        """Select elements, in the order given."""
+        """Return the selected elements, in the given order."""
         return GaussianAtoms(self.mean[rows], self.std[rows], self.gamma)
 
     def join(self, others: GaussianAtoms) -> GaussianAtoms:
-        """Append elements."""
-        centre, width = np.concatenate([self.mean, others.mean]), np.concatenate([self.std, others.std])
-        return GaussianAtoms(centre, width, self.gamma)
+        """Return these elements followed by others."""
+        mean, std = np.concatenate([self.mean, others.mean]), np.concatenate([self.std, others.std])
+        return GaussianAtoms(mean, std, self.gamma)
 
     @property
     def kernels(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Say how a point sees each: <phi(u), blob_j> = factor_j exp(-sum_c gamma_jc (u_c - centre_jc)^2).
+        """Return the kernel of each element with points: factor_j exp(-sum_c gamma_jc (u_c - mean_jc)^2).
 
         Returns
         -------
@@ -107,7 +107,7 @@ class GaussianAtoms:
 def grid_over_all(
     y: NDArray[np.float64], predictive: Predictive, gamma: NDArray[np.float64], fineness: Fineness
 ) -> GaussianAtoms | None:
-    """Return a grid on the line over targets, draws and distributions to a tail; None if it would be too large."""
+    """Return a grid over scalar targets, draws and distributions up to a tail mass; None if it is too large."""
     if isinstance(predictive, Samples):
         others = _spans(predictive.draws.ravel(), gamma)
     else:
@@ -119,7 +119,7 @@ def grid_over_all(
 def near_targets(
     y: NDArray[np.float64], predictive: Predictive, gamma: NDArray[np.float64], rng: Generator, most: int = POOL_POINTS
 ) -> GaussianAtoms:
-    """Return the targets, or a grid over them where they are more than so many."""
+    """Return the targets as elements, or a grid over them if there are more than ``most``."""
     grid = None
     if len(y) > most and len(gamma) == 1:
         grid = _grid(_spans(y.ravel(), gamma), gamma, most, lattice=predictive.is_discrete)
@@ -129,7 +129,7 @@ def near_targets(
 def near_distributions(
     predictive: Predictive, gamma: NDArray[np.float64], rng: Generator, most: int = POOL_POINTS
 ) -> GaussianAtoms:
-    """Return elements near the distributions: draws, their embeddings, or a grid of at most so many points."""
+    """Return at most ``most`` elements near the distributions: draws, their embeddings, or a grid."""
     if isinstance(predictive, Samples):
         return _points(predictive.draws.reshape(-1, len(gamma)), gamma, rng, most)
     normal = predictive.normal()
@@ -146,20 +146,20 @@ def near_distributions(
 
 
 def _far_tails(grid: GaussianAtoms, low: NDArray[np.float64], high: NDArray[np.float64]) -> GaussianAtoms:
-    """Return normal distributions beyond a grid's ends, the wider the farther: heavy tails vary that slowly there."""
+    """Return normal elements beyond the ends of a grid, for heavy tails; their std grows with the distance."""
     length = float(1 / np.sqrt(2 * grid.gamma[0]))
-    centres, widths = [], []
+    means, widths = [], []
     for end, reach, sign in ((grid.mean.min(), low.min(), -1), (grid.mean.max(), high.max(), 1)):
-        most = np.clip(sign * (reach - end) / (FAR_START * length), 0, FAR_MOST)
+        most = np.clip(sign * (reach - end) / (FAR_START * length), 0, FAR_MAX)
         distance = FAR_START * length * FAR_RATIO ** np.arange(np.ceil(np.log1p(most) / np.log(FAR_RATIO)))
-        centres.append(end + sign * (distance - FAR_START * length))
-        octave = 2 ** np.ceil(np.log2(distance))  # few different widths: kernel means are made for each
+        means.append(end + sign * (distance - FAR_START * length))
+        octave = 2 ** np.ceil(np.log2(distance))  # few distinct widths: kernel means are computed for each width
         widths.append((FAR_RATIO - 1) * octave)
-    return GaussianAtoms(np.concatenate(centres)[:, None], np.concatenate(widths)[:, None], grid.gamma)
+    return GaussianAtoms(np.concatenate(means)[:, None], np.concatenate(widths)[:, None], grid.gamma)
 
 
 def _points(points: NDArray[np.float64], gamma: NDArray[np.float64], rng: Generator, most: int) -> GaussianAtoms:
-    """Return different points (p, t) as elements, some of them chosen at random where they are too many."""
+    """Return the distinct points (p, t) as elements, or a random subset of ``most`` of them."""
     points = np.unique(points, axis=0)
     if len(points) > most:
         points = points[rng.choice(len(points), most, replace=False)]
@@ -169,9 +169,9 @@ def _points(points: NDArray[np.float64], gamma: NDArray[np.float64], rng: Genera
 def _grid(
     intervals: NDArray[np.float64], gamma: NDArray[np.float64], most: int, *, lattice: bool
 ) -> GaussianAtoms | None:
-    """Return a grid over the union of intervals (i, 2) and a margin; None if it has too many points.
+    """Return a grid over the union of intervals (i, 2) with a margin; None if it has more than ``most`` points.
 
-    On a lattice the grid is of whole numbers: of all of them where the kernel tells neighbors apart.
+    On a lattice, the grid consists of integers: all of them if the length scale is small.
     """
     length = float(1 / np.sqrt(2 * gamma[0]))
     spacing = SPACING * length
@@ -187,17 +187,17 @@ def _grid(
     if not steps.sum() + len(steps) <= most:
         return None
     pieces = [np.linspace(low, high, int(count) + 1) for (low, high), count in zip(stretches, steps, strict=True)]
-    centre = np.concatenate(pieces)[:, None]
-    return GaussianAtoms(centre, np.zeros_like(centre), gamma)
+    points = np.concatenate(pieces)[:, None]
+    return GaussianAtoms(points, np.zeros_like(points), gamma)
 
 
 def _spans(points: NDArray[np.float64], gamma: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Group points (p,) less than a length scale apart into intervals, (i, 2): outliers then cost little."""
+    """Return intervals (i, 2) that cover points (p,), split at gaps above a length scale so outliers are cheap."""
     return _as_intervals(np.unique(points), float(1 / np.sqrt(2 * gamma[0])))
 
 
 def _as_intervals(points: NDArray[np.float64], gap: float) -> NDArray[np.float64]:
-    """Group sorted points that are closer than the gap into intervals, (i, 2)."""
+    """Return intervals (i, 2) that cover sorted points, split where consecutive points differ by more than the gap."""
     breaks = np.flatnonzero(np.diff(points) > gap)
     starts = points[np.concatenate([[0], breaks + 1])]
     ends = points[np.concatenate([breaks, [len(points) - 1]])]
@@ -205,7 +205,7 @@ def _as_intervals(points: NDArray[np.float64], gap: float) -> NDArray[np.float64
 
 
 def _merged(intervals: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Merge intervals (i, 2) that overlap."""
+    """Return the union of intervals (i, 2) as disjoint intervals."""
     intervals = intervals[np.argsort(intervals[:, 0])]
     reach = np.maximum.accumulate(intervals[:, 1])
     first = np.concatenate([[True], intervals[1:, 0] > reach[:-1]])

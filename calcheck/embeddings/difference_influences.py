@@ -1,4 +1,4 @@
-"""Two models on the same inputs: what each row contributes to the difference of their mean squared distances."""
+"""Influence of each row on the difference between the mean squared distances of two models."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calcheck.embeddings.replicate_embeddings import LEFT_OUT
+from calcheck.embeddings.replicate_embeddings import RESIDUAL_TOLERANCE
 from calcheck.embeddings.smoother import smoother
 
 if TYPE_CHECKING:
@@ -27,29 +27,29 @@ def difference_influences(
     *,
     unbiased: bool,
 ) -> Values:
-    r"""Return what each row contributes to the second model's mean squared distance less the first's, (n,).
+    r"""Return the influence of each row on the difference "second minus first" of mean squared distances, (n,).
 
-    With the smoothers A of the data and A' of the models, d the first model's embeddings less the second's, and b their
-    mean, the difference is the inner product of A' d and 2 (A psi - A' b), over n. It is linear in the rows of d and in
-    those of psi and b: a row counts once as one of d, and once as one of the others.
+    Let A and A' be the smoothers of the data and of the models, d the difference of the models' embeddings (first minus
+    second), and b their mean. The difference is the inner product of A' d and 2 (A psi - A' b), divided by n. It is
+    linear in the rows of d and in the rows of (psi, b), so each row has two contributions.
 
     Parameters
     ----------
     ridge : KernelRidge
-        On the n inputs that both are conditioned on.
+        Regression on the n inputs, which both models share.
     observed : (n, r)
-        psi of the targets.
+        Features psi of the targets.
     models : sequence of ((n, r), (n, r))
-        E psi of both models' distributions, once a trial.
+        E psi of both models' distributions, per trial.
     lambdas : (float, float)
-        Regularizers of the embeddings of data and models.
+        Regularizers lambda of the embeddings of the data and of the models.
     unbiased : bool
-        Whether squares are less their noise, which is what rows contribute to themselves.
+        Whether the noise term (the contribution of each row to itself) is subtracted from the squares.
 
     Returns
     -------
     (n,)
-        They sum to twice the difference.
+        Influences; they sum to twice the difference.
     """
     means = [mean for pair in models for mean in pair]
     one = lambdas[0] == lambdas[1]
@@ -69,8 +69,8 @@ def difference_influences(
 
 
 def _directions(embeddings: Sequence[Values]) -> Values:
-    """Return the few directions in which embeddings (n, r) vary, (r, q)."""
+    """Return the principal directions of embeddings (n, r), (r, q)."""
     together = np.concatenate(embeddings)
     sizes, turns = np.linalg.eigh(together.T @ together)
-    left_out = np.cumsum(np.maximum(sizes, 0))
-    return np.asarray(turns[:, left_out > LEFT_OUT * left_out[-1]])
+    cumulative = np.cumsum(np.maximum(sizes, 0))
+    return np.asarray(turns[:, cumulative > RESIDUAL_TOLERANCE * cumulative[-1]])

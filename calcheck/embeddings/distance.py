@@ -1,4 +1,4 @@
-"""The distance between two conditional mean embeddings, at every input."""
+"""Distance between two conditional mean embeddings at every input."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ if TYPE_CHECKING:
 
     from calcheck.embeddings.ridge import Dof, KernelRidge, Regression
 
-MOST_COLUMNS = 256  # right-hand sides solved together
-SIGNS = 128  # random directions that estimate noise: to a tenth at each input, and far better in the mean
+MAX_COLUMNS = 256  # Maximum right-hand sides per solve
+SIGNS = 128  # Random sign vectors for the noise estimate: relative error about 0.1 per input, much less in the mean
 
 
 @dataclass(frozen=True, eq=False)
 class Distances:
-    """How far two embeddings are apart.
+    """Distances between two embeddings.
 
     Parameters
     ----------
     values : (trials, m)
-        |U_{Y|X}(x) - U_{Y'|X'}(x)| at m inputs, once a trial.
+        |U_{Y|X}(x) - U_{Y'|X'}(x)| at m inputs, per trial.
     dof : Dof
-        Of the data's embedding.
+        Effective degrees of freedom of the data's embedding.
     iterations : int
-        Products with the Gram matrix in all.
+        Total number of products with the Gram matrix.
     residual : float
-        The worst of the regressions.
+        Largest relative residual of the regressions.
     sizes : (n,)
-        |psi(y_i) - E psi(Y'_i)|^2, the mean over trials.
+        |psi(y_i) - E psi(Y'_i)|^2, averaged over trials.
     rms : float
-        Root mean square of what was regressed, over rows: a residual moves a value by about residual * size.
+        Root mean square of the regression outputs over rows: a residual changes a value by about residual * rms.
     preconditioner : int
-        Features of the preconditioner, the most of any regression; 0 if there was none.
+        Largest rank of a preconditioner; 0 if none was used.
     """
 
     values: NDArray[np.float64]
@@ -61,39 +61,39 @@ def distances(
     lambda_model: float,
     points: NDArray[np.float64] | None,
 ) -> Distances:
-    """Compare the data's embedding with the model's, in one or several trials.
+    """Return the distances between the embeddings of the data and of the model, in one or several trials.
 
-    With lambda = lambda' the two regressions are one, of psi(y) - E psi(Y'). At the fitted inputs themselves its value
-    is psi(y) - E psi(Y') - n lambda B, without a product.
+    With lambda = lambda', a single regression of psi(y) - E psi(Y') is enough. At the fitted inputs, its value is
+    psi(y) - E psi(Y') - n_lambda B, which needs no further product with K.
 
     Parameters
     ----------
     ridge : KernelRidge
         Regression on the n inputs.
     observed : (n, r)
-        psi of the targets.
+        Features psi of the targets.
     predicted : iterable of (n, r)
-        E psi of the predictive distributions, once a trial.
+        E psi of the predictive distributions, per trial.
     lambda_, lambda_model : float
         Regularizers of the two embeddings.
     points : (m, d), optional
-        Normalized inputs at which they are compared; the fitted ones if absent.
+        Normalized evaluation inputs; default: the fitted inputs.
     """
     done: list[Regression] = []
     values, sizes, apart_by = [], [], []
 
-    def regressed(outputs: NDArray[np.float64], penalty: float, trials: int = 1) -> Iterator[NDArray[np.float64]]:
-        """Yield the regression of outputs (n, c) at the points, (b, c), block by block."""
-        regression = ridge.solve(outputs, penalty, measure_dof=not done)
+    def regressed(outputs: NDArray[np.float64], lambda_: float, trials: int = 1) -> Iterator[NDArray[np.float64]]:
+        """Yield blocks (b, c) of the regression of outputs (n, c) at the points."""
+        regression = ridge.solve(outputs, lambda_, measure_dof=not done)
         done.append(regression)
         sizes.append(float(np.sqrt(np.sum(outputs**2) / (len(outputs) * trials))))
         if points is None:
-            return iter([ridge.fitted(outputs, regression.coefficients, penalty)])
+            return iter([ridge.fitted(outputs, regression.coefficients, lambda_)])
         return ridge.predict(points, regression.coefficients)
 
     apart = lambda_ != lambda_model
     base = np.concatenate(list(regressed(observed, lambda_))) if apart else None  # (m, r)
-    for group in _groups(predicted, max(1, MOST_COLUMNS // observed.shape[1])):
+    for group in _groups(predicted, max(1, MAX_COLUMNS // observed.shape[1])):
         outputs = np.concatenate(group if apart else [observed - trial for trial in group], axis=1)
         blocks, start = [], 0
         for block in regressed(outputs, lambda_model, len(group)):
@@ -117,11 +117,11 @@ def distances(
 
 
 def noise(
-    ridge: KernelRidge, sizes: NDArray[np.float64], penalty: float, points: NDArray[np.float64] | None
+    ridge: KernelRidge, sizes: NDArray[np.float64], lambda_: float, points: NDArray[np.float64] | None
 ) -> tuple[NDArray[np.float64], float]:
-    r"""Return what the rows' own noise adds to squared distances, sum_i a_i(x)^2 s_i, and its standard error.
+    r"""Return the noise term of squared distances, sum_i a_i(x)^2 s_i, and its standard error.
 
-    Exact where K + n lambda I is factorized. Else the mean over random signs e of (sum_i a_i(x) e_i sqrt(s_i))^2.
+    Exact if K + n_lambda I is factorized. Otherwise the mean of (sum_i a_i(x) e_i sqrt(s_i))^2 over random signs e.
 
     Parameters
     ----------
@@ -129,32 +129,32 @@ def noise(
         Regression on the n inputs.
     sizes : (n,)
         s_i = |psi(y_i) - E psi(Y'_i)|^2.
-    penalty : float
-        lambda.
+    lambda_ : float
+        Regularizer lambda.
     points : (m, d), optional
-        Normalized inputs at which it is wanted; the fitted ones if absent.
+        Normalized evaluation inputs; default: the fitted inputs.
 
     Returns
     -------
     (m,)
-        The noise.
+        Noise term at each input.
     float
-        The standard error of its mean; 0 where it is exact.
+        Standard error of its mean; 0 if exact.
     """
     if ridge.solver == "cholesky":
-        return CholeskySmoother(ridge, penalty, points).smooth_squared(sizes[:, None])[:, 0], 0.0
+        return CholeskySmoother(ridge, lambda_, points).smooth_squared(sizes[:, None])[:, 0], 0.0
     signs = ridge.run.rng(RandomStream.NOISE).choice([-1.0, 1.0], (len(sizes), SIGNS))
     outputs = signs * np.sqrt(sizes)[:, None]
-    coefficients = ridge.solve(outputs, penalty, measure_dof=False).coefficients
+    coefficients = ridge.solve(outputs, lambda_, measure_dof=False).coefficients
     if points is None:
-        squares = ridge.fitted(outputs, coefficients, penalty) ** 2
+        squares = ridge.fitted(outputs, coefficients, lambda_) ** 2
     else:
         squares = np.concatenate([block**2 for block in ridge.predict(points, coefficients)])
     return squares.mean(axis=1), float(squares.mean(axis=0).std(ddof=1) / np.sqrt(SIGNS))
 
 
 def _groups(items: Iterable[NDArray[np.float64]], size: int) -> Iterator[list[NDArray[np.float64]]]:
-    """Yield so many items at a time."""
+    """Yield groups of ``size`` items; the last group may be smaller."""
     group: list[NDArray[np.float64]] = []
     for item in items:
         group.append(item)

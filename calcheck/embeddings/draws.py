@@ -1,4 +1,4 @@
-"""What stands for the model's distributions: their closed form, all saved draws, or some that are drawn."""
+"""Representation of the model's distributions: closed form, saved samples, or new draws."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
     Draws = int | Literal["exact", "all"] | None
 
-COPIES = 4  # of draws, while they are made
+COPIES = 4  # Number of arrays of draws in memory during sampling
 
 
 def draws_of(predictive: Predictive, chosen: Draws) -> int | str:
-    """Fill in how the model is represented, where it was left open.
+    """Return the representation of the model, with a default if it is None.
 
     Raises
     ------
     OptionError
-        The choice does not fit the distributions.
+        The option does not fit the distributions.
     """
     sampled = predictive.n_draws is not None
     if chosen == "exact" and sampled:
@@ -38,14 +38,14 @@ def draws_of(predictive: Predictive, chosen: Draws) -> int | str:
 
 
 def trials_of(predictive: Predictive, chosen: Draws, trials: int, run: Run) -> Iterator[Predictive]:
-    """Yield what stands for the model in each trial: the distributions, or draws from them.
+    """Yield the representation of the model in each trial: the distributions, or draws from them.
 
     Raises
     ------
     OptionError
-        So many draws do not fit in memory.
+        The draws exceed the memory limit.
     DataError
-        They cannot be made.
+        The distributions cannot be sampled.
     """
     size = draws_of(predictive, chosen)
     if not isinstance(size, int):
@@ -59,6 +59,6 @@ def trials_of(predictive: Predictive, chosen: Draws, trials: int, run: Run) -> I
         try:
             draws = predictive.sample(run.rng(RandomStream.DRAWS, trial), size)
         except (ValueError, OverflowError, MemoryError) as error:
-            msg = f"{size:,} draws a row from {predictive.family} distributions cannot be made ({error})"
+            msg = f"sampling {size:,} draws per row from {predictive.family} distributions failed ({error})"
             raise DataError(msg) from error
         yield Samples(draws)

@@ -1,4 +1,4 @@
-"""The choices of metrics by kernels that depend on the data; free of numerics, for metrics are listed at once."""
+"""Data-dependent settings of the kernel metrics; this module does not import NumPy, so that listing metrics is fast."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from calcheck.kernels.functions import Kernel
     from calcheck.kernels.scaling import Scaling
 
-FEW_NEIGHBOURS = 1.0  # the sum of a row's kernel values with all others, below which inputs hardly see each other
+MIN_NEIGHBORS = 1.0  # Below this sum of kernel values with all other rows, the kernel is too narrow
 
 
 @dataclass(frozen=True, eq=False)
 class KernelSettings:
-    """The choices that depend on the data.
+    """Settings that depend on the data.
 
     Parameters
     ----------
@@ -27,9 +27,9 @@ class KernelSettings:
     features : OutputFeatures
         psi with k_Y(u, v) = psi(u) . psi(v).
     predictive : Predictive
-        The distributions that the features represent.
+        Distributions that the features represent.
     details : dict
-        The choices in words and numbers, for the report.
+        The same settings as reported in JSON.
     """
 
     scaling: Scaling

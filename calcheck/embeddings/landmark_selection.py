@@ -1,4 +1,4 @@
-"""Conditional mean embeddings on centres: how many it takes, which, and what they cost."""
+"""Conditional mean embeddings by Nyström ridge regression: number, sampling and cost of landmarks."""
 
 from __future__ import annotations
 
@@ -29,58 +29,58 @@ if TYPE_CHECKING:
     Inputs = NDArray[np.floating[Any]]
     Values = NDArray[np.float64]
 
-EVALUATED_ROWS = 1 << 15  # at most, over which means are taken: their standard error is a fraction of a per cent
-CHECKED_ROWS = 1 << 10  # on which the error is measured
-ALL_CHECKED = 1 << 12  # rows up to which all are: then the mean is exact
-TRIED_ROWS = 1 << 13  # on which the number of centres is tried before all rows are read
-FEWEST_CENTRES = 1 << 8
-REPLICATES = 199  # of the targets, where all rows are evaluated and compared with them
-REPLICATES_OF_MANY = 39  # enough for a test at 5 %
-EXACT_PASSES = 12  # products with the kernel matrix that conjugate gradients take, about
-OF_A_VALUE = 100  # products that a kernel value costs besides those of its inputs
-EXACT_COLUMNS = 6  # arrays like the outputs that they hold
-SQUARES = 8  # arrays of as many rows and columns as there are centres, held to factorize their system
-MOST_EXACT_WORK = 2e13  # 40,000 rows of 512 numbers: a minute or two
-NARROW = 0.1  # of the reference's width: an error that moves no verdict
+EVALUATED_ROWS = 1 << 15  # Maximum rows averaged; the relative standard error is then below one percent
+VALIDATION_ROWS = 1 << 10  # Minimum validation rows, on which the Nyström error is estimated
+FULL_VALIDATION_ROWS = 1 << 12  # Up to this many rows, all are validation rows and the mean is exact
+PILOT_ROWS = 1 << 13  # Rows of the pilot sample that determines the number of landmarks before all rows are read
+MIN_LANDMARKS = 1 << 8  # Minimum number of landmarks
+REPLICATES = 199  # Default replicates of the targets, if all rows are evaluated
+REPLICATES_OF_MANY = 39  # Default replicates for more rows: enough for a test at 5 %
+EXACT_PASSES = 12  # Typical number of products with the kernel matrix for conjugate gradients
+FLOPS_PER_KERNEL_VALUE = 100  # Multiply-adds per kernel value in addition to the product of the inputs
+EXACT_COLUMNS = 6  # Number of (n, outputs) arrays in memory for conjugate gradients
+SQUARE_ARRAYS = 8  # Number of (M, M) arrays in memory for the system of M landmarks
+MAX_EXACT_FLOPS = 2e13  # Maximum multiply-adds for an exact solver: 40,000 rows of 512 columns, one to two minutes
+NARROW = 0.1  # Error, relative to the width of the null distribution, that cannot change the verdict
 
 
 @dataclass(frozen=True)
 class LandmarkOptions:
-    """How many centres, and which.
+    """Number of landmarks, sampling and limits.
 
     Parameters
     ----------
     count : int or None
-        M; None for as many as it takes.
+        Number of landmarks M; None to increase it until the tolerance is met.
     by : str
         ``"uniform"`` or ``"leverage"``.
     tolerance : float
-        Share of the mean that its error may be.
-    max_work : float
-        Products of two numbers that one pass over the rows may take.
+        Target relative error of the mean.
+    max_flops : float
+        Maximum multiply-adds of one pass over the rows.
     """
 
     count: int | None
     by: LandmarkSampling
     tolerance: float
-    max_work: float
+    max_flops: float
 
     @classmethod
     def from_metric(cls, chosen: Any) -> LandmarkOptions:
-        """Take them from the fields of a metric."""
+        """Return the options from the fields of a metric."""
         return cls(chosen.landmarks, chosen.landmark_sampling, chosen.tolerance, chosen.max_flops)
 
     def met_by(self, measured: NystroemNorms) -> bool:
-        """Tell whether the error of the mean is below the tolerance, or too small to move a verdict."""
+        """Return whether the error of the mean is below the tolerance, or too small to change the verdict."""
         error, value = measured.errors[0], measured.means[0]
-        others = measured.means[1:]
-        width = np.quantile(others, 0.95) - others.mean() if len(others) else 0.0
+        null = measured.means[1:]
+        width = np.quantile(null, 0.95) - null.mean() if len(null) else 0.0
         return bool(error <= self.tolerance * abs(value) or error <= NARROW * width)
 
 
 @dataclass(frozen=True, eq=False)
 class NystroemEmbedding:
-    """Regressions on centres of the rows of a source.
+    """Nyström ridge regressions on the rows of a source.
 
     Parameters
     ----------
@@ -89,11 +89,11 @@ class NystroemEmbedding:
     source : Source
         The rows.
     options : LandmarkOptions
-        How many centres, and which.
+        Number and sampling of landmarks.
     run : Run
-        Device, precision, seed, progress, and how many replicates.
+        Device, precision, seed, progress, and number of replicates.
     reason : str
-        Why centres are taken.
+        Why the Nyström approximation is used.
     """
 
     settings: KernelSettings
@@ -104,11 +104,11 @@ class NystroemEmbedding:
     factorized: dict[float, NystroemFit] = field(default_factory=dict)
 
     def from_fit(self, settings: KernelSettings, source: Source) -> NystroemEmbedding:
-        """Return the same for other targets, or another model, at the same inputs."""
+        """Return an embedding for other targets, or another model, at the same inputs."""
         return self if settings is self.settings else replace(self, settings=settings, source=source, factorized={})
 
     def fitted(self, lambda_: float) -> NystroemFit:
-        """Compare the data's embedding with the model's, and those of replicates; once for each lambda."""
+        """Return the fit of the data and of the replicates, cached for each lambda."""
         if lambda_ not in self.factorized:
             self.factorized[lambda_] = self._embedded(lambda_)
         return self.factorized[lambda_]
@@ -118,71 +118,71 @@ class NystroemEmbedding:
         places = sample_rows(rows, EVALUATED_ROWS, self.run)
         sample = rows.take(places)
         features = self.settings.features
-        tried = sample.take(slice(TRIED_ROWS))
-        directions = principal_directions(features, tried.targets(), tried.distributions().load())
+        pilot = sample.take(slice(PILOT_ROWS))
+        directions = principal_directions(features, pilot.targets(), pilot.distributions().load())
         outputs = RegressionTargets(features, *directions, self.replicates, self.run.quiet())
         x = self._scaled(sample)
-        for count, last in self._counts(tried, replace(outputs, replicates=0), lambda_, len(rows)):
+        for count, last in self._counts(pilot, replace(outputs, replicates=0), lambda_, len(rows)):
             landmarks = self._landmarks(x, count, n_validation(len(rows), count), lambda_, len(rows))
             measured = self._measured(self.rows(), landmarks, outputs, lambda_)
             if last or self.options.met_by(measured):
                 break
-        return NystroemFit(self, measured, landmarks, places, outputs.groups, self._bounds(tried))
+        return NystroemFit(self, measured, landmarks, places, outputs.groups, self._bounds(pilot))
 
     def _scaled(self, rows: Predictions) -> NDArray[np.floating[Any]]:
         return self.settings.scaling.rounded(rows.inputs(), precision=self.run.precision)
 
-    def _bounds(self, tried: Predictions) -> FeatureError:
-        """Measure what the features of targets leave out of some rows."""
+    def _bounds(self, pilot: Predictions) -> FeatureError:
+        """Return the residual of the output features on some rows."""
         features = self.settings.features
-        bounds = FeatureError(features, features.of_points(tried.targets().reshape(len(tried), -1)))
-        bounds.embed(tried.distributions().load())
+        bounds = FeatureError(features, features.of_points(pilot.targets().reshape(len(pilot), -1)))
+        bounds.embed(pilot.distributions().load())
         return bounds
 
     @property
     def replicates(self) -> int:
-        """How many replicates of the targets there are, R."""
+        """Number of replicates R of the targets."""
         if self.run.replicates is not None:
             return self.run.replicates
         return REPLICATES if len(self.source.predictions()) <= EVALUATED_ROWS else REPLICATES_OF_MANY
 
     def rows(self) -> Source:
-        """Return the rows with their inputs: those in memory, or the file."""
+        """Return the rows with their inputs, in memory if they are loaded."""
         rows = self.source.predictions()
         return InMemory(rows) if isinstance(rows.x, np.ndarray) else self.source
 
     def selected(self, lambda_: float, n: int) -> tuple[tuple[Values, int], Inputs, Inputs]:
-        """Choose directions of outputs, centres, and inputs to be checked, where the source is a sample of n rows.
+        """Return output directions, landmarks and validation inputs; the source is a sample of n rows.
 
-        Centres are as many as it takes on the sample.
+        The number of landmarks is determined on the sample.
 
         Raises
         ------
         DataError
-            The features cannot represent targets or predictions.
+            The features cannot represent the targets or the predictions.
         """
         rows = self.source.predictions()
-        tried = rows.take(slice(TRIED_ROWS))
-        self._bounds(tried)
+        pilot = rows.take(slice(PILOT_ROWS))
+        self._bounds(pilot)
         features, x = self.settings.features, self._scaled(rows)
-        directions = principal_directions(features, tried.targets(), tried.distributions().load())
+        directions = principal_directions(features, pilot.targets(), pilot.distributions().load())
         count = self.options.count
         if count is None:
             outputs = RegressionTargets(features, *directions, 0, self.run.quiet())
-            count = self._enough(tried, outputs, lambda_, min(len(x), self._affordable(x.shape[1], n)))
-        return directions, self._centres(x, count, lambda_), self._checked(x, n_validation(n, count))
+            count = self._pilot_count(pilot, outputs, lambda_, min(len(x), self._affordable(x.shape[1], n)))
+        return directions, self._landmark_inputs(x, count, lambda_), self._validation_inputs(x, n_validation(n, count))
 
-    def _landmarks(self, x: Inputs, count: int, checked: int, lambda_: float, n: int) -> Landmarks:
-        """Choose centres and checked inputs among those (E, d) that are evaluated, a uniform sample of n rows."""
-        centres = self._centres(x, count, lambda_)
-        chosen, weights = weighted_leverage_sample(self.settings.kernel, x, centres, checked, lambda_, self.run)
-        return Landmarks(centres, x, x[chosen], weights * (n / len(x)), n)
+    def _landmarks(self, x: Inputs, count: int, n_validated: int, lambda_: float, n: int) -> Landmarks:
+        """Return landmarks and validation inputs sampled from the evaluated inputs (E, d), a sample of n rows."""
+        landmarks = self._landmark_inputs(x, count, lambda_)
+        chosen, weights = weighted_leverage_sample(self.settings.kernel, x, landmarks, n_validated, lambda_, self.run)
+        return Landmarks(landmarks, x, x[chosen], weights * (n / len(x)), n)
 
-    def _checked(self, x: NDArray[np.floating[Any]], size: int) -> NDArray[np.floating[Any]]:
-        """Choose some of the evaluated inputs, a uniform sample."""
+    def _validation_inputs(self, x: NDArray[np.floating[Any]], size: int) -> NDArray[np.floating[Any]]:
+        """Return a uniform sample of the evaluated inputs."""
         return x[np.sort(self.run.rng(RandomStream.RESIDUAL).permutation(len(x))[:size])]
 
-    def _centres(self, x: NDArray[np.floating[Any]], count: int, lambda_: float) -> NDArray[np.floating[Any]]:
+    def _landmark_inputs(self, x: NDArray[np.floating[Any]], count: int, lambda_: float) -> NDArray[np.floating[Any]]:
         if self.options.by == "leverage":
             return leverage_sample(self.settings.kernel, x, count, lambda_, self.run)
         return x[:count]
@@ -194,64 +194,64 @@ class NystroemEmbedding:
         work = RowProducts(
             settings.kernel, settings.scaling, landmarks.landmarks, landmarks.validation, outputs, self.run.quiet()
         )
-        sums = reduce_batches(source, work, self.run, stage=f"{count:,} centres", rows=landmarks.rows)
+        sums = reduce_batches(source, work, self.run, stage=f"{count:,} landmarks", rows=landmarks.rows)
         return NystroemRidge(sums, settings.kernel, landmarks, self.run).norms(lambda_, outputs.groups)
 
     def _counts(
-        self, tried: Predictions, outputs: RegressionTargets, lambda_: float, n: int
+        self, pilot: Predictions, outputs: RegressionTargets, lambda_: float, n: int
     ) -> Iterator[tuple[int, bool]]:
-        """Yield numbers of centres to try on all rows, and whether each is the last."""
-        most = min(n, EVALUATED_ROWS)
+        """Yield numbers of landmarks to try on all rows, and whether each is the last."""
+        largest = min(n, EVALUATED_ROWS)
         if self.options.count is not None:
-            yield min(self.options.count, most), True
+            yield min(self.options.count, largest), True
             return
-        affordable = self._affordable(tried.inputs().shape[1], n)
-        count = min(FEWEST_CENTRES, most)
-        if n > 2 * TRIED_ROWS:
-            count = self._enough(tried, outputs, lambda_, min(most, affordable))
+        affordable = self._affordable(pilot.inputs().shape[1], n)
+        count = min(MIN_LANDMARKS, largest)
+        if n > 2 * PILOT_ROWS:
+            count = self._pilot_count(pilot, outputs, lambda_, min(largest, affordable))
         while True:
-            last = count >= most or 2 * count > affordable
+            last = count >= largest or 2 * count > affordable
             yield count, last
-            count = min(most, 2 * count)
+            count = min(largest, 2 * count)
 
-    def _enough(self, tried: Predictions, outputs: RegressionTargets, lambda_: float, most: int) -> int:
-        """Return how many centres it takes on a sample of the rows."""
-        x = self._scaled(tried)
-        count = FEWEST_CENTRES
-        while 2 * count <= min(most, len(x)):
-            landmarks = self._landmarks(x, count, max(CHECKED_ROWS, count), lambda_, len(x))
-            if self.options.met_by(self._measured(InMemory(tried), landmarks, outputs, lambda_)):
+    def _pilot_count(self, pilot: Predictions, outputs: RegressionTargets, lambda_: float, largest: int) -> int:
+        """Return the number of landmarks that meets the tolerance on a sample of the rows."""
+        x = self._scaled(pilot)
+        count = MIN_LANDMARKS
+        while 2 * count <= min(largest, len(x)):
+            landmarks = self._landmarks(x, count, max(VALIDATION_ROWS, count), lambda_, len(x))
+            if self.options.met_by(self._measured(InMemory(pilot), landmarks, outputs, lambda_)):
                 break
             count *= 2
-        return min(count, most)
+        return min(count, largest)
 
     def _affordable(self, d: int, n: int) -> int:
-        """Return how many centres the work limit and the memory allow."""
-        columns, limit = self.settings.features.rank * (1 + self.replicates), self.options.max_work
-        count = FEWEST_CENTRES
-        while flops(n, d, 2 * count, columns) <= limit and SQUARES * 8 * (2 * count) ** 2 <= self.run.memory:
+        """Return the number of landmarks that --max-flops and the memory allow."""
+        columns, limit = self.settings.features.rank * (1 + self.replicates), self.options.max_flops
+        count = MIN_LANDMARKS
+        while flops(n, d, 2 * count, columns) <= limit and SQUARE_ARRAYS * 8 * (2 * count) ** 2 <= self.run.memory:
             count *= 2
         return count
 
 
 @dataclass(frozen=True, eq=False)
 class NystroemFit:
-    """What was found of the data, and of replicates.
+    """Fit of the data and of the replicates.
 
     Parameters
     ----------
     by : NystroemEmbedding
-        What found it.
+        The embedding that was fitted.
     measured : NystroemNorms
         Mean norms with errors, the data first.
     landmarks : Landmarks
-        The inputs that stand for all.
+        Landmarks, evaluated inputs and validation inputs.
     places : (E,) intp
-        Which rows are evaluated.
+        Row numbers of the evaluated rows.
     groups : (int, int)
-        Outputs of the data, and of each replicate.
+        Number of outputs of the data, and of each replicate.
     bounds : FeatureError
-        What the features of targets leave out.
+        Residuals of the output features.
     """
 
     by: NystroemEmbedding
@@ -263,7 +263,7 @@ class NystroemFit:
 
     @property
     def values(self) -> Values:
-        """The norms at the evaluated rows, (E, 1 + R); in the order of rows, where that is all of them."""
+        """The norms at the evaluated rows, (E, 1 + R); in row order if all rows are evaluated."""
         found = self.measured.values
         return found[np.argsort(self.places)] if self._all_evaluated else found
 
@@ -278,61 +278,60 @@ class NystroemFit:
         return self._norms(self.measured.coefficients[:, : self.groups[0]])
 
     def effective_neighbors(self) -> Values:
-        """Return how many rows with equal weights would average away as much noise as the regression's do, (n,).
+        """Return the effective number of neighbors of each row, (n,), as defined by Kish.
 
-        (sum_i a_i(x))^2 / sum_i a_i(x)^2 of a(x) = Z H H^T k(centres, x), with Z^T 1 as the evaluated rows tell it.
+        It is (sum_i a_i(x))^2 / sum_i a_i(x)^2 for the weights a(x) = Z H H^T k(landmarks, x) of the regression, with
+        Z^T 1 estimated from the evaluated rows.
         """
         root, rows = self.measured.root, self.landmarks.rows
-        sums = self._norms(root @ (root.T @ self._summed())[:, None])
+        sums = self._norms(root @ (root.T @ self._kernel_sums())[:, None])
         return kish(sums, self._norms(root * np.sqrt(self.measured.shares)) ** 2, rows)
 
-    def _summed(self) -> Values:
-        """Return the kernel values of each centre, added up over all rows as the evaluated ones tell them, (M,)."""
-        x, centres = self.landmarks.evaluated, self.landmarks.landmarks
+    def _kernel_sums(self) -> Values:
+        """Return the sum of kernel values of each landmark over all rows, (M,), estimated from the evaluated rows."""
+        x, landmarks = self.landmarks.evaluated, self.landmarks.landmarks
         starts = range(0, len(x), EVALUATED_TOGETHER)
         kernel = self.by.settings.kernel
-        parts = [kernel.gram(x[start : start + EVALUATED_TOGETHER], centres).sum(axis=0) for start in starts]
+        parts = [kernel.gram(x[start : start + EVALUATED_TOGETHER], landmarks).sum(axis=0) for start in starts]
         return np.asarray(np.sum(parts, axis=0, dtype=np.float64) * (self.landmarks.rows / len(x)))
 
     def _norms(self, coefficients: Values) -> Values:
-        """Return the norm of k(x, centres) @ coefficients at every row, (n,)."""
+        """Return the norm of k(x, landmarks) @ coefficients at every row, (n,)."""
         settings, run = self.by.settings, self.by.run
         work = RowNorms(settings.kernel, settings.scaling, self.landmarks.landmarks, coefficients, run.quiet())
-        return reduce_batches(self.by.rows(), work, run, stage="every row", rows=self.landmarks.rows).norms
+        return reduce_batches(self.by.rows(), work, run, stage="all rows", rows=self.landmarks.rows).norms
 
     def at_inputs(self) -> Values | None:
-        """Return the norms of data and replicates at every row, (1 + R, n), where all of them are evaluated."""
+        """Return the norms of data and replicates at every row, (1 + R, n); None if not all rows are evaluated."""
         return self.values.T if self._all_evaluated and self.by.replicates >= REPLICATES else None
 
 
-def n_validation(n: int, centres: int) -> int:
-    """Return how many of n rows are checked: all, where they are few, and as many as centres, where these are many."""
-    return n if n <= ALL_CHECKED else max(CHECKED_ROWS, centres)
+def n_validation(n: int, n_landmarks: int) -> int:
+    """Return the number of validation rows: n if n is small, otherwise at least the number of landmarks."""
+    return n if n <= FULL_VALIDATION_ROWS else max(VALIDATION_ROWS, n_landmarks)
 
 
-def flops(n: int, d: int, centres: int, columns: int) -> float:
-    """Count the products of two numbers of a pass over n rows with so many outputs."""
-    return float(n) * ((centres + n_validation(n, centres)) * (d + centres + columns))
+def flops(n: int, d: int, n_landmarks: int, columns: int) -> float:
+    """Return the multiply-adds of one pass over n rows with ``columns`` outputs."""
+    return float(n) * ((n_landmarks + n_validation(n, n_landmarks)) * (d + n_landmarks + columns))
 
 
 def as_precise(rows: Predictions, run: Run) -> Run:
-    """Return a run that computes kernel values as precisely as inputs are known: in float32, where they are that."""
+    """Return a run with the precision of the inputs: float32 if they are float32."""
     return replace(run, precision="float32") if getattr(rows.x, "dtype", None) == np.float32 else run
 
 
 def approximation_reason(n: int, d: int, outputs: int, run: Run) -> str:
-    """Say why rows are too many for an exact solver; nothing if they are not.
+    """Return why an exact solver is too expensive, or "".
 
-    It depends on numbers and options only: the same file takes the same way on every machine.
+    The result depends only on sizes and options, so that every machine uses the same solver for a file.
     """
-    products = EXACT_PASSES * float(n) ** 2 * (d + OF_A_VALUE)
+    products = EXACT_PASSES * float(n) ** 2 * (d + FLOPS_PER_KERNEL_VALUE)
     needed = n * (d + EXACT_COLUMNS * outputs) * (4 if run.precision == "float32" else 8)
-    if products > MOST_EXACT_WORK:
-        return (
-            f"exact conjugate gradients would take {products:.1e} products of two numbers, {MOST_EXACT_WORK:g} at most"
-        )
+    if products > MAX_EXACT_FLOPS:
+        return f"exact conjugate gradients would need {products:.1e} multiply-adds; the maximum is {MAX_EXACT_FLOPS:g}"
     if needed > run.memory:
         return (
-            f"exact conjugate gradients would take {needed / GIB:.1f} GiB, and --memory allows {run.memory / GIB:.1f}"
+            f"exact conjugate gradients would need {needed / GIB:.1f} GiB, and --memory allows {run.memory / GIB:.1f}"
         )
     return ""

@@ -1,4 +1,4 @@
-"""Samples of inputs by approximate ridge leverage scores."""
+"""Sampling of inputs by approximate ridge leverage scores."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from calcheck.errors import NumericalError
 from calcheck.execution.context import RandomStream
-from calcheck.kernels.functions import OVERFLOWS
+from calcheck.kernels.functions import OVERFLOW_MESSAGE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 
     Values = NDArray[np.float64]
 
-BLOCK_ROWS = 4096  # inputs scored at a time
-ROUNDING = 1e-10  # of kernel values, below which a regularizer makes no matrix definite
-SCORED_BY = 256  # inputs that tell the leverage of others, from which centres are chosen
-SEEN_BY = 1024  # centres that do, from which checked inputs are chosen
+BLOCK_ROWS = 4096  # Inputs per block
+ROUNDING = 1e-10  # Minimum lambda relative to the kernel values, so that the matrix is positive definite
+LANDMARK_REFERENCE_ROWS = 256  # Inputs used to approximate leverage scores for landmarks
+VALIDATION_REFERENCE_ROWS = 1024  # Landmarks used to approximate leverage scores for validation inputs
 
 
 def leverage_sample(
     kernel: Kernel, x: NDArray[np.floating[Any]], count: int, lambda_: float, run: Run
 ) -> NDArray[np.floating[Any]]:
-    """Choose inputs by their approximate ridge leverage, the share that a row has in its own value, (count, d).
+    """Return inputs sampled by approximate ridge leverage scores, (count, d).
 
-    Without replacement, by the smallest of weighted exponential keys (Efraimidis, Spirakis 2006).
+    Sampled without replacement, by the smallest weighted exponential keys (Efraimidis, Spirakis 2006).
     """
-    scores = np.maximum(_unseen(kernel, x, x[:SCORED_BY], (lambda_,))[0], np.finfo(float).tiny)
+    scores = np.maximum(_residuals(kernel, x, x[:LANDMARK_REFERENCE_ROWS], (lambda_,))[0], np.finfo(float).tiny)
     keys = run.rng(RandomStream.LANDMARKS, 1).exponential(size=len(x)) / scores
     return x[np.argsort(keys, kind="stable")[:count]]
 
@@ -39,44 +39,45 @@ def leverage_sample(
 def weighted_leverage_sample(
     kernel: Kernel,
     x: NDArray[np.floating[Any]],
-    centres: NDArray[np.floating[Any]],
+    landmarks: NDArray[np.floating[Any]],
     size: int,
     lambda_: float,
     run: Run,
 ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    """Choose so many of (n, d) inputs, those with a large ridge leverage more often, and those far from others always.
+    """Return a sample of (n, d) inputs with unequal inclusion probabilities, and its weights.
 
-    The chance of an input is in proportion to its leverage, as some centres tell it, plus what these cannot represent
-    of it, plus 1, where both are 1 on average. So inputs far from all others are chosen with certainty, and those near
-    a centre that is alone, and no input is chosen with less than a third of a uniform chance. A sample of a fixed size
-    with such chances is by Pareto order sampling (Rosen 1997).
+    The inclusion probability of an input is proportional to the sum of three terms: its approximate leverage score, its
+    Nyström residual (both scaled to mean 1), and 1. Inputs far from all others are therefore always included, as are
+    inputs near an isolated landmark, and no input has less than a third of the uniform probability. The sample has a
+    fixed size; it is drawn by Pareto order sampling (Rosen 1997).
 
     Returns
     -------
     (min(n, size),) intp
-        Places among the inputs.
+        Row numbers of the sample.
     (min(n, size),)
-        How many inputs each stands for: 1 over its chance, adjusted so that they add up to n.
+        Weight of each sampled input: 1 / inclusion probability, adjusted so that the weights sum to n.
     """
     if size >= len(x):
         return np.arange(len(x)), np.ones(len(x))
-    unseen = _unseen(kernel, x, centres[:SEEN_BY], (lambda_, 0.0))
-    chances = _chances(1 + sum(each / (each.mean() or 1.0) for each in unseen), size)
+    residuals = _residuals(kernel, x, landmarks[:VALIDATION_REFERENCE_ROWS], (lambda_, 0.0))
+    probabilities = _inclusion_probabilities(1 + sum(each / (each.mean() or 1.0) for each in residuals), size)
     odds = run.rng(RandomStream.RESIDUAL).random(len(x))
     odds /= 1 - odds
-    chosen = np.sort(np.argsort(odds * (1 - chances) / chances, kind="stable")[:size])
-    weights, certain = 1 / chances[chosen], chances[chosen] == 1
+    chosen = np.sort(np.argsort(odds * (1 - probabilities) / probabilities, kind="stable")[:size])
+    weights, certain = 1 / probabilities[chosen], probabilities[chosen] == 1
     weights[~certain] *= (len(x) - certain.sum()) / weights[~certain].sum()
     return chosen, weights
 
 
-def _unseen(
+def _residuals(
     kernel: Kernel, x: NDArray[np.floating[Any]], some: NDArray[np.floating[Any]], lambdas: tuple[float, ...]
 ) -> Values:
-    """Return k(x, x) - k(x, s) (K_ss + M lambda I)^-1 k(s, x), what M inputs do not see of (n, d) others, (l, n).
+    """Return the residuals k(x, x) - k(x, s) (K_ss + M lambda I)^-1 k(s, x) of (n, d) inputs, (l, n).
 
-    It is k(x, x) for an input far from all others, and in proportion to the approximate ridge leverage (Musco, Musco
-    2017) where the M are a uniform sample; with lambda = 0 it is what no combination of k(s, .) can represent.
+    The residual is k(x, x) for an input far from all M inputs s. It is proportional to the approximate ridge leverage
+    score (Musco, Musco 2017) if the M inputs are a uniform sample. With lambda = 0, it is the squared distance of
+    k(x, .) to the span of the k(s, .).
 
     Raises
     ------
@@ -86,12 +87,12 @@ def _unseen(
     from scipy.linalg import cholesky, solve_triangular
 
     some = some.astype(np.float64)
-    own = kernel.gram(some, some)
-    if not np.isfinite(own).all():
-        raise NumericalError(OVERFLOWS)
-    least = ROUNDING * float(np.diag(own).max())
-    shifts = [len(some) * max(each, least) for each in lambdas]
-    factors = [cholesky(own + shift * np.eye(len(some)), lower=True) for shift in shifts]
+    gram = kernel.gram(some, some)
+    if not np.isfinite(gram).all():
+        raise NumericalError(OVERFLOW_MESSAGE)
+    least = ROUNDING * float(np.diag(gram).max())
+    n_lambdas = [len(some) * max(lambda_, least) for lambda_ in lambdas]
+    factors = [cholesky(gram + n_lambda * np.eye(len(some)), lower=True) for n_lambda in n_lambdas]
     found = np.empty((len(factors), len(x)))
     for start in range(0, len(x), BLOCK_ROWS):
         rows = slice(start, start + BLOCK_ROWS)
@@ -101,16 +102,16 @@ def _unseen(
             seen = solve_triangular(factor, near, lower=True, check_finite=False)
             each[rows] = whole - np.einsum("ij,ij->j", seen, seen)
     if not np.isfinite(found).all():
-        raise NumericalError(OVERFLOWS)
+        raise NumericalError(OVERFLOW_MESSAGE)
     return np.maximum(found, 0)
 
 
-def _chances(sizes: Values, count: int) -> Values:
-    """Return chances in proportion to positive sizes (n,), at most 1, that add up to a count below n."""
+def _inclusion_probabilities(sizes: Values, count: int) -> Values:
+    """Return inclusion probabilities (n,) proportional to positive sizes and at most 1, with a sum of count < n."""
     certain = np.zeros(len(sizes), dtype=bool)
     while True:
         left = count - certain.sum()
-        chances = np.where(certain, 1.0, left * sizes / sizes[~certain].sum())
-        if (chances <= 1).all():
-            return chances
-        certain |= chances >= 1
+        probabilities = np.where(certain, 1.0, left * sizes / sizes[~certain].sum())
+        if (probabilities <= 1).all():
+            return probabilities
+        certain |= probabilities >= 1

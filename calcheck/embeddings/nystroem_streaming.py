@@ -1,4 +1,4 @@
-"""Regressions on centres of rows that are never together: what is chosen once, summed, and told of the sums."""
+"""Nyström ridge regression on streamed rows: settings fitted once, accumulated sums, and results of the sums."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calcheck.embeddings.diagnostics import nystroem_details, nystroem_warnings, quantiles
-from calcheck.embeddings.landmark_selection import CHECKED_ROWS, NystroemEmbedding, as_precise
+from calcheck.embeddings.landmark_selection import VALIDATION_ROWS, NystroemEmbedding, as_precise
 from calcheck.embeddings.nystroem_ridge import Landmarks, NystroemRidge
 from calcheck.embeddings.nystroem_sums import RegressionTargets, RowProducts
 from calcheck.embeddings.output_features import ROUNDING
@@ -33,18 +33,18 @@ if TYPE_CHECKING:
     Values = NDArray[np.float64]
     Inputs = NDArray[np.floating[Any]]
 
-REASON = "rows are summed batch by batch, which takes centres"
-OWN = 0.5  # of what centres do not see of a row's part in its own value: where no row is checked, that goes unmeasured
-LOST = 10.0  # times that share, of the value, which it may be too small where so much is left out
-LEFT_OUT = 1e-4  # share of what is regressed, squared, that may be left out without a warning: it moves little
-MOVED = 1.25  # times what centres do not see of the checked inputs, beyond which others are elsewhere
-CLEAR = 4.0  # standard errors of such a difference
-NONE = 1e-6  # of k(x, x), below which nothing is left that centres do not see
+REASON = "rows are processed in batches, which requires a Nyström approximation"
+LEVERAGE_SHARE = 0.5  # Share of the unexplained leverage added to the error if no data row is a validation row
+RESIDUAL_FACTOR = 10.0  # Relative error of the value, in multiples of the unrepresented share of the outputs
+MAX_RESIDUAL_SHARE = 1e-4  # Maximum unrepresented share of the squared outputs without a warning
+MOVED_RATIO = 1.25  # Ratio of Nyström residuals (data to validation inputs) above which the inputs have moved
+MOVED_STANDARD_ERRORS = 4.0  # Minimum difference of these residuals, in standard errors
+NEGLIGIBLE = 1e-6  # Nyström residuals below this share of k(x, x) are negligible
 
 
 @dataclass(frozen=True, eq=False)
 class StreamedLandmarks:
-    """What is chosen once, by the first rows, for all that are summed like them.
+    """Settings fitted once to the first rows and shared by all later batches.
 
     Parameters
     ----------
@@ -55,15 +55,15 @@ class StreamedLandmarks:
     features : OutputFeatures
         psi with k_Y(u, v) = psi(u) . psi(v).
     directions : (r, q)
-        Orthonormal; what is regressed varies in these.
+        Orthonormal principal directions of the regression outputs.
     landmarks, validation : (M, d), (S, d)
         Normalized inputs.
     key : int
-        Of the hashes that rows are sampled by.
+        Seed of the hashes that rows are sampled by.
     precision : str
-        Of kernel values.
+        Precision of kernel values.
     details : dict
-        The choices in words and numbers, for the report.
+        The same settings as reported in JSON.
     """
 
     scaling: Scaling
@@ -86,23 +86,23 @@ class StreamedLandmarks:
         lambda_: float,
         run: Run,
     ) -> StreamedLandmarks:
-        """Choose directions, centres and checked inputs by a sample of the rows.
+        """Return the directions, landmarks and validation inputs for a sample of the rows.
 
         Raises
         ------
         DataError
-            The features cannot represent targets or predictions.
+            The features cannot represent the targets or the predictions.
         """
         run = as_precise(sample.rows, run.for_worker())
         by = NystroemEmbedding(settings, InMemory(sample.rows), options, run, REASON)
-        (directions, few), centres, checked = by.selected(lambda_, sample.n)
+        (directions, few), landmarks, validation = by.selected(lambda_, sample.n)
         scaling, kernel, features = settings.scaling, settings.kernel, settings.features
         return cls(
-            scaling, kernel, features, directions[:, :few], centres, checked, key, run.precision, settings.details
+            scaling, kernel, features, directions[:, :few], landmarks, validation, key, run.precision, settings.details
         )
 
     def fit(self, batch: Predictions, replicates: int, run: Run) -> tuple[RowSums, RowSample]:
-        """Sum a batch of rows and replicates of its targets; sample it too."""
+        """Return the sums over a batch of rows and its replicates, and a sample of the batch."""
         run = replace(run, precision=self.precision)
         outputs = RegressionTargets(self.features, self.directions, self.directions.shape[1], replicates, run)
         work = RowProducts(self.kernel, self.scaling, self.landmarks, self.validation, outputs, run)
@@ -113,52 +113,53 @@ class StreamedLandmarks:
         return work(batch), RowSample(hashes[kept], {"x": x, "left_out": self._left_out(rows)})
 
     def _left_out(self, rows: Predictions) -> Values:
-        """Return squared norms of rows, (p, 4).
+        """Return four squared norms per row, (p, 4).
 
-        What features leave out of the target, and of the distribution; what directions leave out of the difference
-        of their features, and this difference.
+        The feature residuals of the target and of the distribution, the residual of the difference of their features
+        with respect to the directions, and the norm of this difference.
         """
         y, predictive = rows.targets().reshape(len(rows), -1), rows.distributions().load()
         observed, expected = self.features.of_points(y), self.features.of_distributions(predictive)
-        apart = observed - expected
+        difference = observed - expected
         norm = predictive.kernel_norm(self.features.pivots.gamma)
-        size, seen = _squares(apart), _squares(apart @ self.directions)
+        size, seen = _squares(difference), _squares(difference @ self.directions)
         return np.stack([1 - _squares(observed), norm - _squares(expected), size - seen, size], axis=1)
 
     def measured(self, sums: RowSums, sample: RowSample, lambda_: float, run: Run) -> StreamedFit:
-        """Regress what was summed."""
+        """Return the fit for the accumulated sums."""
         run = replace(run, precision=self.precision)
         x = sample.columns["x"]
-        first = np.array_equal(x, self.validation)  # the rows that these were chosen by, all of them
+        first = np.array_equal(x, self.validation)  # the data are the rows that the settings were fitted to
         weights = np.full(len(self.validation), sums.n / len(self.validation))
-        landmarks = Landmarks(self.landmarks, x, self.validation, weights, sums.n, among=first)
+        landmarks = Landmarks(self.landmarks, x, self.validation, weights, sums.n, validation_from_rows=first)
         ridge = NystroemRidge(sums, self.kernel, landmarks, run)
         found = ridge.norms(lambda_, (self.directions.shape[1],) * 2)
         left_out = sample.columns["left_out"]
-        unseen_checked, unseen = (ridge.residual(each) for each in (self.validation, x[:CHECKED_ROWS]))
-        among = _some_among(self.validation, x)
-        own = 0.0 if among else OWN * unseen.mean() / (sums.n * lambda_) * np.sqrt(left_out[:, 3].mean())
-        errors = np.hypot(found.errors, own) + LOST * _share(left_out) * found.means
+        validation_residual, residual = (ridge.residual(each) for each in (self.validation, x[:VALIDATION_ROWS]))
+        leverage_error = 0.0
+        if not _some_among(self.validation, x):
+            leverage_error = LEVERAGE_SHARE * residual.mean() / (sums.n * lambda_) * np.sqrt(left_out[:, 3].mean())
+        errors = np.hypot(found.errors, leverage_error) + RESIDUAL_FACTOR * _share(left_out) * found.means
         found = replace(found, errors=errors)
-        return StreamedFit(self, found, landmarks, left_out, unseen_checked, unseen, run)
+        return StreamedFit(self, found, landmarks, left_out, validation_residual, residual, run)
 
 
 @dataclass(frozen=True, eq=False)
 class StreamedFit:
-    """What sums say of the data, and of replicates.
+    """Fit of the data and of the replicates from accumulated sums.
 
     Parameters
     ----------
     by : StreamedLandmarks
-        What was chosen.
+        The fitted settings.
     measured : NystroemNorms
         Mean norms with errors, the data first.
     landmarks : Landmarks
-        The inputs that stand for all.
+        Landmarks, evaluated inputs and validation inputs.
     left_out : (k, 4)
-        Of sampled rows (:meth:`StreamedLandmarks.sum_groups`).
+        Squared norms of sampled rows (:meth:`StreamedLandmarks.fit`).
     validation_residual, residual : (S,), (p,)
-        What centres do not see of checked inputs, and of some of all rows.
+        Nyström residuals of the validation inputs, and of a sample of all rows.
     run : Run
         Device and precision.
     """
@@ -172,10 +173,10 @@ class StreamedFit:
     run: Run
 
     def details(self, options: LandmarkOptions, quadrature: float) -> dict[str, Any]:
-        """Describe the sums and what was had from them."""
+        """Return the report details of the fit."""
         points, distributions = self.left_out[:, :2].max(axis=0)
-        told = nystroem_details(self.measured, self.landmarks, options, self.run, REASON)
-        told["solver"] |= {
+        solver_details = nystroem_details(self.measured, self.landmarks, options, self.run, REASON)
+        solver_details["solver"] |= {
             "validation_residual": float(self.validation_residual.mean()),
             "nystroem_residual": float(self.residual.mean()),
         }
@@ -190,41 +191,43 @@ class StreamedFit:
                 "residual_rows": _share(self.left_out),
                 "quadrature_error": quadrature,
             },
-            **told,
+            **solver_details,
         }
 
     def warnings(self, details: dict[str, Any], options: LandmarkOptions) -> tuple[str, ...]:
-        """Say what makes the value doubtful."""
+        """Return the warnings for the value."""
         value, accurate = float(self.measured.means[0]), options.met_by(self.measured)
         warnings = [*nystroem_warnings(details, accurate=accurate, value=value)]
-        if (share := _share(self.left_out)) > LEFT_OUT:
+        if (share := _share(self.left_out)) > MAX_RESIDUAL_SHARE:
             warnings.append(
-                "targets or predictions have moved to where the rows that settings were chosen by had none:"
-                f" {share:.2g} of what is compared is left out. Make a new state, without --settings-from"
+                "targets or predictions have moved outside the range of the rows that the settings were fitted to:"
+                f" a share of {share:.2g} of their squared norm is not represented. Create a new state without"
+                " --settings-from"
             )
         if self._moved():
             warnings.append(
-                "the inputs have moved away from those that the landmarks were chosen among: the landmarks miss"
-                f" {self.residual.mean():.2g} of k(x, x), and {self.validation_residual.mean():.2g} at the validation"
-                " inputs, where the error is estimated. So the error may be larger than reported. Make a new state,"
+                "the inputs have moved away from those that the landmarks were sampled from: the Nyström residual of"
+                f" k(x, x) is {self.residual.mean():.2g}, but {self.validation_residual.mean():.2g} at the validation"
+                " inputs, where the error is estimated. The error may be larger than reported. Create a new state"
                 " without --settings-from"
             )
         return tuple(warnings)
 
     def _moved(self) -> bool:
-        """Tell whether the inputs of all rows are not where the checked ones are, which were chosen at first."""
+        """Return whether the inputs have moved away from the validation inputs, which were sampled first."""
         new, old = self.residual, self.validation_residual
         error = np.sqrt(new.var() / len(new) + old.var() / len(old))
-        return bool(new.mean() > max(NONE, MOVED * old.mean()) and new.mean() - old.mean() > CLEAR * error)
+        is_larger = new.mean() > max(NEGLIGIBLE, MOVED_RATIO * old.mean())
+        return bool(is_larger and new.mean() - old.mean() > MOVED_STANDARD_ERRORS * error)
 
 
 def _some_among(some: Inputs, others: Inputs) -> bool:
-    """Tell whether some inputs are among others."""
+    """Return whether any of some inputs are among others."""
     return not {each.tobytes() for each in some}.isdisjoint(each.tobytes() for each in others)
 
 
 def _share(left_out: Values) -> float:
-    """Return the share of what is regressed, squared, that features and directions leave out, of (k, 4) norms."""
+    """Return the unrepresented share of the squared outputs, given the squared norms (k, 4) of rows."""
     total = np.maximum(left_out, 0).sum(axis=0)
     whole = total[0] + total[1] + total[3]
     return float(total[:3].sum() / whole) if whole > 0 else 0.0

@@ -1,4 +1,4 @@
-"""What a regression on centres adds up over rows: in any order, by any number of machines, on any number of days."""
+"""Sums over rows for Nyström ridge regression; they can be accumulated in any order, on any machine."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ if TYPE_CHECKING:
     Values = NDArray[np.float64]
     Groups = tuple[int, int]
 
-BLOCK_ROWS = 4096  # rows at a time: their kernel values, tens of MB, are all the memory that rows take
-LEFT_OUT = 1e-7  # share of what is regressed, squared, that the directions kept may miss
+BLOCK_ROWS = 4096  # Rows per block; the kernel values of a block take tens of MB
+RESIDUAL_TOLERANCE = 1e-7  # Maximum share of the squared outputs outside the retained directions
 
 
 @dataclass(eq=False)
 class RowSums:
-    """Sums over n rows, with M centres, S checked inputs and c outputs.
+    """Sums over n rows, with M landmarks, S validation inputs and c outputs.
 
     Parameters
     ----------
     n : int
-        How many rows.
+        Number of rows.
     landmarks : (M, M)
-        Z^T Z, Z = K_nM.
+        Z^T Z with Z = K_nM.
     validation : (S, M)
         K_Sn Z.
     outputs : (M + S, c)
-        K_Mn R above K_Sn R, R what is regressed.
+        K_Mn R stacked on K_Sn R, where R are the regression outputs.
     """
 
     n: int
@@ -53,7 +53,7 @@ class RowSums:
     outputs: Values
 
     def add(self, other: RowSums) -> None:
-        """Add the sums over other rows, in place."""
+        """Add the sums over other rows in place."""
         self.n += other.n
         self.landmarks += other.landmarks
         self.validation += other.validation
@@ -62,20 +62,20 @@ class RowSums:
 
 @dataclass(frozen=True, eq=False)
 class RegressionTargets:
-    """What is regressed: psi(y) - E psi(Y'), of the targets and of replicates of them, in a few directions.
+    """Regression outputs psi(y) - E psi(Y') of the targets and of replicates, projected on a few directions.
 
     Parameters
     ----------
     features : OutputFeatures
         psi.
     directions : (r, o)
-        Orthonormal; what is regressed varies in these, most in the first.
+        Orthonormal principal directions of the outputs, largest variation first.
     few : int
-        How many of them replicates take, q: they are compared with each other, and not to the last digit.
+        Number of directions q for replicates, which need less accuracy.
     replicates : int
-        How many replicates of the targets are drawn from the predictions, R.
+        Number of replicates R of the targets, drawn from the predictions.
     run : Run
-        Their seed.
+        Provides the seed of the replicates.
     """
 
     features: OutputFeatures
@@ -86,7 +86,7 @@ class RegressionTargets:
 
     @property
     def groups(self) -> Groups:
-        """How many outputs belong together: o of the targets, then q of each replicate."""
+        """Sizes of the output groups: o for the targets, then q for each replicate."""
         return self.directions.shape[1], self.few
 
     def __call__(self, rows: Predictions) -> Values:
@@ -99,10 +99,10 @@ class RegressionTargets:
         if self.replicates:
             rng = RowRandom(batch_row_keys(rows, replicate_seed(self.run)))
             for drawn, _ in predictive.replicates(y, rng, range(self.replicates)):
-                moved = self._of(drawn)
-                # where a draw and the target change places, the mean of m draws moves by an m-th of their difference
-                exchanged = 0.0 if predictive.n_draws is None else (observed - moved) / predictive.n_draws
-                found.append((moved - (mean + exchanged))[:, : self.few])
+                replicate = self._of(drawn)
+                # if a draw and the target are swapped, the mean of m draws changes by 1/m of their difference
+                swapped = 0.0 if predictive.n_draws is None else (observed - replicate) / predictive.n_draws
+                found.append((replicate - (mean + swapped))[:, : self.few])
         return np.concatenate(found, axis=1)
 
     def _of(self, y: Values) -> Values:
@@ -110,27 +110,27 @@ class RegressionTargets:
 
 
 def principal_directions(features: OutputFeatures, y: Values, predictive: Predictive) -> tuple[Values, int]:
-    """Return the directions in which psi(y) - E psi(Y') varies over some rows, (r, r), and how many nearly suffice."""
-    apart = features.of_points(y.reshape(len(y), -1)) - features.of_distributions(predictive)
-    sizes, turns = np.linalg.eigh(apart.T @ apart)
-    few = np.count_nonzero(np.cumsum(np.maximum(sizes, 0)) > LEFT_OUT * sizes.sum())
-    return np.asarray(turns[:, ::-1]), max(1, int(few))  # one, where nothing varies
+    """Return the principal directions of psi(y) - E psi(Y') over some rows, (r, r), and how many to retain."""
+    difference = features.of_points(y.reshape(len(y), -1)) - features.of_distributions(predictive)
+    sizes, turns = np.linalg.eigh(difference.T @ difference)
+    few = np.count_nonzero(np.cumsum(np.maximum(sizes, 0)) > RESIDUAL_TOLERANCE * sizes.sum())
+    return np.asarray(turns[:, ::-1]), max(1, int(few))  # at least one, even if nothing varies
 
 
 @dataclass(frozen=True, eq=False)
 class RowProducts:
-    """Makes the sums of a batch of rows.
+    """Function that computes the sums over a batch of rows.
 
     Parameters
     ----------
     kernel : Kernel
         k_X on normalized inputs.
     scaling : Scaling
-        Their normalization.
+        Normalization of the inputs.
     landmarks, validation : (M, d), (S, d)
         Normalized inputs.
     outputs : RegressionTargets
-        What is regressed.
+        Regression outputs.
     run : Run
         Device and precision.
     """
@@ -163,7 +163,7 @@ class RowProducts:
         with one_blas_thread():  # many small products
             outputs = self.outputs(block)
         near = values[:, :count]
-        exact = array.xp.astype(near, array.xp.float64)  # products of nearly dependent columns keep all digits
+        exact = array.xp.astype(near, array.xp.float64)  # float64, because columns are nearly dependent
         return RowSums(
             n=len(block),
             landmarks=array.to_numpy(exact.T @ exact),
@@ -174,12 +174,12 @@ class RowProducts:
 
 @dataclass(eq=False)
 class Norms:
-    """Norms at rows, in the order in which they are read.
+    """Norms at rows, in row order.
 
     Parameters
     ----------
     parts : list of (b,)
-        Those of each batch.
+        Norms of each batch.
     """
 
     parts: list[Values]
@@ -196,14 +196,14 @@ class Norms:
 
 @dataclass(frozen=True, eq=False)
 class RowNorms:
-    """Evaluates a regression at every row of a batch.
+    """Function that computes the norm of a regression at every row of a batch.
 
     Parameters
     ----------
-    kernel, scaling, centres, run
+    kernel, scaling, landmarks, run
         As in :class:`RowProducts`.
     coefficients : (M, q)
-        Of the regression.
+        Coefficients of the regression.
     """
 
     kernel: Kernel
@@ -214,15 +214,15 @@ class RowNorms:
 
     def __call__(self, batch: Predictions) -> Norms:
         array = self.run.backend()
-        centres, weights = array.asarray(self.landmarks), array.asarray(self.coefficients)
+        landmarks, weights = array.asarray(self.landmarks), array.asarray(self.coefficients)
         parts = []
         for block in blocks_of(batch):
             x = array.asarray(self.scaling.rounded(block.inputs(), precision=self.run.precision))
-            parts.append(np.linalg.norm(array.to_numpy(self.kernel.gram(x, centres) @ weights), axis=1))
+            parts.append(np.linalg.norm(array.to_numpy(self.kernel.gram(x, landmarks) @ weights), axis=1))
         return Norms(parts)
 
 
 def blocks_of(batch: Predictions) -> Iterator[Predictions]:
-    """Yield the rows a few thousand at a time."""
+    """Yield the rows in blocks of BLOCK_ROWS."""
     for start in range(0, len(batch), BLOCK_ROWS):
         yield batch.take(slice(start, start + BLOCK_ROWS))

@@ -1,7 +1,7 @@
-"""Low-rank features of the kernel on targets: k_Y(u, v) = psi(u) . psi(v) with few numbers a point.
+"""Low-rank features of the kernel on targets: k_Y(u, v) = psi(u) . psi(v).
 
-For an RBF kernel on scalar targets some 20 to 60 features leave out less than 1e-12 of every squared norm. With
-them each conditional mean embedding is a handful of numbers, and the metrics never form a Gram matrix of targets.
+For an RBF kernel on scalar targets, 20 to 60 features have a residual below 1e-12 of every squared norm. A conditional
+mean embedding is then a short vector, and no Gram matrix of targets is needed.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ if TYPE_CHECKING:
 
     from calcheck.distributions import Predictive
 
-FIRST_TOLERANCE = 1e-6  # for the targets alone; with a smaller one the factor's order would cost digits
-ROUNDING = 1e-12  # a bound below it would promise more than float64 can keep
-TOO_MUCH = 1e-3  # of a squared norm: what leaves out more does not represent
+FIRST_TOLERANCE = 1e-6  # Tolerance of the first pass, over targets only; smaller values make the factor inaccurate
+ROUNDING = 1e-12  # Minimum reported residual, because of rounding in float64
+MAX_RESIDUAL = 1e-3  # Maximum residual of a squared norm; larger residuals are an error
 FINE = Fineness()
-MOST_FEATURES = 1500  # targets that are thousands of length scales apart have no low rank
-BLOCK_VALUES = 1 << 21  # numbers in one block of kernel values, 16 MiB
+MAX_FEATURES = 1500  # Maximum rank; targets that span thousands of length scales have no low-rank kernel
+BLOCK_VALUES = 1 << 21  # Kernel values per block: 16 MiB
 
 
 @dataclass(frozen=True, eq=False)
 class OutputFeatures:
-    """The map psi from targets, or distributions of targets, to r numbers.
+    """Feature map psi from targets, or distributions of targets, to r features.
 
-    psi(u) = L^-1 <phi(u), pivots> with L L^T the pivots' Gram matrix: the projection onto the pivots' span.
+    psi(u) = L^-1 <phi(u), pivots>, where L L^T is the Gram matrix of the pivots: the projection onto their span.
 
     Parameters
     ----------
     pivots : GaussianAtoms
-        r elements of the feature space.
+        Pivots: r elements of the feature space.
     factor : (r, r)
         L, lower triangular.
     """
@@ -55,7 +55,7 @@ class OutputFeatures:
         return len(self.pivots)
 
     def of_points(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return psi of (p, t) points, (p, r)."""
+        """Return psi(u) for (p, t) points, (p, r)."""
         gamma, factor = self.pivots.kernels
         features = np.empty((len(points), self.rank))
         for rows in self._blocks(len(points)):
@@ -71,14 +71,14 @@ class OutputFeatures:
         return features
 
     def extend(self, points: NDArray[np.float64], tolerance: float) -> OutputFeatures:
-        """Add some of (p, t) points as pivots, until no point leaves out more of its squared norm."""
+        """Return features with some of (p, t) points as additional pivots, so that all residuals meet the tolerance."""
         gamma = self.pivots.gamma
         known = self.of_points(points)
         products = rbf(points, points, gamma) - known @ known.T
         residuals = 1 - np.einsum("ij,ij->i", known, known)
         rows: list[NDArray[np.float64]] = []
         chosen: list[int] = []
-        while residuals.max() > tolerance and self.rank + len(chosen) < MOST_FEATURES:
+        while residuals.max() > tolerance and self.rank + len(chosen) < MAX_FEATURES:
             pivot = int(residuals.argmax())
             row = products[pivot] - sum((each[pivot] * each for each in rows), np.zeros(len(points)))
             rows.append(row / np.sqrt(residuals[pivot]))
@@ -97,7 +97,7 @@ class OutputFeatures:
         features: NDArray[np.float64],
         kernel_mean: Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]],
     ) -> NDArray[np.float64]:
-        """Complete the features (n, s) by the first s pivots of what has the mean embeddings, (n, r)."""
+        """Return features for all pivots, (n, r), given those for the first s pivots, (n, s), and the kernel mean."""
         from scipy.linalg import solve_triangular
 
         known = features.shape[1]
@@ -110,14 +110,14 @@ class OutputFeatures:
     def gram_of_represented(
         self, products: NDArray[np.float64], along: NDArray[np.float64] | None = None
     ) -> NDArray[np.float64]:
-        """Return M, (r, r), with psi(u)^T M psi(v) the product of what stands for u and v, from that of the pivots.
+        """Return M, (r, r), with psi(u)^T M psi(v) the inner product of the projections of u and v in another kernel.
 
         Parameters
         ----------
         products : (r, r)
-            Of the pivots.
+            Inner products of the pivots in the other kernel.
         along : (r, q), optional
-            Directions D: D^T M D is returned, (q, q).
+            Directions D; then D^T M D is returned, (q, q).
         """
         from scipy.linalg import solve_triangular
 
@@ -128,14 +128,14 @@ class OutputFeatures:
         return np.asarray(turned.T @ products @ turned)
 
     def residual_of_draws(self, draws: NDArray[np.float64]) -> tuple[float, float]:
-        """Say what the features leave out of draws (n, m) or (n, m, t).
+        """Return the largest residuals of draws (n, m) or (n, m, t) and of rows.
 
         Returns
         -------
         float
-            The most that they leave out of one draw.
+            Largest residual of one draw.
         float
-            The most that they leave out of a row's distribution: at most the mean over its draws.
+            Largest residual of the distribution of a row, bounded by the mean over its draws.
         """
         worst = worst_row = ROUNDING
         for rows in self._blocks(len(draws), each=draws.shape[1]):
@@ -148,7 +148,7 @@ class OutputFeatures:
         return worst, worst_row
 
     def residual_of_distributions(self, predictive: Predictive, features: NDArray[np.float64]) -> float:
-        """Return max E k(Y_i, Y_i') - |E psi(Y_i)|^2, given the features (n, r) of the distributions."""
+        """Return max_i E k(Y_i, Y_i') - |E psi(Y_i)|^2, given the features (n, r) of the distributions."""
         residuals = predictive.kernel_norm(self.pivots.gamma) - np.sum(features**2, axis=1)
         return max(ROUNDING, float(np.max(residuals)))
 
@@ -164,7 +164,7 @@ class OutputFeatures:
 
 
 def residual_of_points(features: NDArray[np.float64]) -> float:
-    """Return max 1 - |psi(u)|^2 over the features (p, r) of points: the most that is left out of one."""
+    """Return the largest residual 1 - |psi(u)|^2 over the features (p, r) of points."""
     return max(ROUNDING, 1 - float(np.min(np.einsum("ij,ij->i", features, features))))
 
 
@@ -175,46 +175,47 @@ def output_features(
     rng: Generator,
     fineness: Fineness = FINE,
 ) -> OutputFeatures:
-    """Choose features that represent the targets and every predictive distribution.
+    """Return features that represent the targets and every predictive distribution.
 
-    Pivoted Cholesky on a pool of elements, the targets first. For scalar targets the pool is a grid over the targets,
-    the draws, and each distribution to a tail mass of 1e-9, one length scale beyond. Where that would be too large, and
-    for vectors, it is the points themselves and, of normal distributions, their own embeddings.
+    Uses pivoted Cholesky on a pool of elements, starting with the targets. For scalar targets, the pool is a grid with
+    a margin of one length scale over the targets, the draws, and each distribution up to a tail mass of 1e-9. If the
+    grid is too large, and for vector targets, the pool consists of the points and the embeddings of normal
+    distributions.
 
     Parameters
     ----------
     y : (n, t)
         Targets.
     predictive : Predictive
-        Distributions of targets that the features must represent; parametric, or samples.
+        Distributions that the features must represent; parametric, or samples.
     gamma : (t,)
-        Of the kernel on targets.
+        Gamma of the kernel on targets.
     rng : Generator
-        Chooses among elements that are too many.
+        Random generator; selects elements if the pool is too large.
     fineness : Fineness
-        How well.
+        Accuracy of the features.
 
     Returns
     -------
     OutputFeatures
-        How much they leave out is for the caller to measure
-        (:func:`feature_warnings`, :meth:`OutputFeatures.residual_of_distributions`).
+        The features. The caller checks their residuals (:class:`FeatureError`).
     """
     tolerance, most = fineness.tolerance, fineness.points
     whole = grid_over_all(y, predictive, gamma, fineness) if len(gamma) == 1 else None
-    if whole is not None and (features := _pivoted_cholesky(whole, len(whole), tolerance)).rank < MOST_FEATURES:
+    if whole is not None and (features := _pivoted_cholesky(whole, len(whole), tolerance)).rank < MAX_FEATURES:
         return features
     targets = near_targets(y, predictive, gamma, rng, most)
     return _pivoted_cholesky(targets.join(near_distributions(predictive, gamma, rng, most)), len(targets), tolerance)
 
 
 def _pivoted_cholesky(pool: GaussianAtoms, first: int, tolerance: float) -> OutputFeatures:
-    """Factorize the pool's Gram matrix, the worst represented element first, until all are represented.
+    """Return features by pivoted Cholesky of the Gram matrix of the pool.
 
-    The first so many elements are represented well before any other, in case there are too many.
+    The pivot is always the element with the largest residual. The first ``first`` elements are represented before all
+    others, in case the maximum rank is reached.
     """
-    most = min(len(pool), MOST_FEATURES)
-    factor = np.zeros((min(64, most), len(pool)))  # (r, p): rows grow at the end
+    most = min(len(pool), MAX_FEATURES)
+    factor = np.zeros((min(64, most), len(pool)))  # (r, p); rows are appended as needed
     residuals = pool.norms()
     pivots: list[int] = []
     candidates = first
@@ -238,33 +239,33 @@ def _pivoted_cholesky(pool: GaussianAtoms, first: int, tolerance: float) -> Outp
 
 
 class FeatureError:
-    """The most that the features leave out, measured on the way.
+    """Largest residuals of the features; each call of :meth:`embed` updates them.
 
     Attributes
     ----------
     points : float
-        Of the squared norm of a target or a draw, which is 1.
+        Largest residual of a target or a draw, whose squared norm is 1.
     rows : float
-        Of the squared norm of a predictive distribution.
+        Largest residual of the squared norm of a predictive distribution.
     quadrature : float
-        How far the mean embeddings themselves may be off.
+        Maximum quadrature error of the mean embeddings.
     """
 
     def __init__(self, features: OutputFeatures, observed: NDArray[np.float64]) -> None:
-        """Measure what the features (n, r) of the targets leave out.
+        """Compute the residuals of the targets from their features (n, r).
 
         Raises
         ------
         DataError
-            They cannot represent the targets.
+            The features cannot represent the targets.
         """
         self.features = features
         self.quadrature = 0.0
         self.points = residual_of_points(observed)
-        if self.points > TOO_MUCH:
+        if self.points > MAX_RESIDUAL:
             msg = (
                 f"--gamma-y {features.pivots.gamma.max():.3g} is too narrow for these targets: {features.rank:,}"
-                f" features leave out {self.points:.1%} of a target's squared norm. Pass a smaller --gamma-y"
+                f" features miss {self.points:.1%} of the squared norm of a target. Pass a smaller --gamma-y"
             )
             raise DataError(msg)
         self.rows = 0.0
@@ -285,10 +286,11 @@ class FeatureError:
         else:
             rows = self.features.residual_of_distributions(predictive, embedded)
         self.rows = max(self.rows, rows)
-        if rows > TOO_MUCH:
+        if rows > MAX_RESIDUAL:
             msg = (
-                f"the predictions spread too far for the kernel on targets: {self.features.rank:,} features leave out"
-                f" up to {rows:.1%} of one. Are they in the unit of the targets? Otherwise pass a smaller --gamma-y"
+                f"the predictions spread too far for the kernel on targets: {self.features.rank:,} features miss up to"
+                f" {rows:.1%} of the squared norm of a prediction. Check that the predictions are in the unit of the"
+                " targets, or pass a smaller --gamma-y"
             )
             raise DataError(msg)
         return embedded

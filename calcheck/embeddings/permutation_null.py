@@ -1,7 +1,7 @@
-"""Two samples whose rows may change places: conditional mean embeddings of both, for many labelings of the rows.
+"""Permutation null distribution of the distance between the conditional mean embeddings of two samples.
 
-Each labeling is a regression of its own, on other inputs. A kernel of low rank on the inputs of both samples, as
-smooth kernels have, makes them small.
+Each permutation of the labels needs its own regressions, on different inputs. A low-rank approximation of the kernel on
+the inputs of both samples, which is accurate for smooth kernels, makes these regressions cheap.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ if TYPE_CHECKING:
 
     Values = NDArray[np.float64]
 
-LEFT_OUT = 1e-12  # of a kernel's diagonal, that its low rank may miss
-WORTH = 4  # rows a centre from which on a low rank is cheaper than the whole
-WHOLE_ROWS = 4096  # of both samples, up to which the whole is affordable
-MOST_CENTRES = 1024
-SAMPLES = 2
+RESIDUAL_TOLERANCE = 1e-12  # Maximum residual of the low-rank approximation, relative to the kernel's diagonal
+MIN_ROWS_PER_LANDMARK = 4  # Minimum rows per landmark of the low-rank approximation; below, the full kernel is cheaper
+MAX_FULL_ROWS = 4096  # Maximum rows of both samples for the full kernel
+MAX_LANDMARKS = 1024  # Maximum landmarks of the low-rank approximation
+MAX_FACTORS = 2  # Number of cached factors: one per sample
 
 
 class InputKernel(ABC):
-    """The kernel on the inputs of both samples, and between them and the points where embeddings are compared.
+    """The kernel on the inputs of both samples, and between them and the evaluation points.
 
     Parameters
     ----------
     same : (n,)
-        A number for each input: rows with the same one have the same input.
+        Number of the distinct input of each row.
     """
 
     method: str
@@ -52,40 +52,40 @@ class InputKernel(ABC):
         self.same = same
         self._factors: dict[tuple[float, bytes], Any] = {}
 
-    def regressed(self, rows: NDArray[np.intp], outputs: Values, ridge: float) -> Values:
-        """Regress outputs (n, c) of some n rows on their inputs; return the regression at the points, (m, c)."""
+    def regressed(self, rows: NDArray[np.intp], outputs: Values, lambda_: float) -> Values:
+        """Return the regression of outputs (n, c) on the inputs of n rows, evaluated at the points, (m, c)."""
         from scipy.linalg import cho_factor
 
-        key = ridge, self.same[rows].tobytes()
+        key = lambda_, self.same[rows].tobytes()
         if key not in self._factors:
-            if len(self._factors) == SAMPLES:
+            if len(self._factors) == MAX_FACTORS:
                 self._factors.clear()
             system = self._system(rows)
-            system[np.diag_indices(len(system))] += len(rows) * ridge
+            system[np.diag_indices(len(system))] += len(rows) * lambda_
             self._factors[key] = cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
         return self._solved(self._factors[key], rows, outputs)
 
     @abstractmethod
     def _system(self, rows: NDArray[np.intp]) -> Values:
-        """Return what is factorized, but for its diagonal."""
+        """Return the matrix of the linear system without n_lambda on its diagonal."""
 
     @abstractmethod
     def _solved(self, factor: Any, rows: NDArray[np.intp], outputs: Values) -> Values:
-        """Return the regression at the points."""
+        """Return the regression at the points, given the Cholesky factor of the system."""
 
     @property
     def details(self) -> dict[str, Any]:
-        """Say how it is had."""
+        """Return the method and its settings."""
         return {"method": self.method}
 
 
 class FullKernel(InputKernel):
-    """k(points, x) (K + n lambda I)^-1 R.
+    """Exact regression: k(points, x) (K + n_lambda I)^-1 R.
 
     Parameters
     ----------
     same : (n,)
-        As :class:`InputKernel` takes it.
+        As in :class:`InputKernel`.
     gram : (n, n)
         K of all rows.
     at : (m, n)
@@ -99,7 +99,7 @@ class FullKernel(InputKernel):
         self.gram, self.at = gram, at
 
     def _system(self, rows: NDArray[np.intp]) -> Values:
-        return self.gram[rows].take(rows, axis=1)  # several times faster than both at once
+        return self.gram[rows].take(rows, axis=1)  # several times faster than indexing both axes at once
 
     def _solved(self, factor: Any, rows: NDArray[np.intp], outputs: Values) -> Values:
         from scipy.linalg import cho_solve
@@ -110,18 +110,18 @@ class FullKernel(InputKernel):
 
 
 class LowRankKernel(InputKernel):
-    """Z(points) (Z^T Z + n lambda I)^-1 Z^T R, with K about Z Z^T.
+    """Low-rank regression: Z(points) (Z^T Z + n_lambda I)^-1 Z^T R, with K ~ Z Z^T.
 
     Parameters
     ----------
     same : (n,)
-        As :class:`InputKernel` takes it.
+        As in :class:`InputKernel`.
     rows : (n, q)
         Z.
     at : (m, q)
         Z(points).
     missed : float
-        The largest share of the kernel's diagonal that Z Z^T misses.
+        Largest residual of Z Z^T, relative to the kernel's diagonal.
     """
 
     method = "low rank"
@@ -143,8 +143,8 @@ class LowRankKernel(InputKernel):
         return {"method": self.method, "rank": self.rows.shape[1], "relative_error": self.missed}
 
 
-def pivoted_cholesky(kernel: Kernel, x: Values, points: Values, most: int) -> LowRankKernel:
-    """Make Z by pivoted Cholesky: the input that is represented worst becomes a centre next.
+def pivoted_cholesky(kernel: Kernel, x: Values, points: Values, max_rank: int) -> LowRankKernel:
+    """Return the low-rank kernel Z Z^T by pivoted Cholesky; the input with the largest residual is the next landmark.
 
     Parameters
     ----------
@@ -154,46 +154,46 @@ def pivoted_cholesky(kernel: Kernel, x: Values, points: Values, most: int) -> Lo
         Normalized inputs of both samples.
     points : (m, d)
         Normalized inputs at which embeddings are compared.
-    most : int
-        Centres.
+    max_rank : int
+        Maximum number of landmarks.
     """
-    everything = np.concatenate([x, points])
-    left_out = np.asarray(kernel.diagonal(x), dtype=np.float64)
-    diagonal = left_out.copy()
-    factor = np.zeros((most, len(everything)))  # (q, n + m): rows grow at the end
+    inputs_and_points = np.concatenate([x, points])
+    residuals = np.asarray(kernel.diagonal(x), dtype=np.float64)
+    diagonal = residuals.copy()
+    factor = np.zeros((max_rank, len(inputs_and_points)))  # (q, n + m)
     rank = 0
-    while rank < most and (left_out > LEFT_OUT * diagonal).any():
-        pivot = int(np.argmax(left_out))
-        column = kernel.gram(everything, x[pivot : pivot + 1])[:, 0] - factor[:rank, pivot] @ factor[:rank]
-        factor[rank] = column / np.sqrt(left_out[pivot])
-        left_out = np.maximum(left_out - factor[rank, : len(x)] ** 2, 0)
-        left_out[pivot] = 0.0
+    while rank < max_rank and (residuals > RESIDUAL_TOLERANCE * diagonal).any():
+        pivot = int(np.argmax(residuals))
+        column = kernel.gram(inputs_and_points, x[pivot : pivot + 1])[:, 0] - factor[:rank, pivot] @ factor[:rank]
+        factor[rank] = column / np.sqrt(residuals[pivot])
+        residuals = np.maximum(residuals - factor[rank, : len(x)] ** 2, 0)
+        residuals[pivot] = 0.0
         rank += 1
-    missed = float((left_out / diagonal).max())
+    missed = float((residuals / diagonal).max())
     _, same = np.unique(x, axis=0, return_inverse=True)
     return LowRankKernel(same.ravel(), factor[:rank, : len(x)].T.copy(), factor[:rank, len(x) :].T.copy(), missed)
 
 
 def input_kernel_of(kernel: Kernel, x: Values, points: Values, run: Run) -> tuple[InputKernel, LowRankKernel]:
-    """Choose how the kernel on inputs is had; return its low-rank form too, however much that misses."""
+    """Return the kernel on inputs, full or low-rank, and its low-rank approximation of any accuracy."""
     affordable = max(1, run.memory // (4 * 8 * (len(x) + len(points))))
-    low = pivoted_cholesky(kernel, x, points, min(MOST_CENTRES, max(1, len(x) // WORTH), affordable))
-    fits = len(x) <= WHOLE_ROWS and 8 * len(x) * (len(x) + len(points)) <= run.memory
-    if low.missed > LEFT_OUT and fits:
+    low = pivoted_cholesky(kernel, x, points, min(MAX_LANDMARKS, max(1, len(x) // MIN_ROWS_PER_LANDMARK), affordable))
+    fits = len(x) <= MAX_FULL_ROWS and 8 * len(x) * (len(x) + len(points)) <= run.memory
+    if low.missed > RESIDUAL_TOLERANCE and fits:
         return FullKernel(low.same, kernel.gram(x, x), kernel.gram(points, x)), low
     return low, low
 
 
 @dataclass(frozen=True, eq=False)
 class PermutationNull:
-    """What the samples and other labelings of their rows give, the samples first.
+    """Distances of the samples and of the permutations, the samples first.
 
     Parameters
     ----------
     values : (1 + R,)
-        The mean over points of |U_A(x) - U_B(x)|, by each one's own kernel on targets; NaN for those without.
+        Mean over points of |U_A(x) - U_B(x)|, with the kernel on targets of each permutation; NaN if it has none.
     at_points : (1 + R, m)
-        The same at each of m points, by the samples' kernel on targets.
+        The same at each of m points, with the kernel on targets of the samples.
     """
 
     values: Values
@@ -211,7 +211,7 @@ def permutation_null(
     rng: Generator,
     run: Run,
 ) -> PermutationNull:
-    """Compare the embeddings of two samples, and those after each of R permutations of labels.
+    """Return the distances between the embeddings of two samples, and after each of R permutations of the labels.
 
     Parameters
     ----------
@@ -220,19 +220,19 @@ def permutation_null(
     y : (n, t)
         Targets of both samples.
     groups : Strata
-        The rows' labels, and the groups in which they are permuted.
+        Labels of the rows, and the groups within which they are permuted.
     count : int
-        R.
+        Number of permutations R.
     bandwidths : callable
-        Returns the kernel on targets that the first sample's targets have, (t,), or None.
+        Returns gamma, (t,), of the kernel on targets for the targets of the first sample, or None.
     lambdas : (float, float)
         Regularizers of the two embeddings.
     rng : Generator
-        Permutes.
+        Random generator of the permutations.
     run : Run
         Seed and progress.
     """
-    # group by group, so that labels which change places among equal inputs leave each sample's inputs as they were
+    # ordered by group, so that permuting labels among equal inputs leaves the inputs of each sample unchanged
     order = np.argsort(groups.group, kind="stable")
     shared = SharedFeatures(
         DataSet(y, bandwidths(y[groups.labels]), []), Samples(y[:, None]), lambda: run.rng(RandomStream.FEATURES)
@@ -243,12 +243,12 @@ def permutation_null(
         each = DataSet(y, bandwidths(y[samples[0]]), [])
         if each.gamma is not None:
             with one_blas_thread():  # many small products
-                observed, _, own, fixed = shared.rescaled(each)
+                observed, _, rescaled, fixed = shared.rescaled(each)
                 first, second = (
-                    kernel.regressed(rows, observed[rows], penalty)
-                    for rows, penalty in zip(samples, lambdas, strict=True)
+                    kernel.regressed(rows, observed[rows], lambda_)
+                    for rows, lambda_ in zip(samples, lambdas, strict=True)
                 )
-                values[number] = np.linalg.norm((first - second) @ own, axis=1).mean()
+                values[number] = np.linalg.norm((first - second) @ rescaled, axis=1).mean()
                 points = np.linalg.norm((first - second) @ fixed, axis=1)
                 run.require_room((1 + count) * points.nbytes, f"--replicates {count:,} at {len(points):,} inputs")
                 at_points.append(points)

@@ -1,4 +1,4 @@
-"""How far a conditional mean embedding mixes inputs, and how many rows it rests on at each."""
+"""Smoothing distance and effective number of neighbors of a conditional mean embedding."""
 
 from __future__ import annotations
 
@@ -19,49 +19,49 @@ if TYPE_CHECKING:
 
     Values = NDArray[np.float64]
 
-SIGNS = 32  # random, of such an estimate
-FEW_ROWS = 800  # that stand for more where the reach is measured
-SHARE = 0.9  # of their squares
-ROUNDING = 1e-14  # of kernel values, below which a regularizer makes no matrix definite
-RANK = 512  # centres of the low-rank form that takes most of the error from an estimate
+SIGNS = 32  # Random sign vectors for the estimate of squared weights
+FEW_ROWS = 800  # Maximum rows for computing the reach; more rows are sampled
+SHARE = 0.9  # Share of the squared weights within the reach
+ROUNDING = 1e-14  # Minimum lambda relative to the kernel values, so that the matrix is positive definite
+RANK = 512  # Landmarks of the low-rank approximation used as a control variate
 
 
 def reach(kernel: Kernel, x: NDArray[np.floating[Any]], scaling: Scaling, lambda_: float) -> dict[str, Any]:
-    """Return the distance within which an embedding mixes inputs.
+    """Return the distance within which an embedding smooths over inputs.
 
-    Rows within it make 90 % of the noise of what is said at an input: it holds that share of a_i(x)^2,
-    a(x) = (K + n lambda I)^-1 k(x), on average over the inputs x.
+    On average over the inputs x, rows within this distance have 90 % of the squared weights a_i(x)^2, where
+    a(x) = (K + n_lambda I)^-1 k(x). They cause 90 % of the noise of the embedding.
 
     Parameters
     ----------
     kernel : Kernel
-        k, on normalized inputs.
+        Kernel k on normalized inputs.
     x : (n, d)
         Normalized inputs: all of them, or a uniform sample of a few hundred.
     scaling : Scaling
-        Their normalization.
+        Normalization of the inputs.
     lambda_ : float
-        The regularizer.
+        Regularizer lambda.
 
     Returns
     -------
     dict
-        ``distance``: Euclidean, of normalized inputs; of one input column in its own unit. ``unit``: which that is.
-        ``share_of_rows``: the share of all rows that lie so near an input, on average.
+        ``distance``: Euclidean distance of normalized inputs, or in the unit of the input for a single column.
+        ``unit``: unit of the distance. ``share_of_rows``: mean share of the rows within this distance of an input.
     """
     from scipy.linalg import cho_factor, cho_solve
     from scipy.spatial.distance import cdist
 
     n, x = len(x), x.astype(np.float64)
     gram = kernel.gram(x, x)
-    shift = n * max(lambda_, ROUNDING * float(np.diag(gram).max()))
-    weights = np.abs(cho_solve(cho_factor(gram + shift * np.eye(n)), gram))
-    weights /= weights.max(axis=0)  # before small ones are squared
+    n_lambda = n * max(lambda_, ROUNDING * float(np.diag(gram).max()))
+    weights = np.abs(cho_solve(cho_factor(gram + n_lambda * np.eye(n)), gram))
+    weights /= weights.max(axis=0)  # avoid underflow of the squares
     shares = (weights**2 / np.sum(weights**2, axis=0)).ravel()
     distances = cdist(x, x).ravel()
     order = np.argsort(distances, kind="stable")
-    held = np.cumsum(shares[order])
-    distance = float(distances[order[np.searchsorted(held, SHARE * held[-1])]])
+    cumulative = np.cumsum(shares[order])
+    distance = float(distances[order[np.searchsorted(cumulative, SHARE * cumulative[-1])]])
     near = float(np.mean(distances <= distance))
     if scaling.unit_norm:
         return {"distance": distance, "unit": "of inputs with norm 1", "share_of_rows": near}
@@ -72,20 +72,20 @@ def reach(kernel: Kernel, x: NDArray[np.floating[Any]], scaling: Scaling, lambda
 
 
 def effective_neighbors(ridge: KernelRidge, lambda_: float, points: Values | None) -> Values:
-    """Return how many rows with equal weights would average away as much noise (Kish 1965), (m,).
+    """Return the effective number of neighbors (Kish 1965): rows with equal weights and the same noise, (m,).
 
-    (sum_i a_i(x))^2 / sum_i a_i(x)^2 with a(x) = (K + n lambda I)^-1 k(x): between 0 and n. Exact where K + n lambda I
-    is factorized, for at most 2,048 rows. Else the squares are those of a low-rank form, and what that misses of them
-    is estimated by random signs.
+    It is (sum_i a_i(x))^2 / sum_i a_i(x)^2, between 0 and n, where a(x) = (K + n_lambda I)^-1 k(x). It is exact if
+    K + n_lambda I is factorized, for at most 2,048 rows. Otherwise the squared weights are those of a low-rank
+    approximation, and the difference is estimated with random signs.
 
     Parameters
     ----------
     ridge : KernelRidge
-        On n inputs.
+        Regression on n inputs.
     lambda_ : float
-        The regularizer.
+        Regularizer lambda.
     points : (m, d), optional
-        Normalized inputs x; the n inputs themselves if absent.
+        Normalized evaluation inputs x; default: the n fitted inputs.
     """
     n = ridge.n
     ones, signs = np.ones((n, 1)), ridge.run.rng(RandomStream.NOISE).choice([-1.0, 1.0], (n, SIGNS))
@@ -104,6 +104,6 @@ def effective_neighbors(ridge: KernelRidge, lambda_: float, points: Values | Non
 
 
 def kish(sums: Values, squares: Values, n: int) -> Values:
-    """Return sums of n weights, squared, over the sums of their squares, (m,): at most n; 0 where no weight is left."""
-    least = sums**2 / n  # what rounding, or an estimate, must not fall below
-    return np.divide(sums**2, np.maximum(squares, least), out=np.zeros(len(sums)), where=least > 0)
+    """Return the squared sums of n weights divided by the sums of squared weights, (m,); 0 if all weights are 0."""
+    lower_bound = sums**2 / n  # lower bound of the sum of squares (Cauchy-Schwarz), for rounding and estimation errors
+    return np.divide(sums**2, np.maximum(squares, lower_bound), out=np.zeros(len(sums)), where=lower_bound > 0)

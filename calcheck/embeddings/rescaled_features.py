@@ -1,8 +1,8 @@
-"""Features of targets that serve many data sets, each with a kernel on targets of its own.
+"""Features of targets shared by many data sets that have different kernels on targets.
 
-That kernel is scaled by the targets, which differ from one replicate to the next. Features of a somewhat narrower
-kernel serve them all: they represent a target as a combination of the same few elements, and the products of these
-elements under the data set's own kernel make the norm.
+The bandwidth of the kernel depends on the targets, which differ between replicates. Features of a slightly narrower
+kernel are shared by all data sets: they represent each target as a linear combination of the same elements, and the
+inner products of these elements in the kernel of a data set give its norm.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
 
     Values = NDArray[np.float64]
 
-TOLERANCE = 1e-8  # of a point's squared norm that features may leave out: far below what chance moves
-FEWEST_POINTS, POINTS_A_ROW = 400, 4  # in the pool: of few rows, 80 length scales; what is farther becomes an element
-TAIL = 1e-6  # of a distribution, on either side, that they need not represent; targets out there become elements
-FAR_OUT = 1e-6  # of a target's squared norm, above which it becomes an element itself
-MOST_OCTAVES = 40  # between bandwidths, in 1 / unit^2: targets a million times as wide, or narrow, are not alike
+TOLERANCE = 1e-8  # Maximum residual of the squared norm of a point: far below random variation
+MIN_POINTS, POINTS_PER_ROW = 400, 4  # Pool size: minimum (a grid of 80 length scales), and points per row
+TAIL = 1e-6  # Tail mass of a distribution, on each side, that need not be represented
+MAX_RESIDUAL = 1e-6  # Residual of a target's squared norm above which it is added as an element
+MAX_OCTAVES = 40  # Maximum log2 ratio of gammas: the spread of the targets then differs by a factor of a million
 
 
 @dataclass(frozen=True, eq=False)
 class SwappedDraw:
-    """Draws of which one has changed places with the target in each row.
+    """Draws in which one draw of each row is swapped with the target.
 
     Parameters
     ----------
     draws : Predictive
-        The draws before, the same object for all data sets.
+        The original draws; the same object for all data sets.
     """
 
     draws: Predictive
@@ -48,16 +48,16 @@ class SwappedDraw:
 
 @dataclass(frozen=True, eq=False)
 class DataSet:
-    """Targets with the distributions that they are compared with.
+    """Targets and the distributions that they are compared with.
 
     Parameters
     ----------
     y : (n, t) or (n, r, t)
-        Targets; r of each row if they are repeated, and then features of targets are their means.
+        Targets; r per row if they are repeated, and then their features are averaged.
     gamma : (t,), optional
-        Of the kernel on targets; None where these targets have none.
-    model : sequence of Predictive or Exchanged
-        What stands for the distributions in each trial; the same objects in all data sets, unless they change too.
+        Gamma of the kernel on targets; None if it is undefined for these targets.
+    model : sequence of Predictive or SwappedDraw
+        Distributions or draws in each trial; the same objects for all data sets unless they differ.
     """
 
     y: Values
@@ -67,7 +67,7 @@ class DataSet:
 
 @dataclass(eq=False)
 class _BandwidthBin:
-    """Features for kernels within a factor of two, and what all data sets share of them."""
+    """Features for kernels with gammas within a factor of two, and cached results shared by data sets."""
 
     features: OutputFeatures
     before: Values
@@ -81,44 +81,44 @@ class SharedFeatures:
     Parameters
     ----------
     data : DataSet
-        The data; replicates are like it.
+        The data, as opposed to the replicates.
     covered : Predictive
-        Distributions that the features must represent, whatever stands for them in a trial.
+        Distributions that the features must represent in every trial.
     rng : callable
-        Makes the generator that chooses among elements that are too many.
+        Returns the random generator that selects elements if the pool is too large.
     """
 
     def __init__(self, data: DataSet, covered: Predictive, rng: Callable[[], Generator]) -> None:
         self._data, self._covered, self._rng = data, covered, rng
         self._octaves: dict[int, _BandwidthBin] = {}
         on_a_line = data.y.shape[-1] == 1
-        points = min(POOL_POINTS, max(FEWEST_POINTS, POINTS_A_ROW * len(data.y))) if on_a_line else POOL_POINTS
+        points = min(POOL_POINTS, max(MIN_POINTS, POINTS_PER_ROW * len(data.y))) if on_a_line else POOL_POINTS
         self._fineness = Fineness(TOLERANCE, TAIL, points)
 
     def rescaled(self, each: DataSet) -> tuple[Values, list[Values], Values, Values]:
-        """Return features, and what makes them those of the data set's own kernel and of the data's.
+        """Return features, and the matrices that convert them to the kernels of the data set and of the data.
 
         Parameters
         ----------
         each : DataSet
-            With a kernel.
+            Data set with a kernel on targets.
 
         Returns
         -------
         observed : (n, r)
-            f(y); in the directions that rows span, where these are fewer.
+            f(y); projected on the span of the rows if there are fewer rows than features.
         model : list of (n, r)
-            E f(Y'), once a trial.
+            E f(Y'), per trial.
         own, fixed : (r, ...)
-            C: psi = f C are features of the data set's own kernel, and of that of the data.
+            Matrices C such that psi = f C are features of the kernel of the data set, and of the data.
         """
         octave = self._octave(each)
         features = octave.features
         points = each.y.reshape(-1, each.y.shape[-1])
         observed = features.of_points(points)
-        far = np.flatnonzero(1 - np.einsum("ij,ij->i", observed, observed) > FAR_OUT)
+        far = np.flatnonzero(1 - np.einsum("ij,ij->i", observed, observed) > MAX_RESIDUAL)
         if len(far):
-            features = features.extend(points[far], FAR_OUT)
+            features = features.extend(points[far], MAX_RESIDUAL)
             observed = features.of_points(points)
         observed = _by_row(observed, each.y)
         model = [self._mean(octave, one, observed, features) for one in each.model]
@@ -130,19 +130,19 @@ class SharedFeatures:
         return parts[0], parts[1:], _norm(features, each.gamma, along), fixed
 
     def _octave(self, each: DataSet) -> _BandwidthBin:
-        """Return what kernels of about the same bandwidth share.
+        """Return the features shared by kernels of similar bandwidth.
 
         Raises
         ------
         DataError
-            The bandwidth has nothing to do with that of the data.
+            The bandwidth differs too much from that of the data.
         """
         ratio = np.max(np.asarray(each.gamma) / np.asarray(self._data.gamma))
         number = int(np.rint(np.log2(ratio)))
-        if abs(number) > MOST_OCTAVES:
+        if abs(number) > MAX_OCTAVES:
             msg = (
-                f"targets drawn from the predictions spread {ratio**-0.5:.1g} times as far as those that there are:"
-                " are predictions in the unit of the targets? Otherwise pass --no-null"
+                f"targets drawn from the predictions spread {ratio**-0.5:.1g} times as far as the observed targets."
+                " Check that the predictions are in the unit of the targets, or pass --no-null"
             )
             raise DataError(msg)
         if number not in self._octaves:
@@ -157,10 +157,10 @@ class SharedFeatures:
     def _mean(
         self, octave: _BandwidthBin, one: Predictive | SwappedDraw, observed: Values, features: OutputFeatures
     ) -> Values:
-        """Return E f(Y'), (n, r), made once for distributions that all data sets share.
+        """Return E f(Y'), (n, r), cached for distributions that all data sets share.
 
-        Where a draw and the target have changed places, the mean of m draws has moved by an m-th of their difference;
-        of r targets and their means, by r m-ths.
+        If a draw and the target are swapped, the mean of m draws changes by 1/m of their difference. With r repeated
+        targets, and features averaged over them, it changes by r/m of the difference of the averages.
         """
         predictive = one.draws if isinstance(one, SwappedDraw) else one
         if id(predictive) in octave.means:
@@ -181,12 +181,12 @@ class SharedFeatures:
 
 
 def _by_row(features: Values, y: Values) -> Values:
-    """Return the means of features of targets over the repeats of each row, (n, q)."""
+    """Return features averaged over the repeated targets of each row, (n, q)."""
     return np.asarray(features.reshape(len(y), -1, features.shape[1]).mean(axis=1))
 
 
 def _in_few_directions(parts: list[Values]) -> tuple[list[Values], Values | None]:
-    """Return features in the directions that all rows together span, and these (r, q); as they are if rows are many."""
+    """Return features projected on the span of all rows, and its basis (r, q); unchanged if there are many rows."""
     rows = np.concatenate(parts)
     if len(rows) >= rows.shape[1]:
         return parts, None
@@ -195,13 +195,13 @@ def _in_few_directions(parts: list[Values]) -> tuple[list[Values], Values | None
 
 
 def _norm(features: OutputFeatures, gamma: Values | None, along: Values | None = None) -> Values:
-    """Return C, (r, r): psi = f C are features of the kernel of gamma; of features along some directions."""
+    """Return C such that psi = f C are features of the kernel with this gamma; optionally in a given basis."""
     products = replace(features.pivots, gamma=np.asarray(gamma)).all_products()
     return root(features.gram_of_represented(products, along))
 
 
 def root(matrix: Values) -> Values:
-    """Return C with C C^T a positive semidefinite matrix, whatever rounding made of it."""
+    """Return C with C C^T equal to a positive semidefinite matrix; negative eigenvalues from rounding are set to 0."""
     sizes, turns = eigenvectors(matrix)
     return np.asarray(turns * np.sqrt(np.maximum(sizes, 0)))
 
@@ -212,11 +212,13 @@ def eigenvectors(matrix: Values) -> tuple[Values, Values]:
     Raises
     ------
     NumericalError
-        They are not found.
+        The eigendecomposition fails.
     """
     try:
         sizes, turns = np.linalg.eigh(matrix)
     except np.linalg.LinAlgError as error:
-        msg = "the kernel on targets has no eigenvalues in floats: are predictions in the unit of the targets?"
+        msg = (
+            "the kernel matrix of the targets has no eigendecomposition. Check the unit of the predictions and targets"
+        )
         raise NumericalError(msg) from error
     return sizes, turns

@@ -1,4 +1,4 @@
-"""Uniform samples of rows that add up: of batches, files and days, the rows with the smallest hashes."""
+"""Mergeable uniform samples of rows: the rows with the smallest hashes."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ if TYPE_CHECKING:
 
     from calcheck.predictions import Predictions
 
-SAMPLE_ROWS = 1 << 14  # a mean over so many is known to half a per cent; of 512 numbers in float32 they take 32 MiB
+SAMPLE_ROWS = 1 << 14  # Maximum rows: means are accurate to half a percent; 512 float32 columns take 32 MiB
 
 
 @dataclass(eq=False)
 class RowSample:
-    """What is known of a uniform sample of rows, of all of them where they are few.
+    """Columns of a uniform sample of rows; all rows if they are few.
 
     Parameters
     ----------
     hashes : (k,) uint64
-        Of the rows, the smallest first.
+        Hashes of the rows, in ascending order.
     columns : dict
-        By name, (k, …) each.
+        Arrays (k, …) by name.
     """
 
     hashes: NDArray[np.uint64]
     columns: dict[str, NDArray[Any]]
 
     def add(self, other: RowSample) -> None:
-        """Make it a sample of other rows too, in place."""
+        """Merge a sample of other rows into this sample, in place."""
         hashes = np.concatenate([self.hashes, other.hashes])
         kept = bottom_k(hashes, SAMPLE_ROWS)
         self.hashes = hashes[kept]
@@ -45,16 +45,16 @@ class RowSample:
 
 @dataclass(eq=False)
 class RowSampleSums:
-    """A uniform sample of rows as they are.
+    """A uniform sample of complete rows.
 
     Parameters
     ----------
     n : int
-        How many rows it is a sample of.
+        Number of rows that were sampled from.
     hashes : (k,) uint64
-        Of the rows, the smallest first.
+        Hashes of the rows, in ascending order.
     rows : Predictions
-        The rows, k of them.
+        The k sampled rows.
     """
 
     n: int
@@ -62,7 +62,7 @@ class RowSampleSums:
     rows: Predictions
 
     def add(self, other: RowSampleSums) -> None:
-        """Make it a sample of other rows too, in place."""
+        """Merge a sample of other rows into this sample, in place."""
         hashes = np.concatenate([self.hashes, other.hashes])
         kept = bottom_k(hashes, SAMPLE_ROWS)
         self.n += other.n
@@ -71,18 +71,18 @@ class RowSampleSums:
 
 @dataclass(frozen=True)
 class SampleRows:
-    """Samples the rows of a batch.
+    """Function that samples the rows of a batch.
 
     Parameters
     ----------
     key : int
-        What hashes hang on besides the rows.
+        Seed of the hashes.
     """
 
     key: int
 
     def __call__(self, batch: Predictions) -> RowSampleSums:
-        """Sample them."""
+        """Return a sample of the rows of a batch."""
         hashes = hash_rows_and_inputs(batch, self.key)
         kept = bottom_k(hashes, SAMPLE_ROWS)
         return RowSampleSums(len(batch), hashes[kept], batch.take(kept))

@@ -1,7 +1,7 @@
-"""The matrix that smooths: A = K(points, x) (K + n lambda I)^-1, for the thousands of columns that replicates have.
+"""Smoother matrix A = K(points, x) (K + n_lambda I)^-1, applied to the thousands of columns of replicates.
 
-Conjugate gradients, which suit a few columns, would be solved again for each block of them. A factor is made once;
-a low-rank form of K is cheaper still where it is accurate, which is measured.
+Conjugate gradients are efficient for few columns, but would be repeated for each block of columns. A Cholesky factor is
+computed once. A low-rank approximation of K is cheaper still; it is used where its estimated error is small.
 """
 
 from __future__ import annotations
@@ -28,37 +28,37 @@ if TYPE_CHECKING:
 
     Values = NDArray[np.float64]
 
-BLOCK_BYTES = 1 << 26  # of a block of A
-CONDITION = 1e3  # of K + n lambda I, up to which single precision keeps 4 digits
-FACTOR_ROWS = 6000  # up to which a factor is had in about a second
-RANKS = (256, 512, 1024, 2048)  # centres of a low-rank form, tried in turn
-WORTH = 6  # rows a centre from which on a low-rank form is cheaper than a factor
-ACCURATE = 1e-3  # of what is smoothed, squared, that a low-rank form may miss where a factor could be had
+BLOCK_BYTES = 1 << 26  # Bytes per block of A
+MAX_CONDITION = 1e3  # Maximum condition number of K + n_lambda I for single precision, which then keeps 4 digits
+FACTOR_ROWS = 6000  # Maximum rows for which Cholesky is always used: about a second
+RANKS = (256, 512, 1024, 2048)  # Numbers of landmarks of the low-rank approximation, tried in order
+MIN_ROWS_PER_LANDMARK = 6  # Minimum rows per landmark of a low-rank approximation; below, a factor is cheaper
+MAX_ERROR = 1e-3  # Maximum error of the low-rank approximation, relative to the squared smoothed outputs
 
 
 class Smoother(ABC):
-    """A of n inputs at m points: the inputs themselves, or others."""
+    """Smoother matrix A of n inputs at m points: the fitted inputs, or others."""
 
     method: str
 
-    def __init__(self, ridge: KernelRidge, shift: float, points: Values | None, array: Backend) -> None:
-        self.ridge, self.shift, self.points, self.array = ridge, shift, points, array
+    def __init__(self, ridge: KernelRidge, n_lambda: float, points: Values | None, array: Backend) -> None:
+        self.ridge, self.n_lambda, self.points, self.array = ridge, n_lambda, points, array
 
     @property
     def details(self) -> dict[str, Any]:
-        """Say how A is had."""
+        """Return the method and its settings."""
         return {"method": self.method}
 
     @abstractmethod
     def smooth(self, outputs: Values) -> Values:
-        """Return A R for outputs (n, c), (m, c)."""
+        """Return A R, (m, c), for outputs R, (n, c)."""
 
     @abstractmethod
     def _blocks(self) -> Iterator[Array]:
-        """Yield A block by block of its rows, (b, n)."""
+        """Yield A in blocks of rows, (b, n)."""
 
     def smooth_squared(self, outputs: Values) -> Values:
-        """Return (A * A) R, the elements of A squared, for outputs (n, c), (m, c)."""
+        """Return (A * A) R, (m, c), for outputs R, (n, c), with the elementwise square of A."""
         columns = self.array.asarray(outputs)
         parts = [self.array.to_numpy((block * block) @ columns) for block in self._blocks()]
         return np.concatenate(parts)
@@ -69,46 +69,46 @@ class Smoother(ABC):
 
 
 class CholeskySmoother(Smoother):
-    """A by a Cholesky factor of K + n lambda I: exact to rounding."""
+    """Smoother with a Cholesky factor of K + n_lambda I: exact to rounding."""
 
     method = "cholesky"
 
-    def __init__(self, ridge: KernelRidge, penalty: float, points: Values | None) -> None:
-        shift = ridge.n * penalty
+    def __init__(self, ridge: KernelRidge, lambda_: float, points: Values | None) -> None:
+        n_lambda = ridge.n * lambda_
         if ridge.solver == "cholesky":
-            super().__init__(ridge, shift, points, ridge.backend)
-            self._factor = ridge.factor(shift)
+            super().__init__(ridge, n_lambda, points, ridge.backend)
+            self._factor = ridge.factor(n_lambda)
         else:
-            super().__init__(ridge, shift, points, backend(ridge.run.device, "float32"))
+            super().__init__(ridge, n_lambda, points, backend(ridge.run.device, "float32"))
             try:
-                self._factor = self._made(self.array)
+                self._factor = self._factorize(self.array)
             except NumericalError:
                 self.array = ridge.backend
-                self._factor = self._made(self.array)
+                self._factor = self._factorize(self.array)
         self._x = self.array.asarray(ridge.backend.to_numpy(ridge.x))
         self._points: Array = None if points is None else self.array.asarray(points)
 
-    def _made(self, array: Backend) -> Cholesky:
-        """Factorize in a precision.
+    def _factorize(self, array: Backend) -> Cholesky:
+        """Return the Cholesky factor in the precision of the array library.
 
         Raises
         ------
         NumericalError
-            It is too low.
+            The precision is too low.
         """
         ridge = self.ridge
-        ridge.gram.clear()  # the factor is the one n x n matrix
+        ridge.gram.clear()  # the factor is the only n x n matrix in memory
         gram = Gram(ridge.kernel, array.asarray(ridge.backend.to_numpy(ridge.x)), memory=0, progress=ridge.run.progress)
-        if array.itemsize < ridge.backend.itemsize and 1 + ridge.trace / self.shift > CONDITION:
+        if array.itemsize < ridge.backend.itemsize and 1 + ridge.trace / self.n_lambda > MAX_CONDITION:
             msg = "K + n lambda I is too ill-conditioned for single precision"
             raise NumericalError(msg)
-        return Cholesky(gram, self.shift, ridge.run.progress)
+        return Cholesky(gram, self.n_lambda, ridge.run.progress)
 
     def smooth(self, outputs: Values) -> Values:
         rhs = self.array.asarray(outputs)
         coefficients = self._factor.solve(rhs).coefficients
         if self._points is None:
-            return self.array.to_numpy(rhs - self.shift * coefficients)
+            return self.array.to_numpy(rhs - self.n_lambda * coefficients)
         parts = [self._kernel(rows) @ coefficients for rows in self._rows(len(self._points))]
         return np.concatenate([self.array.to_numpy(part) for part in parts])
 
@@ -121,19 +121,19 @@ class CholeskySmoother(Smoother):
             for rows in self._rows(n):
                 unit = xp.zeros((n, rows.stop - rows.start), dtype=self.array.dtype, device=self.array.device)
                 unit[rows] = xp.eye(rows.stop - rows.start, dtype=self.array.dtype, device=self.array.device)
-                yield (unit - self.shift * self._factor.solve(unit).coefficients).T
+                yield (unit - self.n_lambda * self._factor.solve(unit).coefficients).T
         else:
             for rows in self._rows(len(self._points)):
                 yield self._factor.solve(self._kernel(rows).T).coefficients.T
 
 
 class NystroemSmoother(Smoother):
-    """A by K ~ Z Z^T, Z the Nystroem features at M of the inputs: A = Z (Z^T Z + n lambda I)^-1 Z^T."""
+    """Smoother with K ~ Z Z^T for Nyström features Z with M landmarks: A = Z (Z^T Z + n_lambda I)^-1 Z^T."""
 
     method = "low rank"
 
-    def __init__(self, ridge: KernelRidge, penalty: float, points: Values | None, rank: int) -> None:
-        super().__init__(ridge, ridge.n * penalty, points, backend(ridge.run.device, "float64"))
+    def __init__(self, ridge: KernelRidge, lambda_: float, points: Values | None, rank: int) -> None:
+        super().__init__(ridge, ridge.n * lambda_, points, backend(ridge.run.device, "float64"))
         chosen = np.sort(ridge.run.rng(RandomStream.LANDMARKS).choice(ridge.n, rank, replace=False))
         self.rank = rank
         x = self.array.asarray(ridge.backend.to_numpy(ridge.x))
@@ -141,7 +141,7 @@ class NystroemSmoother(Smoother):
         self._rows_of_z = self._features(x)
         inner = self._rows_of_z.T @ self._rows_of_z
         diagonal = xp.arange(rank, device=self.array.device)
-        inner[diagonal, diagonal] += self.shift
+        inner[diagonal, diagonal] += self.n_lambda
         self._inverse = xp.linalg.inv(inner)
         self._at = self._rows_of_z if points is None else self._features(self.array.asarray(points))
         self.missed = 0.0
@@ -158,9 +158,9 @@ class NystroemSmoother(Smoother):
         return self.array.to_numpy(self._at @ inner)
 
     def squared_weights(self) -> Values:
-        """Return the sum of the squares of each row of A, (m,)."""
+        """Return the sum of squares of each row of A, (m,)."""
         weighted = self._at @ self._inverse
-        squares = (weighted * self._at).sum(axis=1) - self.shift * (weighted * weighted).sum(axis=1)
+        squares = (weighted * self._at).sum(axis=1) - self.n_lambda * (weighted * weighted).sum(axis=1)
         return self.array.to_numpy(squares)
 
     def _blocks(self) -> Iterator[Array]:
@@ -168,35 +168,35 @@ class NystroemSmoother(Smoother):
             yield (self._at[rows] @ self._inverse) @ self._rows_of_z.T
 
 
-def smoother(ridge: KernelRidge, penalty: float, points: Values | None, typical: Values) -> Smoother:
-    """Choose how A is had.
+def smoother(ridge: KernelRidge, lambda_: float, points: Values | None, typical: Values) -> Smoother:
+    """Return the smoother by the cheapest sufficiently accurate method.
 
-    A factor where one is there already or is had in about a second; else the low-rank form with the fewest centres that
-    misses little enough of what is smoothed; else a factor, if it fits the memory; else the largest low-rank form.
+    In order of preference: a Cholesky factor, if there is one or it takes about a second; the smallest sufficiently
+    accurate low-rank approximation; a factor, if it fits in memory; the largest low-rank approximation.
 
     Parameters
     ----------
     ridge : KernelRidge
         The regression on n inputs.
-    penalty : float
-        lambda.
+    lambda_ : float
+        Regularizer lambda.
     points : (m, d), optional
-        Normalized inputs at which A is wanted; the regression's own if absent.
+        Normalized evaluation inputs; default: the fitted inputs.
     typical : (n, c)
-        Outputs such as will be smoothed, on which low-rank forms are tried.
+        Typical outputs, on which the error of low-rank approximations is estimated.
     """
     if ridge.solver == "cholesky" or ridge.n <= FACTOR_ROWS:
-        return CholeskySmoother(ridge, penalty, points)
-    exact = ridge.smoothed(typical, penalty)
+        return CholeskySmoother(ridge, lambda_, points)
+    exact = ridge.smoothed(typical, lambda_)
     size = float(np.sum(exact**2))
-    tried: NystroemSmoother | None = None
+    low_rank: NystroemSmoother | None = None
     for rank in RANKS:
-        if WORTH * rank > ridge.n:
+        if MIN_ROWS_PER_LANDMARK * rank > ridge.n:
             break
-        tried = NystroemSmoother(ridge, penalty, points, rank)
-        inside = tried if points is None else NystroemSmoother(ridge, penalty, None, rank)
-        tried.missed = abs(1 - float(np.sum(inside.smooth(typical) ** 2)) / size) if size else 0.0
-        if tried.missed <= ACCURATE:
-            return tried
+        low_rank = NystroemSmoother(ridge, lambda_, points, rank)
+        at_fitted = low_rank if points is None else NystroemSmoother(ridge, lambda_, None, rank)
+        low_rank.missed = abs(1 - float(np.sum(at_fitted.smooth(typical) ** 2)) / size) if size else 0.0
+        if low_rank.missed <= MAX_ERROR:
+            return low_rank
     fits = ridge.n**2 * backend(ridge.run.device, "float32").itemsize <= ridge.run.memory
-    return CholeskySmoother(ridge, penalty, points) if fits or tried is None else tried
+    return CholeskySmoother(ridge, lambda_, points) if fits or low_rank is None else low_rank

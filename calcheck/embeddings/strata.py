@@ -1,9 +1,9 @@
-"""Groups of rows of two samples in which either sample's rows are as likely: there labels may change places.
+"""Strata of rows of two samples within which the sample labels are (nearly) exchangeable.
 
-Two samples need not have their inputs in the same places. Where the distributions of targets are equal, a row may be of
-either sample, but with a chance that depends on its input; among neighbors it hardly does. Permuting labels among few
-neighbors only (Kim, Neykov, Balakrishnan, Wasserman 2022) keeps each sample's inputs where they are, which what
-follows from a regularized fit depends on.
+The inputs of two samples may have different distributions. If the conditional distributions of the targets are equal, a
+row belongs to the first sample with a probability that depends only on its input, and that is nearly constant among
+neighbors. Permuting labels only within small groups of neighbors (Kim, Neykov, Balakrishnan, Wasserman 2022) nearly
+preserves the input distribution of each sample, which the result of a regularized fit depends on.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
     Values = NDArray[np.float64]
     Labels = NDArray[np.bool_]
 
-GROUP = 6  # neighbors: with more of them strongly shifted inputs fail too often, with fewer power is lost
-STEPS, SMALL_STEP = 50, 1e-8  # of Newton's method
+GROUP = 6  # Rows per group: larger groups reject too often for strongly shifted inputs, smaller groups lose power
+MAX_STEPS, STEP_TOLERANCE = 50, 1e-8  # Newton's method: maximum iterations, and step size at which it stops
 
 
 @dataclass(frozen=True, eq=False)
 class Strata:
-    """Groups of rows.
+    """Groups of rows within which labels are permuted.
 
     Parameters
     ----------
     group : (n,)
-        The number of each row's group.
+        Group number of each row.
     labels : (n,)
-        Whether a row is of the first sample.
+        Whether a row is from the first sample.
     by : str
-        What makes rows neighbors: the same input, inputs that follow each other, or the chance of the first sample.
+        How groups are formed: equal inputs, consecutive inputs, or similar propensity scores.
     """
 
     group: NDArray[np.intp]
@@ -46,12 +46,12 @@ class Strata:
 
     @property
     def exchangeable(self) -> int:
-        """Count the rows in whose group there are rows of both samples."""
+        """Return the number of rows in groups that contain rows of both samples."""
         both = np.bincount(self.group, self.labels) * np.bincount(self.group, ~self.labels)
         return int((both[self.group] > 0).sum())
 
     def permuted(self, rng: Generator, count: int) -> Iterator[Labels]:
-        """Yield other labels, (n,): in each group as many rows are of the first sample as before."""
+        """Yield permuted labels, (n,); the number of rows of each sample in each group is unchanged."""
         ordered = np.argsort(self.group, kind="stable")
         for _ in range(count):
             labels = np.empty_like(self.labels)
@@ -60,19 +60,19 @@ class Strata:
 
 
 def strata(x: Values, labels: Labels, features: Callable[[], Values]) -> Strata:
-    """Group the rows of two samples.
+    """Return groups of rows of two samples within which labels are permuted.
 
-    Rows with the same input where each input is in both samples: then permutations are exact. Else, of inputs that are
-    one number, rows that follow each other; of others, rows whose estimated chance of the first sample is alike.
+    If every input occurs in both samples, rows with equal inputs are grouped, and the permutation test is exact.
+    Otherwise, consecutive rows are grouped: by input for a single column, by estimated propensity score for several.
 
     Parameters
     ----------
     x : (n, d)
         Inputs of both samples.
     labels : (n,)
-        Whether a row is of the first sample.
+        Whether a row is from the first sample.
     features : callable
-        Returns Z, (n, q), with the kernel on inputs about Z Z^T, by which that chance is estimated.
+        Returns Z, (n, q), with the kernel on inputs approximated by Z Z^T, for estimating the propensity score.
     """
     _, same = np.unique(x, axis=0, return_inverse=True)
     same = same.ravel()
@@ -84,7 +84,7 @@ def strata(x: Values, labels: Labels, features: Callable[[], Values]) -> Strata:
 
 
 def _neighbors(score: Values) -> NDArray[np.intp]:
-    """Group rows that follow each other; those that tie are never parted."""
+    """Return the group numbers of rows grouped by consecutive scores; ties are never split."""
     _, place, counts = np.unique(score, return_inverse=True, return_counts=True)
     start = np.cumsum(counts) - counts
     _, group = np.unique(start // GROUP, return_inverse=True)
@@ -92,29 +92,29 @@ def _neighbors(score: Values) -> NDArray[np.intp]:
 
 
 def propensity(features: Values, labels: Labels) -> Values:
-    """Return the log odds of the first sample at each row, (n,), by logistic regression with weights w ~ N(0, I).
+    """Return the log odds of the first sample at each row, (n,), by logistic regression with the prior w ~ N(0, I).
 
-    Z is brought to a mean squared norm of 1. The prior counts the less the more rows there are: a shift of the inputs
-    that the classifier misses would be taken for a difference of the distributions.
+    Z is scaled to a mean squared norm of 1. The influence of the prior decreases with the number of rows, because an
+    input shift that the classifier misses would be mistaken for a difference between the conditional distributions.
 
     Parameters
     ----------
     features : (n, q)
-        Z.
+        Features Z.
     labels : (n,)
-        Whether a row is of the first sample.
+        Whether a row is from the first sample.
     """
     n, q = features.shape
     size = float(np.einsum("ij,ij->", features, features)) / n or 1.0
-    known = np.concatenate([np.ones((n, 1)), features / np.sqrt(size)], axis=1)
+    design = np.concatenate([np.ones((n, 1)), features / np.sqrt(size)], axis=1)
     penalty = np.r_[0.0, np.full(q, 1 / n)]
     weights = np.zeros(q + 1)
-    for _ in range(STEPS):
-        chance = 1 / (1 + np.exp(-known @ weights))
-        slope = known.T @ (chance - labels) / n + penalty * weights
-        curvature = (known.T * (chance * (1 - chance))) @ known / n + np.diag(penalty)
-        step = np.linalg.solve(curvature, slope)
+    for _ in range(MAX_STEPS):
+        probability = 1 / (1 + np.exp(-design @ weights))
+        gradient = design.T @ (probability - labels) / n + penalty * weights
+        hessian = (design.T * (probability * (1 - probability))) @ design / n + np.diag(penalty)
+        step = np.linalg.solve(hessian, gradient)
         weights = weights - step
-        if np.abs(step).max() < SMALL_STEP:
+        if np.abs(step).max() < STEP_TOLERANCE:
             break
-    return np.asarray(known @ weights)
+    return np.asarray(design @ weights)

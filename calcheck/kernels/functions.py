@@ -1,7 +1,7 @@
-"""Kernels on inputs, written once for every array library.
+"""Kernels on inputs, for every array library.
 
-Their sums over pairs are the cost of the conditional metrics, so they work in place, on parts of a block that
-stay in a processor's cache.
+Kernel evaluations dominate the cost of the conditional metrics, so they run in place on chunks that fit in the
+processor's cache.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ if TYPE_CHECKING:
 
     from calcheck.execution.backend import Array
 
-CACHE_BYTES = 1 << 19  # half of a core's usual second-level cache
-WIDE = 300.0  # gamma |x|^2 above which |x|^2 - 2 x.x' + |x'|^2 would lose digits of small distances
-OVERFLOWS = "the kernel overflows at some inputs. Pass --normalize l2 or standardize, or a smaller --gamma-x"
-FEW_COLUMNS = 4  # up to which differences are summed: exact, and no slower than a product
+CACHE_BYTES = 1 << 19  # Bytes per chunk: half of a typical level 2 cache
+MAX_SCALED_NORM = 300.0  # Limit on gamma |x|^2; above it, |x|^2 - 2 x.x' + |x'|^2 is too inaccurate for small distances
+OVERFLOW_MESSAGE = "the kernel overflows at some inputs. Pass --normalize l2 or standardize, or a smaller --gamma-x"
+MAX_SUMMED_COLUMNS = (
+    4  # Maximum columns for summing differences directly: more accurate, and as fast as a matrix product
+)
 
 
 @dataclass(frozen=True)
@@ -34,20 +36,20 @@ class Kernel(ABC):
         """Return k(a_i, b_j) for (p, d) and (q, d) inputs, (p, q)."""
 
     def diagonal(self, a: Array) -> Array:
-        """Return k(a_i, a_i), (p,): 1, for kernels of differences."""
+        """Return k(a_i, a_i), (p,): 1 for translation-invariant kernels."""
         return namespace(a).ones(len(a), dtype=a.dtype, device=a.device)
 
 
 @dataclass(frozen=True)
 class Rbf(Kernel):
-    """exp(-gamma |x - x'|^2), the norm Euclidean; gamma in 1 / unit^2."""
+    """RBF kernel exp(-gamma |x - x'|^2) with the Euclidean norm; gamma in 1 / unit^2."""
 
     gamma: float
 
     def gram(self, a: Array, b: Array) -> Array:
         xp = namespace(a)
         squares_a, squares_b = xp.vecdot(a, a), xp.vecdot(b, b)
-        if a.shape[1] <= FEW_COLUMNS or self.gamma * xp.max(squares_b) > WIDE:
+        if a.shape[1] <= MAX_SUMMED_COLUMNS or self.gamma * xp.max(squares_b) > MAX_SCALED_NORM:
             return _exponential(_summed_differences(a, b, squared=True), -self.gamma)
         block = a @ b.T
         for start, part in _in_cache(block):
@@ -59,7 +61,7 @@ class Rbf(Kernel):
 
 @dataclass(frozen=True)
 class Laplace(Kernel):
-    """exp(-gamma |x - x'|_1), the sum of absolute differences, not squared; gamma in 1 / unit."""
+    """Laplace kernel exp(-gamma |x - x'|_1) with the L1 norm, not squared; gamma in 1 / unit."""
 
     gamma: float
 
@@ -69,7 +71,7 @@ class Laplace(Kernel):
 
 @dataclass(frozen=True)
 class Polynomial(Kernel):
-    """(gamma x . x' + coef0)^degree."""
+    """Polynomial kernel (gamma x . x' + coef0)^degree."""
 
     degree: int
     gamma: float
@@ -92,7 +94,7 @@ KERNELS: dict[str, Callable[..., Kernel]] = {"rbf": Rbf, "laplace": Laplace, "po
 
 
 def _in_cache(block: Array) -> Iterator[tuple[int, Array]]:
-    """Yield a block in parts of a few rows with the row that each starts at; whole where numpy does not compute."""
+    """Yield the start row and the values of each chunk of a block; other libraries than NumPy get one chunk."""
     rows = len(block)
     if isinstance(block, np.ndarray):
         rows = max(1, CACHE_BYTES // max(1, block[:1].nbytes))
@@ -101,7 +103,7 @@ def _in_cache(block: Array) -> Iterator[tuple[int, Array]]:
 
 
 def _summed_differences(a: Array, b: Array, *, squared: bool) -> Array:
-    """Return sum_k |a_ik - b_jk|, or of the squares, (p, q)."""
+    """Return sum_k |a_ik - b_jk|, or the sum of squared differences, (p, q)."""
     xp = namespace(a)
     block = xp.zeros((len(a), len(b)), dtype=a.dtype, device=a.device)
     for start, part in _in_cache(block):
@@ -113,7 +115,7 @@ def _summed_differences(a: Array, b: Array, *, squared: bool) -> Array:
 
 
 def _exponential(block: Array, factor: float) -> Array:
-    """Replace the block by exp(factor * block)."""
+    """Compute exp(factor * block) in place."""
     xp = namespace(block)
     for _, part in _in_cache(block):
         part *= factor
@@ -122,7 +124,7 @@ def _exponential(block: Array, factor: float) -> Array:
 
 
 def _raise(part: Array, degree: int) -> None:
-    """Replace the part by its power, by repeated products: ten times faster than a general power."""
+    """Raise to a power in place, by repeated squaring: ten times faster than a general power function."""
     base = part * 1
     for bit in bin(degree)[3:]:
         part *= part

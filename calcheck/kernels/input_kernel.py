@@ -1,4 +1,4 @@
-"""What conditional metrics condition on, and the scales of their kernels where options leave them open."""
+"""Input normalization, input kernel, and default bandwidths of the conditional metrics."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     Bandwidths = Callable[[Values, Any], Values]
 
 
-COPIES = 2  # of inputs in float64, for metrics that look at all of them at once
+COPIES = 2  # Number of float64 copies that metrics make when they need all inputs in memory
 
 
 @dataclass(frozen=True, eq=False)
 class Conditioning:
-    """How inputs are compared.
+    """The normalization and the kernel of the inputs.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class Conditioning:
     kernel : Kernel
         k_X on normalized inputs.
     details : dict
-        Both in words and numbers, for the report.
+        The same choices as reported in JSON.
     """
 
     scaling: Scaling
@@ -57,43 +57,43 @@ def target_matrix(rows: Predictions) -> NDArray[np.float64]:
     Raises
     ------
     DataError
-        There are none.
+        The targets are missing.
     """
     return rows.targets().reshape(len(rows), -1)
 
 
 def require_inputs(rows: Predictions) -> tuple[NDArray[np.float64], Predictive]:
-    """Return targets (n, t) and predictive distributions of rows that have inputs too.
+    """Return targets (n, t) and predictive distributions; check that the rows have inputs.
 
     Raises
     ------
     DataError
-        Some are absent.
+        Inputs, targets or predictions are missing.
     """
     rows.lazy_inputs()
     return target_matrix(rows), rows.distributions().load()
 
 
 def all_inputs(rows: Predictions, run: Run) -> NDArray[np.floating[Any]]:
-    """Return the inputs, (n, d), for those who look at all of them at once.
+    """Return all inputs in memory, (n, d).
 
     Raises
     ------
     DataError
-        There are none, or they are left in their file and would fill the memory.
+        The inputs are missing, or are read from disk on demand and exceed the memory limit.
     """
     needed = COPIES * len(rows) * rows.width * np.dtype(np.float64).itemsize
     if isinstance(rows.x, LazyInputs) and needed > run.memory:
         msg = (
-            f"{len(rows):,} inputs of {rows.width:,} numbers take {needed / GIB:.1f} GiB, and --memory allows"
-            f" {run.memory / GIB:.1f} GiB: pass more, or --subsample"
+            f"{len(rows):,} inputs with {rows.width:,} columns need {needed / GIB:.1f} GiB, but --memory allows"
+            f" {run.memory / GIB:.1f} GiB. Pass a larger --memory, or --subsample"
         )
         raise DataError(msg)
     return rows.inputs()
 
 
 def evaluation_points(at: Source, scaling: Scaling) -> NDArray[np.float64]:
-    """Return the normalized inputs of another source, (m, d); a problem with them is told with its name."""
+    """Return the normalized inputs of another source, (m, d); errors include the name of the source."""
     with at.error_names():
         return scaling(at.predictions().inputs())
 
@@ -104,11 +104,13 @@ def input_kernel(
     normalize: Normalization | None,
     gamma: float | Bandwidth | None,
 ) -> tuple[KernelName, Normalization, float | Bandwidth]:
-    """Fill in the choices that were left open: kernel, normalization, gamma."""
+    """Return kernel, normalization and gamma, with defaults for those that are None."""
     single = rows.width == 1
     kernel = kernel or ("rbf" if single else "polynomial")
     of_several: Normalization = "l2" if rows.has_embedding else "standardize"
-    of_one: Normalization = "standardize" if kernel == "polynomial" else "none"  # others are scaled by their gamma
+    of_one: Normalization = (
+        "standardize" if kernel == "polynomial" else "none"
+    )  # gamma sets the scale of the other kernels
     normalize = normalize or (of_one if single else of_several)
     if gamma is not None:
         return kernel, normalize, gamma
@@ -118,31 +120,31 @@ def input_kernel(
 
 
 def conditioning(rows: Predictions, chosen: KernelOptions) -> Conditioning:
-    """Fix normalization and kernel on the inputs of some rows.
+    """Fit the normalization and the kernel to the inputs of some rows.
 
     Parameters
     ----------
     rows : Predictions
-        With inputs.
+        Rows with inputs.
     chosen : KernelOptions
-        What the user chose.
+        The options that the user chose.
 
     Raises
     ------
     DataError, OptionError
-        There are no inputs, or the choices do not fit them.
+        The inputs are missing, or the options do not fit them.
     """
     name, normalize, gamma_choice = input_kernel(rows, chosen.kernel_x, chosen.normalize, chosen.gamma_x)
     x = rows.lazy_inputs()
     scaling = fit_scaling(x, normalize, name)
     gamma = bandwidth(gamma_choice, x, scaling, name)
     shape = {"degree": chosen.degree, "coef0": chosen.coef0} if name == "polynomial" else {}
-    told = {"kernel": name, "gamma": gamma, **shape, "normalize": normalize, "columns": rows.width}
-    return Conditioning(scaling, KERNELS[name](gamma=gamma, **shape), told)
+    details = {"kernel": name, "gamma": gamma, **shape, "normalize": normalize, "columns": rows.width}
+    return Conditioning(scaling, KERNELS[name](gamma=gamma, **shape), details)
 
 
 def bandwidths_or_none(bandwidths: Bandwidths, y: Values, gamma: Any) -> Values | None:
-    """Return the bandwidths for targets (p, t), as a function of these and of gamma; None where they have no scale."""
+    """Return the bandwidths of targets (p, t) as computed by ``bandwidths``; None if the targets have no scale."""
     try:
         return bandwidths(y, gamma)
     except DataError:
@@ -150,24 +152,26 @@ def bandwidths_or_none(bandwidths: Bandwidths, y: Values, gamma: Any) -> Values 
 
 
 def target_bandwidths(y: NDArray[np.float64], gamma: float | None) -> NDArray[np.float64]:
-    """Return gamma for each target column, (t,): 1 / (2 t s^2), s^2 the column's variance (n - 1), unless it is given.
+    """Return gamma for each target column, (t,).
+
+    The default is 1 / (2 t s^2), where s^2 is the variance (n - 1) of the column.
 
     Raises
     ------
     DataError
-        Targets are constant, or cannot be squared.
+        The targets are constant, or their variance overflows or underflows.
     """
     columns = y.shape[1]
     return np.full(columns, gamma) if gamma is not None else target_precisions(y) / (2 * columns)
 
 
 def target_precisions(y: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return one over the variance (n - 1) of each target column, (t,).
+    """Return 1 / variance (n - 1) of each target column, (t,).
 
     Raises
     ------
     DataError
-        Targets are constant, or cannot be squared.
+        The targets are constant, or their variance overflows or underflows.
     """
     constant = (y == y[0]).all(axis=0)
     if constant.any():
@@ -177,6 +181,6 @@ def target_precisions(y: NDArray[np.float64]) -> NDArray[np.float64]:
         found = 1 / y.var(axis=0, ddof=1)
     if not (np.isfinite(found) & (found > 0)).all():
         largest = np.abs(y).max()
-        msg = f"the targets (up to {largest:.1e}) are too large or too small to square. Give them another unit"
+        msg = f"the targets (up to {largest:.1e}) are too large or too small to compute a variance. Change their unit"
         raise DataError(msg)
     return np.asarray(found)

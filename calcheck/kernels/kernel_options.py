@@ -1,4 +1,4 @@
-"""The choices that users have; free of numerics, so that help can list them at once."""
+"""Kernel and solver options; this module does not import NumPy, so that --help is fast."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ EXACT = ("cholesky", "cg")
 
 @dataclass(frozen=True)
 class KernelOptions:
-    """The kernels on inputs and on targets, as options of a metric that conditions on inputs."""
+    """Options of the kernels on inputs and on targets, for metrics that condition on inputs."""
 
     kernel_x: KernelName | None = option(
-        None, "Kernel on inputs. Default: polynomial, or rbf where inputs are one number."
+        None, "Kernel on inputs. Default: rbf for a single input column, polynomial otherwise."
     )
     gamma_x: float | Bandwidth | None = option(
         None,
-        "Scale of that kernel: a number, 1/d, or from the inputs 1/median distance or 1/(2 variance). "
-        "Default: 1 for embeddings, 1/d for standardized inputs, median for rbf and laplace, variance for one number.",
+        "Gamma of the input kernel: a number, 1/d, median (1/median distance) or variance (1/(2 variance)). "
+        "Default: 1 for embeddings, 1/d for standardized inputs, median for rbf and laplace, variance for one column.",
     )
     degree: int = option(3, "Degree of the polynomial kernel (gamma x.x' + coef0)^degree.")
-    coef0: float = option(1.0, "Constant of the polynomial kernel.")
+    coef0: float = option(1.0, "Constant term of the polynomial kernel.")
     normalize: Normalization | None = option(
         None,
-        "Rows to norm 1 (l2), or columns to mean 0 and variance 1 (standardize). "
-        "Default: l2 for embeddings, standardize for --inputs; none for one number and a kernel of differences.",
+        "Normalization of inputs: rows to norm 1 (l2), or columns to mean 0 and variance 1 (standardize). "
+        "Default: l2 for embeddings, standardize for --inputs, none for one column with rbf or laplace.",
     )
     gamma_y: float | None = option(
-        None, "Scale of the kernel exp(-gamma (y - y')^2) on targets. Default: 1/(2 t variance), t target columns."
+        None, "Gamma of the kernel exp(-gamma (y - y')^2) on targets. Default: 1/(2 t variance) for t target columns."
     )
 
     def __post_init__(self) -> None:
@@ -54,19 +54,19 @@ class KernelOptions:
 
 @dataclass(frozen=True)
 class SolverOptions(KernelOptions):
-    """The kernels, and how the linear systems of an embedding are solved: exactly, or on centres."""
+    """Options of the kernels and of the solver of the regression: exact, or a Nyström approximation."""
 
     solver: LandmarkSolver = option(
         "auto",
-        "Cholesky, block conjugate gradients, or an approximation on centres with a measured error; "
-        "auto goes from one to the next as rows become many.",
+        "Cholesky, block conjugate gradients (cg), or a Nyström approximation with an estimated error; "
+        "auto chooses by the number of rows and the memory.",
     )
     landmarks: int | None = option(
-        None, "Take nystroem, with so many centres. Default: as many as the tolerance takes."
+        None, "Number of landmarks; implies nystroem. Default: increased until --tolerance is met."
     )
-    landmark_sampling: LandmarkSampling = option("uniform", "Centres are rows at random, or by approximate leverage.")
-    tolerance: float = option(0.01, "Error of the mean, as a share of it, at which nystroem takes no more centres.")
-    max_flops: float = option(2e13, "Products of two numbers that a pass of nystroem may take.")
+    landmark_sampling: LandmarkSampling = option("uniform", "Landmark sampling: uniform or ridge leverage scores.")
+    tolerance: float = option(0.01, "Target relative error of the mean with nystroem.")
+    max_flops: float = option(2e13, "Maximum multiply-adds per pass with nystroem.")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -76,12 +76,12 @@ class SolverOptions(KernelOptions):
             return
         require_count_option("landmarks", self.landmarks)
         if self.solver in EXACT:
-            msg = f"--landmarks is for --solver nystroem, got --solver {self.solver}: leave one of them out"
+            msg = f"--landmarks requires --solver nystroem, got --solver {self.solver}. Remove one of the two options"
             raise OptionError(msg)
 
     @property
     def requested(self) -> str:
-        """Name the option that asks for centres, whatever there is to compute."""
+        """Return the option that requests the Nyström solver; empty if none does."""
         if self.solver == "nystroem":
             return "--solver nystroem"
         return "" if self.landmarks is None else "--landmarks"

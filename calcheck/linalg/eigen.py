@@ -1,4 +1,4 @@
-"""The eigenvectors of K: one decomposition solves (K + s I) B = R for every s."""
+"""Eigendecomposition of K: it solves (K + n_lambda I) B = R for every n_lambda."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 class EigenSolver:
-    """K = V diag(w) V^T; exact to rounding, at the price of a few factorizations.
+    """Eigendecomposition K = V diag(w) V^T: exact to rounding, at the cost of a few Cholesky factorizations.
 
     Parameters
     ----------
     gram : Gram
         K.
     progress : callable
-        Is told when the decomposition begins and ends.
+        Called when the decomposition begins and ends.
     """
 
     def __init__(self, gram: Gram, progress: Progress) -> None:
@@ -31,18 +31,19 @@ class EigenSolver:
         self.values, self.vectors = namespace(matrix).linalg.eigh(matrix)
         progress("decompose", 1.0)
 
-    def shifted(self, shift: float) -> ShiftedSolver:
-        """Return what solves with K + s I, s > 0.
+    def shifted(self, n_lambda: float) -> ShiftedSolver:
+        """Return a solver for K + n_lambda I with n_lambda > 0.
 
         Raises
         ------
         NumericalError
-            K + s I is not positive definite in this precision.
+            K + n_lambda I is not positive definite in this precision.
         """
-        values = self.values + shift
+        values = self.values + n_lambda
         if not float(namespace(values).min(values)) > 0:
             msg = (
-                f"the kernel matrix plus {shift:.3g} on its diagonal is not positive definite in {values.dtype}."
+                f"the kernel matrix plus n * lambda = {n_lambda:.3g} on its diagonal is not positive definite in"
+                f" {values.dtype}."
                 " Pass a larger --lambda, --normalize l2, or --precision float64"
             )
             raise NumericalError(msg)
@@ -50,15 +51,15 @@ class EigenSolver:
 
 
 class ShiftedSolver:
-    """K + s I by its spectrum, in place of a factor (:class:`calcheck.linalg.solvers.Cholesky`)."""
+    """Solver for K + n_lambda I by eigenvectors; has the interface of :class:`calcheck.linalg.solvers.Cholesky`."""
 
     def __init__(self, values: Array, vectors: Array) -> None:
         self.values, self.vectors = values, vectors
 
     def solve(self, rhs: Array) -> Solution:
-        """Solve for (n, c) right-hand sides."""
+        """Return the solution for (n, c) right-hand sides."""
         return Solution(self.vectors @ ((self.vectors.T @ rhs) / self.values[:, None]), 0)
 
     def trace_of_inverse(self) -> float:
-        """Return tr (K + s I)^-1."""
+        """Return tr (K + n_lambda I)^-1."""
         return float(namespace(self.values).sum(1 / self.values))

@@ -1,4 +1,4 @@
-"""The Gram matrix of the inputs: tiles of its upper triangle, kept in memory or made again when needed."""
+"""Gram matrix of the inputs as tiles of its upper triangle, cached in memory or recomputed when needed."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ if TYPE_CHECKING:
     from calcheck.execution.context import Progress
     from calcheck.kernels.functions import Kernel
 
-TILE = (512, 2048)  # enough for a product to run at full speed, and few enough to stay in a processor's cache
-LARGE_TILE = (4096, 16_384)  # where starting a product costs more than cache misses: 256 MiB in float32
+TILE = (512, 2048)  # Tile shape on a CPU: large enough for fast products, small enough for the cache
+LARGE_TILE = (4096, 16_384)  # Tile shape on a GPU, where launches cost more than cache misses: 256 MiB in float32
 
 
 def tile_shape(x: Array) -> tuple[int, int]:
-    """Return rows and columns of a tile of kernel values of inputs, by where these are."""
+    """Return the rows and columns of a tile of kernel values, by the device of the inputs."""
     return TILE if is_cpu(x) else LARGE_TILE
 
 
 class Gram:
-    """K with K_ij = k(x_i, x_j), as tiles of the rows from the diagonal to the right.
+    """Gram matrix K with K_ij = k(x_i, x_j), stored as tiles of its upper triangle.
 
-    By symmetry they say everything: half of the work and half of the memory of K.
+    Symmetry halves the work and the memory.
 
     Parameters
     ----------
@@ -34,18 +34,18 @@ class Gram:
     x : (n, d)
         Inputs.
     memory : int
-        Bytes that the tiles may take; if they do not fit they are made again at every use.
+        Maximum bytes of the tiles; larger matrices are recomputed at every use.
     tile : (int, int), optional
-        Rows and columns of a tile, the columns no fewer; it does not change results beyond rounding.
+        Rows and columns of a tile, with columns >= rows; changes results only within rounding.
     progress : callable
-        Is told how far a first pass over the tiles has come.
+        Called with the progress of the first pass over the tiles.
 
     Attributes
     ----------
     kept : bool
-        Whether they are kept.
+        Whether the tiles are cached.
     nbytes : int
-        What they take then.
+        Bytes of the cached tiles.
     """
 
     def __init__(
@@ -69,9 +69,9 @@ class Gram:
         self._tiles: list[Array] = []
 
     def tiles(self) -> Iterator[tuple[slice, slice, Array]]:
-        """Yield rows and columns of each tile, and its values k(x_i, x_j).
+        """Yield the row slice, the column slice and the values k(x_i, x_j) of each tile.
 
-        The first columns of some rows are these rows themselves, and the rest follows to the right.
+        The columns of the first tile of a row slice start at the diagonal.
         """
         for number, (rows, columns) in enumerate(self._places()):
             if number < len(self._tiles):
@@ -92,7 +92,7 @@ class Gram:
                 yield slice(top, bottom), slice(left, right)
 
     def clear(self) -> None:
-        """Let go of tiles that are kept; they are made again if need be."""
+        """Drop the cached tiles; they are recomputed when needed."""
         self._tiles.clear()
 
     def __matmul__(self, b: Array) -> Array:
@@ -100,12 +100,12 @@ class Gram:
         product = namespace(b).zeros_like(b)
         for rows, columns, tile in self.tiles():
             product[rows] += tile @ b[columns]
-            mirrored = slice(max(rows.stop, columns.start), columns.stop)  # but for the block on the diagonal
+            mirrored = slice(max(rows.stop, columns.start), columns.stop)  # excludes the block on the diagonal
             product[mirrored] += tile[:, mirrored.start - columns.start :].T @ b[rows]
         return product
 
     def dense(self) -> Array:
-        """Return K in full, (n, n)."""
+        """Return the full matrix K, (n, n)."""
         full = namespace(self.x).empty((self.n, self.n), dtype=self.x.dtype, device=self.x.device)
         for rows, columns, tile in self.tiles():
             full[rows, columns] = tile

@@ -1,4 +1,4 @@
-"""A low-rank form of a kernel on inputs: K ~ Z Z^T with as many columns as there are centres (Nystroem)."""
+"""Nyström approximation of a kernel on inputs: K ~ Z Z^T with one column per landmark."""
 
 from __future__ import annotations
 
@@ -18,56 +18,56 @@ if TYPE_CHECKING:
     from calcheck.execution.context import Run
     from calcheck.kernels.functions import Kernel
 
-RANKS = (256, 512, 1024, 2048)  # centres, tried in turn
-CHECKED_ROWS = 10_000  # on which they are compared with every pair
-JITTER = 1e-12  # of the centres' kernel values, so that their factor exists
+RANKS = (256, 512, 1024, 2048)  # Numbers of landmarks, tried in order
+VALIDATION_ROWS = 10_000  # Maximum rows on which the approximation is compared with the full kernel matrix
+JITTER = 1e-12  # Relative diagonal term for the Cholesky factor of the landmarks' kernel matrix
 
 
 class Nystroem:
-    """Features of inputs, z(x) = L^-1 k(c, x) with L L^T = K_cc at M centres c: z(x) . z(x') is nearly k(x, x').
+    """Nyström features z(x) = L^-1 k(c, x), L L^T = K_cc, with M landmarks c: z(x) . z(x') approximates k(x, x').
 
     Parameters
     ----------
     kernel : Kernel
         k.
-    centres : (M, d)
-        Inputs, on the backend's device.
+    landmarks : (M, d)
+        Landmark inputs, on the device of the backend.
     array : Backend
-        The library that computes.
+        Array library.
     """
 
-    def __init__(self, kernel: Kernel, centres: Array, array: Backend) -> None:
+    def __init__(self, kernel: Kernel, landmarks: Array, array: Backend) -> None:
         xp = array.xp
-        own = kernel.gram(centres, centres)
-        diagonal = xp.arange(len(centres), device=array.device)
-        own[diagonal, diagonal] += JITTER * float(xp.max(own))
-        self.kernel, self.centres = kernel, centres
-        self._factor = xp.linalg.inv(xp.linalg.cholesky(own)).T  # L^-T
+        gram = kernel.gram(landmarks, landmarks)
+        diagonal = xp.arange(len(landmarks), device=array.device)
+        gram[diagonal, diagonal] += JITTER * float(xp.max(gram))
+        self.kernel, self.landmarks = kernel, landmarks
+        self._factor = xp.linalg.inv(xp.linalg.cholesky(gram)).T  # L^-T
 
     def values(self, x: Array) -> Array:
-        """Return k(x, c) of (p, d) inputs, (p, M)."""
-        return self.kernel.gram(x, self.centres)
+        """Return k(x, c) for (p, d) inputs, (p, M)."""
+        return self.kernel.gram(x, self.landmarks)
 
     def of_values(self, values: Array) -> Array:
-        """Return V L^-T, (p, M), for values V, (p, M): features of the inputs that the values are of."""
+        """Return the features V L^-T, (p, M), for kernel values V = k(x, c), (p, M)."""
         return values @ self._factor
 
     def to_values(self, features: Array) -> Array:
-        """Return L^-T W, (M, c), for weights W of features: V (L^-T W) is what they weigh."""
+        """Return L^-T W, (M, c), for feature weights W, so that V (L^-T W) = Z W for kernel values V."""
         return self._factor @ features
 
     @property
     def rank(self) -> int:
         """Number of features M."""
-        return len(self.centres)
+        return len(self.landmarks)
 
     def __call__(self, x: Array) -> Array:
-        """Return z of (p, d) inputs, (p, M)."""
+        """Return z(x) for (p, d) inputs, (p, M)."""
         return self.of_values(self.values(x))
 
 
-class Centres:
-    """More and more of the inputs as centres, and some inputs on which to see how many it takes.
+class LandmarkSamples:
+    """Nested samples of landmarks, and validation rows to choose their number.
 
     Parameters
     ----------
@@ -81,16 +81,16 @@ class Centres:
     Attributes
     ----------
     checked : (s,)
-        The rows on which to see: no centres, unless there are few rows.
+        Validation rows; disjoint from the landmarks unless there are few rows.
     """
 
     def __init__(self, kernel: Kernel, x: NDArray[np.float64], run: Run) -> None:
         self._kernel, self._x, self._run = kernel, x, run
         self._order = run.rng(RandomStream.LANDMARKS).permutation(len(x))
-        self.checked = np.sort(self._order[:CHECKED_ROWS])
+        self.checked = np.sort(self._order[:VALIDATION_ROWS])
 
     def features(self) -> Iterator[Nystroem]:
-        """Yield features by more and more centres."""
+        """Yield features with an increasing number of landmarks."""
         array = backend(self._run.device, "float64")
         for rank in RANKS:
             self._run.progress("landmarks", rank / RANKS[-1])

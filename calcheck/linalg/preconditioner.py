@@ -1,4 +1,4 @@
-"""A Nystroem preconditioner of conjugate gradients, and the rule by which it is used."""
+"""Nyström preconditioner for conjugate gradients, and the rule that decides when to use it."""
 
 from __future__ import annotations
 
@@ -19,78 +19,81 @@ if TYPE_CHECKING:
     from calcheck.execution.backend import Array, Backend
     from calcheck.linalg.gram import Gram
 
-MOST_CENTRES = 1024  # their factor costs little beside a product with K where rows are many
-ROWS_A_CENTRE = 8
-TRIED = 4  # iterations without, after which the rest is estimated
-SAVED = 0.15  # of the iterations, where the spectrum is flat; where it falls quickly, more than half
-NEGLIGIBLE = 0.01  # share of s below which an eigenvalue of K is no hindrance
+MAX_LANDMARKS = 1024  # Maximum landmarks: factorizing them is cheap compared with a product with K
+ROWS_PER_LANDMARK = 8  # Minimum rows per landmark
+TRIAL_ITERATIONS = 4  # Iterations without a preconditioner before the remaining number is estimated
+SAVED = 0.15  # Assumed share of iterations saved (flat spectrum); more than half for a fast decay
+NEGLIGIBLE = 0.01  # Eigenvalues of K below this multiple of n_lambda are dropped
 
 
 class Preconditioner:
-    """s P^-1 with P = Z Z^T + s I and K ~ Z Z^T by M centres: I - Z (Z^T Z + s I)^-1 Z^T (Woodbury).
+    """Apply n_lambda P^-1 = I - Z (Z^T Z + n_lambda I)^-1 Z^T (Woodbury) for P = Z Z^T + n_lambda I.
 
-    Z = K_nM V E^-1/2 with K_MM = V E V^T, but for eigenvalues that are negligible beside s: these would only lend their
-    rounding. Any Z, however rounded, gives a P that is positive definite; that it resembles K makes it useful.
+    K ~ Z Z^T is the Nyström approximation with M landmarks: Z = K_nM V E^-1/2 with K_MM = V E V^T. Eigenvalues that are
+    negligible compared with n_lambda are dropped because they add only rounding errors. P is positive definite for
+    every Z, whatever its rounding errors.
 
     Parameters
     ----------
     gram : Gram
         K.
-    shift : float
-        s > 0.
-    centres : (M,)
-        Rows whose inputs are the centres.
+    n_lambda : float
+        n * lambda > 0.
+    landmarks : (M,)
+        Row numbers of the landmarks.
     array : Backend
-        The library that computes.
+        Array library.
     memory : int
-        Bytes that Z may take; if it does not fit it is made again at every use.
+        Maximum bytes of Z; a larger Z is recomputed at every use.
     """
 
-    def __init__(self, gram: Gram, shift: float, centres: NDArray[np.intp], array: Backend, *, memory: int) -> None:
+    def __init__(
+        self, gram: Gram, n_lambda: float, landmarks: NDArray[np.intp], array: Backend, *, memory: int
+    ) -> None:
         self._gram, self._array = gram, array
-        self._centres = gram.x[array.indices(centres)]
-        values, vectors = np.linalg.eigh(array.to_numpy(gram.kernel.gram(self._centres, self._centres)))
-        share = len(centres) / gram.n  # of an eigenvalue of K, in one of K_MM
-        matters = values > max(NEGLIGIBLE * shift * share, array.xp.finfo(array.dtype).eps * values[-1])
-        self._whitening = array.asarray(vectors[:, matters] / np.sqrt(values[matters]))
-        self.rank = int(matters.sum())
-        self._kept: list[tuple[slice, Array]] | None = None
+        self._landmark_x = gram.x[array.indices(landmarks)]
+        values, vectors = np.linalg.eigh(array.to_numpy(gram.kernel.gram(self._landmark_x, self._landmark_x)))
+        share = len(landmarks) / gram.n  # an eigenvalue of K corresponds to this share of it in K_MM
+        kept = values > max(NEGLIGIBLE * n_lambda * share, array.xp.finfo(array.dtype).eps * values[-1])
+        self._whitening = array.asarray(vectors[:, kept] / np.sqrt(values[kept]))
+        self.rank = int(kept.sum())
+        self._cached: list[tuple[slice, Array]] | None = None
         if gram.n * self.rank * array.itemsize <= memory:
-            self._kept = list(self._made())
-        inner = shift * np.eye(self.rank)
+            self._cached = list(self._compute_blocks())
+        inner = n_lambda * np.eye(self.rank)
         for _, block in self._blocks():
             inner += array.to_numpy(block.T @ block)
         self._inverse = array.asarray(np.linalg.inv(inner))
 
     def __call__(self, columns: Array) -> Array:
-        """Return s P^-1 R for (n, c) columns, (n, c)."""
+        """Return n_lambda P^-1 R for (n, c) columns R, (n, c)."""
         inner = self._inverse @ sum(block.T @ columns[rows] for rows, block in self._blocks())
         return namespace(columns).concat([columns[rows] - block @ inner for rows, block in self._blocks()])
 
     def _blocks(self) -> Iterator[tuple[slice, Array]]:
-        """Yield rows and their part of Z, (b, rank)."""
-        return iter(self._kept) if self._kept is not None else self._made()
+        """Yield slices of rows and their rows of Z, (b, rank)."""
+        return iter(self._cached) if self._cached is not None else self._compute_blocks()
 
-    def _made(self) -> Iterator[tuple[slice, Array]]:
+    def _compute_blocks(self) -> Iterator[tuple[slice, Array]]:
         gram = self._gram
         height, _ = tile_shape(gram.x)
         for start in range(0, gram.n, height):
             rows = slice(start, start + height)
-            yield rows, gram.kernel.gram(gram.x[rows], self._centres) @ self._whitening
+            yield rows, gram.kernel.gram(gram.x[rows], self._landmark_x) @ self._whitening
 
 
 @dataclass(frozen=True)
 class Costs:
-    """What it takes to solve for c right-hand sides, in multiplications.
+    """Cost of solving for c right-hand sides, in multiplications.
 
     Parameters
     ----------
     n, d, columns : int
-        Rows, columns of inputs, right-hand sides.
+        Number of rows, of input columns, and of right-hand sides.
     cached : bool
-        Whether the Gram matrix is in memory, so that its values cost nothing.
+        Whether the Gram matrix is cached, so that its values are free.
     cached_features : bool
-        The same for those of the centres.
+        Whether the Nyström features are cached.
     """
 
     n: int
@@ -100,44 +103,44 @@ class Costs:
     cached_features: bool
 
     @classmethod
-    def from_solve(cls, x: Array, columns: int, *, kept: bool, room: int) -> Costs:
-        """Say it for (n, d) inputs, and the bytes that are left for features of centres."""
+    def from_solve(cls, x: Array, columns: int, *, cached: bool, available: int) -> Costs:
+        """Return the costs for (n, d) inputs, given the bytes available for Nyström features."""
         n, d = x.shape
-        return cls(n, d, columns, kept, n * _centres(n) * x.itemsize <= room)
+        return cls(n, d, columns, cached, n * _n_landmarks(n) * x.itemsize <= available)
 
     @property
-    def centres(self) -> int:
-        """How many centres a preconditioner has."""
-        return _centres(self.n)
+    def landmarks(self) -> int:
+        """Number of landmarks of a preconditioner."""
+        return _n_landmarks(self.n)
 
     @property
     def product(self) -> float:
-        """Of a product with K, of which half is made."""
+        """Cost of a product with K, of which only the upper triangle is computed."""
         return self.n**2 * (self.columns + (0 if self.cached else self.d / 2))
 
     @property
     def features(self) -> float:
-        """Of Z."""
-        return self.n * self.centres * (self.d + self.centres)
+        """Cost of computing Z."""
+        return self.n * self.landmarks * (self.d + self.landmarks)
 
     @property
-    def making(self) -> float:
-        """Of a preconditioner: Z, Z^T Z, an eigendecomposition and an inverse."""
-        return self.features + self.n * self.centres**2 + 10 * self.centres**3
+    def setup(self) -> float:
+        """Cost of building the preconditioner: Z, Z^T Z, an eigendecomposition and an inverse."""
+        return self.features + self.n * self.landmarks**2 + 10 * self.landmarks**3
 
     @property
-    def applying(self) -> float:
-        """Of its use."""
-        return 2 * self.n * self.centres * self.columns + (0 if self.cached_features else 2 * self.features)
+    def application(self) -> float:
+        """Cost of applying the preconditioner once."""
+        return 2 * self.n * self.landmarks * self.columns + (0 if self.cached_features else 2 * self.features)
 
     def pays_off(self, residual: float, tolerance: float) -> bool:
-        """Say whether a preconditioner pays, by the residual's share that the first iterations have left.
+        """Return whether a preconditioner is worth its cost, given the relative residual after the first iterations.
 
-        The iterations to come are as many as these at the same rate, and a share of them is saved.
+        The number of remaining iterations is extrapolated from the rate so far; a share of them is assumed to be saved.
         """
-        to_come = TRIED * (math.log(tolerance) / math.log(residual) - 1) if residual < 1 else math.inf
-        return to_come * (SAVED * self.product - (1 - SAVED) * self.applying) > self.making
+        remaining = TRIAL_ITERATIONS * (math.log(tolerance) / math.log(residual) - 1) if residual < 1 else math.inf
+        return remaining * (SAVED * self.product - (1 - SAVED) * self.application) > self.setup
 
 
-def _centres(n: int) -> int:
-    return max(1, min(MOST_CENTRES, n // ROWS_A_CENTRE))
+def _n_landmarks(n: int) -> int:
+    return max(1, min(MAX_LANDMARKS, n // ROWS_PER_LANDMARK))

@@ -1,4 +1,4 @@
-"""Solving (K + s I) B = R: a Cholesky factor, or block conjugate gradients that need products with K only."""
+"""Solvers for (K + n_lambda I) B = R: Cholesky, and block conjugate gradients, which need only products with K."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ if TYPE_CHECKING:
 
     Suggest = Callable[[int, float], Preconditioner | None]
 
-INVERSE_COLUMNS = 256  # of the inverse factor at a time
-MOST_ITERATIONS = 1000
-QR_ROWS = 4096  # that are made orthonormal at a time
-PATIENCE = 40  # iterations without a better residual: it may rise for a while, but then rounding has taken over
+INVERSE_COLUMNS = 256  # Columns of the inverse factor per block
+MAX_ITERATIONS = 1000
+QR_ROWS = 4096  # Rows per block of the QR decomposition
+PATIENCE = 40  # Iterations without a smaller residual before rounding is assumed to dominate
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """B with (K + s I) B = R.
+    """Solution B of (K + n_lambda I) B = R.
 
     Parameters
     ----------
     coefficients : (n, c)
         B.
     iterations : int
-        Products with K that it took; 0 for a factorization.
+        Number of products with K; 0 for a factorization.
     preconditioner : int
-        Features of the preconditioner; 0 if there was none.
+        Rank of the preconditioner; 0 if none was used.
     """
 
     coefficients: Array
@@ -47,33 +47,34 @@ class Solution:
 
 
 class Cholesky:
-    """A factor of K + s I; exact to rounding, for any number of right-hand sides.
+    """Cholesky factor of K + n_lambda I: exact to rounding, for any number of right-hand sides.
 
     Parameters
     ----------
     gram : Gram
-        K; its full matrix becomes the factor, so there is one n x n matrix at a time.
-    shift : float
-        s > 0.
+        K; the full matrix is overwritten by the factor, so only one n x n matrix is in memory.
+    n_lambda : float
+        n * lambda > 0.
     progress : callable
-        Is told when the factorization begins and ends.
+        Called when the factorization begins and ends.
 
     Raises
     ------
     NumericalError
-        K + s I is not positive definite in this precision.
+        K + n_lambda I is not positive definite in this precision.
     """
 
-    def __init__(self, gram: Gram, shift: float, progress: Progress) -> None:
+    def __init__(self, gram: Gram, n_lambda: float, progress: Progress) -> None:
         matrix = gram.dense()
         progress("factorize", 0.0)
         diagonal = namespace(matrix).arange(gram.n)
-        matrix[diagonal, diagonal] += shift
+        matrix[diagonal, diagonal] += n_lambda
         try:
             self.factor = _factorize(matrix)
         except (np.linalg.LinAlgError, RuntimeError) as error:
             msg = (
-                f"the kernel matrix plus {shift:.3g} on its diagonal is not positive definite in {matrix.dtype}."
+                f"the kernel matrix plus n * lambda = {n_lambda:.3g} on its diagonal is not positive definite in"
+                f" {matrix.dtype}."
                 " Pass a larger --lambda, --normalize l2, or --precision float64"
             )
             raise NumericalError(msg) from error
@@ -81,21 +82,22 @@ class Cholesky:
         self._trace: float | None = None
 
     def solve(self, rhs: Array) -> Solution:
-        """Solve for (n, c) right-hand sides."""
+        """Return the solution for (n, c) right-hand sides."""
         half = _solve_triangular(self.factor, rhs, transposed=False)
         return Solution(_solve_triangular(self.factor, half, transposed=True), 0)
 
     def trace_of_inverse(self) -> float:
-        """Return tr (K + s I)^-1 = |L^-1|_F^2, a block of columns of L^-1 at a time.
+        """Return tr (K + n_lambda I)^-1 = |L^-1|_F^2.
 
-        By forward substitution in blocks: only views of L are used, for a copy of its corner would be a second matrix.
+        L^-1 is computed in blocks of columns by forward substitution. Only views of L are used, because a copy of a
+        trailing block would take as much memory as a second matrix.
         """
         if self._trace is None:
-            self._trace = self._summed()
+            self._trace = self._squared_norm_of_inverse()
         return self._trace
 
-    def _summed(self) -> float:
-        """Sum the squares of L^-1."""
+    def _squared_norm_of_inverse(self) -> float:
+        """Return |L^-1|_F^2."""
         xp = namespace(self.factor)
         n, total = len(self.factor), 0.0
         for start in range(0, n, INVERSE_COLUMNS):
@@ -113,11 +115,11 @@ class Cholesky:
 
 
 def _factorize(matrix: Array) -> Array:
-    """Overwrite a symmetric matrix by its lower Cholesky factor."""
+    """Return the lower Cholesky factor of a symmetric matrix, which is overwritten."""
     if isinstance(matrix, np.ndarray):
         from scipy.linalg import cholesky
 
-        # the transpose is the same matrix in the order that LAPACK overwrites
+        # the transpose is the same matrix in Fortran order, which LAPACK can overwrite
         return cholesky(matrix.T, lower=True, overwrite_a=True, check_finite=False)
     import torch
 
@@ -125,7 +127,7 @@ def _factorize(matrix: Array) -> Array:
 
 
 def _solve_triangular(factor: Array, rhs: Array, *, transposed: bool) -> Array:
-    """Solve L b = r, or L^T b = r."""
+    """Return the solution b of L b = r, or of L^T b = r."""
     if isinstance(factor, np.ndarray):
         from scipy.linalg import solve_triangular
 
@@ -137,38 +139,38 @@ def _solve_triangular(factor: Array, rhs: Array, *, transposed: bool) -> Array:
 
 
 def conjugate_gradients(
-    gram: Gram, shift: float, rhs: Array, *, tolerance: float, progress: Progress, suggest: Suggest | None = None
+    gram: Gram, n_lambda: float, rhs: Array, *, tolerance: float, progress: Progress, suggest: Suggest | None = None
 ) -> Solution:
-    """Solve by block conjugate gradients, all right-hand sides in one Krylov space.
+    """Solve by block conjugate gradients: all right-hand sides share one Krylov space.
 
-    The residual is kept as Q S with orthonormal Q, which stays stable when right-hand sides are (nearly) dependent, as
-    features of targets are. Cost: one product with K an iteration; 5 to 10 iterations at the paper's lambda.
+    The residual is represented as Q S with orthonormal Q. This is stable for (nearly) dependent right-hand sides, such
+    as features of targets. Cost: one product with K per iteration; 5 to 10 iterations at the paper's lambda.
 
     Parameters
     ----------
     gram : Gram
         K.
-    shift : float
-        s > 0.
+    n_lambda : float
+        n * lambda > 0.
     rhs : (n, c)
         R.
     tolerance : float
-        Stop when the residual's Frobenius norm is below this share of that of R.
+        Stop when the Frobenius norm of the residual is below this share of the norm of R.
     progress : callable
-        Is told how far the residual has come, on a log scale.
+        Called with the progress of the residual, on a log scale.
     suggest : callable
-        Is told iterations and the residual's share after each, and returns a preconditioner once it has one: from then
-        on directions are conjugate anew.
+        Called after each iteration with the number of iterations and the relative residual. When it returns a
+        preconditioner, the search directions are restarted with it.
 
     Returns
     -------
     Solution
-        The best that was found; it may miss the tolerance where precision ended first.
+        The best solution found; it may miss the tolerance when rounding limits the residual.
 
     Notes
     -----
-    BCGrQ: A. A. Dubrulle, Retooling the method of block conjugate gradients, ETNA 12 (2001), 216-233. Preconditioned by
-    P, directions start as P^-1 Q; Q stays orthonormal, so that S has the norm of the residual itself.
+    BCGrQ: A. A. Dubrulle, Retooling the method of block conjugate gradients, ETNA 12 (2001), 216-233. With a
+    preconditioner P, directions start as P^-1 Q. Q stays orthonormal, so the norm of S is the norm of the residual.
     """
     xp = namespace(rhs)
     coefficients = xp.zeros_like(rhs)
@@ -176,14 +178,14 @@ def conjugate_gradients(
     start = float(xp.linalg.matrix_norm(scale))
     if start == 0:
         return Solution(coefficients, 0)
-    search, since = Search(basis), None  # since: what was added after the best, where the residual has risen
+    search, since = Search(basis), None  # since: the update after the best iteration
     best_residual, best_iteration, iterations = 1.0, 0, 0
-    while best_residual > tolerance and iterations < min(MOST_ITERATIONS, best_iteration + PATIENCE):
-        step, missed = _stepped(gram, shift, search.directions, basis)
+    while best_residual > tolerance and iterations < min(MAX_ITERATIONS, best_iteration + PATIENCE):
+        step, residual_block = _stepped(gram, n_lambda, search.directions, basis)
         if since is None:
             since = xp.zeros_like(rhs)
         since += search.directions @ (step @ scale)
-        basis, turn = _orthonormal(missed)
+        basis, turn = _orthonormal(residual_block)
         scale = turn @ scale
         iterations += 1
         residual = float(xp.linalg.matrix_norm(scale)) / start
@@ -199,19 +201,19 @@ def conjugate_gradients(
 
 
 class Search:
-    """Directions of search, conjugate to those before.
+    """Search directions, conjugate to the previous ones.
 
     Parameters
     ----------
     basis : (n, c)
-        Q, of the first residual.
+        Q of the first residual.
 
     Attributes
     ----------
     directions : (n, c)
-        D.
+        Search directions D.
     preconditioner : Preconditioner or None
-        P^-1, up to a factor.
+        P^-1 up to a constant factor.
     """
 
     def __init__(self, basis: Array) -> None:
@@ -220,7 +222,7 @@ class Search:
         self._inner: Array = None  # Q^T P^-1 Q
 
     def turn(self, basis: Array, turn: Array, preconditioner: Preconditioner | None) -> None:
-        """Go on with the residual's next basis Q (n, c): what the last step left is Q T, T (c, c)."""
+        """Update the directions for the next residual basis Q (n, c); the last step left the residual Q T, T (c, c)."""
         if preconditioner is None:
             self.directions = basis + self.directions @ turn.T
             return
@@ -231,10 +233,10 @@ class Search:
         self.directions, self.preconditioner = applied, preconditioner
 
 
-def _stepped(gram: Gram, shift: float, directions: Array, basis: Array) -> tuple[Array, Array]:
-    """Return the step along directions D that makes the residual's basis orthogonal to them, and what is left of it."""
+def _stepped(gram: Gram, n_lambda: float, directions: Array, basis: Array) -> tuple[Array, Array]:
+    """Return the step along directions D that makes the residual orthogonal to them, and the new residual."""
     product = gram @ directions
-    product += shift * directions
+    product += n_lambda * directions
     step = namespace(product).linalg.solve(directions.T @ product, directions.T @ basis)
     return step, basis - product @ step
 
@@ -242,8 +244,8 @@ def _stepped(gram: Gram, shift: float, directions: Array, basis: Array) -> tuple
 def _orthonormal(block: Array) -> tuple[Array, Array]:
     """Return Q, S with block = Q S, Q (n, c) orthonormal and S (c, c) upper triangular.
 
-    By the Cholesky factor of block^T block, twice, where the columns are independent enough for that to be as good as
-    Householder's reflections, and several times faster.
+    Uses Cholesky QR twice, which is several times faster than Householder QR and as accurate for columns that are not
+    nearly dependent; falls back to Householder QR.
     """
     first = _cholesky_qr(block)
     second = first and _cholesky_qr(first[0])
@@ -253,7 +255,7 @@ def _orthonormal(block: Array) -> tuple[Array, Array]:
 
 
 def _householder(block: Array) -> tuple[Array, Array]:
-    """Return Q, S by reflections: of some rows at a time, and then of what these leave, for little memory."""
+    """Return Q, S by Householder QR in blocks of rows and then of their triangular factors, to save memory."""
     xp = namespace(block)
     height = max(QR_ROWS, 4 * block.shape[1])
     parts = [xp.linalg.qr(block[start : start + height]) for start in range(0, len(block), height)]
@@ -264,7 +266,7 @@ def _householder(block: Array) -> tuple[Array, Array]:
 
 
 def _cholesky_qr(block: Array) -> tuple[Array, Array] | None:
-    """Return Q, S by one Cholesky factor; None if the columns are nearly dependent."""
+    """Return Q, S by Cholesky QR; None if the columns are nearly dependent."""
     xp = namespace(block)
     try:
         factor = xp.linalg.cholesky(block.T @ block)
