@@ -1,18 +1,17 @@
-"""Discrepancies between a sample and a model's draws, in their direct form: plain functions, differentiable in torch.
+"""Discrepancies between targets and model draws, as plain functions that are differentiable in torch.
 
-Written for arrays of any library of the array-API standard: numpy in float64 is the reference, and torch tensors that
-require gradients get them, so that what a model is judged by may also be what it is trained on. Values are the squared
-quantities (``mcmd`` has the choice). Nothing is standardized inside: the default kernels, exp(-|.|^2 / 2), are meant
-for inputs and targets that :func:`standardized` has passed.
+The functions accept arrays of any library that follows the array API standard. The reference is numpy in float64.
+Torch tensors that require gradients receive them, so the functions also serve as training losses. Values are squared
+discrepancies (``mcmd`` returns either form). Nothing is standardized internally: the default kernels,
+exp(-|.|^2 / 2), are meant for inputs and targets scaled by :func:`standardized`.
 
-Everywhere, n rows have an input each, ``x`` (n, d); their targets ``y`` are (n,), (n, t) for t columns, or (n, r, t)
-where each input has r of them; the model's l ``draws`` a row are (n, l), or (n, l, t). With k(y, y') = exp(-gamma_y
-|y - y'|^2) = psi(y) . psi(y'), a row's targets have the mean a_i = (1/r) sum psi(y_ia), its draws the mean
-b_i = (1/l) sum psi(y'_ij), and delta_i = a_i - b_i.
+Notation: each of the n rows has one input, ``x`` (n, d). The targets ``y`` are (n,), (n, t) for t columns, or
+(n, r, t) for r targets per input. The ``draws``, l per row, are (n, l) or (n, l, t). The kernel on targets is
+k(y, y') = exp(-gamma_y |y - y'|^2) = psi(y) . psi(y'). The mean embeddings of row i are a_i = (1/r) sum psi(y_ia) for
+its targets and b_i = (1/l) sum psi(y'_ij) for its draws; delta_i = a_i - b_i.
 
-Cost: every pair of targets and draws, (n (r + l))^2, for all but ``ammd`` and ``fid``; kernels of pairs are summed in
-blocks, so that memory is linear in n for ``ammd``, ``jmmd`` and ``fid`` and n^2 for ``cmmd``, except where a gradient
-needs them all.
+Cost: all (n (r + l))^2 pairs of targets and draws, except for ``ammd`` and ``fid``. Kernel values are summed in
+blocks: without gradients, memory is linear in n for ``ammd``, ``jmmd`` and ``fid``, and n^2 for ``cmmd``.
 
 References
 ----------
@@ -41,13 +40,13 @@ def ammd(
     draws: Array,
     *,
     gamma_y: float = 0.5,
-    estimator: Estimator = "unbiased",
+    statistic: Estimator = "unbiased",
     constant: bool = False,
 ) -> Array:
-    """Return AMMD^2, the mean over rows of :func:`ammd_terms`, whose arguments it takes.
+    """Return AMMD^2, the mean over rows of :func:`ammd_terms`, which documents the arguments.
 
-    It is twice a kernel score: lowest, on average, where the model is right, and negative there unless the constant
-    is added.
+    AMMD^2 is twice a kernel score: its expectation is minimal for the true distribution. Without the constant, that
+    minimum is negative.
 
     Examples
     --------
@@ -55,7 +54,7 @@ def ammd(
     >>> float(ammd(np.zeros(3), np.zeros((3, 2)))), float(ammd(np.zeros(3), np.full((3, 2), 99.0)))
     (-1.0, 1.0)
     """
-    return namespace(draws).mean(ammd_terms(y, draws, gamma_y=gamma_y, estimator=estimator, constant=constant))
+    return namespace(draws).mean(ammd_terms(y, draws, gamma_y=gamma_y, statistic=statistic, constant=constant))
 
 
 def ammd_terms(
@@ -63,25 +62,25 @@ def ammd_terms(
     draws: Array,
     *,
     gamma_y: float = 0.5,
-    estimator: Estimator = "unbiased",
+    statistic: Estimator = "unbiased",
     constant: bool = False,
 ) -> Array:
-    """Return what each row contributes to AMMD^2.
+    """Return the contribution of each row to AMMD^2.
 
     Parameters
     ----------
     y : (n,), (n, t) or (n, r, t)
         Targets.
     draws : (n, l) or (n, l, t)
-        The model's draws.
+        Draws from the model.
     gamma_y : float
-        Of the kernel on targets.
-    estimator : str
-        ``"unbiased"``, as in the paper (``"paper"``): -2 a_i . b_i + (l^2 |b_i|^2 - l) / (l (l - 1)), l >= 2;
+        Scale of the kernel on targets.
+    statistic : str
+        ``"unbiased"`` (``"paper"`` is the same): -2 a_i . b_i + (l^2 |b_i|^2 - l) / (l (l - 1)), l >= 2;
         ``"v"``: -2 a_i . b_i + |b_i|^2.
     constant : bool
-        Whether to add what does not depend on the model: (r^2 |a_i|^2 - r) / (r (r - 1)), r >= 2, so that 0 means
-        equal; |a_i|^2 for ``"v"``, which makes it |delta_i|^2.
+        Whether to add the term that depends on the data only: (r^2 |a_i|^2 - r) / (r (r - 1)), r >= 2, so that 0
+        means equal distributions. For ``"v"`` the term is |a_i|^2, and the sum is |delta_i|^2.
 
     Returns
     -------
@@ -90,14 +89,14 @@ def ammd_terms(
     Raises
     ------
     DataError
-        Shapes do not fit, or there are too few draws, or targets, for the estimator.
+        Shapes do not match, or there are too few draws or targets per row for the statistic.
     OptionError
-        There is no such estimator.
+        The statistic is unknown.
     """
-    require_known(estimator)
+    require_known(statistic)
     y, draws = rows_of(y, draws)
-    terms = _own_products(draws, gamma_y, estimator, "draws a row") - 2 * row_products(y, draws, gamma_y)
-    return terms + _own_products(y, gamma_y, estimator, "targets a row") if constant else terms
+    terms = _own_products(draws, gamma_y, statistic, "draws per row") - 2 * row_products(y, draws, gamma_y)
+    return terms + _own_products(y, gamma_y, statistic, "targets per row") if constant else terms
 
 
 def jmmd(
@@ -107,25 +106,25 @@ def jmmd(
     *,
     gamma_x: float = 0.5,
     gamma_y: float = 0.5,
-    estimator: Estimator = "unbiased",
+    statistic: Estimator = "unbiased",
 ) -> Array:
-    """Return JMMD^2, the squared distance of the mean embeddings of (x, y) and (x, y').
+    """Return JMMD^2, the squared distance between the mean embeddings of (x, y) and (x, y').
 
     Parameters
     ----------
     x : (n, d)
-        Inputs, at which the model has drawn; K_ij = exp(-gamma_x |x_i - x_j|^2).
+        Inputs that the draws are conditioned on; K_ij = exp(-gamma_x |x_i - x_j|^2).
     y : (n,), (n, t) or (n, r, t)
         Targets.
     draws : (n, l) or (n, l, t)
-        The model's draws.
+        Draws from the model.
     gamma_x, gamma_y : float
-        Of the kernels on inputs and targets.
-    estimator : str
+        Scales of the kernels on inputs and targets.
+    statistic : str
         ``"unbiased"``: sum over i != j of K_ij delta_i . delta_j / (n (n - 1)), n >= 2; 0 on average for equal
-        distributions. ``"v"``: all pairs, over n^2; never negative. ``"paper"``: -2 sum_ij K_ij a_i . b_j / n^2 plus
-        the mean of K k over pairs of different ones of the n l draws; without the constant of the data, and biased
-        where, as here, draws share their inputs.
+        distributions. ``"v"``: the sum over all pairs, divided by n^2; never negative. ``"paper"``:
+        -2 sum_ij K_ij a_i . b_j / n^2 plus the mean of K k over pairs of distinct draws among all n l draws. It omits
+        the term that depends on the data only, and it is biased because targets and draws share their inputs.
 
     Returns
     -------
@@ -134,9 +133,9 @@ def jmmd(
     Raises
     ------
     DataError
-        Shapes do not fit, or there are too few rows, or draws, for the estimator.
+        Shapes do not match, or there are too few rows or draws for the statistic.
     OptionError
-        There is no such estimator.
+        The statistic is unknown.
 
     Examples
     --------
@@ -145,23 +144,23 @@ def jmmd(
     >>> float(jmmd(x, np.zeros(3), np.zeros((3, 2)))), float(jmmd(x, np.zeros(3), np.full((3, 2), 99.0)))
     (0.0, 2.0)
     """
-    require_known(estimator)
+    require_known(statistic)
     y, draws = rows_of(y, draws)
     x, n, size = inputs_of(x, len(y)), len(y), draws.shape[1]
 
     def kernel(rows: slice) -> Array:
         return Rbf(gamma_x).gram(x[rows], x)
 
-    if estimator == "paper":
+    if statistic == "paper":
         m = n * size
-        require_two(m, "draws", estimator)
+        require_two(m, "draws", statistic)
         shares = (0, -2 / n**2, size**2 / (m * (m - 1)))
-        return pair_sum(kernel, y, draws, gamma_y, shares) - 1 / (m - 1)  # a draw with itself: m times 1
+        return pair_sum(kernel, y, draws, gamma_y, shares) - 1 / (m - 1)  # m self-pairs, 1 each
     total = pair_sum(kernel, y, draws, gamma_y)
-    if estimator == "v":
+    if statistic == "v":
         return total / n**2
-    require_two(n, "rows", estimator)
-    same = ammd_terms(y, draws, gamma_y=gamma_y, estimator="v", constant=True)  # K_ii |delta_i|^2
+    require_two(n, "rows", statistic)
+    same = ammd_terms(y, draws, gamma_y=gamma_y, statistic="v", constant=True)  # K_ii |delta_i|^2
     return (total - namespace(same).sum(same)) / (n * (n - 1))
 
 
@@ -174,20 +173,20 @@ def cmmd(
     gamma_y: float = 0.5,
     lambda_: float = 0.1,
 ) -> Array:
-    """Return CMMD^2, the squared distance of the conditional embeddings as operators: tr B^T K B.
+    """Return CMMD^2 = tr B^T K B, the squared distance between the conditional embedding operators.
 
-    B = (K + n lambda I)^-1 delta, the rows of delta those of delta_i, and K_ij = exp(-gamma_x |x_i - x_j|^2).
+    B = (K + n lambda I)^-1 delta, where row i of delta is delta_i and K_ij = exp(-gamma_x |x_i - x_j|^2).
 
     Parameters
     ----------
     x : (n, d)
-        Inputs, at which the model has drawn.
+        Inputs that the draws are conditioned on.
     y : (n,), (n, t) or (n, r, t)
         Targets.
     draws : (n, l) or (n, l, t)
-        The model's draws.
+        Draws from the model.
     gamma_x, gamma_y : float
-        Of the kernels on inputs and targets.
+        Scales of the kernels on inputs and targets.
     lambda_ : float
         Regularizer, > 0.
 
@@ -198,7 +197,7 @@ def cmmd(
     Raises
     ------
     DataError
-        Shapes do not fit.
+        Shapes do not match.
 
     Examples
     --------
@@ -214,7 +213,7 @@ def cmmd(
     return pair_sum(weights.__getitem__, y, draws, gamma_y)
 
 
-def mcmd(  # noqa: PLR0913 -- two samples, and where to compare them
+def mcmd(  # noqa: PLR0913 -- two samples and the evaluation points
     x: Array,
     y: Array,
     x_model: Array,
@@ -226,7 +225,7 @@ def mcmd(  # noqa: PLR0913 -- two samples, and where to compare them
     lambda_: float = 0.1,
     squared: bool = False,
 ) -> Array:
-    """Return MCMD, the distance of the conditional embeddings of two samples, at each of m points.
+    """Return MCMD, the distance between the conditional embeddings of two samples, at each of m points.
 
     MCMD^2(x) = |sum_i a_i(x) psi(y_i) - sum_j a'_j(x) psi(y'_j)|^2, with a(x) = (K + n lambda I)^-1 k(x) and
     a'(x) = (K' + n' lambda I)^-1 k'(x).
@@ -234,17 +233,17 @@ def mcmd(  # noqa: PLR0913 -- two samples, and where to compare them
     Parameters
     ----------
     x, y : (n, d), (n,) or (n, t)
-        Inputs and targets of the data.
+        Inputs and targets of the first sample, the data.
     x_model, y_model : (n', d), (n',) or (n', t)
-        Of the model: at other inputs, if need be.
+        Inputs and targets of the second sample, the model. Its inputs may differ.
     at : (m, d)
-        The points.
+        Evaluation points.
     gamma_x, gamma_y : float
-        Of the kernels on inputs and targets.
+        Scales of the kernels on inputs and targets.
     lambda_ : float
-        Regularizer of both, > 0.
+        Regularizer of both embeddings, > 0.
     squared : bool
-        Whether to return MCMD^2: its gradient is finite everywhere, that of the root is not where it is 0.
+        Whether to return MCMD^2. Its gradient is finite everywhere; that of MCMD is not finite where MCMD is 0.
 
     Returns
     -------
@@ -253,7 +252,7 @@ def mcmd(  # noqa: PLR0913 -- two samples, and where to compare them
     Raises
     ------
     DataError
-        Shapes do not fit.
+        Shapes do not match.
 
     Examples
     --------
@@ -272,23 +271,24 @@ def mcmd(  # noqa: PLR0913 -- two samples, and where to compare them
     )  # (n + n', m)
     targets = xp.concat([y, y_model])
     squares = xp.sum(weights * (Rbf(gamma_y).gram(targets, targets) @ weights), axis=0)
-    return squares if squared else xp.sqrt(xp.clip(squares, 0.0, None))  # rounding may go below
+    return squares if squared else xp.sqrt(xp.clip(squares, 0.0, None))  # rounding may give negative values
 
 
 def fid(x: Array, y: Array, draws: Array) -> Array:
-    """Return the Fréchet distance of the Gaussians that have the moments of (x, y) and of (x, y').
+    """Return the Fréchet distance between the Gaussians with the moments of (x, y) and of (x, y').
 
-    |m - m'|^2 + tr (C + C' - 2 (C^(1/2) C' C^(1/2))^(1/2)). Each row weighs 1 / n, shared evenly by its targets, or
-    draws; covariances have n / (n - 1) times that. They may be singular; then there is no gradient.
+    The value is |m - m'|^2 + tr (C + C' - 2 (C^(1/2) C' C^(1/2))^(1/2)). Each row has weight 1 / n, divided equally
+    among its targets or draws. Covariances carry the factor n / (n - 1). They may be singular, but then there is no
+    gradient.
 
     Parameters
     ----------
     x : (n, d)
-        Inputs, at which the model has drawn.
+        Inputs that the draws are conditioned on.
     y : (n,), (n, t) or (n, r, t)
         Targets.
     draws : (n, l) or (n, l, t)
-        The model's draws.
+        Draws from the model.
 
     Returns
     -------
@@ -297,7 +297,7 @@ def fid(x: Array, y: Array, draws: Array) -> Array:
     Raises
     ------
     DataError
-        Shapes do not fit, or there is one row only.
+        Shapes do not match, or there is only one row.
 
     Examples
     --------
@@ -312,14 +312,14 @@ def fid(x: Array, y: Array, draws: Array) -> Array:
 
 
 def standardized(values: Array, by: Array) -> Array:
-    """Return values less the mean of each column of other values, over its standard deviation (n - 1).
+    """Return values standardized by the column means and standard deviations (n - 1) of a reference array.
 
     Parameters
     ----------
     values : (..., t)
-        What to scale: the last axis is columns; (n, l) draws of a single target have none, like (n,) targets.
+        Values to scale; the last axis is columns. With (n,) references, all axes are rows or draws of one target.
     by : (n,), (n, t) or (n, r, t)
-        Where mean and deviation are taken from: the data. A constant column is divided by 1.
+        Reference array, usually the targets of the data. A constant column is divided by 1.
 
     Examples
     --------
@@ -336,13 +336,13 @@ def standardized(values: Array, by: Array) -> Array:
     return (values - xp.mean(by, axis=0)) / xp.where(varies, spread, xp.ones_like(spread))
 
 
-def _own_products(points: Array, gamma: float, estimator: Estimator, what: str) -> Array:
-    """Return |b_i|^2, or the mean over pairs of different points of each row, (n,)."""
+def _own_products(points: Array, gamma: float, statistic: Estimator, what: str) -> Array:
+    """Return |b_i|^2, or the mean over pairs of distinct points of each row, (n,)."""
     squares = row_products(points, points, gamma)
-    if estimator == "v":
+    if statistic == "v":
         return squares
     size = points.shape[1]
-    require_two(size, what, estimator)
+    require_two(size, what, statistic)
     return of_different(squares, size)
 
 
@@ -353,6 +353,6 @@ def _regularized(gram: Array, lambda_: float) -> Array:
 
 
 def _smoothing(x: Array, at: Array, gamma: float, lambda_: float) -> Array:
-    """Return (K + n lambda I)^-1 k(x) for each of m points, (n, m)."""
+    """Return (K + n lambda I)^-1 k(x) at each of m points, (n, m)."""
     kernel = Rbf(gamma)
     return namespace(x).linalg.solve(_regularized(kernel.gram(x, x), lambda_), kernel.gram(x, at))

@@ -1,4 +1,4 @@
-"""The metrics, one a file; an entry here gives a metric its command, help, schema and common tests."""
+"""The metrics, one per file; registering a metric here creates its command, help, schema and common tests."""
 
 from typing import Any
 
@@ -34,15 +34,15 @@ __all__ = ["METRICS", "TWO_SAMPLE_METRICS"]
 METRICS: dict[str, type[Metric[Any, Any]]] = {
     metric.name: metric
     for metric in (
-        *(Zms, Rce, Lzms, Lrce),  # is the spread right? on average, and along it
-        *(Ece, Pit, Coverage, Ence, Uce),  # are the distributions?
-        *(Cce, Jmmd, Ammd, Cmmd, Fid),  # are they at each input?
-        *(Nll, Crps, IntervalScore),  # how good are the predictions altogether?
-        *(Mae, Rmse, Bias, ConfidenceCurve),
-        *(Sharpness, Width, Cv),  # what they are like
+        *(Zms, Rce, Lzms, Lrce),  # spread: on average, and by bins
+        *(Ece, Pit, Coverage, Ence, Uce),  # marginal calibration
+        *(Cce, Jmmd, Ammd, Cmmd, Fid),  # conditional calibration
+        *(Nll, Crps, IntervalScore),  # proper scores
+        *(Mae, Rmse, Bias, ConfidenceCurve),  # accuracy
+        *(Sharpness, Width, Cv),  # properties of the predictions
     )
 }
-"""Every metric by its name, in the order in which reports list them."""
+"""All metrics by name, in the order of reports."""
 
 TWO_SAMPLE_METRICS: dict[str, type[Metric[Any, Any]]] = {Mcmd.name: Mcmd}
-"""Metrics of two samples, in files of their own, in place of predictions and targets."""
+"""Metrics that compare two samples from separate files instead of predictions and targets."""

@@ -1,6 +1,6 @@
-"""What metrics share that come from conditional generative models: standardized data, and kernels on both sides."""
+"""Base classes of the metrics for conditional generative models: standardization and kernels on inputs and targets."""
 
-# Numerics are imported where they are used: `calcheck --help` reads this file and must start at once.
+# NumPy and modules that import it are imported inside functions, so that `calcheck --help` is fast.
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from calcheck.embeddings.fitted_settings import FEW_NEIGHBOURS, KernelSettings
+from calcheck.embeddings.fitted_settings import MIN_NEIGHBORS, KernelSettings
 from calcheck.execution.context import RandomStream
 from calcheck.kernels.kernel_options import Bandwidth, KernelName, KernelOptions, Standardize
 from calcheck.metrics.base import Metric, Need, SettingsT, StateT
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from calcheck.mmd.joint import JointEmbedding
     from calcheck.predictions import Predictions, Source
 
-BLIND = "the kernel hardly relates inputs"
-EXACT_ROWS = 20_000  # up to which sums over pairs of rows take every pair
+NARROW_KERNEL = "the input kernel is too narrow"
+EXACT_ROWS = 20_000  # maximum rows for exact sums over pairs of rows
 
 
 @dataclass(frozen=True)
 class GenerativeMetric(Metric[SettingsT, StateT]):
-    """A metric of conditional generative models: of several targets, also of several for one input, and of samples."""
+    """Base class of metrics that accept several target columns and several targets per input."""
 
     needs: ClassVar[tuple[Need, ...]] = ("y", "predictive", "x")
     unit: ClassVar[str] = "1"
@@ -42,11 +42,12 @@ class GenerativeMetric(Metric[SettingsT, StateT]):
     repeated_targets: ClassVar[bool] = True
 
     standardize: Standardize = option(
-        "data", "Inputs and targets by the mean and standard deviation of each column of the data, or as they are."
+        "data",
+        "Standardize each column of inputs and targets to mean 0 and variance 1 (data), or leave them unchanged.",
     )
 
     def _bandwidths(self, y: NDArray[np.float64], gamma: float) -> NDArray[np.float64]:
-        """Return gamma for each column of targets (p, t), in their own unit, (t,)."""
+        """Return gamma per column of targets (p, t) in their original unit, (t,)."""
         import numpy as np
 
         from calcheck.kernels.input_kernel import target_precisions
@@ -56,18 +57,21 @@ class GenerativeMetric(Metric[SettingsT, StateT]):
 
 @dataclass(frozen=True)
 class JointMetric(GenerativeMetric[KernelSettings, StateT]):
-    """A metric by kernels on inputs and on targets."""
+    """Base class of metrics with kernels on inputs and on targets."""
 
     interval: ClassVar[IntervalMethod] = "none"
     uses_kernels: ClassVar[bool] = True
 
-    kernel_x: KernelName = option("rbf", "Kernel on inputs; the polynomial one is (gamma x.x' + 1)^3.")
+    kernel_x: KernelName = option("rbf", "Kernel on inputs; polynomial is (gamma x.x' + 1)^3.")
     gamma_x: float | Bandwidth | None = option(
         None,
-        "Scale of that kernel: a number, 1/d, or 1/median distance. Default: 1/2, as in the paper; 1/d if polynomial.",
+        "Gamma of the input kernel: a number, 1/d, median (1/median distance) or variance (1/(2 variance)). "
+        "Default: 1/2, as in the paper; 1/d for polynomial.",
     )
-    gamma_y: float = option(0.5, "Scale of the kernel exp(-gamma |y - y'|^2) on targets.")
-    max_exact_rows: int = option(EXACT_ROWS, "Up to so many rows every pair is summed; beyond, in linear time.")
+    gamma_y: float = option(0.5, "Gamma of the kernel exp(-gamma |y - y'|^2) on targets.")
+    max_exact_rows: int = option(
+        EXACT_ROWS, "Maximum rows for an exact sum over all pairs; beyond, a Nyström approximation in linear time."
+    )
 
     def __post_init__(self) -> None:
         require_positive_option("gamma_y", self.gamma_y)
@@ -96,7 +100,7 @@ class JointMetric(GenerativeMetric[KernelSettings, StateT]):
 
     @property
     def _on_inputs(self) -> KernelOptions:
-        """The kernel on inputs, with what the paper leaves no choice of."""
+        """Options of the input kernel, with the choices that the paper fixes."""
         return KernelOptions(
             kernel_x=self.kernel_x,
             gamma_x=self.gamma_x or ("1/d" if self.kernel_x == "polynomial" else 0.5),
@@ -108,7 +112,7 @@ class JointMetric(GenerativeMetric[KernelSettings, StateT]):
         settings: KernelSettings,
         state: StateT,
         simulation: NullSimulator,
-        at: Source | None,  # noqa: ARG002 - it is of all rows together
+        at: Source | None,  # noqa: ARG002 - not evaluated at other inputs
         run: Run,
     ) -> NullDistribution:
         import numpy as np
@@ -123,26 +127,27 @@ class JointMetric(GenerativeMetric[KernelSettings, StateT]):
             lambda y: bandwidths_or_none(self._bandwidths, y, self.gamma_y),
             settings.predictive,
             lambda: run.rng(RandomStream.FEATURES),
-            apart=self._of_differences,
+            apart=self._uses_differences,
         )
         values: list[float] = []
         for block in blocks(data_sets, 1 + len(replicates), run.progress):
-            values += self._of_many(state, block)
+            values += self._replicate_values(state, block)
         own, *others = values
-        blind = BLIND if self._blind(settings) else ""
-        return NullDistribution(np.array(others), data_value=own, details=self._told_of_many(state), no_verdict=blind)
+        reason = NARROW_KERNEL if self._narrow_kernel(settings) else ""
+        details = self._replicate_details(state)
+        return NullDistribution(np.array(others), data_value=own, details=details, no_verdict=reason)
 
     @staticmethod
-    def _blind(settings: KernelSettings) -> list[str]:
-        """Warn where the kernel relates hardly any two inputs."""
+    def _narrow_kernel(settings: KernelSettings) -> list[str]:
+        """Return a warning if the input kernel is too narrow to relate different inputs."""
         near = settings.details["neighbors"]
-        if near >= FEW_NEIGHBOURS:
+        if near >= MIN_NEIGHBORS:
             return []
-        told = (
-            f"the kernel on inputs relates a row to {near:.2g} others in all, so it sees hardly any two rows together."
-            " Pass --gamma-x 1/d or median"
+        warning = (
+            f"the input kernel is too narrow: {near:.2g} effective neighbors per row, expected at least"
+            f" {MIN_NEIGHBORS:g}. Pass --gamma-x 1/d or median"
         )
-        return [told]
+        return [warning]
 
     def influences(self, both: Predictions, run: Run) -> NDArray[np.float64]:
         from calcheck.mmd.joint import embed
@@ -166,21 +171,22 @@ class JointMetric(GenerativeMetric[KernelSettings, StateT]):
 
     @abstractmethod
     def _influences(self, state: StateT, first: JointEmbedding, second: JointEmbedding) -> NDArray[np.float64]:
-        """Return what each row contributes to the second model's value less the first's, (n,): they sum to twice that.
+        """Return the contribution of each row to the second model's value minus the first's, (n,).
 
-        Values are quadratic forms Q of embeddings. With b the mean of two models and d half their difference, (b - d) Q
-        (b - d) - (b + d) Q (b + d) = -4 d Q b: a row counts once as one of d, and once as one of b.
+        Values are quadratic forms Q of embeddings. With b the mean of the two models and d half their difference,
+        (b - d) Q (b - d) - (b + d) Q (b + d) = -4 d Q b. Each row counts once through d and once through b, so the
+        contributions sum to twice the difference.
         """
 
     @property
-    def _of_differences(self) -> bool:
-        """Whether the metric depends on targets and predictions by the difference of their embeddings only."""
+    def _uses_differences(self) -> bool:
+        """Whether the metric depends only on the difference between target and prediction embeddings."""
         return True
 
     @abstractmethod
-    def _of_many(self, state: StateT, data_sets: Iterable[JointEmbedding | None]) -> list[float]:
-        """Return the metric of some data sets, the data's own the very first; NaN for None."""
+    def _replicate_values(self, state: StateT, data_sets: Iterable[JointEmbedding | None]) -> list[float]:
+        """Return the metric of each data set, NaN for None; the very first data set is the observed data."""
 
     @abstractmethod
-    def _told_of_many(self, state: StateT) -> dict[str, Any]:
-        """Say how it is computed of many data sets."""
+    def _replicate_details(self, state: StateT) -> dict[str, Any]:
+        """Return how the metric of many data sets is computed."""

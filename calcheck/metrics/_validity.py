@@ -1,6 +1,6 @@
-"""What metrics share that judge each bin by an interval of its own, and count those that are valid."""
+"""Base class of metrics that compute an interval in each bin and report the share of valid bins."""
 
-# Numerics are imported where they are used: `calcheck --help` reads this file and must start at once.
+# NumPy and modules that import it are imported inside functions, so that `calcheck --help` is fast.
 
 from __future__ import annotations
 
@@ -23,28 +23,30 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ValidBinsMetric(BinnedMetric):
-    """The share of bins in which the interval of a statistic holds its reference."""
+    """Share of bins in which the interval of a statistic contains its reference value."""
 
     alternative: ClassVar[Alternative] = "lower"
     orientation: ClassVar[Orientation] = "larger"
-    interpretation: ClassVar[str] = "The confidence of the intervals is right; below it some bins are miscalibrated."
+    interpretation: ClassVar[str] = (
+        "Expected: the confidence level of the intervals; a smaller share means that some bins are miscalibrated."
+    )
     interval: ClassVar[IntervalMethod] = "own"
     distribution_free: ClassVar[bool] = True
 
     @abstractmethod
     def bin_means(self, rows: Predictions) -> tuple[dict[str, NDArray[np.float64]], float]:
-        """Return what the statistic takes means of in each bin, (n,) each by name, and its reference.
+        """Return the columns that the statistic averages in each bin, (n,) each, and its reference.
 
         Raises
         ------
         DataError
-            There is no reference for these rows.
+            The reference is unknown for these rows.
         """
 
     @staticmethod
     @abstractmethod
     def bin_statistic(means: Means) -> NDArray[np.float64]:
-        """Return the statistic of a bin from the means there."""
+        """Return the statistic of a bin from its column means."""
 
     def rows(self, settings: Bins, state: None, source: Source, at: Source | None, run: Run) -> RowResults:  # noqa: ARG002
         from calcheck.inference.binned_validity import share_of_valid_bins
@@ -53,13 +55,13 @@ class ValidBinsMetric(BinnedMetric):
         return share_of_valid_bins(settings, columns, self.bin_statistic, reference, run, stage=self.name)
 
     def quick_value(self, settings: Bins, source: Source, run: Run) -> float:
-        """Return the share of valid bins by ABC intervals, which take no resamples."""
+        """Return the share of valid bins by ABC intervals, which need no resamples."""
         from calcheck.inference.binned_validity import share_by_abc
 
         columns, reference = self.bin_means(source.predictions())
         return share_by_abc(settings, columns, self.bin_statistic, reference, run.confidence)
 
-    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - bins count alike
+    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - bins have equal weights
         import numpy as np
 
         return np.asarray(means["valid"].mean(axis=-1))

@@ -1,6 +1,6 @@
 """Average maximum mean discrepancy."""
 
-# Numerics are imported where they are used: `calcheck --help` reads this file and must start at once.
+# NumPy and modules that import it are imported inside functions, so that `calcheck --help` is fast.
 
 from __future__ import annotations
 
@@ -26,47 +26,48 @@ if TYPE_CHECKING:
 
     Bandwidths = NDArray[np.float64]
 
-FEW_DRAWS = 8  # up to which pairs of a row cost less than their features
+FEW_DRAWS = 8  # maximum draws per row at which exact pair sums cost less than features
 
 
 @dataclass(frozen=True)
 class Ammd(GenerativeMetric["Bandwidths", None]):
-    r"""Average maximum mean discrepancy, squared, of each row's prediction from its target.
+    r"""Average squared maximum mean discrepancy between each row's prediction and its targets.
 
     .. math:: \mathrm{AMMD}^2 = \frac1n \sum_i \Big[ \frac{1}{\ell(\ell-1)} \sum_{j \ne j'} k_Y(y'_{ij}, y'_{ij'})
               - \frac{2}{\ell r} \sum_{a, j} k_Y(y_{ia}, y'_{ij}) \Big]
 
-    with r targets and :math:`\ell` draws of row i; by the closed form where the distributions are known.
+    with r targets and :math:`\ell` draws per row i. Parametric distributions use closed forms instead of draws.
 
     Parameters
     ----------
     standardize, gamma_y
-        The kernel, on standardized targets.
-    estimator
-        Whether a draw's pair with itself counts.
+        Standardization of the targets and scale of the kernel on them.
+    statistic
+        Estimator: pairs of distinct draws (unbiased), or all pairs (v).
     constant
-        Whether the part of the data alone is added.
+        Whether to add the term that depends on the data only.
 
     Needs
     -----
     y : (n,), (n, t) or (n, r, t), unit of y
-    predictive : n distributions; by samples, at least 2 a row
+    predictive : n distributions; for samples, at least 2 draws per row
 
     Value
     -----
-    Dimensionless, squared, smaller is better. Twice a kernel score, so negative for a good model: the part that depends
-    on the data alone, between 0 and 1, is left out. With ``--constant``, which takes repeated targets, 0 on average for
-    a perfect model. Unbiased; ``v`` counts a draw's pair with itself, and is larger by about 1/l.
+    Dimensionless, squared, smaller is better. AMMD^2 is twice a kernel score: it omits the term that depends on the
+    data only, which lies between 0 and 1, so it is negative for a good model. With ``--constant``, which requires
+    repeated targets, it is 0 on average for a perfect model. Unbiased; ``v`` includes the pairs of a draw with itself
+    and is larger by about 1/l.
 
     Raises
     ------
     DataError
-        A needed column is absent, targets are constant, or there are too few draws or targets in a row.
+        A required column is missing, targets are constant, or there are too few draws or targets per row.
 
     Notes
     -----
-    A mean over rows: a proper score, O(n l^2), row by row. Repeated targets, r of an input, are rows with the same id.
-    ``paper`` is ``unbiased``: its Table 1 has positive values, which its definition cannot give.
+    A mean over rows and a proper score; time O(n l^2). Repeated targets of one input are rows with the same id.
+    ``paper`` is the same as ``unbiased``. Table 1 of the paper shows positive values, which contradict its definition.
 
     References
     ----------
@@ -74,7 +75,7 @@ class Ammd(GenerativeMetric["Bandwidths", None]):
 
     Examples
     --------
-    >>> Ammd(estimator="v").options()["estimator"]
+    >>> Ammd(statistic="v").options()["statistic"]
     'v'
     """
 
@@ -83,13 +84,13 @@ class Ammd(GenerativeMetric["Bandwidths", None]):
     alternative: ClassVar[Alternative] = "both"
     source: ClassVar[str] = "Huang, Lam, Zhang, Eq. 6 (arXiv 2206.04287)"
     interpretation: ClassVar[str] = (
-        "A proper score: the part of the data alone is left out, so good models are below 0."
+        "A proper score without the term that depends on the data only; good models are below 0."
     )
     conditional_on: ClassVar[str] = "scale of the kernel on targets"
 
-    gamma_y: float = option(0.5, "Scale of the kernel exp(-gamma |y - y'|^2) on targets.")
-    statistic: Estimator = option("unbiased", "Pairs of different draws, as in the paper, or all pairs (v).")
-    constant: bool = option(False, "Add the part of the data alone; takes repeated targets.")  # noqa: FBT003 - a default
+    gamma_y: float = option(0.5, "Gamma of the kernel exp(-gamma |y - y'|^2) on targets.")
+    statistic: Estimator = option("unbiased", "Estimator: pairs of distinct draws (unbiased, paper), or all pairs (v).")
+    constant: bool = option(False, "Add the term that depends on the data only; requires repeated targets.")  # noqa: FBT003 - default
 
     def __post_init__(self) -> None:
         require_positive_option("gamma_y", self.gamma_y)
@@ -97,21 +98,25 @@ class Ammd(GenerativeMetric["Bandwidths", None]):
     def description(self) -> str:
         if not self.constant:
             return super().description()
-        reading = "At least 0, and larger by noise." if self.statistic == "v" else "0 on average for a perfect model."
+        reading = (
+            "At least 0; sampling noise makes it larger."
+            if self.statistic == "v"
+            else "0 on average for a perfect model."
+        )
         return f"{self.summary()} {reading}"
 
     @property
     def alternative_in_use(self) -> Alternative:
         return "upper" if self.constant else "both"
 
-    def prepare(self, source: Source, run: Run) -> Bandwidths:  # noqa: ARG002 - nothing is drawn
+    def prepare(self, source: Source, run: Run) -> Bandwidths:  # noqa: ARG002 - not random
         from calcheck.mmd.joint import repeated_targets
 
         y = repeated_targets(source.predictions())
         return self._bandwidths(y.reshape(-1, y.shape[2]), self.gamma_y)
 
     def fit(self, settings: Bandwidths, source: Source, run: Run) -> None:
-        """Fit nothing."""
+        """Return None; there is nothing to fit."""
 
     def rows(self, settings: Bandwidths, state: None, source: Source, at: Source | None, run: Run) -> RowResults:  # noqa: ARG002
         from calcheck.embeddings.diagnostics import feature_details, feature_warnings
@@ -137,32 +142,32 @@ class Ammd(GenerativeMetric["Bandwidths", None]):
 
     @property
     def _pairs(self) -> dict[str, bool]:
-        """Which pairs count, as those who sum them take it."""
+        """Keyword arguments that select the pairs in the score functions."""
         return {"unbiased": self.statistic != "v", "constant": self.constant}
 
     def _require_pairs(self, draws: int | None, targets: int) -> None:
-        """Raise unless there are pairs of different draws, and of targets, where they are needed.
+        """Raise unless each row has enough draws and targets for the estimator.
 
         Raises
         ------
         DataError
-            There are none.
+            A row has too few draws or targets.
         """
         if self.statistic == "v":
             return
         if draws == 1:
-            msg = "ammd needs at least 2 draws a row, and there is 1. Pass --estimator v, which is biased"
+            msg = "ammd needs at least 2 draws per row, got 1. Pass --statistic v, which is biased"
             raise DataError(msg)
         if self.constant and targets == 1:
-            msg = "--constant needs several targets of each input: rows with the same id. There is one target an input"
+            msg = "--constant requires several targets per input (rows with the same id), got one target per input"
             raise DataError(msg)
 
     def null_distribution(
         self,
-        settings: Bandwidths,  # noqa: ARG002 - made again for each replicate
+        settings: Bandwidths,  # noqa: ARG002 - recomputed for each replicate
         state: None,  # noqa: ARG002
         simulation: NullSimulator,
-        at: Source | None,  # noqa: ARG002 - it is of all rows together
+        at: Source | None,  # noqa: ARG002 - not evaluated at other inputs
         run: Run,
     ) -> NullDistribution | None:
         import numpy as np
@@ -190,12 +195,12 @@ class Ammd(GenerativeMetric["Bandwidths", None]):
 
     @staticmethod
     def _cheap(rows: Predictions) -> bool:
-        """Tell whether the metric costs no more than features of a replicate's targets."""
+        """Return whether the direct computation costs no more than features of a replicate's targets."""
         predictive = rows.predictive
         if predictive is None or predictive.normal() is not None:
             return True
         draws = predictive.n_draws
         return draws is not None and (draws <= FEW_DRAWS or predictive.nbytes == 0)
 
-    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - a plain mean
+    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - mean
         return means["ammd"]

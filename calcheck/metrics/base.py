@@ -1,4 +1,4 @@
-"""What a metric is: a map from rows to columns, followed by a function of the columns' means."""
+"""Base classes of metrics: a metric maps rows to columns and computes its value from the column means."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ABSENT_BY_INTERVAL: dict[IntervalMethod, tuple[str, ...]] = {
     "own": ("zeta_mc_error",),
     "none": ("low", "high", "interval", "zeta_mc_error"),
 }
-"""The fields of results that are always null, by what counts as evidence and by how intervals are made."""
+"""Result fields that are always null, by alternative hypothesis and by interval method."""
 
 SettingsT = TypeVar("SettingsT")
 StateT = TypeVar("StateT")
@@ -48,10 +48,10 @@ StateT = TypeVar("StateT")
 
 @dataclass(frozen=True)
 class Metric(ABC, Generic[SettingsT, StateT]):
-    """A metric; its fields are its options.
+    """Base class of metrics; the dataclass fields are the options.
 
-    ``prepare`` makes the choices that depend on the data, ``fit`` does the costly work that looks at inputs only,
-    ``rows`` says something of each row, and ``value`` is a function of the means of what it says.
+    ``prepare`` makes the choices that depend on the data, ``fit`` does the expensive work that depends on inputs only,
+    ``rows`` computes the columns of each row, and ``value`` computes the metric from the column means.
     """
 
     name: ClassVar[str]
@@ -59,48 +59,48 @@ class Metric(ABC, Generic[SettingsT, StateT]):
     needs: ClassVar[tuple[Need, ...]]
     alternative: ClassVar[Alternative]
     orientation: ClassVar[Orientation]
-    """Which of two values speaks for its model: the one nearer to its reference, say; none if neither does."""
+    """Which of two values is better: the smaller, the larger, or the one nearer to 0 or the reference; or none."""
     source: ClassVar[str]
     interpretation: ClassVar[str]
-    """How to read a value: its range, and which end is good."""
+    """How to read a value: its range and its optimum."""
     interval: ClassVar[IntervalMethod] = "bca"
-    """How it comes to its interval: by the bootstrap (percentiles where resampling is biased), on its own, or not."""
+    """Interval method: bootstrap (percentile where resampling is biased), the metric's own method, or none."""
     conditional_on: ClassVar[str] = ""
-    """Which choices that depend on the data are not made again for each resample."""
+    """Data-dependent choices that are held fixed in the bootstrap."""
     distribution_free: ClassVar[bool] = False
-    """Whether its exact reference holds for any shape of distribution: where none is stated, its interval decides."""
+    """Whether the exact reference holds for any error distribution; the interval then decides if none is given."""
     no_interval: ClassVar[str] = ""
-    """Why there is no interval, where there is none."""
+    """Reason why there is no interval; empty if there is one."""
     uses_kernels: ClassVar[bool] = False
-    """Whether it computes with kernels, on a device, in a precision and within a memory budget."""
+    """Whether the metric uses kernels, and so the device, precision and memory options."""
     conditional: ClassVar[bool] = False
-    """Whether it has a value at any input, also at those of another file."""
+    """Whether the metric can be evaluated at any input, including those of another file."""
     pointwise: ClassVar[bool] = True
-    """Whether it says something of each row."""
+    """Whether the metric has a value per row."""
     several_targets: ClassVar[bool] = False
-    """Whether it takes targets of several columns."""
+    """Whether the metric accepts several target columns."""
 
     repeated_targets: ClassVar[bool] = False
-    """Whether it takes several targets of one input, in rows that share a key."""
+    """Whether the metric accepts several targets per input, given as rows with the same key."""
 
     fit_key: ClassVar[tuple[str, ...] | None] = None
-    """The fields that ``fit`` looks at: metrics that differ in others only share its state; None if it may be all."""
+    """Fields that ``fit`` depends on; metrics that agree in them share the fitted state. None means all fields."""
     exempt_laws: ClassVar[dict[str, str]] = {}
-    """The laws of all metrics (tests/unit/test_every_metric.py) that are not meant to hold for it, with the reasons."""
+    """Laws in tests/unit/test_every_metric.py that do not apply to the metric, with the reasons."""
 
     @classmethod
     def summary(cls) -> str:
-        """Return the first line of the class's documentation, one sentence."""
+        """Return the first line of the class docstring, one sentence."""
         return (cls.__doc__ or "").strip().splitlines()[0]
 
     @classmethod
     def fields(cls) -> tuple[str, ...]:
-        """Name the fields of its results, without those that are always null."""
+        """Return the names of the result fields that are not always null."""
         never = {*ABSENT_BY_ALTERNATIVE[cls.alternative], *ABSENT_BY_INTERVAL[cls.interval]}
         return tuple(declared.name for declared in fields(Result) if declared.name not in never)
 
     def description(self) -> str:
-        """Say what the value is, and how to read it."""
+        """Return the meaning of the value and how to read it."""
         return f"{self.summary()} {self.interpretation}"
 
     def options(self) -> dict[str, Any]:
@@ -109,138 +109,138 @@ class Metric(ABC, Generic[SettingsT, StateT]):
 
     @classmethod
     def from_options(cls, options: dict[str, Any]) -> Metric[Any, Any]:
-        """Rebuild a metric from :meth:`options`."""
+        """Return the metric with the given :meth:`options`."""
         return cls(**{option.field: options[option.name] for option in options_of(cls)})
 
     @property
     def alternative_in_use(self) -> Alternative:
-        """What counts as evidence against a model, with these options: ``sided``, as a rule."""
+        """Alternative hypothesis with these options; :attr:`alternative` by default."""
         return self.alternative
 
     def columns(self) -> tuple[str, ...]:
-        """Name the columns that it reads besides targets, predictions and inputs."""
+        """Return the names of required columns other than targets, predictions and inputs."""
         return ()
 
-    def interpolates(self, levels: NDArray[np.float64]) -> bool:  # noqa: ARG002 - for those that look at quantiles only
-        """Tell whether its value rests on what lies between quantiles at these levels, which is not known."""
+    def interpolates(self, levels: NDArray[np.float64]) -> bool:  # noqa: ARG002 - used by subclasses
+        """Return whether the value depends on interpolation between quantiles at these levels."""
         return True
 
     @abstractmethod
     def prepare(self, source: Source, run: Run) -> SettingsT:
         """Make the choices that depend on the data: bandwidths, bin edges, output features."""
 
-    def prepare_replicate(self, settings: SettingsT, source: Source, run: Run) -> SettingsT:  # noqa: ARG002 - for those who keep some
-        """Make the choices again for a replicate of the targets: those that look at inputs only may be kept."""
+    def prepare_replicate(self, settings: SettingsT, source: Source, run: Run) -> SettingsT:  # noqa: ARG002 - used by subclasses
+        """Make the choices for a replicate of the targets; choices that depend on inputs only may be reused."""
         return self.prepare(source, run)
 
     @abstractmethod
     def fit(self, settings: SettingsT, source: Source, run: Run) -> StateT:
-        """Do the costly work that looks at inputs only; shared by the data and all replicates of their targets."""
+        """Do the expensive work that depends on inputs only; the data and all replicates share the result."""
 
     def prepare_shared(self, state: StateT, metrics: Sequence[Metric[SettingsT, StateT]], models: int) -> None:
-        """Ready a state for metrics of so many models that share it (:attr:`fit_key`), where that pays."""
+        """Prepare a fit that several metrics of ``models`` models share (:attr:`fit_key`)."""
 
     @abstractmethod
     def rows(self, settings: SettingsT, state: StateT, source: Source, at: Source | None, run: Run) -> RowResults:
-        """Say something of each row of ``at``, or of ``source`` itself."""
+        """Return the columns of each row of ``at``, or of ``source`` if ``at`` is None."""
 
     def null_distribution(
         self,
-        settings: SettingsT,  # noqa: ARG002 - for those who simulate on their own
+        settings: SettingsT,  # noqa: ARG002 - used by subclasses
         state: StateT,  # noqa: ARG002
         simulation: NullSimulator,  # noqa: ARG002
         at: Source | None,  # noqa: ARG002
         run: Run,  # noqa: ARG002
     ) -> NullDistribution | None:
-        """Compute the metric of all replicates at once; None where that is no cheaper than one by one."""
+        """Return the metric of all replicates, computed together; None if that is not cheaper than one by one."""
         return None
 
     def quick_value(
         self,
-        settings: SettingsT,  # noqa: ARG002 - for those whose rows resample
+        settings: SettingsT,  # noqa: ARG002 - used by subclasses
         source: Source,  # noqa: ARG002
         run: Run,  # noqa: ARG002
     ) -> float | None:
-        """Return what stands for the metric where data and replicates are compared; None for the metric itself."""
+        """Return a cheaper statistic for comparing data and replicates; None to use the metric itself."""
         return None
 
-    def no_influences_reason(self, rows: RowResults) -> str:  # noqa: ARG002 - for those whose rows share a fit
-        """Say why :meth:`influences` cannot compare two models, given what is known of one; nothing if they can."""
+    def no_influences_reason(self, rows: RowResults) -> str:  # noqa: ARG002 - used by subclasses
+        """Return why :meth:`influences` cannot compare two models, given the rows of one; empty if it can."""
         return ""
 
     def influences(
         self,
-        both: Predictions,  # noqa: ARG002 - for those whose rows share a fit
+        both: Predictions,  # noqa: ARG002 - used by subclasses
         run: Run,  # noqa: ARG002
     ) -> NDArray[np.float64] | None:
-        """Return what each row contributes to how much a second model's squared value exceeds a first one's.
+        """Return the contribution of each row to the second model's squared value minus the first model's.
 
         Parameters
         ----------
         both : Predictions
-            The n rows of the first model, then those of the second; the same targets and inputs.
+            The n rows of the first model, then those of the second, with the same targets and inputs.
         run : Run
             Seed, device, precision, memory.
 
         Returns
         -------
         (n,) or None
-            They sum to twice the difference, which is bilinear in the rows. None where that is not known.
+            Contributions; they sum to twice the difference, which is bilinear in the rows. None if not available.
         """
         return None
 
     @property
     def not_streamable_reason(self) -> str:
-        """Why it is not summed, if it is not."""
-        return "needs all rows together, so it keeps no sums"
+        """Reason why the metric cannot be computed in batches."""
+        return "needs all rows at once and cannot be computed in batches"
 
     @abstractmethod
     def value(self, means: Means, n: int) -> NDArray[np.float64]:
-        """Return the metric, a function of the means of n rows.
+        """Return the metric as a function of the column means over n rows.
 
         Parameters
         ----------
         means : mapping
-            The mean of each column, (...); of each term, (..., k) where it has k groups; and what is fixed. Leading
-            axes count resamples.
+            Means of the columns, (...), and of the terms, (..., k) for terms with k groups, and the fixed values.
+            Leading axes are resamples.
         n : int
-            How many rows they are means of.
+            Number of rows.
         """
 
 
 @dataclass(frozen=True)
 class RowMetric(Metric[None, None]):
-    """A metric that says of each row what follows from that row alone: no choices, nothing to fit."""
+    """Base class of metrics whose columns depend on one row at a time; there is nothing to prepare or fit."""
 
     def prepare(self, source: Source, run: Run) -> None:
-        """Choose nothing."""
+        """Return None; there are no choices."""
 
     def fit(self, settings: None, source: Source, run: Run) -> None:
-        """Fit nothing."""
+        """Return None; there is nothing to fit."""
 
     def rows(self, settings: None, state: None, source: Source, at: Source | None, run: Run) -> RowResults:  # noqa: ARG002
         return self.compute(source.predictions())
 
     @abstractmethod
     def compute(self, rows: Predictions) -> RowResults:
-        """Say something of each row."""
+        """Return the columns of each row."""
 
-    def details(self, means: Means) -> dict[str, Any]:  # noqa: ARG002 - for those who have more to say
-        """Describe what follows from the means of all rows besides the value, for the details."""
+    def details(self, means: Means) -> dict[str, Any]:  # noqa: ARG002 - used by subclasses
+        """Return report details that follow from the means of all rows."""
         return {}
 
 
 @dataclass(frozen=True)
 class OrderedMetric(RowMetric):
-    """A metric that puts rows in order by a few numbers each, and looks at nothing else."""
+    """Base class of metrics that depend on the rows only through a few sort keys."""
 
     @abstractmethod
     def sort_keys(self, rows: Predictions) -> dict[str, NDArray[np.float64]]:
-        """Return the numbers, (n,) each by name."""
+        """Return the sort keys by name, (n,) each."""
 
     @abstractmethod
     def from_sort_keys(self, columns: dict[str, NDArray[np.float64]]) -> RowResults:
-        """Say something of each row."""
+        """Return the columns of each row, given the sort keys."""
 
     def compute(self, rows: Predictions) -> RowResults:
         return self.from_sort_keys(self.sort_keys(rows))
@@ -248,13 +248,13 @@ class OrderedMetric(RowMetric):
 
 @dataclass(frozen=True)
 class BinnedMetric(Metric["Bins", None]):
-    """A metric of bins of rows that hold equal counts, in the order of the predicted uncertainty or of a column."""
+    """Base class of metrics over bins with equal counts, ordered by predicted uncertainty or by a column."""
 
-    conditional_on: ClassVar[str] = "edges of bins"
+    conditional_on: ClassVar[str] = "bin edges"
 
-    bins: int = option(10, "Number of bins of equal counts.")
+    bins: int = option(10, "Number of bins with equal counts.")
     by: str | None = option(
-        None, "Column that orders the rows into bins. Default: the predicted standard deviation.", metavar="COLUMN"
+        None, "Column used to sort rows into bins. Default: the predicted standard deviation.", metavar="COLUMN"
     )
 
     def __post_init__(self) -> None:
@@ -263,16 +263,16 @@ class BinnedMetric(Metric["Bins", None]):
     def columns(self) -> tuple[str, ...]:
         return () if self.by is None else (self.by,)
 
-    def prepare(self, source: Source, run: Run) -> Bins:  # noqa: ARG002 - nothing is drawn
+    def prepare(self, source: Source, run: Run) -> Bins:  # noqa: ARG002 - not random
         from calcheck.statistics.bins import bins_of
 
         return bins_of(source.predictions(), self.bins, self.by)
 
     def fit(self, settings: Bins, source: Source, run: Run) -> None:
-        """Fit nothing."""
+        """Return None; there is nothing to fit."""
 
     def rows(self, settings: Bins, state: None, source: Source, at: Source | None, run: Run) -> RowResults:  # noqa: ARG002
-        """Say of each row what compares predicted and observed spread, to be averaged bin by bin."""
+        """Return predicted variances and squared errors, to be averaged by bin."""
         from calcheck.statistics.bins import bin_warnings, reliability, spread_by_bin
 
         terms = spread_by_bin(source.predictions(), settings)
@@ -285,15 +285,15 @@ class BinnedMetric(Metric["Bins", None]):
 
 
 def inapplicable_reason(metric: type[Metric[Any, Any]], rows: Predictions) -> str:
-    """Say why a metric does not apply to some rows; nothing if it does."""
+    """Return why a metric does not apply to the rows; empty if it does."""
     lacking = [REMEDIES[need] for need in metric.needs if getattr(rows, need) is None]
     if lacking:
         return "needs " + " and ".join(lacking)
     if rows.repeated and not metric.repeated_targets:
-        return "needs one target for each input, and there are several"
+        return "needs one target per input, but there are several"
     targets = 1 if rows.predictive is None else rows.predictive.targets
     if targets > 1 and not metric.several_targets:
-        return f"needs a single target column, and there are {targets}"
+        return f"needs a single target column, but there are {targets}"
     return ""
 
 

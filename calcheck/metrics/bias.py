@@ -1,6 +1,6 @@
-"""Mean error of the predictive mean."""
+"""Mean error of the predicted mean."""
 
-# Numerics are imported where they are used: `calcheck --help` reads this file and must start at once.
+# NumPy and modules that import it are imported inside functions, so that `calcheck --help` is fast.
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Bias(RowMetric):
-    r"""Mean error: whether targets lie above or below what is predicted.
+    r"""Mean error: the average of target minus predicted mean.
 
     .. math:: \mathrm{bias} = \frac1n \sum_i (y_i - \mu_i)
 
@@ -31,16 +31,16 @@ class Bias(RowMetric):
 
     Value
     -----
-    Unit of y, any sign; 0 is right, positive where targets lie above the predictions.
+    Unit of y, any sign; 0 is ideal, positive if targets are above the predictions on average.
 
     Raises
     ------
     DataError
-        Targets or predictions are absent, or there are several target columns.
+        Targets or predictions are missing, or there are several target columns.
 
     Notes
     -----
-    A mean over rows: unbiased, O(n).
+    A mean over rows; unbiased. Time O(n).
 
     References
     ----------
@@ -53,13 +53,13 @@ class Bias(RowMetric):
     alternative: ClassVar[Alternative] = "both"
     orientation: ClassVar[Orientation] = "zero"
     source: ClassVar[str] = "Pernot (arXiv 2402.10043)"
-    interpretation: ClassVar[str] = "0 is right; positive: targets lie above the predictions."
-    exempt_laws: ClassVar[dict[str, str]] = {"spread": "looks at the mean only"}
+    interpretation: ClassVar[str] = "0 is ideal; positive values mean that targets are above the predictions."
+    exempt_laws: ClassVar[dict[str, str]] = {"spread": "depends on the mean only"}
 
     def compute(self, rows: Predictions) -> RowResults:
         from calcheck.statistics.moments import errors
 
         return RowResults({"error": errors(rows)})
 
-    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - a plain mean
+    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - mean
         return means["error"]

@@ -1,6 +1,6 @@
-"""Conditional congruence error: how far the predicted distribution is from the data's, at each input."""
+"""Conditional congruence error: distance between predicted and observed distributions at each input."""
 
-# Numerics are imported where they are used: `calcheck --help` reads this file and must start at once.
+# NumPy and modules that import it are imported inside functions, so that `calcheck --help` is fast.
 
 from __future__ import annotations
 
@@ -30,37 +30,37 @@ if TYPE_CHECKING:
     from calcheck.predictions import Predictions, Source
     from calcheck.results import Means
 
-SQUARED = "Squared, less the noise of the rows: 0 on average for a perfect model, which is below it at times."
-MOST = {"trials": 10_000, "draws": 100_000}  # more would tell nothing more
+SQUARED = "Squared and corrected for noise: 0 on average for a perfect model; negative values are possible."
+MAX_VALUES = {"trials": 10_000, "draws": 100_000}  # maximum option values
 
 
 @dataclass(frozen=True)
 class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | NystroemEmbedding"]):
-    r"""Distance between predicted and observed distribution at each input, averaged over inputs.
+    r"""Distance between the predicted and observed conditional distributions, averaged over inputs.
 
     .. math:: \mathrm{CCE}(x) = \left\| \hat U_{Y|X}(x) - \hat U_{Y'|X}(x) \right\|, \qquad
               \hat U_{Y|X}(x) = \sum_i a_i(x)\, \phi(y_i), \quad a(x) = (K_X + n \lambda I)^{-1} k_X(x)
 
-    with :math:`\phi` the feature map of the RBF kernel :math:`k_Y` and :math:`Y'` the model's own distributions, by
-    their closed-form mean embeddings or by draws (regularized by :math:`n \lambda'`). The value is the mean of
-    CCE(x) over the rows, or over the inputs of another file.
+    where :math:`\phi` is the feature map of the RBF kernel :math:`k_Y` and :math:`Y'` follows the predictive
+    distributions. These enter by closed-form mean embeddings or by draws (regularized by :math:`n \lambda'`). The
+    value is the mean of CCE(x) over the rows, or over the inputs of another file.
 
     Parameters
     ----------
     kernel_x, gamma_x, degree, coef0, normalize
-        The kernel on inputs.
+        Kernel on inputs and normalization of the inputs.
     gamma_y
-        Of the kernel on targets.
+        Scale of the kernel on targets.
     lambda_, lambda_model
-        Regularizers of the data's and of the model's embedding.
+        Regularizers of the data embedding and of the model embedding.
     estimator
-        The distance, or an unbiased estimate of its square.
+        The distance (plugin), or its square corrected for noise (unbiased).
     draws, trials
-        How the model's distributions are represented.
+        Number of draws per row that represent the model, and number of repetitions with new draws.
     solver
-        How the linear systems are solved: exactly, or on centres (nystroem), with an error that is measured and told.
-    centers, centers_by, tolerance, max_work
-        How many centres, which, and until when their number grows.
+        Solver of the linear systems: exact, or a Nyström approximation with an estimated error (nystroem).
+    landmarks, landmark_sampling, tolerance, max_flops
+        Number of landmarks, how they are sampled, and limits that stop increasing their number.
 
     Needs
     -----
@@ -70,27 +70,29 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | NystroemEmbedding
 
     Value
     -----
-    Dimensionless, >= 0, smaller is better; distributions that share nothing are about sqrt(2) apart, and at inputs far
-    from all others the polynomial kernel may overshoot that. Positive for a perfect model too, by the noise of n rows.
-    Squared, it is a V-statistic: biased upwards by the rows' own noise and downwards by the regularizer.
-    ``--estimator unbiased`` subtracts that noise, sum_i a_i(x)^2 |delta_i|^2, from the square: any number, 0 on average
-    for a perfect model (not otherwise unbiased); estimated by random signs above 2,048 rows, with its error in details.
+    Dimensionless, >= 0, smaller is better. Distributions that do not overlap have a distance of about sqrt(2); at
+    inputs far from all others, the polynomial kernel may exceed that. Because of noise, a perfect model also has a
+    positive value. CCE^2 is a V-statistic: sampling noise biases it upwards, the regularizer downwards.
+    ``--estimator unbiased`` subtracts the noise, sum_i a_i(x)^2 |delta_i|^2, from the square. The result may be
+    negative and is 0 on average for a perfect model (it is not unbiased for other models). Above 2,048 rows the noise
+    is estimated with random signs, and details give its error.
 
     Raises
     ------
     DataError
-        A needed column is absent, targets or inputs are constant, or gamma_y is too narrow for features.
+        A required column is missing, targets or inputs are constant, or gamma_y is too large for the features.
 
     Notes
     -----
-    It is the norm of a kernel ridge regression of psi(y) - E psi(Y') on the inputs, psi the low-rank features of k_Y:
-    one n x n system whatever the number of draws. Time O(n^2 (d + r)) a product, some ten products; memory n^2 / 2
-    numbers, or O(n) where they exceed ``--memory``. With M centres (nystroem) it is one pass over the rows,
-    O(n M (d + M)); what centres cut off is measured on 1,024 rows and added to the mean.
-    Details give the reach, the distance within which inputs are mixed (:func:`calcheck.embeddings.reach.reach`);
-    pointwise rows give how many others each rests on (:func:`calcheck.embeddings.reach.effective_neighbors`).
-    Differs from the paper in: exact embeddings of parametric families by default (``--draws 1 --trials 5`` is the
-    paper's protocol), and no explicit inverse.
+    CCE(x) is the norm of a kernel ridge regression of psi(y) - E psi(Y') on the inputs, where psi are low-rank
+    features of k_Y; it needs one n x n system for any number of draws. Each matrix product takes O(n^2 (d + r)), and
+    there are about ten. Memory is n^2 / 2 numbers, or O(n) if these exceed ``--memory``. The Nyström approximation with
+    M landmarks takes one pass over the rows, O(n M (d + M)); its bias is estimated on 1,024 validation rows and added
+    to the mean.
+    Details give the reach, the distance within which inputs are averaged (:func:`calcheck.embeddings.reach.reach`).
+    Rows give the effective number of neighbors (:func:`calcheck.embeddings.reach.effective_neighbors`).
+    Differences from the paper: exact embeddings of parametric families by default (the paper's protocol is
+    ``--draws 1 --trials 5``), and no explicit inverse.
 
     References
     ----------
@@ -110,8 +112,10 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | NystroemEmbedding
     alternative: ClassVar[Alternative] = "upper"
     orientation: ClassVar[Orientation] = "smaller"
     source: ClassVar[str] = "Young et al., Eq. 2-3 (arXiv 2405.12412)"
-    interpretation: ClassVar[str] = "0 is a perfect match; distributions that share nothing are about 1.4 apart."
-    no_interval: ClassVar[str] = "the rows share one noisy fit, so resampling them gives no honest interval"
+    interpretation: ClassVar[str] = (
+        "0 means equal distributions; distributions that do not overlap have a distance of about 1.4."
+    )
+    no_interval: ClassVar[str] = "all rows share one fit, so resampling rows does not give a valid interval"
     interval: ClassVar[IntervalMethod] = "none"
     uses_kernels: ClassVar[bool] = True
     conditional: ClassVar[bool] = True
@@ -121,32 +125,32 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | NystroemEmbedding
         *("landmarks", "landmark_sampling", "tolerance", "max_flops", "exact_only"),
     )
 
-    lambda_: float = option(0.1, "Regularizer of the data's embedding: K + n lambda I.")
-    lambda_model: float | None = option(None, "Regularizer of the model's embedding. Default: lambda.")
+    lambda_: float = option(0.1, "Regularizer of the data embedding: K + n lambda I.")
+    lambda_model: float | None = option(None, "Regularizer of the model embedding. Default: lambda.")
     draws: int | Literal["exact", "all"] | None = option(
         None,
-        "Draws a row that stand for the model: a number, all saved ones, or exact for the closed form. "
-        "Default: exact for parameters, all for samples.",
+        "Draws per row that represent the model: a number, all saved draws, or exact (closed form). "
+        "Default: exact for parametric distributions, all for samples.",
     )
     estimator: Literal["plugin", "unbiased"] = option(
-        "plugin", "Distance, or its square less the noise of the rows: 0 on average for a perfect model."
+        "plugin", "Distance (plugin), or its square corrected for noise (unbiased): 0 on average for a perfect model."
     )
-    trials: int = option(1, "Repeat with fresh draws, and report mean and standard deviation.")
+    trials: int = option(1, "Number of repetitions with new draws; reports mean and standard deviation.")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("lambda_", "lambda_model"):
             require_positive_option(name, getattr(self, name))
         for name in ("trials", *(("draws",) if isinstance(self.draws, int) else ())):
-            require_count_option(name, getattr(self, name), MOST[name])
+            require_count_option(name, getattr(self, name), MAX_VALUES[name])
         if self.requested and self.exact_only:
-            msg = f"{self.requested} goes without {self.exact_only}: leave that out, or pass --solver cg"
+            msg = f"{self.requested} does not support {self.exact_only}. Remove {self.exact_only}, or pass --solver cg"
             raise OptionError(msg)
         if self.estimator == "unbiased" and self.lambda_model not in (None, self.lambda_):
-            msg = "--estimator unbiased needs one regularizer: leave out --lambda-model"
+            msg = "--estimator unbiased requires equal regularizers, got two. Remove --lambda-model"
             raise OptionError(msg)
         if self.trials > 1 and not isinstance(self.draws, int):
-            msg = f"--trials repeats draws: give the number of draws a row too (--draws 1), got --trials {self.trials}"
+            msg = f"--trials {self.trials} requires a number of draws per row. Pass --draws 1 as well"
             raise OptionError(msg)
 
     def description(self) -> str:
@@ -159,7 +163,7 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | NystroemEmbedding
         rows = source.predictions()
         y, predictive = require_inputs(rows)
         if len(y) == 1 and None in (self.gamma_x, self.gamma_y):
-            msg = "a single row has no spread to scale kernels by: cce needs at least 2 rows"
+            msg = "cce needs at least 2 rows to choose kernel scales, got 1. Pass more rows, or --gamma-x and --gamma-y"
             raise DataError(msg)
         inputs = conditioning(rows, self)
         gamma_y = target_bandwidths(y, self.gamma_y)
@@ -177,7 +181,7 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | NystroemEmbedding
 
     @property
     def exact_only(self) -> str:
-        """Name an option, as it is set, that only exact solvers have."""
+        """Return the option in use that requires an exact solver; empty if there is none."""
         if self.lambda_model not in (None, self.lambda_):
             return "--lambda-model"
         if self.estimator == "unbiased":
@@ -193,7 +197,7 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | NystroemEmbedding
         )
 
         rows = source.predictions()
-        reason = "as asked" if self.requested else ""
+        reason = "as requested" if self.requested else ""
         if self.solver == "auto" and not (reason or self.exact_only):
             reason = approximation_reason(len(rows), rows.width, settings.features.rank, run)
         if not reason:
@@ -203,7 +207,7 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | NystroemEmbedding
     @property
     def not_streamable_reason(self) -> str:
         exact = self.exact_only or f"--solver {self.solver}"
-        return f"{exact} needs all rows together, so it keeps no sums. Sums take --solver nystroem, without it"
+        return f"{exact} needs all rows at once. Use --solver nystroem instead to compute cce in batches"
 
     def _ridge(self, settings: KernelSettings, source: Source, run: Run) -> KernelRidge:
         from calcheck.embeddings.ridge import KernelRidge
@@ -223,7 +227,9 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | NystroemEmbedding
             return
         of_cce = [each for each in metrics if isinstance(each, Cce)]
         ridges = {each.lambda_ for each in of_cce} | {each.lambda_model or each.lambda_ for each in of_cce}
-        alone = any(each.estimator == "unbiased" for each in of_cce)  # the noise is had as it is without others
+        alone = any(
+            each.estimator == "unbiased" for each in of_cce
+        )  # the noise estimate must not depend on other metrics
         state.plan(len(ridges), 0 if alone else len(of_cce) * models)
 
     def rows(
@@ -245,7 +251,7 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | NystroemEmbedding
         from calcheck.kernels.input_kernel import evaluation_points, require_inputs
 
         if isinstance(state, NystroemEmbedding):
-            return self._on_centres(settings, state.from_fit(settings, source), at, run)
+            return self._with_landmarks(settings, state.from_fit(settings, source), at, run)
         y, _ = require_inputs(source.predictions())
         features = settings.features
         points = None if at is None else evaluation_points(at, settings.scaling)
@@ -259,19 +265,19 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | NystroemEmbedding
             lambda_model=self.lambda_model or self.lambda_,
             points=points,
         )
-        values, noise_told = found.values.mean(axis=0), {}
+        values, noise_details = found.values.mean(axis=0), {}
         if self.estimator == "unbiased":
             added, error = noise(state, found.sizes, self.lambda_, points)
             values = (found.values**2).mean(axis=0) - added
-            noise_told = {"noise": float(added.mean()), "noise_error": error}
+            noise_details = {"noise": float(added.mean()), "noise_error": error}
         if not np.isfinite(values).all():
-            msg = f"CCE is not a number at {int((~np.isfinite(values)).sum()):,} inputs: the kernel overflows there"
+            msg = f"CCE is not finite at {int((~np.isfinite(values)).sum()):,} inputs: the kernel overflows there"
             raise NumericalError(msg)
         few = sample_inputs(source.predictions().lazy_inputs(), FEW_ROWS)
         details = {
             "rows": len(values),
             "quantiles": quantiles(values),
-            **noise_told,
+            **noise_details,
             **trial_statistics(found.values.mean(axis=1)),
             **settings.details,
             **solver_details(found, bounds, state, run),
@@ -286,14 +292,14 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | NystroemEmbedding
     def _column(self) -> str:
         return "cce2" if self.estimator == "unbiased" else "cce"
 
-    def _on_centres(
+    def _with_landmarks(
         self, settings: KernelSettings, state: NystroemEmbedding, at: Source | None, run: Run
     ) -> RowResults:
         from calcheck.embeddings.diagnostics import feature_details, nystroem_details, nystroem_warnings, quantiles
         from calcheck.embeddings.reach import FEW_ROWS, reach
 
         if at is not None:
-            msg = "--at takes an exact solver: pass --solver cg, or fewer rows (--subsample)"
+            msg = "--at requires an exact solver. Pass --solver cg, or use fewer rows (--subsample)"
             raise OptionError(msg)
         found = state.fitted(self.lambda_)
         columns = {"cce": found.at_all_rows() if run.keep_rows else found.values[:, 0]}
@@ -326,8 +332,8 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | NystroemEmbedding
 
         if isinstance(state, NystroemEmbedding):
             near = state.fitted(self.lambda_)
-            told = {"columns": near.groups[1], "landmarks": len(near.landmarks.landmarks)}
-            return NullDistribution(near.measured.means[1:], at_inputs=near.at_inputs(), details=told)
+            details = {"columns": near.groups[1], "landmarks": len(near.landmarks.landmarks)}
+            return NullDistribution(near.measured.means[1:], at_inputs=near.at_inputs(), details=details)
 
         from calcheck.distributions import Samples
         from calcheck.embeddings.replicate_embeddings import embed_replicates
@@ -366,9 +372,7 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | NystroemEmbedding
 
     def no_influences_reason(self, rows: RowResults) -> str:
         on_landmarks = rows.details["solver"]["name"] == "nystroem"
-        return (
-            "the influence of each row takes an exact solver: pass --solver cg, or fewer rows" if on_landmarks else ""
-        )
+        return "row influences require an exact solver. Pass --solver cg, or use fewer rows" if on_landmarks else ""
 
     def influences(self, both: Predictions, run: Run) -> NDArray[np.float64]:
         from calcheck.embeddings.difference_influences import difference_influences
@@ -396,12 +400,12 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | NystroemEmbedding
         return output_features(y, predictive, target_bandwidths(y, self.gamma_y), run.rng(RandomStream.FEATURES))
 
     def _bandwidth(self, y: NDArray[np.float64]) -> NDArray[np.float64] | None:
-        """Return the scale of the kernel on targets; None where these have none."""
+        """Return the scale of the kernel on targets; None if it is undefined."""
         from calcheck.kernels.input_kernel import bandwidths_or_none, target_bandwidths
 
         return bandwidths_or_none(target_bandwidths, y, self.gamma_y)
 
-    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - a plain mean
+    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - mean
         return means[self._column] + means["correction"] if "correction" in means else means[self._column]
 
     def _trials(self, predictive: Predictive, run: Run) -> Iterator[Predictive]:

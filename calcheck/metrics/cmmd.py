@@ -1,6 +1,6 @@
 """Conditional maximum mean discrepancy."""
 
-# Numerics are imported where they are used: `calcheck --help` reads this file and must start at once.
+# NumPy and modules that import it are imported inside functions, so that `calcheck --help` is fast.
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Cmmd(JointMetric["RidgeNorms"]):
-    r"""Conditional maximum mean discrepancy, squared: how far conditional embeddings are apart.
+    r"""Squared conditional maximum mean discrepancy: distance between conditional embedding operators.
 
     .. math:: \mathrm{CMMD}^2 = \mathrm{tr}\, B^\top K_X B, \qquad B = (K_X + n \lambda I)^{-1} \delta, \qquad
               \delta_i = \frac1r \sum_a \psi(y_{ia}) - \mathrm{E}\, \psi(Y'_i)
 
-    with :math:`\psi` the features of the kernel on targets, and the mean over the row's draws where only these are
-    known.
+    where :math:`\psi` are features of the kernel on targets. For samples, the expectation is the mean over the draws
+    of the row.
 
     Parameters
     ----------
     standardize, kernel_x, gamma_x, gamma_y
-        The kernels, on standardized inputs and targets.
+        Standardization, and the kernels on inputs and targets.
     lambda_
         Regularizer.
     solver
-        How the linear system is solved.
-    exact_rows
-        Up to how many rows it is solved exactly.
+        Solver of the linear system.
+    max_exact_rows
+        Maximum rows for an exact solution.
 
     Needs
     -----
@@ -55,20 +55,21 @@ class Cmmd(JointMetric["RidgeNorms"]):
 
     Value
     -----
-    Dimensionless, squared, >= 0, smaller is better; positive for a perfect model too, by the noise of n rows. It grows
-    with the number of directions in which K_X sees inputs, and as lambda falls.
+    Dimensionless, squared, >= 0, smaller is better. Because of noise, a perfect model also has a positive value. The
+    value increases with the rank of K_X and decreases with lambda.
 
     Raises
     ------
     DataError
-        A needed column is absent, or targets are constant.
+        A required column is missing, or targets are constant.
 
     Notes
     -----
-    The squared norm of a kernel ridge regression of delta on the inputs, of which CCE is the value at each input: the
-    mean of CCE^2 is at most max k_X times it, for the same kernels. Repeated targets, r of an input, are rows with the
-    same id; by the symmetry of ridge regression they and the draws count by their means only. Beyond ``--max-exact-rows``
-    K_X is replaced by Nystroem features, O(n), compared with the exact value on 10,000 of the rows.
+    CMMD^2 is the squared norm of a kernel ridge regression of delta on the inputs; CCE is the norm of its value at
+    each input. With the same kernels, the mean of CCE^2 is at most max k_X times CMMD^2. Repeated targets of one input
+    are rows with the same id. Targets and draws enter only through their row means, as ridge regression is linear.
+    Beyond ``--max-exact-rows``, K_X is approximated by Nyström features in O(n); their error is estimated on 10,000
+    validation rows.
 
     References
     ----------
@@ -84,13 +85,11 @@ class Cmmd(JointMetric["RidgeNorms"]):
     name: ClassVar[str] = "cmmd"
     alternative: ClassVar[Alternative] = "upper"
     source: ClassVar[str] = "Huang, Lam, Zhang, Eq. 2-4 (arXiv 2206.04287)"
-    interpretation: ClassVar[str] = "0 is a perfect match; by the noise of the rows a perfect model is above it."
-    no_interval: ClassVar[str] = "the rows share one noisy fit, so resampling them gives no honest interval"
+    interpretation: ClassVar[str] = "0 means equal distributions; because of noise, a perfect model is above 0."
+    no_interval: ClassVar[str] = "all rows share one fit, so resampling rows does not give a valid interval"
 
     lambda_: float = option(0.1, "Regularizer: K + n lambda I.")
-    solver: Solver = option(
-        "auto", "Cholesky, or block conjugate gradients; auto takes Cholesky for at most 2,048 rows."
-    )
+    solver: Solver = option("auto", "Cholesky or block conjugate gradients (cg); auto uses Cholesky up to 2,048 rows.")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -119,13 +118,13 @@ class Cmmd(JointMetric["RidgeNorms"]):
         return RowResults(
             {"cmmd": len(norm.terms) * norm.terms},
             details=details,
-            warnings=(*self._blind(settings), *feature_warnings(details), *norm.warnings),
+            warnings=(*self._narrow_kernel(settings), *feature_warnings(details), *norm.warnings),
         )
 
-    def _of_many(self, state: RidgeNorms, data_sets: Iterable[JointEmbedding | None]) -> list[float]:
-        apart = [None if each is None else each.difference for each in data_sets]
-        values = iter(state.norms([each for each in apart if each is not None]))
-        return [float("nan") if each is None else next(values) for each in apart]
+    def _replicate_values(self, state: RidgeNorms, data_sets: Iterable[JointEmbedding | None]) -> list[float]:
+        differences = [None if each is None else each.difference for each in data_sets]
+        values = iter(state.norms([each for each in differences if each is not None]))
+        return [float("nan") if each is None else next(values) for each in differences]
 
     def _influences(self, state: RidgeNorms, first: JointEmbedding, second: JointEmbedding) -> NDArray[np.float64]:
         import numpy as np
@@ -133,8 +132,8 @@ class Cmmd(JointMetric["RidgeNorms"]):
         mean, half = (first.difference + second.difference) / 2, (first.difference - second.difference) / 2
         return np.asarray(-4 * np.sum(half * state.apply(mean) + mean * state.apply(half), axis=1))
 
-    def _told_of_many(self, state: RidgeNorms) -> dict[str, Any]:
-        return state.told_of_many
+    def _replicate_details(self, state: RidgeNorms) -> dict[str, Any]:
+        return state.replicate_details
 
-    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - a plain mean
+    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - mean
         return means["cmmd"]

@@ -1,6 +1,6 @@
 """Area between the confidence curve and its oracle."""
 
-# Numerics are imported where they are used: `calcheck --help` reads this file and must start at once.
+# NumPy and modules that import it are imported inside functions, so that `calcheck --help` is fast.
 
 from __future__ import annotations
 
@@ -18,23 +18,24 @@ if TYPE_CHECKING:
     from calcheck.predictions import Predictions
     from calcheck.results import Means
 
-LEVELS = 100  # percent
-SHOWN = range(0, LEVELS, 10)
+LEVELS = 100  # points of the curve, in percent
+REPORTED_LEVELS = range(0, LEVELS, 10)
 
 
 @dataclass(frozen=True)
 class ConfidenceCurve(OrderedMetric):
-    r"""Whether large uncertainties point at large errors: area from the confidence curve to its oracle.
+    r"""Area between the confidence curve and its oracle: how well uncertainties rank the errors.
 
     .. math:: \int_0^{0.99} (c(s) - o(s)) \, ds
 
-    where c(s) is the error of the rows that are kept after removing the share s with the largest standard deviations,
-    and o(s) the same after removing the largest errors; by the trapezoidal rule over 0, 1, ..., 99 %.
+    where c(s) is the error of the remaining rows after removing the share s with the largest standard deviations, and
+    o(s) is the error after removing the share s with the largest errors. The integral uses the trapezoidal rule at
+    0, 1, ..., 99 %.
 
     Parameters
     ----------
     score
-        The error of the rows that are kept: mean absolute, or root mean squared.
+        Error of the remaining rows: mean absolute error or root mean squared error.
 
     Needs
     -----
@@ -43,18 +44,18 @@ class ConfidenceCurve(OrderedMetric):
 
     Value
     -----
-    Unit of y, >= 0, smaller is better; 0 only if the order of the uncertainties is that of the errors, which no
-    probabilistic model can reach.
+    Unit of y, >= 0, smaller is better. It is 0 only if uncertainties and errors have the same order, which no
+    probabilistic model achieves.
 
     Raises
     ------
     DataError
-        Targets or predictions are absent.
+        Targets or predictions are missing.
 
     Notes
     -----
-    Sees the order of the uncertainties, not their size. Rows with equal uncertainties are removed in equal parts, so
-    the order of the file never matters. Its interval is of percentiles. O(n log n).
+    Depends on the order of the uncertainties, not on their size. Rows with equal uncertainties are removed in equal
+    parts, so the row order of the file does not matter. The interval is a percentile interval. Time O(n log n).
 
     References
     ----------
@@ -67,12 +68,12 @@ class ConfidenceCurve(OrderedMetric):
     alternative: ClassVar[Alternative] = "both"
     orientation: ClassVar[Orientation] = "smaller"
     source: ClassVar[str] = "Pernot 2022 (arXiv 2206.15272)"
-    interpretation: ClassVar[str] = "Smaller is better; a perfect model is above 0, as errors are partly chance."
-    exempt_laws: ClassVar[dict[str, str]] = {"spread": "looks at the order of the uncertainties only"}
+    interpretation: ClassVar[str] = "Smaller is better; a perfect model is above 0, because errors are partly random."
+    exempt_laws: ClassVar[dict[str, str]] = {"spread": "depends on the order of the uncertainties only"}
     interval: ClassVar[IntervalMethod] = "percentile"
 
     score: Literal["mae", "rmse"] = option(
-        "mae", "Error of the rows that are kept: mean absolute, or root mean squared."
+        "mae", "Error of the remaining rows: mean absolute error or root mean squared error."
     )
 
     def sort_keys(self, rows: Predictions) -> dict[str, NDArray[np.float64]]:
@@ -87,43 +88,43 @@ class ConfidenceCurve(OrderedMetric):
         from calcheck.statistics.tie_groups import CutTieGroups
 
         error, std = columns["absolute_error"], columns["std"]
-        lost = error if self.score == "mae" else error**2
-        by_std, by_error = CutTieGroups(std, self._kept()), CutTieGroups(lost, self._kept())
+        loss = error if self.score == "mae" else error**2
+        by_std, by_error = CutTieGroups(std, self._remaining_shares()), CutTieGroups(loss, self._remaining_shares())
         terms = {
             "rows_by_std": MeanTerm(groups=by_std),
-            "error_by_std": MeanTerm(lost, by_std),
+            "error_by_std": MeanTerm(loss, by_std),
             "rows_by_error": MeanTerm(groups=by_error),
-            "error_by_error": MeanTerm(lost, by_error),
+            "error_by_error": MeanTerm(loss, by_error),
         }
         curve, oracle = self._curves(Averages(terms, len(std)).means())
         lines = [
             {"removed": percent / LEVELS, "error": float(curve[percent]), "oracle": float(oracle[percent])}
-            for percent in SHOWN
+            for percent in REPORTED_LEVELS
         ]
         return RowResults({"absolute_error": error, "std": std}, terms, details={"curve": lines})
 
-    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - a function of means
+    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - function of means
         import numpy as np
 
         curve, oracle = self._curves(means)
         return np.asarray(np.trapezoid(curve - oracle, dx=1 / LEVELS, axis=-1))
 
     @staticmethod
-    def _kept() -> NDArray[np.float64]:
-        """Return the shares of the rows that are kept."""
+    def _remaining_shares() -> NDArray[np.float64]:
+        """Return the shares of remaining rows."""
         import numpy as np
 
         return 1 - np.arange(LEVELS) / LEVELS
 
     def _curves(self, means: Means) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return the error of the rows kept after removing 0, 1, ..., 99 %, by uncertainty and by error, (..., 100)."""
+        """Return the errors after removing 0, 1, ..., 99 % of the rows, by uncertainty and by error, (..., 100)."""
         import numpy as np
 
         from calcheck.statistics.groups import cumulative_at
 
-        kept = self._kept()
+        shares = self._remaining_shares()
         curves = (
-            cumulative_at(kept, means[f"rows_by_{order}"], means[f"error_by_{order}"]) / kept
+            cumulative_at(shares, means[f"rows_by_{order}"], means[f"error_by_{order}"]) / shares
             for order in ("std", "error")
         )
         curve, oracle = (each if self.score == "mae" else np.sqrt(each) for each in curves)

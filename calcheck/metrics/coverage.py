@@ -1,6 +1,6 @@
 """Coverage of central intervals."""
 
-# Numerics are imported where they are used: `calcheck --help` reads this file and must start at once.
+# NumPy and modules that import it are imported inside functions, so that `calcheck --help` is fast.
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from calcheck.predictions import Predictions, Source
     from calcheck.results import Means
 
-UNCLEAR = 1e-3  # of the reference, beyond which there is none
-ROUNDING = 1e-9
+MAX_AMBIGUITY = 1e-3  # maximum uncertainty of the reference
+ROUNDING = 1e-9  # tolerance for comparing quantile levels
 OTHER_LEVELS = (0.5, 0.8, 0.9, 0.95)
 
 
 @dataclass(frozen=True)
 class Coverage(RowMetric):
-    r"""Coverage: the share of targets inside their central prediction intervals.
+    r"""Share of targets inside their central prediction intervals.
 
     .. math:: \mathrm{coverage} = \frac1n \sum_i 1\{l_i \le y_i \le u_i\}, \qquad
               l_i = F_i^{-1}(\tfrac{1-p}2), \; u_i = F_i^{-1}(\tfrac{1+p}2)
@@ -35,7 +35,7 @@ class Coverage(RowMetric):
     Parameters
     ----------
     level
-        What share of targets the central interval is meant to hold.
+        Nominal coverage p of the central intervals.
 
     Needs
     -----
@@ -44,8 +44,8 @@ class Coverage(RowMetric):
 
     Value
     -----
-    Dimensionless, in [0, 1]. The reference is the mean of F_i(u_i) - F_i(l_i-): p for continuous families, more for
-    counts, whose quantiles jump, and the share of gaps between the limits for m draws.
+    Dimensionless, in [0, 1]. The reference is the mean of F_i(u_i) - F_i(l_i-): p for continuous distributions, more
+    for counts, whose quantiles are discrete. For samples, it is the share of gaps between draws inside the interval.
 
     Raises
     ------
@@ -54,7 +54,7 @@ class Coverage(RowMetric):
 
     Notes
     -----
-    A mean over rows: unbiased, O(n) and two quantiles a level.
+    A mean over rows; unbiased. Time O(n), with two quantiles per level.
 
     References
     ----------
@@ -67,9 +67,9 @@ class Coverage(RowMetric):
     alternative: ClassVar[Alternative] = "both"
     orientation: ClassVar[Orientation] = "reference"
     source: ClassVar[str] = "Gneiting et al. 2007"
-    interpretation: ClassVar[str] = "The reference is what intervals of this level hold if the model is right."
+    interpretation: ClassVar[str] = "The reference is the expected coverage if the model is correct."
 
-    level: float = option(0.9, "Share of targets that the central interval is meant to hold.")
+    level: float = option(0.9, "Nominal coverage of the central intervals.")
 
     def __post_init__(self) -> None:
         require_share_option("level", self.level)
@@ -83,17 +83,17 @@ class Coverage(RowMetric):
             ]
         }
         columns = {"covered": covered, "expected": expected}
-        unclear = self._unclear(rows)
-        if unclear > UNCLEAR:
-            told = f"no exact reference: ties, or levels that are not known, leave it open by {unclear:.2g}"
-            return RowResults(columns, details=details, warnings=(told,))
+        ambiguity = self._ambiguity(rows)
+        if ambiguity > MAX_AMBIGUITY:
+            warning = f"no exact reference: ties or missing quantile levels make it uncertain by {ambiguity:.2g}"
+            return RowResults(columns, details=details, warnings=(warning,))
         return RowResults(columns, details=details, reference=float(expected.mean()))
 
     def interpolates(self, levels: NDArray[np.float64]) -> bool:
         return not _has_interval(levels, self.level)
 
     def _other_levels(self, rows: Predictions) -> list[float]:
-        """List the other levels that are told of: those whose intervals the file knows."""
+        """Return the other levels to report, limited to intervals that the file contains."""
         known = rows.distributions().quantile_levels
         others = [level for level in OTHER_LEVELS if level != self.level]
         return others if known is None else [level for level in others if _has_interval(known, level)]
@@ -103,23 +103,23 @@ class Coverage(RowMetric):
         covered = found.columns["covered"]
         if found.reference is None or covered.min() < covered.max():
             return found
-        return replace(found, inference=self._of_equal_rows(covered, found.columns["expected"], run))
+        return replace(found, inference=self._inference_if_constant(covered, found.columns["expected"], run))
 
     @staticmethod
-    def _of_equal_rows(covered: NDArray[np.float64], expected: NDArray[np.float64], run: Run) -> Inference:
-        """Judge by the chance that all rows are inside, or all outside: resampling would only repeat them."""
+    def _inference_if_constant(covered: NDArray[np.float64], expected: NDArray[np.float64], run: Run) -> Inference:
+        """Return an exact test if all targets are inside or all outside, where the bootstrap is constant."""
         import numpy as np
 
         p_value = min(1.0, 2 * float(np.prod(expected if covered[0] else 1 - expected)))
         return Inference(
             p_value=p_value,
             verdict="fail" if p_value <= 1 - run.confidence else "pass",
-            warnings=("no interval: all rows agree; the verdict is by how likely that is",),
+            warnings=("no interval: all rows are equal; the verdict uses the exact probability of that",),
         )
 
     @staticmethod
     def _at(rows: Predictions, level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Tell whether each target is inside its interval, and how likely that was, (n,) each."""
+        """Return whether each target is inside its interval, and the probability of that, (n,) each."""
         import numpy as np
 
         from calcheck.statistics.moments import central_interval, interval_mass, targets
@@ -132,8 +132,8 @@ class Coverage(RowMetric):
 
         return rows.distributions().map_batches(inside), interval_mass(rows, level)
 
-    def _unclear(self, rows: Predictions) -> float:
-        """Return by how much the reference may be too small: draws that tie leave it open."""
+    def _ambiguity(self, rows: Predictions) -> float:
+        """Return by how much the reference may be too small because of tied draws."""
         from calcheck.statistics.moments import central_interval, targets
 
         y = targets(rows)
@@ -143,10 +143,10 @@ class Coverage(RowMetric):
 
         return float(rows.distributions().map_batches(error).mean())
 
-    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - a plain mean
+    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - mean
         return means["covered"]
 
 
 def _has_interval(levels: NDArray[np.float64], level: float) -> bool:
-    """Tell whether both ends of a central interval are quantiles at these levels."""
+    """Return whether both limits of a central interval are quantiles at the given levels."""
     return all(abs(levels - end).min() < ROUNDING for end in ((1 - level) / 2, (1 + level) / 2))

@@ -1,6 +1,6 @@
 """Continuous ranked probability score."""
 
-# Numerics are imported where they are used: `calcheck --help` reads this file and must start at once.
+# NumPy and modules that import it are imported inside functions, so that `calcheck --help` is fast.
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Crps(RowMetric):
-    r"""Continuous ranked probability score: calibration and sharpness in the unit of the target.
+    r"""Continuous ranked probability score: calibration and sharpness combined, in the unit of the target.
 
     .. math:: \mathrm{CRPS} = \frac1n \sum_i \int (F_i(u) - 1\{u \ge y_i\})^2 \, du
 
     Parameters
     ----------
-    estimator
-        For samples: fair, or of the draws themselves.
+    ensemble
+        Estimator for samples: fair or biased.
 
     Needs
     -----
@@ -37,18 +37,18 @@ class Crps(RowMetric):
 
     Value
     -----
-    Unit of y, >= 0 (the fair estimate of a good ensemble may fall below), smaller is better.
+    Unit of y, >= 0, smaller is better. The fair estimate may be negative for a good ensemble.
 
     Raises
     ------
     DataError
-        Targets or predictions are absent, or there are several target columns.
+        Targets or predictions are missing, or there are several target columns.
 
     Notes
     -----
-    A mean over rows: unbiased. For m draws ``fair`` has the mean that the distributions behind the draws have, and
-    ``biased`` scores the m draws as they are, which favors narrow ensembles. Closed forms by scoringrules; counts by
-    sums over their support. O(n), O(n m log m) for draws.
+    A mean over rows; unbiased. For m draws, ``fair`` is an unbiased estimate for the distribution that the draws come
+    from; ``biased`` scores the empirical distribution of the draws, which favors narrow ensembles. Closed forms are
+    from scoringrules; for counts the score is a sum over the support. Time O(n), or O(n m log m) for samples.
 
     References
     ----------
@@ -64,7 +64,7 @@ class Crps(RowMetric):
     interpretation: ClassVar[str] = "Smaller is better; for a point forecast it is the absolute error."
 
     ensemble: Literal["fair", "biased"] = option(
-        "fair", "For samples: fair to the distribution behind the draws, or of the draws themselves."
+        "fair", "Score of samples: unbiased for the sampled distribution (fair), or of the draws themselves (biased)."
     )
 
     def compute(self, rows: Predictions) -> RowResults:
@@ -76,9 +76,9 @@ class Crps(RowMetric):
         if self.ensemble == "biased":
             return RowResults({"crps": predictive.crps(y)}, details={"estimator": "biased"})
         if predictive.n_draws == 1:
-            told = "one sample a row has no fair CRPS: this is the biased one, the mean absolute error"
-            return RowResults({"crps": predictive.crps(y)}, details={"estimator": "biased"}, warnings=(told,))
+            warning = "the fair CRPS needs at least 2 draws per row, got 1; this is the biased CRPS (absolute error)"
+            return RowResults({"crps": predictive.crps(y)}, details={"estimator": "biased"}, warnings=(warning,))
         return RowResults({"crps": predictive.fair_crps(y)}, details={"estimator": "fair"})
 
-    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - a plain mean
+    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - mean
         return means["crps"]

@@ -1,6 +1,6 @@
 """Coefficient of variation of the predicted standard deviations."""
 
-# Numerics are imported where they are used: `calcheck --help` reads this file and must start at once.
+# NumPy and modules that import it are imported inside functions, so that `calcheck --help` is fast.
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Cv(RowMetric):
-    r"""Coefficient of variation of the predicted uncertainties: whether they differ at all.
+    r"""Coefficient of variation of the predicted standard deviations.
 
     .. math:: C_v = \frac1{\bar\sigma} \sqrt{\frac{1}{n-1} \sum_i (\sigma_i - \bar\sigma)^2}
 
@@ -30,16 +30,16 @@ class Cv(RowMetric):
 
     Value
     -----
-    Dimensionless, >= 0; 0 where all rows have the same uncertainty.
+    Dimensionless, >= 0; 0 if all rows have the same uncertainty.
 
     Raises
     ------
     DataError
-        There is a single row.
+        There is only one row.
 
     Notes
     -----
-    O(n). Standard deviations are centered before they are squared, so that nearly equal ones lose no digits.
+    Time O(n). Standard deviations are centered before squaring, so nearly equal values lose no precision.
 
     References
     ----------
@@ -52,8 +52,10 @@ class Cv(RowMetric):
     alternative: ClassVar[Alternative] = "none"
     orientation: ClassVar[Orientation] = "none"
     source: ClassVar[str] = "Levi et al., Eq. 10"
-    interpretation: ClassVar[str] = "0: every row has the same uncertainty, and bins by it say nothing."
-    exempt_laws: ClassVar[dict[str, str]] = {"spread": "says how uncertainties differ, not whether they are right"}
+    interpretation: ClassVar[str] = (
+        "0 means that all rows have the same uncertainty; bins by uncertainty are then not informative."
+    )
+    exempt_laws: ClassVar[dict[str, str]] = {"spread": "measures the variation of uncertainties, not their calibration"}
 
     def compute(self, rows: Predictions) -> RowResults:
         from calcheck.errors import DataError
@@ -61,17 +63,17 @@ class Cv(RowMetric):
 
         std = uncertainties(rows)
         if len(std) == 1:
-            msg = "a single row has no variation"
+            msg = "cv needs at least 2 rows, got 1"
             raise DataError(msg)
         return self.about(float(std.mean()), rows)
 
     @staticmethod
-    def about(centre: float, rows: Predictions) -> RowResults:
-        """Say of each row how far its standard deviation is from some centre, which is not to matter but for digits."""
+    def about(center: float, rows: Predictions) -> RowResults:
+        """Return the columns of each row, with standard deviations relative to a center that only affects rounding."""
         from calcheck.statistics.moments import uncertainties
 
         std = uncertainties(rows)
-        away = std - centre
+        away = std - center
         return RowResults({"std": std, "std_away": away, "std_away_squared": away**2})
 
     def value(self, means: Means, n: int) -> NDArray[np.float64]:

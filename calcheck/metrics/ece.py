@@ -1,6 +1,6 @@
-"""Expected calibration error of quantiles."""
+"""Expected calibration error of predicted quantiles."""
 
-# Numerics are imported where they are used: `calcheck --help` reads this file and must start at once.
+# NumPy and modules that import it are imported inside functions, so that `calcheck --help` is fast.
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ if TYPE_CHECKING:
     from calcheck.predictions import Predictions, Source
     from calcheck.results import Means
 
-SHOWN = 9  # levels of the curve in details
-MOST_LEVELS = 10_000  # more would tell nothing more
+REPORTED_LEVELS = 9  # maximum levels of the curve in details
+MAX_LEVELS = 10_000  # maximum number of quantile levels
 
 
 @dataclass(frozen=True)
 class Ece(RowMetric):
-    r"""Distance between the levels of predicted quantiles and the shares of targets below them.
+    r"""Mean difference between quantile levels and the share of targets below the predicted quantiles.
 
     .. math:: \mathrm{ECE} = \sum_{j=1}^{q} w_j |p_j - \hat p_j|^\alpha, \qquad
               p_j = \frac{j}{q+1}, \quad \hat p_j = \frac1n \sum_i 1\{F_i(y_i) \le p_j\}
 
-    Where a distribution jumps at its target, from F- to F, the indicator is replaced by its mean over a uniform draw
-    inside the jump, (p - F-) / (F - F-) between 0 and 1.
+    If a CDF jumps at its target from F- to F, the indicator is replaced by its expectation under a uniform draw within
+    the jump: (p - F-) / (F - F-), clipped to [0, 1].
 
     Parameters
     ----------
-    levels
-        How many levels, q.
+    n_levels
+        Number of levels q.
     alpha
-        The power: 1, as the Wasserstein distance of the PIT from uniform; 2, as the Cramer-von Mises distance.
-    weights
-        w_j: 1/q, or proportional to p-hat_j, as in the authors' code.
+        Power: 1 corresponds to the Wasserstein distance of the PIT from uniform, 2 to the Cramér-von Mises distance.
+    level_weights
+        Weights w_j: 1/q, or proportional to p-hat_j as in the authors' code.
     pit
-        What is done where a distribution jumps.
+        Treatment of jumps of the CDF.
 
     Needs
     -----
@@ -57,14 +57,14 @@ class Ece(RowMetric):
     Raises
     ------
     OptionError
-        There is no level, or the power is neither 1 nor 2.
+        The number of levels is out of range, or the power is neither 1 nor 2.
 
     Notes
     -----
-    Sees quantiles on average over all rows: a model that predicts the marginal distribution everywhere is perfect for
-    it. With ``--pit plain`` perfect predictions of counts score badly (0.070 in place of 0.006 for Poisson rates),
-    which is what the papers show. Biased upwards, more so under resampling: its interval is of percentiles and decides
-    nothing. O(n) for continuous families, O(n q) for others.
+    Measures marginal calibration: a model that predicts the marginal distribution for all rows scores as perfect. With
+    ``--pit plain``, as in the papers, perfect predictions of counts score badly (0.070 instead of 0.006 for Poisson
+    rates). Biased upwards, and more so under resampling; the percentile interval is not used for the verdict. Time
+    O(n) for continuous distributions, O(n q) for others.
 
     References
     ----------
@@ -77,26 +77,27 @@ class Ece(RowMetric):
     alternative: ClassVar[Alternative] = "upper"
     orientation: ClassVar[Orientation] = "smaller"
     source: ClassVar[str] = "Kuleshov et al. 2018; Young et al., Eq. 4-5 (arXiv 2405.12412)"
-    interpretation: ClassVar[str] = "Smaller is better; the noise of n rows keeps a perfect model above 0."
+    interpretation: ClassVar[str] = "Smaller is better; because of noise, a perfect model is above 0."
     interval: ClassVar[IntervalMethod] = "percentile"
 
-    n_levels: int = option(99, "Number of quantile levels q, at j/(q + 1); files of quantiles have their own.")
+    n_levels: int = option(99, "Number of quantile levels q, at j/(q + 1). Quantile files use their own levels.")
     alpha: int = option(1, "Power of the distance at each level: 1 or 2.")
     level_weights: Literal["uniform", "frequency"] = option(
-        "uniform", "Levels count alike, or by the share of targets below them, as in the authors' code."
+        "uniform",
+        "Weights of the levels: uniform, or by the share of targets below (frequency), as in the authors' code.",
     )
     pit: Literal["nonrandomized", "plain"] = option(
         "nonrandomized",
-        "For counts and samples: spread a row over the jump of its distribution, or count F(y) <= p, as in the papers.",
+        "Treatment of counts and samples: spread each row over the jump of its CDF, or use F(y) <= p as in the papers.",
     )
 
     def __post_init__(self) -> None:
-        require_count_option("n_levels", self.n_levels, MOST_LEVELS)
+        require_count_option("n_levels", self.n_levels, MAX_LEVELS)
         if self.alpha not in (1, 2):
             msg = f"--alpha must be 1 or 2, got {self.alpha}"
             raise OptionError(msg)
 
-    def interpolates(self, levels: NDArray[np.float64]) -> bool:  # noqa: ARG002 - it looks at these levels only
+    def interpolates(self, levels: NDArray[np.float64]) -> bool:  # noqa: ARG002 - uses the given levels only
         return False
 
     def compute(self, rows: Predictions) -> RowResults:
@@ -118,19 +119,19 @@ class Ece(RowMetric):
         found = super().rows(settings, state, source, at, run)
         below = found.terms["below"].groups
         if self.level_weights == "frequency" and below is not None and not below.sums(None).any():
-            msg = "no target lies below any level, so weights by frequency (--weights) are not defined"
+            msg = "--level-weights frequency is undefined, as no target is below any quantile. Pass uniform instead"
             raise DataError(msg)
         return found
 
     def details(self, means: Means) -> dict[str, Any]:
-        """Describe the reliability diagram at some of its levels."""
+        """Return the reliability diagram at up to nine levels."""
         observed, levels = means["below"], means["levels"]
         count = len(levels)
         step = max(1, (count + 1) // 10)
-        chosen = range(count) if count <= SHOWN else range(step - 1, count, step)
+        chosen = range(count) if count <= REPORTED_LEVELS else range(step - 1, count, step)
         return {"curve": [{"level": float(levels[j]), "observed": float(observed[j])} for j in chosen]}
 
-    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - a function of means
+    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - function of means
         import numpy as np
 
         observed = means["below"]  # (..., q)

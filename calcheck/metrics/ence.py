@@ -1,6 +1,6 @@
 """Expected normalized calibration error."""
 
-# Numerics are imported where they are used: `calcheck --help` reads this file and must start at once.
+# NumPy and modules that import it are imported inside functions, so that `calcheck --help` is fast.
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Ence(BinnedMetric):
-    r"""Mean relative gap between predicted and observed spread, over bins of the predicted spread.
+    r"""Mean relative difference between predicted and observed spread over bins of rows.
 
     .. math:: \mathrm{ENCE} = \frac1N \sum_{j=1}^{N} \frac{|\mathrm{RMV}_j - \mathrm{RMSE}_j|}{\mathrm{RMV}_j}
 
@@ -30,7 +30,7 @@ class Ence(BinnedMetric):
     bins
         Number of bins N.
     by
-        What orders the rows into bins: the predicted spread (consistency), or a column (adaptivity).
+        Sort key of the bins: the predicted spread (consistency) or a column (adaptivity).
 
     Needs
     -----
@@ -39,19 +39,19 @@ class Ence(BinnedMetric):
 
     Value
     -----
-    Dimensionless, >= 0, smaller is better; 0 in expectation only as rows per bin grow. ``details`` hold the reliability
-    diagram: range, rows, RMV and RMSE of each bin.
+    Dimensionless, >= 0, smaller is better. For a perfect model it tends to 0 as the rows per bin increase. ``details``
+    contain the reliability diagram: range, rows, RMV and RMSE of each bin.
 
     Raises
     ------
     DataError
-        There are fewer rows than bins, or the column is absent.
+        There are fewer rows than bins, or the column is missing.
 
     Notes
     -----
-    Biased upwards by the noise of each bin, more so under resampling: its interval is of percentiles and decides
-    nothing. Rows tied across an edge are split between the bins, so the order of the file never matters. O(n log n).
-    Differs from the authors' and other code in that.
+    Biased upwards by noise in each bin, and more so under resampling; the percentile interval is not used for the
+    verdict. Unlike in other implementations, rows tied at a bin edge are split between the bins, so the row order of
+    the file does not matter. Time O(n log n).
 
     References
     ----------
@@ -64,10 +64,10 @@ class Ence(BinnedMetric):
     alternative: ClassVar[Alternative] = "upper"
     orientation: ClassVar[Orientation] = "smaller"
     source: ClassVar[str] = "Levi et al., Eq. 6-8 (doi:10.3390/s22155540)"
-    interpretation: ClassVar[str] = "Smaller is better; the noise of each bin keeps a perfect model above 0."
+    interpretation: ClassVar[str] = "Smaller is better; because of noise in each bin, a perfect model is above 0."
     interval: ClassVar[IntervalMethod] = "percentile"
 
-    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - bins hold their own counts
+    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - bins have their own counts
         import numpy as np
 
         rmv, rmse = (np.sqrt(means[name] / means["rows"]) for name in ("variance", "squared_error"))

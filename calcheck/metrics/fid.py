@@ -1,6 +1,6 @@
 """Fréchet distance of joint distributions."""
 
-# Numerics are imported where they are used: `calcheck --help` reads this file and must start at once.
+# NumPy and modules that import it are imported inside functions, so that `calcheck --help` is fast.
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class FidSettings:
-    """The choices that depend on the data.
+    """Settings that depend on the data.
 
     Parameters
     ----------
     scaling : Scaling
         Normalization of the inputs.
     spread : (t,)
-        What divides targets.
+        Scale of each target column; targets are divided by it.
     """
 
     scaling: Scaling
@@ -40,11 +40,12 @@ class FidSettings:
 
 @dataclass(frozen=True)
 class Fid(GenerativeMetric[FidSettings, "SharedInputs"]):
-    r"""Fréchet distance, squared, of the Gaussians like (input, target) and (input, prediction).
+    r"""Squared Fréchet distance between Gaussian fits to (input, target) and (input, prediction).
 
     .. math:: |m - m'|^2 + \mathrm{tr}\big( C + C' - 2 (C^{1/2} C' C^{1/2})^{1/2} \big)
 
-    with means and covariances of the standardized inputs, joined by targets and by predictions.
+    where m, C are mean and covariance of standardized inputs joined with targets, and m', C' those of inputs joined
+    with predictions.
 
     Parameters
     ----------
@@ -59,19 +60,19 @@ class Fid(GenerativeMetric[FidSettings, "SharedInputs"]):
 
     Value
     -----
-    Dimensionless where standardized, squared, >= 0, smaller is better; positive for a perfect model too, by the noise
-    of n rows. Sees means and covariances only: no other shape, and of the relation to the inputs the linear part.
+    Dimensionless if standardized, squared, >= 0, smaller is better. Because of noise, a perfect model also has a
+    positive value. The value depends on means and covariances only, so it captures only linear relations to the inputs.
 
     Raises
     ------
     DataError
-        A needed column is absent, targets are constant, there is one row only, or distributions have no variance.
+        A required column is missing, targets are constant, there is only one row, or a distribution has no variance.
 
     Notes
     -----
-    Every input weighs 1/n, shared by its targets or draws; exact moments of known distributions; covariances
-    n / (n - 1) times that. The trace of the root is the sum of singular values of a product of triangular factors,
-    which costs no digits where covariances are singular. O(n (d + t)^2 + (d + t)^3).
+    Each row has weight 1/n, divided equally among its targets or draws. Parametric distributions use exact moments.
+    Covariances carry the factor n / (n - 1). The trace of the matrix root is the sum of singular values of a product of
+    triangular factors, which is accurate for singular covariances. Time O(n (d + t)^2 + (d + t)^3).
 
     References
     ----------
@@ -89,8 +90,8 @@ class Fid(GenerativeMetric[FidSettings, "SharedInputs"]):
     interval: ClassVar[IntervalMethod] = "none"
     pointwise: ClassVar[bool] = False
     source: ClassVar[str] = "Dowson, Landau 1982; Heusel et al. 2017"
-    interpretation: ClassVar[str] = "0 is a perfect match of means and covariances."
-    no_interval: ClassVar[str] = "resampling adds noise to both covariances, and the distance grows with it"
+    interpretation: ClassVar[str] = "0 means equal means and covariances."
+    no_interval: ClassVar[str] = "resampling adds noise to both covariances, which increases the distance"
 
     def prepare(self, source: Source, run: Run) -> FidSettings:
         from calcheck.kernels.input_kernel import all_inputs
@@ -100,7 +101,7 @@ class Fid(GenerativeMetric[FidSettings, "SharedInputs"]):
         normalize: Normalization = "standardize" if self.standardize == "data" else "none"
         return FidSettings(fit_scaling(all_inputs(rows, run), normalize, "rbf"), self._spread(rows))
 
-    def prepare_replicate(self, settings: FidSettings, source: Source, run: Run) -> FidSettings:  # noqa: ARG002 - nothing is drawn
+    def prepare_replicate(self, settings: FidSettings, source: Source, run: Run) -> FidSettings:  # noqa: ARG002 - not random
         return replace(settings, spread=self._spread(source.predictions()))
 
     def _spread(self, rows: Predictions) -> NDArray[np.float64]:
@@ -131,7 +132,7 @@ class Fid(GenerativeMetric[FidSettings, "SharedInputs"]):
 
         rows = source.predictions()
         y, predictive = repeated_targets(rows), rows.distributions()
-        with one_blas_thread():  # many small products, again for each replicate
+        with one_blas_thread():  # many small products, repeated for each replicate
             data = state.joint_moments(*covariances_within_targets(y), settings.spread)
             model = state.joint_moments(*covariances_within_rows(predictive), settings.spread)
             distance = np.asarray(frechet(data, model))
@@ -143,5 +144,5 @@ class Fid(GenerativeMetric[FidSettings, "SharedInputs"]):
         }
         return RowResults({}, fixed={"fid": distance}, details=details)
 
-    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - of all rows together
+    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - fixed value
         return means["fid"]

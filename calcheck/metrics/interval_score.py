@@ -1,6 +1,6 @@
 """Interval (Winkler) score of central intervals."""
 
-# Numerics are imported where they are used: `calcheck --help` reads this file and must start at once.
+# NumPy and modules that import it are imported inside functions, so that `calcheck --help` is fast.
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class IntervalScore(RowMetric):
-    r"""Interval score: width of the central intervals plus a penalty for targets outside.
+    r"""Interval (Winkler) score: width of the central intervals plus a penalty for targets outside.
 
     .. math:: \frac1n \sum_i (u_i - l_i) + \frac2\alpha (l_i - y_i)_+ + \frac2\alpha (y_i - u_i)_+, \qquad
               \alpha = 1 - p
@@ -30,7 +30,7 @@ class IntervalScore(RowMetric):
     Parameters
     ----------
     level
-        What share of targets the central interval is meant to hold.
+        Nominal coverage p of the central intervals.
 
     Needs
     -----
@@ -39,7 +39,7 @@ class IntervalScore(RowMetric):
 
     Value
     -----
-    Unit of y, >= 0, smaller is better; minimal in expectation for the right interval.
+    Unit of y, >= 0, smaller is better; the expectation is minimal for the true interval.
 
     Raises
     ------
@@ -48,7 +48,7 @@ class IntervalScore(RowMetric):
 
     Notes
     -----
-    A mean over rows: unbiased, O(n).
+    A mean over rows; unbiased. Time O(n).
 
     References
     ----------
@@ -63,7 +63,7 @@ class IntervalScore(RowMetric):
     source: ClassVar[str] = "Gneiting, Raftery 2007"
     interpretation: ClassVar[str] = "Smaller is better."
 
-    level: float = option(0.9, "Share of targets that the central interval is meant to hold.")
+    level: float = option(0.9, "Nominal coverage of the central intervals.")
 
     def __post_init__(self) -> None:
         require_share_option("level", self.level)
@@ -82,5 +82,5 @@ class IntervalScore(RowMetric):
 
         return RowResults({"interval_score": rows.distributions().map_batches(score)})
 
-    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - a plain mean
+    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - mean
         return means["interval_score"]

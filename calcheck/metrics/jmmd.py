@@ -1,6 +1,6 @@
 """Joint maximum mean discrepancy."""
 
-# Numerics are imported where they are used: `calcheck --help` reads this file and must start at once.
+# NumPy and modules that import it are imported inside functions, so that `calcheck --help` is fast.
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Jmmd(JointMetric["GramSums"]):
-    r"""Joint maximum mean discrepancy, squared, between (input, target) and (input, prediction).
+    r"""Squared joint maximum mean discrepancy between (input, target) and (input, prediction).
 
     .. math:: \mathrm{JMMD}^2 = \frac{1}{n(n-1)} \sum_{i \ne j} k_X(x_i, x_j)\, \delta_i \cdot \delta_j, \qquad
               \delta_i = \frac1r \sum_a \psi(y_{ia}) - \mathrm{E}\, \psi(Y'_i)
 
-    with :math:`\psi` the features of the kernel on targets, and the mean over the row's draws where only these are
-    known.
+    where :math:`\psi` are features of the kernel on targets. For samples, the expectation is the mean over the draws
+    of the row.
 
     Parameters
     ----------
     standardize, kernel_x, gamma_x, gamma_y
-        The kernels, on standardized inputs and targets.
-    estimator
-        Which pairs of rows count.
-    exact_rows
-        Up to how many rows every pair is summed.
+        Standardization, and the kernels on inputs and targets.
+    statistic
+        Estimator: unbiased, v or paper.
+    max_exact_rows
+        Maximum rows for an exact sum over all pairs.
 
     Needs
     -----
@@ -54,22 +54,23 @@ class Jmmd(JointMetric["GramSums"]):
 
     Value
     -----
-    Dimensionless, squared, smaller is better. ``unbiased``: 0 on average for a perfect model, which is below it at
-    times; ``v``: >= 0, biased upwards by the rows' own noise, at most twice the mean of k_X. ``paper``: any number, as
-    the part of the data alone is left out, and biased where, as here, model and data share their inputs.
+    Dimensionless, squared, smaller is better. ``unbiased`` is 0 on average for a perfect model and may be negative.
+    ``v`` is >= 0, at most twice the mean of k_X, and biased upwards by noise. ``paper`` may have any sign, as it omits
+    the term that depends on the data only, and it is biased because targets and predictions share their inputs.
 
     Raises
     ------
     DataError
-        A needed column is absent, targets are constant, or there is one row only.
+        A required column is missing, targets are constant, or there is only one row.
 
     Notes
     -----
-    ``v`` sums all pairs, over n^2. ``paper``: -2 sum_ij K_ij a_i.b_j / n^2 plus the mean of K k_Y over pairs of
-    different draws, as the paper's Eq. 7 for draws at independent inputs. Repeated targets, r of an input, are rows
-    with the same id. Up to ``--max-exact-rows`` every pair is summed, O(n^2 (d + q)) with q features of targets; beyond,
-    K_X is replaced by Nystroem features, O(n), as few as keep the sum within 1 % or a tenth of its standard deviation
-    under the null on 10,000 of the rows; details give the error.
+    ``v`` sums all pairs and divides by n^2. ``paper`` is -2 sum_ij K_ij a_i.b_j / n^2 plus the mean of K k_Y over pairs
+    of distinct draws, as in the paper's Eq. 7 for draws at independent inputs. Repeated targets of one input are rows
+    with the same id. Up to ``--max-exact-rows`` all pairs are summed, O(n^2 (d + q)) with q features of targets.
+    Beyond, K_X is approximated by Nyström features in O(n). Their number is the smallest with an error of at most 1 %
+    of the value, or a tenth of its standard deviation under the null, on 10,000 validation rows. Details give the
+    error.
 
     References
     ----------
@@ -77,23 +78,24 @@ class Jmmd(JointMetric["GramSums"]):
 
     Examples
     --------
-    >>> Jmmd(estimator="v").options()["estimator"]
+    >>> Jmmd(statistic="v").options()["statistic"]
     'v'
     """
 
     name: ClassVar[str] = "jmmd"
     alternative: ClassVar[Alternative] = "upper"
     source: ClassVar[str] = "Huang, Lam, Zhang, Eq. 7 (arXiv 2206.04287)"
-    interpretation: ClassVar[str] = "0 on average for a perfect model, which is below it at times."
-    no_interval: ClassVar[str] = "it is a mean over pairs of rows, which resampling rows gets wrong"
+    interpretation: ClassVar[str] = "0 on average for a perfect model; negative values are possible."
+    no_interval: ClassVar[str] = "it is a mean over pairs of rows, for which the row bootstrap is not valid"
 
     statistic: Estimator = option(
-        "unbiased", "Pairs of different rows; all pairs (v); or the paper's, without the part of the data alone."
+        "unbiased",
+        "Estimator: pairs of distinct rows (unbiased), all pairs (v), or without the term of the data only (paper).",
     )
 
     def description(self) -> str:
         return (
-            f"{self.summary()} Without the part of the data alone."
+            f"{self.summary()} The term that depends on the data only is omitted."
             if self.statistic == "paper"
             else super().description()
         )
@@ -107,7 +109,7 @@ class Jmmd(JointMetric["GramSums"]):
 
         x = source.predictions().inputs()
         if len(x) == 1:
-            msg = "jmmd is a mean over pairs of rows, and there is one row"
+            msg = "jmmd is a mean over pairs of rows and needs at least 2 rows, got 1"
             raise DataError(msg)
         return GramSums(settings.kernel, settings.scaling(x), run, self.max_exact_rows)
 
@@ -130,14 +132,14 @@ class Jmmd(JointMetric["GramSums"]):
         return RowResults(
             {"jmmd": values},
             details=details,
-            warnings=(*self._blind(settings), *feature_warnings(details), *pairs.warnings),
+            warnings=(*self._narrow_kernel(settings), *feature_warnings(details), *pairs.warnings),
         )
 
     @property
-    def _of_differences(self) -> bool:
+    def _uses_differences(self) -> bool:
         return self.statistic != "paper"
 
-    def _of_many(self, state: GramSums, data_sets: Iterable[JointEmbedding | None]) -> list[float]:
+    def _replicate_values(self, state: GramSums, data_sets: Iterable[JointEmbedding | None]) -> list[float]:
         forms = [None if each is None else each.form(self.statistic) for each in data_sets]
         known = [form for form in forms if form is not None]
         values = iter(state.pairs_of_many(known[0]).totals(known) if known else ())
@@ -155,8 +157,8 @@ class Jmmd(JointMetric["GramSums"]):
             terms -= 2 * one.scale * pairs.diagonal[:, None] * half * mean
         return np.asarray(-4 * terms.sum(axis=1))
 
-    def _told_of_many(self, state: GramSums) -> dict[str, Any]:
-        return state.told_of_many
+    def _replicate_details(self, state: GramSums) -> dict[str, Any]:
+        return state.replicate_details
 
-    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - a plain mean
+    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - mean
         return means["jmmd"]

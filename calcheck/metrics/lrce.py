@@ -1,6 +1,6 @@
-"""Relative calibration error in bins."""
+"""Relative calibration error by bins."""
 
-# Numerics are imported where they are used: `calcheck --help` reads this file and must start at once.
+# NumPy and modules that import it are imported inside functions, so that `calcheck --help` is fast.
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Lrce(ValidBinsMetric):
-    r"""Share of bins whose relative calibration error agrees with 0: calibration along the uncertainty.
+    r"""Share of bins whose relative calibration error is consistent with 0 (local calibration).
 
     .. math:: f_v = \frac1N \sum_{j=1}^N 1\{0 \in I(\mathrm{RCE}_j)\}
 
-    where RCE is over the rows of bin j and its interval the BCa interval, by resampling them or in closed form.
+    where RCE_j is computed from the rows of bin j, and I is its BCa interval, by resampling or in closed form.
 
     Parameters
     ----------
     bins
         Number of bins N.
     by
-        What orders the rows into bins: the predicted spread (consistency), or a column (adaptivity).
+        Sort key of the bins: the predicted spread (consistency) or a column (adaptivity).
 
     Needs
     -----
@@ -40,20 +40,20 @@ class Lrce(ValidBinsMetric):
 
     Value
     -----
-    Dimensionless, in [0, 1], larger is better; a calibrated model scores the confidence of the intervals.
-    ``details`` hold the value and the interval of each bin.
+    Dimensionless, in [0, 1], larger is better. For a calibrated model the expected value is the confidence level of the
+    intervals. ``details`` contain the value and the interval of each bin.
 
     Raises
     ------
     DataError
-        There are fewer rows than bins, the column is absent, or resampling is switched off.
+        There are fewer rows than bins, the column is missing, or resampling is disabled.
 
     Notes
     -----
-    With few rows a bin or heavy tails intervals hold the truth less often than they say. So the verdict is by shares
-    of replicates, whose intervals follow without resampling (ABC). Where none are drawn it is the exact
-    binomial test of f_v against the confidence, if intervals rest on enough rows. Sees misfit that RCE averages away.
-    O(n) a resample.
+    With few rows per bin or heavy tails, the intervals have less than nominal coverage. The verdict therefore compares
+    the value with that of replicates, whose intervals need no resampling (ABC). Without replicates it is the exact
+    binomial test of f_v against the confidence level, if each bin has enough rows. Detects miscalibration that
+    RCE averages out. Time O(n) per resample.
 
     References
     ----------
@@ -70,7 +70,7 @@ class Lrce(ValidBinsMetric):
         from calcheck.statistics.moments import errors, reference_rce, uncertainties, why_no_moments
 
         if self.by is None and rows.distributions().n_draws is not None:
-            msg = "bins by the spread of draws sort its errors too: a perfect ensemble would fail. Pass --by COLUMN"
+            msg = "bins by the spread of draws also sort its noise, so a perfect ensemble would fail. Pass --by COLUMN"
             raise DataError(msg)
         if unknown := why_no_moments(rows):
             raise DataError(unknown)

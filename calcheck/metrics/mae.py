@@ -1,6 +1,6 @@
-"""Mean absolute error of the predictive median."""
+"""Mean absolute error of the predicted median."""
 
-# Numerics are imported where they are used: `calcheck --help` reads this file and must start at once.
+# NumPy and modules that import it are imported inside functions, so that `calcheck --help` is fast.
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Mae(RowMetric):
-    r"""Mean absolute error of the predictive median.
+    r"""Mean absolute error of the predicted median.
 
     .. math:: \mathrm{MAE} = \frac1n \sum_i |y_i - \tilde y_i|, \qquad \tilde y_i = \min \{u : F_i(u) \ge 1/2\}
 
@@ -36,11 +36,11 @@ class Mae(RowMetric):
     Raises
     ------
     DataError
-        Targets or predictions are absent, or there are several target columns.
+        Targets or predictions are missing, or there are several target columns.
 
     Notes
     -----
-    A mean over rows: unbiased, O(n). The median minimizes the expected absolute error, the mean does not.
+    A mean over rows; unbiased. Time O(n). The median, not the mean, minimizes the expected absolute error.
 
     References
     ----------
@@ -54,7 +54,7 @@ class Mae(RowMetric):
     orientation: ClassVar[Orientation] = "smaller"
     source: ClassVar[str] = "Gneiting 2011"
     interpretation: ClassVar[str] = "Smaller is better."
-    exempt_laws: ClassVar[dict[str, str]] = {"spread": "looks at the median only"}
+    exempt_laws: ClassVar[dict[str, str]] = {"spread": "depends on the median only"}
 
     def compute(self, rows: Predictions) -> RowResults:
         import numpy as np
@@ -63,5 +63,5 @@ class Mae(RowMetric):
 
         return RowResults({"absolute_error": np.abs(targets(rows) - medians(rows.distributions()))})
 
-    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - a plain mean
+    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - mean
         return means["absolute_error"]

@@ -1,13 +1,13 @@
-"""Maximum conditional mean discrepancy: how far two samples' distributions are apart, at each input."""
+"""Maximum conditional mean discrepancy: distance between two samples' conditional distributions at each input."""
 
-# Numerics are imported where they are used: `calcheck --help` reads this file and must start at once.
+# NumPy and modules that import it are imported inside functions, so that `calcheck --help` is fast.
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from calcheck.embeddings.fitted_settings import FEW_NEIGHBOURS
+from calcheck.embeddings.fitted_settings import MIN_NEIGHBORS
 from calcheck.errors import DataError, NumericalError
 from calcheck.execution.context import RandomStream
 from calcheck.kernels.kernel_options import Bandwidth, KernelOptions, Solver
@@ -28,30 +28,30 @@ if TYPE_CHECKING:
     from calcheck.predictions import Predictions, Source
     from calcheck.results import Means
 
-SAMPLE = "sample"  # the column that says of a row whether it is of the first sample, 0, or of the second, 1
-FEWEST_ROWS = 2  # of a sample
-FEW_EXCHANGEABLE = 0.5  # share of the rows
-APART = "the inputs of the two samples do not overlap: nowhere can rows of both be compared"
+SAMPLE = "sample"  # column with the sample of each row: 0 for the first, 1 for the second
+MIN_ROWS = 2  # minimum rows per sample
+MIN_EXCHANGEABLE = 0.5  # share of exchangeable rows below which there is a warning
+NO_OVERLAP = "the inputs of the two samples do not overlap, so the samples cannot be compared at any input"
 NOT_EXACT = {
-    "input": "the two have other inputs: p is by exchange of rows among neighbors, exact if the inputs have the same"
-    " distribution, and about right else",
-    "propensity": "the two have other inputs: p is by exchange of rows that are as likely in either file, as estimated,"
-    " and about right, but too small where the inputs of the two part sharply",
+    "input": "the samples have different inputs: permutations among neighboring rows are exact if the inputs"
+    " have the same distribution, and approximate otherwise",
+    "propensity": "the samples have different inputs: permutations are among rows with similar propensities, so p"
+    " is approximate, and too small if the two input distributions differ strongly",
 }
 
 
 @dataclass(frozen=True, eq=False)
 class McmdSettings:
-    """The choices that depend on the data.
+    """Settings that depend on the data.
 
     Parameters
     ----------
     inputs : Conditioning
         Normalization and kernel of the inputs of both samples.
     features : OutputFeatures
-        psi with k_Y(u, v) = psi(u) . psi(v), for the targets of both.
+        Features psi with k_Y(u, v) = psi(u) . psi(v), for the targets of both samples.
     details : dict
-        The choices in words and numbers, for the report.
+        Description of the settings, for the report.
     """
 
     inputs: Conditioning
@@ -61,51 +61,53 @@ class McmdSettings:
 
 @dataclass(frozen=True)
 class Mcmd(KernelOptions, Metric[McmdSettings, "TwoSamples"]):
-    r"""Distance between the conditional distributions of two samples at each input, averaged over inputs.
+    r"""Distance between the conditional distributions of two samples, averaged over inputs.
 
     .. math:: \mathrm{MCMD}(x) = \left\| \hat U_{Y|X}(x) - \hat U_{Y'|X'}(x) \right\|, \qquad
               \hat U_{Y|X}(x) = \sum_i a_i(x)\, \phi(y_i), \quad a(x) = (K_X + n \lambda I)^{-1} k_X(x)
 
-    for a sample (x, y) of n rows, and the same with :math:`(K_{X'} + m \lambda' I)^{-1}` for one (x', y') of m rows, at
-    inputs of its own; :math:`\phi` is the feature map of the RBF kernel :math:`k_Y`. The value is the mean of MCMD(x)
-    over the inputs where it is evaluated.
+    for a sample (x, y) of n rows, and likewise with :math:`(K_{X'} + m \lambda' I)^{-1}` for a sample (x', y') of m
+    rows, whose inputs may differ. :math:`\phi` is the feature map of the RBF kernel :math:`k_Y`. The value is the mean
+    of MCMD(x) over the evaluation inputs.
 
     Parameters
     ----------
     kernel_x, gamma_x, degree, coef0, normalize
-        The kernel on inputs, scaled by those of both samples.
+        Kernel on inputs; its scale is chosen from the inputs of both samples.
     gamma_y
-        Of the kernel on targets, scaled by those of the first sample.
+        Scale of the kernel on targets, by default from the targets of the first sample.
     lambda_, lambda_b
-        Regularizers of the first and the second sample's embedding.
+        Regularizers of the embeddings of the first and the second sample.
     solver
-        How the linear systems are solved; it does not change the value beyond rounding.
+        Solver of the linear systems; it affects the value only by rounding.
 
     Needs
     -----
-    y : (n + m,) or (n + m, t), unit of y; the rows' column ``sample`` is 0 in the first sample, 1 in the second
+    y : (n + m,) or (n + m, t), unit of y; the column ``sample`` is 0 for the first sample and 1 for the second
     x : (n + m, d), any unit
 
     Value
     -----
-    Dimensionless, >= 0, smaller is more alike; distributions that share nothing are about sqrt(2) apart. Positive for
-    equal distributions too, by the noise of n and m rows. Where one of the samples has no rows, its embedding is near
-    0, and the distance tells of that.
+    Dimensionless, >= 0; smaller means more similar. Distributions that do not overlap have a distance of about
+    sqrt(2). Because of noise, equal distributions also have a positive value. At inputs far from all rows of one
+    sample, its embedding is near 0, and the distance reflects that.
 
     Raises
     ------
     DataError
-        A sample has fewer than two rows, targets of the first are constant, or gamma_y is too narrow for features.
+        A sample has fewer than two rows, targets of the first are constant, or gamma_y is too large for features.
 
     Notes
     -----
-    Two kernel ridge regressions of psi(y), psi the low-rank features of k_Y, as for cce.
-    Reference: the mean for other labelings of the rows, as if the distributions were equal. Where each input is in
-    both samples, labels are permuted among rows with the same input, which is exact. Else they are permuted among six
-    rows that follow each other in their input, or, for inputs of several numbers, in the chance that a row is of the
-    first sample, by logistic regression with the same kernel: exact in the first case where the inputs have the same
-    distribution, else the better the more rows there are.
-    Differs from the papers in: gamma 1 on a single input [CCE, C.2]; the MCMD paper has 0.5 on inputs and targets.
+    Two kernel ridge regressions of psi(y), where psi are low-rank features of k_Y, as in cce.
+    The reference is the mean over permutations of the sample labels, as if the distributions were equal. If each input
+    occurs in both samples, labels are permuted among rows with the same input, which is exact. Otherwise they are
+    permuted within groups of six consecutive rows, sorted by the input if it is a single number. Inputs of several
+    numbers are sorted by propensity, the probability that a row belongs to the first sample, from logistic regression
+    with the same kernel. Sorting by input is exact if the inputs have the same distribution; the other cases are
+    approximate and improve with the number of rows.
+    Differences from the papers: gamma is 1 for a single input [CCE, C.2]; the MCMD paper uses 0.5 for inputs and
+    targets.
 
     References
     ----------
@@ -125,8 +127,10 @@ class Mcmd(KernelOptions, Metric[McmdSettings, "TwoSamples"]):
     alternative: ClassVar[Alternative] = "upper"
     orientation: ClassVar[Orientation] = "smaller"
     source: ClassVar[str] = "Park, Muandet 2020; Young, Jenkins"
-    interpretation: ClassVar[str] = "0 is a perfect match; distributions that share nothing are about 1.4 apart."
-    no_interval: ClassVar[str] = "the rows share one noisy fit, so resampling them gives no honest interval"
+    interpretation: ClassVar[str] = (
+        "0 means equal distributions; distributions that do not overlap have a distance of about 1.4."
+    )
+    no_interval: ClassVar[str] = "all rows share one fit, so resampling rows does not give a valid interval"
     interval: ClassVar[IntervalMethod] = "none"
     uses_kernels: ClassVar[bool] = True
     conditional: ClassVar[bool] = True
@@ -134,18 +138,16 @@ class Mcmd(KernelOptions, Metric[McmdSettings, "TwoSamples"]):
 
     gamma_x: float | Bandwidth | None = option(
         None,
-        "Scale of that kernel: a number, 1/d, or from the inputs 1/median distance or 1/(2 variance). "
-        "Default: 1 for embeddings and for one number, 1/d for standardized inputs, median for other rbf and laplace.",
+        "Gamma of the input kernel: a number, 1/d, median (1/median distance) or variance (1/(2 variance)). "
+        "Default: 1 for embeddings and for one column, 1/d for standardized inputs, median for other rbf and laplace.",
     )
     gamma_y: float | None = option(
         None,
-        "Scale of the kernel exp(-gamma (y - y')^2) on targets. Default: 1/(2 t variance) of those of A, t columns.",
+        "Gamma of the kernel exp(-gamma (y - y')^2) on targets. Default: 1/(2 t variance) of A for t target columns.",
     )
-    lambda_: float = option(0.1, "Regularizer of A's embedding: K + n lambda I.")
-    lambda_b: float | None = option(None, "Regularizer of B's embedding. Default: lambda.")
-    solver: Solver = option(
-        "auto", "Cholesky, or block conjugate gradients; auto takes Cholesky for at most 2,048 rows."
-    )
+    lambda_: float = option(0.1, "Regularizer of the embedding of A: K + n lambda I.")
+    lambda_b: float | None = option(None, "Regularizer of the embedding of B. Default: lambda.")
+    solver: Solver = option("auto", "Cholesky or block conjugate gradients (cg); auto uses Cholesky up to 2,048 rows.")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -201,7 +203,7 @@ class Mcmd(KernelOptions, Metric[McmdSettings, "TwoSamples"]):
         found, dofs = state.distances(outputs, self._lambdas, points)
         values = found.values[0]
         if not np.isfinite(values).all():
-            msg = f"MCMD is not a number at {int((~np.isfinite(values)).sum()):,} inputs: the kernel overflows there"
+            msg = f"MCMD is not finite at {int((~np.isfinite(values)).sum()):,} inputs: the kernel overflows there"
             raise NumericalError(msg)
         details = {
             "rows": len(values),
@@ -213,13 +215,13 @@ class Mcmd(KernelOptions, Metric[McmdSettings, "TwoSamples"]):
             "dof_b_error": dofs[1].error,
         }
         fewest = {**details, "dof": min(dof.value for dof in dofs)}
-        warnings = (*kernel_warnings(fewest, found, run.precision), *_loneliness(details))
+        warnings = (*kernel_warnings(fewest, found, run.precision), *_narrow_kernel_warnings(details))
         return RowResults({"mcmd": values}, details=details, warnings=warnings)
 
     def null_distribution(
         self,
         settings: McmdSettings,
-        state: TwoSamples,  # noqa: ARG002 - a labeling has other regressions
+        state: TwoSamples,  # noqa: ARG002 - each permutation has its own regressions
         simulation: NullSimulator,
         at: Source | None,
         run: Run,
@@ -235,9 +237,9 @@ class Mcmd(KernelOptions, Metric[McmdSettings, "TwoSamples"]):
         points = x if at is None else evaluation_points(at, scaling)
         kernel, centered = input_kernel_of(settings.inputs.kernel, x, points, run)
         groups = strata(x, labels, lambda: centered.rows)
-        told = {"labels": f"permuted by {groups.by}", "exchangeable": groups.exchangeable, **kernel.details}
+        details = {"labels": f"permuted by {groups.by}", "exchangeable": groups.exchangeable, **kernel.details}
         if not groups.exchangeable:
-            return NullDistribution(np.empty(0), details=told, no_verdict=APART)
+            return NullDistribution(np.empty(0), details=details, no_verdict=NO_OVERLAP)
         found = permutation_null(
             kernel,
             y,
@@ -250,16 +252,20 @@ class Mcmd(KernelOptions, Metric[McmdSettings, "TwoSamples"]):
         )
         own, *others = found.values
         return NullDistribution(
-            np.array(others), data_value=own, at_inputs=found.at_points, details=told, warnings=_inexactness(groups)
+            np.array(others),
+            data_value=own,
+            at_inputs=found.at_points,
+            details=details,
+            warnings=_permutation_warnings(groups),
         )
 
     def _bandwidths(self, y: NDArray[np.float64]) -> NDArray[np.float64] | None:
-        """Return the scale of the kernel on targets that the first sample's have; None where these have none."""
+        """Return the scale of the kernel on targets of the first sample; None if it is undefined."""
         from calcheck.kernels.input_kernel import bandwidths_or_none, target_bandwidths
 
         return bandwidths_or_none(target_bandwidths, y, self.gamma_y)
 
-    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - a plain mean
+    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - mean
         return means["mcmd"]
 
     @property
@@ -268,20 +274,20 @@ class Mcmd(KernelOptions, Metric[McmdSettings, "TwoSamples"]):
 
 
 def _labels(rows: Predictions) -> NDArray[np.bool_]:
-    """Tell which rows are of the first sample, (n,).
+    """Return which rows belong to the first sample, (n,).
 
     Raises
     ------
     DataError
-        Nothing tells, or a sample has too few rows.
+        The sample column is missing, or a sample has too few rows.
     """
     if SAMPLE not in rows.columns:
-        msg = f"nothing says which of the two samples a row is of: give a column {SAMPLE!r} of 0 and 1"
+        msg = f"column {SAMPLE!r} is missing. Add it with 0 for rows of the first sample and 1 for rows of the second"
         raise DataError(msg)
     first: NDArray[np.bool_] = rows.columns[SAMPLE] == 0
     fewest = min(int(first.sum()), int((~first).sum()))
-    if fewest < FEWEST_ROWS:
-        msg = f"mcmd compares two samples of at least {FEWEST_ROWS} rows, and one has {fewest}"
+    if fewest < MIN_ROWS:
+        msg = f"mcmd needs two samples of at least {MIN_ROWS} rows, but one has {fewest}"
         raise DataError(msg)
     return first
 
@@ -295,23 +301,26 @@ def _targets(rows: Predictions) -> tuple[NDArray[np.float64], NDArray[np.float64
 
 
 def _neighbors(state: TwoSamples) -> dict[str, float]:
-    """Tell how many others a row sees, where its kernel has a reach."""
+    """Return the number of effective neighbors per row; empty for kernels that are not local."""
     found = state.neighbors()
     return {} if found is None else {"neighbors": found}
 
 
-def _loneliness(details: dict[str, Any]) -> tuple[str, ...]:
-    """Say where inputs are too far apart for the kernel's scale."""
-    if details.get("neighbors", FEW_NEIGHBOURS) >= FEW_NEIGHBOURS:
+def _narrow_kernel_warnings(details: dict[str, Any]) -> tuple[str, ...]:
+    """Return a warning if the input kernel is too narrow to relate different inputs."""
+    if details.get("neighbors", MIN_NEIGHBORS) >= MIN_NEIGHBORS:
         return ()
-    told = f"an input sees {details['neighbors']:.2g} others of its file, by the kernel added up"
-    return (f"{told}: it is too narrow for these inputs. Try --gamma-x variance or median",)
+    warning = (
+        f"the input kernel is too narrow: {details['neighbors']:.2g} effective neighbors per input, expected at least"
+        f" {MIN_NEIGHBORS:g}. Pass --gamma-x variance or median"
+    )
+    return (warning,)
 
 
-def _inexactness(groups: Strata) -> tuple[str, ...]:
-    """Say what keeps p from being exact."""
-    told = [NOT_EXACT[groups.by]] if groups.by in NOT_EXACT else []
-    if groups.exchangeable < FEW_EXCHANGEABLE * len(groups.labels):
+def _permutation_warnings(groups: Strata) -> tuple[str, ...]:
+    """Return warnings about why p is not exact."""
+    warnings = [NOT_EXACT[groups.by]] if groups.by in NOT_EXACT else []
+    if groups.exchangeable < MIN_EXCHANGEABLE * len(groups.labels):
         share = f"{groups.exchangeable:,} of {len(groups.labels):,} rows"
-        told.append(f"only {share} have neighbors in both files: p tells of those, the value of all")
-    return tuple(told)
+        warnings.append(f"only {share} have neighbors in both files: p is for these rows, the value is for all rows")
+    return tuple(warnings)

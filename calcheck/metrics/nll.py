@@ -1,6 +1,6 @@
 """Negative log-likelihood of the targets."""
 
-# Numerics are imported where they are used: `calcheck --help` reads this file and must start at once.
+# NumPy and modules that import it are imported inside functions, so that `calcheck --help` is fast.
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Nll(RowMetric):
-    r"""Negative log-likelihood: how surprising the targets are under the predicted distributions.
+    r"""Negative log-likelihood of the targets under the predicted distributions.
 
     .. math:: \mathrm{NLL} = \frac1n \sum_i -\log f_i(y_i)
 
-    with the natural logarithm, of densities for continuous families and of masses for discrete ones.
+    with the natural logarithm; f_i is a density for continuous distributions and a probability mass for discrete ones.
 
     Needs
     -----
     y : (n,), unit of y
-    predictive : n distributions with a density or masses
+    predictive : n distributions with a density or probability masses
 
     Value
     -----
-    Any number, smaller is better; dimensionless, but a change of the unit of y by c shifts it by log c for densities.
-    No value where a target is impossible: the log-likelihood is infinite, and the report counts these rows.
+    Any sign, smaller is better. Dimensionless, but for densities a change of the unit of y by a factor c adds log c.
+    Null if a target has probability 0: its log-likelihood is infinite, and the report counts these rows.
 
     Raises
     ------
@@ -43,8 +43,8 @@ class Nll(RowMetric):
 
     Notes
     -----
-    For Gaussians it is (ZMS + mean log std^2 + log 2 pi) / 2, and ``details`` shows the parts: a small NLL may come
-    from sharp predictions or from calibrated ones. A mean over rows: unbiased, O(n).
+    For Gaussians the NLL is (ZMS + mean log std^2 + log 2 pi) / 2. ``details`` show both terms, because a small NLL may
+    come from sharp predictions or from calibrated ones. A mean over rows; unbiased. Time O(n).
 
     References
     ----------
@@ -58,9 +58,11 @@ class Nll(RowMetric):
     orientation: ClassVar[Orientation] = "smaller"
     source: ClassVar[str] = "Pernot, Eq. 12 (arXiv 2402.10043)"
     interpretation: ClassVar[str] = (
-        "Smaller is better; it compares models on the same targets and has no absolute scale."
+        "Smaller is better; only comparisons on the same targets are meaningful, as there is no absolute scale."
     )
-    exempt_laws: ClassVar[dict[str, str]] = {"unit": "the log of densities, in 1/y: another unit of y adds a constant"}
+    exempt_laws: ClassVar[dict[str, str]] = {
+        "unit": "log of densities in 1/y: a change of the unit of y adds a constant"
+    }
 
     def compute(self, rows: Predictions) -> RowResults:
         import numpy as np
@@ -68,14 +70,16 @@ class Nll(RowMetric):
         from calcheck.statistics.moments import targets, uncertainties, z_scores
 
         predictive = rows.distributions()
-        surprise = -predictive.log_prob(targets(rows))
+        loss = -predictive.log_prob(targets(rows))
         details = {}
         if predictive.normal() is not None:
             log_variance = 2 * np.log(uncertainties(rows))
             details = {"zms": float(np.mean(z_scores(rows) ** 2)), "mean_log_variance": float(log_variance.mean())}
-        impossible = int(np.isinf(surprise).sum())
-        told = (f"{impossible:,} targets are impossible under their distributions: their log-likelihood is infinite",)
-        return RowResults({"nll": surprise}, details=details, warnings=told if impossible else ())
+        impossible = int(np.isinf(loss).sum())
+        warning = (
+            f"{impossible:,} targets have probability 0 under their distributions, so the log-likelihood is infinite"
+        )
+        return RowResults({"nll": loss}, details=details, warnings=(warning,) if impossible else ())
 
-    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - a plain mean
+    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - mean
         return means["nll"]

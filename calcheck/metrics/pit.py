@@ -1,6 +1,6 @@
-"""Distance of the probability integral transform from uniform."""
+"""Distance of the probability integral transform from the uniform distribution."""
 
-# Numerics are imported where they are used: `calcheck --help` reads this file and must start at once.
+# NumPy and modules that import it are imported inside functions, so that `calcheck --help` is fast.
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
     from calcheck.predictions import Predictions
     from calcheck.results import Means
 
-MOST_BINS = 10_000  # more would tell nothing more
+MAX_BINS = 10_000  # maximum number of histogram bins
 
 
 @dataclass(frozen=True)
 class Pit(OrderedMetric):
-    r"""Cramer-von Mises distance of the targets' places in their predicted distributions from uniform.
+    r"""Cramér-von Mises distance between the probability integral transform (PIT) and uniform.
 
     .. math:: \omega^2 = \int_0^1 (\bar F(u) - u)^2 \, du, \qquad \bar F(u) = \frac1n \sum_i 1\{F_i(y_i) \le u\}
 
-    Where a distribution jumps at its target, from F- to F, the row counts by (u - F-) / (F - F-) between 0 and 1: the
+    If a CDF jumps at its target from F- to F, the indicator is replaced by (u - F-) / (F - F-), clipped to [0, 1]: the
     non-randomized PIT. The integral is exact.
 
     Parameters
     ----------
     bins
-        Of the histogram in ``details``.
+        Number of bins of the histogram in ``details``.
 
     Needs
     -----
@@ -42,19 +42,19 @@ class Pit(OrderedMetric):
 
     Value
     -----
-    Dimensionless, in [0, 1/3], smaller is better. n times it is the Cramer-von Mises statistic, 1/6 on average for a
-    perfect continuous model.
+    Dimensionless, in [0, 1/3], smaller is better. n times the value is the Cramér-von Mises statistic, 1/6 on average
+    for a perfect continuous model.
 
     Raises
     ------
     OptionError
-        There is no bin.
+        The number of bins is out of range.
 
     Notes
     -----
-    A histogram that is high at both ends tells of distributions too narrow, one with a hump of too wide ones. Its
-    counts are not multinomial for counts and samples, so there is no chi-square test. Biased upwards, more so under
-    resampling: its interval is of percentiles and decides nothing. O(n log n).
+    A U-shaped histogram indicates distributions that are too narrow, a hump-shaped one distributions that are too wide.
+    For counts and samples the histogram is not multinomial, so there is no chi-square test. Biased upwards, and more so
+    under resampling; the percentile interval is not used for the verdict. Time O(n log n).
 
     References
     ----------
@@ -70,10 +70,10 @@ class Pit(OrderedMetric):
     interpretation: ClassVar[str] = "Smaller is better; a perfect model scores about 1/(6 n)."
     interval: ClassVar[IntervalMethod] = "percentile"
 
-    bins: int = option(20, "Bins of the histogram in the details.")
+    bins: int = option(20, "Number of bins of the histogram in the details.")
 
     def __post_init__(self) -> None:
-        require_count_option("bins", self.bins, MOST_BINS)
+        require_count_option("bins", self.bins, MAX_BINS)
 
     def sort_keys(self, rows: Predictions) -> dict[str, NDArray[np.float64]]:
         from calcheck.statistics.pit import pit
@@ -95,7 +95,7 @@ class Pit(OrderedMetric):
         )
 
     def _histogram(self, left: Any, right: Any) -> list[float]:
-        """Count PIT values by bins; a row whose PIT covers several bins counts in each by its part."""
+        """Return the counts of PIT values by bin; a row whose PIT spans several bins is divided among them."""
         import numpy as np
 
         from calcheck.statistics.pit import levels_of, share_below
@@ -105,7 +105,7 @@ class Pit(OrderedMetric):
         below = share_below(left, right, levels_of(self.bins - 1)).sums(None)
         return [float(count) for count in np.diff(below, prepend=0, append=len(left))]
 
-    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - a function of means
+    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - function of means
         from calcheck.statistics.pit import distance_from_uniform
 
         return distance_from_uniform(means, means["places"])

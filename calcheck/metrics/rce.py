@@ -1,6 +1,6 @@
 """Relative calibration error."""
 
-# Numerics are imported where they are used: `calcheck --help` reads this file and must start at once.
+# NumPy and modules that import it are imported inside functions, so that `calcheck --help` is fast.
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Rce(RowMetric):
-    r"""Relative calibration error: how far predicted and observed spread differ on average.
+    r"""Relative difference between the average predicted uncertainty (RMV) and the observed error (RMSE).
 
     .. math:: \mathrm{RCE} = \frac{\mathrm{RMV} - \mathrm{RMSE}}{\mathrm{RMV}}, \qquad
               \mathrm{RMV} = \sqrt{\frac1n \sum_i \sigma_i^2}, \quad
@@ -33,8 +33,8 @@ class Rce(RowMetric):
 
     Value
     -----
-    Dimensionless, at most 1; 0 is right whatever the shape of the distributions, below 0 the uncertainties are too
-    small.
+    Dimensionless, at most 1. The ideal is 0 for any shape of the distributions; negative values mean that the
+    uncertainties are too small.
 
     Raises
     ------
@@ -43,8 +43,9 @@ class Rce(RowMetric):
 
     Notes
     -----
-    Biased by O(1/n), much where uncertainties have a heavy tail: then few rows decide, its interval holds the truth too
-    rarely (Pernot, Fig. 3), and it warns. ZMS does not depend on that. O(n).
+    Biased by O(1/n). If the uncertainties have a heavy tail, the bias is large, few rows determine the value, the
+    interval has less than nominal coverage (Pernot, Fig. 3), and there is a warning. ZMS does not have this problem.
+    Time O(n).
 
     References
     ----------
@@ -57,7 +58,7 @@ class Rce(RowMetric):
     alternative: ClassVar[Alternative] = "both"
     orientation: ClassVar[Orientation] = "reference"
     source: ClassVar[str] = "Pernot, Eq. 7 (arXiv 2402.10043)"
-    interpretation: ClassVar[str] = "0 is right; below 0 the uncertainties are too small."
+    interpretation: ClassVar[str] = "0 is ideal; negative values mean that the uncertainties are too small."
     distribution_free: ClassVar[bool] = True
 
     def compute(self, rows: Predictions) -> RowResults:
@@ -70,7 +71,7 @@ class Rce(RowMetric):
         reference = None if unknown else reference_rce(rows)
         return RowResults({"variance": variance, "squared_error": squared}, reference=reference, **tails)
 
-    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - a function of means
+    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - function of means
         import numpy as np
 
         return np.asarray(1 - np.sqrt(means["squared_error"] / means["variance"]))

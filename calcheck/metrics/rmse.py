@@ -1,6 +1,6 @@
-"""Root mean squared error of the predictive mean."""
+"""Root mean squared error of the predicted mean."""
 
-# Numerics are imported where they are used: `calcheck --help` reads this file and must start at once.
+# NumPy and modules that import it are imported inside functions, so that `calcheck --help` is fast.
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Rmse(RowMetric):
-    r"""Root mean squared error of the predictive mean.
+    r"""Root mean squared error of the predicted mean.
 
     .. math:: \mathrm{RMSE} = \sqrt{\frac1n \sum_i (y_i - \mu_i)^2}
 
@@ -36,11 +36,11 @@ class Rmse(RowMetric):
     Raises
     ------
     DataError
-        Targets or predictions are absent, or there are several target columns.
+        Targets or predictions are missing, or there are several target columns.
 
     Notes
     -----
-    The root makes it slightly too small on average, by O(1/n). O(n).
+    Biased downwards by O(1/n) because of the square root. Time O(n).
 
     References
     ----------
@@ -54,14 +54,14 @@ class Rmse(RowMetric):
     orientation: ClassVar[Orientation] = "smaller"
     source: ClassVar[str] = "Pernot, Eq. 7 (arXiv 2402.10043)"
     interpretation: ClassVar[str] = "Smaller is better."
-    exempt_laws: ClassVar[dict[str, str]] = {"spread": "looks at the mean only"}
+    exempt_laws: ClassVar[dict[str, str]] = {"spread": "depends on the mean only"}
 
     def compute(self, rows: Predictions) -> RowResults:
         from calcheck.statistics.moments import errors
 
         return RowResults({"squared_error": errors(rows) ** 2})
 
-    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - the root of a mean
+    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - root of a mean
         import numpy as np
 
         return np.sqrt(means["squared_error"])

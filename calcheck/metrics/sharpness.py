@@ -1,6 +1,6 @@
 """Root mean predicted variance."""
 
-# Numerics are imported where they are used: `calcheck --help` reads this file and must start at once.
+# NumPy and modules that import it are imported inside functions, so that `calcheck --help` is fast.
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Sharpness(RowMetric):
-    r"""Root mean predicted variance: how narrow the predictions are.
+    r"""Root mean predicted variance: the average predicted uncertainty.
 
     .. math:: \mathrm{sharpness} = \sqrt{\frac1n \sum_i \sigma_i^2}
 
@@ -30,16 +30,16 @@ class Sharpness(RowMetric):
 
     Value
     -----
-    Unit of y, > 0; smaller is sharper, which is good among calibrated models only.
+    Unit of y, > 0; smaller is sharper, which is better only among calibrated models.
 
     Raises
     ------
     DataError
-        Targets or predictions are absent, or there are several target columns.
+        Targets or predictions are missing, or there are several target columns.
 
     Notes
     -----
-    Called RMV by Levi et al. O(n).
+    Called RMV by Levi et al. Time O(n).
 
     References
     ----------
@@ -52,15 +52,15 @@ class Sharpness(RowMetric):
     alternative: ClassVar[Alternative] = "none"
     orientation: ClassVar[Orientation] = "none"
     source: ClassVar[str] = "Levi et al., Eq. 6"
-    interpretation: ClassVar[str] = "Smaller is sharper: good only if the model is calibrated."
-    exempt_laws: ClassVar[dict[str, str]] = {"spread": "says how narrow predictions are, not whether they are right"}
+    interpretation: ClassVar[str] = "Smaller is sharper, which is better only if the model is calibrated."
+    exempt_laws: ClassVar[dict[str, str]] = {"spread": "measures the width of predictions, not their calibration"}
 
     def compute(self, rows: Predictions) -> RowResults:
         from calcheck.statistics.moments import uncertainties
 
         return RowResults({"variance": uncertainties(rows) ** 2})
 
-    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - the root of a mean
+    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - root of a mean
         import numpy as np
 
         return np.sqrt(means["variance"])

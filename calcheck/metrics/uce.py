@@ -1,6 +1,6 @@
 """Uncertainty calibration error."""
 
-# Numerics are imported where they are used: `calcheck --help` reads this file and must start at once.
+# NumPy and modules that import it are imported inside functions, so that `calcheck --help` is fast.
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Uce(BinnedMetric):
-    r"""Mean gap between predicted variance and squared error, over bins of the predicted spread.
+    r"""Mean absolute difference between predicted variance and squared error over bins of rows.
 
     .. math:: \mathrm{UCE} = \sum_{j=1}^{N} w_j |\mathrm{MV}_j - \mathrm{MSE}_j|
 
@@ -31,9 +31,9 @@ class Uce(BinnedMetric):
     bins
         Number of bins N.
     by
-        What orders the rows into bins: the predicted spread (consistency), or a column (adaptivity).
-    weights
-        w_j: 1/N, or the bin's share of the rows.
+        Sort key of the bins: the predicted spread (consistency) or a column (adaptivity).
+    bin_weights
+        Weights w_j: 1/N, or the share of the rows in the bin.
 
     Needs
     -----
@@ -42,17 +42,18 @@ class Uce(BinnedMetric):
 
     Value
     -----
-    Squared unit of y, >= 0, smaller is better; 0 in expectation only as rows per bin grow.
+    Squared unit of y, >= 0, smaller is better. For a perfect model it tends to 0 as the rows per bin increase.
 
     Raises
     ------
     DataError
-        There are fewer rows than bins, or the column is absent.
+        There are fewer rows than bins, or the column is missing.
 
     Notes
     -----
-    Ruled by the bins of large uncertainty; ENCE is relative. Biased upwards by the noise of each bin, more so under
-    resampling: its interval is of percentiles and decides nothing. Bins as for ENCE. O(n log n).
+    Dominated by bins of large uncertainty; ENCE uses relative differences instead. Biased upwards by noise in each bin,
+    and more so under resampling; the percentile interval is not used for the verdict. Bins as for ENCE. Time
+    O(n log n).
 
     References
     ----------
@@ -65,15 +66,17 @@ class Uce(BinnedMetric):
     alternative: ClassVar[Alternative] = "upper"
     orientation: ClassVar[Orientation] = "smaller"
     source: ClassVar[str] = "Levi et al. (doi:10.3390/s22155540)"
-    interpretation: ClassVar[str] = "Smaller is better; the noise of each bin keeps a perfect model above 0."
+    interpretation: ClassVar[str] = "Smaller is better; because of noise in each bin, a perfect model is above 0."
     interval: ClassVar[IntervalMethod] = "percentile"
 
-    bin_weights: Literal["uniform", "count"] = option("uniform", "Bins count alike, or by their rows.")
+    bin_weights: Literal["uniform", "count"] = option(
+        "uniform", "Weights of the bins: uniform, or by number of rows (count)."
+    )
 
-    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - bins hold their own counts
+    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - bins have their own counts
         import numpy as np
 
-        gaps = np.abs(means["variance"] - means["squared_error"])  # times the bin's share of the rows
+        gaps = np.abs(means["variance"] - means["squared_error"])  # multiplied by the bin's share of the rows
         if self.bin_weights == "count":
             return np.asarray(gaps.sum(axis=-1))
         return np.asarray(np.mean(gaps / means["rows"], axis=-1))

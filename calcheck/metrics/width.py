@@ -1,6 +1,6 @@
 """Width of central intervals."""
 
-# Numerics are imported where they are used: `calcheck --help` reads this file and must start at once.
+# NumPy and modules that import it are imported inside functions, so that `calcheck --help` is fast.
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Width(RowMetric):
     Parameters
     ----------
     level
-        What share of targets the central interval is meant to hold.
+        Nominal coverage p of the central intervals.
 
     Needs
     -----
@@ -38,7 +38,7 @@ class Width(RowMetric):
 
     Value
     -----
-    Unit of y, >= 0; smaller is sharper, which is good among calibrated models only.
+    Unit of y, >= 0; smaller is sharper, which is better only among calibrated models.
 
     Raises
     ------
@@ -47,7 +47,7 @@ class Width(RowMetric):
 
     Notes
     -----
-    A mean over rows, O(n).
+    A mean over rows. Time O(n).
 
     References
     ----------
@@ -60,10 +60,10 @@ class Width(RowMetric):
     alternative: ClassVar[Alternative] = "none"
     orientation: ClassVar[Orientation] = "none"
     source: ClassVar[str] = "Gneiting et al. 2007"
-    interpretation: ClassVar[str] = "Smaller is sharper: good only if coverage is right."
-    exempt_laws: ClassVar[dict[str, str]] = {"spread": "says how narrow predictions are, not whether they are right"}
+    interpretation: ClassVar[str] = "Smaller is sharper, which is better only if the coverage is correct."
+    exempt_laws: ClassVar[dict[str, str]] = {"spread": "measures the width of predictions, not their calibration"}
 
-    level: float = option(0.9, "Share of targets that the central interval is meant to hold.")
+    level: float = option(0.9, "Nominal coverage of the central intervals.")
 
     def __post_init__(self) -> None:
         require_share_option("level", self.level)
@@ -71,11 +71,11 @@ class Width(RowMetric):
     def compute(self, rows: Predictions) -> RowResults:
         from calcheck.statistics.moments import central_interval
 
-        def width(part: Predictive, rows: slice) -> NDArray[np.float64]:  # noqa: ARG001 - of the predictions alone
+        def width(part: Predictive, rows: slice) -> NDArray[np.float64]:  # noqa: ARG001 - does not depend on targets
             low, high = central_interval(part, self.level)
             return high - low
 
         return RowResults({"width": rows.distributions().map_batches(width)})
 
-    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - a plain mean
+    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - mean
         return means["width"]

@@ -1,6 +1,6 @@
 """Mean squared z-score."""
 
-# Numerics are imported where they are used: `calcheck --help` reads this file and must start at once.
+# NumPy and modules that import it are imported inside functions, so that `calcheck --help` is fast.
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Zms(RowMetric):
-    r"""Mean squared z-score: whether the uncertainties have the right size on average.
+    r"""Mean squared z-score: squared errors relative to the predicted variances, averaged over rows.
 
     .. math:: \mathrm{ZMS} = \frac1n \sum_i z_i^2, \qquad z_i = \frac{y_i - \mu_i}{\sigma_i}
 
@@ -31,7 +31,8 @@ class Zms(RowMetric):
 
     Value
     -----
-    Dimensionless, >= 0; 1 is right whatever the shape of the distributions, above 1 the uncertainties are too small.
+    Dimensionless, >= 0. The ideal is 1 for any shape of the distributions; values above 1 mean that the uncertainties
+    are too small.
 
     Raises
     ------
@@ -40,8 +41,8 @@ class Zms(RowMetric):
 
     Notes
     -----
-    A mean over rows: unbiased, O(n). Weighs every row alike, while RCE follows the rows with large uncertainties.
-    Rests on few rows where z^2 has a heavy tail: then it warns.
+    A mean over rows; unbiased. Time O(n). All rows have equal weight, whereas RCE is dominated by rows with large
+    uncertainties. If z^2 has a heavy tail, few rows determine the value, and there is a warning.
 
     References
     ----------
@@ -54,7 +55,7 @@ class Zms(RowMetric):
     alternative: ClassVar[Alternative] = "both"
     orientation: ClassVar[Orientation] = "reference"
     source: ClassVar[str] = "Pernot, Eq. 11 (arXiv 2402.10043)"
-    interpretation: ClassVar[str] = "1 is right; above 1 the uncertainties are too small."
+    interpretation: ClassVar[str] = "1 is ideal; values above 1 mean that the uncertainties are too small."
     distribution_free: ClassVar[bool] = True
 
     def compute(self, rows: Predictions) -> RowResults:
@@ -66,5 +67,5 @@ class Zms(RowMetric):
             tails["warnings"] += (f"no exact reference: {unknown}",)
         return RowResults({"z2": squared}, reference=None if unknown else 1.0, **tails)
 
-    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - a plain mean
+    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - mean
         return means["z2"]

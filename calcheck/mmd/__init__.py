@@ -1,1 +1,1 @@
-"""Maximum mean discrepancies: joint, average and conditional, and the Fréchet distance."""
+"""Joint, average and conditional maximum mean discrepancies, and the Fréchet distance."""

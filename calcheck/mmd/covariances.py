@@ -1,4 +1,4 @@
-"""Means of rows, and how far targets or draws of the same row are apart: what covariances are made of."""
+"""Within-row means and covariances of targets, draws and predictive distributions."""
 
 from __future__ import annotations
 
@@ -18,18 +18,21 @@ if TYPE_CHECKING:
 
 
 def covariances_within_targets(y: Values) -> tuple[Values, Values]:
-    """Return the means of r targets a row (n, r, t), (n, t), and R (t, t) with R^T R their mean covariance (r)."""
+    """Return row means (n, t) of targets (n, r, t), and R (t, t) with R^T R the mean within-row covariance.
+
+    Covariances divide by r.
+    """
     mean = y.mean(axis=1)
     return mean, _qr_factor([y - mean[:, None]], y.shape[0] * y.shape[1])
 
 
 def covariances_within_rows(predictive: Predictive) -> tuple[Values, Values]:
-    """Return the means of distributions, (n, t), and R (t, t) with R^T R their mean covariance.
+    """Return the means of the distributions, (n, t), and R (t, t) with R^T R their mean covariance.
 
     Raises
     ------
     DataError
-        Distributions have no mean or no variance.
+        A distribution has no finite mean or variance.
     """
     n, t = len(predictive), predictive.targets
     if predictive.n_draws is None:
@@ -47,25 +50,25 @@ def covariances_within_rows(predictive: Predictive) -> tuple[Values, Values]:
 
 
 def covariances(predictive: Predictive) -> tuple[Values, Values]:
-    """Return means (n, t) and covariances (n, t, t) of distributions in memory; of draws, over all pairs."""
+    """Return means (n, t) and covariances (n, t, t) of distributions in memory; those of draws divide by l."""
     n, t = len(predictive), predictive.targets
     if not isinstance(predictive, Samples):
         std = predictive.std().reshape(n, t)
         return predictive.mean().reshape(n, t), std[:, :, None] ** 2 * np.eye(t)
     draws = predictive.draws.reshape(n, -1, t)
     mean = draws.mean(axis=1)
-    away = draws - mean[:, None]
-    return mean, np.einsum("ijk,ijl->ikl", away, away) / draws.shape[1]
+    residuals = draws - mean[:, None]
+    return mean, np.einsum("ijk,ijl->ikl", residuals, residuals) / draws.shape[1]
 
 
 def psd_sqrt(covariance: Values) -> Values:
-    """Return R with R^T R a covariance (t, t), whatever rounding made of it."""
-    sizes, turns = np.linalg.eigh(covariance)
-    return np.asarray(np.sqrt(np.maximum(sizes, 0))[:, None] * turns.T)
+    """Return R with R^T R equal to a covariance (t, t); negative eigenvalues from rounding are set to 0."""
+    eigenvalues, vectors = np.linalg.eigh(covariance)
+    return np.asarray(np.sqrt(np.maximum(eigenvalues, 0))[:, None] * vectors.T)
 
 
 def _qr_factor(parts: list[Values], count: int) -> Values:
-    """Return R (t, t) with R^T R the sum of products of points (..., t), over their count; without forming products."""
+    """Return R (t, t) with R^T R = P^T P / count for stacked points P (..., t), by QR without forming P^T P."""
     points = np.concatenate([part.reshape(-1, part.shape[-1]) for part in parts])
     columns = points.shape[1]
     triangle = np.linalg.qr(np.concatenate([points, np.zeros((columns, columns))]), mode="r")

@@ -1,4 +1,4 @@
-"""The Fréchet distance of two Gaussians known by roots of their covariances, which may be singular."""
+"""Fréchet distance between two Gaussians, computed from square roots of their possibly singular covariances."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Mean and covariance.
+    """Mean and covariance of a distribution.
 
     Parameters
     ----------
     mean : (p,)
         The mean.
     root : (k, p)
-        Any Z with Z^T Z the covariance: centered data, a triangular factor, the scaled eigenvectors …
+        Any Z with Z^T Z equal to the covariance: centered data, a triangular factor, or scaled eigenvectors.
     """
 
     mean: Array
@@ -31,19 +31,19 @@ class Moments:
 def moments(x: Array, targets: Array) -> Moments:
     """Return the moments of (x, y) over rows.
 
-    Each row weighs 1 / n, shared evenly by its targets; the covariance has n / (n - 1) times that.
+    Each row has weight 1 / n, divided equally among its targets. The covariance carries the factor n / (n - 1).
 
     Parameters
     ----------
     x : (n, d)
         Inputs.
     targets : (n, r, t)
-        Targets, or draws.
+        Targets or draws.
 
     Raises
     ------
     DataError
-        There is one row only.
+        There is only one row.
     """
     n, size, _ = targets.shape
     _require_rows(n)
@@ -55,7 +55,7 @@ def moments(x: Array, targets: Array) -> Moments:
 
 
 class SharedInputs:
-    """Inputs that several samples have in common: moments of each, joined with them, at little further cost.
+    """Inputs shared by several samples; their factorization is reused for the joint moments of each sample.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class SharedInputs:
     Raises
     ------
     DataError
-        There is one row only.
+        There is only one row.
     """
 
     def __init__(self, x: Array) -> None:
@@ -75,20 +75,20 @@ class SharedInputs:
 
     @property
     def columns(self) -> int:
-        """How many columns inputs have, d."""
+        """Number of input columns, d."""
         return len(self._mean)
 
     def joint_moments(self, means: Array, within: Array, spread: Array) -> Moments:
-        """Return the moments of inputs and of something with its own mean at each, over rows.
+        """Return the joint moments of the inputs and a variable with a given mean at each input.
 
         Parameters
         ----------
         means : (n, t)
-            The mean at each input.
+            Mean of the variable at each input.
         within : (t, t)
-            R with R^T R the mean covariance around these.
+            R with R^T R the mean covariance around these means.
         spread : (t,)
-            What means and their covariance are divided by.
+            Scale of each column; means and standard deviations are divided by it.
         """
         xp, n = namespace(means), len(means)
         scaled = means / spread
@@ -104,9 +104,9 @@ class SharedInputs:
 def frechet(one: Moments, other: Moments) -> Array:
     """Return |m - m'|^2 + tr (C + C' - 2 (C^(1/2) C' C^(1/2))^(1/2)).
 
-    The last trace is the sum of the singular values of Z Z'^T: of R R'^T, by the QR factorizations of both roots. No
-    covariance is formed, squared or inverted, so a singular one costs no digits. Gradients by autograd need roots of
-    full column rank, and singular values that differ from 0.
+    The last trace is the sum of the singular values of Z Z'^T, which are those of R R'^T with R from the QR
+    factorization of each root. No covariance is formed, squared or inverted, so singular covariances lose no
+    precision. Autograd gradients require roots of full column rank and nonzero singular values.
 
     Returns
     -------
@@ -121,10 +121,10 @@ def frechet(one: Moments, other: Moments) -> Array:
 
 def _require_rows(n: int) -> None:
     if n == 1:
-        msg = "one row has no covariance. Give at least 2"
+        msg = "cannot compute a covariance from 1 row. Pass at least 2 rows"
         raise DataError(msg)
 
 
 def _triangle(root: Array) -> Array:
-    """Return R (min(k, p), p) with R^T R = Z^T Z: Z itself where it has no more rows than columns."""
+    """Return R (min(k, p), p) with R^T R = Z^T Z; Z itself if it has at most as many rows as columns."""
     return namespace(root).linalg.qr(root)[1] if root.shape[0] > root.shape[1] else root

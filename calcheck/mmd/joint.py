@@ -1,4 +1,4 @@
-"""Data and model as embeddings, a row each: what metrics of joint distributions sum over rows and pairs of rows."""
+"""Row-wise mean embeddings of targets and predictions, which the joint MMD metrics sum over rows and pairs of rows."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     Values = NDArray[np.float64]
 
-BLOCK_VALUES = 1 << 24  # numbers of data sets that are summed over pairs together, 128 MiB
-LEFT_OUT = 1e-10  # share of |a - b|^2 that the directions kept of a replicate may miss
+BLOCK_VALUES = 1 << 24  # values per block of data sets whose pair sums are computed together, 128 MiB
+TRUNCATION = 1e-10  # maximum share of |a - b|^2 lost when the directions of a replicate are truncated
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,11 +41,11 @@ class JointEmbedding:
     observed : (n, q)
         a_i, the mean of psi over the row's targets.
     predicted : (n, q)
-        b_i, the mean of psi over the row's draws, or over its distribution.
+        b_i, the mean of psi over the row's draws or its distribution.
     targets : int
-        How many targets a row has, r.
+        Number of targets per row, r.
     draws : int, optional
-        How many draws, l; None if the distributions are known.
+        Number of draws per row, l; None if the distributions are known in closed form.
     """
 
     observed: Values
@@ -59,7 +59,7 @@ class JointEmbedding:
         return self.observed - self.predicted
 
     def halves(self) -> tuple[JointEmbedding, JointEmbedding]:
-        """Return the first half of the rows, and the second."""
+        """Return the first and the second half of the rows."""
         n = len(self.observed) // 2
         first, second = (
             JointEmbedding(self.observed[rows], self.predicted[rows], self.targets, self.draws)
@@ -68,10 +68,11 @@ class JointEmbedding:
         return first, second
 
     def form(self, estimator: Estimator) -> QuadraticForm:
-        """Return the sum over pairs that estimates the squared joint MMD.
+        """Return the quadratic form that estimates the squared joint MMD.
 
-        With every pair it is sum_ij K_ij delta_i . delta_j / n^2; without those of a row with itself, over n (n - 1),
-        it is unbiased; the paper's leaves out a draw's pair with itself only, and what has the targets alone.
+        ``v`` sums all pairs, sum_ij K_ij delta_i . delta_j / n^2. ``unbiased`` omits the pairs of a row with itself
+        and divides by n (n - 1). ``paper`` omits only the pairs of a draw with itself, and the term that depends on
+        the targets only.
         """
         n = len(self.observed)
         if estimator == "v":
@@ -86,9 +87,9 @@ class JointEmbedding:
         )
 
     def scores(self, *, unbiased: bool, constant: bool) -> Values:
-        """Return -2 a_i . b_i + |b_i|^2, (n,); without a draw's product with itself, if unbiased.
+        """Return -2 a_i . b_i + |b_i|^2, (n,); the unbiased form omits the products of a draw with itself.
 
-        With the constant comes |a_i|^2, without a target's product with itself.
+        ``constant`` adds |a_i|^2; the unbiased form omits the products of a target with itself.
         """
         scores = _dots(self.predicted, self.predicted)
         if unbiased and self.draws is not None:
@@ -106,7 +107,7 @@ def _dots(a: Values, b: Values) -> Values:
 
 
 def embed(features: OutputFeatures, rows: Predictions, predictive: Predictive) -> tuple[JointEmbedding, FeatureError]:
-    """Embed targets and distributions; also return what the features leave out."""
+    """Return the embeddings of targets and distributions, and the error of the features."""
     y = repeated_targets(rows)
     points = features.of_points(y.reshape(-1, y.shape[2]))
     bounds = FeatureError(features, points)
@@ -123,7 +124,7 @@ def repeated_targets(rows: Predictions) -> Values:
 def blocks(
     data_sets: Iterable[JointEmbedding | None], count: int, progress: Progress
 ) -> Iterator[list[JointEmbedding | None]]:
-    """Yield so many data sets at a time that products with them are worth a pass over the pairs."""
+    """Yield data sets in blocks large enough to justify a pass over the pairs of rows."""
     block: list[JointEmbedding | None] = []
     for number, each in enumerate(data_sets):
         block.append(each)
@@ -144,33 +145,33 @@ def embed_replicates(
     *,
     apart: bool,
 ) -> Iterator[JointEmbedding | None]:
-    """Embed the data, and then replicates of the targets, each by a kernel on targets of its own.
+    """Embed the data, then each replicate, with a kernel on targets scaled by its own targets.
 
     Parameters
     ----------
     rows : Predictions
         The data.
     replicates : iterator of Predictions
-        The same rows with other targets; with draws of which some have changed places with them, if draws are known.
+        The same rows with simulated targets. For samples, some draws have been exchanged with targets.
     gamma_of : callable
-        Returns the scale of the kernel on targets for (p, t) targets; None where these have none.
+        Returns the scale of the kernel on targets for (p, t) targets; None if it is undefined.
     predictive : Predictive
         The distributions of the data.
     rng : callable
-        Makes the generator that chooses among elements that are too many.
+        Returns the random generator that selects dictionary elements when there are too many.
     apart : bool
-        Whether only a - b matters: it has fewer directions.
+        Whether only a - b is used; it needs fewer directions.
 
     Yields
     ------
-    Embedded or None
-        None where the targets have no scale.
+    JointEmbedding or None
+        None if the scale of the kernel on targets is undefined.
     """
 
     def data_set(each: Predictions) -> DataSet:
         y = repeated_targets(each)
-        moved = predictive.n_draws is not None and each.predictive is not predictive
-        return DataSet(y, gamma_of(y.reshape(-1, y.shape[2])), [SwappedDraw(predictive) if moved else predictive])
+        exchanged = predictive.n_draws is not None and each.predictive is not predictive
+        return DataSet(y, gamma_of(y.reshape(-1, y.shape[2])), [SwappedDraw(predictive) if exchanged else predictive])
 
     data = data_set(rows)
     shared = SharedFeatures(data, predictive, rng)
@@ -181,16 +182,16 @@ def embed_replicates(
             continue
         with one_blas_thread():  # many small products
             observed, (predicted,), norm, _ = shared.rescaled(each)
-            kept = _directions(observed - predicted, norm) if apart else norm
-            found = JointEmbedding(observed @ kept, predicted @ kept, repeats, predictive.n_draws)
+            basis = _directions(observed - predicted, norm) if apart else norm
+            found = JointEmbedding(observed @ basis, predicted @ basis, repeats, predictive.n_draws)
         yield found
 
 
 def _directions(features: Values, norm: Values) -> Values:
-    """Return what turns features (n, f) into coordinates (n, q) in the directions in which they vary most.
+    """Return the matrix that maps features (n, f) to coordinates (n, q) along their principal directions.
 
-    |features norm| are the norms by the kernel.
+    The kernel norms are |features norm|.
     """
-    sizes, turns = eigenvectors(norm.T @ (features.T @ features) @ norm)
-    left_out = np.cumsum(np.maximum(sizes, 0))
-    return np.asarray(norm @ turns[:, left_out > LEFT_OUT * left_out[-1]])
+    eigenvalues, vectors = eigenvectors(norm.T @ (features.T @ features) @ norm)
+    cumulative = np.cumsum(np.maximum(eigenvalues, 0))
+    return np.asarray(norm @ vectors[:, cumulative > TRUNCATION * cumulative[-1]])

@@ -1,4 +1,4 @@
-"""Kernel scores of rows: the targets of each against its own predictive distribution."""
+"""Kernel score of each row: its targets compared with its predictive distribution."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
 
 
 def direct_scores(y: Values, predictive: Predictive, gamma: Values, *, unbiased: bool, constant: bool) -> Values | None:
-    """Return -2 a_i . b_i + |b_i|^2 from pairs of targets and draws, or by the closed form of normal distributions.
+    """Return -2 a_i . b_i + |b_i|^2 from pairs of targets and draws, or in closed form for normal distributions.
 
     Parameters
     ----------
     y : (n, r, t)
         Targets.
     predictive : Predictive
-        Samples, in memory or read batch by batch, or any other distributions.
+        The predictive distributions. Samples may be in memory or read in batches.
     gamma : (t,)
-        Of the kernel on targets.
+        Scale of the kernel on targets, per column.
     unbiased, constant : bool
-        As :meth:`calcheck.mmd.joint.JointEmbedding.scores` takes them.
+        As in :meth:`calcheck.mmd.joint.JointEmbedding.scores`.
 
     Returns
     -------
     (n,) or None
-        None for distributions that are neither normal nor draws.
+        None if the distributions are neither normal nor samples.
     """
     points, scores = y * np.sqrt(gamma), np.empty(len(y))
     for rows, batch in predictive.batches():

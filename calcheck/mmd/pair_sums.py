@@ -1,7 +1,7 @@
-"""Sums of the targets' kernel over pairs of targets and draws: in the same row, or in any two.
+"""Sums of the kernel on targets over pairs of targets and draws, within each row or across rows.
 
-For arrays of any library; nothing is overwritten that a gradient needs. In blocks, so that memory does not grow with
-the number of pairs.
+The functions accept arrays of any library and do no in-place operations that would break gradients. Pairs are
+processed in blocks, so memory does not grow with their number.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
     from calcheck.execution.backend import Array
 
-BLOCK_PAIRS = 1 << 18  # kernel values at a time, 2 MiB of float64: larger blocks are not faster
+BLOCK_PAIRS = 1 << 18  # kernel values per block, 2 MiB of float64; larger blocks are not faster
 
 
 def row_products(a: Array, b: Array, gamma: float) -> Array:
-    """Return a_i . b_i, the mean over the pairs of each row of exp(-gamma |u - v|^2).
+    """Return a_i . b_i, the mean of exp(-gamma |u - v|^2) over the pairs of each row.
 
     Parameters
     ----------
     a, b : (n, r, t), (n, l, t)
-        Points; a_i and b_i stand for the means of their features.
+        Points; a_i and b_i are the means of their features.
     gamma : float
-        Of the kernel.
+        Scale of the kernel.
 
     Returns
     -------
@@ -42,7 +42,7 @@ def row_products(a: Array, b: Array, gamma: float) -> Array:
 
 
 def of_different(products: Array, size: int) -> Array:
-    """Turn means over all pairs of so many points, (n,), into means over the pairs of different ones."""
+    """Return means over pairs of distinct points, given means over all pairs of ``size`` points, (n,)."""
     return (size * products - 1) / (size - 1)
 
 
@@ -58,13 +58,13 @@ def pair_sum(
     Parameters
     ----------
     weights : callable
-        Returns rows of the symmetric W, (b, n).
+        Returns a block of rows of the symmetric matrix W, (b, n).
     y, draws : (n, r, t), (n, l, t)
         Points; a_i and b_i are the means of their features, delta_i the difference.
     gamma : float
-        Of the kernel.
+        Scale of the kernel.
     shares : (s_0, s_1, s_2)
-        How much of each kind of product.
+        Coefficients of the three kinds of products.
 
     Returns
     -------
@@ -89,7 +89,7 @@ def _products(a: Array, b: Array, gamma: float) -> Array:
 
 
 def _blocks(n: int, pairs: int) -> Iterator[slice]:
-    """Yield n rows, of so many pairs each, in blocks."""
+    """Yield slices of n rows with ``pairs`` pairs each, at most BLOCK_PAIRS pairs per block."""
     rows = max(1, BLOCK_PAIRS // pairs)
     for start in range(0, n, rows):
         yield slice(start, start + rows)

@@ -1,4 +1,4 @@
-"""Sums over pairs of inputs, sum_ij K_ij u_i . w_j: every pair, in strips of the Gram matrix, or in linear time."""
+"""Quadratic forms sum_ij K_ij u_i . w_j over pairs of inputs, exact or by a low-rank kernel in linear time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from calcheck.execution.backend import backend
 from calcheck.execution.context import RandomStream
 from calcheck.linalg.gram import Gram
-from calcheck.linalg.nystroem import Centres
+from calcheck.linalg.nystroem import LandmarkSamples
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,28 +26,29 @@ if TYPE_CHECKING:
 
     Values = NDArray[np.float64]
 
-OF_VALUE, OF_NULL = 0.01, 0.1  # of the value, or of its standard deviation under the null, that may be missed
-MANY_ROWS = 6000  # up to which every pair costs less than finding a low-rank form
-SIGNS = 16  # sums with random signs that tell what is chance, to a third at worst
-BLOCK_BYTES = 1 << 26
-ROUNDING = 1e-10  # of the value, that the centres' factor may cost
-KEPT_SHARE = 8  # of the memory, that kernel values may take to be kept
+VALUE_TOLERANCE = 0.01  # maximum error relative to the value
+NULL_TOLERANCE = 0.1  # maximum error relative to the standard deviation under the null
+MANY_ROWS = 6000  # maximum rows at which exact sums cost less than the search for a low-rank kernel
+SIGNS = 16  # random sign vectors that estimate the null standard deviation, to within a third
+BLOCK_BYTES = 1 << 26  # kernel values per block
+ROUNDING = 1e-10  # rounding error of the landmark factorization, relative to the value
+CACHE_DIVISOR = 8  # kernel values are cached if they take at most 1 / 8 of the memory budget
 
 
 @dataclass(frozen=True, eq=False)
 class QuadraticForm:
-    """A sum over pairs, sum_ij K_ij w_i . u_j - sum_i c_i K_ii.
+    """A quadratic form sum_ij K_ij w_i . u_j - sum_i c_i K_ii.
 
     Parameters
     ----------
     u : (n, q)
-        What is summed.
+        Right-hand vectors.
     c : (n,)
-        How much of each row's pair with itself is left out.
+        Coefficients of the diagonal terms to subtract.
     scale : float
-        w = scale u, if there is no ``w``; else w is that and something without u.
+        w = scale u if ``w`` is None; else the derivative of w with respect to u.
     w : (n, q), optional
-        What it is multiplied with.
+        Left-hand vectors, if they are not a multiple of u.
     """
 
     u: Values
@@ -56,39 +57,39 @@ class QuadraticForm:
     w: Values | None = None
 
     def from_rows(self, rows: NDArray[np.intp]) -> QuadraticForm:
-        """Return the sum over the pairs of some rows, scaled up to what all would give."""
+        """Return the form on a subset of rows, scaled to estimate the full sum."""
         up = (len(self.u) / len(rows)) ** 2
         return QuadraticForm(
             self.u[rows], up * self.c[rows], up * self.scale, None if self.w is None else up * self.w[rows]
         )
 
     def from_own(self, diagonal: Values) -> float:
-        """Return what pairs of a row with itself add, given the diagonal of K."""
+        """Return the contribution of the pairs of a row with itself, given the diagonal of K."""
         return float((np.einsum("ij,ij->i", self.left, self.u) - self.c) @ diagonal)
 
     def with_signs(self, signs: Values) -> QuadraticForm:
-        """Return the sum with signs (n,) on the rows: what it is by chance."""
+        """Return the form with the rows multiplied by signs (n,), as under the null hypothesis."""
         return QuadraticForm(
             signs[:, None] * self.u, self.c, self.scale, None if self.w is None else signs[:, None] * self.w
         )
 
     def terms(self, products: Values, diagonal: Values) -> Values:
-        """Return what each row adds, (n,), given K u and the diagonal of K."""
+        """Return the contribution of each row, (n,), given K u and the diagonal of K."""
         return np.asarray(np.einsum("ij,ij->i", self.left, products) - self.c * diagonal)
 
     @property
     def left(self) -> Values:
-        """w, (n, q)."""
+        """Left-hand vectors w, (n, q)."""
         return self.scale * self.u if self.w is None else self.w
 
 
 class Pairs(ABC):
-    """K of n inputs, or what stands for it.
+    """The Gram matrix K of n inputs, or an approximation of it.
 
     Attributes
     ----------
     details : dict
-        How the sums are made.
+        Method, its settings and its error.
     """
 
     n: int
@@ -96,14 +97,14 @@ class Pairs(ABC):
 
     @property
     def warnings(self) -> list[str]:
-        """Warn where the sums are not accurate."""
+        """Warnings if the sums are inaccurate."""
         if self.details.get("accurate", True):
             return []
-        told = (
-            f"{self.details['rank']:,} features of inputs leave an error of about {self.details['error']:.1e}."
-            " Pass a larger --max-exact-rows for every pair, or a smaller --gamma-x"
+        warning = (
+            f"the low-rank kernel ({self.details['rank']:,} features of inputs) causes an error of about"
+            f" {self.details['error']:.1e}. Pass a larger --max-exact-rows to sum all pairs, or a smaller --gamma-x"
         )
-        return [told]
+        return [warning]
 
     @property
     @abstractmethod
@@ -112,15 +113,15 @@ class Pairs(ABC):
 
     @abstractmethod
     def products(self, columns: Values) -> Values:
-        """Return K R for columns (n, c), (n, c)."""
+        """Return K R, (n, c), for columns R (n, c)."""
 
     @abstractmethod
     def totals(self, forms: list[QuadraticForm]) -> Values:
-        """Return some forms, (f,)."""
+        """Return the values of the forms, (f,)."""
 
 
 class ExactGram(Pairs):
-    """K itself."""
+    """The exact Gram matrix K."""
 
     def __init__(self, kernel: Kernel, x: Values, run: Run) -> None:
         self._array = run.backend()
@@ -138,7 +139,7 @@ class ExactGram(Pairs):
         return self._array.to_numpy(self._gram @ self._array.asarray(columns))
 
     def totals(self, forms: list[QuadraticForm]) -> Values:
-        """Return some forms, (f,); K is symmetric, so of one with u and w alike half of the pairs say all."""
+        """Return the values of the forms, (f,); if w is a multiple of u, only half of the pairs are computed."""
         ends = np.cumsum([form.u.shape[1] for form in forms])[:-1]
         if any(form.w is not None for form in forms):
             parts = np.split(self.products(np.concatenate([form.u for form in forms], axis=1)), ends, axis=1)
@@ -146,7 +147,7 @@ class ExactGram(Pairs):
         u = self._array.asarray(np.concatenate([form.u for form in forms], axis=1))
         sums: Array = 0.0
         for rows, others, tile in self._gram.tiles():
-            own = max(0, rows.stop - others.start)  # the block on the diagonal; the rest stands for two
+            own = max(0, rows.stop - others.start)  # the diagonal block; other entries count twice
             weighted = tile[:, :own] @ u[others][:own] + 2 * (tile[:, own:] @ u[others][own:])
             sums = sums + self._array.xp.sum(u[rows] * weighted, axis=0)
         columns = np.split(self._array.to_numpy(sums), ends)
@@ -156,19 +157,19 @@ class ExactGram(Pairs):
 
 
 class LowRankGram(Pairs):
-    """K ~ Z Z^T with the Nystroem features of M inputs, but for its diagonal, which is K's own.
+    """The approximation K ~ Z Z^T by Nyström features on M landmarks, with the exact diagonal of K.
 
-    Linear in n, and a block of rows at a time where n is large.
+    Time is linear in n. Kernel values are recomputed in blocks if they exceed the cache limit.
     """
 
     def __init__(self, features: Nystroem, x: Values, run: Run) -> None:
         self._features, self._x, self.n = features, x, len(x)
         self._array = backend(run.device, "float64")
-        keeps = self.n * features.rank * self._array.itemsize <= run.memory // KEPT_SHARE
-        self._kept: list[tuple[slice, Array]] | None = list(self._made()) if keeps else None
+        fits_cache = self.n * features.rank * self._array.itemsize <= run.memory // CACHE_DIVISOR
+        self._cached: list[tuple[slice, Array]] | None = list(self._compute_blocks()) if fits_cache else None
         squares = [self._array.xp.sum(features.of_values(block) ** 2, axis=1) for _, block in self._blocks()]
         self._diagonal = self._array.to_numpy(features.kernel.diagonal(self._array.asarray(x)))
-        self._left_out = self._diagonal - np.concatenate([self._array.to_numpy(each) for each in squares])
+        self._residual_diagonal = self._diagonal - np.concatenate([self._array.to_numpy(each) for each in squares])
         self.details = {"method": "low rank", "rank": features.rank}
 
     @property
@@ -176,7 +177,7 @@ class LowRankGram(Pairs):
         return self._diagonal
 
     def products(self, columns: Values) -> Values:
-        return np.asarray(self.outer(self.inner(columns)) + self._left_out[:, None] * columns)
+        return np.asarray(self.outer(self.inner(columns)) + self._residual_diagonal[:, None] * columns)
 
     def gram(self) -> Values:
         """Return Z^T Z, (M, M)."""
@@ -187,19 +188,19 @@ class LowRankGram(Pairs):
         return self._array.to_numpy(inner)
 
     def inner(self, columns: Values) -> Values:
-        """Return Z^T R for columns (n, c), (M, c)."""
+        """Return Z^T R, (M, c), for columns R (n, c)."""
         inner: Array = 0.0
         for rows, block in self._blocks():
             inner = inner + block.T @ self._array.asarray(columns[rows])
         return self._array.to_numpy(self._features.of_values(inner.T).T)
 
     def outer(self, weights: Values) -> Values:
-        """Return Z W for weights (M, c), (n, c)."""
+        """Return Z W, (n, c), for weights W (M, c)."""
         columns = self._features.to_values(self._array.asarray(weights))
         return np.concatenate([self._array.to_numpy(block @ columns) for _, block in self._blocks()])
 
     def totals(self, forms: list[QuadraticForm]) -> Values:
-        """Return some forms, (f,), in one pass: sums over pairs are products of sums over rows."""
+        """Return the values of the forms, (f,), in one pass: sums over pairs are products of sums over rows."""
         sides = [side for form in forms for side in ([form.u] if form.w is None else [form.u, form.w])]
         ends = np.cumsum([side.shape[1] for side in sides])[:-1]
         inner = iter(np.split(self.inner(np.concatenate(sides, axis=1)), ends, axis=1))
@@ -207,14 +208,18 @@ class LowRankGram(Pairs):
         for form in forms:
             u = next(inner)
             total = float(np.sum(u * (form.scale * u if form.w is None else next(inner))))
-            found.append(total + form.from_own(self._left_out) - float(form.c @ (self._diagonal - self._left_out)))
+            found.append(
+                total
+                + form.from_own(self._residual_diagonal)
+                - float(form.c @ (self._diagonal - self._residual_diagonal))
+            )
         return np.array(found)
 
     def _blocks(self) -> Iterator[tuple[slice, Array]]:
-        """Yield rows and their kernel values with the centres, (b, M)."""
-        return iter(self._kept) if self._kept is not None else self._made()
+        """Yield slices of rows and their kernel values with the landmarks, (b, M)."""
+        return iter(self._cached) if self._cached is not None else self._compute_blocks()
 
-    def _made(self) -> Iterator[tuple[slice, Array]]:
+    def _compute_blocks(self) -> Iterator[tuple[slice, Array]]:
         size = max(1, BLOCK_BYTES // (self._features.rank * self._array.itemsize))
         for start in range(0, self.n, size):
             rows = slice(start, min(start + size, self.n))
@@ -222,75 +227,75 @@ class LowRankGram(Pairs):
 
 
 class GramSums:
-    """n inputs, and the ways to sum over their pairs.
+    """Pair sums over n inputs, exact or low-rank depending on the number of rows.
 
     Parameters
     ----------
     kernel : Kernel
-        k.
+        Kernel on inputs.
     x : (n, d)
         Normalized inputs.
     run : Run
         Device, precision, memory, seed, progress.
     exact_rows : int
-        Up to so many rows every pair is summed.
+        Maximum rows for exact sums over all pairs.
     """
 
     def __init__(self, kernel: Kernel, x: Values, run: Run, exact_rows: int) -> None:
         self._kernel, self._x, self._run = kernel, x, run
-        self._few = len(x) <= exact_rows
-        self.told_of_many: dict[str, Any] = {}
-        self._every: ExactGram | None = None
-        self._linear: LowRankGram | None = None
+        self._is_small = len(x) <= exact_rows
+        self.replicate_details: dict[str, Any] = {}
+        self._exact: ExactGram | None = None
+        self._approximate: LowRankGram | None = None
 
     def pairs(self, form: QuadraticForm) -> Pairs:
-        """Return what sums the data's form: every pair up to so many rows, else in linear time."""
-        return self._every_pair() if self._few else self._low_rank(form)
+        """Return the Gram matrix for the form of the data: exact up to ``exact_rows`` rows, else low-rank."""
+        return self._exact_gram() if self._is_small else self._low_rank(form)
 
     def pairs_of_many(self, form: QuadraticForm) -> Pairs:
-        """Return what sums hundreds of forms like the data's: in linear time where that misses little."""
-        found: Pairs = self._every_pair() if len(self._x) <= MANY_ROWS else self._low_rank(form)
-        if self._few and not found.details.get("accurate", True):
-            found = self._every_pair()
-        self.told_of_many = found.details
+        """Return the Gram matrix for hundreds of forms like that of the data: low-rank if it is accurate."""
+        found: Pairs = self._exact_gram() if len(self._x) <= MANY_ROWS else self._low_rank(form)
+        if self._is_small and not found.details.get("accurate", True):
+            found = self._exact_gram()
+        self.replicate_details = found.details
         return found
 
-    def _every_pair(self) -> ExactGram:
-        if self._every is None:
-            self._every = ExactGram(self._kernel, self._x, self._run)
-        return self._every
+    def _exact_gram(self) -> ExactGram:
+        if self._exact is None:
+            self._exact = ExactGram(self._kernel, self._x, self._run)
+        return self._exact
 
     def _low_rank(self, form: QuadraticForm) -> LowRankGram:
-        """Find the fewest centres that miss little of the form on some of the rows."""
-        if self._linear is not None:
-            return self._linear
-        centres, quiet = Centres(self._kernel, self._x, self._run), self._run.quiet()
-        checked = centres.checked
-        own = form.from_rows(checked)
-        signs = self._run.rng(RandomStream.SIGNS).choice([-1.0, 1.0], (SIGNS, len(checked)))
+        """Return the smallest low-rank Gram matrix whose error is within tolerance on the validation rows."""
+        if self._approximate is not None:
+            return self._approximate
+        landmarks, quiet = LandmarkSamples(self._kernel, self._x, self._run), self._run.quiet()
+        validation = landmarks.checked
+        own = form.from_rows(validation)
+        signs = self._run.rng(RandomStream.SIGNS).choice([-1.0, 1.0], (SIGNS, len(validation)))
         forms = [own, *map(own.with_signs, signs)]
-        every = ExactGram(self._kernel, self._x[checked], quiet)
+        every = ExactGram(self._kernel, self._x[validation], quiet)
         exact = every.totals(forms)
-        null_std = _size(exact[1:] - own.from_own(every.diagonal))  # signs leave a row's pair with itself as it is
-        allowed = max(OF_VALUE * abs(exact[0]), OF_NULL * null_std)
-        for features in centres.features():
-            missed, *missed_by_chance = LowRankGram(features, self._x[checked], quiet).totals(forms) - exact
-            noise = _size(missed_by_chance)
-            if max(abs(missed), noise) <= allowed:
+        null_std = _rms(exact[1:] - own.from_own(every.diagonal))  # signs do not change diagonal terms
+        allowed = max(VALUE_TOLERANCE * abs(exact[0]), NULL_TOLERANCE * null_std)
+        for features in landmarks.features():
+            bias, *random_errors = LowRankGram(features, self._x[validation], quiet).totals(forms) - exact
+            noise = _rms(random_errors)
+            if max(abs(bias), noise) <= allowed:
                 break
         found = LowRankGram(features, self._x, self._run)
-        share = len(checked) / len(self._x)  # chance falls with the number of rows, the rest does not
-        error = math.hypot(missed, noise * share, ROUNDING * exact[0])
+        share = len(validation) / len(self._x)  # random error falls with the number of rows, bias does not
+        error = math.hypot(bias, noise * share, ROUNDING * exact[0])
         found.details |= {
             "error": error,
             "null_std": null_std * share,
-            "validation_rows": len(checked),
-            "accurate": bool(max(abs(missed), noise) <= allowed),
+            "validation_rows": len(validation),
+            "accurate": bool(max(abs(bias), noise) <= allowed),
         }
-        self._linear = found
+        self._approximate = found
         return found
 
 
-def _size(values: Values | list[np.float64]) -> float:
+def _rms(values: Values | list[np.float64]) -> float:
     """Return the root mean square."""
     return float(np.sqrt(np.mean(np.square(values))))

@@ -1,4 +1,4 @@
-"""Norms of kernel ridge regressions as functions: sum_c B_c^T K B_c, exact or in linear time."""
+"""RKHS norms of kernel ridge regressions, sum_c B_c^T K B_c, exact or by Nyström features in linear time."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 
 from calcheck.embeddings.ridge import KernelRidge
 from calcheck.embeddings.smoother import smoother
-from calcheck.linalg.nystroem import Centres
-from calcheck.mmd.quadratic_forms import OF_VALUE, LowRankGram
+from calcheck.linalg.nystroem import LandmarkSamples
+from calcheck.mmd.quadratic_forms import VALUE_TOLERANCE, LowRankGram
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,11 +32,11 @@ class Norm:
     Parameters
     ----------
     terms : (n,)
-        What each row adds.
+        Contribution of each row.
     details : dict
-        How it was had.
+        Solver, its settings and the effective degrees of freedom.
     warnings : tuple of str
-        What makes it doubtful.
+        Warnings about its accuracy.
     """
 
     terms: Values
@@ -45,24 +45,24 @@ class Norm:
 
 
 class RidgeNorms:
-    """Regressions on n inputs, and their norms: F = sum_i k(., x_i) B_i with B = (K + n lambda I)^-1 R.
+    """Kernel ridge regressions on n inputs and their norms: F = sum_i k(., x_i) B_i, B = (K + n lambda I)^-1 R.
 
     |F|^2 = tr B^T K B = tr F(x)^T B, with F(x) = R - n lambda B at the inputs.
 
     Parameters
     ----------
     kernel : Kernel
-        k.
+        Kernel on inputs.
     x : (n, d)
         Normalized inputs.
     run : Run
         Device, precision, memory, seed, progress.
     ridge : float
-        lambda.
+        Regularizer lambda.
     solver : str
-        As :class:`calcheck.embeddings.ridge.KernelRidge` takes it.
+        As in :class:`calcheck.embeddings.ridge.KernelRidge`.
     exact_rows : int
-        Up to so many rows the system is solved exactly; beyond, with Nystroem features for K.
+        Maximum rows for an exact solution; beyond, K is approximated by Nyström features.
     """
 
     def __init__(self, kernel: Kernel, x: Values, run: Run, ridge: float, *, solver: Solver, exact_rows: int) -> None:
@@ -71,7 +71,7 @@ class RidgeNorms:
         self._exact = KernelRidge(kernel, x, run, solver=solver) if len(x) <= exact_rows else None
         self._smoother: Smoother | None = None
         self._linear: NystroemNorm | None = None
-        self.told_of_many: dict[str, Any] = {}
+        self.replicate_details: dict[str, Any] = {}
 
     def norm(self, outputs: Values) -> Norm:
         """Return the norm of the regression of outputs (n, q)."""
@@ -80,26 +80,26 @@ class RidgeNorms:
         found = self._exact.solve(outputs, self._ridge)
         fitted = self._exact.fitted(outputs, found.coefficients, self._ridge)
         terms = np.einsum("ij,ij->i", fitted, self._exact.backend.to_numpy(found.coefficients))
-        told = {
+        details = {
             "dof": found.dof.value,
             "dof_error": found.dof.error,
             "solver": {"name": self._exact.solver, "cached": self._exact.is_cached, "iterations": found.iterations},
         }
-        return Norm(terms, told)
+        return Norm(terms, details)
 
     def norms(self, outputs: Sequence[Values]) -> list[float]:
-        """Return the norms of many regressions, of outputs (n, q) each that are like the first."""
+        """Return the norms of several regressions; all outputs (n, q) must resemble the first."""
         if not outputs:
             return []
         columns, ends = np.concatenate(outputs, axis=1), np.cumsum([each.shape[1] for each in outputs])[:-1]
         if self._exact is None:
             linear = self._in_linear_time(outputs[0])
-            self.told_of_many = linear.told
+            self.replicate_details = linear.details
             squares = linear.squares(columns)
         else:
             if self._smoother is None:
                 self._smoother = smoother(self._exact, self._ridge, None, outputs[0])
-                self.told_of_many = self._smoother.details
+                self.replicate_details = self._smoother.details
             fitted = self._smoother.smooth(columns)
             squares = np.sum(fitted * (columns - fitted), axis=0) / (len(columns) * self._ridge)
         return [float(part.sum()) for part in np.split(squares, ends)]
@@ -113,27 +113,27 @@ class RidgeNorms:
         return exact.backend.to_numpy(exact.solve(fitted, ridge, measure_dof=False).coefficients)
 
     def _in_linear_time(self, outputs: Values) -> NystroemNorm:
-        """Find the fewest centres that give the norm on some of the rows nearly as it is."""
+        """Return the smallest Nyström approximation whose norm is within tolerance on the validation rows."""
         if self._linear is not None:
             return self._linear
-        centres, quiet = Centres(self._kernel, self._x, self._run), self._run.quiet()
-        checked = centres.checked
-        some = KernelRidge(self._kernel, self._x[checked], quiet, solver=self._solver)
-        found = some.solve(outputs[checked], self._ridge, measure_dof=False)
-        fitted = some.fitted(outputs[checked], found.coefficients, self._ridge)
-        value = float(np.sum(fitted * some.backend.to_numpy(found.coefficients)))
-        for features in centres.features():
-            tried = NystroemNorm(LowRankGram(features, self._x[checked], quiet), self._ridge)
-            missed = abs(float(tried.squares(outputs[checked]).sum()) / value - 1) if value else 0.0
-            if missed <= OF_VALUE:
+        landmarks, quiet = LandmarkSamples(self._kernel, self._x, self._run), self._run.quiet()
+        validation = landmarks.checked
+        subset = KernelRidge(self._kernel, self._x[validation], quiet, solver=self._solver)
+        found = subset.solve(outputs[validation], self._ridge, measure_dof=False)
+        fitted = subset.fitted(outputs[validation], found.coefficients, self._ridge)
+        value = float(np.sum(fitted * subset.backend.to_numpy(found.coefficients)))
+        for features in landmarks.features():
+            candidate = NystroemNorm(LowRankGram(features, self._x[validation], quiet), self._ridge)
+            error = abs(float(candidate.squares(outputs[validation]).sum()) / value - 1) if value else 0.0
+            if error <= VALUE_TOLERANCE:
                 break
         self._linear = NystroemNorm(LowRankGram(features, self._x, self._run), self._ridge)
-        self._linear.told |= {"relative_error": missed, "validation_rows": len(checked)}
+        self._linear.details |= {"relative_error": error, "validation_rows": len(validation)}
         return self._linear
 
 
 class NystroemNorm:
-    """Regressions with K ~ Z Z^T: F = Z w with w = (Z^T Z + n lambda I)^-1 Z^T R, and |F|^2 = |w|^2."""
+    """Regressions with K ~ Z Z^T: F = Z w, w = (Z^T Z + n lambda I)^-1 Z^T R, and |F|^2 = |w|^2."""
 
     def __init__(self, pairs: LowRankGram, ridge: float) -> None:
         self._pairs = pairs
@@ -141,10 +141,10 @@ class NystroemNorm:
         self._inverse = np.linalg.inv(inner + shift * np.eye(len(inner)))
         self.dof = float(len(inner) - shift * np.trace(self._inverse))
         self._shift = shift
-        self.told: dict[str, Any] = dict(pairs.details)
+        self.details: dict[str, Any] = dict(pairs.details)
 
     def squares(self, outputs: Values) -> Values:
-        """Return the squared norm of the regression of each column of outputs (n, c), (c,)."""
+        """Return the squared norm, (c,), of the regression of each column of outputs (n, c)."""
         return np.asarray(np.sum((self._inverse @ self._pairs.inner(outputs)) ** 2, axis=0))
 
     def apply(self, outputs: Values) -> Values:
@@ -152,14 +152,15 @@ class NystroemNorm:
         return self._pairs.outer(self._inverse @ (self._inverse @ self._pairs.inner(outputs)))
 
     def norm(self, outputs: Values) -> Norm:
-        """Return the norm of the regression of outputs (n, q), row by row."""
+        """Return the norm of the regression of outputs (n, q), with the contribution of each row."""
         fitted = self._pairs.outer(self._inverse @ self._pairs.inner(outputs))
         terms = np.einsum("ij,ij->i", fitted, outputs - fitted) / self._shift
-        warnings = [] if self.told["relative_error"] <= OF_VALUE else [self._missing()]
-        return Norm(terms, {"dof": self.dof, "solver": {"name": "nystroem", **self.told}}, tuple(warnings))
+        warnings = [] if self.details["relative_error"] <= VALUE_TOLERANCE else [self._missing()]
+        return Norm(terms, {"dof": self.dof, "solver": {"name": "nystroem", **self.details}}, tuple(warnings))
 
     def _missing(self) -> str:
         return (
-            f"{self.told['rank']:,} features of inputs miss {self.told['relative_error']:.1%} of the value on"
-            f" {self.told['validation_rows']:,} of the rows. Pass a larger --max-exact-rows, or a larger --lambda"
+            f"the low-rank kernel ({self.details['rank']:,} features of inputs) has a relative error of"
+            f" {self.details['relative_error']:.1%} on {self.details['validation_rows']:,} validation rows."
+            " Pass a larger --max-exact-rows or a larger --lambda"
         )

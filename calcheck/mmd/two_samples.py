@@ -1,4 +1,4 @@
-"""Two samples of inputs and targets: their conditional mean embeddings, each a regression on inputs of its own."""
+"""Conditional mean embeddings of two samples, each a kernel ridge regression on its own inputs."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 
 
 class TwoSamples:
-    """Regressions on the inputs of two samples.
+    """Kernel ridge regressions on the inputs of two samples.
 
     Parameters
     ----------
     kernel : Kernel
-        k_X on normalized inputs.
+        Kernel k_X on normalized inputs.
     inputs : sequence of (n, d)
-        Normalized inputs of the first sample and of the second.
+        Normalized inputs of the first and the second sample.
     solver : str
-        As :class:`calcheck.embeddings.ridge.KernelRidge` takes it.
+        As in :class:`calcheck.embeddings.ridge.KernelRidge`.
     run : Run
-        Device, precision, progress; memory, half of it for each.
+        Device, precision, progress, and memory budget; each sample gets half of the memory.
     """
 
     def __init__(self, kernel: Kernel, inputs: Sequence[Values], solver: Solver, run: Run) -> None:
@@ -48,26 +48,26 @@ class TwoSamples:
     def distances(
         self, outputs: Sequence[Values], lambdas: tuple[float, float], points: Values
     ) -> tuple[Distances, tuple[Dof, Dof]]:
-        """Compare the embeddings.
+        """Return the distances between the two embeddings.
 
         Parameters
         ----------
         outputs : sequence of (n, r)
-            psi of the targets of each.
+            psi of the targets of each sample.
         lambdas : (float, float)
-            Regularizers.
+            Regularizer of each sample.
         points : (m, d)
-            Normalized inputs at which they are compared.
+            Normalized inputs at which the embeddings are compared.
 
         Returns
         -------
         Distances
-            As of data and model; the first sample stands for the data.
+            The distances; the first sample takes the role of the data.
         (Dof, Dof)
-            Of both embeddings.
+            Effective degrees of freedom of both embeddings.
         """
         regressions = [
-            ridge.solve(psi, penalty) for ridge, psi, penalty in zip(self.ridges, outputs, lambdas, strict=True)
+            ridge.solve(psi, lambda_) for ridge, psi, lambda_ in zip(self.ridges, outputs, lambdas, strict=True)
         ]
         first, second = (
             np.concatenate(list(ridge.predict(points, regression.coefficients)))
@@ -86,9 +86,9 @@ class TwoSamples:
         return found, (own.dof, other.dof)
 
     def neighbors(self) -> float | None:
-        """Return how many other rows of its own sample a row sees: k(x, x') added up over them, in the mean over rows.
+        """Return the mean number of effective neighbors per row: the sum of k(x, x') over the other rows of its sample.
 
-        Of the sample that sees fewer; None for kernels that are no functions of differences, which reach everywhere.
+        The value is the smaller one of the two samples; None for polynomial kernels, which are not local.
         """
         if isinstance(self.kernel, Polynomial):
             return None
