@@ -1,1 +1,1 @@
-"""Where and how computations run: arrays, devices, memory, randomness, progress."""
+"""Execution of computations: array libraries, devices, memory, random streams, batches and progress."""

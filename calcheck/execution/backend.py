@@ -1,4 +1,4 @@
-"""Array libraries behind one namespace: numpy, or torch on any of its devices."""
+"""Array backends: numpy, or torch on any of its devices, with one namespace."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-LONGEST_REASON = 80  # of what torch says, in characters
-Array = Any  # an array of the backend's library: the array-API standard has no type for it yet
+MAX_REASON = 80  # Maximum number of characters of torch's message in errors
+Array = Any  # An array of the backend's library; the array API standard does not define a type yet
 Precision = Literal["float32", "float64"]
 
 
 def namespace(array: Array) -> ModuleType:
-    """Return the array-API namespace of an array.
+    """Return the array API namespace of an array.
 
-    numpy implements the standard itself since 2.0; array_api_compat, 0.2 s to import, is for torch only.
+    numpy implements the standard since 2.0. array_api_compat, which takes 0.2 s to import, is used for torch only.
     """
     if isinstance(array, np.ndarray):
         return np
@@ -33,22 +33,22 @@ def namespace(array: Array) -> ModuleType:
 
 
 def is_cpu(array: Array) -> bool:
-    """Say whether an array is where numpy's are, and not on a device of its own."""
+    """Return whether an array is in main memory, not on an accelerator."""
     return isinstance(array, np.ndarray) or array.device.type == "cpu"
 
 
 @dataclass(frozen=True)
 class Backend:
-    """One array library at one device and precision.
+    """An array library with a device and a precision.
 
     Parameters
     ----------
     xp : module
-        The array-API namespace.
+        The array API namespace.
     dtype : Any
-        The floating type, of that namespace.
+        The floating-point type of that namespace.
     device : str or None
-        The device, None for numpy.
+        The device; None for numpy.
     """
 
     xp: Any
@@ -56,41 +56,41 @@ class Backend:
     device: str | None = None
 
     def asarray(self, values: NDArray[Any]) -> Array:
-        """Bring numpy values to the device, in the backend's precision."""
+        """Return numpy values as an array on the device, in the backend's precision."""
         if self.device is None:
             return np.asarray(values, dtype=self.dtype)
         return self.xp.asarray(np.ascontiguousarray(values), dtype=self.dtype, device=self.device)
 
     def indices(self, rows: NDArray[np.intp]) -> Array:
-        """Bring row numbers to the device."""
+        """Return row numbers as an array on the device."""
         return rows if self.device is None else self.xp.asarray(rows, device=self.device)
 
     def to_numpy(self, array: Array) -> NDArray[np.float64]:
-        """Bring an array back, as float64."""
+        """Return an array as a float64 numpy array."""
         if self.device is None:
             return np.asarray(array, dtype=np.float64)
         return np.asarray(array.cpu().numpy(), dtype=np.float64)
 
     @property
     def itemsize(self) -> int:
-        """Bytes of one number."""
+        """The size of one number, in bytes."""
         return int(self.xp.finfo(self.dtype).bits) // 8
 
 
 def backend(device: str | None, precision: Precision) -> Backend:
-    """Choose numpy, or torch where a device is named.
+    """Return the numpy backend, or the torch backend for a device.
 
     Parameters
     ----------
     device : str or None
-        A device as torch names it (``"cpu"``, ``"cuda"``, ``"cuda:1"``, ``"mps"``); None for numpy.
+        A torch device (``"cpu"``, ``"cuda"``, ``"cuda:1"``, ``"mps"``); None for numpy.
     precision : str
         ``"float32"`` or ``"float64"``.
 
     Raises
     ------
     OptionError
-        torch has no such device here, or the device has no such precision.
+        The device is not available, or does not support the precision.
     """
     if device is None:
         return Backend(np, np.dtype(precision))
@@ -101,7 +101,7 @@ def backend(device: str | None, precision: Precision) -> Backend:
     try:
         torch.zeros(1, dtype=dtype, device=device)
     except (RuntimeError, AssertionError, TypeError, NotImplementedError) as error:
-        reason = str(error).splitlines()[0][:LONGEST_REASON]
-        msg = f"torch cannot use device {device!r} in {precision} here ({reason}). Known ones: cpu, cuda, cuda:1, mps"
+        reason = str(error).splitlines()[0][:MAX_REASON]
+        msg = f"torch cannot use device {device!r} in {precision} here ({reason}). Examples: cpu, cuda, cuda:1, mps"
         raise OptionError(msg) from error
     return Backend(xp, dtype, device)

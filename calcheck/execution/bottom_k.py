@@ -1,4 +1,4 @@
-"""Samples of rows that hang on what rows hold, and not on their order: the same from one file or from many."""
+"""Bottom-k sampling of rows by hashes of their content, independent of the order of rows and of files."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ if TYPE_CHECKING:
 
     Values = NDArray[np.float64]
 
-BLOCK_ROWS = 4096  # whose inputs are hashed at a time
+BLOCK_ROWS = 4096  # Rows whose inputs are hashed at a time
 
 
 def sample_rows(rows: Predictions, size: int, run: Run) -> NDArray[np.intp]:
-    """Choose rows uniformly, in a random order: those whose targets and predictions have the smallest hashes.
+    """Return a uniform random sample of rows: those with the smallest hashes of targets and predicted means.
 
-    What is hashed is their rank among those of all rows, which is the same in every unit; of rows that share both, each
-    has a hash of its own, or whole groups would come together.
+    The hashes are of ranks among all rows, so they do not depend on units. Rows with equal targets and means have
+    different hashes, so that groups of ties are not sampled together.
 
     Parameters
     ----------
     rows : Predictions
-        With targets and distributions.
+        Rows with targets and distributions.
     size : int
-        How many, at most.
+        The maximum sample size.
     run : Run
         The seed.
 
     Returns
     -------
     (min(n, size),) intp
-        Places among the rows. The first of them are a uniform sample too.
+        Row numbers in random order; the first k of them are a uniform sample too.
     """
     hashed = np.full(len(rows), hash_key(run), dtype=np.uint64)
     for column in (*rows.targets().reshape(len(rows), -1).T, *_columns(rows.distributions().mean())):
@@ -51,10 +51,10 @@ def sample_rows(rows: Predictions, size: int, run: Run) -> NDArray[np.intp]:
 
 
 def sample_inputs(x: Inputs, size: int) -> NDArray[np.floating[Any]]:
-    """Return all of (n, d) inputs, or so many where they are more, a uniform sample: those with the smallest hashes.
+    """Return at most ``size`` of (n, d) inputs: all, or a uniform sample of those with the smallest hashes.
 
-    Which are taken follows from the inputs alone: neither a seed nor the order of rows changes it. Of rows with the
-    same input, each has a hash of its own.
+    The sample depends on the inputs only, not on a seed or on the order of rows. Rows with equal inputs have different
+    hashes.
     """
     if len(x) <= size:
         return load(x)
@@ -63,12 +63,12 @@ def sample_inputs(x: Inputs, size: int) -> NDArray[np.floating[Any]]:
 
 
 def hash_key(run: Run) -> int:
-    """Return what hashes of rows hang on besides the rows."""
+    """Return the hash seed of a run."""
     return int(run.rng(RandomStream.LANDMARKS).integers(1 << 63, dtype=np.uint64))
 
 
 def bottom_k(hashes: NDArray[np.uint64], size: int) -> NDArray[np.intp]:
-    """Return the places of the smallest of (n,) hashes, in their order, (min(n, size),)."""
+    """Return the positions of the smallest of (n,) hashes, in ascending order of hashes, (min(n, size),)."""
     if size >= len(hashes):
         return np.argsort(hashes, kind="stable")
     found = np.argpartition(hashes, size)[:size]
@@ -76,9 +76,9 @@ def bottom_k(hashes: NDArray[np.uint64], size: int) -> NDArray[np.intp]:
 
 
 def hash_rows_and_inputs(rows: Predictions, key: int) -> NDArray[np.uint64]:
-    """Hash rows by targets, predicted means and inputs, (n,); rows that are the same by their places too.
+    """Return hashes of targets, predicted means and inputs, (n,); equal rows also use their row numbers.
 
-    So a sample by hashes is uniform also where targets and predictions take few values.
+    A bottom-k sample is therefore uniform even if targets and predictions take few values.
     """
     hashed = mix(_hashes(rows, key) ^ _hashes_of_inputs(rows.inputs(), key))
     _, which, count = np.unique(hashed, return_inverse=True, return_counts=True)
@@ -88,12 +88,12 @@ def hash_rows_and_inputs(rows: Predictions, key: int) -> NDArray[np.uint64]:
 
 
 def _ranks(values: NDArray[Any]) -> NDArray[np.uint64]:
-    """Return how many different smaller values there are, for each of (n,)."""
+    """Return the dense rank of each value, (n,), from 0."""
     return np.unique(values, return_inverse=True)[1].astype(np.uint64)
 
 
 def _hashes(rows: Predictions, key: int) -> NDArray[np.uint64]:
-    """Hash rows by targets and predicted means, (n,)."""
+    """Return hashes of targets and predicted means, (n,)."""
     hashed = np.full(len(rows), key, dtype=np.uint64)
     for column in (*rows.targets().reshape(len(rows), -1).T, *_columns(rows.distributions().mean())):
         hashed = mix(hashed ^ np.ascontiguousarray(column, dtype=np.float64).view(np.uint64))
@@ -101,14 +101,14 @@ def _hashes(rows: Predictions, key: int) -> NDArray[np.uint64]:
 
 
 def _hashes_of_inputs(x: NDArray[np.floating[Any]], key: int) -> NDArray[np.uint64]:
-    """Hash (n, d) inputs, (n,): sums of products of whole numbers, which no order of rows rounds differently."""
+    """Return hashes of (n, d) inputs, (n,): integer dot products, which are free of rounding."""
     factors = np.random.default_rng(key).integers(1 << 63, size=x.shape[1], dtype=np.uint64) * np.uint64(2)
     factors += np.uint64(1)
     hashed = np.empty(len(x), dtype=np.uint64)
     for start in range(0, len(x), BLOCK_ROWS):
         block = np.ascontiguousarray(x[start : start + BLOCK_ROWS])
         words = block.view(f"u{block.itemsize}").astype(np.uint64)
-        words ^= words >> np.uint64(32)  # numbers of few digits differ in their first bits only
+        words ^= words >> np.uint64(32)  # Numbers with few digits differ in their leading bits only
         hashed[start : start + BLOCK_ROWS] = words @ factors
     return hashed
 

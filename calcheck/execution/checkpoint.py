@@ -1,4 +1,4 @@
-"""What is kept on the way of a long sum, so that an interrupted run can continue."""
+"""The interface of checkpoints, from which an interrupted run can resume."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
 
 class Checkpoint(Protocol):
-    """Keeps sums on the way."""
+    """Stores partial sums of a run."""
 
     def load(self, stage: str, work: Callable[[Predictions], Any]) -> tuple[int | None, Any]:
-        """Return how many batches a stage has behind it, None for all, and their sum; 0 and None where it is new."""
+        """Return the number of completed batches of a stage (None for all) and their sum; 0 and None if new."""
 
     def save(self, stage: str, batches: int, total: Any) -> None:
-        """Keep the sum of the first batches of a stage, where it is time to."""
+        """Save the sum of the first batches of a stage, if the last save is old enough."""
 
     def complete(self, stage: str, total: Any) -> None:
-        """Keep the sum of all batches of a stage."""
+        """Save the sum of all batches of a stage."""

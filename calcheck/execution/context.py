@@ -1,4 +1,4 @@
-"""The settings of one run: everything that a computation may use besides its data and options."""
+"""The context of a run: everything that a computation uses besides its data and options."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     Progress = Callable[[str, float], None]
 
 GIB, SMALL_BYTES = 1 << 30, 1 << 26
-LEAST_RESAMPLES = 100  # fewer have no tails to speak of
-LEAST_REPLICATES = 19  # fewer cannot reject at 5 %
-MOST_RESAMPLES, MAX_REPLICATES = 10_000_000, 1_000_000  # more would tell nothing more
+MIN_RESAMPLES = 100  # Fewer resamples do not represent the tails
+MIN_REPLICATES = 19  # Fewer replicates cannot reject at 5 %
+MAX_RESAMPLES, MAX_REPLICATES = 10_000_000, 1_000_000  # More would not improve the precision
 
 
 class RandomStream(IntEnum):
-    """The uses of random numbers; each has a generator of its own (:meth:`Run.rng`)."""
+    """The random streams; each has its own generator (:meth:`Run.rng`)."""
 
     DOF = 1
     DRAWS = 2
@@ -45,12 +45,12 @@ SUFFIXES = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 1 << 10, "MIB"
 
 
 def parse_memory(text: str) -> int:
-    """Read an amount of memory.
+    """Return an amount of memory in bytes.
 
     Parameters
     ----------
     text : str
-        A number with an optional suffix: ``"800MB"``, ``"1.5 GiB"``; bytes without one.
+        A number with an optional unit: ``"800MB"``, ``"1.5 GiB"``; bytes without a unit.
 
     Returns
     -------
@@ -60,7 +60,7 @@ def parse_memory(text: str) -> int:
     Raises
     ------
     OptionError
-        The text is no such amount.
+        The text is not an amount of memory.
 
     Examples
     --------
@@ -81,54 +81,54 @@ def parse_memory(text: str) -> int:
 
 
 def default_memory() -> int:
-    """Return 4 GiB, or half of the machine's memory if that is less, in bytes."""
+    """Return the default memory limit in bytes: 4 GiB, or half of the machine's memory if that is less."""
     import os
 
     try:
         machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError, AttributeError):  # not every system tells
+    except (ValueError, OSError, AttributeError):  # Not available on every system
         return 4 * GIB
     return min(4 * GIB, machine // 2)
 
 
 def silent(stage: str, share: float) -> None:
-    """Report no progress."""
+    """Ignore progress."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """Where a computation runs and from which seed.
+    """The context of a computation: seed, device, memory, inference settings and progress.
 
     Parameters
     ----------
     seed : int
-        Root of all random numbers, >= 0.
+        The seed of all random streams, >= 0.
     device : str or None
         A torch device; None for numpy.
     precision : str
         ``"float64"`` or ``"float32"``.
     memory : int
-        Bytes that large arrays may take together.
+        The memory limit of large arrays together, in bytes.
     progress : callable
-        Is told the name of a stage and the share of it that is done, in [0, 1].
+        Called with the name of a stage and its completed share, in [0, 1].
     confidence : float
-        Of intervals and verdicts, in (0, 1).
+        The confidence of intervals and verdicts, in (0, 1).
     resamples : int or None
-        Of the bootstrap; 0 for no bootstrap. By default 10,000, or none, for functions of means of columns; 200 to
-        1,000 for metrics of many columns.
+        The number of bootstrap resamples; 0 for no bootstrap. The default is 10,000, or ABC limits without resampling,
+        for functions of column means, and 200 to 1,000 for metrics of many columns.
     replicates : int or None
-        Replicates of the targets, drawn from the predictions, that tell what a perfect model scores; 0 for none. By
-        default 199; 1,999 for metrics that are tested at each input, up to 2,048 rows and inputs; and 39, the fewest
-        that allow a test at 5 %, where the distributions do not fit in memory and are read again for each, and from a
-        million rows on for metrics of all rows together.
+        The number of replicates of the null distribution, with targets drawn from the predictions; 0 for none. The
+        default is 199, or 1,999 for metrics that are tested at each input, up to 2,048 rows and inputs. It is 39, the
+        minimum for a two-sided test at 5 %, if the distributions do not fit in memory and are read again for each
+        replicate, and 59 from a million rows on for metrics of all rows together.
     keep_rows : bool
-        Whether what is said of each row is wanted, besides the value.
+        Whether to return the results of each row, besides the value.
     fdr : float
-        Share of the inputs called incongruent that may be so by chance, in (0, 1).
+        The false discovery rate of rejected inputs, in (0, 1).
     executor : Executor, optional
-        Workers that sum rows, in place of this process.
+        Workers that reduce batches, in place of this process.
     checkpoint : Checkpoint, optional
-        Keeps sums on the way, to continue from.
+        Stores partial sums, from which an interrupted run can resume.
 
     Raises
     ------
@@ -156,61 +156,61 @@ class Run:
         if not 0 < self.fdr < 1:
             msg = f"--fdr must lie strictly between 0 and 1, got {self.fdr}"
             raise OptionError(msg)
-        self._require_count("resamples", self.resamples, LEAST_RESAMPLES, MOST_RESAMPLES, "--no-bootstrap")
-        self._require_count("replicates", self.replicates, LEAST_REPLICATES, MAX_REPLICATES, "--no-null")
+        self._require_count("resamples", self.resamples, MIN_RESAMPLES, MAX_RESAMPLES, "--no-bootstrap")
+        self._require_count("replicates", self.replicates, MIN_REPLICATES, MAX_REPLICATES, "--no-null")
         if self.seed < 0:
             msg = f"--seed must be >= 0, got {self.seed}"
             raise OptionError(msg)
 
     @staticmethod
     def _require_count(name: str, count: int | None, least: int, most: int, without: str) -> None:
-        """Raise unless a count is absent, 0, or within its limits."""
+        """Raise unless a count is None, 0, or within its limits."""
         if count not in (None, 0) and not least <= count <= most:
-            msg = f"--{name} must be at least {least} and at most {most:,}, got {count}. To do without, {without}"
+            msg = f"--{name} must be at least {least} and at most {most:,}, got {count}. To turn it off, use {without}"
             raise OptionError(msg)
 
     def require_room(self, needed: int, what: str) -> None:
-        """Raise if something takes more bytes than large arrays may; what is small is never refused.
+        """Raise if an array would exceed the memory limit; arrays up to 64 MiB are always allowed.
 
         Raises
         ------
         OptionError
-            It does.
+            The array would exceed the limit.
         """
         if needed > max(self.memory, SMALL_BYTES):
-            told = f"{needed / GIB:,.1f} GiB, and --memory allows {self.memory / GIB:,.1f} GiB"
-            msg = f"{what} takes {told}: take fewer, or pass more memory"
+            amounts = f"{needed / GIB:,.1f} GiB, and --memory allows {self.memory / GIB:,.1f} GiB"
+            msg = f"{what} takes {amounts}: use fewer, or increase --memory"
             raise OptionError(msg)
 
     def quiet(self) -> Run:
-        """Return the same run without progress."""
+        """Return the run without progress."""
         return replace(self, progress=silent)
 
     def for_worker(self) -> Run:
-        """Return the same run as it can be sent to another process."""
+        """Return the run in a form that can be sent to another process."""
         return replace(self, progress=silent, executor=None, checkpoint=None)
 
     def rng(self, stream: RandomStream, *number: int) -> Generator:
-        """Return the generator of one use of randomness, independent of all others.
+        """Return the generator of a random stream, independent of all other streams.
 
         Parameters
         ----------
         stream : RandomStream
-            The use.
+            The stream.
         number : int
-            Which of several of the kind: the trial, for draws; as many numbers as tell them apart.
+            One or more numbers of the substream, such as the trial for draws.
         """
         import numpy as np
 
         return np.random.default_rng([self.seed, stream, *(number or (0,))])
 
     def backend(self) -> Backend:
-        """Return the array library that this run computes with.
+        """Return the array backend of this run.
 
         Raises
         ------
         OptionError
-            The device is not there.
+            The device is not available.
         """
         from calcheck.execution.backend import backend
 

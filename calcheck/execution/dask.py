@@ -1,4 +1,4 @@
-"""Sums over the parts of a source on a cluster of Dask: each part on some worker, added up in a tree."""
+"""Reduction on a Dask cluster: workers sum the partitions of a source, and a tree adds the sums."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from calcheck.predictions import Predictions, Source
 
 LOCAL = "local:"
-PATIENCE_SECONDS = 15  # until a scheduler answers
-DEATHS = 10  # of workers that a part survives
+TIMEOUT_SECONDS = 15  # Timeout for connecting to a scheduler
+MAX_FAILURES = 10  # Worker failures per partition before the computation fails
 
 
 class Cluster:
-    """Workers that sum parts of sources.
+    """Dask workers that reduce partitions of sources.
 
     Parameters
     ----------
@@ -39,18 +39,20 @@ class Cluster:
     def reduce(
         self, parts: Sequence[Source], work: Callable[[Predictions], SumT], progress: Callable[[float], None]
     ) -> SumT | None:
-        """Add up what ``work`` makes of the batches of all parts; None where there are no rows.
+        """Return the sum of ``work(batch)`` over the batches of all partitions; None without rows.
 
-        Sums are added in a tree whose shape hangs on the number of parts alone, so the result does not hang on which
-        worker was faster, or died.
+        The shape of the reduction tree depends on the number of partitions only. The result therefore does not depend
+        on the timing or failure of workers.
         """
         from distributed import as_completed
         from distributed.scheduler import KilledWorker
 
         client, name = self._client, f"calcheck-{uuid4().hex}"
-        held = client.submit(_same, work, key=f"{name}-work", pure=False)  # sent once; made again if its worker dies
+        # The work is sent once, and again if its worker fails
+        remote_work = client.submit(_same, work, key=f"{name}-work", pure=False)
         level = [
-            client.submit(_part, part, held, key=f"{name}-part-{place}", pure=False) for place, part in enumerate(parts)
+            client.submit(_part, part, remote_work, key=f"{name}-part-{place}", pure=False)
+            for place, part in enumerate(parts)
         ]
         leaves, depth = list(level), 0
         while len(level) > 1:
@@ -65,14 +67,14 @@ class Cluster:
         try:
             for done, future in enumerate(as_completed(leaves), 1):
                 if future.status == "error":
-                    break  # the sum tells of it
+                    break  # The result below raises the error
                 progress(done / len(parts))
             total: SumT | None = level[0].result()
         except KilledWorker as error:
-            msg = f"workers of the cluster died {DEATHS} times at the same rows: have they enough memory?"
+            msg = f"Dask workers failed {MAX_FAILURES} times on the same rows: check that they have enough memory"
             raise DataError(msg) from error
         except CancelledError as error:
-            msg = "the connection to the cluster was lost: is its scheduler still there?"
+            msg = "the connection to the Dask cluster was lost: check that its scheduler is still running"
             raise DataError(msg) from error
         return total
 
@@ -82,12 +84,12 @@ def _same(work: Any) -> Any:
 
 
 def _part(part: Source, work: Callable[[Predictions], Any]) -> Any:
-    """Sum one part."""
+    """Return the sum over one partition."""
     return reduce_locally(part, work)
 
 
 def _added(one: Any, other: Any) -> Any:
-    """Add two sums; neither is changed, as they may be asked for again when a worker dies."""
+    """Return the sum of two sums without changing them: they may be needed again if a worker fails."""
     if one is None or other is None:
         return other if one is None else one
     total = deepcopy(one)
@@ -97,7 +99,7 @@ def _added(one: Any, other: Any) -> Any:
 
 @contextmanager
 def cluster_at(address: str) -> Iterator[Cluster]:
-    """Connect to a scheduler, or start processes on this machine.
+    """Connect to a scheduler, or start worker processes on this machine.
 
     Parameters
     ----------
@@ -107,7 +109,7 @@ def cluster_at(address: str) -> Iterator[Cluster]:
     Raises
     ------
     OptionError
-        There is no such scheduler, or Dask is not installed.
+        The scheduler does not respond, or Dask is not installed.
     """
     count = _count(address)
     try:
@@ -116,21 +118,21 @@ def cluster_at(address: str) -> Iterator[Cluster]:
     except ImportError as error:
         msg = "--dask needs Dask: pip install 'calcheck[dask]'"
         raise OptionError(msg) from error
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters is told in one line
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # Errors are reported as one line
     settings = {
-        "distributed.scheduler.allowed-failures": DEATHS,
-        "distributed.comm.timeouts.connect": PATIENCE_SECONDS,
+        "distributed.scheduler.allowed-failures": MAX_FAILURES,
+        "distributed.comm.timeouts.connect": TIMEOUT_SECONDS,
         "distributed.admin.large-graph-warning-threshold": "1GiB",
     }
     with warnings.catch_warnings(), dask.config.set(settings):
-        warnings.simplefilter("ignore")  # of versions, ports and sizes
+        warnings.simplefilter("ignore")  # About versions, ports and sizes
         local = None
         try:
             if count:
                 local = LocalCluster(n_workers=count, threads_per_worker=1, processes=True, dashboard_address=None)
-            client = Client(address if local is None else local, timeout=PATIENCE_SECONDS)
+            client = Client(address if local is None else local, timeout=TIMEOUT_SECONDS)
         except (OSError, ValueError) as error:
-            msg = f"--dask {address}: no scheduler answers there ({error})"
+            msg = f"--dask {address}: no scheduler responds at this address ({error})"
             raise OptionError(msg) from error
         try:
             yield Cluster(client)
@@ -141,20 +143,20 @@ def cluster_at(address: str) -> Iterator[Cluster]:
 
 
 def _count(address: str) -> int:
-    """Return how many processes are to be started here; 0 for a scheduler elsewhere.
+    """Return the number of local processes to start; 0 for the address of a scheduler.
 
     Raises
     ------
     OptionError
-        The address is none.
+        The address is not valid.
     """
     if not address.startswith(LOCAL):
         if "://" not in address and ":" not in address:
-            msg = f"--dask takes an address such as tcp://host:8786, or local:N, got {address!r}"
+            msg = f"--dask must be an address such as tcp://host:8786, or local:N, got {address!r}"
             raise OptionError(msg)
         return 0
     number = address.removeprefix(LOCAL)
     if not number.isdigit() or not int(number):
-        msg = f"--dask local:N takes a number of processes, at least 1, got {address!r}"
+        msg = f"--dask local:N needs a number of processes, at least 1, got {address!r}"
         raise OptionError(msg)
     return int(number)

@@ -1,4 +1,4 @@
-"""A number that tells data sets apart, to seed what is drawn for each: with one seed they would share their luck."""
+"""Hash of a data set, so that each data set has its own random stream."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ if TYPE_CHECKING:
 
 
 def hash_order(y: NDArray[Any]) -> int:
-    """Return a number that differs between targets, by their order: it is the same in every unit."""
+    """Return a hash of the sort order of the targets, which does not depend on their unit."""
     order = np.argsort(y, axis=None, kind="stable").astype("<i8", copy=False)
     return int.from_bytes(blake2b(order.data, digest_size=8).digest())

@@ -1,4 +1,4 @@
-"""What reduces batches of rows elsewhere: an interface, so that settings of a run need not know Dask."""
+"""The interface of executors that reduce batches on other workers; it keeps Dask out of the run context."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ if TYPE_CHECKING:
 
 
 class Accumulator(Protocol):
-    """Something that batches of rows add up to, in any order."""
+    """A sum over batches, which can be added in any order."""
 
     def add(self, other: Self) -> None:
-        """Add what other rows add up to, in place."""
+        """Add the sum over other batches, in place."""
 
 
 SumT = TypeVar("SumT", bound=Accumulator)
 
 
 class Executor(Protocol):
-    """Workers that sum parts of sources."""
+    """Workers that reduce partitions of sources."""
 
     def reduce(
         self, parts: Sequence[Source], work: Callable[[Predictions], SumT], progress: Callable[[float], None]
     ) -> SumT | None:
-        """Add up what ``work`` makes of the batches of all parts; None where there are no rows."""
+        """Return the sum of ``work(batch)`` over the batches of all partitions; None without rows."""

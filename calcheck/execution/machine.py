@@ -1,4 +1,4 @@
-"""What the machine has left."""
+"""Available memory of the machine."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 KIB = 1 << 10
-GROUPS = (  # files of processes with a limit of their own, as containers have: the limit, and what is used of it
+CGROUPS = (  # Control group files (v2 and v1), as in containers: the memory limit and the current usage
     ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
     ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
 )
 
 
 def available_memory() -> int:
-    """Return how many bytes this process can still take, as far as the system tells.
+    """Return the memory in bytes that this process can still allocate, as far as the system reports it.
 
-    It decides whether work is begun at all, never how it is done: results do not depend on it.
+    It determines only whether work is started, not how it is done, so results do not depend on it.
     """
     return max(0, min(_limits()))
 
 
 def _limits() -> Iterator[int]:
-    """Say what the machine, the process's group, and its own limit leave."""
+    """Yield the memory left by the machine, the control group and the limit of the process."""
     page = os.sysconf("SC_PAGE_SIZE")
     yield page * os.sysconf("SC_PHYS_PAGES")
     for line in _lines("/proc/meminfo"):
         if line.startswith("MemAvailable:"):
             yield int(line.split()[1]) * KIB
-    for limit, used in GROUPS:
-        told = [*_lines(limit), *_lines(used)]
-        if len(told) == 2 and told[0].isdigit():  # noqa: PLR2004 - both are there; "max" is no limit
-            yield int(told[0]) - int(told[1])
+    for limit, used in CGROUPS:
+        values = [*_lines(limit), *_lines(used)]
+        if len(values) == 2 and values[0].isdigit():  # noqa: PLR2004 - both files exist; "max" means no limit
+            yield int(values[0]) - int(values[1])
     try:
         import resource
     except ImportError:  # Windows
@@ -45,7 +45,7 @@ def _limits() -> Iterator[int]:
 
 
 def _lines(path: str) -> list[str]:
-    """Read a file of the system's; not every system has it."""
+    """Return the lines of a system file; none if it does not exist."""
     try:
         return Path(path).read_text().splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""Work that is done in a thread of its own while its last result is used, and a processor that is free for it."""
+"""Prefetching: work in a background thread while the previous result is used, and a limit on BLAS threads."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ ResultT = TypeVar("ResultT")
 
 
 def map_ahead(work: Callable[[ItemT], ResultT], items: Iterable[ItemT]) -> Iterator[ResultT]:
-    """Yield ``work(item)`` for each item, in order, one item ahead of its use.
+    """Yield ``work(item)`` for each item, in order, computed one item ahead.
 
-    It pays where the work does not hold the interpreter's lock. Results do not depend on timing: one thread takes the
-    items in their order.
+    This is faster if the work releases the global interpreter lock. One thread processes the items in order, so the
+    results do not depend on timing.
 
     Examples
     --------
-    >>> list(ahead(lambda number: number**2, [1, 2, 3]))
+    >>> list(map_ahead(lambda number: number**2, [1, 2, 3]))
     [1, 4, 9]
     """
     with ThreadPoolExecutor(1) as pool:
@@ -37,7 +37,7 @@ def map_ahead(work: Callable[[ItemT], ResultT], items: Iterable[ItemT]) -> Itera
 
 
 def prefetched(items: Iterable[ItemT]) -> Iterator[ItemT]:
-    """Yield items, the next one made in a thread of its own while the last is used: files are read so.
+    """Yield items, and compute the next one in a background thread meanwhile; used for reading files.
 
     Examples
     --------
@@ -54,14 +54,14 @@ def prefetched(items: Iterable[ItemT]) -> Iterator[ItemT]:
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Keep products of matrices to one thread: others would spin between them, on the processor that works ahead."""
+    """Limit BLAS to one thread: other threads would spin between products, and slow down the prefetching thread."""
     with _controller().limit(limits=1, user_api="blas"):
         yield
 
 
 @cache
 def _controller() -> Any:
-    """Look for the libraries once: it takes milliseconds."""
+    """Return the controller of BLAS libraries; cached, because the search takes milliseconds."""
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()

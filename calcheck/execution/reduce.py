@@ -1,4 +1,4 @@
-"""Sums over the rows of a source, a batch at a time: what is added up is all that stays in memory."""
+"""Reduction of a source in batches: only the current batch and the sum are in memory."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 def reduce_batches(
     source: Source, work: Callable[[Predictions], SumT], run: Run, *, stage: str, rows: int | None = None
 ) -> SumT:
-    """Add up what ``work`` makes of each batch of rows.
+    """Return the sum of ``work(batch)`` over the batches of a source.
 
     Parameters
     ----------
     source : Source
         The rows; they are read once, from the start.
     work : callable
-        Makes a sum of its own of each batch; a function of the batch alone, which can be sent to another process.
-        Where it has a method ``restored``, which makes a sum of that sum's ``arrays()``, checkpoints keep it.
+        Returns a new sum for each batch. It depends on the batch only, and can be sent to another process. If it has a
+        method ``load`` that restores a sum from its ``arrays()``, checkpoints save the sum.
     run : Run
-        Where it runs, and who is told how far it has come.
+        The executor, checkpoint and progress.
     stage : str
-        What is being done, as progress shows it; checkpoints know a sum by it, so no two of a run share it.
+        The name of the stage, for progress and checkpoints; unique within a run.
     rows : int, optional
-        How many there are, if it is known: then progress is shown on the way.
+        The number of rows, if known, for intermediate progress.
 
     Raises
     ------
@@ -59,7 +59,7 @@ def reduce_locally(
     stage: str = "",
     rows: int | None = None,
 ) -> SumT | None:
-    """Add up the batches of a source in their order, from the last checkpoint on; None where there are none."""
+    """Return the sum over the batches of a source in order, resumed from the last checkpoint; None without rows."""
     checkpoint = None if run is None or run.checkpoint is None else run.checkpoint
     done, total = (0, None) if checkpoint is None else checkpoint.load(stage, work)
     if done is None:

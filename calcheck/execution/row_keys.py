@@ -1,4 +1,4 @@
-"""Keys of rows: hashes of what rows hold, from which their random numbers follow."""
+"""Keys of rows: hashes of their content, which seed their random numbers."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 
 def replicate_seed(run: Run) -> int:
-    """Return the seed of replicates' random numbers."""
+    """Return the seed of the random numbers of replicates."""
     return int(run.rng(RandomStream.REPLICATES).integers(1 << 63))
 
 
 def row_keys(rows: Predictions, seed: int) -> Words:
     """Return a key for each row of a data set, (n,), which does not depend on the order of the rows.
 
-    A key is a hash of the seed, the target and the distribution. Rows that share these are told apart by their inputs,
-    their other columns and their id, and those that are equal in everything by counting them.
+    A key is a hash of the seed, the target and the distribution. Ties are broken by inputs, other columns and id, and
+    for fully equal rows by a counter.
     """
     keys = _hashes(rows, seed)
     tied = _tied(keys)
@@ -39,10 +39,9 @@ def row_keys(rows: Predictions, seed: int) -> Words:
 
 
 def batch_row_keys(rows: Predictions, seed: int) -> Words:
-    """Return a key for each row of a batch, (n,), as :func:`row_keys` does of the rows of a data set.
+    """Return a key for each row of a batch, (n,); see :func:`row_keys`.
 
-    Rows that share target and distribution are told apart by their places in the file: those of other batches are not
-    known.
+    Ties are broken by the row number in the file, because the rows of other batches are unknown.
     """
     keys = _hashes(rows, seed)
     tied = _tied(keys)
@@ -55,14 +54,14 @@ def _hashes(rows: Predictions, seed: int) -> Words:
 
 
 def _tied(hashes: Words) -> NDArray[np.intp]:
-    """Return the places of hashes that are there more than once."""
+    """Return the positions of hashes that occur more than once."""
     order = np.argsort(hashes, kind="stable")
     equal = np.diff(hashes[order]) == 0
     return np.asarray(order[np.concatenate([equal, [False]]) | np.concatenate([[False], equal])])
 
 
 def _others(rows: Predictions, chosen: NDArray[np.intp]) -> list[NDArray[Any]]:
-    """Return what else is known of some rows, as numbers: inputs in memory, and ranks of columns and ids."""
+    """Return further data of the chosen rows: inputs in memory, and ranks of columns and ids."""
     columns = [*rows.columns.values(), *([] if rows.id is None else [rows.id])]
     inputs = [] if rows.x is None or isinstance(rows.x, LazyInputs) else [rows.x[chosen]]
     return [*inputs, *(_ranks(column[chosen]) for column in columns)]
@@ -73,7 +72,7 @@ def _ranks(values: NDArray[Any]) -> NDArray[np.intp]:
 
 
 def occurrences(values: Words) -> Words:
-    """Return how many equal values come before each of (n,)."""
+    """Return the number of equal values before each value, (n,)."""
     order = np.argsort(values, kind="stable")
     places = np.arange(len(values))
     first = np.concatenate([[True], np.diff(values[order]) != 0])

@@ -1,1 +1,1 @@
-"""How far a value can be trusted: the bootstrap, intervals, and distances from a reference."""
+"""Statistical inference: bootstrap, confidence intervals, null distributions, p-values and verdicts."""

@@ -1,4 +1,4 @@
-"""Approximate bootstrap confidence (ABC) intervals: the limits of BCa intervals without resampling."""
+"""Approximate bootstrap confidence (ABC) intervals: analytic approximations of BCa intervals."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Values = NDArray[np.float64]
     Function = Callable[[Mapping[str, Values]], Values]
 
-STEP = 1e-3  # of a standard deviation of a row, by which derivatives at the means are taken
+STEP = 1e-3  # Step of the numerical derivatives, in standard deviations of a row
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,9 +33,9 @@ class Moments:
     mean : (c, b)
         The means.
     covariance : (c, c, b)
-        The means of products of two columns, less their means.
+        The second central moments.
     third : (c, c, c, b)
-        The means of products of three.
+        The third central moments.
     """
 
     n: Values
@@ -45,7 +45,7 @@ class Moments:
 
     @classmethod
     def from_values(cls, columns: Values) -> Moments:
-        """Return the moments of one data set, from its columns (c, n)."""
+        """Return the moments of one data set with columns (c, n)."""
         n = columns.shape[1]
         mean = columns.mean(axis=1)
         away = columns - mean[:, None]
@@ -58,14 +58,14 @@ class Moments:
 
     @classmethod
     def stack(cls, parts: Sequence[Moments]) -> Moments:
-        """Put the data sets of several together."""
+        """Concatenate moments along the axis of data sets."""
         return cls(
             *(np.concatenate([getattr(each, field.name) for each in parts], axis=-1) for field in fields(Moments))
         )
 
 
 def abc_limits(moments: Moments, names: Sequence[str], function: Function, confidence: float) -> tuple[Values, ...]:
-    r"""Return ABC limits of functions of means of n rows, and z0 and a, (b,) each, for b data sets.
+    r"""Return the ABC limits of a function of means, and z0 and a, for b data sets of n rows.
 
     With :math:`T_i` the influence of row i, :math:`\sigma^2 = \sum T_i^2 / n^2`, the acceleration
     :math:`a = \sum T_i^3 / (6 (\sum T_i^2)^{3/2})`, the bias b, and the quadratic coefficient c along the least
@@ -74,23 +74,23 @@ def abc_limits(moments: Moments, names: Sequence[str], function: Function, confi
     .. math:: z_0 = \Phi^{-1}\{2 \Phi(a) \Phi(c - b / \sigma)\}, \quad w = z_0 + z_\alpha, \quad
               \theta(P_0 + \delta w / (1 - a w)^2).
 
-    Influences are linear in the columns, so their sums follow from the moments of these.
+    The influences are linear in the columns, so their sums follow from the moments of the columns.
 
     Parameters
     ----------
     moments : Moments
-        Of what the function takes means of.
+        The moments of the columns that the function averages.
     names : sequence of str
         The names of these c columns.
     function : callable
-        Takes the means, (..., b) each, by name.
+        Takes a mapping from names to means, (..., b) each.
     confidence : float
-        How often an interval should hold the truth.
+        The nominal coverage of the interval.
 
     Returns
     -------
     low, high, correction, acceleration : (b,)
-        NaN where rows do not differ.
+        NaN where all rows are equal.
 
     References
     ----------
@@ -107,7 +107,7 @@ def abc_limits(moments: Moments, names: Sequence[str], function: Function, confi
         steps = STEP * np.sqrt(np.diagonal(covariance).T)[:, None] * np.eye(len(names))[:, :, None]  # (c, c, b)
         sizes = np.einsum("kkb->kb", steps)
         gradient = np.divide(at(steps) - at(-steps), 2 * sizes, out=np.zeros_like(sizes), where=sizes > 0)
-        along = np.einsum("jb,jkb->kb", gradient, covariance)  # the mean of influence times column
+        along = np.einsum("jb,jkb->kb", gradient, covariance)  # mean of influence times column
         variance = np.einsum("kb,kb->b", gradient, along)
         sigma = np.sqrt(variance / n)
         cubes = np.einsum("ib,jb,kb,ijkb->b", gradient, gradient, gradient, moments.third)
@@ -124,14 +124,14 @@ def abc_limits(moments: Moments, names: Sequence[str], function: Function, confi
 
 
 def _roots(covariance: Values) -> Values:
-    """Return steps along the principal axes of covariances (c, c, b), (c, c, b): their products sum to these."""
+    """Return STEP times a root of covariances, (c, c, b): steps along the principal axes."""
     sizes, axes = np.linalg.eigh(np.moveaxis(covariance, -1, 0))
     scaled = axes * np.sqrt(np.maximum(sizes, 0))[:, None]  # (b, c, k)
     return np.asarray(STEP * np.moveaxis(scaled, 0, -1).swapaxes(0, 1))
 
 
 def abc(statistic: Statistic, confidence: float) -> Bca:
-    """Return the ABC interval of a function of means of columns."""
+    """Return the ABC interval of a function of column means."""
     averages = statistic.averages
     moments = Moments.from_values(averages.columns.T)
     names = tuple(averages.terms)

@@ -1,4 +1,4 @@
-"""Calibration bin by bin: in how many bins an interval holds the reference."""
+"""Calibration by bin: the share of bins whose interval contains the reference."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from calcheck.inference.bootstrap import Replicates, Statistic
 from calcheck.inference.intervals import acceleration, bca, effective_rows
 from calcheck.inference.p_values import rejects
 from calcheck.inference.verdicts import (
-    FEWEST_EFFECTIVE,
+    MIN_EFFECTIVE_ROWS,
     RESAMPLES,
     SMALL_ACCELERATION,
     check_replicates,
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
     Function = Callable[[Mapping[str, NDArray[np.float64]]], NDArray[np.float64]]
 
-MANY_ROWS = 500  # of a bin, from which ABC limits are within 0.6 % of the width of those by resampling without end
-FIRST_STREAM = 2  # 0 and 1 resample all rows
+MANY_ROWS = 500  # Minimum rows per bin for ABC limits: they differ from exact bootstrap limits by < 0.6 % of the width
+FIRST_STREAM = 2  # Random stream number of the first bin; 0 and 1 resample all rows
 
 
 def share_of_valid_bins(
@@ -48,62 +48,62 @@ def share_of_valid_bins(
     *,
     stage: str,
 ) -> RowResults:
-    r"""Judge a function of means in each bin, and count the bins whose interval holds the reference.
+    r"""Return the share of bins in which the interval of a function of means contains the reference.
 
-    The interval of the share of valid bins f_v is Clopper and Pearson's. Where no replicates say how often intervals
-    hold the reference, f_v is compared with their confidence c: the p-value is P(Bin(N, c) <= N f_v). That is fit where
-    intervals rest on enough rows.
+    The share of valid bins f_v has a Clopper-Pearson interval. Without a simulated null distribution, f_v is compared
+    with the confidence c of the intervals: the p-value is P(Bin(N, c) <= N f_v). This test requires enough effective
+    rows in each bin.
 
     Parameters
     ----------
     bins : Bins
-        The bins of n rows; a row may belong to several by shares.
+        The bins of n rows; a row may be shared by several bins.
     columns : mapping
-        What the function takes means of, (n,) each, by name.
+        The columns that the function averages, (n,) each, by name.
     function : callable
-        Takes the means in a bin.
+        Takes the means of the columns in a bin.
     reference : float
-        What it is where calibration is right.
+        The value of the function for a calibrated model.
     run : Run
         Seed, confidence, resamples, progress.
     stage : str
-        What progress calls the work.
+        The stage name shown by progress.
 
     Returns
     -------
     RowResults
-        The columns with the bin of each row; each bin under ``details``; f_v is the mean of ``fixed["valid"]``, 0 or 1
-        for each bin that has an interval.
+        The columns and the bin of each row. ``details`` describes each bin. ``fixed["valid"]`` is 0 or 1 for each bin
+        that has an interval; f_v is its mean.
 
     Raises
     ------
     DataError
-        Resampling is switched off, or no bin has an interval.
+        The bootstrap is turned off, or no bin has an interval.
     """
     if run.resamples == 0:
-        msg = "needs the bootstrap, which is switched off (--no-bootstrap)"
+        msg = "needs the bootstrap, which is turned off (--no-bootstrap)"
         raise DataError(msg)
     shares = np.eye(bins.classes) if bins.shares is None else bins.shares  # (c, k)
     found = []
     for place, (low, high) in enumerate(zip(bins.low.tolist(), bins.high.tolist(), strict=True)):
         share = shares[bins.label, place]
-        inside = _in_order(np.flatnonzero(share), {"share": share, **columns})
-        part = replace(run, progress=partial(_told_of_all, run, place, len(bins.low)))
-        told = _bin(
+        inside = _sorted_rows(np.flatnonzero(share), {"share": share, **columns})
+        part = replace(run, progress=partial(_overall_progress, run, place, len(bins.low)))
+        details = _bin(
             share[inside], {name: column[inside] for name, column in columns.items()}, function, part, place, stage
         )
-        valid = None if told["low"] is None else told["low"] <= reference <= told["high"]
-        found.append({"from": low, "to": high, "rows": float(share.sum()), **told, "valid": valid})
+        valid = None if details["low"] is None else details["low"] <= reference <= details["high"]
+        found.append({"from": low, "to": high, "rows": float(share.sum()), **details, "valid": valid})
     judged = np.array([each["valid"] for each in found if each["valid"] is not None], dtype=np.float64)
     if not len(judged):
-        msg = "no bin has an interval: its rows are too few, too equal or too large"
+        msg = "no bin has an interval: the bins have too few rows, or their values are too similar or too large"
         raise DataError(msg)
     return RowResults(
         {**columns, "bin": bins.number()},
         fixed={"valid": judged},
         details={"bins": found},
         reference=run.confidence,
-        inference=_against_the_confidence(bins, found, run),
+        inference=_binomial_inference(bins, found, run),
     )
 
 
@@ -114,14 +114,14 @@ def share_by_abc(
     reference: float,
     confidence: float,
 ) -> float:
-    """Return the share of valid bins by ABC intervals, which take no resamples; NaN where no bin has an interval.
+    """Return the share of valid bins by ABC intervals, without resampling; NaN if no bin has an interval.
 
     Parameters
     ----------
     bins, columns, function, reference
         As for :func:`share_of_valid_bins`.
     confidence : float
-        Of the intervals.
+        The nominal coverage of the intervals.
     """
     rows, share, ends = _members(bins)
     names, of_means = list(columns), function
@@ -140,40 +140,43 @@ def share_by_abc(
 
 @cached
 def _members(bins: Bins) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.intp]]:
-    """Return the rows of all bins, one bin after the other, how much of each belongs to it, and where bins end."""
+    """Return the row numbers of all bins, concatenated, the share of each row in its bin, and the offsets of bins."""
     shares = np.eye(bins.classes) if bins.shares is None else bins.shares  # (c, k)
     label = np.asarray(bins.label)
     each = [np.flatnonzero(share[label]) for share in shares.T]
-    share = np.concatenate([own[label[rows]] for own, rows in zip(shares.T, each, strict=True)])
+    share = np.concatenate([weights[label[rows]] for weights, rows in zip(shares.T, each, strict=True)])
     return np.concatenate(each), share, np.cumsum([0, *map(len, each)])
 
 
-def _told_of_all(run: Run, place: int, bins: int, stage: str, share: float) -> None:
-    """Tell the progress in a bin as that in all of them."""
+def _overall_progress(run: Run, place: int, bins: int, stage: str, share: float) -> None:
+    """Report the progress in one bin as progress over all bins."""
     run.progress(stage, (place + share) / bins)
 
 
-def _in_order(rows: NDArray[np.intp], columns: Mapping[str, NDArray[np.float64]]) -> NDArray[np.intp]:
-    """Order rows by what is said of them, so that their order in the file matters to no resample."""
+def _sorted_rows(rows: NDArray[np.intp], columns: Mapping[str, NDArray[np.float64]]) -> NDArray[np.intp]:
+    """Return the rows sorted by their values, so that resamples do not depend on the order of the file."""
     return rows[np.lexsort([column[rows] for column in columns.values()])]
 
 
-def _why_no_interval(bins: Bins, found: list[dict[str, Any]]) -> str:
-    """Say why bins are no independent trials; nothing if they are."""
+def _no_interval_reason(bins: Bins, found: list[dict[str, Any]]) -> str:
+    """Return why the bins are not independent trials, or ""."""
     without = sum(each["valid"] is None for each in found)
     if without:
-        return f"{without} of {len(found)} bins have no interval, as their rows are too few, too equal or too large"
+        return (
+            f"{without} of {len(found)} bins have no interval, because they have too few rows, or their values are too"
+            " similar or too large"
+        )
     if bins.has_shared_rows():
-        return "rows that tie are shared by several bins, which are not independent then: take fewer --bins"
+        return "bins share tied rows and are therefore not independent: use fewer --bins"
     return ""
 
 
-def _why_no_verdict(found: list[dict[str, Any]]) -> str:
-    """Say why intervals of bins hold the truth less often than they say; nothing if they do not."""
+def _no_verdict_reason(found: list[dict[str, Any]]) -> str:
+    """Return why the intervals of bins may undercover, or ""."""
     least = min(found, key=lambda each: float(each["effective_rows"]))
-    if least["effective_rows"] >= FEWEST_EFFECTIVE:
+    if least["effective_rows"] >= MIN_EFFECTIVE_ROWS:
         return ""
-    return f"in a bin, {too_few_effective_rows(least['effective_rows'], least['rows'])}, or fewer --bins"
+    return f"in one bin, {too_few_effective_rows(least['effective_rows'], least['rows'])}, or use fewer --bins"
 
 
 def _bin(
@@ -184,45 +187,47 @@ def _bin(
     place: int,
     stage: str,
 ) -> dict[str, Any]:
-    """Return a bin's value and its BCa interval, None where there is none."""
+    """Return the value and the BCa interval of a bin; None where they are undefined."""
 
-    def of_means(means: Mapping[str, NDArray[np.float64]], n: int) -> NDArray[np.float64]:  # noqa: ARG001 - as any statistic
+    def of_means(means: Mapping[str, NDArray[np.float64]], n: int) -> NDArray[np.float64]:  # noqa: ARG001 - signature of statistics
         return function({name: means[name] / means["share"] for name in columns})
 
-    if not len(share):  # of a later day, by edges of an earlier one
+    if not len(share):  # Bin edges from other data may leave a bin empty
         return {"value": None, "low": None, "high": None, "effective_rows": None}
     terms = {"share": MeanTerm(share), **{name: MeanTerm(share * column) for name, column in columns.items()}}
     statistic = Statistic.from_terms(terms, len(share), of_means)
     estimate = statistic.estimate()
-    told = {"value": estimate, "low": None, "high": None, "effective_rows": None}
+    details = {"value": estimate, "low": None, "high": None, "effective_rows": None}
     if len(share) == 1:
-        return told
+        return details
     left = statistic.leave_one_out()
-    told["effective_rows"], bent = effective_rows(left), acceleration(left)
-    if run.resamples is None and len(share) >= MANY_ROWS and abs(bent) <= SMALL_ACCELERATION:
+    details["effective_rows"], accel = effective_rows(left), acceleration(left)
+    if run.resamples is None and len(share) >= MANY_ROWS and abs(accel) <= SMALL_ACCELERATION:
         limits = abc(statistic, run.confidence)
-        return told | {"low": limits.low, "high": limits.high}
+        return details | {"low": limits.low, "high": limits.high}
     replicates = Replicates([statistic], run, number=FIRST_STREAM + place, stage=stage)
     replicates.draw(run.resamples or RESAMPLES)
     values, _, reason = check_replicates(replicates.values[0], estimate)
     if reason:
-        return told
-    limits = bca(values, estimate, bent, run.confidence)
-    return told | {"low": limits.low, "high": limits.high} if np.isfinite([limits.low, limits.high]).all() else told
+        return details
+    limits = bca(values, estimate, accel, run.confidence)
+    return (
+        details | {"low": limits.low, "high": limits.high} if np.isfinite([limits.low, limits.high]).all() else details
+    )
 
 
-def _against_the_confidence(bins: Bins, found: list[dict[str, Any]], run: Run) -> Inference:
-    """Compare the share of valid bins with the confidence by the binomial test, unless that is unfit."""
+def _binomial_inference(bins: Bins, found: list[dict[str, Any]], run: Run) -> Inference:
+    """Return the Clopper-Pearson interval of the share of valid bins, and its binomial test where this applies."""
     from scipy.special import bdtr, betaincinv
 
-    if reason := _why_no_interval(bins, found):
+    if reason := _no_interval_reason(bins, found):
         return Inference(warnings=(f"no interval: {reason}",), no_verdict=reason)
     valid, count = sum(each["valid"] for each in found), len(found)
     tail = (1 - run.confidence) / 2
     low = float(betaincinv(valid, count - valid + 1, tail)) if valid else 0.0
     high = float(betaincinv(valid + 1, count - valid, 1 - tail)) if valid < count else 1.0
     inferred = Inference(low=low, high=high, interval="clopper-pearson")
-    if unfit := _why_no_verdict(found):
+    if unfit := _no_verdict_reason(found):
         return replace(inferred, no_verdict=unfit)
     p_value = float(bdtr(valid, count, run.confidence))
     return replace(inferred, p_value=p_value, verdict="fail" if rejects(p_value, run.confidence) else "pass")

@@ -1,4 +1,4 @@
-"""The bootstrap of functions of means: rows resampled with replacement, as weights."""
+"""Bootstrap of functions of means: rows are resampled with replacement, represented by weights."""
 
 from __future__ import annotations
 
@@ -19,10 +19,8 @@ if TYPE_CHECKING:
     from calcheck.execution.context import Run
     from calcheck.statistics.groups import Means, MeanTerm
 
-BLOCK_DRAWS = (
-    1 << 21
-)  # of rows, in one block of resamples: 16 MiB of weights, so that many share a pass over the columns
-BLOCK_DRAWS_IN_GROUPS = 1 << 18  # groups as many as rows take several passes over the weights: 2 MiB stay in the cache
+BLOCK_DRAWS = 1 << 21  # Row draws per block of resamples: 16 MiB of weights share one pass over the columns
+BLOCK_DRAWS_IN_GROUPS = 1 << 18  # The same for grouped terms, which read the weights repeatedly: 2 MiB fit the cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,11 +30,11 @@ class Statistic:
     Parameters
     ----------
     averages : Averages
-        What is averaged.
+        The terms that are averaged.
     function : callable
-        Takes the means, by name, and n; leading axes count resamples.
+        Takes the means, by name, and n; leading axes index resamples.
     fixed : mapping
-        What it takes besides means, by name.
+        Further arguments of the function that are not means, by name.
     """
 
     averages: Averages
@@ -50,36 +48,36 @@ class Statistic:
         n: int,
         function: Callable[[Mapping[str, NDArray[np.float64]], int], NDArray[np.float64]],
     ) -> Statistic:
-        """Make a statistic of n rows from what is averaged."""
+        """Return a statistic of n rows from the terms that it averages."""
         return cls(Averages(terms, n), function)
 
     def of_means(self, means: Means, n: int) -> NDArray[np.float64]:
-        """Return the statistic at some means."""
-        with np.errstate(all="ignore"):  # a group without rows has no mean; what is not finite is counted
+        """Return the statistic at the given means."""
+        with np.errstate(all="ignore"):  # Empty groups have no mean; callers count non-finite values
             return np.asarray(self.function({**means, **self.fixed}, n))
 
     def estimate(self) -> float:
-        """Return the statistic of the rows themselves."""
+        """Return the statistic of the original rows."""
         return float(self.of_means(self.averages.means(), self.averages.n))
 
     def leave_one_out(self) -> NDArray[np.float64]:
-        """Return the statistic without each row in turn, (n,)."""
+        """Return the leave-one-out values of the statistic, (n,)."""
         return self.of_means(self.averages.leave_one_out(), self.averages.n - 1)
 
 
 class Replicates:
-    """Statistics of the same rows under the same resamples, which can be added to.
+    """Bootstrap replicates of several statistics of the same rows, under the same resamples; more can be drawn.
 
     Parameters
     ----------
     statistics : sequence of Statistic
-        All of them of the same n rows.
+        Statistics of the same n rows.
     run : Run
         Seed and progress.
     number : int
-        Which of several resamplings in this run.
+        The number of the random stream, if a run resamples several times.
     stage : str
-        What progress calls the work.
+        The stage name shown by progress.
     """
 
     def __init__(
@@ -87,15 +85,15 @@ class Replicates:
     ) -> None:
         self._statistics, self._run, self._stage = statistics, run, stage
         self._n = statistics[0].averages.n
-        self._blocks = number << 32  # each block has a generator of its own, so that more of them change none
+        self._blocks = number << 32  # Each block has its own generator, so further blocks do not change earlier ones
         joined = {(at, name): term for at, each in enumerate(statistics) for name, term in each.averages.terms.items()}
         self._names = {f"{at}.{name}": (at, name) for at, name in joined}
         self._averages = Averages({f"{at}.{name}": term for (at, name), term in joined.items()}, self._n)
         self.values = np.empty((len(statistics), 0))
-        """(statistics, resamples)"""
+        """Replicates, (statistics, resamples)."""
 
     def draw(self, resamples: int) -> None:
-        """Resample until there are so many."""
+        """Draw resamples until ``values`` has ``resamples`` columns."""
         draws = BLOCK_DRAWS if self._averages.plain else BLOCK_DRAWS_IN_GROUPS
         size = max(1, draws // self._n)
         parts, have, first = [self.values], self.values.shape[1], self.values.shape[1]

@@ -1,4 +1,4 @@
-"""Intervals from replicates, and how far a value lies from its reference in units of its interval."""
+"""Bootstrap confidence intervals, and zeta scores: distances from a reference in units of the interval."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ if TYPE_CHECKING:
 
     Values = NDArray[np.float64]
 
-BATCHES = 20  # of replicates, from which the Monte Carlo error of zeta is taken
+BATCHES = 20  # Batches of replicates for the Monte Carlo error of zeta
 
 
 @dataclass(frozen=True)
 class Bca:
-    """A bias-corrected and accelerated interval (Efron 1987); limits are NaN where there is none.
+    """A bias-corrected and accelerated (BCa) interval (Efron 1987); the limits are NaN where it is undefined.
 
     Parameters
     ----------
     low, high : float
-        Its limits.
+        The limits.
     correction : float
-        z0, the normal quantile of the share of replicates below the estimate.
+        The bias correction z0: the normal quantile of the share of replicates below the estimate.
     acceleration : float
-        a, from the leave-one-out values.
+        The acceleration a, from the leave-one-out values.
     """
 
     low: float
@@ -36,43 +36,43 @@ class Bca:
 
 
 def accelerations(leave_one_out: Values) -> Values:
-    r"""Return a, how the spread of the estimate changes with its value.
+    r"""Return the acceleration a: the rate at which the standard error changes with the estimate.
 
     .. math:: a = \frac{\sum_i (\bar\theta - \theta_i)^3}{6 (\sum_i (\bar\theta - \theta_i)^2)^{3/2}}
 
     Parameters
     ----------
     leave_one_out : (n, ...)
-        Estimates without each row in turn.
+        Leave-one-out estimates.
 
     Returns
     -------
     (...)
-        0 where no row matters.
+        0 where all leave-one-out estimates are equal.
     """
     away = leave_one_out.mean(axis=0) - leave_one_out
     largest = np.abs(away).max(axis=0)
-    away = away / np.where(largest == 0, 1, largest)  # its cube neither overflows nor vanishes
+    away = away / np.where(largest == 0, 1, largest)  # The cube neither overflows nor underflows
     cubes, squares = np.sum(away**3, axis=0), np.sum(away**2, axis=0)
     return np.asarray(cubes / (6 * np.where(largest == 0, 1, squares) ** 1.5))
 
 
 def effective_rows(leave_one_out: Values) -> float:
-    r"""Return how many rows the spread of an estimate rests on: all of them only where all weigh alike.
+    r"""Return the effective number of rows that determine the variance of an estimate.
 
     .. math:: \frac{(\sum_i d_i^2)^2}{\sum_i d_i^4}, \qquad d_i = \bar\theta - \theta_i
 
-    as Kish's effective sample size, of squared influences.
+    This is Kish's effective sample size with squared influences as weights.
 
     Parameters
     ----------
     leave_one_out : (n,)
-        Estimates without each row in turn.
+        Leave-one-out estimates.
 
     Returns
     -------
     float
-        Between 1 and n; n where no row matters.
+        Between 1 and n; n where all leave-one-out estimates are equal.
     """
     squared = (leave_one_out.mean() - leave_one_out) ** 2
     largest = squared.max()
@@ -83,7 +83,7 @@ def effective_rows(leave_one_out: Values) -> float:
 
 
 def acceleration(leave_one_out: Values) -> float:
-    """Return a as :func:`accelerations` does, of one estimate, (n,)."""
+    """Return the acceleration of one estimate from its leave-one-out values, (n,); see :func:`accelerations`."""
     return float(accelerations(leave_one_out))
 
 
@@ -95,11 +95,11 @@ def bca(replicates: Values, estimate: float, acceleration: float, confidence: fl
     replicates : (b,)
         The statistic of each resample.
     estimate : float
-        The statistic of the rows.
+        The statistic of the original rows.
     acceleration : float
-        As :func:`acceleration` returns it.
+        The acceleration, from :func:`acceleration`.
     confidence : float
-        How often the interval should hold the truth.
+        The nominal coverage of the interval.
     """
     low, high, correction = bca_limits(replicates[:, None], np.array([estimate]), np.array([acceleration]), confidence)
     return Bca(float(low[0]), float(high[0]), float(correction[0]), acceleration)
@@ -108,16 +108,16 @@ def bca(replicates: Values, estimate: float, acceleration: float, confidence: fl
 def bca_limits(
     replicates: Values, estimates: Values, accelerations: Values, confidence: float
 ) -> tuple[Values, Values, Values]:
-    """Return low and high limits and corrections z0, (k,) each, as :func:`bca` does, of k statistics.
+    """Return the BCa limits and bias corrections z0 of k statistics, (k,) each; see :func:`bca`.
 
     Parameters
     ----------
     replicates : (b, k)
-        Of each statistic.
+        The replicates of each statistic.
     estimates, accelerations : (k,)
-        The statistics of the rows, and a of each.
+        The statistics of the original rows, and their accelerations.
     confidence : float
-        How often an interval should hold the truth.
+        The nominal coverage of the intervals.
     """
     from scipy.special import ndtr, ndtri
 
@@ -134,7 +134,7 @@ def bca_limits(
 
 
 def _quantiles(ordered: Values, levels: Values) -> Values:
-    """Return quantiles of sorted columns, (b, k), at levels of their own, (l, k), NaN at NaN."""
+    """Return the quantiles of sorted columns (b, k) at levels (l, k) of each column; NaN where a level is NaN."""
     place = np.nan_to_num(levels) * (len(ordered) - 1)
     before = np.clip(np.floor(place).astype(np.intp), 0, len(ordered) - 1)
     after = np.minimum(before + 1, len(ordered) - 1)
@@ -143,29 +143,29 @@ def _quantiles(ordered: Values, levels: Values) -> Values:
 
 
 def percentile(replicates: Values, confidence: float) -> tuple[float, float]:
-    """Return the quantiles of the replicates between which the middle ones lie."""
+    """Return the percentile interval: the central quantiles of the replicates at a confidence."""
     low, high = np.quantile(replicates, [(1 - confidence) / 2, (1 + confidence) / 2])
     return float(low), float(high)
 
 
 def zeta(estimate: float, reference: float, low: float, high: float) -> float:
-    """Return how far an estimate lies from its reference, in units of the interval on that side [ZMS Eq. 14].
+    """Return the zeta score: (estimate - reference) over the half-width of the interval on that side [ZMS Eq. 14].
 
-    Between -1 and 1 where the interval holds the reference; NaN where the interval does not hold its estimate.
+    It lies in [-1, 1] if the interval contains the reference. It is NaN if the interval does not contain the estimate.
     """
     reach = high - estimate if estimate <= reference else estimate - low
     return (estimate - reference) / reach if reach > 0 else float("nan")
 
 
 def zeta_error(replicates: Values, estimate: float, reference: float, acceleration: float, confidence: float) -> float:
-    """Return the Monte Carlo standard error of :func:`zeta` by the BCa interval, from batches of the replicates.
+    """Return the Monte Carlo standard error of :func:`zeta` with BCa intervals, by the method of batch means.
 
-    Each batch has its own correction z0 and its own limits.
+    Each batch of replicates has its own bias correction z0 and its own limits.
     """
     size = len(replicates) // BATCHES
     found = []
     for batch in replicates[: size * BATCHES].reshape(BATCHES, size):
         limits = bca(batch, estimate, acceleration, confidence)
         found.append(zeta(estimate, reference, limits.low, limits.high))
-    known = np.array(found)[np.isfinite(found)]  # a small batch may lie on one side of the estimate
+    known = np.array(found)[np.isfinite(found)]  # All replicates of a small batch may lie on one side of the estimate
     return float(np.std(known, ddof=1) / np.sqrt(BATCHES)) if len(known) > BATCHES / 2 else float("nan")

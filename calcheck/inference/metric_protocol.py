@@ -1,4 +1,4 @@
-"""What inference asks of a metric: :class:`calcheck.metrics.base.Metric` provides it."""
+"""The interface of a metric that inference uses; :class:`calcheck.metrics.base.Metric` implements it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class InferableMetric(Protocol):
-    """A metric as inference sees it; each member is documented where metrics are."""
+    """The members of a metric that inference uses; they are documented in :class:`calcheck.metrics.base.Metric`."""
 
     name: ClassVar[str]
     interval: ClassVar[IntervalMethod]

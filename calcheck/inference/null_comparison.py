@@ -1,4 +1,4 @@
-"""A metric compared with what it is where the model is right: reference, p-value, verdict."""
+"""Comparison of a metric with its null distribution: reference, p-value and verdict."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ if TYPE_CHECKING:
     from calcheck.inference.null_distribution import FittedMetric
     from calcheck.results import Alternative, Inference
 
-BY_ZETA, BY_TEST = "the verdict is by zeta: {}", "the verdict is by an exact test: {}"
+BY_ZETA, BY_TEST = "the verdict is based on zeta: {}", "the verdict is based on an exact test: {}"
 
 
 def compare_with_null(computed: FittedMetric[InferableMetric], inferred: Inference, run: Run) -> Inference:
-    """Compare a metric with what it is where the model is right, and come to a verdict.
+    """Return the inference of a metric with its reference, p-value and verdict.
 
     Parameters
     ----------
     computed : FittedMetric
-        The metric, of the data and where the model is right.
+        The metric of the data, with its null distribution.
     inferred : Inference
-        Its interval and, where it has an exact reference, what follows from that.
+        Its interval and, if it has an exact reference, its zeta score.
     run : Run
         The confidence.
     """
     basis = computed.basis
-    found = _with_p(computed, inferred, run)
+    found = _with_p_value(computed, inferred, run)
     if basis.kind == "none":
         return _without_verdict(found, basis.reason)
     if basis.kind == "p":
-        return _judged(computed, found, run)
+        return _with_verdict(computed, found, run)
     if found.verdict == "none":
         return _without_verdict(found, "; ".join(filter(None, (found.no_verdict, basis.reason))))
-    told = ((BY_TEST if found.zeta is None else BY_ZETA).format(basis.reason),) if basis.reason else ()
-    return replace(found, warnings=(*found.warnings, *told))
+    notes = ((BY_TEST if found.zeta is None else BY_ZETA).format(basis.reason),) if basis.reason else ()
+    return replace(found, warnings=(*found.warnings, *notes))
 
 
-def _with_p(computed: FittedMetric[InferableMetric], inferred: Inference, run: Run) -> Inference:
-    """Add what follows from replicates, if there are any: the p-value, and the reference with its limits."""
+def _with_p_value(computed: FittedMetric[InferableMetric], inferred: Inference, run: Run) -> Inference:
+    """Add the p-value and the reference with its limits, if a null distribution was simulated."""
     metric, simulated = computed.metric, computed.null
     if metric.alternative_in_use == "none" or simulated is None or not np.isfinite(computed.value):
         return inferred
@@ -54,57 +54,57 @@ def _with_p(computed: FittedMetric[InferableMetric], inferred: Inference, run: R
     values = simulated.values
     known = values[np.isfinite(values)]
     p = p_value(values, computed.compared_value, metric.alternative_in_use)
-    told = {"replicates": len(values), **simulated.details}
+    details = {"replicates": len(values), **simulated.details}
     if len(known) < len(values):
-        told["undefined"] = len(values) - len(known)
+        details["undefined"] = len(values) - len(known)
     found = replace(
         inferred,
         p_value=p,
         p_value_mc_error=p_value_error(p, len(values), metric.alternative_in_use),
-        details={**inferred.details, "null": told},
+        details={**inferred.details, "null": details},
         warnings=(*inferred.warnings, *simulated.warnings),
     )
     exact = found.reference is not None and metric.interval != "own"
     return (
-        _referred(found, metric.alternative_in_use, computed.value, known, run.confidence, exact=exact)
+        _with_null_reference(found, metric.alternative_in_use, computed.value, known, run.confidence, exact=exact)
         if len(known)
         else found
     )
 
 
-def _referred(
+def _with_null_reference(
     found: Inference, sided: Alternative, estimate: float, known: NDArray[np.float64], confidence: float, *, exact: bool
 ) -> Inference:
-    """Add the reference and its limits, and the distance from it where there is no exact one."""
+    """Add the mean and limits of the null distribution as reference, with zeta, unless the reference is exact."""
     mean = float(known.mean())
     tail = (1 - confidence) / (2 if sided == "both" else 1)
     low = None if sided == "upper" else float(np.quantile(known, tail))
     high = None if sided == "lower" else float(np.quantile(known, 1 - tail))
     if exact:
-        told = {**found.details["null"], "mean": mean, "low": low, "high": high}
-        return replace(found, details={**found.details, "null": told})
+        details = {**found.details["null"], "mean": mean, "low": low, "high": high}
+        return replace(found, details={**found.details, "null": details})
     limit = high if low is None or (high is not None and estimate > mean) else low
     reach = abs((mean if limit is None else limit) - mean)
     zeta = (estimate - mean) / reach if reach > 0 else None
-    return replace(found, reference=mean, reference_low=low, reference_high=high, reference_kind="null", zeta=zeta)
+    return replace(found, reference=mean, reference_low=low, reference_high=high, reference_kind="simulated", zeta=zeta)
 
 
-def _judged(computed: FittedMetric[InferableMetric], found: Inference, run: Run) -> Inference:
-    """Take the verdict from the p-value; undecided where its own error leaves it open and no more may be simulated."""
+def _with_verdict(computed: FittedMetric[InferableMetric], found: Inference, run: Run) -> Inference:
+    """Add the verdict from the p-value; undecided if its Monte Carlo error is too large at the maximum replicates."""
     simulated, p, error = computed.null, found.p_value, found.p_value_mc_error
     if simulated is None or p is None or error is None:
         return _without_verdict(found, found.no_verdict or (simulated.no_verdict if simulated else ""))
     count = len(simulated.values)
     if cannot_reject(count, computed.metric.alternative_in_use, run.confidence):
-        told = f"{count} replicates cannot reject at a confidence of {run.confidence:g}: pass a larger --replicates"
-        return _without_verdict(found, told)
+        message = f"{count} replicates cannot reject at a confidence of {run.confidence:g}: pass a larger --replicates"
+        return _without_verdict(found, message)
     if computed.sequential and is_open(p, error, run.confidence):
         level = 1 - run.confidence
-        told = f"undecided: p is {p:.3f} ± {error:.3f} by chance of simulating, and the verdict turns at {level:.3g}"
-        return replace(found, verdict="undecided", warnings=(*found.warnings, told))
+        message = f"undecided: p is {p:.3f} ± {error:.3f} (Monte Carlo error), and the threshold is {level:.3g}"
+        return replace(found, verdict="undecided", warnings=(*found.warnings, message))
     return replace(found, verdict="fail" if rejects(p, run.confidence) else "pass")
 
 
 def _without_verdict(found: Inference, reason: str) -> Inference:
-    told = (f"no verdict: {reason}",) if reason else ()
-    return replace(found, verdict="none", warnings=(*found.warnings, *told))
+    notes = (f"no verdict: {reason}",) if reason else ()
+    return replace(found, verdict="none", warnings=(*found.warnings, *notes))

@@ -1,4 +1,4 @@
-"""What a perfect model scores on the same data: metrics of replicates of the targets, drawn from the predictions."""
+"""Null distributions of metrics, simulated from replicates: data sets with targets drawn from the predictions."""
 
 from __future__ import annotations
 
@@ -32,30 +32,30 @@ if TYPE_CHECKING:
     from calcheck.predictions import Predictions, Source
     from calcheck.results import RowResults
 
-REPLICATES = 199
-FEW_REPLICATES = 39  # enough for a test at 5 %: of distributions that are read again for each, and of sums
-MANY_ROWS, REPLICATES_OF_MANY = 1_000_000, 59  # which take as long as all else; more follow while a verdict is open
-POINTWISE_REPLICATES = 1_999  # where a test is made at each input: tails that are fitted to 199 flag too many
-MAX_POINTWISE_INPUTS = 2_048  # and rows, at which so many take seconds
-MAX_REPLICATES = 9_999  # while a verdict is open: they tell p = 0.05 to 0.002
-MAX_DRAWS = 100_000_000  # targets of all these replicates together
-COSTLY_TIMES = 4  # as many replicates as at first, at most, where each takes products of matrices
-BLOCK_DRAWS = 1 << 22  # targets drawn at a time, 32 MiB
+REPLICATES = 199  # Default number of replicates
+FEW_REPLICATES = 39  # Default for streaming and for distributions on disk; sufficient for a two-sided test at 5 %
+MANY_ROWS, REPLICATES_OF_MANY = 1_000_000, 59  # Default from MANY_ROWS on, for time; more follow for open verdicts
+POINTWISE_REPLICATES = 1_999  # Default for tests at each input; tails fitted to 199 replicates reject too often
+MAX_POINTWISE_INPUTS = 2_048  # Maximum inputs, and rows, for POINTWISE_REPLICATES, which then take seconds
+MAX_REPLICATES = 9_999  # Maximum while a verdict is open; the standard error of p = 0.05 is then 0.002
+MAX_DRAWS = 100_000_000  # Maximum number of targets drawn for all replicates together
+COSTLY_TIMES = 4  # Maximum ratio of final to initial replicates, if each needs matrix products
+BLOCK_DRAWS = 1 << 22  # Targets drawn at a time, 32 MiB
 
 
 class NullSimulator:
-    """Data sets in which the predictions are right, R of them: the same rows with other targets.
+    """R replicates of a data set under the null hypothesis: the same rows, with targets drawn from the predictions.
 
     Parameters
     ----------
     rows : Predictions
-        With targets and distributions. Where these are known by draws, a target and a draw change places.
+        Rows with targets and distributions. For distributions given by draws, the target is exchanged with a draw.
     run : Run
-        How many, and the seed.
+        The number of replicates, and the seed.
     inputs : int
-        At how many inputs values are compared, besides the value of all rows: that takes more data sets.
+        The number of inputs that are tested one by one; such tests need more replicates.
     numbers : range, optional
-        Which of the data sets; by default the first ones, as many as it takes.
+        The numbers of the replicates; by default 0 to R - 1.
     """
 
     def __init__(self, rows: Predictions, run: Run, *, inputs: int = 0, numbers: range | None = None) -> None:
@@ -65,31 +65,31 @@ class NullSimulator:
         self.numbers = self._first if numbers is None else numbers
 
     def __len__(self) -> int:
-        """Count the data sets, R."""
+        """Return the number of replicates, R."""
         return len(self.numbers)
 
     def rng(self) -> Generator:
-        """Return the generator of what is drawn for all rows together."""
+        """Return the random generator for draws that concern all rows together."""
         number = 0 if self.rows.y is None else _digest(self.rows)
         return self.run.rng(RandomStream.REPLICATES, self.numbers.start, number)
 
     def with_predictive(self, predictive: Predictive) -> NullSimulator:
-        """Return the same data sets, their distributions at hand in another way: held in memory, say."""
+        """Return the same replicates with another representation of the distributions, such as one in memory."""
         y = self.rows.y
         rows = self.rows if y is None else self.rows.with_targets(y, predictive)
         return NullSimulator(rows, self.run, inputs=self._inputs, numbers=self.numbers)
 
     def for_inputs(self, inputs: int) -> NullSimulator:
-        """Return as many data sets as it takes to compare values at so many inputs."""
+        """Return a simulator with enough replicates for tests at ``inputs`` inputs."""
         return NullSimulator(self.rows, self.run, inputs=inputs)
 
     def max_replicates(self, *, costly: bool) -> int:
-        """Return how many data sets there may be while a verdict is open: no more where their number was chosen.
+        """Return the maximum number of replicates while a verdict is open; a number given by the user is fixed.
 
         Parameters
         ----------
         costly : bool
-            Whether each takes products of matrices.
+            Whether each replicate needs matrix products.
         """
         count = len(self._first)
         if self.run.replicates is not None or isinstance(self.rows.predictive, LazyPredictive):
@@ -98,13 +98,13 @@ class NullSimulator:
         return min(most, COSTLY_TIMES * count) if costly else most
 
     def more(self, most: int) -> NullSimulator | None:
-        """Return the data sets after these, as many as there are so far; None where there are the most."""
+        """Return the next replicates, which double the total number, up to ``most``; None if that is reached."""
         stop = self.numbers.stop
         numbers = range(stop, min(2 * stop, most))
         return NullSimulator(self.rows, self.run, inputs=self._inputs, numbers=numbers) if numbers else None
 
     def __iter__(self) -> Iterator[Predictions]:
-        """Yield the data sets, the same ones every time."""
+        """Yield the replicates; each iteration yields the same ones."""
         rows, size = self.rows, max(1, BLOCK_DRAWS // len(self.rows))
         if rows.y is None or rows.predictive is None:
             return
@@ -123,7 +123,7 @@ def _default_count(rows: Predictions, inputs: int) -> int:
 
 
 def batch_replicates(batch: Predictions, count: int, run: Run) -> Iterator[Predictions]:
-    """Yield a batch of rows with targets drawn anew, so many times: each row's as in any other batch."""
+    """Yield ``count`` replicates of a batch; the targets of a row do not depend on its batch."""
     if batch.y is None or batch.predictive is None:
         return
     rng, size = RowRandom(batch_row_keys(batch, replicate_seed(run))), max(1, BLOCK_DRAWS // len(batch))
@@ -134,34 +134,34 @@ def batch_replicates(batch: Predictions, count: int, run: Run) -> Iterator[Predi
 
 @cached
 def _keys(rows: Predictions, seed: int) -> NDArray[np.uint64]:
-    """Return the keys of rows, made once for each seed."""
+    """Return the keys of rows, cached per seed."""
     return row_keys(rows, seed)
 
 
 @cached
 def _digest(rows: Predictions) -> int:
-    """Return a number that differs between targets, made once for each."""
+    """Return a hash of the order of the targets, cached."""
     return hash_order(rows.targets())
 
 
 @dataclass(eq=False)
 class FittedMetric(Generic[MetricT_co]):
-    """A metric of the data, ready to be computed again of replicates.
+    """A metric evaluated on the data, which can be evaluated on replicates too.
 
     Parameters
     ----------
     metric : Metric
         The metric.
     settings, state : Any
-        What it has prepared and fitted.
+        The results of ``prepare`` and ``fit``.
     rows : RowResults
-        What it says.
+        Its results by row.
     value : float
         Its value.
     basis : Basis
-        What its verdict follows from.
+        The basis of its verdict.
     null : NullDistribution, optional
-        What it says of replicates.
+        Its null distribution.
     sequential : bool
         Whether replicates were added while the verdict was open.
     """
@@ -177,12 +177,12 @@ class FittedMetric(Generic[MetricT_co]):
 
     @property
     def compared_value(self) -> float:
-        """The value, made as those of replicates are."""
-        own = None if self.null is None else self.null.data_value
-        return self.value if own is None else own
+        """The value of the data, computed in the same way as the values of replicates."""
+        data_value = None if self.null is None else self.null.data_value
+        return self.value if data_value is None else data_value
 
     def replicate_value(self, replicate: Source, at: Source | None, run: Run) -> float:
-        """Return the metric of a replicate; NaN where it has none."""
+        """Return the metric of a replicate; NaN where it is undefined."""
         metric = self.metric
         try:
             settings = metric.prepare_replicate(self.settings, replicate, run)
@@ -193,7 +193,7 @@ class FittedMetric(Generic[MetricT_co]):
             return np.nan
 
     def is_open(self, run: Run) -> bool:
-        """Tell whether more replicates may turn the verdict."""
+        """Return whether more replicates may change the verdict."""
         if self.null is None or self.null.no_verdict or self.basis.kind != "p" or not np.isfinite(self.value):
             return False
         values, sided = self.null.values, self.metric.alternative_in_use
@@ -204,10 +204,10 @@ class FittedMetric(Generic[MetricT_co]):
 def simulate_null(
     computed: Sequence[FittedMetric[InferableMetric]], simulation: NullSimulator, at: Source | None, run: Run
 ) -> None:
-    """Compute metrics of all replicates, one replicate after the other: metrics share what they know of each.
+    """Simulate the null distributions of metrics, one replicate at a time, so that metrics share cached statistics.
 
-    Those that are known already, or can be no evidence against a model, are left alone. Replicates are added for those
-    whose verdict is open.
+    Metrics that have a null distribution already, or whose values are no evidence against a model, are skipped.
+    Replicates are added for metrics with an open verdict.
     """
     quiet, data = run.quiet(), InMemory(simulation.rows)
 
@@ -219,8 +219,8 @@ def simulate_null(
                 values[:, number] = [each.replicate_value(replicate, at, quiet) for each in waiting]
             run.progress("simulating", (number + 1) / len(data_sets))
         with np.errstate(all="ignore"):
-            own = [each.metric.quick_value(each.settings, data, quiet) for each in waiting]
-        return [NullDistribution(line, quick) for line, quick in zip(values, own, strict=True)]
+            data_values = [each.metric.quick_value(each.settings, data, quiet) for each in waiting]
+        return [NullDistribution(line, quick) for line, quick in zip(values, data_values, strict=True)]
 
     waiting = [each for each in computed if each.null is None and each.metric.alternative_in_use != "none"]
     if not waiting or not len(simulation):
@@ -238,23 +238,23 @@ def add_replicates(
     *,
     costly: bool,
 ) -> None:
-    """Add replicates, twice as many each time, while verdicts are open and more may be drawn.
+    """Add replicates while verdicts are open, doubling their number up to the maximum.
 
-    Sequential Monte Carlo, as in Besag and Clifford (1991) and Gandy (2009): it stops where the p-value lies three of
-    its standard errors from 1 - confidence.
+    This is a sequential Monte Carlo test, as in Besag and Clifford (1991) and Gandy (2009). It stops when the p-value
+    differs from 1 - confidence by three standard errors.
 
     Parameters
     ----------
     computed : sequence of FittedMetric
-        Metrics of the data and of the first replicates.
+        Metrics with the null distribution of the first replicates.
     simulation : NullSimulator
         The first replicates.
     run : Run
         The confidence.
     values_of : callable
-        Computes some of the metrics of further replicates.
+        Computes given metrics on given replicates.
     costly : bool
-        Whether each replicate takes products of matrices.
+        Whether each replicate needs matrix products.
     """
     most = simulation.max_replicates(costly=costly)
     for each in computed:

@@ -1,4 +1,4 @@
-"""Monte Carlo p-values, their own error, and whether it leaves a verdict open."""
+"""Monte Carlo p-values and their standard errors."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ if TYPE_CHECKING:
 
     from calcheck.results import Alternative
 
-TIED = 1e-12  # of their size, within which values differ by rounding only
-ERRORS = 3.0  # standard errors of p within which its verdict may be chance
+TIED = 1e-12  # Relative tolerance for ties: smaller differences are rounding errors
+ERRORS = 3.0  # A verdict is open if p is within this many standard errors of the threshold
 
 
 def p_value(values: NDArray[np.float64], own: float, sided: Alternative, tied: float = TIED) -> float:
-    """Return the Monte Carlo p-value: how likely a perfect model scores as far out, in (0, 1].
+    """Return the Monte Carlo p-value, in (0, 1]: the probability that a perfect model has a value at least as extreme.
 
-    (1 + #{T* >= T}) / (R + 1) for one side, twice the smaller of the two for both. Exact, and conservative where values
-    tie; a replicate without a value counts as farther out.
+    It is (1 + #{T* >= T}) / (R + 1) for a one-sided test, and twice the smaller tail for a two-sided test. It is exact,
+    and conservative under ties. An undefined replicate counts as more extreme.
 
     Parameters
     ----------
     values : (R,)
-        T*, of replicates.
+        The values T* of the replicates.
     own : float
-        T, of the data.
+        The value T of the data.
     sided : str
-        What counts as evidence: ``"upper"``, ``"lower"`` or ``"both"``.
+        The tail that is evidence against the model: ``"upper"``, ``"lower"`` or ``"both"``.
     tied : float
-        Share of T within which values count as equal.
+        Tolerance for ties, relative to T.
     """
     slack = tied * abs(own)
     above = (1 + np.sum(~(values < own - slack))) / (len(values) + 1)
@@ -39,31 +39,31 @@ def p_value(values: NDArray[np.float64], own: float, sided: Alternative, tied: f
 
 
 def p_value_error(p: float, replicates: int, sided: Alternative) -> float:
-    """Return the Monte Carlo standard error of a p-value: that of a binomial share, twice where both sides count.
+    """Return the Monte Carlo standard error of a p-value: the binomial one, of each tail for two-sided tests.
 
     Parameters
     ----------
     p : float
-        In (0, 1].
+        The p-value, in (0, 1].
     replicates : int
-        From how many it was counted, R.
+        The number of replicates, R.
     sided : str
-        What counts as evidence.
+        The tail that is evidence against the model.
     """
     sides = 2 if sided == "both" else 1
     return float(sides * np.sqrt(p / sides * (1 - p / sides) / replicates))
 
 
 def is_open(p: float, error: float, confidence: float) -> bool:
-    """Tell whether more replicates may turn the verdict: p lies within three standard errors of 1 - confidence."""
+    """Return whether more replicates may change the verdict: p is within three standard errors of 1 - confidence."""
     return abs(p - (1 - confidence)) < ERRORS * error
 
 
 def rejects(p: float, confidence: float) -> bool:
-    """Tell whether a p-value is at most 1 - confidence, to rounding."""
+    """Return whether a p-value is at most 1 - confidence, up to rounding."""
     return p <= (1 - confidence) * (1 + TIED)
 
 
 def cannot_reject(replicates: int, sided: Alternative, confidence: float) -> bool:
-    """Tell whether even the smallest p-value of so many replicates would not reject."""
+    """Return whether the smallest possible p-value of ``replicates`` replicates is above 1 - confidence."""
     return not rejects((2 if sided == "both" else 1) / (replicates + 1), confidence)

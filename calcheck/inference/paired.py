@@ -1,4 +1,4 @@
-"""How two models differ on the same rows: intervals and p-values by resampling rows, and by swapping models."""
+"""Paired comparison of two models on the same rows: intervals by the bootstrap, p-values also by swapping models."""
 
 from __future__ import annotations
 
@@ -37,33 +37,34 @@ if TYPE_CHECKING:
 
     Values = NDArray[np.float64]
 
-SWAPS = 9_999
-BLOCK = 1 << 21  # rows swapped at a time
-DECIDES_NOTHING = (
-    "resampling adds noise to both values, so the interval of the difference shows spread, and decides nothing"
+SWAPS = 9_999  # Default number of swaps for the permutation test
+BLOCK = 1 << 21  # Rows swapped at a time
+SPREAD_ONLY = (
+    "resampling adds noise to both values, so the interval of the difference shows its spread only and is not used for"
+    " a decision"
 )
-SWITCHED_OFF = "no p-value: swapping was switched off (--permutations 0)"
-NOT_RESAMPLED = "no p-value: resampling was switched off (--no-bootstrap)"
-EXCHANGEABLE = "p is by swapping models alone, without resampling: it supposes that they are exchangeable"
-OF_PREDICTIONS = "no p-value: the predictions alone decide it"
-OWN = "no interval and no p-value of the difference: each bin is judged on its own"
-NOT_KNOWN = (
-    "no p-value: no test of its difference is known that holds where models are equally good and not exchangeable"
+NO_PERMUTATIONS = "no p-value: the permutation test was turned off (--permutations 0)"
+NOT_RESAMPLED = "no p-value: the bootstrap was turned off (--no-bootstrap)"
+EXCHANGEABLE = "p is from swapping models only, without the bootstrap: it assumes that the models are exchangeable"
+PREDICTIONS_ONLY = "no p-value: the metric depends on the predictions only"
+BY_BIN = "no interval and no p-value of the difference: the metric tests each bin separately"
+NO_TEST = (
+    "no p-value: no test of the difference is known that is valid for models that are equally good but not exchangeable"
 )
 
 
 @dataclass(frozen=True, eq=False)
 class ModelPair(Generic[MetricT_co]):
-    """What a metric says of two models' predictions for the same n rows.
+    """A metric of two models' predictions for the same n rows.
 
     Parameters
     ----------
     metric : Metric
         The metric.
     models : (Predictions, Predictions)
-        Of both models; the difference is the second's value minus the first's.
-    rows : (Rows, RowResults)
-        What the metric says of each.
+        The predictions of both models; the difference is the second value minus the first.
+    rows : (RowResults, RowResults)
+        The results of the metric for each model.
     """
 
     metric: MetricT_co
@@ -72,17 +73,17 @@ class ModelPair(Generic[MetricT_co]):
 
     @property
     def plain(self) -> bool:
-        """Whether the values are functions of means of columns, each row's of that row alone."""
+        """Whether the values are functions of column means, where each row depends on that row only."""
         return self.metric.interval == "bca"
 
     @property
     def ties(self) -> bool:
-        """Whether both values are equal, to rounding."""
+        """Whether both values are equal, up to rounding."""
         first, second = self.values()
         return abs(second - first) <= EQUAL * max(abs(first), abs(second))
 
     def values(self) -> tuple[float, float]:
-        """Return the metric of both models."""
+        """Return the values of both models."""
         first, second = (statistic_of(self.metric, rows).estimate() for rows in self.rows)
         return first, second
 
@@ -95,64 +96,64 @@ class ModelPair(Generic[MetricT_co]):
         fixed = {mark + name: values for mark, each in named for name, values in each.fixed.items()}
 
         def difference(means: Mapping[str, Values], n: int) -> Values:
-            first, second = (metric.value(_of_side(means, mark), n) for mark, _ in named)
+            first, second = (metric.value(_side_means(means, mark), n) for mark, _ in named)
             return np.asarray(second - first)
 
         return Statistic(Averages(terms, n), difference, fixed)
 
 
-def _of_side(means: Mapping[str, Values], mark: str) -> dict[str, Values]:
+def _side_means(means: Mapping[str, Values], mark: str) -> dict[str, Values]:
     return {name.removeprefix(mark): values for name, values in means.items() if name.startswith(mark)}
 
 
 def compare_pairs(
     pairs: Sequence[ModelPair[InferableMetric]], run: Run, *, swaps: int | None = None
 ) -> list[Inference]:
-    r"""Say of each difference how far it can be trusted.
+    r"""Return the interval and the p-value of the difference of each pair.
 
-    Intervals come from resampling rows, the same ones of both models. What p-values come from depends on the metric.
+    Intervals are from the bootstrap, with the same resamples for both models. The p-value depends on the metric:
 
-    * Functions of means over rows: the larger of two. Swapping the models' predictions of a row at random gives
-      differences D*, and :math:`p = (1 + \#\{|D^*| \ge |D|\}) / (R + 1)` is exact where models are exchangeable.
-      Where they are as good as each other in another way it may be too small; the bootstrap of D over its standard
-      error, centered and with equal tails, is right in the limit.
-    * Functions of means that noise biases: the bootstrap of D, centered at its mean.
-    * Quadratic forms of embeddings: the bootstrap of D over its standard error, from the influence of each row.
+    * Functions of means over rows: the larger of two p-values. Randomly swapping the two models' predictions of each
+      row gives differences D*, and :math:`p = (1 + \#\{|D^*| \ge |D|\}) / (R + 1)` is exact if the models are
+      exchangeable. It may be too small for models that are equally good but not exchangeable. The studentized
+      bootstrap of D, centered and with equal tails, is asymptotically valid for these too.
+    * Functions of means that are biased by noise: the bootstrap of D, centered at its mean.
+    * Quadratic forms of embeddings: the studentized bootstrap of D, from the influence of each row.
 
     Parameters
     ----------
     pairs : sequence of ModelPair
-        All of them of the same n rows.
+        Pairs with the same n rows.
     run : Run
         Seed, confidence, resamples and progress.
     swaps : int, optional
-        How often models are swapped, R, by default 9,999; 0 for no p-values.
+        The number R of swaps of the permutation test, 9,999 by default; 0 for no p-values.
 
     Returns
     -------
     list of Inference
-        With ``low``, ``high``, ``interval`` and ``p_value``; ``warnings`` say why one of them is absent.
+        ``low``, ``high``, ``interval`` and ``p_value``; ``warnings`` state why one of these is absent.
     """
-    known = [_unfit(pair) or _by_influences(pair, run, swaps) for pair in pairs]
+    known = [_undefined(pair) or _by_influences(pair, run, swaps) for pair in pairs]
     fit = [pair for pair, found in zip(pairs, known, strict=True) if found is None]
     judged = [pair for pair in fit if pair.plain and pair.metric.alternative_in_use != "none"]
     resampled = dict(zip(map(id, fit), _resampled(fit, run), strict=True))
-    chances = dict(zip(map(id, judged), _chances(judged, run, SWAPS if swaps is None else swaps), strict=True))
+    swap_p = dict(zip(map(id, judged), _swap_p_values(judged, run, SWAPS if swaps is None else swaps), strict=True))
     return [
-        found or _together(pair, resampled[id(pair)], chances.get(id(pair)), swaps)
+        found or _combine(pair, resampled[id(pair)], swap_p.get(id(pair)), swaps)
         for pair, found in zip(pairs, known, strict=True)
     ]
 
 
-def _together(
+def _combine(
     pair: ModelPair[InferableMetric], resampled: Inference, swapped: float | None, swaps: int | None
 ) -> Inference:
-    """Put the interval and the p-values of a difference together."""
+    """Combine the interval and the p-values of a difference."""
     p = resampled.p_value
     if pair.metric.alternative_in_use == "none":
-        return _without_p(resampled, OF_PREDICTIONS)
+        return _without_p(resampled, PREDICTIONS_ONLY)
     if swaps == 0:
-        return _without_p(resampled, SWITCHED_OFF)
+        return _without_p(resampled, NO_PERMUTATIONS)
     if swapped is None:
         return resampled if p is not None else _without_p(resampled, NOT_RESAMPLED)
     if p is None:
@@ -164,24 +165,24 @@ def _without_p(inferred: Inference, *notes: str) -> Inference:
     return replace(inferred, p_value=None, warnings=(*inferred.warnings, *notes))
 
 
-def _unfit(pair: ModelPair[InferableMetric]) -> Inference | None:
-    """Say why a difference has neither interval nor p-value; None if it may have."""
+def _undefined(pair: ModelPair[InferableMetric]) -> Inference | None:
+    """Return an inference that states why there is no interval and no p-value; None if there may be one."""
     if pair.metric.interval == "own":
-        return Inference(warnings=(OWN,))
+        return Inference(warnings=(BY_BIN,))
     if not np.isfinite(pair.values()).all():
         return Inference(warnings=("no interval and no p-value of the difference: a value is not finite",))
     return None
 
 
 def _by_influences(pair: ModelPair[InferableMetric], run: Run, swaps: int | None) -> Inference | None:
-    """Judge a metric whose rows share one fit, by the influence of each row; None for other metrics."""
+    """Return the inference of a metric whose rows share one fit, from influences of rows; None for other metrics."""
     if pair.metric.interval != "none":
         return None
     inferred = Inference(warnings=(f"no interval of the difference: {pair.metric.no_interval}",))
     if swaps == 0:
-        return _without_p(inferred, SWITCHED_OFF)
+        return _without_p(inferred, NO_PERMUTATIONS)
     first, second = pair.models
-    differ = "" if same_inputs(first.x, second.x) else "the models are conditioned on other inputs"
+    differ = "" if same_inputs(first.x, second.x) else "the models are conditioned on different inputs"
     if reason := differ or pair.metric.no_influences_reason(pair.rows[0]):
         return _without_p(inferred, f"no p-value: {reason}")
     try:
@@ -189,7 +190,7 @@ def _by_influences(pair: ModelPair[InferableMetric], run: Run, swaps: int | None
     except DataError as error:
         return _without_p(inferred, f"no p-value: {error}")
     if terms is None:
-        return _without_p(inferred, NOT_KNOWN)
+        return _without_p(inferred, NO_TEST)
     centered = terms - terms.mean()
     replicates = Replicates([_studentized(centered)], run, stage=f"resampling for {pair.metric.name}")
     replicates.draw(run.resamples or RESAMPLES)
@@ -197,7 +198,7 @@ def _by_influences(pair: ModelPair[InferableMetric], run: Run, swaps: int | None
 
 
 def _studentized(influences: Values) -> Statistic:
-    """Return the sum of centered influences over its standard error, as a function of means."""
+    """Return the studentized sum of centered influences as a function of means."""
 
     def ratio(means: Mapping[str, Values], n: int) -> Values:
         mean, square = means["influence"], means["square"]
@@ -209,17 +210,17 @@ def _studentized(influences: Values) -> Statistic:
 
 
 def _p_of_ratio(ratios: Values, difference: float, influences: Values) -> float:
-    """Compare a difference over its standard error with resampled ones, in either tail; what is undefined counts."""
+    """Return the two-sided p-value of a studentized difference; undefined resamples count as more extreme."""
     error = np.sqrt(np.sum(influences**2))
     if error == 0:
         return 1.0 if difference == 0 else 2 / (len(ratios) + 1)
-    own = difference / error
-    farther = min(np.sum(~(ratios < own)), np.sum(~(ratios > own)))
+    ratio = difference / error
+    farther = min(np.sum(~(ratios < ratio)), np.sum(~(ratios > ratio)))
     return float(min(1.0, 2 * (1 + farther) / (len(ratios) + 1)))
 
 
 def _resampled(pairs: Sequence[ModelPair[InferableMetric]], run: Run) -> list[Inference]:
-    """Make the interval and the p-value by resampling of each difference; plain ones share their resamples."""
+    """Return the bootstrap interval and p-value of each difference; plain ones share their resamples."""
     n = len(pairs[0].models[0]) if pairs else 0
     if run.resamples == 0 or n == 1:
         why = "no interval: a single row cannot be resampled" if n == 1 else NO_BOOTSTRAP
@@ -231,8 +232,8 @@ def _resampled(pairs: Sequence[ModelPair[InferableMetric]], run: Run) -> list[In
         together.draw(run.resamples or RESAMPLES)
         for found, values in zip(plain.values(), np.split(together.values, len(plain)), strict=True):
             found.replicates = values
-    inferred = [plain[id(pair)].inference(run) if id(pair) in plain else _of_biased(pair, run) for pair in pairs]
-    few = f"{n} rows are few: intervals by resampling are too narrow"
+    inferred = [plain[id(pair)].inference(run) if id(pair) in plain else _biased_inference(pair, run) for pair in pairs]
+    few = f"{n} rows are few: bootstrap intervals are too narrow"
     return [
         replace(found, warnings=(*found.warnings, few)) if n < FEW_ROWS and found.interval else found
         for found in inferred
@@ -240,7 +241,7 @@ def _resampled(pairs: Sequence[ModelPair[InferableMetric]], run: Run) -> list[In
 
 
 class _PlainDifference:
-    """The difference of a function of means over rows, and of that over its standard error."""
+    """The difference of a function of means over rows, and the studentized difference."""
 
     def __init__(self, pair: ModelPair[InferableMetric]) -> None:
         self.pair, self.statistic = pair, pair.statistic()
@@ -251,23 +252,23 @@ class _PlainDifference:
         self.replicates: Values = np.empty((2, 0))
 
     def inference(self, run: Run) -> Inference:
-        """Return the BCa interval, and the p-value of the ratio."""
+        """Return the BCa interval and the p-value of the studentized difference."""
         estimate = self.statistic.estimate()
         values, details, reason = check_replicates(self.replicates[0], estimate)
         p = _p_of_ratio(self.replicates[1], 0.0 if self.pair.ties else estimate, self.influences)
         if reason:
             return Inference(p_value=p, details=details, warnings=(reason,))
-        bent = acceleration(self.left)
-        limits = bca(values, estimate, bent, run.confidence)
+        accel = acceleration(self.left)
+        limits = bca(values, estimate, accel, run.confidence)
         if not np.isfinite([limits.low, limits.high]).all():
-            told = "no interval: the BCa interval is not defined; rows are too few"
-            return Inference(p_value=p, details=details, warnings=(told,))
-        details["bootstrap"] |= {"z0": limits.correction, "acceleration": bent}
+            message = "no interval: the BCa interval is undefined; there are too few rows"
+            return Inference(p_value=p, details=details, warnings=(message,))
+        details["bootstrap"] |= {"z0": limits.correction, "acceleration": accel}
         return Inference(low=limits.low, high=limits.high, interval="bca", p_value=p, details=details)
 
 
-def _of_biased(pair: ModelPair[InferableMetric], run: Run) -> Inference:
-    """Return percentiles of the difference of functions of means that noise biases, and the p-value by centring."""
+def _biased_inference(pair: ModelPair[InferableMetric], run: Run) -> Inference:
+    """Return the percentile interval of the difference of a noise-biased metric, and the centered bootstrap p-value."""
     statistic = pair.statistic()
     replicates = Replicates([statistic], run, stage=pair.metric.name)
     replicates.draw(run.resamples or PERCENTILE_RESAMPLES)
@@ -279,12 +280,12 @@ def _of_biased(pair: ModelPair[InferableMetric], run: Run) -> Inference:
     low, high = percentile(values, run.confidence)
     away = np.abs(replicates.values[0] - values.mean())
     p = float((1 + np.sum(~(away < abs(estimate)))) / (len(away) + 1))
-    warnings = (DECIDES_NOTHING,)
+    warnings = (SPREAD_ONLY,)
     return Inference(low=low, high=high, interval="percentile", p_value=p, details=details, warnings=warnings)
 
 
-def _swap_p_value(n: int, swaps: int, run: Run, stage: str) -> Iterator[NDArray[np.bool_]]:
-    """Draw which rows are swapped, (b, n) at a time: the same ones whatever is compared, and however often."""
+def _swap_masks(n: int, swaps: int, run: Run, stage: str) -> Iterator[NDArray[np.bool_]]:
+    """Yield random masks of swapped rows, (b, n) each; they depend on the seed and the number of rows only."""
     size = max(1, BLOCK // n)
     for block, start in enumerate(range(0, swaps, size)):
         rng = run.rng(RandomStream.PERMUTATIONS, block)
@@ -293,14 +294,14 @@ def _swap_p_value(n: int, swaps: int, run: Run, stage: str) -> Iterator[NDArray[
         run.progress(stage, min(1.0, (start + size) / swaps))
 
 
-def _chances(pairs: Sequence[ModelPair[InferableMetric]], run: Run, swaps: int) -> list[float]:
-    """Return p-values of functions of means of columns: swapping rows moves a sum from one model to the other."""
+def _swap_p_values(pairs: Sequence[ModelPair[InferableMetric]], run: Run, swaps: int) -> list[float]:
+    """Return the permutation p-values of functions of column means; a swap moves sums from one model to the other."""
     if not pairs or not swaps:
         return [1.0] * len(pairs)
     sides = [[statistic_of(pair.metric, rows) for rows in pair.rows] for pair in pairs]
     gaps = [second.averages.columns - first.averages.columns for first, second in sides]  # (n, c) each
     n, columns = len(gaps[0]), np.concatenate(gaps, axis=1)
-    moved = np.concatenate([rows.astype(np.float64) @ columns for rows in _swap_p_value(n, swaps, run, "swapping")]) / n
+    moved = np.concatenate([rows.astype(np.float64) @ columns for rows in _swap_masks(n, swaps, run, "swapping")]) / n
     found, at = [], 0
     for pair, (first, second), gap in zip(pairs, sides, gaps, strict=True):
         shifts = dict(zip(first.averages.terms, moved[:, at : at + gap.shape[1]].T, strict=True))
@@ -313,28 +314,28 @@ def _chances(pairs: Sequence[ModelPair[InferableMetric]], run: Run, swaps: int) 
 
 
 def _p_value(differences: Values, values: tuple[float, float]) -> float:
-    """Compare a difference with those after swapping; rounding tells none apart, and what is undefined counts."""
+    """Return the permutation p-value; ties within rounding and undefined values count as at least as extreme."""
     first, second = values
     reached = abs(second - first) - EQUAL * max(abs(first), abs(second))
     return float((1 + np.sum(~(np.abs(differences) < reached))) / (len(differences) + 1))
 
 
 def _stacked(pair: ModelPair[InferableMetric]) -> Predictions:
-    """Put the rows of one model below the other's.
+    """Concatenate the rows of both models.
 
     Raises
     ------
     DataError
-        Their distributions have nothing in common.
+        The distributions are of different families, or do not fit in memory.
     """
     first, second = pair.models
     a, b = first.predictive, second.predictive
     if a is None or b is None or type(a) is not type(b):
-        told = " and ".join(each.display_name for each in (a, b) if each is not None)
-        msg = f"distributions of different families ({told}) cannot be swapped row by row"
+        families = " and ".join(each.display_name for each in (a, b) if each is not None)
+        msg = f"distributions of different families ({families}) cannot be swapped row by row"
         raise DataError(msg)
     if isinstance(a, LazyPredictive):
-        msg = "distributions that do not fit in memory are not swapped row by row"
+        msg = "distributions that do not fit in memory cannot be swapped row by row"
         raise DataError(msg)
     y = None if first.y is None or second.y is None else np.concatenate([first.y, second.y])
     columns = {name: np.concatenate([each.columns[name] for each in pair.models]) for name in pair.metric.columns()}

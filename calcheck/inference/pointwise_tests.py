@@ -1,4 +1,4 @@
-"""Significance at every input: where a conditional metric is larger than a perfect model's would be."""
+"""Tests at each input: where a conditional metric is significantly larger than expected under the model."""
 
 from __future__ import annotations
 
@@ -13,42 +13,43 @@ if TYPE_CHECKING:
 
     Values = NDArray[np.float64]
 
-IN_THE_TAIL = 10  # replicates at or above a value, from which on they tell its p-value themselves
+MIN_TAIL_REPLICATES = 10  # Minimum replicates at or above a value for an empirical p-value
 QUANTILES = {"reference_q05": 0.05, "reference_q50": 0.5, "reference_q95": 0.95}
-EQUAL = 1e-12  # of the squared mean: a variance below it is rounding
-APPROXIMATE = f"approximate where fewer than {IN_THE_TAIL} replicates reach the value"
+EQUAL = 1e-12  # Tolerance relative to the squared mean: a smaller variance is rounding error
+APPROXIMATE = f"approximate where fewer than {MIN_TAIL_REPLICATES} replicates reach the value"
 
 
-def test_inputs(simulated: NullDistribution, fdr: float) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    r"""Compare each input with replicates, and flag inputs so that at most a share ``fdr`` of the flags is wrong.
+def pointwise_p_values(simulated: NullDistribution, fdr: float) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    r"""Test each input against the null distribution, with control of the false discovery rate.
 
-    The p-value is (1 + #{T* >= T}) / (R + 1), where at least ten of R replicates reach T. It cannot be below
-    1 / (R + 1), which would let no input be flagged unless many are: farther out it is approximated by the tail of a
-    gamma distribution with the mean and the variance of the squared distances, which are weighted sums of squares.
+    The p-value is (1 + #{T* >= T}) / (R + 1) if at least ten of R replicates reach T. It cannot be below 1 / (R + 1),
+    so that few significant inputs among many could not be rejected. Larger values T therefore have an approximate
+    p-value: the tail of a gamma distribution with the mean and the variance of the squared distances, which are
+    weighted sums of squares.
 
     Parameters
     ----------
     simulated : NullDistribution
-        With values at m inputs, of the data and of R replicates.
+        The null distribution, with values at m inputs of the data and of R replicates.
     fdr : float
         The false discovery rate (Benjamini, Hochberg 1995).
 
     Returns
     -------
     columns : dict
-        Of each input, (m,): mean and quantiles of the replicates, ``p_value``, ``p_approximate`` and ``significant``.
+        Columns (m,): mean and quantiles of the replicates, ``p_value``, ``p_approximate`` and ``significant``.
     details : dict
-        How many inputs are flagged.
+        The number of rejected inputs.
     """
     if simulated.at_inputs is None:
         return {}, {}
-    own, replicates = simulated.at_inputs[0], simulated.at_inputs[1:]
-    total, reached = len(replicates), np.sum(~(replicates < own), axis=0)  # one without a value is farther out
+    observed, replicates = simulated.at_inputs[0], simulated.at_inputs[1:]
+    total, reached = len(replicates), np.sum(~(replicates < observed), axis=0)  # NaN counts as more extreme
     replicates = replicates[np.isfinite(replicates).all(axis=1)]
-    if not len(replicates) or not np.isfinite(own).all():
+    if not len(replicates) or not np.isfinite(observed).all():
         return {}, {}
-    tail = np.minimum(_gamma_tail(simulated, own, replicates), (IN_THE_TAIL + 1) / (total + 1))
-    approximate = (reached < IN_THE_TAIL) & np.isfinite(tail)
+    tail = np.minimum(_gamma_tail(simulated, observed, replicates), (MIN_TAIL_REPLICATES + 1) / (total + 1))
+    approximate = (reached < MIN_TAIL_REPLICATES) & np.isfinite(tail)
     p = np.where(approximate, tail, (reached + 1) / (total + 1))
     flagged = benjamini_hochberg(p, fdr)
     columns = {
@@ -58,25 +59,25 @@ def test_inputs(simulated: NullDistribution, fdr: float) -> tuple[dict[str, NDAr
         "p_approximate": approximate,
         "significant": flagged,
     }
-    told = {"count": int(flagged.sum()), "of": len(own), "fdr": fdr, "p_value_method": APPROXIMATE}
-    return columns, {"rejected": told}
+    details = {"count": int(flagged.sum()), "of": len(observed), "fdr": fdr, "p_value_method": APPROXIMATE}
+    return columns, {"rejected": details}
 
 
-def _gamma_tail(simulated: NullDistribution, own: Values, replicates: Values) -> Values:
-    """Return the chance of more than the value, (m,), by a gamma distribution of its square; NaN without spread."""
+def _gamma_tail(simulated: NullDistribution, observed: Values, replicates: Values) -> Values:
+    """Return the upper tail probability of each value, (m,), by a gamma fit to squares; NaN if replicates are equal."""
     from scipy.special import gammaincc
 
     if simulated.floor is None:
-        squares, value = replicates**2, own**2
+        squares, value = replicates**2, observed**2
     else:
-        squares, value = replicates - simulated.floor, np.maximum(own - simulated.floor, 0)
+        squares, value = replicates - simulated.floor, np.maximum(observed - simulated.floor, 0)
     mean, variance = squares.mean(axis=0), squares.var(axis=0, ddof=1)
     variance = np.where(variance > EQUAL * mean**2, variance, np.nan)
     return np.asarray(gammaincc(mean**2 / variance, value * mean / variance))
 
 
 def benjamini_hochberg(p: Values, fdr: float) -> NDArray[np.bool_]:
-    """Return which of m hypotheses are rejected by the step-up procedure of Benjamini and Hochberg (1995), (m,)."""
+    """Return which hypotheses, (m,), are rejected by the step-up procedure of Benjamini and Hochberg (1995)."""
     ordered = np.sort(p)
     passed = np.flatnonzero(ordered <= fdr * np.arange(1, len(p) + 1) / len(p))
     return p <= ordered[passed[-1]] if len(passed) else np.zeros(len(p), bool)

@@ -1,4 +1,4 @@
-"""Metrics of the rows that are kept as more and more are rejected: by a criterion, and at random."""
+"""Risk-coverage curves: metrics of the retained rows as rows are rejected by a criterion, or at random."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class RejectionCurves:
-    """Metrics of n rows of which those with the largest values of a criterion are rejected.
+    """Metrics of the retained rows when the rows with the largest values of a criterion are rejected.
 
-    Rows that tie are rejected in equal parts, so that a curve is the expectation over the orders of ties, for a metric
-    that is a function of means the function of the expected means. A constant criterion rejects at random.
+    Tied rows are rejected in equal parts: the means are expectations over random orders of ties, and a metric is a
+    function of these means. A constant criterion corresponds to random rejection.
 
     Parameters
     ----------
-    row_results : sequence of (Metric, Rows)
-        What metrics that are functions of means of columns say of the rows.
+    row_results : sequence of (Metric, RowResults)
+        Metrics that are functions of column means, with their results for the n rows.
     criteria : mapping
         The criteria, (n,) each, by name.
     retained : (s,)
-        How many rows are kept, >= 1, in descending order.
+        The numbers of retained rows, >= 1, in descending order.
     """
 
     row_results: Sequence[SweepCell]
@@ -50,7 +50,7 @@ class RejectionCurves:
 
     @property
     def n(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return len(next(iter(self.criteria.values())))
 
     @cached_property
@@ -67,11 +67,11 @@ class RejectionCurves:
         return Averages(terms, self.n)
 
     def curves(self) -> Curves:
-        """Return each metric by each criterion, (s,)."""
+        """Return the curve of each metric and criterion, (s,)."""
         return self._curves(self._averages.means())
 
     def resampled(self, resamples: int, run: Run) -> Curves:
-        """Return the same of rows drawn with replacement, criteria and all, (resamples, s)."""
+        """Return the curves of resampled rows, with their criteria, (resamples, s)."""
         size = max(1, BLOCK_DRAWS_IN_GROUPS // self.n)
         parts = []
         for block, start in enumerate(range(0, resamples, size)):
@@ -81,7 +81,7 @@ class RejectionCurves:
         return {pair: np.concatenate([part[pair] for part in parts]) for pair in parts[0]}
 
     def random_orders(self, orders: int, run: Run) -> dict[str, Values]:
-        """Return each metric where rows are rejected in random orders, (orders, s)."""
+        """Return the curves of each metric when rows are rejected in random orders, (orders, s)."""
         columns = np.concatenate(
             [np.stack(list(rows.columns.values()), axis=1) for _, rows in self.row_results], axis=1
         )
@@ -106,11 +106,11 @@ class RejectionCurves:
         return found
 
     def _value(self, metric: InferableMetric, rows: RowResults, means: Iterator[Values]) -> Values:
-        """Return the metric of means of its columns, in their order."""
+        """Return the metric at the means of its columns; consume these means from the iterator, in column order."""
         named = {name: next(means) for name in rows.columns}
         return np.asarray(metric.value({**named, **rows.fixed}, self.n))
 
 
 def area(rejected: Values, curves: Values) -> Values:
-    """Return the areas under curves, (..., s), over rejected shares, (s,), by the trapezoidal rule."""
+    """Return the areas under curves (..., s) over the rejected shares (s,), by the trapezoidal rule."""
     return np.asarray(np.trapezoid(curves, rejected, axis=-1))

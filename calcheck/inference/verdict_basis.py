@@ -1,4 +1,4 @@
-"""What a metric's verdict follows from: its p-value, its interval, or nothing."""
+"""The basis of a metric's verdict: its p-value, its interval, or none."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ if TYPE_CHECKING:
     from calcheck.inference.metric_protocol import InferableMetric
     from calcheck.results import RowResults
 
-NO_REPLICATES = "what a perfect model scores was not simulated (--replicates R does, --no-null does not)"
-NO_SHAPE = "the file does not state the shape of the errors, which a perfect model's score depends on (--error-dist)"
-INTERPOLATED = "the file states quantiles, and the value depends on what is interpolated between and beyond them"
-NO_EVIDENCE = "it depends on the predictions alone"
+NO_REPLICATES = "the null distribution was not simulated (--replicates R simulates it, --no-null turns it off)"
+NO_SHAPE = "the file does not state the error distribution, which a perfect model's score depends on (--error-dist)"
+INTERPOLATED = "the file states quantiles only, and the value depends on interpolation between and beyond them"
+NO_EVIDENCE = "the metric depends on the predictions only"
 
 
 @dataclass(frozen=True)
 class StatedShape:
-    """What a file states of its predictive distributions.
+    """How completely a file specifies its predictive distributions.
 
     Parameters
     ----------
     shape : bool
-        Whether their shape is stated.
+        Whether the shape is stated.
     levels : tuple of float, optional
-        The levels of the quantiles by which they are known; absent where they are known as a whole.
+        The levels of the stated quantiles; absent where the distributions are specified completely.
     """
 
     shape: bool = True
@@ -35,7 +35,7 @@ class StatedShape:
 
     @classmethod
     def from_predictive(cls, predictive: Predictive | None) -> StatedShape:
-        """Return what is stated of some distributions."""
+        """Return how completely the given distributions are specified."""
         if predictive is None:
             return cls()
         levels = predictive.quantile_levels
@@ -44,14 +44,14 @@ class StatedShape:
 
 @dataclass(frozen=True)
 class Basis:
-    """What a metric's verdict follows from.
+    """The basis of a metric's verdict.
 
     Parameters
     ----------
     kind : str
-        The p-value, the interval (zeta), or nothing.
+        The p-value, the interval (zeta), or none.
     reason : str
-        Why it is not the p-value.
+        Why the basis is not the p-value.
     """
 
     kind: Literal["p", "interval", "none"]
@@ -59,18 +59,18 @@ class Basis:
 
 
 def basis_of(metric: InferableMetric, stated: StatedShape, rows: RowResults, *, replicates: bool) -> Basis:
-    """Tell what a metric's verdict follows from.
+    """Return the basis of a metric's verdict.
 
     Parameters
     ----------
     metric : Metric
         The metric.
     stated : StatedShape
-        What is known of the distributions.
+        How completely the distributions are specified.
     rows : RowResults
-        What the metric says, with its own exact test where it has one.
+        The results of the metric, with its own exact test if it has one.
     replicates : bool
-        Whether replicates of the targets are drawn from them.
+        Whether the null distribution is simulated.
     """
     if metric.alternative_in_use == "none":
         return Basis("none", NO_EVIDENCE)

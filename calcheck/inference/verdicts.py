@@ -1,4 +1,4 @@
-"""From what metrics say of rows to intervals, distances from exact references, and verdicts by these."""
+"""Bootstrap intervals of metrics, zeta scores against exact references, and verdicts by zeta."""
 
 from __future__ import annotations
 
@@ -26,15 +26,18 @@ if TYPE_CHECKING:
 
     SweepCell = tuple[InferableMetric, RowResults, Basis]
 
-RESAMPLES, MOST_RESAMPLES = 10_000, 100_000
-MANY_ROWS, SMALL_ACCELERATION = 20_000, 0.02  # from which, and up to which, ABC limits are within 0.4 % of the width
-PERCENTILE_RESAMPLES, FEWEST_RESAMPLES, PERCENTILE_DRAWS = 1_000, 200, 20_000_000  # they decide no verdict
-EQUAL = 1e-12  # of their size, within which replicates differ by rounding only
-FEW_ROWS, FEW_IN_A_TAIL = 30, 5  # rows, and resamples beyond a limit, from which on intervals are what they say
-FEWEST_EFFECTIVE = 15  # effective rows from which a right model fails by zeta in at most 6 % of sets, whatever its tail
-HANGS = 3.0  # standard errors of zeta within which its verdict may be chance
-NO_BOOTSTRAP = "no interval: resampling was switched off (--no-bootstrap)"
-BIASED = "resampling adds noise, so the interval lies beside the value: it shows spread, and decides nothing"
+RESAMPLES, MAX_RESAMPLES = 10_000, 100_000  # Default and maximum number of resamples
+MANY_ROWS, SMALL_ACCELERATION = 20_000, 0.02  # Minimum rows and maximum |a| for ABC limits: error < 0.4 % of the width
+PERCENTILE_RESAMPLES, MIN_RESAMPLES, PERCENTILE_DRAWS = 1_000, 200, 20_000_000  # For percentile intervals: no verdicts
+EQUAL = 1e-12  # Relative tolerance: smaller differences of replicates are rounding errors
+FEW_ROWS, MIN_TAIL_RESAMPLES = 30, 5  # Minimum rows, and resamples beyond a limit, for nominal coverage
+MIN_EFFECTIVE_ROWS = 15  # At this minimum, calibrated models fail by zeta in at most 6 % of data sets, for any tail
+UNDECIDED_ERRORS = 3.0  # A verdict is undecided if zeta is within this many standard errors of the threshold
+NO_BOOTSTRAP = "no interval: the bootstrap was turned off (--no-bootstrap)"
+BIASED = (
+    "resampling adds noise, so the interval does not contain the value: it shows the spread only and is not used for"
+    " a decision"
+)
 
 
 def statistic_of(metric: InferableMetric, rows: RowResults) -> Statistic:
@@ -44,15 +47,15 @@ def statistic_of(metric: InferableMetric, rows: RowResults) -> Statistic:
 
 
 def infer(found: Sequence[SweepCell], run: Run) -> list[Inference]:
-    """Say of each metric how far its value can be trusted.
+    """Return the inference of each metric: interval, exact reference and zeta.
 
-    Metrics that are functions of means of columns share their resamples. Where rows are many and none weighs much, the
-    limits follow without any.
+    Metrics that are functions of column means share their resamples. With many rows and no influential ones, ABC limits
+    replace the bootstrap.
 
     Parameters
     ----------
-    found : sequence of (Metric, Rows, Basis)
-        What the metrics say of the same n rows, and what their verdicts follow from.
+    found : sequence of (Metric, RowResults, Basis)
+        The metrics with their results for the same n rows, and the bases of their verdicts.
     run : Run
         Seed, confidence, number of resamples, progress.
     """
@@ -73,11 +76,13 @@ def infer(found: Sequence[SweepCell], run: Run) -> list[Inference]:
             inferred[place] = plain[place].inference(decides=basis.kind == "interval")
         elif inferred[place] is None:
             inferred[place] = _by_percentiles(metric, statistic_of(metric, rows), run)
-    return [_completed(each, rows, run) for each, (_, rows, _) in zip(inferred, found, strict=True) if each is not None]
+    return [
+        _with_reference(each, rows, run) for each, (_, rows, _) in zip(inferred, found, strict=True) if each is not None
+    ]
 
 
-def _completed(inferred: Inference, rows: RowResults, run: Run) -> Inference:
-    """Tell the exact reference, if there is one, and warn where intervals hold the truth less often than they say."""
+def _with_reference(inferred: Inference, rows: RowResults, run: Run) -> Inference:
+    """Add the exact reference, if there is one, and warnings about intervals that may undercover."""
     if rows.reference is not None:
         inferred = replace(inferred, reference=rows.reference, reference_kind="exact")
     if inferred.interval not in ("bca", "percentile"):
@@ -85,14 +90,14 @@ def _completed(inferred: Inference, rows: RowResults, run: Run) -> Inference:
     warnings = inferred.warnings
     n, resamples = rows.n, inferred.details["bootstrap"]["resamples"]
     if n < FEW_ROWS:
-        warnings += (f"{n} rows are few: intervals by resampling are too narrow",)
-    if resamples * (1 - run.confidence) / 2 < FEW_IN_A_TAIL:
+        warnings += (f"{n} rows are few: bootstrap intervals are too narrow",)
+    if resamples * (1 - run.confidence) / 2 < MIN_TAIL_RESAMPLES:
         warnings += (f"{resamples:,} resamples are too few for limits at a confidence of {run.confidence:g}",)
     return replace(inferred, warnings=warnings)
 
 
 def _without_bootstrap(metric: InferableMetric, rows: RowResults, run: Run) -> Inference | None:
-    """Say what needs no bootstrap of means; None where one is to be made."""
+    """Return the inference of a metric without a bootstrap of means; None if it needs one."""
     n = rows.n
     if rows.inference is not None:
         return rows.inference
@@ -103,13 +108,13 @@ def _without_bootstrap(metric: InferableMetric, rows: RowResults, run: Run) -> I
     if n == 1:
         return Inference(warnings=("no interval: a single row cannot be resampled",))
     if not np.isfinite(statistic_of(metric, rows).estimate()):
-        return Inference(warnings=("no interval: there is no finite value",), no_verdict="there is no finite value")
+        return Inference(warnings=("no interval: the value is not finite",), no_verdict="the value is not finite")
     return None
 
 
 def percentile_resamples(n: int) -> int:
-    """Return how many resamples percentiles take that decide nothing: fewer where n rows are many."""
-    return max(FEWEST_RESAMPLES, min(PERCENTILE_RESAMPLES, PERCENTILE_DRAWS // n))
+    """Return the number of resamples for percentile intervals of n rows: fewer for many rows."""
+    return max(MIN_RESAMPLES, min(PERCENTILE_RESAMPLES, PERCENTILE_DRAWS // n))
 
 
 def _by_percentiles(metric: InferableMetric, statistic: Statistic, run: Run) -> Inference:
@@ -126,12 +131,12 @@ def _by_percentiles(metric: InferableMetric, statistic: Statistic, run: Run) -> 
 
 
 class MeanInterval:
-    """The interval of a function of means of columns, and how far the value lies from an exact reference.
+    """The interval of a function of column means, and its zeta score against an exact reference.
 
     Parameters
     ----------
     rows : RowResults
-        What the metric says.
+        The results of the metric.
     statistic : Statistic
         The function.
     run : Run
@@ -140,7 +145,7 @@ class MeanInterval:
     Attributes
     ----------
     replicates : (b,)
-        The statistic of each resample, where these are needed.
+        The statistic of each resample, if the bootstrap is needed.
     """
 
     def __init__(self, rows: RowResults, statistic: Statistic, run: Run) -> None:
@@ -152,12 +157,12 @@ class MeanInterval:
 
     @property
     def is_smooth(self) -> bool:
-        """Whether rows are so many, and so alike, that ABC limits are those of endless resampling."""
+        """Whether the rows are many and the acceleration is small, so that ABC limits replace the bootstrap."""
         many = self.run.resamples is None and self.rows.n >= MANY_ROWS
         return many and abs(self.acceleration) <= SMALL_ACCELERATION
 
     def inference(self, *, decides: bool) -> Inference:
-        """Return the interval and, where there is an exact reference, zeta; with a verdict by it where that decides."""
+        """Return the interval and, if there is an exact reference, zeta; with a verdict by zeta if ``decides``."""
         if self.is_smooth:
             limits = abc(self.statistic, self.run.confidence)
             details = {"abc": {"z0": limits.correction, "acceleration": limits.acceleration}}
@@ -165,14 +170,14 @@ class MeanInterval:
         values, details, reason = check_replicates(self.replicates, self.estimate)
         if reason:
             return Inference(details=details, warnings=(reason,))
-        limits, error, told = self._settled(values, decides=decides and not self._few)
-        details["bootstrap"] |= told
+        limits, error, extra = self._settled(values, decides=decides and not self._few)
+        details["bootstrap"] |= extra
         return self._compared(limits, "bca", details, error, decides=decides)
 
     @property
     def _few(self) -> str:
-        """Why the interval decides nothing, if it rests on few rows."""
-        few = self.effective_rows < FEWEST_EFFECTIVE
+        """Why the interval gives no verdict, if its effective rows are too few; else ""."""
+        few = self.effective_rows < MIN_EFFECTIVE_ROWS
         return too_few_effective_rows(self.effective_rows, self.rows.n) if few else ""
 
     def _zeta(self, limits: Bca) -> float:
@@ -180,26 +185,26 @@ class MeanInterval:
         return float("nan") if reference is None else zeta(self.estimate, reference, limits.low, limits.high)
 
     def _settled(self, values: NDArray[np.float64], *, decides: bool) -> tuple[Bca, float, dict[str, Any]]:
-        """Return the limits and the Monte Carlo error of zeta; resample further while a verdict by it may be chance."""
-        more, resampled, told = None, len(values), dict[str, Any]()
+        """Return the limits and the Monte Carlo error of zeta; draw more resamples while a verdict is undecided."""
+        more, resampled, details_so_far = None, len(values), dict[str, Any]()
         while True:
             limits = bca(values, self.estimate, self.acceleration, self.run.confidence)
             if self.rows.reference is None:
-                return limits, float("nan"), _of_limits(limits)
+                return limits, float("nan"), _bca_details(limits)
             error = zeta_error(values, self.estimate, self.rows.reference, self.acceleration, self.run.confidence)
-            if not decides or not _hangs(self._zeta(limits), error) or resampled >= MOST_RESAMPLES:
-                return limits, error, told | _of_limits(limits)
-            more = more or Replicates([self.statistic], self.run, number=1, stage="resampling more")
-            resampled = min(MOST_RESAMPLES, 2 * resampled)
+            if not decides or not _is_undecided(self._zeta(limits), error) or resampled >= MAX_RESAMPLES:
+                return limits, error, details_so_far | _bca_details(limits)
+            more = more or Replicates([self.statistic], self.run, number=1, stage="drawing more resamples")
+            resampled = min(MAX_RESAMPLES, 2 * resampled)
             more.draw(resampled)
             values, details, _ = check_replicates(more.values[0], self.estimate)
-            told = details["bootstrap"]
+            details_so_far = details["bootstrap"]
 
     def _compared(self, limits: Bca, kind: str, details: dict[str, Any], error: float, *, decides: bool) -> Inference:
-        """Compare with the exact reference, if there is one."""
+        """Return the interval, compared with the exact reference if there is one."""
         if not np.isfinite([limits.low, limits.high]).all():
-            told = f"z0 {limits.correction:.3g}, acceleration {limits.acceleration:.3g}"
-            reason = f"no interval: the BCa interval is not defined ({told}); rows are too few or too skewed"
+            message = f"z0 {limits.correction:.3g}, acceleration {limits.acceleration:.3g}"
+            reason = f"no interval: the BCa interval is undefined ({message}); the rows are too few or too skewed"
             return Inference(details=details, warnings=(reason,))
         found = Inference(low=limits.low, high=limits.high, interval=kind, details=details)
         if self.rows.reference is None:
@@ -207,49 +212,53 @@ class MeanInterval:
         next(iter(details.values()))["effective_rows"] = self.effective_rows
         distance = self._zeta(limits)
         if not np.isfinite(distance):
-            told = "the interval does not hold its own value, so there is no zeta; rows are too few or too skewed"
-            return replace(found, no_verdict=told)
+            message = (
+                "the interval does not contain the value, so zeta is undefined; the rows are too few or too skewed"
+            )
+            return replace(found, no_verdict=message)
         found = replace(found, zeta=distance, zeta_mc_error=error if np.isfinite(error) else None)
         if not decides or self._few:
             return replace(found, no_verdict=self._few)
-        if _hangs(distance, error):
-            told = (
-                f"undecided: zeta is {distance:.3f} ± {error:.3f} by chance of resampling, and the verdict turns at 1"
-            )
-            return replace(found, verdict="undecided", warnings=(told,))
+        if _is_undecided(distance, error):
+            message = f"undecided: zeta is {distance:.3f} ± {error:.3f} (Monte Carlo error), and the threshold is 1"
+            return replace(found, verdict="undecided", warnings=(message,))
         verdict: Verdict = "pass" if abs(distance) <= 1 else "fail"
         return replace(found, verdict=verdict)
 
 
-def _of_limits(limits: Bca) -> dict[str, Any]:
+def _bca_details(limits: Bca) -> dict[str, Any]:
     return {"z0": limits.correction, "acceleration": limits.acceleration}
 
 
-def _hangs(distance: float, error: float) -> bool:
-    """Tell whether the verdict by zeta may be chance."""
-    return abs(abs(distance) - 1) < HANGS * error
+def _is_undecided(distance: float, error: float) -> bool:
+    """Return whether zeta is too close to the threshold for a verdict, given its Monte Carlo error."""
+    return abs(abs(distance) - 1) < UNDECIDED_ERRORS * error
 
 
 def too_few_effective_rows(effective: float, n: int) -> str:
-    """Say why an interval that rests on few rows gives no verdict, and how many rows would allow one."""
-    enough = n * FEWEST_EFFECTIVE / effective
+    """Return why an interval with few effective rows gives no verdict, and how many rows would suffice."""
+    enough = n * MIN_EFFECTIVE_ROWS / effective
     return (
-        f"the interval rests on {effective:.2g} effective rows, and with fewer than {FEWEST_EFFECTIVE} holds the truth"
-        f" too rarely: about {enough:,.0f} rows with such tails would do"
+        f"the interval has {effective:.2g} effective rows, and with fewer than {MIN_EFFECTIVE_ROWS} its coverage is too"
+        f" low: about {enough:,.0f} rows with such tails would suffice"
     )
 
 
 def check_replicates(
     replicates: NDArray[np.float64], estimate: float
 ) -> tuple[NDArray[np.float64], dict[str, Any], str]:
-    """Return the finite replicates, what to tell of them, and why they give no interval, if they do not."""
+    """Return the finite replicates, their details, and why they give no interval, or ""."""
     finite = replicates[np.isfinite(replicates)]
-    told: dict[str, Any] = {"resamples": len(replicates), "bias": None}
+    details: dict[str, Any] = {"resamples": len(replicates), "bias": None}
     if undefined := len(replicates) - len(finite):
-        told["undefined"] = undefined
+        details["undefined"] = undefined
     if undefined > len(replicates) / 2:
-        return finite, {"bootstrap": told}, "no interval: most resamples have no finite value; rows are too few"
-    told["bias"] = float(finite.mean() - estimate)
+        return (
+            finite,
+            {"bootstrap": details},
+            "no interval: most resamples have no finite value; there are too few rows",
+        )
+    details["bias"] = float(finite.mean() - estimate)
     if np.ptp(finite) <= EQUAL * max(np.abs(finite).max(), abs(estimate)):
-        return finite, {"bootstrap": told}, "no interval: all resamples have the same value"
-    return finite, {"bootstrap": told}, ""
+        return finite, {"bootstrap": details}, "no interval: all resamples have the same value"
+    return finite, {"bootstrap": details}, ""

@@ -1,6 +1,6 @@
-"""Files become predictions, and results become files."""
+"""Reading of prediction files."""
 
-# Readers are imported when a file is read: `calcheck --help` must start at once.
+# Readers are imported lazily, so that `calcheck --help` starts quickly.
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ __all__ = ["read"]
 
 
 def read(path: str, *, input_format: str | None = None, **columns: Any) -> FileSource:
-    """Open a file of predictions, or several as one.
+    """Open a file of predictions, or several files as one.
 
     Parameters
     ----------
     path : str
-        The file, or many as one: a folder, or a pattern with ``*``, ``**``, ``?`` or ``[…]``; local, or in a store
-        (``s3://``, ``gs://``). ``"-"`` for standard input.
+        A file, a folder, or a pattern with ``*``, ``**``, ``?`` or ``[…]``; local, or in an object store (``s3://``,
+        ``gs://``). ``"-"`` for standard input.
     input_format : str, optional
-        Its format, where the name does not tell.
+        The file format, if the file name does not imply it.
     **columns
-        Fields of :class:`calcheck.io.columns.options.ColumnOptions`: the columns behind the roles, where names do not
-        tell.
+        Fields of :class:`calcheck.io.columns.options.ColumnOptions`: the column of each role, where it cannot be
+        inferred from the column names.
 
     Returns
     -------
     FileSource
-        A rereadable source of predictions; rows are read when they are needed.
+        A source of predictions that can be read repeatedly; rows are read when they are needed.
 
     Raises
     ------
     DataError, OptionError
-        The file is absent or unsafe to load, or options contradict each other.
+        The file does not exist or is unsafe to load, or the options contradict each other.
     """
     from calcheck.io.columns.options import ColumnOptions
     from calcheck.io.paths import resolve

@@ -1,4 +1,4 @@
-"""Columns of numbers as arrays: scalars, lists of every kind that Arrow knows, tensors, and lists as text."""
+"""Conversion of Arrow columns to NumPy arrays: scalars, all Arrow list types, tensors, and lists written as text."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 MOMENT = r"^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:\.0+)?$"
 MIDNIGHT = "T00:00:00"
-ABSENT = ("", "NA", "N/A", "NaN", "nan", "null", "None")  # how tools write that a number is not there
+ABSENT = ("", "NA", "N/A", "NaN", "nan", "null", "None")  # Texts for a missing number
 
 
 def is_vector(kind: pa.DataType) -> bool:
-    """Tell whether a column of this type may hold a vector a row (text may: lists written to CSV)."""
+    """Return whether a column of this type holds a vector per row (lists written as text are not detected)."""
     return (
         pa.types.is_list(kind)
         or pa.types.is_large_list(kind)
@@ -36,12 +36,12 @@ def is_vector(kind: pa.DataType) -> bool:
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Tell whether a column of this type holds text."""
+    """Return whether a column of this type holds text."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def replace_in_text(table: pa.Table, pattern: str, by: str) -> pa.Table:
-    """Return a table with what matches a pattern replaced, in its text and in the names of its columns."""
+    """Return a table with all matches of a pattern replaced, in text columns and column names."""
     for place, field in enumerate(table.schema):
         if is_text(field.type) and pc.any(pc.match_substring_regex(table[place], pattern)).as_py():
             column = pc.replace_substring_regex(table[place], pattern, by)
@@ -50,7 +50,7 @@ def replace_in_text(table: pa.Table, pattern: str, by: str) -> pa.Table:
 
 
 def is_number(kind: pa.DataType) -> bool:
-    """Tell whether a column of this type holds numbers."""
+    """Return whether a column of this type holds numbers."""
     return bool(
         pa.types.is_integer(kind)
         or pa.types.is_floating(kind)
@@ -61,31 +61,31 @@ def is_number(kind: pa.DataType) -> bool:
 
 
 def is_narrow(kind: pa.DataType) -> bool:
-    """Tell whether single precision holds numbers of this type as they are."""
+    """Return whether float32 represents numbers of this type exactly."""
     return kind in (pa.float16(), pa.float32())
 
 
 def is_scalar(kind: pa.DataType) -> bool:
-    """Tell whether a column of this type holds one value a row that can be shown and written."""
-    shown = pa.types.is_temporal(kind) and not pa.types.is_interval(kind)  # numpy has no intervals: pyarrow crashes
+    """Return whether a column of this type holds one value per row that can be shown and written."""
+    shown = pa.types.is_temporal(kind) and not pa.types.is_interval(kind)  # pyarrow crashes on intervals
     return is_number(kind) or is_text(kind) or bool(shown or pa.types.is_dictionary(kind))
 
 
 def to_floats(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
-    """Return a column of numbers, (n,); nulls become NaN.
+    """Return a column as floats (n,); nulls become NaN.
 
-    Text is read as numbers if all of it is: CSV columns with a leading zero stay text otherwise.
+    Text is converted too: the CSV reader leaves columns with leading zeros as text.
 
     Raises
     ------
     DataError
-        It holds something else; the message names the first value that is no number.
+        A value is not a number; the message names the first one.
     """
     if is_text(column.type):
         return _numbers_of_text(column, name)
     if not is_number(column.type):
         first = column.drop_null().slice(0, 1).combine_chunks().to_string(skip_new_lines=True)
-        msg = f"column {name!r} holds {column.type}, not numbers (first value {first[1:-1][:40]!r})"
+        msg = f"column {name!r} holds {column.type}, not numbers (first value: {first[1:-1][:40]!r})"
         raise DataError(msg)
     return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
 
@@ -96,7 +96,7 @@ def _numbers_of_text(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
     try:
         return np.asarray(text.cast(pa.float64()).to_numpy(), dtype=np.float64)
     except pa.ArrowInvalid:
-        pass  # some are not numbers as Arrow reads them: say which
+        pass  # Arrow rejects some values: convert one by one
     values, wrong = np.full(len(column), np.nan), {}
     for row, one in enumerate(text.to_pylist()):
         try:
@@ -106,17 +106,17 @@ def _numbers_of_text(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
     if wrong:
         first = next(iter(wrong.values()))
         raise ValuesError(
-            f"column {name!r}", "must hold numbers", list(wrong), len(column), f"The first is {first[:40]!r}"
+            f"column {name!r}", "must be numbers", list(wrong), len(column), f"The first is {first[:40]!r}"
         )
     return values
 
 
 def to_scalars(column: pa.ChunkedArray) -> NDArray[Any]:
-    """Return a column of one value a row as it is, (n,): whole numbers stay whole, text stays text, nulls None."""
+    """Return a scalar column (n,) with its type: integers stay integers, text stays text, nulls become None."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if pa.types.is_time(column.type):
-        column = column.cast(pa.string())  # Python's times have no nanoseconds
+        column = column.cast(pa.string())  # Python's time type has no nanoseconds
     if column.null_count and not pa.types.is_temporal(column.type):
         values = np.empty(len(column), dtype=object)
         values[:] = column.to_pylist()
@@ -125,12 +125,12 @@ def to_scalars(column: pa.ChunkedArray) -> NDArray[Any]:
 
 
 def ordering(column: pa.ChunkedArray, name: str) -> NDArray[Any]:
-    """Return a column that rows can be ordered by, (n,): numbers, or times; what is absent is NaN or NaT.
+    """Return a column to order rows by, (n,): numbers or times; missing values are NaN or NaT.
 
     Raises
     ------
     DataError
-        It holds something else.
+        The column holds neither numbers nor times.
     """
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.int8())
@@ -145,40 +145,44 @@ def keys(column: pa.ChunkedArray, name: str) -> NDArray[Any]:
     Raises
     ------
     DataError
-        A key is absent, or the column does not hold one value a row.
+        A key is missing, or the column does not hold one value per row.
     """
     if not is_scalar(column.type):
-        msg = f"column {name!r} holds {column.type}; a key is one number or text a row. Pass --id with another column"
+        msg = (
+            f"column {name!r} holds {column.type}, but a key is one number or text per row. Pass another column as --id"
+        )
         raise DataError(msg)
-    require(f"key {name!r}", ~np.asarray(column.is_null(nan_is_null=True)), "must be there")
+    require(f"key {name!r}", ~np.asarray(column.is_null(nan_is_null=True)), "must be present")
     return to_scalars(column)
 
 
 def _moments(text: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Write times in one way, without the zeros that some tools add; other text is left as it is."""
-    whole = pc.replace_substring_regex(text, MOMENT, r"\1T\2")
-    at_midnight = pc.and_(pc.ends_with(whole, MIDNIGHT), pc.match_substring_regex(whole, r"^\d{4}-\d\d-\d\dT"))
-    return pc.if_else(at_midnight, pc.utf8_slice_codeunits(whole, 0, 10), whole)
+    """Normalize times in text, without a zero fraction, and midnights to dates; other text is unchanged."""
+    normalized = pc.replace_substring_regex(text, MOMENT, r"\1T\2")
+    at_midnight = pc.and_(
+        pc.ends_with(normalized, MIDNIGHT), pc.match_substring_regex(normalized, r"^\d{4}-\d\d-\d\dT")
+    )
+    return pc.if_else(at_midnight, pc.utf8_slice_codeunits(normalized, 0, 10), normalized)
 
 
 def natural(name: str) -> list[tuple[int, int, str]]:
-    """Order names by the numbers in them: s2 before s10."""
+    """Return a sort key for natural order: s2 before s10."""
     parts = re.split(r"([0-9]{1,18})", name)
     return [(0, int(part), "") if place % 2 else (1, 0, part) for place, part in enumerate(parts)]
 
 
 def key_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Write a column of keys as text, (n,): 1.0 as 1, a time at midnight as its date; nulls stay null.
+    """Return a column of keys as normalized text, (n,): 1.0 as 1, midnight as a date; nulls stay null.
 
-    Keys of two files can then be compared whatever types they were stored in.
+    Keys of two files can then be compared even if their types differ.
 
     Raises
     ------
     DataError
-        The column does not hold one value a row.
+        The column does not hold one value per row.
     """
     if not is_scalar(column.type):
-        msg = f"a column of {column.type} holds no keys: a key is one number, text or date a row"
+        msg = f"a column of {column.type} cannot hold keys: a key must be one number, text or date per row"
         raise DataError(msg)
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
@@ -189,25 +193,25 @@ def key_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
         return _moments(pc.strftime(column, format="%Y-%m-%dT%H:%M:%S"))
     if pa.types.is_floating(column.type):
         column = column.cast(pa.float64())
-        whole = pc.fill_null(pc.less(pc.abs(column), 2.0**53), fill_value=False)
-        whole = pc.and_(whole, pc.equal(column, pc.floor(column)))
-        as_whole = pc.if_else(whole, column, None).cast(pa.int64()).cast(pa.string())
-        return pc.coalesce(as_whole, column.cast(pa.string()))
+        is_integral = pc.fill_null(pc.less(pc.abs(column), 2.0**53), fill_value=False)
+        is_integral = pc.and_(is_integral, pc.equal(column, pc.floor(column)))
+        as_integer = pc.if_else(is_integral, column, None).cast(pa.int64()).cast(pa.string())
+        return pc.coalesce(as_integer, column.cast(pa.string()))
     return column.cast(pa.string())
 
 
 def to_matrix(column: pa.ChunkedArray, name: str) -> NDArray[np.floating[Any]]:
-    """Return a column of vectors, (n, d), float32 where it is stored so; null rows become NaN.
+    """Return a column of vectors (n, d), float32 if stored in single precision; null rows become NaN.
 
     Raises
     ------
     DataError
-        Rows differ in length, hold no numbers, or are text that lost values when it was written.
+        Rows differ in length, do not hold numbers, or are text that was abbreviated with "...".
     """
     if is_text(column.type):
         return _parsed(column, name)
     array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-    if isinstance(array, pa.ChunkedArray):  # of no chunks
+    if isinstance(array, pa.ChunkedArray):  # the column has no chunks
         array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
     if not is_vector(array.type):
         return to_floats(column, name)[:, None]
@@ -215,7 +219,7 @@ def to_matrix(column: pa.ChunkedArray, name: str) -> NDArray[np.floating[Any]]:
     array = array.drop_null()
     count = len(array)
     if not count:
-        msg = f"column {name!r} has no row that is not null"
+        msg = f"all rows of column {name!r} are null"
         raise DataError(msg)
     flat = _flattened(array, name)
     width = len(flat) // count
@@ -231,7 +235,7 @@ def to_matrix(column: pa.ChunkedArray, name: str) -> NDArray[np.floating[Any]]:
 
 
 def inner_length(column: pa.ChunkedArray) -> int:
-    """Return how many numbers the inner lists of lists of lists hold; 1 where lists hold numbers themselves."""
+    """Return the length of the inner lists in a column of lists of lists; 1 for lists of numbers."""
     if not is_vector(column.type) or not is_vector(getattr(column.type, "value_type", pa.null())):
         return 1
     lengths = pc.list_value_length(pc.list_flatten(column.drop_null()))
@@ -239,13 +243,13 @@ def inner_length(column: pa.ChunkedArray) -> int:
 
 
 def _flattened(array: pa.Array, name: str) -> NDArray[np.floating[Any]]:
-    """Return all numbers of an array of non-null vectors, row after row."""
+    """Return the flattened numbers of an array of non-null vectors."""
     while is_vector(array.type):
         if isinstance(array, pa.ExtensionArray):
             array = array.storage
             continue
         if array.null_count:
-            msg = f"column {name!r} has nulls in place of lists inside its rows"
+            msg = f"column {name!r} has nulls in place of inner lists"
             raise DataError(msg)
         lengths = np.unique(np.asarray(pc.list_value_length(array)))
         if len(lengths) > 1:
@@ -262,32 +266,30 @@ def _flattened(array: pa.Array, name: str) -> NDArray[np.floating[Any]]:
 
 
 def _parsed(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
-    """Read vectors written as text: ``[1.0, 2.0]``, or as numpy prints them."""
+    """Parse vectors written as text: ``[1.0, 2.0]``, or as NumPy prints them."""
     rows: list[list[float] | None] = []
     for number, text in enumerate(column.to_pylist()):
         if text is None:
             rows.append(None)
             continue
         if "..." in text:
-            remedy = "'...' stands for values that were lost when it was written; write Parquet instead."
-            raise ValuesError(f"column {name!r}", "must hold whole lists", [number], len(column), remedy)
+            remedy = "The text is abbreviated with '...', so values were lost. Write Parquet instead."
+            raise ValuesError(f"column {name!r}", "must be complete lists", [number], len(column), remedy)
         try:
             rows.append(_values(text))
         except ValueError as error:
-            remedy = f"It reads {text[:40]!r}"
-            raise ValuesError(
-                f"column {name!r}", "must hold lists of numbers", [number], len(column), remedy
-            ) from error
+            remedy = f"The value is {text[:40]!r}"
+            raise ValuesError(f"column {name!r}", "must be lists of numbers", [number], len(column), remedy) from error
     return np.asarray(to_matrix(pa.chunked_array([pa.array(rows, pa.list_(pa.float64()))]), name))
 
 
 def _values(text: str) -> list[float]:
-    """Take a written list apart: at commas, or at spaces as numpy writes them.
+    """Parse a list written with commas, or with spaces as NumPy does.
 
     Raises
     ------
     ValueError
-        A value is missing or no number.
+        A value is missing or not a number.
     """
     body = text.strip()
     if body[:1] + body[-1:] in ("[]", "()"):
@@ -299,6 +301,6 @@ def _values(text: str) -> list[float]:
 
 
 def without_gaps(parts: Sequence[NDArray[Any]]) -> NDArray[np.bool_]:
-    """Tell which rows have every number, (n,)."""
-    whole: NDArray[Any] = np.logical_and.reduce([finite_rows(values) for values in parts])
-    return whole
+    """Return which rows have no missing number in any array, (n,)."""
+    complete: NDArray[Any] = np.logical_and.reduce([finite_rows(values) for values in parts])
+    return complete

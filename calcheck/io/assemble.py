@@ -1,4 +1,4 @@
-"""Columns become arrays by role, and arrays become distributions."""
+"""Conversion of columns to arrays by role, and of arrays to distributions."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ if TYPE_CHECKING:
 
     Arrays = dict[str, NDArray[Any]]
 
-DF = 6.0  # of Student-t: tails as the errors of machine learning often have them [ZMS]
+DF = 6.0  # Degrees of freedom of Student-t errors: typical tails of machine-learning errors [ZMS]
 REMEDY = "Pass --min-std X to raise them to X."
 
 
 def columns_read(roles: Roles, also: Iterable[str] = ()) -> list[str]:
-    """List the columns that a pass needs, each once.
+    """Return the columns that a scan needs, without duplicates.
 
     Parameters
     ----------
     roles : Roles
-        What the columns are.
+        The roles of the columns.
     also : iterable of str
-        Columns without a role that are needed too.
+        Further columns, without a role.
     """
     wanted = [*roles.target, *roles.x, *columns_of(roles.predictive)]
     wanted += [roles.id] if roles.id else []
@@ -54,12 +54,12 @@ def columns_read(roles: Roles, also: Iterable[str] = ()) -> list[str]:
 
 
 def arrays_of(table: pa.Table, roles: Roles) -> Arrays:
-    """Return the numbers behind each role: (n,), or (n, t) for several targets; x is (n, d).
+    """Return the array of each role: (n,), or (n, t) for several targets; x is (n, d).
 
     Raises
     ------
     DataError
-        A column does not hold numbers, or not equally many a row.
+        A column does not hold numbers, or its rows differ in length.
     """
     arrays: Arrays = {}
     if roles.target:
@@ -86,12 +86,12 @@ def arrays_of(table: pa.Table, roles: Roles) -> Arrays:
 
 
 def predictive_of(roles: Roles, arrays: Arrays, min_std: float | None) -> tuple[Predictive | None, int]:
-    """Build the distributions, and count the standard deviations that ``min_std`` raised.
+    """Return the distributions and the number of standard deviations that ``min_std`` raised.
 
     Raises
     ------
     ValuesError
-        A parameter breaks its rule.
+        A parameter is outside its domain.
     """
     match roles.predictive:
         case GaussianRole(kind=kind, shape=shape):
@@ -113,9 +113,9 @@ def predictive_of(roles: Roles, arrays: Arrays, min_std: float | None) -> tuple[
 
 
 def _deviations(spread: NDArray[np.float64], kind: str, min_std: float | None) -> tuple[NDArray[np.float64], int]:
-    """Turn spreads of some kind into standard deviations, none below the least one allowed."""
+    """Convert spreads to standard deviations, at least ``min_std``; return the number that was raised too."""
     if kind == "std" and min_std is None:
-        return spread, 0  # the family checks them
+        return spread, 0  # checked by the distribution
     if kind == "var" and min_std is None:
         require_positive(kind, spread, REMEDY)
     else:
@@ -127,16 +127,16 @@ def _deviations(spread: NDArray[np.float64], kind: str, min_std: float | None) -
     else:
         with np.errstate(over="ignore"):
             std = np.exp(spread if kind == "log_std" else spread / 2)
-        require(kind, np.isfinite(std), "must be logs of numbers that floats can hold", "Is it a log at all?")
+        require(kind, np.isfinite(std), "must be logarithms of finite floats", "Does the column hold logarithms?")
     if min_std is None:
         return std, 0
     return np.maximum(std, min_std), int((std < min_std).sum())
 
 
 def _of_moments(mean: NDArray[np.float64], std: NDArray[np.float64], shape: Shape | None) -> Predictive:
-    """Build distributions of a shape, (n,), or (n, t) for several targets.
+    """Return distributions from means and standard deviations, (n,), or (n, t) for several targets.
 
-    The shape is normal or Student-t with 6 degrees of freedom; where it is not stated, a normal one is assumed.
+    The shape is normal or Student-t with 6 degrees of freedom. Without a shape, a normal one is assumed.
     """
     if mean.shape != std.shape:
         msg = f"means and standard deviations differ in shape: {mean.shape} and {std.shape}"
@@ -152,14 +152,14 @@ def _of_moments(mean: NDArray[np.float64], std: NDArray[np.float64], shape: Shap
 
 
 def _shaped(mean: NDArray[np.float64], std: NDArray[np.float64], shape: Shape | None) -> Predictive:
-    normal = AssumedGaussian(mean, std) if shape is None else Gaussian(mean, std)  # checks them
+    normal = AssumedGaussian(mean, std) if shape is None else Gaussian(mean, std)  # validates both
     if shape != "t6":
         return normal
     return StudentT(loc=mean, scale=std * np.sqrt(1 - 2 / DF), df=np.full(len(std), DF))
 
 
 def _draws(targets: list[NDArray[np.floating[Any]]]) -> NDArray[np.floating[Any]]:
-    """Put the draws of each target together: (n, m), or (n, m, t) for several targets."""
+    """Stack the draws of the targets: (n, m), or (n, m, t) for several targets."""
     counts = [values.shape[1] for values in targets]
     if len(set(counts)) > 1:
         msg = f"targets have different numbers of samples: {', '.join(map(str, counts))}"
@@ -168,14 +168,14 @@ def _draws(targets: list[NDArray[np.floating[Any]]]) -> NDArray[np.floating[Any]
 
 
 def _samples(table: pa.Table, names: tuple[str, ...]) -> NDArray[np.floating[Any]]:
-    """Return draws, (n, m); those of lists of vectors as (n, m, t)."""
+    """Return draws (n, m); lists of vectors as (n, m, t)."""
     draws = _matrix(table, names)
     inner = inner_length(table[names[0]]) if len(names) == 1 else 1
     return draws if inner == 1 else draws.reshape(len(draws), -1, inner)
 
 
 def _columns(table: pa.Table, names: tuple[str, ...]) -> NDArray[np.float64]:
-    """Return one column of numbers as (n,); several, or one of vectors, as (n, t)."""
+    """Return one column of numbers as (n,); several columns, or one of vectors, as (n, t)."""
     if len(names) == 1 and is_vector(table.schema.field(names[0]).type):
         values = np.asarray(to_matrix(table[names[0]], names[0]), dtype=np.float64)
         return values if values.shape[1] > 1 else values[:, 0]
@@ -185,7 +185,7 @@ def _columns(table: pa.Table, names: tuple[str, ...]) -> NDArray[np.float64]:
 
 
 def _matrix(table: pa.Table, names: tuple[str, ...]) -> NDArray[np.floating[Any]]:
-    """Return one column of vectors, or several of numbers, as (n, d); float32 where all of them are stored so."""
+    """Return one column of vectors, or several of numbers, as (n, d); float32 if all are stored in single precision."""
     if len(names) == 1:
         return to_matrix(table[names[0]], names[0])
     narrow = all(is_narrow(table.schema.field(name).type) for name in names)

@@ -1,4 +1,4 @@
-"""Files to which a tool appended its rows again, and keys that come again."""
+"""Checks for files with appended reruns and for duplicate row keys."""
 
 from __future__ import annotations
 
@@ -11,42 +11,43 @@ from calcheck.errors import DataError
 if TYPE_CHECKING:
     from calcheck.predictions import Predictions
 
-LEAST_ROWS = 20  # fewer may repeat each other by chance
-MOST_RUNS = 4
+MIN_ROWS = 20  # Minimum rows to check: fewer rows may be equal by chance
+MAX_RUNS = 4  # Maximum number of appended runs that are detected
 
 
 def require_no_rerun(rows: Predictions) -> Predictions:
-    """Return rows that are not the same few several times over, in the same order: every number counts too often then.
+    """Return the rows, unless the file holds the same rows several times in the same order.
 
     Raises
     ------
     DataError
-        They are.
+        The same block of rows is repeated, as after an appended rerun.
     """
-    if rows.y is None or rows.predictive is None or len(rows) < LEAST_ROWS:
+    if rows.y is None or rows.predictive is None or len(rows) < MIN_ROWS:
         return rows
-    for runs in range(2, MOST_RUNS + 1):
+    for runs in range(2, MAX_RUNS + 1):
         size, left = divmod(len(rows), runs)
-        if left or not np.array_equal(rows.y[0], rows.y[size]):  # hence the first look costs nothing
+        if left or not np.array_equal(rows.y[0], rows.y[size]):  # cheap test first
             continue
         if not np.array_equal(rows.y[size:], rows.y[:-size]) or (rows.y == rows.y[0]).all():
             continue
         later, earlier = rows.predictive.take(slice(size, None)), rows.predictive.take(slice(None, -size))
         if later.equals(earlier).all():
             msg = (
-                f"the same {size:,} rows come {runs} times, one after the other: were runs appended? Leave one of them"
+                f"the file holds the same {size:,} rows {runs} times, one after the other. Were runs appended? Keep one"
+                " of them"
             )
             raise DataError(msg)
     return rows
 
 
 def require_unique_keys(rows: Predictions) -> Predictions:
-    """Return rows of which every key is there once.
+    """Return the rows, unless a key occurs more than once.
 
     Raises
     ------
     DataError
-        A key comes again.
+        A key is duplicated.
     """
     if rows.id is None:
         return rows
@@ -57,8 +58,8 @@ def require_unique_keys(rows: Predictions) -> Predictions:
     repeated = values[np.argmax(counts)]
     first, second = rows.row_numbers()[text == repeated][:2]
     msg = (
-        f"{int((counts > 1).sum()):,} values of {name!r} come more than once, as {str(repeated)!r} in rows {first} and"
-        f" {second}. Were rows appended on a rerun? Leave one of each, or name another key with --id. Are they"
-        " targets of one input? Then ask for jmmd, ammd, cmmd or fid"
+        f"{int((counts > 1).sum()):,} values of {name!r} occur more than once, for example {str(repeated)!r} in rows"
+        f" {first} and {second}. Were rows appended by a rerun? Keep one row per key, or name another key with --id."
+        " For several targets per input, use jmmd, ammd, cmmd or fid"
     )
     raise DataError(msg)

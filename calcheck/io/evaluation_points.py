@@ -1,4 +1,4 @@
-"""Inputs, or predictions, of another file, at which metrics are evaluated."""
+"""Evaluation points (--at): inputs or predictions of another file at which metrics are evaluated."""
 
 from __future__ import annotations
 
@@ -14,82 +14,84 @@ from calcheck.io.tables.concat import open_table
 
 
 def read_inputs(name: str, source: FileSource, *, narrow: bool) -> FileSource:
-    """Open the inputs of another file, to be compared with those of a source.
+    """Return a source for the inputs of another file, to compare with those of a source.
 
     Parameters
     ----------
     name : str
         ``FILE`` or ``FILE:COLUMN``.
     source : FileSource
-        What was said of its inputs and keys holds here too.
+        The first source; its options for inputs and keys apply here too.
     narrow : bool
-        Whether the rows' other columns are read too.
+        Whether the other scalar columns are read too.
 
     Raises
     ------
     FileError, OptionError
-        There is no such file, or what was said contradicts it.
+        There is no such file, or the options contradict it.
     """
-    said = source.options
-    path, column = _place(name, said)
+    options = source.options
+    path, column = _place(name, options)
     file = resolve(path)
     names = open_table(file).schema.names
     if column is None and len(names) == 1:
-        column = names[0]  # as in a .npy file
+        column = names[0]  # for example in a .npy file
     elif column is None and source.roles.x:
-        column = said.embedding
+        column = options.embedding
     columns = ColumnOptions(
-        embedding=None if said.inputs else column,
-        inputs=said.inputs,
-        id=said.id if said.id in names else None,
-        nan_policy=said.nan_policy,
+        embedding=None if options.inputs else column,
+        inputs=options.inputs,
+        id=options.id if options.id in names else None,
+        nan_policy=options.nan_policy,
     )
     return FileSource(file, columns, wanted="inputs", narrow=narrow)
 
 
 def read_evaluation_points(name: str, source: FileSource, *, also: tuple[str, ...]) -> FileSource:
-    """Open the predictions of another file, with their targets and inputs, which has the same columns as a source.
+    """Return a source for the predictions, targets and inputs of another file with the same columns.
 
     Parameters
     ----------
     name : str
-        ``FILE`` or ``FILE:COLUMN``, a column of embeddings.
+        ``FILE`` or ``FILE:COLUMN``, where the column holds embeddings.
     source : FileSource
-        What was said of its columns holds here too.
+        The first source; its column options apply here too.
     also : tuple of str
-        Columns without a role that are read too.
+        Further columns to read, without a role.
 
     Raises
     ------
     FileError, OptionError
-        There is no such file, or what was said contradicts it.
+        There is no such file, or the options contradict it.
     """
-    said = source.options
-    path, column = _place(name, said)
-    if said.truth is not None:
-        msg = "--truth has the targets of FILE, and --at needs its own: join them first, with calcheck convert"
+    options = source.options
+    path, column = _place(name, options)
+    if options.truth is not None:
+        msg = "--truth holds only the targets of FILE. Join each file with its targets first, with calcheck convert"
         raise OptionError(msg)
-    beside = said.embedding and said.embedding not in source.table.schema.names and names_a_file(said.embedding)
-    if beside and column is None and source.inputs:
-        msg = f"--embedding {said.embedding} is that of FILE: name the column that --at has, as in --at {path}:COLUMN"
+    is_external = (
+        options.embedding and options.embedding not in source.table.schema.names and names_a_file(options.embedding)
+    )
+    if is_external and column is None and source.inputs:
+        msg = f"--embedding {options.embedding} belongs to FILE. Name the column for --at, as in --at {path}:COLUMN"
         raise OptionError(msg)
-    columns = replace(said, embedding=column) if column or beside else said
+    columns = replace(options, embedding=column) if column or is_external else options
     return FileSource(resolve(path), columns, also=also, inputs=source.inputs)
 
 
-def _place(name: str, said: ColumnOptions) -> tuple[str, str | None]:
-    """Take ``FILE[:COLUMN]`` apart.
+def _place(name: str, options: ColumnOptions) -> tuple[str, str | None]:
+    """Split ``FILE[:COLUMN]``.
 
     Raises
     ------
     OptionError
-        It is standard input, or a column that contradicts what was said.
+        The file is standard input, or the column contradicts ``--inputs``.
     """
     path, column = split_column(name)
     if path == STDIN:
         msg = "--at reads a file, not standard input"
         raise OptionError(msg)
-    if column and said.inputs:
-        msg = f"--at {name} names a column, but --inputs says that the columns {said.inputs} are compared"
+    if column and options.inputs:
+        msg = f"--at {name} names a column, but --inputs already selects the columns {options.inputs} to compare"
         raise OptionError(msg)
     return path, column

@@ -1,4 +1,4 @@
-"""Bytes to read: a path or standard input, what format they are in, and their fingerprint."""
+"""A file or standard input: its bytes, its format and its hash."""
 
 from __future__ import annotations
 
@@ -55,30 +55,30 @@ FOREIGN_MAGIC = {
     b"\xfe\xff": "text in UTF-16. Save it as UTF-8",
 }
 STDIN = "-"
-LONGEST_MAGIC = 8
-PART = 1 << 24  # bytes of a pipe that are read at a time
-COPIES = 3  # of what came through it, while it is read
+MAX_MAGIC = 8  # Length of the longest magic number, in bytes
+PIPE_CHUNK = 1 << 24  # Bytes read from a pipe at a time
+COPIES = 3  # Peak number of copies of piped data in memory
 
 
 @dataclass(frozen=True)
 class File:
-    """A file, or what comes through a pipe, spooled to memory.
+    """A file, or a pipe that is buffered in memory.
 
     Parameters
     ----------
     name : str
         The path as given, a URI, or ``"-"`` for standard input.
     input_format : str, optional
-        The format, where the name does not tell.
+        The format, if the name does not imply it.
     groups : tuple of int, optional
-        The row groups of a Parquet file that are read; all of them if absent.
+        The row groups of a Parquet file to read; by default all.
     place : StoreObject, optional
-        Where it is in a store; found by the URI if absent.
+        Its object in a store; by default found by the URI.
 
     Raises
     ------
     FileError
-        There is no such file, or it may run code when loaded.
+        There is no such file, or loading it could run code.
     """
 
     name: str
@@ -104,17 +104,17 @@ class File:
 
     @property
     def display_name(self) -> str:
-        """How messages call the file."""
+        """The name in messages."""
         return "standard input" if self.name == STDIN else self.name
 
     @property
     def count(self) -> int:
-        """How many files it is."""
+        """The number of files."""
         return 1
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The files, by name."""
+        """The names of the files."""
         return (self.name,)
 
     @property
@@ -123,7 +123,7 @@ class File:
 
     @cached_property
     def buffered(self) -> bytes | None:
-        """The bytes of a pipe, which can be read once only; None for a regular file."""
+        """The bytes of a pipe, which can be read only once; None for a regular file."""
         if self.name == STDIN:
             if sys.stdin is None:
                 msg = "standard input is closed"
@@ -135,27 +135,27 @@ class File:
             return self._drained(stream)
 
     def _drained(self, stream: BinaryIO) -> bytes:
-        """Read a pipe to its end, or raise if it has none that memory can wait for."""
+        """Read a pipe to its end; raise if it is endless or larger than memory."""
         if _is_device(stream) and stream.read(1):
             msg = f"{self.display_name} is a device that never ends. Give a file"
             raise FileError(msg)
         room = available_memory() // COPIES
         parts, size = [], 0
-        while part := stream.read(PART):
+        while part := stream.read(PIPE_CHUNK):
             parts.append(part)
             size += len(part)
             if size > room:
-                msg = f"{self.display_name} holds more than the {room:,} bytes of free memory. Pass a file"
+                msg = f"{self.display_name} holds more than {room:,} bytes, the limit by free memory. Pass a file"
                 raise FileError(msg)
         return b"".join(parts)
 
     def require_content(self) -> None:
-        """Raise unless there are bytes to read, of the format that they are said to be.
+        """Raise if the file is empty, unreadable or obviously of another format.
 
         Raises
         ------
         FileError
-            They cannot be read, there are none, or they are plainly something else.
+            The file is empty or unreadable, or its first bytes belong to another format.
         """
         start = self._start()
         if not start:
@@ -167,7 +167,7 @@ class File:
                 raise FileError(msg)
         found = _by_magic(start)
         if found and self.format in TEXT:
-            msg = f"{self.display_name} is no {self.format} file but {found}. Pass --input-format {found}"
+            msg = f"{self.display_name} is not a {self.format} file but {found}. Pass --input-format {found}"
             raise FileError(msg)
 
     def content(self) -> bytes:
@@ -176,23 +176,23 @@ class File:
             return stream.read()
 
     def open(self) -> io.BufferedIOBase:
-        """Return the bytes as a stream, to be closed."""
+        """Return the bytes as a stream; the caller closes it."""
         if self.buffered is not None:
             return io.BytesIO(self.buffered)
         return self.place.open() if self.place else Path(self.name).open("rb")
 
     def stream(self) -> str | io.BufferedIOBase:
-        """Return what a library opens: the path, or the bytes of a pipe or of a store."""
+        """Return the argument for library readers: the path, or a stream for pipes and object stores."""
         return self.open() if self.place or self.buffered is not None else self.name
 
     @property
     def format(self) -> str:
-        """The format's name: as said, by the suffix, or by the first bytes.
+        """The name of the format: as given, by the extension, or by the first bytes.
 
         Raises
         ------
         OptionError
-            None of them tells.
+            The format cannot be determined.
         """
         if self.input_format:
             return self.input_format
@@ -200,51 +200,51 @@ class File:
             return SUFFIXES[self._suffix]
         if self.name == STDIN:
             formats = "|".join(dict.fromkeys(SUFFIXES.values()))
-            msg = f"standard input has no name that tells its format. Pass --input-format {formats}"
+            msg = f"the format of standard input is unknown. Pass --input-format {formats}"
             raise OptionError(msg)
         start = self._start()
         if (found := _by_magic(start)) is not None:
             return found
         if any(start.startswith(magic) for magic in FOREIGN_MAGIC):
-            return "unknown"  # require_content says what it is
+            return "unknown"  # require_content raises the error
         known = ", ".join(SUFFIXES)
-        msg = f"the format of {self.name} is unknown (known endings: {known}). Pass --input-format"
+        msg = f"the format of {self.name} is unknown (known extensions: {known}). Pass --input-format"
         raise OptionError(msg)
 
     def sha256(self) -> str:
-        """Return the fingerprint of the bytes."""
+        """Return the SHA-256 hash of the bytes."""
         with self.open() as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
 
     def content_starts(self, magic: bytes) -> bool:
-        """Tell whether the first bytes are these."""
+        """Return whether the file starts with these bytes."""
         return self._start().startswith(magic)
 
     def _start(self) -> bytes:
         """Return the first bytes."""
         try:
             with self.open() as stream:
-                return stream.read(LONGEST_MAGIC)
+                return stream.read(MAX_MAGIC)
         except OSError as error:
             msg = f"{self.name} cannot be read: {error.strerror}"
             raise FileError(msg) from error
 
 
 def _is_device(stream: BinaryIO) -> bool:
-    """Tell whether bytes come from a device that nobody types at: /dev/zero."""
+    """Return whether a stream is a character device but no terminal, such as /dev/zero."""
     try:
         return stat.S_ISCHR(os.fstat(stream.fileno()).st_mode) and not stream.isatty()
-    except (OSError, ValueError):  # of memory
+    except (OSError, ValueError):  # an in-memory stream
         return False
 
 
 def kind_of(name: str) -> Literal["file", "folder", "nothing"]:
-    """Say what is at a path or URI; whatever is no folder is a file.
+    """Return what a path or URI names; whatever exists and is not a folder is a file.
 
     Raises
     ------
     FileError
-        It cannot be told.
+        The path or URI cannot be read.
     """
     if is_uri(name):
         return open_object(name).kind()
@@ -257,7 +257,7 @@ def kind_of(name: str) -> Literal["file", "folder", "nothing"]:
 
 
 def suffix_of(name: str) -> str:
-    """Return the ending of a path or URI.
+    """Return the extension of a path or URI, in lower case.
 
     Examples
     --------
@@ -269,7 +269,7 @@ def suffix_of(name: str) -> str:
 
 @contextmanager
 def file_named(name: str) -> Iterator[None]:
-    """Tell errors about the data with the name of the file."""
+    """Add the file name to data errors."""
     try:
         yield
     except FileError:
@@ -280,5 +280,5 @@ def file_named(name: str) -> Iterator[None]:
 
 
 def _by_magic(start: bytes) -> str | None:
-    """Name the format that begins so."""
+    """Return the format whose magic number the bytes start with."""
     return next((found for magic, found in MAGIC.items() if start.startswith(magic)), None)

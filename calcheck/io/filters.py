@@ -1,4 +1,4 @@
-"""Which rows of a file are used: `--filter COLUMN=VALUE`, and one model among several."""
+"""Row filters: `--filter COLUMN=VALUE`, and the choice of one model."""
 
 from __future__ import annotations
 
@@ -18,44 +18,44 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-EVERY = "all"  # of the models: a column called so may tell cars apart, not models of the targets
-MODELS = ("model", "model_id")
-TARGET = "target_name"  # of Chronos
+EVERY = "all"  # --model all: use all rows, for a "model" column that does not name prediction models (cars, …)
+MODELS = ("model", "model_id")  # Known names of the column of models
+TARGET = "target_name"  # Chronos's column of target names
 
 
 @dataclass(frozen=True)
 class Filter:
-    """Rows are used where a column has a value.
+    """Condition that a column equals a value.
 
     Parameters
     ----------
     column, value : str
-        As they are written.
+        Column name and value, as text.
     """
 
     column: str
     value: str
 
     def mask(self, table: pa.Table) -> NDArray[np.bool_]:
-        """Tell which rows are used, (n,)."""
+        """Return which rows pass, (n,)."""
         value = key_text(pa.chunked_array([[self.value]]))[0]
         return np.asarray(pc.fill_null(pc.equal(key_text(table[self.column]), value), fill_value=False))
 
 
 @dataclass(frozen=True)
 class Filters:
-    """All filters of a file, and the column that must name one model only.
+    """All filters of a file, and the columns that must name one model and one target.
 
     Parameters
     ----------
     conditions : tuple of Filter
-        A row is used if it passes all of them.
+        A row is used if it passes all conditions.
     model : str or None
-        The column of models.
+        The column of model names.
     of_models : str or None
-        The model that was chosen among them.
+        The model given by the user.
     target : str or None
-        The column of names of targets.
+        The column of target names.
     """
 
     conditions: tuple[Filter, ...] = ()
@@ -65,82 +65,82 @@ class Filters:
 
     @classmethod
     def from_options(cls, filters: Sequence[str], chosen_model: str | None, schema: pa.Schema) -> Self:
-        """Say which rows are used.
+        """Return the filters that the options define.
 
         Raises
         ------
         DataError
-            A column is not there, or has no value that could be compared.
+            A column does not exist, or does not have one value per row.
         """
-        each = [Filter(*text.split("=", 1)) for text in filters]
+        conditions = [Filter(*text.split("=", 1)) for text in filters]
         model = next((name for name in MODELS if name in schema.names and is_scalar(schema.field(name).type)), None)
         if model and chosen_model not in (None, EVERY):
-            each.append(Filter(model, str(chosen_model)))
-        for filter_ in each:
+            conditions.append(Filter(model, str(chosen_model)))
+        for filter_ in conditions:
             if filter_.column not in schema.names or not is_scalar(schema.field(filter_.column).type):
-                msg = f"--filter {filter_.column}: there is no such column of one value a row"
+                msg = f"--filter {filter_.column}: there is no such column with one value per row"
                 raise DataError(msg)
-        return cls(tuple(each), model, chosen_model, TARGET if TARGET in schema.names else None)
+        return cls(tuple(conditions), model, chosen_model, TARGET if TARGET in schema.names else None)
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Columns that the filters look at."""
+        """The columns that the filters need."""
         named = [*(filter_.column for filter_ in self.conditions), self.model, self.target]
         return tuple(dict.fromkeys(filter(None, named)))
 
     def mask(self, table: pa.Table) -> NDArray[np.bool_] | None:
-        """Tell which rows are used, (n,); None if all of them are."""
+        """Return which rows pass, (n,); None if there are no conditions."""
         masks = [filter_.mask(table) for filter_ in self.conditions]
         return np.logical_and.reduce(masks) if masks else None
 
     def require_one_of_each(self, table: pa.Table, seen: dict[str, dict[str, None]]) -> None:
-        """Raise if rows are of several models, or of several targets, and nothing says which of them are meant.
+        """Raise if the rows belong to several models or targets and none was selected.
 
         Parameters
         ----------
         table : pyarrow.Table
-            Some more rows.
+            The next batch of rows.
         seen : dict
-            Models and targets of the rows before; those of these rows are added.
+            Models and targets of earlier batches; updated in place.
 
         Raises
         ------
         DataError
-            There are several; the message lists them.
+            There are several models or targets; the message lists them.
         """
         for column in filter(None, (self.model, self.target)):
             values = key_text(table[column]).unique().to_pylist()
             seen.setdefault(column, {}).update(dict.fromkeys(value or "" for value in values))
             if column == self.model and not self.of_models:
-                remedy = f"--model {{!r}}, or --model {EVERY} to take all rows together"
+                remedy = f"--model {{!r}}, or --model {EVERY} to use all rows"
                 require_one(list(seen[column]), "models", remedy)
             elif column == self.target:
                 require_one(list(seen[column]), "targets", f"--filter {column}={{!r}}")
 
     def none_left(self) -> str:
-        """Say that no row passes."""
-        told = ", ".join(f"{filter_.column}={filter_.value}" for filter_ in self.conditions)
-        return f"no row has {told}" if told else "there are no rows"
+        """Return the message that no row passes."""
+        shown = ", ".join(f"{filter_.column}={filter_.value}" for filter_ in self.conditions)
+        return f"no row has {shown}" if shown else "there are no rows"
 
 
 def require_one(values: Sequence[str], what: str, remedy: str) -> None:
-    """Raise if there are several values where one is needed.
+    """Raise if there is more than one value.
 
     Parameters
     ----------
     values : sequence of str
-        Different values.
+        The distinct values.
     what : str
-        What they are, in the plural.
+        What the values are, in the plural.
     remedy : str
-        The option that chooses one, with ``{}`` for a value.
+        The option that selects one, with ``{}`` for the value.
 
     Raises
     ------
     DataError
-        There are several; the message lists them.
+        There are several values; the message lists them.
     """
-    if len(values) < 2:  # noqa: PLR2004 - several
+    if len(values) < 2:  # noqa: PLR2004 - more than one
         return
     msg = f"there are several {what}: {named_some(values)}. Pass {remedy.format(values[0])}"
     raise DataError(msg)

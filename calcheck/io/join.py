@@ -1,4 +1,4 @@
-"""What another file adds to the rows of predictions: an embedding, or the targets."""
+"""Join of another file to the predictions: an embedding, or the targets."""
 
 from __future__ import annotations
 
@@ -33,26 +33,26 @@ if TYPE_CHECKING:
     from calcheck.io.row_numbers import Places
     from calcheck.io.tables.formats import Table
 
-REMEDY = "Name other keys (--join-on for --truth, --id for --embedding), or leave rows out (--nan-policy omit)"
-INDEX = ("", "Unnamed: 0", "__index_level_0__")  # pandas' row labels, as it writes them
-OUTPUT = ("output_type", "output_type_id")  # of hubs
-HUB_VALUE = "value"  # what hubs call their targets
+REMEDY = "Name other keys (--join-on for --truth, --id for --embedding), or drop these rows (--nan-policy omit)"
+INDEX = ("", "Unnamed: 0", "__index_level_0__")  # Names that pandas gives its index in files
+OUTPUT = ("output_type", "output_type_id")  # Columns of hubverse output types
+HUB_VALUE = "value"  # Column of targets in hubverse files
 
 
 @dataclass(frozen=True, eq=False)
 class JoinedColumn:
-    """Values of another file for the rows of this one.
+    """One column of another file, joined to the rows of this one.
 
     Parameters
     ----------
     file : File or Files
         The other file.
     column : str
-        Its column.
+        The name of its column.
     values : (m, ...)
-        What its rows add.
+        The values of its rows.
     keyed : KeyIndex or None
-        How rows are found; by place if absent.
+        The index of its keys; None to join by row number.
     """
 
     file: AnyFile
@@ -62,46 +62,46 @@ class JoinedColumn:
 
     @property
     def display_name(self) -> str:
-        """Spell file and column as options take them."""
+        """File and column, in the form that options take."""
         return f"{self.file.name}:{self.column}"
 
     def how_joined(self) -> str:
-        """Say how rows are found."""
+        """Return how rows are joined, for reports."""
         if self.keyed is None:
             return "row by row"
         return f"by {', '.join(here if here == there else f'{here}={there}' for here, there in self.keyed.pairs)}"
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Key columns of the rows that are looked for."""
+        """Key columns of the predictions."""
         return tuple(here for here, _ in self.keyed.pairs) if self.keyed else ()
 
     def rows(self, table: pa.Table, places: Places, *, lenient: bool) -> NDArray[np.floating[Any]]:
-        """Return the values for some rows, (b, ...).
+        """Return the values for a batch of rows, (b, ...).
 
         Parameters
         ----------
         table : pyarrow.Table
-            The rows' keys.
+            The key columns of the rows.
         places : (b,)
-            Their places.
+            The row numbers.
         lenient : bool
-            Whether rows that are not found get NaN.
+            Whether rows without a match get NaN.
 
         Raises
         ------
         DataError
-            Some rows are not found.
+            Some rows have no match.
         """
         if self.keyed is None:
             if places[-1] >= len(self.values):
-                raise DataError(self._of_other_length("more rows than"))
+                raise DataError(self._length_mismatch("more rows than"))
             return self.values[as_index(places)]
         found = self.keyed.row_numbers(table)
         values = self.values[found]
         gaps = (found >= 0) & ~np.isfinite(values).reshape(len(values), -1).all(axis=1)
         if gaps.any() and not lenient:
-            msg = f"column {self.column!r} of {self.file.name} has no number for {gaps.sum():,} rows. {REMEDY}"
+            msg = f"column {self.column!r} of {self.file.name} has no number in {gaps.sum():,} rows. {REMEDY}"
             raise DataError(msg)
         if (found < 0).any():
             if not lenient:
@@ -110,30 +110,30 @@ class JoinedColumn:
         return values
 
     def require_all_used(self, count: int) -> None:
-        """Raise if rows were found by place and this file has more than ``count`` of them.
+        """Raise if rows are joined by row number and the other file does not have ``count`` rows.
 
         Raises
         ------
         DataError
-            It has.
+            The numbers of rows differ.
         """
         if self.keyed is None and count != len(self.values):
-            raise DataError(self._of_other_length(f"{count:,} rows, not"))
+            raise DataError(self._length_mismatch(f"{count:,} rows, not"))
 
-    def _of_other_length(self, told: str) -> str:
+    def _length_mismatch(self, found: str) -> str:
         return (
-            f"there are {told} the {len(self.values):,} of {self.file.name}. Give both the same rows, or key columns"
-            " by which to join them"
+            f"there are {found} the {len(self.values):,} of {self.file.name}. Both files need the same rows, or key"
+            " columns to join them by"
         )
 
 
 def read_embedding(name: str, id_column: str | None) -> JoinedColumn:
-    """Read ``FILE`` or ``FILE:COLUMN``, joined by the column of ids where it has that too.
+    """Read the embedding in ``FILE`` or ``FILE:COLUMN``, joined by id if both files have the id column.
 
     Raises
     ------
     DataError
-        There is no such file or column, its rows are no vectors, or a key comes twice.
+        There is no such file or column, its rows are not vectors, or a key is duplicated.
     """
     path, column = split_column(name)
     file = resolve(path)
@@ -143,66 +143,66 @@ def read_embedding(name: str, id_column: str | None) -> JoinedColumn:
     others = [name for name in names if name != key]
     column = column or (others[0] if len(others) == 1 else "embedding")
     if column not in others:
-        msg = f"{path} has no column {column!r}. Name one as {path}:COLUMN ({named_some(names)})"
+        msg = f"{path} has no column {column!r}. Name one as {path}:COLUMN (columns: {named_some(names)})"
         raise FileError(msg)
     return _read(file, table, column, to_matrix, ((key, key),) if key is not None else ())
 
 
 def read_truth(
-    said: ColumnOptions,
-    laid: TableLayout,
+    options: ColumnOptions,
+    layout: TableLayout,
     roles: Roles,
     used: tuple[str, ...],
     values_of: Callable[[str], pa.ChunkedArray],
 ) -> JoinedColumn:
-    """Read the targets in ``said.truth``.
+    """Read the targets in ``options.truth``.
 
     Parameters
     ----------
-    said : ColumnOptions
-        What the user says.
-    laid : TableLayout
-        The predictions' table.
+    options : ColumnOptions
+        The column options of the user.
+    layout : TableLayout
+        The table of predictions.
     roles : Roles
-        What its columns are.
+        The roles of its columns.
     used : tuple of str
-        Columns that describe predictions or inputs, and are no keys.
+        Columns of predictions and inputs, which are never keys.
     values_of : callable
-        Returns the values of one of its columns.
+        Returns the values of a column of the predictions.
 
     Raises
     ------
     DataError
-        There is no such file or column, a key comes twice, or it is not clear which dates belong together.
+        There is no such file or column, a key is duplicated, or the matching date columns are ambiguous.
     """
-    path, column = split_column(said.truth or "")
+    path, column = split_column(options.truth or "")
     file = resolve(path)
     table = open_table(file)
-    here = {field.name: field.type for field in laid.table.schema if is_scalar(field.type) and field.name not in used}
+    here = {field.name: field.type for field in layout.table.schema if is_scalar(field.type) and field.name not in used}
     there = {field.name: field.type for field in table.schema if is_scalar(field.type)}
-    column = column or _target_column(path, there, laid, said)
+    column = column or _target_column(path, there, layout, options)
     if column not in table.schema.names:
-        msg = f"{path} has no column {column!r}. Name one as {path}:COLUMN ({named_some(table.schema.names)})"
+        msg = f"{path} has no column {column!r}. Name one as {path}:COLUMN (columns: {named_some(table.schema.names)})"
         raise FileError(msg)
-    if said.join_on:
-        return _read(file, table, column, to_floats, _said_pairs(said.join_on, here, there, path), laid.kind)
+    if options.join_on:
+        return _read(file, table, column, to_floats, _explicit_pairs(options.join_on, here, there, path), layout.kind)
     for name in (column, *OUTPUT):
         there.pop(name, None)
-    shared = _shared(here, there, laid, roles)
+    shared = _shared(here, there, layout, roles)
     dates = _dates(here, there, shared)
-    if laid.dated is not None and laid.dated not in dict(shared) and len(dates[1]) == 1:
-        return _read(file, table, column, to_floats, (*shared, (laid.dated, dates[1][0])), laid.kind)
-    dated = bool(dates[0] and dates[1]) and laid.dated not in dict(shared)
+    if layout.dated is not None and layout.dated not in dict(shared) and len(dates[1]) == 1:
+        return _read(file, table, column, to_floats, (*shared, (layout.dated, dates[1][0])), layout.kind)
+    dated = bool(dates[0] and dates[1]) and layout.dated not in dict(shared)
     if not shared and not dated:
         _require_rows_in_order(here, values_of, path)
     if shared or not dated:
         try:
-            return _read(file, table, column, to_floats, shared, laid.kind)
-        except DataError:  # the shared keys do not tell rows apart: perhaps dates do
+            return _read(file, table, column, to_floats, shared, layout.kind)
+        except DataError:  # the shared keys are not unique: try with a date column
             if not dated:
                 raise
     pair = _dated_alike(*dates, shared, file, table, values_of)
-    return _read(file, table, column, to_floats, (*shared, pair), laid.kind)
+    return _read(file, table, column, to_floats, (*shared, pair), layout.kind)
 
 
 def _read(
@@ -213,9 +213,9 @@ def _read(
     pairs: tuple[tuple[str, str], ...],
     kind: str | None = None,
 ) -> JoinedColumn:
-    """Read the values of one column, and index them by keys if there are any.
+    """Read one column, and index it by its keys if there are any.
 
-    Hubs may give targets once for each type of output: those of the predictions' are read.
+    Hubs may repeat the targets for each output type: only the type of the predictions is read.
     """
     output = OUTPUT[0] if kind is not None and OUTPUT[0] in table.schema.names else None
     wanted = list(dict.fromkeys([column, *(there for _, there in pairs), *([output] if output else [])]))
@@ -226,7 +226,7 @@ def _read(
     if not batches:
         msg = f"{file.name} has no rows" + (f" whose {output} is {kind}" if output else "")
         raise FileError(msg)
-    remedy = "Name all key columns with --join-on" if len(pairs) != 1 else "Leave one of each, or name other keys"
+    remedy = "Name all key columns with --join-on" if len(pairs) != 1 else "Keep one row per key, or name other keys"
     try:
         values = concat_columns([reader(batch[column], column) for batch in batches], column)
         keyed = KeyIndex.from_table(file.name, pairs, pa.concat_tables(batches), remedy) if pairs else None
@@ -236,46 +236,46 @@ def _read(
     return JoinedColumn(file, column, values, keyed)
 
 
-def _target_column(path: str, there: dict[str, pa.DataType], laid: TableLayout, said: ColumnOptions) -> str:
-    """Find the column of targets in their own file."""
-    free = [name for name in there if name not in laid.keys]
+def _target_column(path: str, there: dict[str, pa.DataType], layout: TableLayout, options: ColumnOptions) -> str:
+    """Return the column of targets in the file of targets."""
+    free = [name for name in there if name not in layout.keys]
     known = [name for name in TARGETS if name in free]
-    for candidates in (known, [HUB_VALUE] if HUB_VALUE in free else [], [said.mean] if said.mean in free else []):
+    for candidates in (known, [HUB_VALUE] if HUB_VALUE in free else [], [options.mean] if options.mean in free else []):
         if len(candidates) == 1:
             return str(candidates[0])
-    others = [name for name in free if name not in (*laid.table.schema.names, *INDEX)]
+    others = [name for name in free if name not in (*layout.table.schema.names, *INDEX)]
     if not known and len(others) == 1:
         return others[0]
-    msg = f"which column of {path} holds the targets is not clear. Pass --truth {path}:COLUMN ({named_some(there)})"
+    msg = f"the column of targets in {path} is ambiguous. Pass --truth {path}:COLUMN (columns: {named_some(there)})"
     raise FileError(msg)
 
 
-def _said_pairs(
+def _explicit_pairs(
     join_on: str, here: dict[str, pa.DataType], there: dict[str, pa.DataType], path: str
 ) -> tuple[tuple[str, str], ...]:
-    """Take ``--join-on a,b=c`` apart."""
+    """Return the pairs of key columns in ``--join-on a,b=c``."""
     pairs = []
     for part in join_on.split(","):
         left, equals, right = (text.strip() for text in part.partition("="))
         pair = (left, right if equals else left)
-        for name, known, whose in zip(pair, (here, there), ("the predictions", path), strict=True):
+        for name, known, owner in zip(pair, (here, there), ("the predictions", path), strict=True):
             if name not in known:
-                msg = f"--join-on: {whose} have no key column {name!r} (columns: {named_some(known)})"
+                msg = f"--join-on: there is no key column {name!r} in {owner} (columns: {named_some(known)})"
                 raise FileError(msg)
         pairs.append(pair)
     return tuple(pairs)
 
 
 def _shared(
-    here: dict[str, pa.DataType], there: dict[str, pa.DataType], laid: TableLayout, roles: Roles
+    here: dict[str, pa.DataType], there: dict[str, pa.DataType], layout: TableLayout, roles: Roles
 ) -> tuple[tuple[str, str], ...]:
-    """List the key columns that both files have: the id alone, else all that may be keys."""
+    """Return the key columns that both files have: the id column alone, else all possible keys."""
     if roles.id is not None and roles.id in there:
         return ((roles.id, roles.id),)
 
     def is_key(name: str) -> bool:
         fractions = pa.types.is_floating(here[name]) or pa.types.is_floating(there[name])
-        return name in (*laid.keys, *roles.keys) or name.endswith("id") or not fractions
+        return name in (*layout.keys, *roles.keys) or name.endswith("id") or not fractions
 
     pairs = [(name, name) for name in here if name in there and name not in INDEX and is_key(name)]
     labels = [next((name for name in INDEX if name in names), None) for names in (here, there)]
@@ -287,12 +287,12 @@ def _shared(
 def _require_rows_in_order(
     here: dict[str, pa.DataType], values_of: Callable[[str], pa.ChunkedArray], path: str
 ) -> None:
-    """Raise if rows that are to be found by place have labels that say that they were shuffled.
+    """Raise if rows would be joined by row number but have a pandas index that is not 0, 1, ….
 
     Raises
     ------
     FileError
-        They have.
+        The index shows that the rows were shuffled or selected.
     """
     label = next((name for name in INDEX if name in here), None)
     if label is None:
@@ -300,8 +300,8 @@ def _require_rows_in_order(
     labels = values_of(label).to_pylist()
     if labels != [str(place) for place in range(len(labels))]:
         msg = (
-            f"the rows have labels of their own ({', '.join(map(str, labels[:3]))}, …), but {path} has none to join"
-            " them by. Save it with its index, or name key columns of both with --join-on"
+            f"the predictions have an index that is not 0, 1, … ({', '.join(map(str, labels[:3]))}, …), but {path} has"
+            " none to join them by. Save it with its index, or name the key columns of both files with --join-on"
         )
         raise FileError(msg)
 
@@ -309,7 +309,7 @@ def _require_rows_in_order(
 def _dates(
     here: dict[str, pa.DataType], there: dict[str, pa.DataType], shared: tuple[tuple[str, str], ...]
 ) -> tuple[list[str], list[str]]:
-    """List the columns of dates that are no shared keys, in both files."""
+    """Return the date columns of each file that are not shared keys."""
     taken = {name for pair in shared for name in pair}
     left, right = (
         [name for name, kind in names.items() if _is_date(name, kind) and name not in taken] for names in (here, there)
@@ -318,7 +318,7 @@ def _dates(
 
 
 def _is_date(name: str, kind: pa.DataType) -> bool:
-    """Tell whether a column holds dates, perhaps as text."""
+    """Return whether a column holds dates or times, possibly as text."""
     return bool(pa.types.is_temporal(kind) or (is_text(kind) and ("date" in name.lower() or name == "ds")))
 
 
@@ -330,7 +330,7 @@ def _dated_alike(
     table: Table,
     values_of: Callable[[str], pa.ChunkedArray],
 ) -> tuple[str, str]:
-    """Find the dates of both files that belong together: all values of the one are among those of the other.
+    """Return the date columns that match: the file of targets has all dates of the predictions.
 
     Raises
     ------
@@ -349,16 +349,15 @@ def _dated_alike(
         return pairs[0]
     others = "".join(f"{name}," for name, _ in shared)
     if pairs:
-        told = " or ".join(f"--join-on {others}{left}={right}" for left, right in pairs)
-        msg = f"several dates may belong to those of {file.name}. Pass {told}"
+        choices = " or ".join(f"--join-on {others}{left}={right}" for left, right in pairs)
+        msg = f"several date columns match those of {file.name}. Pass {choices}"
     else:
-        told = named_some(here)
-        msg = f"of the dates {told} none has all its values in {file.name}. Pass --join-on {others}HERE=THERE"
+        msg = f"no date column ({named_some(here)}) has all values in {file.name}. Pass --join-on {others}HERE=THERE"
     raise FileError(msg)
 
 
 def split_column(name: str) -> tuple[str, str | None]:
-    """Take ``FILE[:COLUMN]`` apart.
+    """Split ``FILE[:COLUMN]`` into the file and the column.
 
     Examples
     --------
@@ -374,7 +373,7 @@ def split_column(name: str) -> tuple[str, str | None]:
 
 
 def names_a_file(name: str) -> bool:
-    """Tell whether a value of ``--embedding`` names files: ``h*`` is a pattern of columns, ``h/*`` of files."""
+    """Return whether a value of ``--embedding`` names files: ``h*`` is a pattern of columns, ``h/*`` one of files."""
     path, _ = split_column(name)
     return is_uri(path) or suffix_of(path) in SUFFIXES or _exists(path) or ("/" in path and "*" in path)
 
@@ -382,5 +381,5 @@ def names_a_file(name: str) -> bool:
 def _exists(path: str) -> bool:
     try:
         return kind_of(path) != "nothing"
-    except FileError:  # a name that can be none
+    except FileError:  # not a valid path
         return False

@@ -1,4 +1,4 @@
-"""All rows of a file in one batch; what would fill the memory is left in the file."""
+"""Load all rows of a file into one batch; inputs and distributions above a size limit stay on disk."""
 
 from __future__ import annotations
 
@@ -25,70 +25,71 @@ if TYPE_CHECKING:
     from calcheck.lazy_inputs import Inputs
     from calcheck.predictions import Predictions
 
-NARROW_BYTES = 32  # of parameters a row
-HELD_BYTES = 1 << 26  # of distributions in memory; more of them are read again whenever they are needed
-HELD_INPUTS = 1 << 29  # bytes of inputs in memory; more of them are read again whenever they are needed
+NARROW_BYTES = 32  # Distributions with at most this many bytes of parameters per row are always loaded
+# Larger data is read again from the file whenever it is needed.
+MAX_PREDICTIVE_BYTES = 1 << 26  # Maximum bytes of distributions in memory
+MAX_INPUT_BYTES = 1 << 29  # Maximum bytes of inputs in memory
 
 
-def load_all(whole: Scan) -> tuple[Predictions, Scan]:
-    """Read all rows into one batch, and return the pass that met them.
+def load_all(scan: Scan) -> tuple[Predictions, Scan]:
+    """Return all rows as one batch, and the scan that read them.
 
-    Inputs that may be too large to be held are not looked at in this pass, unless they decide which rows are left out.
+    Inputs above the size limit are not read in this scan, unless they determine which rows are dropped.
 
     Parameters
     ----------
-    whole : Scan
-        All columns that are needed.
+    scan : Scan
+        A scan of all columns that are needed.
 
     Raises
     ------
     DataError
-        There are no rows, or they are not sound.
+        There are no rows, or some are invalid.
     """
-    large = whole.inputs_bytes() > HELD_INPUTS
-    met = whole.without_inputs() if large and not whole.lenient else whole
+    large = scan.inputs_bytes() > MAX_INPUT_BYTES
+    eager = scan.without_inputs() if large and not scan.lenient else scan
     batches: list[Predictions] = []
     size, first = 0, None
-    for batch in met.batches():
+    for batch in eager.batches():
         size += 0 if batch.predictive is None or fits_in_memory(batch.predictive) else batch.predictive.nbytes
-        if size > HELD_BYTES and first is None and batch.predictive is not None:
+        if size > MAX_PREDICTIVE_BYTES and first is None and batch.predictive is not None:
             first = batch.predictive.take(slice(0, 1))
-            batches = [each.without("predictive") for each in batches]
-        left = [*(["predictive"] if first is not None else []), *(["x"] if large else [])]
-        batches.append(batch.without(*left) if left else batch)
+            batches = [earlier.without("predictive") for earlier in batches]
+        deferred = [*(["predictive"] if first is not None else []), *(["x"] if large else [])]
+        batches.append(batch.without(*deferred) if deferred else batch)
     rows = concat_batches(batches)
     if first is not None:
-        rows = replace(rows, predictive=LazyPredictive(lambda: _distributions(whole), first, len(rows)))
-    return (replace(rows, x=_left(whole, len(rows))) if large else rows), met
+        rows = replace(rows, predictive=LazyPredictive(lambda: _distributions(scan), first, len(rows)))
+    return (replace(rows, x=_eager_or_lazy_inputs(scan, len(rows))) if large else rows), eager
 
 
-def _left(whole: Scan, count: int) -> Inputs:
-    """Return the inputs of so many rows, left in their file if they are as large as they looked."""
-    with closing(_inputs(whole)) as blocks:
+def _eager_or_lazy_inputs(scan: Scan, count: int) -> Inputs:
+    """Return the inputs of all rows: loaded, or left on disk if they are larger than the limit."""
+    with closing(_inputs(scan)) as blocks:
         first = next(blocks)
-    left = LazyInputs(lambda: _inputs(whole), (count, first.shape[1]), first.dtype)
-    return left if left.nbytes > HELD_INPUTS else left.load()
+    lazy = LazyInputs(lambda: _inputs(scan), (count, first.shape[1]), first.dtype)
+    return lazy if lazy.nbytes > MAX_INPUT_BYTES else lazy.load()
 
 
-def _inputs(whole: Scan) -> Generator[NDArray[np.floating[Any]]]:
-    """Read the inputs again, batch by batch."""
-    for batch in whole.of_inputs().batches():
+def _inputs(scan: Scan) -> Generator[NDArray[np.floating[Any]]]:
+    """Read the inputs again, in batches."""
+    for batch in scan.of_inputs().batches():
         yield batch.inputs()
 
 
-def _distributions(whole: Scan) -> Iterator[Predictive]:
-    """Read the distributions again, batch by batch."""
-    return (batch.predictive for batch in whole.of_predictive().batches() if batch.predictive is not None)
+def _distributions(scan: Scan) -> Iterator[Predictive]:
+    """Read the distributions again, in batches."""
+    return (batch.predictive for batch in scan.of_predictive().batches() if batch.predictive is not None)
 
 
 def fits_in_memory(predictive: Predictive) -> bool:
-    """Tell whether distributions take few parameters a row, and are no draws or quantiles."""
+    """Return whether distributions have few parameters per row, and no draws or quantiles."""
     by_parameters = predictive.n_draws is None and predictive.quantile_levels is None
     return by_parameters and predictive.nbytes <= NARROW_BYTES * len(predictive)
 
 
 def concat_batches(batches: list[Predictions]) -> Predictions:
-    """Append batches; the places of their rows are left out if they are 0, 1, … and there are targets to count.
+    """Concatenate batches; row numbers are dropped if they are 0, 1, … and there are targets.
 
     Raises
     ------
@@ -98,15 +99,15 @@ def concat_batches(batches: list[Predictions]) -> Predictions:
     if not batches:
         msg = "there are no rows"
         raise DataError(msg)
-    if batches[0].y is not None and _counted(batches):
-        batches = [copy(batch) for batch in batches]  # they are sound
+    if batches[0].y is not None and _is_consecutive(batches):
+        batches = [copy(batch) for batch in batches]  # already validated
         for batch in batches:
             object.__setattr__(batch, "row", None)
     return concat(batches)
 
 
-def _counted(batches: list[Predictions]) -> bool:
-    """Tell whether the places of all rows are 0, 1, …."""
+def _is_consecutive(batches: list[Predictions]) -> bool:
+    """Return whether the row numbers are 0, 1, …."""
     stops = accumulate(map(len, batches))
     return all(
         np.array_equal(batch.row_numbers(), np.arange(stop - len(batch), stop))

@@ -1,4 +1,4 @@
-"""Files behind URIs: in object stores (s3://, gs://), on this machine (file://), and wherever else pyarrow reaches."""
+"""Files named by URIs: in object stores (s3://, gs://), local (file://), or any other pyarrow file system."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from io import BufferedIOBase
 
 URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
-PATIENCE = {"gs": "retry_limit_seconds=30", "gcs": "retry_limit_seconds=30"}
-"""What keeps a store that does not answer from being asked for a quarter of an hour."""
-LONGEST_REASON = 200  # letters of what a store says
+RETRY_LIMITS = {"gs": "retry_limit_seconds=30", "gcs": "retry_limit_seconds=30"}
+"""URI options that limit retries: the default waits 15 minutes for a store that does not answer."""
+MAX_REASON = 200  # Maximum characters of a store's error message
 
 
 def is_uri(name: str) -> bool:
-    """Tell whether a name is a URI, not a path.
+    """Return whether a name is a URI and not a path.
 
     Examples
     --------
@@ -32,18 +32,18 @@ def is_uri(name: str) -> bool:
 
 @dataclass(frozen=True)
 class StoreObject:
-    """A place in a store.
+    """A file or folder in an object store.
 
     Parameters
     ----------
     name : str
-        Its URI.
+        The URI.
     filesystem : pyarrow.fs.FileSystem
-        The store.
+        The file system.
     path : str
-        Where it is there.
+        The path in the file system.
     size_known : bool
-        Whether the store itself has said that there is a file.
+        Whether a listing of the store returned it, so that it is known to be a file.
     """
 
     name: str
@@ -52,12 +52,12 @@ class StoreObject:
     size_known: bool = False
 
     def kind(self) -> Literal["file", "folder", "nothing"]:
-        """Say what is there.
+        """Return what the URI names.
 
         Raises
         ------
         FileError
-            The store does not answer, or denies it.
+            The store does not answer, or denies access.
         """
         from pyarrow.fs import FileType
 
@@ -68,30 +68,30 @@ class StoreObject:
         return "file" if found == FileType.File else "folder" if found == FileType.Directory else "nothing"
 
     def open(self) -> BufferedIOBase:
-        """Return the bytes as a stream, to be closed.
+        """Return the bytes as a stream; the caller closes it.
 
         Raises
         ------
         FileError
-            They cannot be had.
+            The file cannot be read.
         """
         with _reached(self.name):
             stream: BufferedIOBase = self.filesystem.open_input_file(self.path)
         return stream
 
     def below(self) -> dict[str, StoreObject]:
-        """Return all files of a folder and of those in it, by their paths from here.
+        """Return all files below a folder, keyed by relative path.
 
         Raises
         ------
         FileError
-            The store does not answer, or denies it.
+            The store does not answer, or denies access.
         """
         from pyarrow.fs import FileSelector, FileType
 
         with _reached(self.name):
             found = self.filesystem.get_file_info(FileSelector(self.path, recursive=True))
-        inside = {each.path[len(self.path) :].strip("/"): each.path for each in found if each.type == FileType.File}
+        inside = {info.path[len(self.path) :].strip("/"): info.path for info in found if info.type == FileType.File}
         stem, question, query = self.name.partition("?")
         return {
             relative: StoreObject(
@@ -102,32 +102,32 @@ class StoreObject:
 
 
 def open_object(name: str) -> StoreObject:
-    """Find the store of a URI.
+    """Return the object that a URI names.
 
     Raises
     ------
     FileError
-        There is no such store.
+        The file system of the URI is unknown or cannot be reached.
     """
     from pyarrow.fs import FileSystem
 
-    patience = PATIENCE.get(name.partition(":")[0].lower(), "")
-    patient = name + ("&" if "?" in name else "?") + patience if patience and "retry_limit" not in name else name
+    limit = RETRY_LIMITS.get(name.partition(":")[0].lower(), "")
+    uri = name + ("&" if "?" in name else "?") + limit if limit and "retry_limit" not in name else name
     with _reached(name):
-        filesystem, path = FileSystem.from_uri(patient)
+        filesystem, path = FileSystem.from_uri(uri)
     return StoreObject(name, filesystem, path)
 
 
 @contextmanager
 def _reached(name: str) -> Iterator[None]:
-    """Tell in a line what a store says."""
+    """Convert errors of the file system to a FileError of one line."""
     import pyarrow as pa
 
     try:
         yield
     except (OSError, pa.ArrowException, ValueError) as error:
         lines = str(error).strip().splitlines() or [type(error).__name__]
-        reason = lines[0][:LONGEST_REASON]
-        known = " (s3://, gs://, file:// and paths are known)" if "Unrecognized filesystem" in reason else ""
+        reason = lines[0][:MAX_REASON]
+        known = " (supported: s3://, gs://, file:// and paths)" if "Unrecognized filesystem" in reason else ""
         msg = f"{name} cannot be read: {reason}{known}"
         raise FileError(msg) from error

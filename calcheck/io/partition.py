@@ -1,4 +1,4 @@
-"""Files taken apart where their rows do not need each other: for several processes, or machines."""
+"""Partition of files into independent parts, for several processes or machines."""
 
 from __future__ import annotations
 
@@ -16,22 +16,23 @@ if TYPE_CHECKING:
     from calcheck.io.paths import AnyFile
     from calcheck.io.tables.formats import Table
 
-LEAST_ROWS = 1 << 16  # of a part of a file, unless they are
-LEAST_BYTES = 1 << 26  # so many
+# A partition is complete when it reaches either minimum.
+MIN_ROWS = 1 << 16  # Minimum rows per partition
+MIN_BYTES = 1 << 26  # Minimum bytes per partition
 
 
 def parts_of(file: AnyFile, table: Table) -> Iterator[tuple[AnyFile, int]]:
-    """Yield the parts of a file, or of many, in the order of their rows, and where the first row of each is."""
+    """Yield the partitions of one or several files in row order, each with the number of its first row."""
     if isinstance(table, ConcatTable) and isinstance(file, Files):
-        for member, own, start in zip(file.members, table.tables, table.starts[:-1], strict=True):
-            for part, place in _of_one(member.file, own):
+        for member, member_table, start in zip(file.members, table.tables, table.starts[:-1], strict=True):
+            for part, place in _of_one(member.file, member_table):
                 yield Files(file.name, (replace(member, file=part),), table.schema), start + place
     elif isinstance(file, File):
         yield from _of_one(file, table)
 
 
 def _of_one(file: File, table: Table) -> Iterator[tuple[File, int]]:
-    """Yield runs of row groups of a Parquet file; other files as they are."""
+    """Yield runs of row groups of a Parquet file, with their first rows; other files whole."""
     if not isinstance(table, ParquetTable):
         yield file, 0
         return
@@ -42,13 +43,13 @@ def _of_one(file: File, table: Table) -> Iterator[tuple[File, int]]:
 
 
 def _runs(table: ParquetTable) -> list[tuple[int, ...]]:
-    """Gather row groups until they are large enough; too small a rest belongs to those before."""
+    """Return runs of consecutive row groups of the minimum size; a smaller remainder joins the last run."""
     runs: list[tuple[int, ...]] = []
     groups: tuple[int, ...] = ()
     for group in table.groups:
         groups = (*groups, group)
         rows, size = map(sum, zip(*map(table.group, groups), strict=True))
-        if rows >= LEAST_ROWS or size >= LEAST_BYTES:
+        if rows >= MIN_ROWS or size >= MIN_BYTES:
             runs.append(groups)
             groups = ()
     return [*runs[:-1], (*(runs[-1] if runs else ()), *groups)]

@@ -1,4 +1,4 @@
-"""Many files that are one: a folder, a pattern, partitions; in the order of their paths."""
+"""Resolve a path, folder or pattern to one file or several, sorted by path; with Hive partition keys."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ if TYPE_CHECKING:
     AnyFile: TypeAlias = File | "Files"
 
 WILD = re.compile(r"[*?[]")
-WILD_IN_URIS = re.compile(r"[*[]")  # a question mark begins their options
+WILD_IN_URIS = re.compile(r"[*[]")  # in a URI, a question mark starts the query
 HIDDEN = (".", "_")
-NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
-SHOWN = 3  # names that messages list
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # Hive's folder name for a null
+MAX_SHOWN = 3  # Maximum names listed in a message
 
 
 @dataclass(frozen=True)
 class PartitionFile:
-    """One of many files.
+    """One file of several.
 
     Parameters
     ----------
     file : File
-        Where it is.
+        The file.
     keys : dict
-        What the folders around it say of all of its rows: ``{"day": "2026-11-20"}`` for ``day=2026-11-20/``.
+        Partition keys from its folder names: ``{"day": "2026-11-20"}`` for ``day=2026-11-20/``.
     """
 
     file: File
@@ -49,16 +49,16 @@ class PartitionFile:
 
 @dataclass(frozen=True)
 class Files:
-    """Files of one format, with the same columns, that are read one after the other.
+    """Several files with the same format and columns, read one after the other.
 
     Parameters
     ----------
     name : str
         The folder or the pattern, as given.
-    members : tuple of Member
+    members : tuple of PartitionFile
         The files, in the order in which they are read.
     schema : pyarrow.Schema, optional
-        The columns, where these are a part of the files that decide on them.
+        The columns of all files, if these are only a part of them.
     """
 
     name: str
@@ -67,84 +67,84 @@ class Files:
 
     @property
     def display_name(self) -> str:
-        """How messages call them."""
+        """The name in messages."""
         return self.name
 
     @property
     def count(self) -> int:
-        """How many they are."""
+        """The number of files."""
         return len(self.members)
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The files, by name."""
+        """The names of the files."""
         return tuple(member.file.name for member in self.members)
 
     @property
     def input_format(self) -> str | None:
-        """Their format, where their names do not tell."""
+        """The format given by the user, if any."""
         return self.members[0].file.input_format
 
     @property
     def format(self) -> str:
-        """Their format.
+        """The format of the files.
 
         Raises
         ------
         FileError
-            They differ in it.
+            The files have several formats.
         """
         formats: dict[str, str] = {}
         for member in self.members:
             formats.setdefault(member.file.format, member.file.name)
         if len(formats) > 1:
-            told = ", ".join(f"{name} ({called})" for called, name in list(formats.items())[:SHOWN])
-            msg = f"{self.name} holds files of several formats: {told}. Name those of one by a pattern, in quotes"
+            examples = ", ".join(f"{name} ({kind})" for kind, name in list(formats.items())[:MAX_SHOWN])
+            msg = f"{self.name} holds files of several formats: {examples}. Select one format with a pattern, in quotes"
             raise FileError(msg)
         return next(iter(formats))
 
     def sha256(self) -> str:
-        """Return the fingerprint of the files' fingerprints, in their order."""
+        """Return the SHA-256 hash of the hashes of the files, in order."""
         digests = "\n".join(member.file.sha256() for member in self.members)
         return hashlib.sha256(digests.encode()).hexdigest()
 
     def prune_partitions(self, filters: Iterable[str]) -> Self:
-        """Return the files whose folders agree with filters ``KEY=VALUE``: others need not be opened.
+        """Return only the files whose partition keys match the filters ``KEY=VALUE``.
 
         Raises
         ------
         FileError
-            There are none.
+            No file matches.
         """
         members = self.members
         for key, value in (text.split("=", 1) for text in filters):
-            kept = tuple(member for member in members if member.keys.get(key, value) == value)
-            if not kept:
+            matching = tuple(member for member in members if member.keys.get(key, value) == value)
+            if not matching:
                 known = dict.fromkeys(member.keys.get(key) or "" for member in members)
-                told = named_some(known, most=SHOWN)
-                msg = f"{self.name}: no file has {key}={value} (there are {told})"
+                shown = named_some(known, most=MAX_SHOWN)
+                msg = f"{self.name}: no file has {key}={value} (values found: {shown})"
                 raise FileError(msg)
-            members = kept
+            members = matching
         return replace(self, members=members)
 
 
 def resolve(name: str, input_format: str | None = None) -> AnyFile:
-    """Find a file, or the files of a folder or a pattern; local, or in a store behind a URI.
+    """Return the file, or the files of a folder or a pattern; local, or in an object store.
 
-    Hidden files and those that other tools leave beside data (``_SUCCESS``) are passed over, and, where there are files
-    with endings that are known, those with others.
+    Hidden files and marker files of other tools (``_SUCCESS``) are skipped. If some files have a known extension, files
+    with other extensions are skipped too.
 
     Parameters
     ----------
     name : str
         A path, a pattern with ``*``, ``**``, ``?`` or ``[…]``, or a URI; ``"-"`` for standard input.
     input_format : str, optional
-        The format, where names do not tell.
+        The format, if the names do not imply it.
 
     Raises
     ------
     FileError
-        There is none.
+        There is no such file.
     """
     if name == STDIN:
         return File(name, input_format)
@@ -158,7 +158,7 @@ def resolve(name: str, input_format: str | None = None) -> AnyFile:
     if not seen:
         endings = ", ".join(SUFFIXES)
         msg = f"there is no file in {name}" if kind == "folder" else f"no file matches {name}"
-        msg += f" (hidden ones and those that begin with _ are passed over; known endings: {endings})"
+        msg += f" (hidden files and names that begin with _ are skipped; known extensions: {endings})"
         raise FileError(msg)
     outer = _keys(PurePosixPath(wild.split(name)[0].rpartition("/")[0] if kind == "nothing" else name).parts)
     members = tuple(
@@ -173,14 +173,14 @@ def _file(place: StoreObject | str, input_format: str | None) -> File:
 
 
 def _in_folder(folder: str) -> dict[str, StoreObject | str]:
-    """Return all files below a folder, by their paths from there."""
+    """Return all files below a folder, keyed by relative path."""
     if is_uri(folder):
         return {**open_object(folder).below()}
-    return {each.relative_to(folder).as_posix(): str(each) for each in Path(folder).rglob("*") if each.is_file()}
+    return {file.relative_to(folder).as_posix(): str(file) for file in Path(folder).rglob("*") if file.is_file()}
 
 
 def _matching(pattern: str, wild: re.Pattern[str]) -> dict[str, StoreObject | str]:
-    """Return the files that match a pattern or are in folders that do, by their paths from where it varies."""
+    """Return the files that match a pattern, or are in matching folders, keyed by path relative to its fixed part."""
     base, slash, _ = wild.split(pattern, maxsplit=1)[0].rpartition("/")
     if is_uri(pattern):
         rest, question, query = pattern[len(base) + 1 :].partition("?")
@@ -190,14 +190,14 @@ def _matching(pattern: str, wild: re.Pattern[str]) -> dict[str, StoreObject | st
     for place in glob.iglob(pattern, recursive=True):  # noqa: PTH207 - Path.glob refuses **.parquet
         path = place[len(base + slash) :]
         if Path(place).is_dir():
-            found |= {PurePosixPath(path, inner).as_posix(): each for inner, each in _in_folder(place).items()}
+            found |= {PurePosixPath(path, inner).as_posix(): file for inner, file in _in_folder(place).items()}
         else:
             found[path] = place
     return found
 
 
 def _matches(parts: Sequence[str], patterns: Sequence[str]) -> bool:
-    """Tell whether a path matches a pattern, or is in a folder that does.
+    """Return whether a path, or a folder that contains it, matches a pattern.
 
     Examples
     --------
@@ -216,6 +216,6 @@ def _is_hidden(part: str) -> bool:
 
 
 def _keys(folders: Sequence[str]) -> dict[str, str | None]:
-    """Read keys and values from the names of folders, as Hive writes them: ``day=2026-11-20``."""
+    """Return the Hive partition keys in folder names, such as ``day=2026-11-20``."""
     pairs = (folder.split("=", 1) for folder in folders if folder.partition("=")[0] and "=" in folder)
     return {unquote(key): None if value == NO_VALUE else unquote(value) for key, value in pairs}

@@ -1,4 +1,4 @@
-"""Places of rows in their file: a range while rows follow each other, an array where some are left out."""
+"""Row numbers in a file: a range for consecutive rows, an array if rows were dropped."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 
 def as_array(places: Places) -> NDArray[np.intp]:
-    """Return them as an array."""
+    """Return row numbers as an array."""
     return np.arange(places.start, places.stop) if isinstance(places, range) else places
 
 
 def as_index(places: Places) -> slice | NDArray[np.intp]:
-    """Return them as what selects them in an array."""
+    """Return row numbers as a slice or an index array."""
     return slice(places.start, places.stop) if isinstance(places, range) else places
 
 
 def as_sequence(places: Places) -> Sequence[int]:
-    """Return them as whole numbers."""
+    """Return row numbers as a sequence of integers."""
     return places if isinstance(places, range) else places.tolist()

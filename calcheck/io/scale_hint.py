@@ -1,4 +1,4 @@
-"""What columns whose names do not tell their scale make of the data, read one way and the other."""
+"""Hint for columns of unknown scale: the mean squared z-score as a variance and as a standard deviation."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ if TYPE_CHECKING:
 
     from calcheck.predictions import Predictions
 
-MOST_HINTS = 3  # columns that are read
+MAX_COLUMNS = 3  # Maximum columns to try
 
 
 def scale_hint(columns: Sequence[str], with_variances: Callable[[str], Predictions]) -> str:
-    """Say what mean z² is if columns hold variances, and if they hold standard deviations; nothing if it cannot be.
+    """Return the mean z² of columns read as variances and as standard deviations; empty if it cannot be computed.
 
     Parameters
     ----------
     columns : sequence of str
-        Columns of unclear scale.
+        Columns that may hold variances or standard deviations.
     with_variances : callable
-        Reads the file with a column of variances.
+        Reads the file with the given column as the variance.
     """
     hints = []
-    for column in columns[:MOST_HINTS]:
+    for column in columns[:MAX_COLUMNS]:
         try:
             rows = with_variances(column)
         except (DataError, OptionError):
@@ -35,7 +35,7 @@ def scale_hint(columns: Sequence[str], with_variances: Callable[[str], Predictio
         if rows.y is None or rows.predictive is None:
             continue
         error, std = rows.y - rows.predictive.mean(), rows.predictive.std()
-        with np.errstate(all="ignore"):  # numbers beyond all bounds are told as what they are
+        with np.errstate(all="ignore"):  # overflow and division by zero are shown as inf or nan
             as_variance, as_std = (float(np.mean((error / spread) ** 2)) for spread in (std, std**2))
-        hints.append(f"{column}: {as_variance:.3g} as a variance, {as_std:.3g} as a std")
-    return f". Mean z², about 1 if right: {'; '.join(hints)}" if hints else ""
+        hints.append(f"{column} gives {as_variance:.3g} as a variance, {as_std:.3g} as a standard deviation")
+    return f". Mean z² should be about 1: {'; '.join(hints)}" if hints else ""

@@ -1,4 +1,4 @@
-"""One pass over the rows of a file: its columns become batches of predictions."""
+"""A scan of a file: its columns become batches of predictions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from calcheck.io.paths import AnyFile
     from calcheck.io.row_numbers import Places
 
-BATCH_BYTES = 1 << 26  # of inputs from another file that belong to a batch of rows
+BATCH_BYTES = 1 << 26  # Maximum bytes per batch of inputs joined from another file
 
 
 @dataclass
@@ -40,25 +40,25 @@ class Scan:
     Parameters
     ----------
     file : File or Files
-        Where they are.
+        The file or files.
     layout : TableLayout
-        Its table, with a row a unit.
+        The table with one row per unit.
     options : ColumnOptions
-        What the user says of it.
+        The column options of the user.
     roles : Roles
-        The columns that are read, and what they are.
+        The columns to read, by role.
     column_names : callable
-        Names a role as users know it.
+        Returns the name of a role in messages.
     narrow : tuple of str, optional
-        Columns that are shown beside results; absent if nothing is.
+        Columns to show beside results.
     also : tuple of str
         Columns without a role that rows are ordered by.
-    embedding, truth : Beside, optional
-        What other files add to the rows.
+    embedding, truth : JoinedColumn, optional
+        Columns joined from other files.
     start : int
-        Where the first row is, among those of which these are a part.
+        The number of the first row, in a partition.
     part : bool
-        Whether the rows are a part of others: then there may be none of them.
+        Whether this is a partition of a larger file, which may be empty.
     """
 
     file: AnyFile
@@ -77,36 +77,36 @@ class Scan:
     n_clipped: int = field(default=0, init=False)
 
     def without_inputs(self) -> Self:
-        """Return a pass that leaves the inputs where they are."""
+        """Return a scan without the inputs."""
         return replace(self, roles=replace(self.roles, x=()), embedding=None)
 
     def inputs_bytes(self) -> int:
-        """Return about how many bytes the inputs of all rows take."""
-        beside = 0 if self.embedding is None else self.embedding.values.nbytes
-        return beside + (self.layout.table.nbytes(self.roles.x) if self.roles.x else 0)
+        """Return the approximate bytes of the inputs of all rows."""
+        joined = 0 if self.embedding is None else self.embedding.values.nbytes
+        return joined + (self.layout.table.nbytes(self.roles.x) if self.roles.x else 0)
 
     def of_inputs(self) -> Self:
-        """Return a pass over the inputs, and over whatever decides which rows are left out."""
+        """Return a scan of the inputs, and of all columns that determine which rows are dropped."""
         if self.lenient:
             return replace(self)
         roles = replace(self.roles, target=(), predictive=None, id=None, keys=())
         return replace(self, roles=roles, narrow=None, also=(), truth=None)
 
     def of_predictive(self) -> Self:
-        """Return a pass over the distributions, and over whatever decides which rows are left out."""
+        """Return a scan of the distributions, and of all columns that determine which rows are dropped."""
         if self.lenient:
             return replace(self)
         roles = replace(self.roles, target=(), x=(), id=None, keys=())
         return replace(self, roles=roles, narrow=None, also=(), truth=None, embedding=None)
 
     @property
-    def _beside(self) -> tuple[str, ...]:
-        """The columns that are read beside those with a role."""
+    def _extra(self) -> tuple[str, ...]:
+        """Further columns to read, without a role."""
         return tuple(dict.fromkeys([*self.also, *(self.narrow or ())]))
 
     @property
     def lenient(self) -> bool:
-        """Whether rows that lack a number are left out; which these are depends on all columns."""
+        """Whether rows with missing numbers in any column are dropped."""
         return self.options.nan_policy == "omit"
 
     def batches(self) -> Iterator[Predictions]:
@@ -115,60 +115,61 @@ class Scan:
         Raises
         ------
         DataError
-            They are not sound, or none is left.
+            Some rows are invalid, or no row is left.
         """
         with file_named(self.file.display_name):
             yield from self._batches()
 
     def _batches(self) -> Iterator[Predictions]:
         self.n_dropped = self.n_clipped = 0
-        kept, keyed = 0, []
+        n_kept, keyed = 0, []
         for table, units in self._pieces():
-            kept += len(table)
+            n_kept += len(table)
             keyed.append(table.select(list(self.roles.keys)))
             rows = self._batch(table, units) if len(table) else None
             if rows is not None:
                 yield rows
         if self.part:
             return
-        if kept == self.n_dropped > 0:
-            msg = "every row lacks a number, so --nan-policy omit leaves none"
+        if n_kept == self.n_dropped > 0:
+            msg = "every row has a missing number, so --nan-policy omit leaves no rows"
             raise DataError(msg)
-        if self.read and not kept:
+        if self.read and not n_kept:
             raise DataError(self.layout.filters.none_left())
-        for beside in (self.embedding, self.truth):
-            if beside is not None:
-                beside.require_all_used(self.read)
+        for joined in (self.embedding, self.truth):
+            if joined is not None:
+                joined.require_all_used(self.read)
         if self.roles.keys:
             pairs = tuple((name, name) for name in self.roles.keys)
-            KeyIndex.from_table("this file", pairs, pa.concat_tables(keyed), "Were files appended? Leave one of each")
+            remedy = "Were files appended? Keep one row per key"
+            KeyIndex.from_table("this file", pairs, pa.concat_tables(keyed), remedy)
 
     def _pieces(self) -> Iterator[tuple[pa.Table, Places]]:
-        """Read the columns that are needed, of rows that filters keep, and where these rows are in the table."""
+        """Yield tables of the needed columns of the rows that pass the filters, with their row numbers."""
         filters, seen = self.layout.filters, dict[str, dict[str, None]]()
-        wanted = [*columns_read(self.roles, self._beside), *self.roles.keys, *filters.columns]
-        wanted += [key for beside in (self.embedding, self.truth) if beside for key in beside.keys]
+        wanted = [*columns_read(self.roles, self._extra), *self.roles.keys, *filters.columns]
+        wanted += [key for joined in (self.embedding, self.truth) if joined for key in joined.keys]
         self.read = 0
-        names = list(dict.fromkeys(wanted)) or self.layout.table.schema.names[:1]  # rows of no columns are not counted
+        names = list(dict.fromkeys(wanted)) or self.layout.table.schema.names[:1]  # a table without columns has no rows
         for table in read_batches(self.file, self.layout.table, names):
             for piece in self._in_pieces(table):
                 mask = filters.mask(piece)
                 first = self.start + self.read
                 units = range(first, first + len(piece)) if mask is None else first + np.flatnonzero(mask)
                 self.read += len(piece)
-                kept = piece if mask is None else piece.filter(pa.array(mask))
-                filters.require_one_of_each(kept, seen)
-                yield kept, units
+                passed = piece if mask is None else piece.filter(pa.array(mask))
+                filters.require_one_of_each(passed, seen)
+                yield passed, units
 
     def _in_pieces(self, table: pa.Table) -> Iterator[pa.Table]:
-        """Yield so many rows at a time that the inputs that another file adds to them do not fill the memory."""
+        """Yield pieces of a table that limit the memory of inputs joined from another file."""
         values = None if self.embedding is None else self.embedding.values
         size = len(table) if values is None else max(1, BATCH_BYTES // max(1, values[:1].nbytes))
         for start in range(0, max(len(table), 1), max(size, 1)):
             yield table.slice(start, size)
 
     def _batch(self, table: pa.Table, units: Places) -> Predictions | None:
-        """Turn a batch of rows into predictions; None if all of them are left out."""
+        """Return the predictions of a batch of rows; None if all rows are dropped."""
         roles, lenient = self.roles, self.lenient
         places = self.layout.with_row_numbers(units)
         columns: dict[str, NDArray[Any]] = {}
@@ -176,21 +177,21 @@ class Scan:
             arrays = arrays_of(table, roles)
             id_ = keys(table[roles.id], roles.id) if roles.id else None
         except ValuesError as error:
-            raise self._told(error, error.name, places) from error
+            raise self._located(error, error.name, places) from error
         if self.embedding is not None:
             arrays["x"] = self.embedding.rows(table, units, lenient=lenient)
         if self.truth is not None:
             arrays["y"] = np.asarray(self.truth.rows(table, units, lenient=lenient), dtype=np.float64)
             columns |= {"y": arrays["y"]} if self.narrow is not None else {}
-        columns |= {name: to_scalars(table[name]) for name in self._beside}
+        columns |= {name: to_scalars(table[name]) for name in self._extra}
         columns |= {name: ordering(table[name], name) for name in self.also}
         if lenient:
-            whole = without_gaps([*arrays.values(), *(columns[name] for name in self.also)])
-            self.n_dropped += int(len(whole) - whole.sum())
-            arrays = {name: values[whole] for name, values in arrays.items()}
-            columns = {name: values[whole] for name, values in columns.items()}
-            id_, places = None if id_ is None else id_[whole], as_array(places)[whole]
-            if not whole.any():
+            complete = without_gaps([*arrays.values(), *(columns[name] for name in self.also)])
+            self.n_dropped += int(len(complete) - complete.sum())
+            arrays = {name: values[complete] for name, values in arrays.items()}
+            columns = {name: values[complete] for name, values in columns.items()}
+            id_, places = None if id_ is None else id_[complete], as_array(places)[complete]
+            if not complete.any():
                 return None
         try:
             predictive, raised = predictive_of(roles, arrays, self.options.min_std)
@@ -206,10 +207,10 @@ class Scan:
                 columns=columns,
             )
         except ValuesError as error:
-            raise self._told(error, self.column_names(error.name), places) from error
+            raise self._located(error, self.column_names(error.name), places) from error
 
-    def _told(self, error: ValuesError, name: str, places: Places) -> DataError:
-        """Tell what is wrong with some rows by their places in their file."""
+    def _located(self, error: ValuesError, name: str, places: Places) -> DataError:
+        """Return the error with the row numbers of the file that holds the rows."""
         rows = as_sequence(places)
         if not isinstance(self.layout.table, ConcatTable):
             return DataError(error.message(name, rows))

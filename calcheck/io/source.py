@@ -47,9 +47,9 @@ if TYPE_CHECKING:
     from calcheck.io.paths import AnyFile
     from calcheck.io.tables.formats import Table
 
-FAMILY = "dist"  # the column of our own files that names the family
-FEW = 10  # errors, all positive by chance
-COPIES = 3  # of the rows, while they are read into memory
+FAMILY = "dist"  # Column that names the family, in files written by calcheck
+MIN_ERRORS = 10  # Fewer errors may all be positive by chance
+COPIES = 3  # Peak number of copies of the rows in memory during reading
 GIB = 1 << 30
 
 
@@ -60,27 +60,27 @@ class FileSource(Source):
     Parameters
     ----------
     file : File or Files
-        Where they are.
+        The file or files.
     options : ColumnOptions
-        What the user says of them.
+        The column options of the user.
     wanted : str
-        ``"all"``: targets and predictions must be there; ``"any"``: whatever is there; ``"sample"``: targets
-        and inputs; ``"inputs"``: inputs and keys. Of the last two nothing else is looked at.
+        ``"all"``: targets and predictions are required; ``"any"``: both are optional; ``"sample"``: only targets and
+        inputs are read; ``"inputs"``: only inputs and keys are read.
     narrow : bool
-        Whether the row's other columns of one value are read too, to be shown beside results.
+        Whether the other scalar columns are read too, to be shown beside results.
     also : tuple of str
-        Columns without a role that are read too.
+        Further columns to read, without a role.
     inputs : bool
         Whether inputs and embeddings are read.
     repeated : bool
-        Whether rows may share keys.
+        Whether keys may be repeated.
     start : int, optional
-        Where the first row is among those of which these are a part (:meth:`parts`); absent if these are all.
+        The number of the first row, if this source is one of the :meth:`parts` of another.
 
     Raises
     ------
     DataError, OptionError
-        The file or its columns are not what is needed.
+        The file, or one of its columns, is missing or invalid.
     """
 
     file: AnyFile
@@ -94,7 +94,7 @@ class FileSource(Source):
     _passed: Scan | None = field(default=None, init=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what is sent to another process, which opens the file itself."""
+        """Return the state to pickle: no open files, so another process opens the file itself."""
         sent = {declared.name: getattr(self, declared.name) for declared in fields(self) if declared.init}
         return sent | {name: value for name, value in vars(self).items() if name == "roles"}
 
@@ -104,12 +104,12 @@ class FileSource(Source):
 
     @property
     def name(self) -> str:
-        """How messages call the file."""
+        """The name in messages."""
         return self.file.display_name
 
     @cached_property
     def layout(self) -> TableLayout:
-        """The file, opened, with a row a unit."""
+        """The opened table with one row per unit."""
         table = open_table(self.file)
         with self._named():
             if self.wanted == "inputs":
@@ -124,17 +124,17 @@ class FileSource(Source):
 
     @property
     def table(self) -> Table:
-        """The rows, a unit each."""
+        """The table with one row per unit."""
         return self.layout.table
 
     @cached_property
     def columns(self) -> ColumnIndex:
-        """The columns, by name."""
+        """The index of the columns."""
         return ColumnIndex(self.table.schema, self.layout.keys)
 
     @cached_property
     def roles(self) -> Roles:
-        """The roles of its columns."""
+        """The roles of the columns."""
         with self._named():
             external = self._external_name is not None
             if self.wanted in OTHER_ROLES:
@@ -146,18 +146,18 @@ class FileSource(Source):
             return roles if self.inputs else replace(roles, x=())
 
     def _completed(self) -> ColumnOptions:
-        """Return what is said, with the family that the file names itself, and without a model that filters chose."""
-        said, names = self.options, self.columns.free
+        """Return the options with the family that the file names, and without a model that a filter selected."""
+        options, names = self.options, self.columns.free
         if self.layout.filters.model is not None:
-            said = replace(said, model=None)
-        if FAMILY not in names or said.names_form or not is_text(self.table.schema.field(FAMILY).type):
-            return said
+            options = replace(options, model=None)
+        if FAMILY not in names or options.names_form or not is_text(self.table.schema.field(FAMILY).type):
+            return options
         families = [value for value in self._values_of(FAMILY).unique().to_pylist() if value]
         require_one(families, "families of distributions", f"--filter {FAMILY}={{}}")
-        return replace(said, dist=families[0]) if families else said
+        return replace(options, dist=families[0]) if families else options
 
     def _values_of(self, column: str) -> pa.ChunkedArray:
-        """Read one column of the rows that filters keep, in text."""
+        """Return one column of the rows that pass the filters, as text."""
         chunks, filters = [], self.layout.filters
         for batch in read_batches(self.file, self.table, list(dict.fromkeys([column, *filters.columns]))):
             mask = filters.mask(batch)
@@ -165,7 +165,7 @@ class FileSource(Source):
         return pa.chunked_array(chunks, pa.string())
 
     def missing(self) -> list[str]:
-        """Say what the file lacks for metrics that compare predictions with targets, and what to do about it."""
+        """Return why metrics cannot compare predictions with targets, and what to do; empty if they can."""
         return list(self._missing(self.roles))
 
     def _missing(self, roles: Roles) -> Iterator[str]:
@@ -176,7 +176,7 @@ class FileSource(Source):
             yield missing_target(self.columns)
 
     def _with_variances(self, column: str) -> Predictions:
-        """Read the file with a column of variances."""
+        """Return the predictions with a column read as variances."""
         return FileSource(self.file, replace(self.options, var=column)).predictions()
 
     def batches(self) -> Iterator[Predictions]:
@@ -184,7 +184,7 @@ class FileSource(Source):
         return self._passed.batches()
 
     def _pass(self) -> Scan:
-        """Make a pass over all that is read."""
+        """Return a new scan of all columns that are read."""
         return Scan(
             self.file,
             self.layout,
@@ -204,35 +204,35 @@ class FileSource(Source):
             return (self,)
         parts = [replace(self, file=file, start=start) for file, start in parts_of(self.file, self.table)]
         for part in parts:
-            part.roles = self.roles  # found of the whole
+            part.roles = self.roles  # inferred once, from all files
         return parts
 
     def _needs_all_rows(self) -> bool:
-        """Tell whether some rows cannot be read, or known to be sound, without the others."""
-        laid, filters = self.layout, self.layout.filters
+        """Return whether reading or validating a row needs the other rows, so that the file cannot be partitioned."""
+        layout, filters = self.layout, self.layout.filters
         one_of_each = filters.target or (filters.model and not filters.of_models)
-        beside = self.embedding is not None or self.truth is not None
-        return bool(laid.layout or beside or self.roles.keys or one_of_each or STDIN in self.file.paths)
+        joined = self.embedding is not None or self.truth is not None
+        return bool(layout.layout or joined or self.roles.keys or one_of_each or STDIN in self.file.paths)
 
     def narrow_bytes(self) -> int | None:
-        """Return about how many bytes the numbers of all rows take besides inputs, draws and quantiles.
+        """Return the approximate bytes of all rows without inputs, draws and quantiles.
 
-        None where the number of rows is not known before they are read: of a pipe, where rows are filtered, or where a
-        layout gives units several.
+        None if the number of rows is unknown before reading: for a pipe, with filters, or with a layout of several rows
+        per unit.
         """
-        laid, roles = self.layout, self.roles
-        if STDIN in self.file.paths or laid.layout or laid.filters.columns:
+        layout, roles = self.layout, self.roles
+        if STDIN in self.file.paths or layout.layout or layout.filters.columns:
             return None
         columns = (*roles.target, *(() if is_wide(roles.predictive) else columns_of(roles.predictive)))
         return self.table.nbytes(tuple(dict.fromkeys(columns)))
 
     def _ordering(self) -> tuple[str, ...]:
-        """List the columns that rows are ordered by.
+        """Return the columns that rows are ordered by.
 
         Raises
         ------
         DataError
-            One is not there, or does not have one value a row.
+            A column does not exist, or does not have one value per row.
         """
         names = self.table.schema.names
         for name in self.also:
@@ -240,60 +240,60 @@ class FileSource(Source):
                 msg = f"there is no column {name!r} to order rows by (columns: {named_some(names)})"
                 raise DataError(msg)
             if not is_scalar(self.table.schema.field(name).type):
-                msg = f"column {name!r} does not have one value a row to order rows by"
+                msg = f"column {name!r} does not have one value per row, so it cannot order rows"
                 raise DataError(msg)
         return self.also
 
     def predictions(self) -> Predictions:
-        return self._met[0]
+        return self._loaded[0]
 
     @cached_property
-    def _met(self) -> tuple[Predictions, Scan]:
-        """All rows, and the pass that met them."""
+    def _loaded(self) -> tuple[Predictions, Scan]:
+        """All rows, and the scan that read them."""
         with self._named():
             self._require_room()
-            rows, met = load_all(self._pass())
-            pa.default_memory_pool().release_unused()  # what was read is held a second time now
-            return require_no_rerun(rows if self.repeated else require_unique_keys(rows)), met
+            rows, scan = load_all(self._pass())
+            pa.default_memory_pool().release_unused()  # the rows were copied: free Arrow's memory
+            return require_no_rerun(rows if self.repeated else require_unique_keys(rows)), scan
 
     def _require_room(self) -> None:
-        """Raise, before rows are read, if their numbers, as many as the file says, do not fit in memory.
+        """Raise before reading if the rows do not fit in memory, by the row count of the file.
 
-        Of rows that are filtered nobody knows how many are left.
+        With filters the number of rows is unknown, so nothing is checked.
 
         Raises
         ------
         DataError
-            They do not.
+            The rows need more than the free memory.
         """
-        laid, roles = self.layout, self.roles
-        if laid.filters.columns:
+        layout, roles = self.layout, self.roles
+        if layout.filters.columns:
             return
         columns = [*roles.target, *roles.keys, *([roles.id] if roles.id else [])]
         columns += [] if is_wide(roles.predictive) else columns_of(roles.predictive)
-        needed, room = COPIES * laid.table.nbytes(tuple(dict.fromkeys(columns))), available_memory()
+        needed, room = COPIES * layout.table.nbytes(tuple(dict.fromkeys(columns))), available_memory()
         if needed > room:
             msg = (
-                f"its {laid.table.rows:,} rows take {needed / GIB:,.1f} GiB while they are read, and {room / GIB:,.1f}"
-                " are free. Leave rows out, or give --memory less: targets and predictions beyond it are summed batch"
-                " by batch"
+                f"its {layout.table.rows:,} rows need {needed / GIB:,.1f} GiB to read, and {room / GIB:,.1f} are free."
+                " Use fewer rows, or a smaller --memory: targets and predictions above that limit are processed in"
+                " batches"
             )
             raise DataError(msg)
 
     @property
     def _reading(self) -> Scan:
-        """The pass that met all rows: into memory or, where they were not held, the last one."""
-        known = self.__dict__.get("_met", (None, self._passed))[1]
-        return known or self._met[1]
+        """The scan that read all rows: the one that loaded them, else the last streaming scan."""
+        known = self.__dict__.get("_loaded", (None, self._passed))[1]
+        return known or self._loaded[1]
 
     @property
     def n_dropped(self) -> int:
-        """How many rows were left out."""
+        """The number of rows that were dropped."""
         return self._reading.n_dropped
 
     @property
     def n_clipped(self) -> int:
-        """How many standard deviations were raised."""
+        """The number of standard deviations that were raised."""
         return self._reading.n_clipped
 
     def input_info(self) -> Input:
@@ -322,7 +322,7 @@ class FileSource(Source):
     def _family(self, rows: Predictions) -> str | None:
         role = self.roles.predictive
         if isinstance(role, ResidualRole):
-            return f"residuals, {role.shape}" if role.shape else "residuals, taken as normal"
+            return f"residuals, {role.shape}" if role.shape else "residuals, assumed normal"
         if rows.predictive is None:
             return None
         is_error = isinstance(role, ParametersRole) and role.error
@@ -333,65 +333,65 @@ class FileSource(Source):
         return InputFile(role=role, path=file.name, sha256=file.sha256(), rows=rows, files=file.count)
 
     def reads(self) -> tuple[str, ...]:
-        """Name the files that are read."""
+        """Return the names of all files that are read."""
         others = [name for name in (self._external_name, self.options.truth) if name is not None]
         return (*self.file.paths, *(path for name in others for path in resolve(split_column(name)[0]).paths))
 
     def warnings(self) -> tuple[str, ...]:
-        told = [*self.layout.notes]
+        messages = [*self.layout.notes]
         if self.n_clipped:
-            told.append(f"{self.n_clipped:,} standard deviations were raised to {self.options.min_std} (--min-std)")
+            messages.append(f"{self.n_clipped:,} standard deviations were raised to {self.options.min_std} (--min-std)")
         if self.truth is not None and self.truth.keyed is None:
-            told.append(
+            messages.append(
                 f"targets are joined {self.truth.how_joined()} with {self.truth.file.name}; name keys with --join-on"
             )
         if isinstance(self.roles.predictive, ResidualRole) and self.roles.predictive.shape is None:
-            told.append(SHAPE_UNKNOWN)
+            messages.append(SHAPE_UNKNOWN)
         if getattr(self.roles.predictive, "error", None) and self._never_negative():
-            told.append("no error is negative: are they absolute? Metrics that look at their sign are wrong then")
-        return tuple(told)
+            messages.append("no error is negative: are they absolute? Metrics that use the sign are wrong then")
+        return tuple(messages)
 
     def _never_negative(self) -> bool:
-        """Tell whether no error is below 0, of more than a few."""
-        met = self.__dict__.get("_met")  # all of them, if they are held
-        errors = [batch.y for batch in ([met[0]] if met else self.batches()) if batch.y is not None]
-        return sum(map(len, errors)) > FEW and all((each >= 0).all() for each in errors)
+        """Return whether no error is below 0, among enough errors."""
+        loaded = self.__dict__.get("_loaded")  # all rows, if they are in memory
+        errors = [batch.y for batch in ([loaded[0]] if loaded else self.batches()) if batch.y is not None]
+        return sum(map(len, errors)) > MIN_ERRORS and all((error >= 0).all() for error in errors)
 
     @property
     def _external_name(self) -> str | None:
-        said = self.options.embedding if self.inputs else None
-        return said if said and said not in self.table.schema.names and names_a_file(said) else None
+        name = self.options.embedding if self.inputs else None
+        return name if name and name not in self.table.schema.names and names_a_file(name) else None
 
     @cached_property
     def embedding(self) -> JoinedColumn | None:
-        """The embedding in another file."""
+        """The embedding from another file, if any."""
         return read_embedding(self._external_name, self.roles.id) if self._external_name else None
 
     @cached_property
     def truth(self) -> JoinedColumn | None:
-        """The targets in another file."""
+        """The targets from another file, if any."""
         if self.options.truth is None or self.wanted == "inputs":
             return None
         if self.file.name == split_column(self.options.truth)[0] == STDIN:
-            msg = "standard input is one file: give --truth or the predictions by name"
+            msg = "--truth and the predictions cannot both be standard input. Pass one of them by file name"
             raise OptionError(msg)
         used = (*columns_of(self.roles.predictive), *self.roles.x)
         return read_truth(self.options, self.layout, self.roles, used, self._values_of)
 
     def explicit(self) -> list[str]:
-        """Spell the options that say the same as what was found."""
-        said = self.options
-        told = [] if self.layout.layout else self.roles.explicit(self.table.schema.names)
-        told += ["--input-format", self.file.input_format] if self.file.input_format else []
-        told += ["--embedding", said.embedding or ""] if self.embedding is not None else []
+        """Return explicit options for everything that was inferred."""
+        options = self.options
+        arguments = [] if self.layout.layout else self.roles.explicit(self.table.schema.names)
+        arguments += ["--input-format", self.file.input_format] if self.file.input_format else []
+        arguments += ["--embedding", options.embedding or ""] if self.embedding is not None else []
         if self.truth is not None:
-            told += ["--truth", self.truth.display_name]
-            told += ["--join-on", pairs] if self.truth.keyed and (pairs := self.truth.keyed.display_name()) else []
-        told += ["--model", said.model] if said.model is not None else []
-        told += [word for text in said.filter for word in ("--filter", text)]
-        told += ["--min-std", f"{said.min_std:g}"] if said.min_std is not None else []
-        told += ["--nan-policy", said.nan_policy] if said.nan_policy != "raise" else []
-        return told
+            arguments += ["--truth", self.truth.display_name]
+            arguments += ["--join-on", pairs] if self.truth.keyed and (pairs := self.truth.keyed.display_name()) else []
+        arguments += ["--model", options.model] if options.model is not None else []
+        arguments += [word for text in options.filter for word in ("--filter", text)]
+        arguments += ["--min-std", f"{options.min_std:g}"] if options.min_std is not None else []
+        arguments += ["--nan-policy", options.nan_policy] if options.nan_policy != "raise" else []
+        return arguments
 
     @contextmanager
     def file_named(self) -> Iterator[None]:
@@ -399,10 +399,10 @@ class FileSource(Source):
             yield
 
     def column_name(self, role: str) -> str:
-        """Name a role with its column."""
+        """Return the name of a role with its column."""
         column = self.roles.described_columns().get(role, role)
         return role if column == role else f"{role} (column {column})"
 
     def _named(self) -> AbstractContextManager[None]:
-        """Tell errors about the data with the name of the file."""
+        """Add the file name to data errors."""
         return file_named(self.name)

@@ -1,1 +1,1 @@
-"""Quantities of rows that several metrics share; each is computed once for a batch of rows."""
+"""Statistics of rows that several metrics share; each is cached per batch of rows."""

@@ -1,4 +1,4 @@
-"""Bins of equal counts, and what is predicted and observed in them."""
+"""Bins of equal counts, with predicted and observed spread in each."""
 
 from __future__ import annotations
 
@@ -22,19 +22,20 @@ if TYPE_CHECKING:
     from calcheck.distributions import Predictive
     from calcheck.predictions import Predictions
 
-FEW_ROWS = 30  # a bin, below which its root mean square is mostly noise
+FEW_ROWS = 30  # Minimum rows per bin without a warning; with fewer, a root mean square is mostly noise
 
 
 @dataclass(frozen=True, eq=False)
 class Bins(Groups):
-    """Groups of rows that follow each other in some order.
+    """Groups of consecutive rows in the order of some values.
 
     Parameters
     ----------
     low, high : (k,)
-        The smallest and the largest value in each bin of what orders the rows.
+        The smallest and the largest of these values in each bin.
     cuts : (c - 1,)
-        At or below each class but the first, above the one before: other rows are divided in the same way by them.
+        The boundaries between classes, which assign other rows to the same classes. A value equal to a cut belongs to
+        the upper class.
     """
 
     low: NDArray[Any] = field(default_factory=lambda: np.empty(0))
@@ -42,11 +43,11 @@ class Bins(Groups):
     cuts: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
 
     def assign(self, values: NDArray[np.float64]) -> Bins:
-        """Divide other rows by the same cuts, and share classes as they were shared."""
+        """Return the bins of other rows, with the same cuts and shares."""
         return replace(self, label=digitize(values, self.cuts, equal=True))
 
     def has_shared_rows(self) -> bool:
-        """Tell whether rows that tie, and belong to several bins by shares, fill more than half of some bin."""
+        """Return whether tied rows, which several bins share, make up more than half of any bin."""
         if self.shares is None or self.label is None or not len(self.label):
             return False
         if not (partly := (self.shares > 0) & (self.shares < 1)).any():
@@ -55,7 +56,7 @@ class Bins(Groups):
         return bool(((self.counts @ split) > (self.counts @ self.shares) / 2).any())
 
     def number(self) -> NDArray[np.integer[Any]]:
-        """Return the bin that holds the largest share of each row, (n,), counted from 0."""
+        """Return the bin with the largest share of each row, (n,), numbered from 0."""
         classes = np.zeros(self.classes, np.intp) if self.shares is None else self.shares.argmax(axis=1)
         if self.label is not None and np.array_equal(classes, np.arange(self.classes)):
             return self.label
@@ -63,12 +64,12 @@ class Bins(Groups):
 
 
 def bins_of(rows: Predictions, bins: int, by: str | None) -> Bins:
-    """Divide rows into bins of equal counts, by their uncertainties or by a column.
+    """Return bins of equal counts, by predicted standard deviation or by a column.
 
     Raises
     ------
     DataError
-        There are fewer rows than bins, or the column is absent or not of numbers.
+        There are fewer rows than bins, or the column is absent or not numeric.
     """
     if by is None:
         return _bins_by_spread(rows.distributions(), bins)
@@ -76,21 +77,21 @@ def bins_of(rows: Predictions, bins: int, by: str | None) -> Bins:
 
 
 def ordering(rows: Predictions, by: str | None) -> NDArray[np.float64]:
-    """Return what orders rows into bins, (n,): their uncertainties, or a column; dates as microseconds.
+    """Return the values by which rows are binned, (n,): standard deviations, or a column; dates in microseconds.
 
     Raises
     ------
     DataError
-        The column is absent or not of numbers.
+        The column is absent or not numeric.
     """
     if by is None:
         return spreads(rows.distributions())
     if by not in rows.columns:
-        msg = f"there is no column {by!r} to order rows by (--by; columns: {named_some(rows.columns)})"
+        msg = f"there is no column {by!r} to bin rows by (--by; columns: {named_some(rows.columns)})"
         raise DataError(msg)
     values = rows.columns[by]
     if values.dtype.kind not in "iufbM":
-        msg = f"column {by!r} must hold numbers or dates to order rows by (--by), got {values.dtype}"
+        msg = f"column {by!r} must contain numbers or dates to bin rows by (--by), got {values.dtype}"
         raise DataError(msg)
     if values.dtype.kind != "M":
         values = values.astype(np.float64)
@@ -101,12 +102,12 @@ def ordering(rows: Predictions, by: str | None) -> NDArray[np.float64]:
 
 
 def by_date(rows: Predictions, by: str | None) -> bool:
-    """Tell whether rows are ordered by dates."""
+    """Return whether rows are binned by dates."""
     return by is not None and rows.columns[by].dtype.kind == "M"
 
 
 def ordered_bins(values: NDArray[np.float64], bins: int, *, dates: bool) -> Bins:
-    """Divide rows into bins of equal counts, by what :func:`ordering` returns.
+    """Return bins of equal counts by the values of :func:`ordering`.
 
     Raises
     ------
@@ -121,7 +122,7 @@ def ordered_bins(values: NDArray[np.float64], bins: int, *, dates: bool) -> Bins
 
 
 def spread_by_bin(rows: Predictions, bins: Bins) -> dict[str, MeanTerm]:
-    """Return what is averaged to compare predicted and observed spread: rows, variances, squared errors, (k,) each."""
+    """Return the terms that compare predicted and observed spread: rows, variances and squared errors, (k,) each."""
     return {
         "rows": MeanTerm(groups=bins),
         "variance": MeanTerm(uncertainties(rows) ** 2, bins),
@@ -130,7 +131,7 @@ def spread_by_bin(rows: Predictions, bins: Bins) -> dict[str, MeanTerm]:
 
 
 def reliability(sums: Mapping[str, NDArray[np.float64]], bins: Bins) -> dict[str, Any]:
-    """Describe each bin: its range, how many rows, root mean predicted variance and root mean squared error."""
+    """Return the details of each bin: range, rows, root mean predicted variance and root mean squared error."""
     rmv, rmse = (np.sqrt(sums[name] / sums["rows"]) for name in ("variance", "squared_error"))
     columns = {"from": bins.low, "to": bins.high, "rows": sums["rows"], "rmv": rmv, "rmse": rmse}
     lines = zip(*(values.tolist() for values in columns.values()), strict=True)
@@ -138,10 +139,10 @@ def reliability(sums: Mapping[str, NDArray[np.float64]], bins: Bins) -> dict[str
 
 
 def bin_warnings(bins: Bins, rows: NDArray[np.float64]) -> tuple[str, ...]:
-    """Warn if bins hold few rows, or the same ones."""
+    """Return warnings about bins with few rows, or with shared rows."""
     least = float(rows.min())
-    few = (f"{least:.4g} rows a bin are few, {FEW_ROWS} or more are better: take fewer --bins",)
-    tied = ("rows that tie are shared by several bins, which repeat each other: take fewer --bins",)
+    few = (f"{least:.4g} rows per bin are few, {FEW_ROWS} or more are better: use fewer --bins",)
+    tied = ("bins share tied rows and therefore repeat each other: use fewer --bins",)
     return (few if least < FEW_ROWS else ()) + (tied if bins.has_shared_rows() else ())
 
 
@@ -151,17 +152,17 @@ def _bins_by_spread(predictive: Predictive, bins: int) -> Bins:
 
 
 def equal_count_bins(values: NDArray[np.float64], bins: int) -> Bins:
-    """Divide rows into bins of equal counts, in the order of some value.
+    """Return bins of equal counts, in ascending order of the values.
 
-    Edges are at round-half-even(linspace(0, n, bins + 1)) of the sorted rows. Rows tied across an edge are split
-    between the bins, each with the same shares, so the order of the rows never matters.
+    Edges are at round-half-even(linspace(0, n, bins + 1)) of the sorted rows. Rows that are tied across an edge are
+    divided between the bins in equal shares, so the result does not depend on the order of the rows.
 
     Parameters
     ----------
     values : (n,)
-        What the rows are ordered by.
+        The values by which rows are sorted.
     bins : int
-        How many bins.
+        The number of bins.
 
     Raises
     ------
@@ -170,15 +171,15 @@ def equal_count_bins(values: NDArray[np.float64], bins: int) -> Bins:
     """
     n = len(values)
     if bins > n:
-        msg = f"{bins} bins need as many rows, and there are {n:,}: take fewer --bins"
+        msg = f"{bins} bins need at least {bins} rows, and there are {n:,}: use fewer --bins"
         raise DataError(msg)
     edges = np.round(np.linspace(0, n, bins + 1)).astype(np.intp)
     ordered = np.sort(values)
     after = ordered[edges[1:-1]]
     tied = after[ordered[edges[1:-1] - 1] == after]
-    cuts = np.concatenate([after, np.nextafter(tied, np.inf)])  # values tied across an edge are a class of their own
+    cuts = np.concatenate([after, np.nextafter(tied, np.inf)])  # Values tied across an edge form a separate class
     starts = np.unique(np.append(np.searchsorted(ordered, cuts), [0, n]))[:-1]
-    cuts = _between(ordered[starts[1:] - 1], ordered[starts[1:]])  # rounding moves no row to another class
+    cuts = _between(ordered[starts[1:] - 1], ordered[starts[1:]])  # Rounding does not change classes
     stops = np.append(starts[1:], n)
     overlap = np.minimum(stops[:, None], edges[1:]) - np.maximum(starts[:, None], edges[:-1])
     shares = np.maximum(overlap, 0) / (stops - starts)[:, None]
@@ -187,6 +188,6 @@ def equal_count_bins(values: NDArray[np.float64], bins: int) -> Bins:
 
 
 def _between(before: NDArray[np.float64], after: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return numbers above some and not above others, halfway where there is room."""
+    """Return cuts c with before < c <= after: the midpoints, or ``after`` where rounding leaves no midpoint."""
     middle = before / 2 + after / 2
     return np.where((middle > before) & (middle <= after), middle, after)

@@ -1,4 +1,4 @@
-"""Work that several metrics, or all replicates of the targets, ask for and that is done once."""
+"""Cache of statistics that several metrics, or all replicates of the targets, share."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ OwnerT = TypeVar("OwnerT")
 ResultT = TypeVar("ResultT")
 ParametersT = ParamSpec("ParametersT")
 
-KEPT_BYTES = 3 << 26  # 192 MiB, two columns of ten million rows: more is forgotten, and made again when needed
+KEPT_BYTES = 3 << 26  # Maximum cache size: 192 MiB, or two columns of ten million rows
 _clock = count()
 
 
 @dataclass
 class _Kept:
-    """A result, how much memory it takes, and when it was last asked for."""
+    """A cached result, its size in bytes, and the time of its last use."""
 
     result: Any
     nbytes: int
@@ -38,10 +38,10 @@ _known: WeakKeyDictionary[Any, dict[Any, _Kept]] = WeakKeyDictionary()
 def cached(
     function: Callable[Concatenate[OwnerT, ParametersT], ResultT],
 ) -> Callable[Concatenate[OwnerT, ParametersT], ResultT]:
-    """Keep what a function says of its first argument (rows, or distributions) for as long as that is kept.
+    """Cache the results of a function for the lifetime of its first argument (rows, or distributions).
 
-    What depends on the distributions alone is best made a function of these: replicates of the targets share them.
-    Where all that is kept takes too much memory, what was not asked for the longest is forgotten.
+    A result that depends on distributions only should be a function of these: replicates of the targets share them.
+    If the cache exceeds its limit, the least recently used entries are evicted.
     """
 
     @wraps(function)
@@ -60,10 +60,10 @@ def cached(
 
 
 def _evict_lru() -> None:
-    """Forget what was not asked for the longest, until the rest takes no more memory than it may."""
-    kept = [(each, key, known) for known in _known.values() for key, each in known.items() if each.nbytes]
-    total = sum(each.nbytes for each, *_ in kept)
-    for each, key, known in sorted(kept, key=lambda entry: entry[0].used):
+    """Evict the least recently used entries until the cache is within its limit."""
+    entries = [(each, key, known) for known in _known.values() for key, each in known.items() if each.nbytes]
+    total = sum(each.nbytes for each, *_ in entries)
+    for each, key, known in sorted(entries, key=lambda entry: entry[0].used):
         if total <= KEPT_BYTES:
             return
         total -= each.nbytes
@@ -71,20 +71,20 @@ def _evict_lru() -> None:
 
 
 def _nbytes(owner: object, result: object) -> int:
-    """Return how much memory a result takes besides what its owner holds anyway."""
-    held = {id(_whole(array)) for array in _arrays(owner)}
-    return sum({id(array): array.nbytes for array in map(_whole, _arrays(result)) if id(array) not in held}.values())
+    """Return the size of a result in bytes, without arrays that its owner holds anyway."""
+    owned = {id(_whole(array)) for array in _arrays(owner)}
+    return sum({id(array): array.nbytes for array in map(_whole, _arrays(result)) if id(array) not in owned}.values())
 
 
 def _whole(array: NDArray[Any]) -> NDArray[Any]:
-    """Return the array that one is a view of."""
+    """Return the base array of a view."""
     while isinstance(array.base, np.ndarray):
         array = array.base
     return array
 
 
 def _arrays(holder: object) -> Iterator[NDArray[Any]]:
-    """Yield an array itself, or those that a tuple or an object has."""
+    """Yield the array itself, or the arrays that are members of a tuple or an object."""
     if isinstance(holder, np.ndarray):
         yield holder
         return

@@ -1,4 +1,4 @@
-"""Means over groups of rows: bins, histograms, ranks; rows may belong to several groups by shares."""
+"""Means over groups of rows, such as bins, histogram cells and ranks; several groups may share a row."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     Means = dict[str, NDArray[np.float64]]
 
-DRAWS_AHEAD = 1 << 17  # of rows at a time while the last ones are counted
-CROWDED = 16  # rows a class from which drawing the counts of classes is faster than drawing rows
+DRAWS_AHEAD = 1 << 17  # Row draws per block; the next block is drawn while this one is counted
+CROWDED = 16  # Minimum rows per class for which multinomial class counts are faster than row draws
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,14 +29,14 @@ class Groups:
 
     Parameters
     ----------
-    label : (n,) of whole numbers, optional
-        The class of each row, 0 to c - 1; absent if each row is a class of its own.
+    label : (n,) of integers, optional
+        The class of each row, 0 to c - 1; absent if each row is a separate class.
     classes : int
-        How many classes there are, c.
+        The number of classes, c.
     shares : (c, k), optional
-        How much of a row of each class belongs to each of k groups; absent if classes are groups.
+        The share of a row of each class in each of k groups; absent if the groups are the classes.
     cumulative : bool
-        Whether a group holds the rows of all classes up to its own, in place of ``shares``; the last class has none.
+        Whether group j contains the rows of classes 0 to j, for j < c - 1. This replaces ``shares``.
     """
 
     label: NDArray[np.integer[Any]] | None
@@ -45,34 +45,34 @@ class Groups:
     cumulative: bool = False
 
     def sums(self, values: NDArray[np.float64] | None) -> NDArray[np.float64]:
-        """Sum values, (n,), or count rows, by group, (k,)."""
+        """Return the sums of values (n,), or the counts of rows, by group, (k,)."""
         return self.of_classes(self.by_class(values))
 
     def by_class(self, values: NDArray[np.float64] | None) -> NDArray[np.float64]:
-        """Sum values, (n,), or count rows, by class, (c,)."""
+        """Return the sums of values (n,), or the counts of rows, by class, (c,)."""
         if self.label is None:
             return np.ones(self.classes) if values is None else values
         sums, part = np.zeros(self.classes), max(PART, self.classes)
-        for start in range(0, len(self.label), part):  # numpy makes a copy of small labels
+        for start in range(0, len(self.label), part):  # numpy copies labels of narrow types
             rows = slice(start, start + part)
             sums += np.bincount(self.label[rows], None if values is None else values[rows], self.classes)
         return sums
 
     def membership(self) -> NDArray[np.float64]:
-        """Return how much of a row of each class belongs to each group, (c, k)."""
+        """Return the share of a row of each class in each group, (c, k)."""
         return self.of_classes(np.eye(self.classes)) if self.shares is None else self.shares
 
     def of_classes(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Turn sums by class, (..., c), into sums by group, (..., k)."""
+        """Return the sums by group (..., k) from sums by class (..., c)."""
         if self.cumulative:
             return np.cumsum(sums, axis=-1)[..., :-1]
         return sums if self.shares is None else sums @ self.shares
 
     def weighted_sums(self, weighted: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Sum weighted values of the rows in the order of :attr:`order`, (b, n), by group, (b, k)."""
+        """Return the sums by group (b, k) of weighted values (b, n), whose rows are in the order of :attr:`order`."""
         if self.label is not None:
             starts, present = self._runs
-            if len(present) < weighted.shape[1]:  # else each row is a class of its own
+            if len(present) < weighted.shape[1]:  # Otherwise each row is a separate class
                 weighted = np.add.reduceat(weighted, starts, axis=1)
             if len(present) < self.classes:
                 sums = np.zeros((len(weighted), self.classes))
@@ -82,17 +82,17 @@ class Groups:
 
     @cached_property
     def order(self) -> NDArray[np.intp] | slice:
-        """The rows class by class."""
+        """The row numbers, sorted by class."""
         return slice(None) if self.label is None else np.argsort(self.label, kind="stable")
 
     @property
     def counts(self) -> NDArray[np.intp]:
-        """How many rows each class has, (c,)."""
+        """The number of rows of each class, (c,)."""
         return np.bincount(self.label if self.label is not None else [], minlength=self.classes)
 
     @cached_property
     def _runs(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Where each class that has rows starts in :attr:`order`, and which class that is."""
+        """The offset in :attr:`order` of each non-empty class, and the number of that class."""
         counts = self.counts
         present = np.flatnonzero(counts)
         return (np.cumsum(counts) - counts)[present], present
@@ -100,14 +100,14 @@ class Groups:
 
 @dataclass(frozen=True, eq=False)
 class MeanTerm:
-    """Something that is averaged over rows.
+    """A term that is averaged over rows.
 
     Parameters
     ----------
     values : (n,), optional
-        One value a row; absent for 1.
+        One value per row; absent for 1.
     groups : Groups, optional
-        Groups over which the mean is taken one by one: the sum over a group's rows over the number of all rows.
+        Groups with separate means: the sum over the rows of a group, divided by the number of all rows.
     """
 
     values: NDArray[np.float64] | None = None
@@ -116,14 +116,14 @@ class MeanTerm:
 
 @dataclass(frozen=True, eq=False)
 class Averages:
-    """What is averaged over n rows, under equal weights or any others.
+    """Averages of terms over n rows, with equal or other weights.
 
     Parameters
     ----------
     terms : mapping
-        What is averaged, by name.
+        The terms, by name.
     n : int
-        How many rows there are.
+        The number of rows.
     """
 
     terms: Mapping[str, MeanTerm]
@@ -143,7 +143,7 @@ class Averages:
         return np.ones(self.n) if term.values is None else term.values
 
     def means(self) -> Means:
-        """Average all rows alike: () for each term, or (k,) for one with k groups."""
+        """Return the means with equal weights: () for each term, or (k,) for a term with k groups."""
         return {
             name: np.asarray(self._values(term).mean())
             if term.groups is None
@@ -152,19 +152,19 @@ class Averages:
         }
 
     def weighted(self, weights: NDArray[np.float64], *, sums: NDArray[np.float64] | None = None) -> Means:
-        """Average with weights, which are relative.
+        """Return weighted means.
 
         Parameters
         ----------
         weights : (b, n)
-            One set of weights a line, >= 0.
+            Relative weights, >= 0, in b rows.
         sums : (b,), optional
-            Their sums, if they are known.
+            The sums of the weights, if known.
 
         Returns
         -------
         dict
-            (b,) for each term, or (b, k).
+            (b,) for each term, or (b, k) for a term with k groups.
         """
         total = weights.sum(axis=1) if sums is None else sums
         grouped = {name: (term, term.groups) for name, term in self.terms.items() if term.groups is not None}
@@ -177,15 +177,15 @@ class Averages:
         return found
 
     def leave_one_out(self) -> Means:
-        """Average all rows but one, each left out in turn, (n,) for each term; without groups only."""
+        """Return the leave-one-out means, (n,) for each term; for terms without groups only."""
         means = self.columns.mean(axis=0)
         left = (self.n * means - self.columns) / (self.n - 1)
         return dict(zip(self.terms, left.T, strict=True))
 
     def resampled(self, resamples: int, rng: Generator) -> Means:
-        """Average rows drawn with replacement, as many as there are: (b,) for each term, or (b, k).
+        """Return the means of bootstrap resamples: (b,) for each term, or (b, k) for a term with k groups.
 
-        Where rows differ in nothing but their class, the counts of classes are drawn.
+        If rows differ in their class only, the counts of classes are drawn from a multinomial distribution.
         """
         if (groups := self._classes_only()) is not None:
             drawn = rng.multinomial(self.n, groups.counts / self.n, resamples) / self.n
@@ -194,7 +194,7 @@ class Averages:
         return self.weighted(resampled_weights(self.n, resamples, rng), sums=sums)
 
     def _classes_only(self) -> Groups | None:
-        """Return the groups of all terms if they are the same and each row counts 1."""
+        """Return the groups if all terms have the same ones, few, and no values; else None."""
         kinds = {(term.groups, term.values is None) for term in self.terms.values()}
         groups, counted = next(iter(kinds))
         if len(kinds) > 1 or not counted or groups is None or CROWDED * groups.classes > self.n:
@@ -203,7 +203,7 @@ class Averages:
 
 
 def resampled_weights(n: int, resamples: int, rng: Generator) -> NDArray[np.float64]:
-    """Return how often each of n rows is drawn in n draws with replacement, (resamples, n)."""
+    """Return how often n draws with replacement select each of n rows, (resamples, n)."""
     weights = np.empty((resamples, n))
     step = max(1, DRAWS_AHEAD // n)
     sizes = [min(step, resamples - start) for start in range(0, resamples, step)]
@@ -217,14 +217,16 @@ def resampled_weights(n: int, resamples: int, rng: Generator) -> NDArray[np.floa
 def cumulative_at(
     shares: NDArray[np.float64], rows: NDArray[np.float64], values: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Sum values over the first rows, up to some shares of all rows; a group that is cut counts in part.
+    """Return the sums of values over the first rows, up to given shares of all rows.
+
+    A group that contains the boundary counts in proportion.
 
     Parameters
     ----------
     shares : (s,)
-        In [0, 1].
+        Shares of all rows, in [0, 1].
     rows, values : (..., k)
-        Means of rows and of values by group, in order.
+        Means of rows and of values by group, in the order of the groups.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Targets, predictions, errors and uncertainties, by row."""
+"""Targets, predicted means and medians, errors, standard deviations and z-scores of rows."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from calcheck.distributions import Predictive
     from calcheck.predictions import Predictions
 
-MEAN_FROM = 3  # draws, up to which squared z-scores have no mean
-LEAST, LARGEST = 1e-150, 1e150  # numbers whose squares neither vanish nor overflow
+MEAN_FROM = 3  # Squared z-scores from at most this many draws have no mean
+LEAST, LARGEST = 1e-150, 1e150  # Range of numbers whose squares neither underflow nor overflow
 
 
 def targets(rows: Predictions) -> NDArray[np.float64]:
@@ -25,7 +25,7 @@ def targets(rows: Predictions) -> NDArray[np.float64]:
     Raises
     ------
     DataError
-        There are none.
+        There are no targets.
     """
     return rows.targets().reshape(len(rows))
 
@@ -56,18 +56,18 @@ def uncertainties(rows: Predictions) -> NDArray[np.float64]:
     Raises
     ------
     ValuesError
-        Some are 0: all draws of the row are equal.
+        A standard deviation is 0: all draws of the row are equal.
     """
     return spreads(rows.distributions())
 
 
 @cached
 def spreads(predictive: Predictive) -> NDArray[np.float64]:
-    """Return the standard deviations, (n,); raise as :func:`uncertainties` does."""
+    """Return the standard deviations, (n,); raises the same errors as :func:`uncertainties`."""
     std = predictive.std()
-    require("std", std > 0, "must be positive", "A distribution without spread has no z-score.")
+    require("std", std > 0, "must be positive", "A z-score needs a positive standard deviation.")
     square = (std > LEAST) & (std < LARGEST)
-    require("std", square, f"must lie between {LEAST:.0e} and {LARGEST:.0e} to be squared", "Give y another unit.")
+    require("std", square, f"must lie between {LEAST:.0e} and {LARGEST:.0e} to be squared", "Change the unit of y.")
     return std
 
 
@@ -78,38 +78,38 @@ def z_scores(rows: Predictions) -> NDArray[np.float64]:
 
 
 def reference_rce(rows: Predictions) -> float:
-    """Return the relative calibration error of a perfect model: 0, or 1 - sqrt(1 + 1/m) for m draws a row.
+    """Return the relative calibration error of a perfect model: 0, or 1 - sqrt(1 + 1/m) with m draws per row.
 
-    The mean of m draws misses y by a variance of (1 + 1/m) times that of the distribution, which is what the draws'
-    variance (m - 1) is on average.
+    The error y - mean of m draws has (1 + 1/m) times the variance of the distribution. The sample variance of the
+    draws (divisor m - 1) is an unbiased estimate of the variance of the distribution.
     """
     draws = rows.distributions().n_draws
     return 0.0 if draws is None else 1 - float(np.sqrt(1 + 1 / draws))
 
 
 def why_no_moments(rows: Predictions) -> str:
-    """Say why means and standard deviations are not those of the model; nothing if they are."""
+    """Return why means and standard deviations are not exactly those of the model, or ""."""
     caution = rows.distributions().caveat
     return "means and standard deviations are interpolated, not the model's" if caution else ""
 
 
 def why_no_reference_zms(rows: Predictions) -> str:
-    """Say why a perfect model's mean squared z-score is not known to be 1; nothing if it is."""
+    """Return why the mean squared z-score of a perfect model is not known to be 1, or ""."""
     if moments := why_no_moments(rows):
         return moments
     draws = rows.distributions().n_draws
     if draws is None:
         return ""
     score = f"{(1 + 1 / draws) * (draws - 1) / (draws - 3):.3g} on average" if draws > MEAN_FROM else "without a mean"
-    return f"z-scores by the spread of {draws} draws are too large: ZMS is {score} for a perfect normal ensemble"
+    return f"z-scores from {draws} draws per row are too large: ZMS is {score} for a perfect normal ensemble"
 
 
 def skewness(values: NDArray[np.float64]) -> float:
-    r"""Return how far a distribution leans to large values, robustly, in [-1, 1].
+    r"""Return the robust skewness of Groeneveld and Meeden (1984), in [-1, 1]; 0 if all values are equal.
 
     .. math:: \beta_{GM} = \frac{\bar x - \tilde x}{\mathrm{mean} |x - \tilde x|}
 
-    with the mean and the median (Groeneveld and Meeden 1984); 0 where all values are equal.
+    with the mean :math:`\bar x` and the median :math:`\tilde x`.
     """
     away = values - median(values)
     mean = float(away.mean())
@@ -118,7 +118,7 @@ def skewness(values: NDArray[np.float64]) -> float:
 
 
 def median(values: NDArray[np.float64]) -> float:
-    """Return the median of values that are finite: three times faster than numpy's, which puts four in their place."""
+    """Return the median of finite values; three times faster than :func:`numpy.median`, which selects four elements."""
     half = len(values) // 2
     parted = np.partition(values, half)
     return float(parted[half] if len(values) % 2 else (parted[:half].max() + parted[half]) / 2)
@@ -126,12 +126,12 @@ def median(values: NDArray[np.float64]) -> float:
 
 @cached
 def central_interval(predictive: Predictive, level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the quantiles between which the middle ``level`` of each distribution lies, (n,) each, unit of y."""
+    """Return the limits of the central interval of each distribution at a level, (n,) each, unit of y."""
     return predictive.central_interval(level)
 
 
 def interval_mass(rows: Predictions, level: float) -> NDArray[np.float64]:
-    """Return how likely a target is to fall inside its central interval if the model is right, (n,)."""
+    """Return the predicted probability of the central interval of each row, (n,)."""
     return _interval_mass(rows.distributions(), level)
 
 
@@ -141,13 +141,13 @@ def _interval_mass(predictive: Predictive, level: float) -> NDArray[np.float64]:
 
 
 def heavy_tails(columns: dict[str, tuple[NDArray[np.float64], float]]) -> dict[str, Any]:
-    """Say how heavy the tails of columns are, and warn where the mean and its interval rest on few rows.
+    """Return the skewness of columns, with warnings about heavy tails.
 
     Parameters
     ----------
     columns : dict
-        Values (n,), and the skewness above which they are heavy, by name. The thresholds are those of the later code of
-        Pernot, not of the paper.
+        Values (n,), and the skewness above which the tail is heavy, by name. The thresholds are from Pernot's later
+        code, not from the paper.
 
     Returns
     -------
@@ -156,7 +156,7 @@ def heavy_tails(columns: dict[str, tuple[NDArray[np.float64], float]]) -> dict[s
     """
     found = {name: skewness(values) for name, (values, _) in columns.items()}
     warnings = tuple(
-        f"heavy tail: the skewness of {name} is above {threshold}, so few rows decide the value,"
+        f"heavy tail: the skewness of {name} is above {threshold}, so few rows dominate the value,"
         " and its interval may be too narrow"
         for name, (_, threshold) in columns.items()
         if found[name] > threshold

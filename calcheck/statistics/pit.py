@@ -1,4 +1,4 @@
-"""The probability integral transform: where in its predictive distribution each target fell."""
+"""The probability integral transform (PIT): the predictive distribution function at each target."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 @cached
 def pit(rows: Predictions) -> tuple[Values, Values]:
-    """Return F_i strictly below y_i and F_i at y_i, (n,) each, in [0, 1]: the same array where no F_i has jumps."""
+    """Return the left limits of F_i at y_i, and F_i(y_i), (n,) each, in [0, 1]; one array if no F_i has jumps."""
     return rows.distributions().cdf_limits(targets(rows))
 
 
-FEW = 16  # rows a different jump, from which grouping them pays
+FEW = 16  # Minimum rows per distinct jump for which grouping equal jumps is faster
 
 
 def levels_of(count: int) -> Values:
@@ -37,17 +37,17 @@ def levels_of(count: int) -> Values:
 
 
 def share_below(left: Values, right: Values, levels: Values) -> Groups:
-    """Return groups whose means of rows are the shares of PIT values up to each of some levels, (q,).
+    """Return groups whose means are the shares of PIT values up to each level, (q,).
 
-    A row whose distribution jumps at its target has a PIT that is uniform between ``left`` and ``right``, and
-    counts by the part of it that lies below a level (Czado, Gneiting, Held 2009); no random number is drawn.
+    If the distribution of a row jumps at its target, its PIT is uniform between ``left`` and ``right``. The row counts
+    by the part of this interval below a level (Czado, Gneiting, Held 2009), without random numbers.
 
     Parameters
     ----------
     left, right : (n,)
-        As :func:`pit` returns them; pass ``right`` twice for the plain indicator of F_i(y_i) <= p.
+        The limits from :func:`pit`; pass ``right`` twice for the indicator of F_i(y_i) <= p.
     levels : (q,)
-        Increasing, strictly between 0 and 1.
+        Increasing levels, strictly between 0 and 1.
     """
     if left is right:
         return Groups(_cell(right, levels), len(levels) + 1, cumulative=True)
@@ -62,7 +62,7 @@ def share_below(left: Values, right: Values, levels: Values) -> Groups:
 
 
 def _cell(values: Values, levels: Values) -> NDArray[np.unsignedinteger[Any]]:
-    """Count the levels that lie strictly below each value, (n,)."""
+    """Return the number of levels strictly below each value, (n,)."""
     count = len(levels)
     if not np.array_equal(levels, levels_of(count)):
         return digitize(values, levels)
@@ -70,7 +70,7 @@ def _cell(values: Values, levels: Values) -> NDArray[np.unsignedinteger[Any]]:
     cell = np.empty(len(values), np.min_scalar_type(count))
     for start in range(0, len(values), PART):
         part = values[start : start + PART]
-        near = (part * (count + 1)).astype(np.intp)  # may be off by one, through rounding
+        near = (part * (count + 1)).astype(np.intp)  # May be off by one because of rounding
         near -= part <= edges[near]
         near += part > edges[near + 1]
         cell[start : start + PART] = near
@@ -78,9 +78,10 @@ def _cell(values: Values, levels: Values) -> NDArray[np.unsignedinteger[Any]]:
 
 
 def _different(left: Values, right: Values) -> tuple[NDArray[np.intp] | None, Values, Values]:
-    """Return which different jump each row has, and the jumps; m draws a row without ties have m + 1 of them.
+    """Return the label of the distinct jump of each row, and the limits of the distinct jumps.
 
-    Where jumps hardly repeat, each row keeps its own.
+    With m draws per row and no ties, there are m + 1 distinct jumps. If jumps rarely repeat, the label is None and each
+    row has its own jump.
     """
     ends = [np.unique(values, return_inverse=True) for values in (left, right)]
     if len(ends[0][0]) * FEW > len(left):
@@ -90,26 +91,25 @@ def _different(left: Values, right: Values) -> tuple[NDArray[np.intp] | None, Va
     return label, low[pairs // len(high)], high[pairs % len(high)]
 
 
-NARROW = 2.0**-20  # a jump below it is a point: spread over such jumps, sums would lose their digits
+NARROW = 2.0**-20  # Narrower jumps are treated as points: their large slopes would cause cancellation in sums
 
 
 def distribution(left: Values, right: Values) -> tuple[dict[str, MeanTerm], Values]:
-    """Return what is averaged to give the distribution function of the PIT, and where it bends.
+    """Return the terms whose means give the distribution function of the PIT, and its breakpoints.
 
-    The function steps up at rows without a jump, and rises at a steady slope between ``left`` and ``right`` of the
-    others.
+    The function has a step at each row without a jump. For other rows it is linear between ``left`` and ``right``.
 
     Parameters
     ----------
     left, right : (n,)
-        As :func:`pit` returns them.
+        The limits from :func:`pit`.
 
     Returns
     -------
     terms : dict
-        ``steps``, and the slopes that begin (``rises``) and that end (``falls``) at each place, (k,) each.
+        The ``steps``, and the slopes that start (``rises``) and end (``falls``) at each breakpoint, (k,) each.
     places : (k,)
-        In ascending order.
+        The breakpoints, in ascending order.
     """
     if left is right:
         steps = TieGroups(right)
@@ -129,24 +129,24 @@ def distribution(left: Values, right: Values) -> tuple[dict[str, MeanTerm], Valu
 
 
 def distance_from_uniform(means: Mapping[str, Values], places: Values) -> Values:
-    """Return the integral of (F(u) - u)^2 over [0, 1] for a function as :func:`distribution` describes it, (...).
+    """Return the integral of (F(u) - u)^2 over [0, 1], (...), for F as described by :func:`distribution`.
 
     Parameters
     ----------
     means : mapping
-        Of the terms, (..., k).
+        The means of the terms, (..., k).
     places : (k,)
-        Where F bends.
+        The breakpoints of F.
     """
     above = means["steps"].cumsum(axis=-1)
     slopes = None
     if "rises" in means:
         slopes = np.cumsum(means["rises"] - means["falls"], axis=-1)[..., :-1]
         above[..., 1:] += np.cumsum(slopes * np.diff(places), axis=-1)
-    above -= places  # F - u at each place, after its step
+    above -= places  # F(u) - u at each breakpoint, after its step
     inner = np.zeros(above.shape[:-1])
     for start in range(0, len(places) - 1, PART):
-        pieces = slice(start, min(start + PART, len(places) - 1))  # each between two places
+        pieces = slice(start, min(start + PART, len(places) - 1))  # Intervals between consecutive breakpoints
         widths = np.diff(places[pieces.start : pieces.stop + 1])
         first = above[..., pieces]
         last = first + ((0.0 if slopes is None else slopes[..., pieces]) - 1) * widths

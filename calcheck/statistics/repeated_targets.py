@@ -1,4 +1,4 @@
-"""Repeated targets: rows with the same key are one input, of which several targets were observed."""
+"""Repeated targets: rows with the same key are one input with several observed targets."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 
 class TakesRepeats(Protocol):
-    """A metric that says whether it takes several targets of one input."""
+    """A metric that declares whether it supports repeated targets."""
 
     repeated_targets: ClassVar[bool]
 
 
 def group_by_input(source: Source, metrics: Iterable[type[TakesRepeats]]) -> Source:
-    """Return the source with a row an input, where rows share keys and all metrics take several targets of one."""
+    """Return the source with one row per input, if rows share keys and all metrics support repeated targets."""
     if all(metric.repeated_targets for metric in metrics) and _repeats(source.predictions()):
         return GroupedSource(source)
     return source
@@ -36,7 +36,7 @@ def group_by_input(source: Source, metrics: Iterable[type[TakesRepeats]]) -> Sou
 
 @dataclass(frozen=True)
 class GroupedSource(Source):
-    """A source whose rows with the same key are one input with several targets."""
+    """A source in which rows with the same key are combined into one input with several targets."""
 
     source: Source
 
@@ -63,76 +63,77 @@ class GroupedSource(Source):
 
     def warnings(self) -> tuple[str, ...]:
         rows, n = self.source.predictions(), len(self._gathered)
-        told = f"{len(rows):,} rows are {n:,} inputs with {len(rows) // n} targets each, by {rows.id_name}"
-        return (*self.source.warnings(), told)
+        message = (
+            f"{len(rows):,} rows were grouped by {rows.id_name} into {n:,} inputs with {len(rows) // n} targets each"
+        )
+        return (*self.source.warnings(), message)
 
 
 def _repeats(rows: Predictions) -> bool:
-    """Tell whether rows share keys."""
+    """Return whether several rows have the same key."""
     return rows.id is not None and len(np.unique(rows.id.astype(str))) < len(rows)
 
 
 def group_rows(rows: Predictions) -> Predictions:
-    """Make one row of those that share a key.
+    """Return the rows with one row per key.
 
     Parameters
     ----------
     rows : Predictions
-        n r rows with keys, inputs and predictions the same wherever the key is.
+        n r rows with keys; rows with the same key have the same inputs and predictions.
 
     Returns
     -------
     Predictions
-        n rows, in the order of the first of each; ``y`` is (n, r, t), the targets of each in ascending order. Other
-        columns are kept where they do not vary within a key. The rows themselves, if no key comes twice.
+        n rows in the order of first occurrence. ``y`` is (n, r, t), with the targets of each row in ascending order.
+        Other columns are kept if they are constant within each key. If all keys are unique, the rows are unchanged.
 
     Raises
     ------
     DataError
-        Keys come differently often, or their inputs or predictions differ.
+        Keys have different numbers of rows, or rows with the same key have different inputs or predictions.
     """
     if rows.id is None or rows.y is None or not _repeats(rows):
         return rows
     _, first, key, counts = np.unique(rows.id.astype(str), return_index=True, return_inverse=True, return_counts=True)
     if counts.min() != counts.max():
         least, most = int(counts.argmin()), int(counts.argmax())
-        told = " and ".join(f"{rows.id[first[place]]!s} comes {counts[place]:,} times" for place in (least, most))
-        msg = (
-            f"repeated targets need the same number of rows for each {rows.id_name}, but {told}. Leave some of them out"
-        )
+        numbers = " and ".join(f"{rows.id[first[place]]!s} has {counts[place]:,}" for place in (least, most))
+        msg = f"repeated targets need the same number of rows for each {rows.id_name}, but {numbers}. Remove some rows"
         raise DataError(msg)
-    members = np.argsort(first[key], kind="stable").reshape(len(first), counts[0])  # by first row, in file order
+    # Keys are in order of first occurrence, rows in file order
+    members = np.argsort(first[key], kind="stable").reshape(len(first), counts[0])
     heads = members[:, 0]
-    own = np.empty(len(rows), np.intp)
-    own[members] = heads[:, None]
-    _require_same(rows, own)
-    kept = {name: values[heads] for name, values in rows.columns.items() if _equal(values, values[own]).all()}
+    first_row = np.empty(len(rows), np.intp)
+    first_row[members] = heads[:, None]
+    _require_same(rows, first_row)
+    constant = {name: values[heads] for name, values in rows.columns.items() if _equal(values, values[first_row]).all()}
     one = rows.take(heads)
     y = rows.y.reshape(len(rows), -1)[members]
     order = np.lexsort(np.moveaxis(y, 2, 0)[::-1], axis=1)
-    return replace(one, y=np.take_along_axis(y, order[:, :, None], axis=1), columns=kept)
+    return replace(one, y=np.take_along_axis(y, order[:, :, None], axis=1), columns=constant)
 
 
-def _require_same(rows: Predictions, own: NDArray[np.intp]) -> None:
-    """Raise unless inputs and predictions of each row are those of the first row of its key."""
+def _require_same(rows: Predictions, first_row: NDArray[np.intp]) -> None:
+    """Raise unless each row has the inputs and predictions of the first row with its key."""
     parts: dict[str, NDArray[np.bool_]] = {}
     if rows.x is not None:
         x = rows.inputs()
-        parts["inputs"] = (x == x[own]).all(axis=1)
+        parts["inputs"] = (x == x[first_row]).all(axis=1)
     if rows.predictive is not None:
         predictive = rows.predictive.load()
-        parts["predictions"] = predictive.equals(predictive.take(own))
+        parts["predictions"] = predictive.equals(predictive.take(first_row))
     for what, same in parts.items():
         if not same.all():
             row = int(np.argmin(same))
             places = rows.row_numbers()
             msg = (
-                f"rows {places[own[row]]} and {places[row]} have the same {rows.id_name} but other {what}: repeated"
-                " targets are of one input. Name another key with --id"
+                f"rows {places[first_row[row]]} and {places[row]} have the same {rows.id_name} but different {what}:"
+                " repeated targets must have the same input. Choose another key with --id"
             )
             raise DataError(msg)
 
 
 def _equal(first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.bool_]:
-    """Compare cells, gaps with gaps too."""
-    return np.asarray((first == second) | ((first != first) & (second != second)))  # noqa: PLR0124 - gaps
+    """Return where values are equal; missing values are equal to each other."""
+    return np.asarray((first == second) | ((first != first) & (second != second)))  # noqa: PLR0124 - NaN

@@ -1,4 +1,4 @@
-"""Groups of equal values in ascending order: found by sorting, without telling single rows apart where nobody asks."""
+"""Groups of equal values in ascending order, by sorting; row labels are computed on demand."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class TieGroups(Groups):
     Parameters
     ----------
     values : (n,)
-        What is sorted.
+        The values.
     """
 
     def __init__(self, values: NDArray[np.float64]) -> None:
@@ -30,13 +30,13 @@ class TieGroups(Groups):
 
     values: NDArray[np.float64]
     ordered: NDArray[np.float64]
-    """The values in order, (n,)."""
+    """The sorted values, (n,)."""
     steps: NDArray[np.bool_]
-    """Where they are not equal to the one before, (n - 1,)."""
+    """Whether each sorted value differs from the one before, (n - 1,)."""
 
     @property
     def distinct(self) -> NDArray[np.float64]:
-        """The value of each class, (c,)."""
+        """The distinct values, (c,)."""
         return self.ordered if self.classes == len(self.ordered) else self.ordered[self._starts]
 
     @property
@@ -50,7 +50,7 @@ class TieGroups(Groups):
 
     @property
     def _starts(self) -> NDArray[np.intp]:
-        """Where each class starts in the order, (c,)."""
+        """The offset of each class in the sorted values, (c,)."""
         return np.append(0, np.flatnonzero(self.steps) + 1)
 
     @cached_property
@@ -69,17 +69,17 @@ class TieGroups(Groups):
 
 
 class CutTieGroups(Groups):
-    """Groups of equal values, in ascending order, of which the first are summed up to some shares of all rows.
+    """Groups of equal values, in ascending order, for cumulative sums up to given shares of all rows.
 
-    Where all rows count alike, it is known which groups are cut by a share (:func:`cumulative_at`): those between
-    two of them are summed together. Under other weights it may be any.
+    With equal weights, the groups that contain the boundaries are known (:func:`cumulative_at`), and the groups between
+    two boundaries are summed together. With other weights, the boundaries may be in any group.
 
     Parameters
     ----------
     values : (n,)
-        What is sorted.
+        The values.
     shares : (s,)
-        In [0, 1].
+        Shares of all rows, in [0, 1].
     """
 
     def __init__(self, values: NDArray[np.float64], shares: NDArray[np.float64]) -> None:
@@ -93,11 +93,11 @@ class CutTieGroups(Groups):
 
     values: NDArray[np.float64]
     starts: NDArray[np.intp]
-    """Where groups that are summed together start in the order, (k,)."""
+    """The offsets of groups that are summed together in the sorted values, (k,)."""
     cuts: NDArray[np.float64]
-    """The first value of each, but of the first one, (k - 1,)."""
+    """The first value of each of these except the first, (k - 1,)."""
     group_sums: NDArray[np.float64]
-    """The sums of the values themselves, (k,)."""
+    """The sums of the values by group, (k,)."""
 
     def sums(self, values: NDArray[np.float64] | None) -> NDArray[np.float64]:
         if values is None:

@@ -1,1 +1,1 @@
-"""What stores results: states, checkpoints, stored reports and predictions, written atomically."""
+"""Storage of states, checkpoints, reports and predictions, with atomic writes."""

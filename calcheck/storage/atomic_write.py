@@ -1,4 +1,4 @@
-"""Results to files, all or nothing."""
+"""Atomic writes: a result file is written completely or not at all."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ POINTWISE_SUFFIXES = (".parquet", ".csv")
 
 @contextmanager
 def atomic_path(path: str) -> Iterator[Path]:
-    """Hand out a temporary file that replaces ``path`` if the block succeeds, and vanishes if it fails.
+    """Yield a temporary file that replaces ``path`` if the block succeeds, and is deleted if it fails.
 
-    A link keeps pointing where it did; devices and pipes are written to, not replaced.
+    Symbolic links are kept. Devices and pipes are written to, not replaced.
 
     Raises
     ------
     FileError
-        The folder is not there, or not to be written to.
+        The folder does not exist or is not writable.
     """
     temporary = None
     try:
@@ -50,19 +50,19 @@ def atomic_path(path: str) -> Iterator[Path]:
 
 
 def write_text(path: str, text: str) -> None:
-    """Write text, replacing what was there only on success."""
+    """Write text to a file; an existing file is replaced on success only."""
     with atomic_path(path) as temporary:
         temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
 def write_bytes(path: str, content: bytes) -> None:
-    """Write bytes, replacing what was there only on success."""
+    """Write bytes to a file; an existing file is replaced on success only."""
     with atomic_path(path) as temporary:
         temporary.write_bytes(content)
 
 
 def append_text(path: str, text: str) -> None:
-    """Write text below what is there, all of it or nothing."""
+    """Append text to a file, completely or not at all."""
     target = Path(path)
     with atomic_path(path) as temporary:
         before = target.read_bytes() if target.is_file() else b""
@@ -70,12 +70,12 @@ def append_text(path: str, text: str) -> None:
 
 
 def require_writable(outputs: Sequence[str], inputs: Sequence[str]) -> None:
-    """Raise, before the work starts, if a result could not be written, or would overwrite what is read or written.
+    """Raise, before the work starts, if an output is not writable, or would overwrite an input or another output.
 
     Raises
     ------
     FileError
-        The folder is not there, or the file is an input or another output.
+        The folder does not exist, or the file is an input or another output.
     """
     taken = {os.path.realpath(name): name for name in inputs if name != STDIN}
     for path in outputs:
@@ -84,37 +84,37 @@ def require_writable(outputs: Sequence[str], inputs: Sequence[str]) -> None:
             msg = f"{path} cannot be written: {what}"
             raise FileError(msg)
         if (other := taken.get(os.path.realpath(path))) is not None:
-            msg = f"{path} would overwrite {other}, which this command reads or writes too. Give another name"
+            msg = f"{path} would overwrite {other}, which this command also reads or writes. Choose another name"
             raise FileError(msg)
         taken[os.path.realpath(path)] = path
 
 
 def _obstacle(path: Path) -> str:
-    """Say what stands in the way of writing a file; nothing if nothing is seen."""
+    """Return why a file cannot be written, or ""."""
     try:
         if path.is_dir():
             return "it is a folder"
         path.exists()
     except OSError as error:
-        return error.strerror or "its name is no name"
-    return "" if path.parent.is_dir() else "there is no such folder"
+        return error.strerror or "its name is not valid"
+    return "" if path.parent.is_dir() else "the folder does not exist"
 
 
 def require_suffix(path: str) -> None:
-    """Raise unless the ending says how pointwise results are written.
+    """Raise unless the suffix is a format of pointwise results.
 
     Raises
     ------
     OptionError
-        It does not.
+        It is not.
     """
     if Path(path).suffix.lower() not in POINTWISE_SUFFIXES:
-        msg = f"{path} must end in {' or '.join(POINTWISE_SUFFIXES)}, which says how it is written"
+        msg = f"{path} must end in {' or '.join(POINTWISE_SUFFIXES)}, which selects the format"
         raise OptionError(msg)
 
 
 def _umask() -> int:
-    """Return the process's mask for new files."""
+    """Return the file mode creation mask of the process."""
     mask = os.umask(0)
     os.umask(mask)
     return mask

@@ -1,4 +1,4 @@
-"""Checkpoints as files: what a long sum has come to, so that an interrupted run can continue."""
+"""Checkpoint files: partial sums of a long run, from which an interrupted run can resume."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ if TYPE_CHECKING:
     from calcheck.predictions import Predictions
 
 KIND, VERSION = "checkpoint", 1
-SHARE = 8  # of the batches behind us, until it is written again: that never takes more than a share of the time
+SHARE = 8  # A stage is saved again after 1/SHARE more batches, which bounds the time spent on saving
 
 
 class FileCheckpoint:
-    """A file that is written every so many batches, and removed when all is done.
+    """A checkpoint file that is written regularly, and removed at the end of the run.
 
     Parameters
     ----------
     path : str
         The file.
     told : dict
-        What the run is of, in words: files, options, metrics. A file of another run is refused.
+        Description of the run: files, options, metrics. A checkpoint of a different run is rejected.
     resume : bool
-        Whether to continue from the file, if it is there.
+        Whether to resume from the file, if it exists.
 
     Raises
     ------
     FileError
-        The file is no checkpoint, or damaged.
+        The file is not a checkpoint, or is damaged.
     OptionError
-        It is of another run.
+        The checkpoint is from a different run.
     """
 
     def __init__(self, path: str, told: dict[str, str], *, resume: bool) -> None:
@@ -52,14 +52,14 @@ class FileCheckpoint:
         theirs = header.get("run", {})
         for what in {**self._told, **theirs}:
             if self._told.get(what) != theirs.get(what):
-                msg = f"{self._path} is of another run: its {what} differ. Start anew without --resume"
+                msg = f"{self._path} is from a different run: its {what} differ. Restart without --resume"
                 raise OptionError(msg)
         for place, (stage, batches) in enumerate(header.get("stages", {}).items()):
             self._stages[stage] = batches
             self._arrays[stage] = strip_prefix(str(place), arrays)
 
     def load(self, stage: str, work: Callable[[Predictions], Any]) -> tuple[int | None, Any]:
-        """Return how many batches a stage has behind it, None for all, and their sum; 0 and None where it is new."""
+        """Return the number of completed batches of a stage (None for all) and their sum; 0 and None if new."""
         restored = getattr(work, "load", None)
         if stage not in self._stages or restored is None:
             return 0, None
@@ -70,22 +70,22 @@ class FileCheckpoint:
             raise FileError(msg) from error
 
     def save(self, stage: str, batches: int, total: Any) -> None:
-        """Keep the sum of the first batches of a stage, where it is time to."""
+        """Save the sum of the first batches of a stage, if the last save is old enough."""
         last = self._stages.get(stage) or 0
         if batches - last >= max(1, last // SHARE):
             self._write(stage, batches, total)
 
     def complete(self, stage: str, total: Any) -> None:
-        """Keep the sum of all batches of a stage."""
+        """Save the sum of all batches of a stage."""
         self._write(stage, None, total)
 
     def remove(self) -> None:
-        """Remove the file: the run is done."""
+        """Remove the file at the end of the run."""
         Path(self._path).unlink(missing_ok=True)
 
     def _write(self, stage: str, batches: int | None, total: Any) -> None:
         arrays = total.arrays() if hasattr(total, "arrays") else None
-        if arrays is None:  # a sum that cannot be kept is made again
+        if arrays is None:  # A sum without arrays cannot be saved and is recomputed
             return
         self._stages[stage], self._arrays[stage] = batches, arrays
         named = {

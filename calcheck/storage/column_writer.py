@@ -1,4 +1,4 @@
-"""Tables that are written a block of rows at a time: whole, or not at all."""
+"""Tables that are written in blocks of rows, atomically."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ WRITERS: dict[str, Callable[[Path, pa.Schema], Any]] = {
     ".feather": pa.ipc.new_file,
     ".arrow": pa.ipc.new_stream,
 }
-"""What opens a file to be written in parts, by its ending."""
+"""The incremental writer of each format, by suffix."""
 
 
 @contextmanager
 def table_writer(path: str) -> Iterator[Callable[[pa.Table], None]]:
-    """Hand out what appends a table to a file, in the format of its ending; the first decides on names and types.
+    """Yield a function that appends tables to a file, in the format of its suffix.
 
-    The file is there, in place of one that was there before, when the block has ended well; else nothing is. In CSV,
-    text that a spreadsheet would compute is protected by an apostrophe, which readers of calcheck take away again.
+    The first table defines the names and types of columns. The file replaces an existing one on success only. In CSV,
+    an apostrophe protects text that a spreadsheet would evaluate; the readers of calcheck remove it.
 
     Raises
     ------
     FileError
         The file cannot be written.
     DataError
-        A table does not have the first one's columns.
+        A table has columns other than those of the first table.
     """
     with atomic_path(path) as temporary, ExitStack() as opened:
         first: list[tuple[pa.Schema, Any]] = []
@@ -57,7 +57,7 @@ def table_writer(path: str) -> Iterator[Callable[[pa.Table], None]]:
             try:
                 alike = table.select(schema.names).cast(schema)
             except (KeyError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-                msg = f"{path} cannot be written: rows differ in their columns ({str(error).splitlines()[0]})"
+                msg = f"{path} cannot be written: its rows have different columns ({str(error).splitlines()[0]})"
                 raise DataError(msg) from error
             writer.write_table(alike)
 
@@ -66,12 +66,12 @@ def table_writer(path: str) -> Iterator[Callable[[pa.Table], None]]:
 
 @contextmanager
 def column_writer(path: str) -> Iterator[Callable[[Mapping[str, NDArray[Any]]], None]]:
-    """Hand out what appends columns (b,) of some more rows to a file: :func:`table_writer` of arrays."""
+    """Yield a function that appends columns (b,) to a file; see :func:`table_writer`."""
     with table_writer(path) as write:
         yield lambda columns: write(pa.table({name: pa.array(values) for name, values in columns.items()}))
 
 
 def write_columns(path: str, columns: Mapping[str, NDArray[Any]]) -> None:
-    """Write columns (n,) as Parquet or CSV, by the path's ending."""
+    """Write columns (n,) in the format of the suffix."""
     with column_writer(path) as write:
         write(columns)

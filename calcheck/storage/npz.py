@@ -1,4 +1,4 @@
-"""Named arrays in one file, with a header and a checksum: what was summed, to be read by another run."""
+"""Archives of named arrays with a header and a checksum, for states and checkpoints."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ if TYPE_CHECKING:
     Arrays = dict[str, NDArray[Any]]
 
 HEADER, CHECKSUM = "header.json", "sha256"
-KINDS = "fiubU"  # of arrays: numbers and text, no objects
-LARGEST_HEADER = 1 << 26
-EPOCH = (1980, 1, 1, 0, 0, 0)  # the same sums make the same bytes
-DAMAGED = "is damaged or was cut short: make it again"
+KINDS = "fiubU"  # Permitted kinds of array types: numbers and text, no objects
+MAX_HEADER_BYTES = 1 << 26  # Maximum size of the header
+EPOCH = (1980, 1, 1, 0, 0, 0)  # A fixed timestamp, so that equal arrays give equal files
+DAMAGED = "is damaged or truncated: create it again"
 
 
 def write_archive(path: str, kind: str, version: int, header: dict[str, Any], arrays: Mapping[str, Any]) -> None:
-    """Write named arrays and a header, replacing what was there only on success.
+    """Write named arrays and a header; an existing file is replaced on success only.
 
     Parameters
     ----------
     path : str
-        Where.
+        The file.
     kind, version : str, int
-        What it is, and in which version of its format.
+        The kind of archive, and the version of its format.
     header : dict
-        What JSON can hold.
+        A header that JSON can represent.
     arrays : mapping
-        Numbers and text, of any shape.
+        Arrays of numbers or text, of any shape.
     """
-    told = {"kind": kind, "version": version, "header": header, "arrays": list(arrays)}
-    text = json.dumps(told, allow_nan=False, indent=1).encode()
+    top = {"kind": kind, "version": version, "header": header, "arrays": list(arrays)}
+    text = json.dumps(top, allow_nan=False, indent=1).encode()
     digest = hashlib.sha256(text)
     with atomic_path(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
         archive.writestr(zipfile.ZipInfo(HEADER, EPOCH), text)
@@ -61,16 +61,16 @@ def write_archive(path: str, kind: str, version: int, header: dict[str, Any], ar
 
 
 def read_archive(path: str, kind: str, version: int) -> tuple[dict[str, Any], Arrays]:
-    """Read what :func:`write_archive` wrote.
+    """Return the header and the arrays that :func:`write_archive` wrote.
 
     Raises
     ------
     FileError
-        It cannot be read, is something else, of a newer version, or damaged.
+        The file cannot be read, is of another kind or version, or is damaged.
     """
     file = File(path)
     if not file.content_starts(b"PK"):
-        msg = f"{file.display_name} is no {kind} of calcheck"
+        msg = f"{file.display_name} is not a calcheck {kind}"
         raise FileError(msg)
     try:
         with file.open() as stream, zipfile.ZipFile(stream) as archive:
@@ -86,44 +86,44 @@ def read_archive(path: str, kind: str, version: int) -> tuple[dict[str, Any], Ar
 def _read(archive: zipfile.ZipFile, name: str, kind: str, version: int) -> tuple[dict[str, Any], Arrays]:
     members = {member.filename: member for member in archive.infolist()}
     if HEADER not in members or CHECKSUM not in members:
-        msg = f"{name} is no {kind} of calcheck"
+        msg = f"{name} is not a calcheck {kind}"
         raise FileError(msg)
     if any(member.compress_type != zipfile.ZIP_STORED for member in members.values()):
-        msg = "its parts are compressed, which calcheck does not do"  # nothing small can grow large
+        msg = "its members are compressed, but calcheck writes uncompressed files"  # Prevents decompression bombs
         raise ValueError(msg)
-    if members[HEADER].file_size > LARGEST_HEADER:
+    if members[HEADER].file_size > MAX_HEADER_BYTES:
         msg = "its header is too large"
         raise ValueError(msg)
     text = archive.read(HEADER)
-    told = json.loads(text)
-    if told["kind"] != kind:
-        msg = f"{name} is no {kind} of calcheck, but a {told['kind']}"
+    top = json.loads(text)
+    if top["kind"] != kind:
+        msg = f"{name} is not a calcheck {kind}, but a {top['kind']}"
         raise FileError(msg)
-    if told["version"] != version:
-        newer = "a newer" if told["version"] > version else "an older"
-        msg = f"{name} was written by {newer} calcheck: it is of version {told['version']}, this one reads {version}"
+    if top["version"] != version:
+        newer = "a newer" if top["version"] > version else "an older"
+        msg = f"{name} was written by {newer} calcheck: its version is {top['version']}, this calcheck reads {version}"
         raise FileError(msg)
     digest, arrays = hashlib.sha256(text), {}
-    for number, array in enumerate(told["arrays"]):
+    for number, array in enumerate(top["arrays"]):
         content = archive.read(f"{number}.npy")
         digest.update(content)
         arrays[str(array)] = _array(content)
     if archive.read(CHECKSUM).decode() != digest.hexdigest():
-        msg = "its checksum is another"
+        msg = "its checksum does not match"
         raise ValueError(msg)
-    return dict(told["header"]), arrays
+    return dict(top["header"]), arrays
 
 
 def _array(content: bytes) -> NDArray[Any]:
-    """Read an array, without trusting what its header says of sizes and types."""
+    """Return an array from its bytes; sizes and types in its header are validated."""
     stream = BytesIO(content)
     if np.lib.format.read_magic(stream) != (1, 0):
-        msg = "an array is of an unknown version"
+        msg = "an array has an unknown format version"
         raise ValueError(msg)
     shape, by_columns, dtype = np.lib.format.read_array_header_1_0(stream)
     start = stream.tell()
     if dtype.kind not in KINDS or by_columns or prod(shape) * dtype.itemsize != len(content) - start:
-        msg = "an array is not what its header says"
+        msg = "an array does not match its header"
         raise ValueError(msg)
     if not dtype.itemsize:
         return np.zeros(shape, dtype)
@@ -131,13 +131,13 @@ def _array(content: bytes) -> NDArray[Any]:
 
 
 def require_archive_path(path: str, option: str) -> None:
-    """Raise if a path ends like a file of rows, which it would replace.
+    """Raise if the suffix of a path is that of a table or report, to protect such files.
 
     Raises
     ------
     FileError
-        It does.
+        It is.
     """
     if Path(path).suffix.lower() in {".parquet", ".csv", ".json", ".tsv", ".feather", ".arrow"}:
-        msg = f"{path} ends like a table or a report, and {option} writes neither. Take another name, as in day.state"
+        msg = f"{path} has the suffix of a table or report, but {option} writes neither. Use a name such as day.state"
         raise FileError(msg)

@@ -1,4 +1,4 @@
-"""Our own schema: a row a unit with its key, its target, one form of predictions, and its input."""
+"""Writer of the canonical schema: one row per unit, with its key, target, predictive distribution and input."""
 
 from __future__ import annotations
 
@@ -30,37 +30,40 @@ if TYPE_CHECKING:
     from calcheck.predictions import Predictions, Source
 
 PARAMETERS = {name for made in CONVENTIONS.values() for known in made.parameters.values() for name in known}
-FLAT = {"samples": "sample", "embedding": "emb"}  # what columns of lists are called where each number has its own
+FLAT = {
+    "samples": "sample",
+    "embedding": "emb",
+}  # Column name stems in flat formats, where each number of a list has its own column
 
 
 def write(source: Source, path: str) -> None:
-    """Write predictions so that :func:`read` needs no option to read them.
+    """Write predictions in a form that :func:`calcheck.read` reads without options.
 
     Parameters
     ----------
     source : Source
         The predictions, from a file or from memory.
     path : str
-        Where they go: .parquet, .csv, .feather or .arrow.
+        The output file: .parquet, .csv, .feather or .arrow.
 
     Raises
     ------
     DataError, OptionError
-        The predictions are not sound, or cannot be written so.
+        The predictions are not valid, or the format cannot represent them.
     """
-    rows = source.predictions()  # what is not sound as a whole is refused before anything is written
+    rows = source.predictions()  # Validates all rows before writing
     if suffix_of(path) == ".csv" and rows.id is not None:
         _require_same_in_text(rows.id)
     write_canonical(path, source.batches())
 
 
 def _require_same_in_text(ids: NDArray[Any]) -> None:
-    """Raise if keys would be others after they were written to CSV and read again.
+    """Raise if keys would change when they are written to CSV and read again.
 
     Raises
     ------
     DataError
-        They would: ``"1.50"`` is text, and becomes a number.
+        They would: the text ``"1.50"`` becomes a number, for example.
     """
     written = pa.table({"id": pa.array(ids)})
     sink = pa.BufferOutputStream()
@@ -69,27 +72,27 @@ def _require_same_in_text(ids: NDArray[Any]) -> None:
     same = pc.fill_null(pc.equal(before, after), fill_value=False) if len(before) == len(after) else None
     if same is None or not pc.all(same).as_py():
         place = 0 if same is None else pc.index(same, value=False).as_py()
-        told = f"{before[place].as_py()!r} (row {place}, counted from 0)"
-        msg = f"text has no types: the key {told} would be read as another. Write .parquet"
+        key = f"{before[place].as_py()!r} (row {place}, counted from 0)"
+        msg = f"CSV does not store types: the key {key} would be read as a different one. Write .parquet"
         raise DataError(msg)
 
 
 def write_canonical(path: str, batches: Iterable[Predictions]) -> None:
-    """Write predictions, batch by batch, so that :func:`calcheck.read` needs no option to read them.
+    """Write predictions in batches, in a form that :func:`calcheck.read` reads without options.
 
     Parameters
     ----------
     path : str
-        Where they go: .parquet, .csv, .feather or .arrow. A file that is there is replaced, on success only.
+        The output file: .parquet, .csv, .feather or .arrow. An existing file is replaced on success only.
     batches : iterable of Predictions
-        Rows of the same form.
+        Rows with the same columns.
 
     Raises
     ------
     OptionError
-        The path ends in something else.
+        The path has another suffix.
     DataError
-        Text cannot hold vectors of targets.
+        CSV cannot represent several targets per row.
     """
     ending = suffix_of(path)
     with table_writer(path) as write:
@@ -98,16 +101,16 @@ def write_canonical(path: str, batches: Iterable[Predictions]) -> None:
 
 
 def suffix_of(path: str) -> str:
-    """Return the ending that says how a file is written.
+    """Return the suffix of a path, which selects the format.
 
     Raises
     ------
     OptionError
-        It says nothing.
+        The suffix is unknown.
     """
     ending = Path(path).suffix.lower()
     if ending not in WRITERS:
-        msg = f"{path} must end in {', '.join(WRITERS)}, which says how it is written"
+        msg = f"{path} must end in {', '.join(WRITERS)}, which selects the format"
         raise OptionError(msg)
     return ending
 
@@ -129,11 +132,11 @@ def _columns(rows: Predictions) -> dict[str, Any]:
 
 
 def _plays_a_role(name: str) -> bool:
-    """Tell whether a reader might take a column for something by its name."""
+    """Return whether the reader may assign a role to a column with this name."""
     known = {*TARGETS, *MEANS, *STDS, ERROR, "id", "dist", "samples", "embedding", *MODELS}
-    stem = re.sub(r"[-_]?\d+$", "", name)  # of a component's parameter, or of a number of an embedding
-    told = level_of(name) is not None or SAMPLE.fullmatch(name)
-    return name in known or bool(told) or stem in {*PARAMETERS, "emb"}
+    stem = re.sub(r"[-_]?\d+$", "", name)  # Numbers of mixture components, or of embedding dimensions
+    numbered = level_of(name) is not None or SAMPLE.fullmatch(name)
+    return name in known or bool(numbered) or stem in {*PARAMETERS, "emb"}
 
 
 def _described(predictive: Predictive) -> dict[str, Any]:
@@ -154,24 +157,24 @@ def _described(predictive: Predictive) -> dict[str, Any]:
 
 
 def _table(columns: dict[str, Any], *, flat: bool) -> pa.Table:
-    """Make an Arrow table: vectors are lists of fixed size, or, flat, a column a number."""
-    made: dict[str, pa.Array] = {}
+    """Return an Arrow table; vectors are lists of fixed size, or one column per number if ``flat``."""
+    arrays: dict[str, pa.Array] = {}
     for name, values in columns.items():
         if np.ndim(values) == 1:
-            made[name] = pa.array(values)
+            arrays[name] = pa.array(values)
         elif not flat:
-            made[name] = _lists(values)
-        elif np.ndim(values) == 2 and name not in ("y", "mean", "std"):  # noqa: PLR2004 - rows and numbers
+            arrays[name] = _lists(values)
+        elif np.ndim(values) == 2 and name not in ("y", "mean", "std"):  # noqa: PLR2004 - a matrix
             stem = FLAT.get(name, name)
-            made |= {f"{stem}_{place}": pa.array(values[:, place]) for place in range(values.shape[1])}
+            arrays |= {f"{stem}_{place}": pa.array(values[:, place]) for place in range(values.shape[1])}
         else:
-            msg = "text has no place for several targets a row: write .parquet"
+            msg = "CSV cannot represent several targets per row: write .parquet"
             raise DataError(msg)
-    return pa.table(made)
+    return pa.table(arrays)
 
 
 def _lists(values: NDArray[Any]) -> pa.Array:
-    """Make a column of lists of (n, d) values, of lists of lists of (n, m, t) values."""
+    """Return a column of lists from (n, d) values, or of nested lists from (n, m, t) values."""
     array = pa.array(np.ascontiguousarray(values).reshape(-1))
     for size in reversed(values.shape[1:]):
         array = pa.FixedSizeListArray.from_arrays(array, size)

@@ -1,4 +1,4 @@
-"""Reports that were stored as JSON, read back as what they were."""
+"""Reader of reports that were stored as JSON."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from calcheck.errors import FileError
 from calcheck.io.files import File
 from calcheck.report import SCHEMA_VERSION, Report
 
-LARGEST_BYTES = 1 << 26
-DEEPEST = 32  # objects in objects
-LARGEST_PART = 1 << 20  # letters of all settings, and of what is told of the input
-SHOWN = 40  # letters of a value that messages quote
-WORDS = {int: "a whole number", float: "a number", str: "text", bool: "true or false", type(None): "null"}
+LARGEST_BYTES = 1 << 26  # Maximum size of a file
+MAX_DEPTH = 32  # Maximum nesting depth
+MAX_PART_LENGTH = 1 << 20  # Maximum number of characters of the settings, and of the input description
+SHOWN = 40  # Maximum number of characters of a value in messages
+TYPE_NAMES = {int: "an integer", float: "a number", str: "text", bool: "true or false", type(None): "null"}
 HOW = "calcheck evaluate FILE --format json writes reports"
 
 
 class SchemaError(Exception):
-    """A value is not of its type."""
+    """A value does not match its declared type."""
 
 
 def read_report(path: str) -> Report:
-    """Read a report that was stored with ``--format json``.
+    """Return a report that was stored with ``--format json``.
 
     Parameters
     ----------
@@ -36,46 +36,44 @@ def read_report(path: str) -> Report:
     Raises
     ------
     FileError
-        It cannot be read, is too large, is no JSON, or is not a report of this version of the schema.
+        The file cannot be read, is too large, is not valid JSON, or is not a report of this schema version.
     """
     file = File(path)
-    told = _json(file)
+    content = _json(file)
     try:
-        return _report(told)
+        return _report(content)
     except SchemaError as error:
         msg = f"{file.display_name} {error}"
         raise FileError(msg) from error
 
 
-def _report(told: Any) -> Report:
-    _require_shallow(told, DEEPEST)
-    if not isinstance(told, dict) or "schema_version" not in told:
-        msg = f"is no report of calcheck: it has no schema_version. {HOW}"
+def _report(content: Any) -> Report:
+    _require_shallow(content, MAX_DEPTH)
+    if not isinstance(content, dict) or "schema_version" not in content:
+        msg = f"is not a calcheck report: it has no schema_version. {HOW}"
         raise SchemaError(msg)
-    if (version := told["schema_version"]) != SCHEMA_VERSION:
-        msg = f"is of schema version {_shown(version)}; this calcheck reads {SCHEMA_VERSION}. Make the report again"
+    if (version := content["schema_version"]) != SCHEMA_VERSION:
+        msg = f"has schema version {_shown(version)}; this calcheck reads {SCHEMA_VERSION}. Create the report again"
         raise SchemaError(msg)
     for part in ("settings", "input"):
-        if (letters := len(json.dumps(told.get(part)))) > LARGEST_PART:
-            msg = (
-                f"is no report of calcheck: its {part} are {letters:,} letters long, at most {LARGEST_PART:,} are read"
-            )
+        if (length := len(json.dumps(content.get(part)))) > MAX_PART_LENGTH:
+            msg = f"is not a calcheck report: {part!r} has {length:,} characters, at most {MAX_PART_LENGTH:,} are read"
             raise SchemaError(msg)
-    report: Report = from_json(Report, told, "")
+    report: Report = from_json(Report, content, "")
     return report
 
 
-def _require_shallow(told: Any, room: int) -> None:
-    """Raise where so much is nested that those who walk through it would lose their way."""
+def _require_shallow(value: Any, room: int) -> None:
+    """Raise if objects and lists are nested deeper than ``room`` levels."""
     if not room:
-        msg = f"is no report of calcheck: more than {DEEPEST} objects and lists are nested in each other"
+        msg = f"is not a calcheck report: more than {MAX_DEPTH} objects and lists are nested in each other"
         raise SchemaError(msg)
-    for part in told.values() if isinstance(told, dict) else told if isinstance(told, list) else ():
+    for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
         _require_shallow(part, room - 1)
 
 
 def _json(file: File) -> Any:
-    """Parse a file as JSON in the strict sense: no NaN, no member twice."""
+    """Return the content of a JSON file; NaN, infinite numbers and duplicate names are errors."""
     try:
         with file.open() as stream:
             content = stream.read(LARGEST_BYTES + 1)
@@ -83,7 +81,7 @@ def _json(file: File) -> Any:
         msg = f"{file.display_name} cannot be read: {error.strerror}"
         raise FileError(msg) from error
     if len(content) > LARGEST_BYTES:
-        msg = f"{file.display_name} is larger than {LARGEST_BYTES >> 20} MiB, which no report is"
+        msg = f"{file.display_name} is larger than {LARGEST_BYTES >> 20} MiB, the maximum size of a report"
         raise FileError(msg)
     try:
         return json.loads(
@@ -93,19 +91,19 @@ def _json(file: File) -> Any:
             object_pairs_hook=_each_once,
         )
     except (ValueError, RecursionError) as error:
-        msg = f"{file.display_name} is no JSON: {error}. {HOW}"
+        msg = f"{file.display_name} is not valid JSON: {error}. {HOW}"
         raise FileError(msg) from error
 
 
 def _refused(constant: str) -> NoReturn:
-    msg = f"{constant} is no number of JSON"
+    msg = f"{constant} is not a JSON number"
     raise ValueError(msg)
 
 
 def _finite(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
-        msg = f"{text} is beyond all numbers"
+        msg = f"{text} is out of the range of float64"
         raise ValueError(msg)
     return value
 
@@ -114,16 +112,16 @@ def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         twice, _ = Counter(name for name, _ in pairs).most_common(1)[0]
-        msg = f"{twice[:SHOWN]!r} comes twice in one object"
+        msg = f"{twice[:SHOWN]!r} occurs twice in one object"
         raise ValueError(msg)
     return found
 
 
 def from_json(hint: Any, value: Any, where: str) -> Any:
-    """Make a value of a type from what JSON says, or raise :class:`SchemaError`."""
+    """Return a value of a declared type from parsed JSON, or raise :class:`SchemaError`."""
     kind = next((kind for kind in _kinds(hint) if _fits(kind, value)), None)
     if kind is None:
-        msg = f"is no report of calcheck: {where} must be {_in_words(hint)}, got {_shown(value)}"
+        msg = f"is not a calcheck report: {where} must be {_describe_type(hint)}, got {_shown(value)}"
         raise SchemaError(msg)
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is tuple:
@@ -136,14 +134,14 @@ def from_json(hint: Any, value: Any, where: str) -> Any:
 
 
 def _object(owner: Any, value: dict[str, Any], where: str) -> Any:
-    """Make a dataclass; it must have all of its fields, but for those added later, and no other."""
+    """Return a dataclass instance; all of its fields are required except those added later, and no others."""
     hints = get_type_hints(owner)
     names = [declared.name for declared in fields(owner)]
     added = {declared.name for declared in fields(owner) if declared.metadata.get("added")}
-    for told, wrong in (("lacks", set(names) - set(value) - added), ("has an unknown", set(value) - set(names))):
+    for problem, wrong in (("lacks", set(names) - set(value) - added), ("has an unknown", set(value) - set(names))):
         if wrong:
             name = next(name for name in (*names, *value) if name in wrong)
-            msg = f"is no report of this calcheck: {where or 'it'} {told} {_shown(name)}"
+            msg = f"is not a report of this calcheck: {where or 'it'} {problem} {_shown(name)}"
             raise SchemaError(msg)
     return owner(
         **{name: from_json(hints[name], value[name], f"{where}.{name}".lstrip(".")) for name in names if name in value}
@@ -151,12 +149,12 @@ def _object(owner: Any, value: dict[str, Any], where: str) -> Any:
 
 
 def _kinds(hint: Any) -> tuple[Any, ...]:
-    """Take a union apart."""
+    """Return the members of a union, or the type itself."""
     return get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
 
 
 def _fits(kind: Any, value: Any) -> bool:
-    """Tell whether a value looks like a type from the outside."""
+    """Return whether a value matches a type, without checking its members."""
     origin = get_origin(kind)
     if origin is Literal:
         return value in get_args(kind) and not isinstance(value, bool)
@@ -169,19 +167,19 @@ def _fits(kind: Any, value: Any) -> bool:
     return kind is Any or isinstance(value, kind)
 
 
-def _in_words(hint: Any) -> str:
-    told = []
+def _describe_type(hint: Any) -> str:
+    names = []
     for kind in _kinds(hint):
         if get_origin(kind) is Literal:
-            told.append(f"one of {', '.join(map(str, get_args(kind)))}")
+            names.append(f"one of {', '.join(map(str, get_args(kind)))}")
         elif get_origin(kind) is tuple:
-            told.append("a list")
+            names.append("a list")
         else:
-            told.append(WORDS.get(kind, "an object"))
-    return " or ".join(told)
+            names.append(TYPE_NAMES.get(kind, "an object"))
+    return " or ".join(names)
 
 
 def _shown(value: Any) -> str:
-    """Quote a value as JSON, its beginning if it is long."""
+    """Return a value as JSON, truncated if it is long."""
     text = json.dumps(value)
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"

@@ -1,4 +1,4 @@
-"""States as files: what days of rows add up to."""
+"""Files of streaming states."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ KIND, VERSION = "state", 1
 
 
 def write_state(path: str, state: State) -> None:
-    """Write a state, replacing what was there only on success.
+    """Write a state to a file; an existing file is replaced on success only.
 
     Raises
     ------
     FileError
-        It cannot be written there.
+        The file cannot be written.
     """
     from calcheck.version import __version__
 
@@ -57,12 +57,12 @@ def write_state(path: str, state: State) -> None:
 
 
 def read_state(path: str) -> State:
-    """Read a state; nothing in it is run.
+    """Return a state from a file, without executing any code from it.
 
     Raises
     ------
     FileError
-        It is none, one of another version, or damaged.
+        The file is not a state, is of another version, or is damaged.
     """
     header, arrays = read_archive(path, KIND, VERSION)
     try:
@@ -78,11 +78,11 @@ def read_state(path: str) -> State:
 def _state(header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> State:
     read: Input = from_json(Input, header["input"], "input")
     chosen, sums = [], []
-    for told in header["metrics"]:
-        metric, summing = _metric(told["metric"], dict(told["options"]))
-        own = strip_prefix(metric.name, arrays)
-        chosen.append(StreamedMetric(metric, summing, summing.from_arrays(strip_prefix("settings", own))))
-        sums.append(_sound(chosen[-1], summing.load(strip_prefix("sums", own)), read.n))
+    for entry in header["metrics"]:
+        metric, summing = _metric(entry["metric"], dict(entry["options"]))
+        stored = strip_prefix(metric.name, arrays)
+        chosen.append(StreamedMetric(metric, summing, summing.from_arrays(strip_prefix("settings", stored))))
+        sums.append(_sound(chosen[-1], summing.load(strip_prefix("sums", stored)), read.n))
     return State(
         input=read,
         metrics=tuple(chosen),
@@ -95,13 +95,13 @@ def _state(header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> State:
 
 
 def _metric(name: Any, options: dict[str, Any]) -> tuple[Metric[Any, Any], MetricAccumulator[Any, Any]]:
-    """Rebuild a metric, and how it is summed."""
+    """Return a metric with the given options, and its accumulator."""
     if name not in METRICS:
         msg = f"there is no metric {name!r}"
         raise ValueError(msg)
     declared = {option.name: option for option in options_of(METRICS[name])}
     if differing := set(declared) ^ set(options):
-        msg = f"{name} of this calcheck has other options: {min(differing)!r} is not in both"
+        msg = f"the options of {name} differ in this calcheck: {min(differing)!r} is not in both"
         raise ValueError(msg)
     metric = METRICS[name].from_options(
         {
@@ -111,14 +111,14 @@ def _metric(name: Any, options: dict[str, Any]) -> tuple[Metric[Any, Any], Metri
     )
     summing = accumulator_of(metric)
     if summing is None:
-        msg = f"{name} keeps no sums"
+        msg = f"{name} cannot be computed in batches"
         raise ValueError(msg)
     return metric, summing
 
 
 def _sound(each: StreamedMetric, sums: Sums, n: int) -> Sums:
-    """Return sums that are of as many rows as they say."""
+    """Return the sums if they are consistent with the settings and the number of rows."""
     if sums.n != n or n < 1 or not each.accumulator.is_consistent(each.settings, sums):
-        msg = "its sums are not of the rows that were read"
+        msg = "its sums do not match the number of rows"
         raise ValueError(msg)
     return sums

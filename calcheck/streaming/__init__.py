@@ -1,1 +1,1 @@
-"""Metrics of rows read batch by batch: accumulators, their states, and what follows from them."""
+"""Streaming: accumulators that compute metrics in batches, their states, and inference from sums."""

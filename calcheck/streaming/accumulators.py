@@ -1,4 +1,4 @@
-"""What rows add up to, batch by batch: sums of what is averaged, or the few narrow columns that are ordered."""
+"""Accumulators of batches: sums of moments, or stored columns for metrics that sort rows."""
 
 from __future__ import annotations
 
@@ -20,47 +20,47 @@ if TYPE_CHECKING:
     Values = NDArray[np.float64]
     Arrays = Mapping[str, NDArray[Any]]
 
-MOST_MEANS = 512  # whose covariance is kept, 2 MiB
-MOST_IN_FOURTH = 3  # columns whose fourth moments are kept
-MOST_WARNINGS = 8  # of batches; more would not be read
+MAX_MEANS = 512  # Maximum number of means with a stored covariance matrix, 2 MiB
+MAX_FOURTH_COLUMNS = 3  # Maximum number of columns with stored fourth moments
+MAX_WARNINGS = 8  # Maximum number of stored warnings of batches
 
 
 class Sums(ABC):
-    """What rows add up to: batches, files and days of them, in any order.
+    """Sums over rows, which can be added in any order: over batches, files and days.
 
     Attributes
     ----------
     n : int
-        How many rows there are.
+        The number of rows.
     """
 
     n: int
 
     @abstractmethod
     def add(self, other: Self) -> None:
-        """Add what other rows add up to, in place."""
+        """Add the sums of other rows, in place."""
 
     @abstractmethod
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return all of it as named arrays, to be stored; no objects among them."""
+        """Return the sums as named arrays for storage, without object arrays."""
 
     @abstractmethod
     def is_consistent(self) -> bool:
-        """Tell whether its arrays fit each other, as those do that were summed."""
+        """Return whether the shapes and types of the arrays are consistent."""
 
 
 @dataclass(eq=False)
 class Metadata:
-    """What is told of rows besides their sums.
+    """Metadata of accumulated rows.
 
     Parameters
     ----------
     n : int
-        How many rows.
+        The number of rows.
     reference : float or None
-        What a perfect model scores on average, where that is known: the mean over batches, by their rows.
+        The expected value of a perfect model, if known: the mean over batches, weighted by their rows.
     warnings : tuple of str
-        What a reader should know of some of the rows.
+        Warnings about batches.
     """
 
     n: int
@@ -68,45 +68,45 @@ class Metadata:
     warnings: tuple[str, ...] = ()
 
     def add(self, other: Metadata) -> None:
-        """Add what is told of other rows."""
+        """Add the metadata of other rows, in place."""
         known = self.reference is not None and other.reference is not None
         n = self.n + other.n
         if known and self.reference != other.reference:
             self.reference = ((self.reference or 0.0) * self.n + (other.reference or 0.0) * other.n) / n
         elif not known:
             self.reference = None
-        self.n, self.warnings = n, tuple(dict.fromkeys([*self.warnings, *other.warnings]))[:MOST_WARNINGS]
+        self.n, self.warnings = n, tuple(dict.fromkeys([*self.warnings, *other.warnings]))[:MAX_WARNINGS]
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return it as named arrays."""
+        """Return the metadata as named arrays."""
         reference = {} if self.reference is None else {"reference": np.array(self.reference)}
         return {"n": np.array(self.n), **reference, "warnings": np.array(self.warnings, dtype=str)}
 
     @classmethod
     def load(cls, arrays: Arrays) -> Metadata:
-        """Read what :meth:`arrays` returned."""
+        """Return the metadata from their :meth:`arrays`."""
         reference = float(arrays["reference"]) if "reference" in arrays else None
         return cls(int(arrays["n"]), reference, tuple(map(str, arrays["warnings"].tolist())))
 
 
 @dataclass(eq=False)
 class MomentSums(Sums):
-    """Sums of what is averaged, and how it varies from row to row.
+    """Sums of terms over rows, with their second and fourth moments.
 
     Parameters
     ----------
     metadata : Metadata
-        How many rows there are, and what else is known of them.
+        The number of rows, the reference and warnings.
     sums : dict
-        By the names of terms, () or (k,) each.
+        The sums, () or (k,) each, by the names of terms.
     fixed : dict
-        What a value is a function of besides means; the same for all rows.
+        Further arguments of the value that are not means; the same for all rows.
     products : (K, K), optional
-        Sums of products of what is summed, about their means, all terms in a line; absent where that is too much.
+        Sums of products of the concatenated terms, centered at their means; absent for too many means.
     replicates : dict
-        The sums of R replicates of the targets, (R,) or (R, k) each; empty without them.
+        The sums of R replicates of the targets, (R,) or (R, k) each; empty without replicates.
     fourth : ((1 + K)^2, (1 + K)^2), optional
-        Sums of products of four of 1 and what is summed; absent where that is of groups, or of many columns.
+        Sums of products of any four of 1 and the columns; absent for terms over groups, and for many columns.
     """
 
     metadata: Metadata
@@ -120,14 +120,14 @@ class MomentSums(Sums):
     def from_terms(
         cls, terms: Mapping[str, MeanTerm], told: Metadata, *, fixed: Mapping[str, Values] | None = None
     ) -> MomentSums:
-        """Sum the terms of a batch of rows."""
+        """Return the sums of the terms of a batch."""
         sums = sum_groups(terms, told.n)
-        products = central_products(terms, told.n) if sum(each.size for each in sums.values()) <= MOST_MEANS else None
+        products = central_products(terms, told.n) if sum(each.size for each in sums.values()) <= MAX_MEANS else None
         return cls(told, sums, dict(fixed or {}), products, fourth=fourth_products(terms, told.n))
 
     @property
     def n(self) -> int:  # type: ignore[override]
-        """How many rows there are."""
+        """The number of rows."""
         return self.metadata.n
 
     def means(self) -> Means:
@@ -135,20 +135,20 @@ class MomentSums(Sums):
         return {name: values / self.n for name, values in self.sums.items()}
 
     def replicate_means(self) -> Means:
-        """Return the means of each replicate, (R,) or (R, k)."""
+        """Return the means of each replicate, (R,) or (R, k) each."""
         return {name: values / self.n for name, values in self.replicates.items()}
 
     def mean_vector(self) -> Values:
-        """Return all means in a line, (K,)."""
+        """Return all means as one vector, (K,)."""
         return np.concatenate([np.ravel(values) for values in self.sums.values()]) / self.n
 
     def add(self, other: MomentSums) -> None:
         for name, values in self.fixed.items():
             if not np.array_equal(values, other.fixed[name]):
-                msg = f"its {name} differ between rows, which cannot be summed then"
+                msg = f"its {name} differ between batches, which therefore cannot be added"
                 raise DataError(msg)
         if self.products is not None and other.products is not None:
-            apart = other.mean_vector() - self.mean_vector()  # both products are about means of their own
+            apart = other.mean_vector() - self.mean_vector()  # Each matrix of products is centered at its own means
             self.products += other.products + np.outer(apart, apart) * (self.n * other.n / (self.n + other.n))
         else:
             self.products = None
@@ -176,7 +176,7 @@ class MomentSums(Sums):
 
     @classmethod
     def load(cls, arrays: Arrays) -> MomentSums:
-        """Read what :meth:`arrays` returned."""
+        """Return the sums from their :meth:`arrays`."""
         parts = {kind: strip_prefix(kind, arrays) for kind in ("sums", "fixed", "replicates")}
         products, fourth = (np.array(arrays[name]) if name in arrays else None for name in ("products", "fourth"))
         return cls(Metadata.load(arrays), products=products, fourth=fourth, **parts)
@@ -184,14 +184,14 @@ class MomentSums(Sums):
 
 @dataclass(eq=False)
 class ColumnStore(Sums):
-    """The narrow columns that a metric orders, one number a row each: they are appended.
+    """The columns that a metric sorts, one number per row, in parts that are concatenated.
 
     Parameters
     ----------
     metadata : Metadata
-        How many rows there are, and what else is known of them.
+        The number of rows, the reference and warnings.
     parts : dict
-        By the names of columns, the parts (n_1,), (n_2,), … of each.
+        The parts (n_1,), (n_2,), … of each column, by name.
     """
 
     metadata: Metadata
@@ -199,12 +199,12 @@ class ColumnStore(Sums):
 
     @classmethod
     def from_columns(cls, columns: Mapping[str, NDArray[Any]], told: Metadata) -> ColumnStore:
-        """Keep the columns of a batch of rows."""
+        """Return a store of the columns of a batch."""
         return cls(told, {name: [values] for name, values in columns.items()})
 
     @property
     def n(self) -> int:  # type: ignore[override]
-        """How many rows there are."""
+        """The number of rows."""
         return self.metadata.n
 
     def columns(self) -> dict[str, NDArray[Any]]:
@@ -225,17 +225,17 @@ class ColumnStore(Sums):
 
     @classmethod
     def load(cls, arrays: Arrays) -> ColumnStore:
-        """Read what :meth:`arrays` returned."""
+        """Return the store from its :meth:`arrays`."""
         return cls.from_columns(strip_prefix("columns", arrays), Metadata.load(arrays))
 
 
 def strip_prefix(prefix: str, arrays: Arrays) -> dict[str, NDArray[Any]]:
-    """Select the arrays whose names begin so, followed by a dot, under the rest of their names."""
+    """Return the arrays whose names begin with the prefix and a dot, with these removed from the names."""
     return {name.removeprefix(f"{prefix}."): each for name, each in arrays.items() if name.startswith(f"{prefix}.")}
 
 
 def sum_groups(terms: Mapping[str, MeanTerm], n: int) -> dict[str, Values]:
-    """Sum the terms of n rows, () each, or (k,) over k groups."""
+    """Return the sums of terms over n rows, () each, or (k,) for a term with k groups."""
     return {
         name: np.asarray(float(n) if term.values is None else term.values.sum())
         if term.groups is None
@@ -245,16 +245,16 @@ def sum_groups(terms: Mapping[str, MeanTerm], n: int) -> dict[str, Values]:
 
 
 def central_products(terms: Mapping[str, MeanTerm], n: int) -> Values | None:
-    """Sum the products of what is summed over n rows, about the means, (K, K) with all terms in a line.
+    """Return the sums of products of the concatenated terms over n rows, centered at their means, (K, K).
 
-    None where terms are over different groups, whose products would take all rows at once.
+    None for terms over different groups, whose products are not sums over classes.
     """
     kinds = {term.groups for term in terms.values()}
     values = [np.ones(n) if term.values is None else term.values for term in terms.values()]
     if len(kinds) > 1:
         return None
     groups = kinds.pop()
-    with np.errstate(invalid="ignore", over="ignore"):  # what is not finite has no interval
+    with np.errstate(invalid="ignore", over="ignore"):  # Non-finite sums give no interval
         if groups is None:
             away = np.stack(values, axis=1) - [each.mean() for each in values]
             return np.asarray(away.T @ away)
@@ -262,11 +262,11 @@ def central_products(terms: Mapping[str, MeanTerm], n: int) -> Values | None:
 
 
 def fourth_products(terms: Mapping[str, MeanTerm], n: int) -> Values | None:
-    """Sum the products of any four of 1 and the columns of n rows, ((1 + c)^2, (1 + c)^2).
+    """Return the sums of products of any four of 1 and the columns over n rows, ((1 + c)^2, (1 + c)^2).
 
     None for terms over groups, and for many columns.
     """
-    if len(terms) > MOST_IN_FOURTH or any(term.groups is not None for term in terms.values()):
+    if len(terms) > MAX_FOURTH_COLUMNS or any(term.groups is not None for term in terms.values()):
         return None
     ones = np.ones(n)
     with np.errstate(invalid="ignore", over="ignore"):
@@ -276,7 +276,7 @@ def fourth_products(terms: Mapping[str, MeanTerm], n: int) -> Values | None:
 
 
 def _in_groups(groups: Groups, values: list[Values], n: int) -> Values:
-    """Sum products over groups, (c k, c k) for c columns: rows of a class belong to groups alike."""
+    """Return the centered sums of products over groups, (c k, c k) for c columns, from sums over classes."""
     shares = groups.membership()
     blocks = [[shares.T @ (groups.by_class(one * other)[:, None] * shares) for other in values] for one in values]
     means = np.concatenate([groups.sums(each) for each in values]) / n

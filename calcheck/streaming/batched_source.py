@@ -1,4 +1,4 @@
-"""A source that is read batch by batch and never held: its first rows, and its narrow columns on demand."""
+"""A source that is read in batches: its first batch, and single columns of all rows on demand."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class Column:
-    """A narrow column of the batches so far."""
+    """One column of the batches read so far."""
 
     parts: list[NDArray[Any]]
 
     def add(self, other: Column) -> None:
-        """Append what other batches have."""
+        """Append the parts of other batches."""
         self.parts += other.parts
 
     def values(self) -> NDArray[Any]:
@@ -38,35 +38,35 @@ class Column:
         return np.concatenate(self.parts)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return it as a named array."""
+        """Return the column as a named array."""
         return {"values": self.values()}
 
 
 @dataclass(frozen=True)
 class ColumnCollector:
-    """Takes a narrow column out of each batch."""
+    """Extracts one column of each batch."""
 
     column: ColumnOf
 
     def __call__(self, batch: Predictions) -> Column:
-        """Take it."""
+        """Return the column of a batch."""
         with with_row_numbers(batch):
             return Column([self.column(batch)])
 
     def load(self, arrays: dict[str, NDArray[Any]]) -> Column:
-        """Return what was collected before."""
+        """Return the column from its arrays in a checkpoint."""
         return Column([arrays["values"]])
 
 
 class BatchedSource:
-    """The rows of a source, of which only narrow columns are ever held.
+    """A source that is read in batches; only single columns of all rows are held in memory.
 
     Parameters
     ----------
     source : Source
         The rows.
     run : Run
-        Where they are read.
+        The executor, checkpoint and progress of the run.
     """
 
     def __init__(self, source: Source, run: Run) -> None:
@@ -89,7 +89,7 @@ class BatchedSource:
         return batch
 
     def column(self, name: str, column: ColumnOf) -> NDArray[np.float64]:
-        """Return a column of all rows, (n,), by what it is of a batch; read once, whoever asks for that name."""
+        """Return a column of all rows, (n,), from a function of batches; cached by name."""
         if name not in self._columns:
             self._columns[name] = reduce_batches(
                 self.source, ColumnCollector(column), self.run, stage=f"reading {name}"
@@ -99,7 +99,7 @@ class BatchedSource:
 
 @contextmanager
 def with_row_numbers(batch: Predictions) -> Iterator[None]:
-    """Tell problems with the rows of a batch by their places in the file."""
+    """Convert the row numbers of errors from numbers in the batch to numbers in the file."""
     try:
         yield
     except ValuesError as error:

@@ -1,4 +1,4 @@
-"""How metrics are summed: what each batch of rows adds, and what the sums say."""
+"""Accumulators of metrics: they sum batches of rows, and compute the metric from the sums."""
 
 from __future__ import annotations
 
@@ -31,59 +31,59 @@ if TYPE_CHECKING:
 
 SettingsT = TypeVar("SettingsT")
 SumsT = TypeVar("SumsT", bound=Sums)
-LEAST_LABELS = (np.uint8, np.uint16, np.uint32)  # types for the class of a row, the narrowest first
+LABEL_TYPES = (np.uint8, np.uint16, np.uint32)  # Types for the class of a row, the narrowest first
 
 
 class MetricAccumulator(ABC, Generic[SettingsT, SumsT]):
-    """How one metric is summed over rows that are never together: batches, files, machines, days.
+    """Computes one metric from batches of rows, which may come from several files, machines or days.
 
-    What depends on the data is chosen once (settings); later rows are summed under the same choices.
+    Settings that depend on the data are fitted once; later batches use the same settings.
     """
 
     @abstractmethod
     def fit(self, stream: BatchedSource) -> SettingsT:
-        """Make the choices that depend on the data."""
+        """Return the settings that depend on the data."""
 
     @abstractmethod
     def to_arrays(self, settings: SettingsT) -> dict[str, NDArray[Any]]:
-        """Return the choices as named arrays."""
+        """Return the settings as named arrays."""
 
     @abstractmethod
     def from_arrays(self, arrays: Arrays) -> SettingsT:
-        """Read what :meth:`settings_arrays` returned."""
+        """Return the settings from the arrays of :meth:`to_arrays`."""
 
     @abstractmethod
     def update(self, settings: SettingsT, batch: Predictions) -> SumsT:
-        """Sum a batch of rows."""
+        """Return the sums of a batch."""
 
     @abstractmethod
     def load(self, arrays: Arrays) -> SumsT:
-        """Read sums from their arrays."""
+        """Return the sums from their arrays."""
 
     @abstractmethod
     def rows(self, settings: SettingsT, sums: SumsT, run: Run) -> RowResults:
-        """Say what the sums tell of the rows, which are not at hand."""
+        """Return the results of the metric from the sums."""
 
     def update_with_replicates(self, settings: SettingsT, batch: Predictions, replicates: int, run: Run) -> SumsT:  # noqa: ARG002
-        """Sum a batch of rows, and replicates of its targets where these are summed with it."""
+        """Return the sums of a batch, with replicates of its targets if the accumulator simulates them itself."""
         return self.update(settings, batch)
 
     def result(self, settings: SettingsT, sums: SumsT, run: Run) -> tuple[RowResults, NullDistribution | None]:
-        """Say what the sums tell of the rows, and of replicates where these were summed with them."""
+        """Return the results of the metric, and its null distribution if the sums contain replicates."""
         return self.rows(settings, sums, run), None
 
-    def is_consistent(self, settings: SettingsT, sums: SumsT) -> bool:  # noqa: ARG002 - for those whose shapes hang on settings
-        """Tell whether sums are what rows add up to under these settings."""
+    def is_consistent(self, settings: SettingsT, sums: SumsT) -> bool:  # noqa: ARG002 - subclasses use the settings
+        """Return whether the sums are consistent with the settings."""
         return sums.is_consistent()
 
 
 class Stateless(MetricAccumulator[None, SumsT]):
-    """A summing for which nothing is chosen."""
+    """An accumulator without settings."""
 
     def fit(self, stream: BatchedSource) -> None:
         pass
 
-    def to_arrays(self, settings: None) -> dict[str, NDArray[Any]]:  # noqa: ARG002 - there is nothing
+    def to_arrays(self, settings: None) -> dict[str, NDArray[Any]]:  # noqa: ARG002 - no settings
         return {}
 
     def from_arrays(self, arrays: Arrays) -> None:
@@ -92,7 +92,7 @@ class Stateless(MetricAccumulator[None, SumsT]):
 
 @dataclass(frozen=True)
 class MeanAccumulator(Stateless[MomentSums]):
-    """Sums what a metric says of each row."""
+    """Sums the columns of a metric over rows."""
 
     metric: RowMetric
 
@@ -108,12 +108,12 @@ class MeanAccumulator(Stateless[MomentSums]):
 
 @dataclass(frozen=True)
 class ShiftedMeanAccumulator(MetricAccumulator[float, MomentSums]):
-    """Sums squares about a centre near the uncertainties, which keeps their digits: that of the first rows.
+    """Sums squares shifted by the mean standard deviation of the first batch, which avoids cancellation.
 
     Parameters
     ----------
     about : callable
-        Says something of each row, given the centre.
+        Returns the results of rows for a given shift.
     """
 
     about: Callable[[float, Predictions], RowResults]
@@ -139,7 +139,7 @@ class ShiftedMeanAccumulator(MetricAccumulator[float, MomentSums]):
 
 @dataclass(frozen=True)
 class ColumnAccumulator(Stateless[ColumnStore]):
-    """Keeps the few numbers a row that a metric puts in order."""
+    """Stores the columns that a metric sorts."""
 
     metric: OrderedMetric
 
@@ -154,7 +154,7 @@ class ColumnAccumulator(Stateless[ColumnStore]):
 
 
 class Binned(MetricAccumulator[Bins, SumsT]):
-    """A summing in bins whose edges are chosen once."""
+    """An accumulator in bins with fixed edges."""
 
     metric: BinnedMetric
 
@@ -171,18 +171,18 @@ class Binned(MetricAccumulator[Bins, SumsT]):
     def from_arrays(self, arrays: Arrays) -> Bins:
         shares, cuts = arrays["shares"], arrays["cuts"]
         if shares.ndim != 2 or shares.shape[1] != self.metric.bins or cuts.shape != (len(shares) - 1,):  # noqa: PLR2004
-            msg = "its bins do not fit their edges"
+            msg = "the numbers of bins and edges do not match"
             raise ValueError(msg)
         return Bins(None, len(shares), shares, low=arrays["low"], high=arrays["high"], cuts=cuts)
 
     def assign(self, settings: Bins, batch: Predictions) -> Bins:
-        """Divide a batch of rows."""
+        """Return the bins of a batch."""
         return settings.assign(ordering(batch, self.metric.by))
 
 
 @dataclass(frozen=True)
 class BinnedAccumulator(Binned[MomentSums]):
-    """Sums predicted and observed spread, bin by bin."""
+    """Sums predicted and observed spread by bin."""
 
     metric: BinnedMetric
 
@@ -199,14 +199,14 @@ class BinnedAccumulator(Binned[MomentSums]):
 
 @dataclass(frozen=True)
 class ValidBinsAccumulator(Binned[ColumnStore]):
-    """Keeps what is resampled in each bin, and the class of each row."""
+    """Stores the columns that are resampled in each bin, and the class of each row."""
 
     metric: ValidBinsMetric
 
     def update(self, settings: Bins, batch: Predictions) -> ColumnStore:
         columns, reference = self.metric.bin_means(batch)
         label = self.assign(settings, batch).label
-        narrow = next(kind for kind in LEAST_LABELS if settings.classes <= np.iinfo(kind).max)
+        narrow = next(kind for kind in LABEL_TYPES if settings.classes <= np.iinfo(kind).max)
         return ColumnStore.from_columns(
             {**columns, "class": np.asarray(label, narrow)}, Metadata(len(batch), reference)
         )
@@ -222,12 +222,14 @@ class ValidBinsAccumulator(Binned[ColumnStore]):
 
 
 def sum_rows(rows: RowResults) -> MomentSums:
-    """Sum what is said of the rows of a batch."""
+    """Return the sums of the results of a batch."""
     terms = rows.terms or {name: MeanTerm(column) for name, column in rows.columns.items()}
     return MomentSums.from_terms(terms, Metadata(rows.n, rows.reference, rows.warnings), fixed=rows.fixed)
 
 
 def rows_of_means(sums: MomentSums, details: dict[str, Any]) -> RowResults:
-    """Say what means tell of rows that are not at hand."""
-    told, fixed = sums.metadata, {**sums.means(), **sums.fixed}
-    return RowResults({}, fixed=fixed, details=details, warnings=told.warnings, reference=told.reference, count=told.n)
+    """Return the results of a metric from means over rows."""
+    metadata, fixed = sums.metadata, {**sums.means(), **sums.fixed}
+    return RowResults(
+        {}, fixed=fixed, details=details, warnings=metadata.warnings, reference=metadata.reference, count=metadata.n
+    )

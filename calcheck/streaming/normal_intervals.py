@@ -1,4 +1,4 @@
-"""How far a value can be trusted whose rows are not at hand: sums and their covariance are."""
+"""Confidence intervals from sums and their covariance, by the asymptotic normal distribution of means."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from calcheck.execution.context import RandomStream
 from calcheck.inference.intervals import percentile, zeta, zeta_error
 from calcheck.inference.verdicts import (
     BIASED,
-    FEWEST_EFFECTIVE,
-    HANGS,
+    MIN_EFFECTIVE_ROWS,
     NO_BOOTSTRAP,
     RESAMPLES,
+    UNDECIDED_ERRORS,
     check_replicates,
     too_few_effective_rows,
 )
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
     from calcheck.report import Verdict
     from calcheck.streaming.accumulators import MomentSums
 
-STEP = 1e-4  # of a mean, by which gradients are taken
-UNKNOWN_TAILS = "how few rows its interval rests on is not known"
-NOT_REPLICATED = "its replicates would take all rows that are kept, so many times"
+STEP = 1e-4  # Step of numerical gradients, relative to the mean
+UNKNOWN_TAILS = "the effective number of rows of the interval is unknown"
+NOT_REPLICATED = "each replicate would require all stored rows"
 
 
 def normal_interval(metric: InferableMetric, sums: MomentSums, run: Run, basis: Basis) -> Inference:
-    """Give the interval of a function of means of rows that are not at hand.
+    """Return the inference of a function of means from sums over rows.
 
-    Means of many rows are normal, with the covariance that their sums tell: drawn from it, where the bootstrap draws
-    rows. The interval is of percentiles.
+    Means of many rows are approximately normal, with a covariance estimated from the sums. Draws from this distribution
+    replace bootstrap resamples, and the interval is the percentile interval.
 
     Parameters
     ----------
@@ -47,70 +47,72 @@ def normal_interval(metric: InferableMetric, sums: MomentSums, run: Run, basis: 
     sums : MomentSums
         The sums of n rows.
     run : Run
-        Seed, confidence, how many draws.
+        Seed, confidence, number of draws.
     basis : Basis
-        What the verdict follows from.
+        The basis of the verdict.
     """
-    own = float(metric.value({**sums.means(), **sums.fixed}, sums.n))
-    if reason := _why_none(metric, sums, own, run):
+    estimate = float(metric.value({**sums.means(), **sums.fixed}, sums.n))
+    if reason := _no_interval_reason(metric, sums, estimate, run):
         return Inference(warnings=(f"no interval: {reason}",))
-    drawn, told, reason = check_replicates(_drawn(metric, sums, run), own)
-    found = Inference(details={"normal": told["bootstrap"]})
+    drawn, details, reason = check_replicates(_normal_draws(metric, sums, run), estimate)
+    found = Inference(details={"normal": details["bootstrap"]})
     if reason:
         return replace(found, warnings=(reason.replace("resamples", "draws"),))
     low, high = percentile(drawn, run.confidence)
     found = replace(found, low=low, high=high, interval="normal")
     if metric.interval == "percentile":
-        return found if low <= own <= high else replace(found, warnings=(BIASED,))
+        return found if low <= estimate <= high else replace(found, warnings=(BIASED,))
     effective = _effective_rows(metric, sums)
     if np.isfinite(effective):
         found.details["normal"]["effective_rows"] = effective
-    why = _why_no_verdict(effective, sums.n)
+    why = _no_verdict_reason(effective, sums.n)
     few = (why,) if why and np.isfinite(effective) and basis.kind != "interval" else ()
     if sums.metadata.reference is None:
         return replace(found, warnings=few)
-    judged = _judged(found, drawn, own, sums.metadata.reference, run)
+    judged = _with_verdict(found, drawn, estimate, sums.metadata.reference, run)
     if basis.kind == "interval" and not why:
         return judged
     return replace(judged, verdict="none", warnings=few, no_verdict=why if basis.kind == "interval" else "")
 
 
-def _why_none(metric: InferableMetric, sums: MomentSums, own: float, run: Run) -> str:
-    """Say why there is no interval; nothing if there is one."""
+def _no_interval_reason(metric: InferableMetric, sums: MomentSums, estimate: float, run: Run) -> str:
+    """Return why there is no interval, or ""."""
     if metric.interval == "none":
         return metric.no_interval
     reasons = {
         NO_BOOTSTRAP.removeprefix("no interval: "): run.resamples == 0,
         "a single row has no spread": sums.n == 1,
-        "it is a function of more means than sums keep the covariance of": sums.products is None,
-        "there is no finite value": not np.isfinite(own)
+        "the metric is a function of too many means for a stored covariance": sums.products is None,
+        "the value is not finite": not np.isfinite(estimate)
         or (sums.products is not None and not np.isfinite(sums.products).all()),
     }
     return next((reason for reason, holds in reasons.items() if holds), "")
 
 
-def _judged(found: Inference, drawn: NDArray[np.float64], own: float, reference: float, run: Run) -> Inference:
-    """Compare with a known reference, by the interval."""
-    distance = zeta(own, reference, found.low or 0.0, found.high or 0.0)
-    error = zeta_error(drawn, own, reference, 0.0, run.confidence)
+def _with_verdict(
+    found: Inference, drawn: NDArray[np.float64], estimate: float, reference: float, run: Run
+) -> Inference:
+    """Add zeta against an exact reference, and the verdict by zeta."""
+    distance = zeta(estimate, reference, found.low or 0.0, found.high or 0.0)
+    error = zeta_error(drawn, estimate, reference, 0.0, run.confidence)
     if not np.isfinite(distance):
-        return replace(found, no_verdict="the interval does not hold its own value, so there is no zeta")
-    hangs = abs(abs(distance) - 1) < HANGS * error
-    verdict: Verdict = "undecided" if hangs else ("pass" if abs(distance) <= 1 else "fail")
-    told = f"undecided: zeta is {distance:.3f} ± {error:.3f} by chance of drawing, and the verdict turns at 1"
+        return replace(found, no_verdict="the interval does not contain the value, so zeta is undefined")
+    undecided = abs(abs(distance) - 1) < UNDECIDED_ERRORS * error
+    verdict: Verdict = "undecided" if undecided else ("pass" if abs(distance) <= 1 else "fail")
+    message = f"undecided: zeta is {distance:.3f} ± {error:.3f} (Monte Carlo error), and the threshold is 1"
     known = error if np.isfinite(error) else None
-    return replace(found, zeta=distance, zeta_mc_error=known, verdict=verdict, warnings=(told,) if hangs else ())
+    return replace(found, zeta=distance, zeta_mc_error=known, verdict=verdict, warnings=(message,) if undecided else ())
 
 
-def _why_no_verdict(effective: float, n: int) -> str:
-    """Say why the interval gives no verdict; nothing if it does."""
+def _no_verdict_reason(effective: float, n: int) -> str:
+    """Return why the interval gives no verdict, or ""."""
     if not np.isfinite(effective):
         return UNKNOWN_TAILS
-    return too_few_effective_rows(effective, n) if effective < FEWEST_EFFECTIVE else ""
+    return too_few_effective_rows(effective, n) if effective < MIN_EFFECTIVE_ROWS else ""
 
 
 def _effective_rows(metric: InferableMetric, sums: MomentSums) -> float:
-    """Return how many rows the spread of a value rests on, as of leave-one-out values; NaN where that is not known."""
+    """Return the effective number of rows, from linearized influences; NaN without fourth moments."""
     if sums.fourth is None:
         return float("nan")
     line = sums.mean_vector()
@@ -119,13 +121,13 @@ def _effective_rows(metric: InferableMetric, sums: MomentSums) -> float:
         np.asarray(metric.value({**_means(sums, line + side * steps), **sums.fixed}, sums.n)) for side in (1, -1)
     )
     gradient = (up - down) / (2 * np.diag(steps))
-    influence = np.concatenate([[-gradient @ line], gradient])  # of 1 and the columns
+    influence = np.concatenate([[-gradient @ line], gradient])  # Coefficients of 1 and the columns
     pairs = np.outer(influence, influence).ravel()
     return float((pairs @ sums.fourth[:, 0]) ** 2 / (pairs @ sums.fourth @ pairs))
 
 
 def _means(sums: MomentSums, lines: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
-    """Return means by name from lines of them, (b, K)."""
+    """Return means by name from vectors of all means, (b, K)."""
     means, start = {}, 0
     for name, each in sums.sums.items():
         part = lines[:, start : start + each.size]
@@ -134,20 +136,20 @@ def _means(sums: MomentSums, lines: NDArray[np.float64]) -> dict[str, NDArray[np
     return means
 
 
-def _drawn(metric: InferableMetric, sums: MomentSums, run: Run) -> NDArray[np.float64]:
-    """Return the metric at means drawn about those of the rows, (draws,)."""
+def _normal_draws(metric: InferableMetric, sums: MomentSums, run: Run) -> NDArray[np.float64]:
+    """Return the metric at draws from the normal distribution of the means, (draws,)."""
     n, line = sums.n, sums.mean_vector()
     products = np.zeros((len(line), len(line))) if sums.products is None else sums.products
     values, vectors = np.linalg.eigh(products / ((n - 1) * n))
-    root = (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T  # the symmetric one: rounding moves it but little
+    root = (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T  # The symmetric root is insensitive to rounding
     normal = run.rng(RandomStream.RESAMPLES).standard_normal((run.resamples or RESAMPLES, len(line)))
     means = _means(sums, line + normal @ root)
-    with np.errstate(all="ignore"):  # draws where the metric is not defined are counted
+    with np.errstate(all="ignore"):  # Undefined draws are counted later
         return np.asarray(metric.value({**means, **sums.fixed}, n), dtype=np.float64)
 
 
 def null_distribution(metric: InferableMetric, sums: MomentSums) -> NullDistribution | None:
-    """Return the metric of the replicates that were summed; None where there are none."""
+    """Return the null distribution from the sums of replicates; None without replicates."""
     if not sums.replicates:
         return None
     with np.errstate(all="ignore"):

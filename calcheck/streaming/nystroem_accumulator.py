@@ -1,4 +1,4 @@
-"""How a regression on centres is summed: its sums, a sample of the rows, and its choices as arrays."""
+"""Accumulator of a Nyström regression: its sums, a sample of the rows, and its settings as arrays."""
 
 from __future__ import annotations
 
@@ -38,21 +38,21 @@ if TYPE_CHECKING:
 
     Arrays = Mapping[str, NDArray[Any]]
 
-LEFT_OUT = 4  # numbers a sampled row besides its input
+SQUARED_NORMS = 4  # Squared norms stored for each sampled row, besides its input
 
 
 @dataclass(eq=False)
 class NystroemSums(Sums):
-    """What rows add to regressions on centres.
+    """Sums over rows for Nyström regressions.
 
     Parameters
     ----------
     sums : RowSums
-        Of products with centres and checked inputs, for the targets and for replicates.
+        Sums of products with landmarks and validation inputs, for the targets and for replicates.
     sample : RowSample
-        The inputs that means are taken over.
+        The sampled inputs over which means are taken.
     quadrature : float
-        How far mean embeddings may be off, at most.
+        The maximum error of mean embeddings.
     """
 
     sums: RowSums
@@ -61,7 +61,7 @@ class NystroemSums(Sums):
 
     @property
     def n(self) -> int:  # type: ignore[override]
-        """How many rows there are."""
+        """The number of rows."""
         return self.sums.n
 
     def add(self, other: NystroemSums) -> None:
@@ -79,14 +79,14 @@ class NystroemSums(Sums):
         }
 
     def is_consistent(self) -> bool:
-        (centres, *_), (checked, *_) = self.sums.landmarks.shape, self.sums.validation.shape
+        (landmarks, *_), (validation, *_) = self.sums.landmarks.shape, self.sums.validation.shape
         size = len(self.sample.hashes)
         shapes = {
-            (centres, centres): self.sums.landmarks.shape,
-            (checked, centres): self.sums.validation.shape,
-            (centres + checked,): self.sums.outputs.shape[:1],
+            (landmarks, landmarks): self.sums.landmarks.shape,
+            (validation, landmarks): self.sums.validation.shape,
+            (landmarks + validation,): self.sums.outputs.shape[:1],
             (size,): self.sample.columns["x"].shape[:1],
-            (size, LEFT_OUT): self.sample.columns["left_out"].shape,
+            (size, SQUARED_NORMS): self.sample.columns["left_out"].shape,
         }
         numbers = (self.sums.landmarks, self.sums.validation, self.sums.outputs, *self.sample.columns.values())
         return (
@@ -98,14 +98,14 @@ class NystroemSums(Sums):
 
 @dataclass(frozen=True)
 class NystroemAccumulator(MetricAccumulator[StreamedLandmarks, NystroemSums]):
-    """Sums a metric that is the mean norm of a regression.
+    """Accumulates a metric that is the mean norm of a kernel regression.
 
     Parameters
     ----------
     metric : Metric
-        Prepares kernels, normalization and features of targets.
+        Prepares kernels, scaling and output features.
     options : LandmarkOptions
-        How many centres, and which.
+        The number of landmarks, and how they are sampled.
     lambda_ : float
         The regularizer.
     """
@@ -120,11 +120,11 @@ class NystroemAccumulator(MetricAccumulator[StreamedLandmarks, NystroemSums]):
         with with_row_numbers(sample.rows):
             settings = self.metric.prepare(InMemory(sample.rows), stream.run.for_worker())
             chosen = StreamedLandmarks.select(settings, sample, key, self.options, self.lambda_, stream.run)
-        return self.from_arrays(self.to_arrays(chosen))  # to the last digit what a state that is read has
+        return self.from_arrays(self.to_arrays(chosen))  # Identical to the settings of a stored state
 
     def to_arrays(self, settings: StreamedLandmarks) -> dict[str, NDArray[Any]]:
         kernel = next(name for name, kind in KERNELS.items() if isinstance(settings.kernel, kind))  # type: ignore[arg-type]
-        told = {
+        header = {
             "kernel": kernel,
             "parameters": asdict(settings.kernel),
             "unit_norm": settings.scaling.unit_norm,
@@ -137,45 +137,45 @@ class NystroemAccumulator(MetricAccumulator[StreamedLandmarks, NystroemSums]):
             "shift": settings.scaling.shift,
             "divisor": settings.scaling.divisor,
             "landmarks": settings.landmarks,
-            "checked inputs": settings.validation,
+            "validation inputs": settings.validation,
             "features.centre": pivots.mean,
             "features.width": pivots.std,
             "features.gamma": pivots.gamma,
             "features.factor": settings.features.factor,
             "directions": settings.directions,
         }
-        return {"kernels": np.array(json.dumps(told))} | {name: np.ascontiguousarray(arrays[name]) for name in arrays}
+        return {"kernels": np.array(json.dumps(header))} | {name: np.ascontiguousarray(arrays[name]) for name in arrays}
 
     def from_arrays(self, arrays: Arrays) -> StreamedLandmarks:
-        told = json.loads(str(arrays["kernels"]))
+        header = json.loads(str(arrays["kernels"]))
         features = strip_prefix("features", arrays)
         pivots = GaussianAtoms(features["centre"], features["width"], features["gamma"])
-        centres, checked, directions = arrays["landmarks"], arrays["checked inputs"], arrays["directions"]
-        (rank, targets), (_, d), (_, columns) = pivots.mean.shape, centres.shape, directions.shape
+        landmarks, validation, directions = arrays["landmarks"], arrays["validation inputs"], arrays["directions"]
+        (rank, targets), (_, d), (_, columns) = pivots.mean.shape, landmarks.shape, directions.shape
         shapes = {
             "shift": (d,),
             "divisor": (d,),
-            "checked inputs": (len(checked), d),
+            "validation inputs": (len(validation), d),
             "features.width": (rank, targets),
             "features.gamma": (targets,),
             "features.factor": (rank, rank),
             "directions": (rank, columns),
         }
-        if told["precision"] not in get_args(Precision) or any(
+        if header["precision"] not in get_args(Precision) or any(
             arrays[name].shape != shape for name, shape in shapes.items()
         ):
-            msg = "its settings do not fit each other"
+            msg = "the shapes of its settings do not match"
             raise ValueError(msg)
         return StreamedLandmarks(
-            scaling=Scaling(arrays["shift"], arrays["divisor"], unit_norm=bool(told["unit_norm"])),
-            kernel=KERNELS[told["kernel"]](**told["parameters"]),
+            scaling=Scaling(arrays["shift"], arrays["divisor"], unit_norm=bool(header["unit_norm"])),
+            kernel=KERNELS[header["kernel"]](**header["parameters"]),
             features=OutputFeatures(pivots, features["factor"]),
             directions=directions,
-            landmarks=centres,
-            validation=checked,
-            key=int(told["key"]),
-            precision=told["precision"],
-            details=dict(told["described"]),
+            landmarks=landmarks,
+            validation=validation,
+            key=int(header["key"]),
+            precision=header["precision"],
+            details=dict(header["described"]),
         )
 
     def update(self, settings: StreamedLandmarks, batch: Predictions) -> NystroemSums:
@@ -188,7 +188,7 @@ class NystroemAccumulator(MetricAccumulator[StreamedLandmarks, NystroemSums]):
         return NystroemSums(sums, sample, batch.distributions().kernel_error)
 
     def load(self, arrays: Arrays) -> NystroemSums:
-        products = {name: np.array(arrays[name]) for name in ("landmarks", "checked", "outputs")}
+        products = {name: np.array(arrays[name]) for name in ("landmarks", "validation", "outputs")}
         sample = RowSample(arrays["hashes"], strip_prefix("sample", arrays))
         return NystroemSums(RowSums(int(arrays["n"]), **products), sample, float(arrays["quadrature"]))
 

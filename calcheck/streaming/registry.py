@@ -24,28 +24,28 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def _of_cce(metric: Cce) -> NystroemAccumulator | None:
+def _cce_accumulator(metric: Cce) -> NystroemAccumulator | None:
     if metric.exact_only or metric.solver in EXACT:
         return None
     return NystroemAccumulator(metric, LandmarkOptions.from_metric(metric), metric.lambda_)
 
 
-def _of_cv(metric: Cv) -> ShiftedMeanAccumulator:
+def _cv_accumulator(metric: Cv) -> ShiftedMeanAccumulator:
     return ShiftedMeanAccumulator(metric.about)
 
 
 ACCUMULATORS: tuple[tuple[type[Metric[Any, Any]], Callable[[Any], MetricAccumulator[Any, Any] | None]], ...] = (
-    (Cce, _of_cce),
-    (Cv, _of_cv),
+    (Cce, _cce_accumulator),
+    (Cv, _cv_accumulator),
     (ValidBinsMetric, ValidBinsAccumulator),
     (BinnedMetric, BinnedAccumulator),
     (OrderedMetric, ColumnAccumulator),
     (RowMetric, MeanAccumulator),
 )
-"""Kinds of metrics, the special ones first."""
+"""Accumulators by class of metrics, with subclasses before their base classes."""
 
 
 def accumulator_of(metric: Metric[Any, Any]) -> MetricAccumulator[Any, Any] | None:
-    """Return how a metric is summed; None where it needs all rows together."""
-    made = next((make for kind, make in ACCUMULATORS if isinstance(metric, kind)), None)
-    return None if made is None else made(metric)
+    """Return the accumulator of a metric; None if the metric cannot be computed in batches."""
+    factory = next((make for kind, make in ACCUMULATORS if isinstance(metric, kind)), None)
+    return None if factory is None else factory(metric)

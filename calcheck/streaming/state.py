@@ -1,4 +1,4 @@
-"""Metrics of rows that are never together: summed batch by batch, kept as a state, merged with those of other days."""
+"""Streaming states: metrics accumulated over batches of rows, stored, and merged with states of other rows."""
 
 from __future__ import annotations
 
@@ -33,43 +33,43 @@ if TYPE_CHECKING:
 
     Arrays = Mapping[str, NDArray[Any]]
 
-NOT_LIKE = "was not summed in the state that this one is to be like"
+NOT_LIKE = "is not in the --settings-from state"
 
 
 @dataclass(frozen=True)
 class StreamedMetric:
-    """A metric, how it is summed, and what was chosen for it from the data."""
+    """A metric, its accumulator, and its settings from the data."""
 
     metric: Metric[Any, Any]
     accumulator: MetricAccumulator[Any, Any]
     settings: Any
 
     def settings_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return what was chosen as named arrays."""
+        """Return the settings as named arrays."""
         found: dict[str, NDArray[Any]] = self.accumulator.to_arrays(self.settings)
         return found
 
 
 @dataclass(eq=False)
 class State:
-    """What days of rows add up to.
+    """The accumulated sums of several metrics, which can be stored and merged.
 
     Parameters
     ----------
     input : Input
-        What was read.
-    metrics : tuple of Chosen
+        Description of the input files.
+    metrics : tuple of StreamedMetric
         The metrics.
     sums : tuple of Sums
-        Of each metric.
+        The sums of each metric.
     skipped : tuple of Skipped
-        The metrics that these rows do not allow.
+        The metrics that could not be computed.
     warnings : tuple of str
-        What a reader should know of all rows.
+        Warnings about the rows.
     replicates : int
-        How often the targets were drawn anew.
+        The number of replicates of the targets.
     shape : StatedShape
-        What is known of the distributions.
+        How completely the distributions are specified.
     """
 
     input: Input
@@ -83,12 +83,12 @@ class State:
 
 @dataclass(eq=False)
 class BatchSums:
-    """What a batch of rows adds to each metric, or why it adds nothing."""
+    """The sums of a batch for each metric, or the exception that prevents them."""
 
     parts: list[Sums | Exception]
 
     def arrays(self) -> dict[str, NDArray[Any]] | None:
-        """Return all of it as named arrays; None where there is a problem, which no array tells."""
+        """Return the sums as named arrays; None if there is an exception."""
         found: dict[str, NDArray[Any]] = {}
         for at, part in enumerate(self.parts):
             if isinstance(part, Exception):
@@ -97,7 +97,7 @@ class BatchSums:
         return found
 
     def add(self, other: BatchSums) -> None:
-        """Add what other rows add; the first problem stays."""
+        """Add the sums of other rows, in place; the first exception of each metric is kept."""
         for at, theirs in enumerate(other.parts):
             ours = self.parts[at]
             if isinstance(theirs, Exception) and not isinstance(ours, Exception):
@@ -112,12 +112,12 @@ class BatchTask:
 
     Parameters
     ----------
-    metrics : tuple of Chosen
+    metrics : tuple of StreamedMetric
         The metrics.
     run : Run
         The seed of the replicates.
     replicates : int
-        How often the targets are drawn anew from the predictions.
+        The number of replicates of the targets.
     """
 
     metrics: tuple[StreamedMetric, ...]
@@ -125,9 +125,9 @@ class BatchTask:
     replicates: int = 0
 
     def __call__(self, batch: Predictions) -> BatchSums:
-        """Sum a batch of rows."""
-        with np.errstate(all="ignore"):  # metrics refuse numbers that are not finite, in words
-            parts = [_summed(each, batch, self.run, self.replicates) for each in self.metrics]
+        """Return the sums of a batch."""
+        with np.errstate(all="ignore"):  # Metrics raise errors for non-finite numbers
+            parts = [_batch_sums(each, batch, self.run, self.replicates) for each in self.metrics]
             means = {at: part for at, part in enumerate(parts) if isinstance(part, MomentSums)}
             wanted = {at: part for at, part in means.items() if self.metrics[at].metric.alternative_in_use != "none"}
             if self.replicates and wanted:
@@ -135,25 +135,25 @@ class BatchTask:
         return BatchSums(parts)
 
     def _replicate(self, sums: dict[int, MomentSums], batch: Predictions) -> None:
-        """Sum replicates of the targets too, one after the other: metrics share what they know of each."""
+        """Add the sums of replicates, one replicate at a time, so that metrics share cached statistics."""
         for part in sums.values():
             part.replicates = {
                 name: np.full((self.replicates, *np.shape(each)), np.nan) for name, each in part.sums.items()
             }
         for number, rows in enumerate(batch_replicates(batch, self.replicates, self.run)):
             for at, part in sums.items():
-                drawn = _summed(self.metrics[at], rows, self.run)
+                drawn = _batch_sums(self.metrics[at], rows, self.run)
                 if isinstance(drawn, MomentSums):
                     for name, each in drawn.sums.items():
                         part.replicates[name][number] = each
 
     def load(self, arrays: Arrays) -> BatchSums:
-        """Read what :meth:`BatchSums.arrays` returned."""
+        """Return the sums from the arrays of :meth:`BatchSums.arrays`."""
         return BatchSums([each.accumulator.load(strip_prefix(str(at), arrays)) for at, each in enumerate(self.metrics)])
 
 
-def _summed(each: StreamedMetric, batch: Predictions, run: Run, replicates: int = 0) -> Sums | Exception:
-    """Sum a batch for a metric, or say what is wrong with it."""
+def _batch_sums(each: StreamedMetric, batch: Predictions, run: Run, replicates: int = 0) -> Sums | Exception:
+    """Return the sums of a batch for a metric, or the exception that prevents them."""
     try:
         with with_row_numbers(batch):
             found: Sums = each.accumulator.update_with_replicates(each.settings, batch, replicates, run)
@@ -165,26 +165,29 @@ def _summed(each: StreamedMetric, batch: Predictions, run: Run, replicates: int 
 
 
 def accumulate(source: Source, metrics: Sequence[Metric[Any, Any]], run: Run, *, like: State | None = None) -> State:
-    """Sum metrics over the rows of a source, which are read batch by batch.
+    """Return the state of metrics over the rows of a source, which is read in batches.
 
     Parameters
     ----------
     source : Source
-        Predictions with their targets.
+        Predictions with targets.
     metrics : sequence of Metric
-        What is summed.
+        The metrics.
     run : Run
-        Where it runs, seed, replicates.
+        Executor, seed, replicates.
     like : State, optional
-        A state whose choices are used again: edges of bins, say.
+        A state whose settings, such as bin edges, are reused.
 
     Raises
     ------
     FileError, OptionError
-        A file or the options do not allow it.
+        A file cannot be read, or the options contradict each other.
     """
     if like is not None and run.replicates not in (None, like.replicates):
-        msg = f"--replicates {run.replicates} contradicts --settings-from, whose state has {like.replicates}: leave it out"
+        msg = (
+            f"--replicates {run.replicates} contradicts --settings-from, whose state has {like.replicates}: omit"
+            " --replicates"
+        )
         raise OptionError(msg)
     count = FEW_REPLICATES if run.replicates is None else run.replicates
     if like is not None:
@@ -193,7 +196,7 @@ def accumulate(source: Source, metrics: Sequence[Metric[Any, Any]], run: Run, *,
     chosen: list[StreamedMetric] = []
     skipped: dict[str, str] = {}
     for metric in metrics:
-        found = _chosen(metric, stream, like)
+        found = _streamed_metric(metric, stream, like)
         if isinstance(found, str):
             skipped[metric.name] = found
         else:
@@ -201,17 +204,19 @@ def accumulate(source: Source, metrics: Sequence[Metric[Any, Any]], run: Run, *,
     comparable = stream.first.y is not None and stream.first.predictive is not None
     work = BatchTask(tuple(chosen), run.for_worker(), count if comparable else 0)
     total = reduce_batches(source, work, run, stage="summing")
-    kept = []
+    computed = []
     for each, part in zip(chosen, total.parts, strict=True):
         if isinstance(part, Exception):
-            skipped[each.metric.name] = _told(part, source)
+            skipped[each.metric.name] = _error_message(part, source)
         else:
-            kept.append((each, part))
+            computed.append((each, part))
     caution = stream.first.predictive.caveat if stream.first.predictive is not None else ""
     return State(
-        input=source.streamed_input_info(max((sums.n for _, sums in kept), default=len(stream.first)), stream.first),
-        metrics=tuple(each for each, _ in kept),
-        sums=tuple(sums for _, sums in kept),
+        input=source.streamed_input_info(
+            max((sums.n for _, sums in computed), default=len(stream.first)), stream.first
+        ),
+        metrics=tuple(each for each, _ in computed),
+        sums=tuple(sums for _, sums in computed),
         skipped=tuple(Skipped(metric=each.name, reason=skipped[each.name]) for each in metrics if each.name in skipped),
         warnings=(*source.warnings(), *([caution] if caution else [])),
         replicates=work.replicates,
@@ -219,8 +224,8 @@ def accumulate(source: Source, metrics: Sequence[Metric[Any, Any]], run: Run, *,
     )
 
 
-def _chosen(metric: Metric[Any, Any], stream: BatchedSource, like: State | None) -> StreamedMetric | str:
-    """Choose how a metric is summed; or say why it is not."""
+def _streamed_metric(metric: Metric[Any, Any], stream: BatchedSource, like: State | None) -> StreamedMetric | str:
+    """Return a metric with its accumulator and settings, or why it cannot be accumulated."""
     summing = accumulator_of(metric)
     if summing is None:
         return metric.not_streamable_reason
@@ -234,16 +239,16 @@ def _chosen(metric: Metric[Any, Any], stream: BatchedSource, like: State | None)
     except FileError:
         raise
     except (DataError, NumericalError) as error:
-        return _told(error, stream.source)
+        return _error_message(error, stream.source)
 
 
-def _told(error: Exception, source: Source) -> str:
-    """Say what is wrong with rows, by the names that users know."""
+def _error_message(error: Exception, source: Source) -> str:
+    """Return the message of an error, with the column names of the source."""
     return error.message(source.column_name(error.name)) if isinstance(error, ValuesError) else str(error)
 
 
 def report_from_state(state: State, run: Run) -> Report:
-    """Say what sums tell: values, intervals, references and verdicts.
+    """Return the report of a state: values, intervals, references and verdicts.
 
     Parameters
     ----------
@@ -257,7 +262,7 @@ def report_from_state(state: State, run: Run) -> Report:
     found, skipped = [], list(state.skipped)
     for each, sums in zip(state.metrics, state.sums, strict=True):
         try:
-            found.append(_computed(each, sums, state, run))
+            found.append(_fitted_metric(each, sums, state, run))
         except (DataError, NumericalError) as error:
             skipped.append(Skipped(metric=each.metric.name, reason=str(error)))
     return Report(
@@ -269,8 +274,8 @@ def report_from_state(state: State, run: Run) -> Report:
     )
 
 
-def _computed(each: StreamedMetric, sums: Sums, state: State, run: Run) -> FittedMetric[Metric[Any, Any]]:
-    """Say what the sums of a metric tell."""
+def _fitted_metric(each: StreamedMetric, sums: Sums, state: State, run: Run) -> FittedMetric[Metric[Any, Any]]:
+    """Return a metric computed from its sums."""
     with np.errstate(all="ignore"):
         rows, replicated = each.accumulator.result(each.settings, sums, run)
         if isinstance(sums, MomentSums):
@@ -284,25 +289,25 @@ def _computed(each: StreamedMetric, sums: Sums, state: State, run: Run) -> Fitte
 
 
 def merge(states: Sequence[tuple[str, State]]) -> State:
-    """Add up the states of several days.
+    """Return the sum of several states.
 
     Parameters
     ----------
     states : sequence of (str, State)
-        With what messages call them; they are used up.
+        Names for messages, and states; the states must not be used afterwards.
 
     Raises
     ------
     OptionError
-        They were made with different settings, or hold the same rows.
+        The states have different settings, or contain the same rows.
     """
     (name, total), *others = states
     files = {file.sha256: name for file in total.input.files if file.role == "predictions"}
     for called, other in others:
-        _require_alike(name, total, called, other)
+        _require_same_settings(name, total, called, other)
         for file in other.input.files:
             if file.role == "predictions" and file.sha256 in files:
-                msg = f"{called} and {files[file.sha256]} both hold the rows of {file.path}, which would count twice"
+                msg = f"{called} and {files[file.sha256]} both contain the rows of {file.path}, which would count twice"
                 raise OptionError(msg)
         files |= {file.sha256: called for file in other.input.files if file.role == "predictions"}
         alike = {each.metric.name: sums for each, sums in zip(other.metrics, other.sums, strict=True)}
@@ -318,41 +323,43 @@ def merge(states: Sequence[tuple[str, State]]) -> State:
     return total
 
 
-def _require_alike(name: str, first: State, called: str, other: State) -> None:
-    """Raise unless two states were made with the same settings, naming the difference.
+def _require_same_settings(name: str, first: State, called: str, other: State) -> None:
+    """Raise if two states have different settings.
 
     Raises
     ------
     OptionError
-        They were not.
+        They have; the message states the difference.
     """
     if difference := _difference(first, other):
-        msg = f"{name} and {called} cannot be merged: {difference}. Make a day's state by --settings-from that of the first"
+        msg = f"{name} and {called} cannot be merged: {difference}. Create the second with --settings-from the first"
         raise OptionError(msg)
 
 
 def _difference(first: State, other: State) -> str:
-    """Say how the settings of two states differ; nothing if they do not."""
+    """Return how the settings of two states differ, or ""."""
     names, theirs = ({each.metric.name for each in state.metrics} for state in (first, other))
     if names != theirs:
-        more = [f"{', '.join(sorted(left))} in the {which} only" for left, which in _left(names, theirs) if left]
-        return f"there are sums of {' and of '.join(more)}"
+        more = [f"{', '.join(sorted(left))} only in the {which}" for left, which in _only_in_one(names, theirs) if left]
+        return f"the metrics differ: {' and '.join(more)}"
     for what, one, two in (
         ("predictive distributions", first.input.predictive, other.input.predictive),
         ("replicates (--replicates)", first.replicates, other.replicates),
     ):
         if one != two:
-            return f"their {what} differ, {one} and {two}"
+            return f"their {what} differ: {one} and {two}"
     alike = {each.metric.name: each for each in other.metrics}
-    return next((told for each in first.metrics if (told := _of_metric(each, alike[each.metric.name]))), "")
+    return next(
+        (difference for each in first.metrics if (difference := _metric_difference(each, alike[each.metric.name]))), ""
+    )
 
 
-def _left(names: set[str], theirs: set[str]) -> tuple[tuple[set[str], str], ...]:
+def _only_in_one(names: set[str], theirs: set[str]) -> tuple[tuple[set[str], str], ...]:
     return (names - theirs, "first"), (theirs - names, "second")
 
 
-def _of_metric(one: StreamedMetric, other: StreamedMetric) -> str:
-    """Say how the settings of a metric differ; nothing if they do not."""
+def _metric_difference(one: StreamedMetric, other: StreamedMetric) -> str:
+    """Return how the settings of a metric differ, or ""."""
     name, options = one.metric.name, other.metric.options()
     for option, value in one.metric.options().items():
         if value != options[option]:
@@ -360,5 +367,5 @@ def _of_metric(one: StreamedMetric, other: StreamedMetric) -> str:
     stored, theirs = one.settings_arrays(), other.settings_arrays()
     for setting in sorted(set(stored) | set(theirs)):
         if setting not in stored or setting not in theirs or not np.array_equal(stored[setting], theirs[setting]):
-            return f"{name} was prepared on other rows: its {setting} differ"
+            return f"{name} was prepared on other rows: its setting {setting!r} differs"
     return ""

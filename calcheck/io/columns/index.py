@@ -1,4 +1,4 @@
-"""The columns of a table by their names: looked up, listed, and missed in words."""
+"""Column lookup with error messages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-NEVER_GUESSED = re.compile(r".*_unc(_.*)?|uq|uncertainty.*|var|variance|.*_var|0|1")
+# Names that may mean a variance or a standard deviation
+AMBIGUOUS_SPREAD = re.compile(r".*_unc(_.*)?|uq|uncertainty.*|var|variance|.*_var|0|1")
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class ColumnIndex:
     schema : pyarrow.Schema
         Names and types.
     keys : tuple of str
-        Columns that tell units apart: named explicitly they may be anything, but are never taken for something else.
+        Columns that identify units. They get another role only if an option names them.
     """
 
     schema: pa.Schema
@@ -37,36 +38,36 @@ class ColumnIndex:
 
     @cached_property
     def names(self) -> list[str]:
-        """All names."""
+        """All column names."""
         return list(self.schema.names)
 
     @cached_property
     def free(self) -> list[str]:
-        """Names of columns that may play a role without being told: all but keys."""
+        """Names of columns that may be assigned a role automatically: all but keys."""
         return [name for name in self.names if name not in self.keys]
 
     def one_of(self, role: str, known: Sequence[str], flag: str = "") -> str | None:
-        """Return the one column with a known name, None if there is none.
+        """Return the column with a known name, None if there is none.
 
         Raises
         ------
         DataError
-            There are two; the message names them.
+            There are two such columns; the message names them.
         """
         found = [name for name in known if name in self.free]
         if len(found) > 1:
             flag = flag or flag_of(role)
-            msg = f"two columns may be the {role}: {found[0]!r} and {found[1]!r}. Pass {flag} with one of them"
+            msg = f"two columns may hold the {role}: {found[0]!r} and {found[1]!r}. Pass {flag} with one of them"
             raise DataError(msg)
         return found[0] if found else None
 
     def existing_of(self, role: str, known: Sequence[str]) -> tuple[str, ...]:
-        """Return the one column with a known name.
+        """Return the column with a known name, as a tuple.
 
         Raises
         ------
         DataError
-            There is none, or there are two.
+            There is no such column, or there are two.
         """
         name = self.one_of(role, known)
         if name is None:
@@ -74,19 +75,19 @@ class ColumnIndex:
         return (name,)
 
     def missing(self, role: str) -> str:
-        """Say that a role has no column, and which columns there are."""
+        """Return the message that no column was found for a role."""
         if role == "std" and (unclear := unclear_spreads(self.free)):
             return ambiguous_scale(unclear)
         flag = flag_of(role)
-        return f"no column is known to hold the {role}. Pass {flag} COLUMN (columns: {self.listed_names()})"
+        return f"no column was recognized as the {role}. Pass {flag} COLUMN (columns: {self.listed_names()})"
 
     def existing(self, role: str, name: str) -> str:
-        """Return a name that is there.
+        """Return the name of an existing column.
 
         Raises
         ------
         DataError
-            It is not.
+            There is no such column.
         """
         if name not in self.names:
             msg = f"there is no column {name!r} for the {role} (columns: {self.listed_names()})"
@@ -94,17 +95,17 @@ class ColumnIndex:
         return name
 
     def listed(self, role: str, names: str) -> tuple[str, ...]:
-        """Take names apart at commas, unless one column has just that name."""
+        """Return the columns in a comma-separated list, or the one column with exactly that name."""
         parts = [names] if names in self.names else [part.strip() for part in names.split(",")]
         return tuple(self.existing(role, part) for part in parts)
 
     def group(self, role: str, pattern: str) -> tuple[str, ...]:
-        """Return one column by name, several by a pattern in the order of their numbers, or several by their names.
+        """Return the columns given by a name, a pattern (in numeric order) or a comma-separated list.
 
         Raises
         ------
         DataError
-            There are none.
+            No column matches.
         """
         if pattern in self.names:
             return (pattern,)
@@ -116,27 +117,26 @@ class ColumnIndex:
         raise DataError(msg)
 
     def matching(self, expression: str) -> list[str]:
-        """List columns whose whole name matches, in the order of their numbers."""
+        """Return the columns whose full name matches a regular expression, in numeric order."""
         return sorted((name for name in self.free if re.fullmatch(expression, name)), key=natural)
 
     def is_vector(self, name: str) -> bool:
-        """Tell whether a column may hold lists, perhaps as text."""
+        """Return whether a column may hold lists, possibly as text."""
         return name in self.free and (is_vector(self.schema.field(name).type) or is_text(self.schema.field(name).type))
 
     def listed_names(self) -> str:
-        """List the columns."""
+        """Return the column names as text."""
         return named_some(self.names)
 
 
 def unclear_spreads(names: list[str]) -> list[str]:
-    """List columns that may hold standard deviations or variances: their names do not tell."""
-    return [name for name in names if NEVER_GUESSED.fullmatch(name)]
+    """Return the columns whose names may mean a standard deviation or a variance."""
+    return [name for name in names if AMBIGUOUS_SPREAD.fullmatch(name)]
 
 
 def ambiguous_scale(unclear: list[str]) -> str:
-    """Say that columns may hold variances or standard deviations, and what to do about it."""
+    """Return the message that columns may hold variances or standard deviations, and what to do."""
     name = unclear[0] if len(unclear) == 1 else "COLUMN"
-    told = named_some(unclear, between=" or ")
-    return (
-        f"{told} may be a variance or a standard deviation: pass --var {name} or --std {name} (or --log-var, --log-std)"
-    )
+    shown = named_some(unclear, between=" or ")
+    remedy = f"pass --var {name} or --std {name} (or --log-var, --log-std)"
+    return f"{shown} may be a variance or a standard deviation: {remedy}"

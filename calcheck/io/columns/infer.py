@@ -1,4 +1,4 @@
-"""Which column plays which role: what the user says first, then names that are known, never a guess."""
+"""Inference of column roles: from options first, then from known column names, without guessing."""
 
 from __future__ import annotations
 
@@ -30,40 +30,40 @@ if TYPE_CHECKING:
     from calcheck.io.columns.roles import Distributions, Spread
 
 EMBEDDING = r"emb_\d+"
-UNCLEAR_PAIRS = {  # and what to do about them
+UNCLEAR_PAIRS = {  # Ambiguous pairs of columns, with the message about them
     (
         "0",
         "1",
     ): "may be means and standard deviations, variances, or logs of either. Pass --mean 0 with --std 1, --var 1,"
     " --log-std 1 or --log-var 1",
-    ("loc", "scale"): "mean something else in every family. Pass --dist (--dist gaussian, …)",
+    ("loc", "scale"): "have a different meaning in each family. Pass --dist (--dist gaussian, …)",
 }
-KEYS = {  # by which a tool tells rows apart
+KEYS = {  # Columns that identify rows, by tool
     "Nixtla": ("unique_id", "ds", "cutoff"),
     "AutoGluon": ("item_id", "timestamp", "target_name"),
 }
 
 
-def find_roles(columns: ColumnIndex, said: ColumnOptions, *, external: bool = False) -> Roles:
-    """Find the roles of a table's columns.
+def find_roles(columns: ColumnIndex, options: ColumnOptions, *, external: bool = False) -> Roles:
+    """Return the roles of the columns of a table.
 
     Parameters
     ----------
     columns : ColumnIndex
         Names and types.
-    said : ColumnOptions
-        What the user says; it switches off the detection of what it replaces.
+    options : ColumnOptions
+        The column options of the user, which take precedence over detection.
     external : bool
-        Whether ``said.embedding`` is another file.
+        Whether ``options.embedding`` is another file.
 
     Raises
     ------
     DataError
-        A named column is absent, or a role has two candidates.
+        A named column does not exist, or a role has two candidates.
     OptionError
-        Options do not fit each other or the file.
+        Options are inconsistent with each other or with the file.
     """
-    finder = _Finder(columns, said)
+    finder = _Finder(columns, options)
     predictive, tool = finder.predictive()
     x, embedded = finder.inputs(external=external)
     error = getattr(predictive, "error", None)
@@ -78,29 +78,29 @@ def find_roles(columns: ColumnIndex, said: ColumnOptions, *, external: bool = Fa
     return Roles(target, predictive, x, embedded, finder.id(), narrow, tool, keys)
 
 
-def find_input_roles(columns: ColumnIndex, said: ColumnOptions, *, external: bool = False) -> Roles:
-    """Find inputs and keys only; other columns need not be sound.
+def find_input_roles(columns: ColumnIndex, options: ColumnOptions, *, external: bool = False) -> Roles:
+    """Return the roles of inputs and keys only; other columns are not checked.
 
     Raises
     ------
     DataError
-        A named column is absent, or the inputs have two candidates.
+        A named column does not exist, or the inputs have two candidates.
     """
-    finder = _Finder(columns, said)
+    finder = _Finder(columns, options)
     x, embedded = finder.inputs(external=external)
     narrow = _shown(columns.schema, x, set(x) if embedded and len(x) > 1 else set())
     return Roles((), None, x, embedded, finder.id(), narrow)
 
 
-def find_sample_roles(columns: ColumnIndex, said: ColumnOptions, *, external: bool = False) -> Roles:
-    """Find targets and inputs only, and keys where an embedding is joined by them; predictions need not be sound.
+def find_sample_roles(columns: ColumnIndex, options: ColumnOptions, *, external: bool = False) -> Roles:
+    """Return the roles of targets and inputs, and of keys to join an embedding; predictions are not checked.
 
     Raises
     ------
     DataError
-        A named column is absent, or targets or inputs have two candidates, or there are no targets.
+        A named column does not exist, targets or inputs have two candidates, or there are no targets.
     """
-    finder = _Finder(columns, said)
+    finder = _Finder(columns, options)
     target = finder.target()
     if not target:
         raise DataError(columns.missing("target"))
@@ -110,11 +110,11 @@ def find_sample_roles(columns: ColumnIndex, said: ColumnOptions, *, external: bo
 
 
 OTHER_ROLES = {"sample": find_sample_roles, "inputs": find_input_roles}
-"""What is found of files that are read for something else than predictions."""
+"""Functions that find the roles in files read for something other than predictions."""
 
 
 def _shown(schema: pa.Schema, x: tuple[str, ...], wide: set[str]) -> tuple[str, ...]:
-    """List the columns of one value a row that are worth showing."""
+    """Return the scalar columns to show beside results."""
     return tuple(
         column.name
         for column in schema
@@ -123,172 +123,169 @@ def _shown(schema: pa.Schema, x: tuple[str, ...], wide: set[str]) -> tuple[str, 
 
 
 class _Finder:
-    def __init__(self, columns: ColumnIndex, said: ColumnOptions) -> None:
+    def __init__(self, columns: ColumnIndex, options: ColumnOptions) -> None:
         self.columns = columns
-        self.said = said
+        self.options = options
         self.forms = forms_of(columns.free)
 
     def target(self) -> tuple[str, ...]:
-        if self.said.truth:
+        if self.options.truth:
             return ()
-        if self.said.target:
-            return self.columns.listed("target", self.said.target)
+        if self.options.target:
+            return self.columns.listed("target", self.options.target)
         found = self.columns.one_of("target", TARGETS)
         return (found,) if found else ()
 
     def id(self) -> str | None:
-        if self.said.id:
-            return self.columns.existing("id", self.said.id)
+        if self.options.id:
+            return self.columns.existing("id", self.options.id)
         return "id" if "id" in self.columns.names else None
 
     def predictive(self) -> tuple[Distributions | None, str]:
-        """Return the predictive distributions, and who names columns so."""
-        said, columns = self.said, self.columns
-        if said.dist:
-            return find_parameters(columns, said), ""
-        if said.samples:
-            return SamplesRole(tuple(columns.group("samples", part) for part in said.samples.split(","))), ""
-        if said.quantiles:
-            return self.quantiles(columns.group("quantiles", said.quantiles)), ""
-        if said.error or self._has_errors_only():
+        """Return the role of the predictive distributions, and the tool with such column names."""
+        options, columns = self.options, self.columns
+        if options.dist:
+            return find_parameters(columns, options), ""
+        if options.samples:
+            return SamplesRole(tuple(columns.group("samples", part) for part in options.samples.split(","))), ""
+        if options.quantiles:
+            return self.quantiles(columns.group("quantiles", options.quantiles)), ""
+        if options.error or self._has_errors_only():
             return self.residuals(), ""
-        if said.mean or any(getattr(said, kind) for kind in SPREADS):
+        if options.mean or any(getattr(options, kind) for kind in SPREADS):
             return self.gaussian(), ""
         return self.by_names()
 
     def by_names(self) -> tuple[Distributions | None, str]:
-        """Find the one form of predictions that column names tell."""
+        """Return the role of the predictions by known column names, and the tool that uses them."""
         found = [*self._chosen_forms()]
         if self.columns.is_vector("samples"):
             found.append(NamedForm("", "", SamplesRole((("samples",),))))
         mean, std = self.columns.one_of("mean", MEANS), self.columns.one_of("std", STDS)
-        gaussian = GaussianRole((mean,), (std,), "std", self.said.error_dist) if mean and std else None
-        options = [(f"mean {mean!r} with std {std!r}", f"--mean {mean} --std {std}")] if gaussian else []
-        options += [self._option(form) for form in found]
-        if len(options) > 1:
-            (first, one), (second, other) = options[:2]
-            msg = f"two forms of predictions: {first}, and {second}. Pass {one}, or {other}"
+        gaussian = GaussianRole((mean,), (std,), "std", self.options.error_dist) if mean and std else None
+        choices = [(f"mean {mean!r} with std {std!r}", f"--mean {mean} --std {std}")] if gaussian else []
+        choices += [self._option(form) for form in found]
+        if len(choices) > 1:
+            (first, one), (second, other) = choices[:2]
+            msg = f"there are two forms of predictions: {first}, and {second}. Pass {one}, or {other}"
             raise DataError(msg)
         if gaussian or not found:
             return gaussian, ""
         return found[0].role, found[0].tool
 
     def _chosen_forms(self) -> list[NamedForm]:
-        """List what column names tell of one model: the one that was named, or the only one there is."""
-        forms, model = self.forms, self.said.model
-        whose = list(dict.fromkeys(form.match for form in forms))
+        """Return the recognized predictions of one model: the one given, or the only one."""
+        forms, model = self.forms, self.options.model
+        models = list(dict.fromkeys(form.match for form in forms))
         if model is None:
-            require_one(whose, "models or targets", "--model {!r}")
+            require_one(models, "models or targets", "--model {!r}")
             return forms
         chosen = [form for form in forms if form.match == model]
         if not chosen:
-            known = named_some(filter(None, whose))
-            told = f"but {known}" if known else "nor any column of models, or columns named after one"
-            msg = f"--model: there is no model {model!r}, {told}"
+            known = named_some(filter(None, models))
+            hint = f"models: {known}" if known else "and no column of models or column names with a model"
+            msg = f"--model: there is no model {model!r} ({hint})"
             raise DataError(msg)
         return chosen
 
     def _option(self, form: NamedForm) -> tuple[str, str]:
-        """Name a form, and the option that chooses it."""
+        """Return a description of a form, and the option that selects it."""
         what = "samples" if isinstance(form.role, SamplesRole) else "quantiles"
         names = columns_of(form.role)
         return f"{what} {list_names(names)!r}", f"--{what} {pattern_of(names, self.columns.names) or ','.join(names)!r}"
 
     def quantiles(self, columns: tuple[str, ...]) -> QuantilesRole:
-        """Read the levels of columns in their names."""
+        """Return the role of quantile columns, with the levels in their names."""
         levels = {level_of(name): name for name in columns}
         known = {level: name for level, name in levels.items() if level is not None}
         if len(known) < len(columns):
             odd = next((name for name in columns if level_of(name) is None), columns[0])
-            msg = (
-                f"--quantiles: the name of column {odd!r} does not tell its level, or two tell the same (q_0.05, 0.05)"
-            )
+            msg = f"--quantiles: column name {odd!r} has no level (as in q_0.05), or two names have the same level"
             raise OptionError(msg)
         return quantiles_role(known)
 
     def _has_errors_only(self) -> bool:
-        """Tell whether there is a column of errors, and neither targets nor predictions."""
-        said = self.said
-        if said.target or said.truth or said.mean or ERROR not in self.columns.free:
+        """Return whether there are errors with spreads, but neither targets nor predictions."""
+        options = self.options
+        if options.target or options.truth or options.mean or ERROR not in self.columns.free:
             return False
         found = {*TARGETS, *MEANS, "samples"} & set(self.columns.free)
-        spread = any(getattr(said, kind) for kind in SPREADS) or self.columns.one_of("std", STDS)
+        spread = any(getattr(options, kind) for kind in SPREADS) or self.columns.one_of("std", STDS)
         return bool(spread) and not found and not self.forms
 
     def residuals(self) -> ResidualRole:
-        """Complete what was said of errors and spreads."""
+        """Return the role of errors and spreads, given by options or known names."""
         kind, spread = self.spread()
         if len(spread) > 1:
-            msg = f"--error names one column and --{kind.replace('_', '-')} {len(spread)}: give one each"
+            msg = f"--error names 1 column and --{kind.replace('_', '-')} {len(spread)}. Name one column for each"
             raise OptionError(msg)
         return ResidualRole(
-            self.columns.existing("error", self.said.error or ERROR), spread[0], kind, self.said.error_dist
+            self.columns.existing("error", self.options.error or ERROR), spread[0], kind, self.options.error_dist
         )
 
     def spread(self) -> tuple[Spread, tuple[str, ...]]:
-        """Find the columns of standard deviations, or of what was said to be there in their place."""
+        """Return the kind and columns of spreads: by option, else the known column of standard deviations."""
         kinds: tuple[Spread, ...] = ("std", "var", "log_std", "log_var")
         for kind in kinds:
-            if named := getattr(self.said, kind):
+            if named := getattr(self.options, kind):
                 return kind, self.columns.listed(kind, named)
         return "std", self.columns.existing_of("std", STDS)
 
     def gaussian(self) -> GaussianRole:
-        """Complete what was said of means and spreads."""
-        said, columns = self.said, self.columns
-        mean = columns.listed("mean", said.mean) if said.mean else columns.existing_of("mean", MEANS)
+        """Return the role of means and spreads, given by options or known names."""
+        options, columns = self.options, self.columns
+        mean = columns.listed("mean", options.mean) if options.mean else columns.existing_of("mean", MEANS)
         kind, spread = self.spread()
         if len(mean) != len(spread):
-            msg = (
-                f"--mean names {len(mean)} columns and --{kind.replace('_', '-')} {len(spread)}: give one a target each"
-            )
+            names = f"--mean names {len(mean)} columns and --{kind.replace('_', '-')} {len(spread)}"
+            msg = f"{names}. Name one column per target for each"
             raise OptionError(msg)
-        return GaussianRole(mean, spread, kind, said.error_dist)
+        return GaussianRole(mean, spread, kind, options.error_dist)
 
     def inputs(self, *, external: bool) -> tuple[tuple[str, ...], bool]:
-        """Find the embedding or inputs, and say which of them they are."""
-        said, columns = self.said, self.columns
-        if said.inputs:
-            return columns.listed("inputs", said.inputs), False
+        """Return the columns of the embedding or inputs, and whether they are an embedding."""
+        options, columns = self.options, self.columns
+        if options.inputs:
+            return columns.listed("inputs", options.inputs), False
         if external:
             return (), True
-        if said.embedding:
-            return columns.group("embedding", said.embedding), True
+        if options.embedding:
+            return columns.group("embedding", options.embedding), True
         wide = tuple(columns.matching(EMBEDDING))
         if wide and "embedding" in columns.names:
-            msg = f"two columns may be the embedding: 'embedding' and {list_names(wide)!r}. Pass --embedding"
+            msg = f"two columns may hold the embedding: 'embedding' and {list_names(wide)!r}. Pass --embedding"
             raise DataError(msg)
         return ("embedding",) if "embedding" in columns.names else wide, True
 
 
 def missing_target(columns: ColumnIndex) -> str:
-    """Say that no column holds targets."""
+    """Return the message that no column of targets was found."""
     return (
-        "no column is known to hold the target. Pass --target COLUMN, or --truth FILE if another file has them"
+        "no column was recognized as the target. Pass --target COLUMN, or --truth FILE if another file has them"
         f" (columns: {columns.listed_names()})"
     )
 
 
-def missing_predictions(columns: ColumnIndex, said: ColumnOptions) -> str:
-    """Say that no column holds predictive distributions, and what to do about it."""
+def missing_predictions(columns: ColumnIndex, options: ColumnOptions) -> str:
+    """Return the message that no predictive distributions were found, and what to do."""
     if (mean := columns.one_of("mean", MEANS)) is not None:
-        only = "" if unclear_spreads(columns.free) else f"there are point forecasts only, {mean!r}: "
+        only = "" if unclear_spreads(columns.free) else f"there are only point forecasts, {mean!r}: "
         return only + columns.missing("std")
-    for pair, told in UNCLEAR_PAIRS.items():
+    for pair, meaning in UNCLEAR_PAIRS.items():
         if set(pair) <= set(columns.free):
-            return f"columns {pair[0]!r} and {pair[1]!r} {told}"
+            return f"columns {pair[0]!r} and {pair[1]!r} {meaning}"
     if columns.one_of("std", STDS):
-        return f"{columns.missing('mean')}; errors y - mean will do: --error COLUMN"
-    if not said.names_form and (possible := possible_conventions(columns)):
+        return f"{columns.missing('mean')}, or pass errors y - mean as --error COLUMN"
+    if not options.names_form and (possible := possible_conventions(columns)):
         return f"the columns may be parameters of distributions. Pass --dist with one of {', '.join(possible)}"
-    if not said.names_form and (unclear := unclear_spreads(columns.free)):
+    if not options.names_form and (unclear := unclear_spreads(columns.free)):
         return f"{ambiguous_scale(unclear)}; and --mean COLUMN (columns: {columns.listed_names()})"
     return (
-        "no columns are known to hold predictions. Pass --mean and --std, --samples, --quantiles, or --dist"
+        "no columns were recognized as predictions. Pass --mean and --std, --samples, --quantiles, or --dist"
         f" (columns: {columns.listed_names()})"
     )
 
 
 def _holds_vectors(column: pa.Field, x: tuple[str, ...]) -> bool:
-    """Tell whether a column of text is the embedding, written as text."""
+    """Return whether a text column holds the embedding, as lists written as text."""
     return column.name in x and is_text(column.type) and not is_number(column.type)

@@ -1,4 +1,4 @@
-"""Forms of predictions that column names tell: quantiles and samples as the field's tools name them."""
+"""Column naming schemes of common tools for quantiles and samples."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from calcheck.io.columns.roles import QuantilesRole, SamplesRole
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    Levels = dict[str, dict[float, str]]  # for each model or target its columns by level
+    Levels = dict[str, dict[float, str]]  # Columns by level, for each model or target
 
 NUMBER = re.compile(r"0?\.[0-9]+")
-IN_PARTS = re.compile(
+TUPLE_NAME = re.compile(
     r"\((?P<quote>['\"])(?P<of>.*)(?P=quote), '?(?P<level>0?\.[0-9]+)'?(?:, '(?P<side>lower|upper)')?\)"
 )
 NIXTLA = re.compile(r"(?P<of>.+)-(?P<side>lo|hi)-(?P<coverage>[0-9]+(?:\.[0-9]+)?)")
 QUANTILE = re.compile(r"(?:(?P<of>.+)[_-])?(?:q|ql|quant|quantile)[_-]?(?P<level>0?\.[0-9]+)")
 SAMPLE = re.compile(r"(?:(?P<of>.+)_)?sample_?(?P<draw>[0-9]+)|(?P<component>.+)_s(?P<path>[0-9]+)")
 DARTS = re.compile(r".+_s[0-9]+")
-DIGITS = 12  # of a level: (1 - 0.9) / 2 is 0.05
+DIGITS = 12  # Decimals to which levels are rounded: (1 - 0.9) / 2 becomes 0.05
 SIDES = {"lower": -1, "lo": -1, "upper": 1, "hi": 1}
 
 
 @dataclass(frozen=True)
 class NamedForm:
-    """Predictions in a form that column names tell.
+    """Predictions recognized by their column names.
 
     Parameters
     ----------
     tool : str
-        Who names columns so.
+        The tool with this naming scheme; empty if unknown.
     match : str
-        The model or the target that the columns are about; empty if their names do not say.
+        The model or target in the column names; empty if there is none.
     role : QuantilesRole or SamplesRole
         The columns.
     """
@@ -49,7 +49,7 @@ class NamedForm:
 
 
 def forms_of(names: Iterable[str]) -> list[NamedForm]:
-    """List the forms of predictions among some columns: for each tool that names them so, and each model or target."""
+    """Return the predictions recognized among column names, for each naming scheme and each model or target."""
     names = list(names)
     found = [
         NamedForm(tool if of or reader is not _lettered else "", of, quantiles_role(columns))
@@ -64,18 +64,18 @@ def forms_of(names: Iterable[str]) -> list[NamedForm]:
 
 
 def quantiles_role(columns: dict[float, str]) -> QuantilesRole:
-    """Order columns by their levels."""
+    """Return the role of quantile columns, ordered by level."""
     levels = sorted(columns)
     return QuantilesRole(tuple(columns[level] for level in levels), tuple(levels))
 
 
 def level_of(name: str) -> float | None:
-    """Return the level that a column's name tells, None if it tells none."""
-    return next((told[1] for reader in QUANTILE_NAMES.values() if (told := reader(name)) is not None), None)
+    """Return the quantile level in a column name, None if there is none."""
+    return next((parsed[1] for reader in QUANTILE_NAMES.values() if (parsed := reader(name)) is not None), None)
 
 
 def level_name(level: float) -> str:
-    """Name the column of a level as :func:`level_of` reads it, with all its digits.
+    """Return a column name with the exact level, which :func:`level_of` reads back.
 
     Examples
     --------
@@ -88,19 +88,19 @@ def level_name(level: float) -> str:
 def _by_level(names: list[str], reader: Callable[[str], tuple[str, float] | None]) -> Levels:
     found: Levels = {}
     for name in names:
-        told = reader(name)
-        if told is None or not 0 < told[1] < 1:
+        parsed = reader(name)
+        if parsed is None or not 0 < parsed[1] < 1:
             continue
-        columns = found.setdefault(told[0], {})
-        if told[1] in columns:
-            msg = f"two columns hold the quantile {told[1]:g}: {columns[told[1]]!r} and {name!r}. Pass --quantiles"
+        columns = found.setdefault(parsed[0], {})
+        if parsed[1] in columns:
+            msg = f"two columns hold the quantile {parsed[1]:g}: {columns[parsed[1]]!r} and {name!r}. Pass --quantiles"
             raise DataError(msg)
-        columns[told[1]] = name
+        columns[parsed[1]] = name
     return found
 
 
 def _samples(names: list[str]) -> dict[str, tuple[str, ...]]:
-    """Return columns of draws in the order of their numbers, for each target; of names such as a_s0 two at least."""
+    """Return the columns of draws in numeric order, for each target; a prefixed name such as a_s0 needs two columns."""
     found: dict[str, list[str]] = {}
     for name in sorted(names, key=natural):
         if match := SAMPLE.fullmatch(name):
@@ -114,9 +114,9 @@ def _nixtla(name: str) -> tuple[str, float] | None:
     return (name.removesuffix("-median"), 0.5) if name.endswith("-median") else None
 
 
-def _in_parts(name: str) -> tuple[str, float] | None:
-    """Read a name in parts: (variable, level) or (variable, coverage, lower or upper)."""
-    match = IN_PARTS.fullmatch(name)
+def _tuple_name(name: str) -> tuple[str, float] | None:
+    """Parse a tuple as name: (variable, level) or (variable, coverage, lower or upper)."""
+    match = TUPLE_NAME.fullmatch(name)
     if match is None:
         return None
     level = float(match["level"])
@@ -133,14 +133,14 @@ def _lettered(name: str) -> tuple[str, float] | None:
 
 
 def _limit(coverage: float, side: str) -> float:
-    """Return the level at which a central interval ends."""
+    """Return the level of an endpoint of a central interval."""
     return round((1 + SIDES[side] * coverage) / 2, DIGITS)
 
 
 QUANTILE_NAMES: dict[str, Callable[[str], tuple[str, float] | None]] = {
-    "skpro": _in_parts,
+    "skpro": _tuple_name,
     "Nixtla": _nixtla,
     "Darts": _lettered,
     "AutoGluon": _numbered,
 }
-"""How tools name columns of quantiles, in the order in which they are looked for."""
+"""Parsers of quantile column names by tool, in search order."""

@@ -1,4 +1,4 @@
-"""The columns of a family's parameters."""
+"""Find the columns of the parameters of a family."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ if TYPE_CHECKING:
     from calcheck.io.columns.index import ColumnIndex
     from calcheck.io.columns.options import ColumnOptions
 
-PREFIX = r"(?:(.+)[-_])?"  # the model or the target that a parameter is of
-COMPONENT = r"[-_]?\d+"
+PREFIX = r"(?:(.+)[-_])?"  # Optional name of the model or target before the parameter
+COMPONENT = r"[-_]?\d+"  # Number of a mixture component after the parameter
 
 
-def find_parameters(columns: ColumnIndex, said: ColumnOptions) -> ParametersRole:
-    """Find the columns of the parameters of ``said.dist``.
+def find_parameters(columns: ColumnIndex, options: ColumnOptions) -> ParametersRole:
+    """Find the columns of the parameters of ``options.dist``.
 
-    Names are known with the model's or the target's in front of them, as in ``NHITS-loc``.
+    A name may start with that of the model or target, as in ``NHITS-loc``.
 
     Raises
     ------
     DataError
-        A parameter has no column, or two; or several models have them.
+        A parameter has no column or two candidates, or there are several models.
     OptionError
-        There is no such family, or no such parameter.
+        The family or a parameter is unknown.
     """
-    convention = _convention(columns, said.dist or "")
-    explicit = dict(_explicit(said, convention))
-    wanted = {name: known for name, known in convention.parameters.items() if not _is_error(said, convention, name)}
+    convention = _convention(columns, options.dist or "")
+    explicit = dict(_explicit(options, convention))
+    wanted = {name: known for name, known in convention.parameters.items() if not _is_error(options, convention, name)}
     looked_for = {name: known for name, known in wanted.items() if name not in explicit}
     candidates = {name: _candidates(columns, known, grouped=convention.grouped) for name, known in looked_for.items()}
     needed = {name: found for name, found in candidates.items() if name not in convention.optional}
-    of = _whose(needed, said.model)
+    prefix = _chosen_prefix(needed, options.model)
     found = {}
     for name in wanted:
-        if name in convention.optional and name not in explicit and not candidates[name].get(of):
+        if name in convention.optional and name not in explicit and not candidates[name].get(prefix):
             continue
         if name in explicit:
             role = f"parameter {name}"
@@ -49,16 +49,16 @@ def find_parameters(columns: ColumnIndex, said: ColumnOptions) -> ParametersRole
                 columns.group(role, explicit[name]) if convention.grouped else (columns.existing(role, explicit[name]),)
             )
         else:
-            found[name] = _one(columns, convention, name, candidates[name].get(of, []))
+            found[name] = _one(columns, convention, name, candidates[name].get(prefix, []))
     if convention.grouped and len({len(group) for group in found.values()}) > 1:
-        told = ", ".join(f"{name} has {len(group)}" for name, group in found.items())
-        msg = f"the parameters of --dist {convention.spelling} have different numbers of columns: {told}"
+        counts = ", ".join(f"{name} has {len(group)}" for name, group in found.items())
+        msg = f"the parameters of --dist {convention.spelling} have different numbers of columns: {counts}"
         raise DataError(msg)
-    return ParametersRole(convention, found, columns.existing("error", said.error) if said.error else None)
+    return ParametersRole(convention, found, columns.existing("error", options.error) if options.error else None)
 
 
 def possible_conventions(columns: ColumnIndex) -> list[str]:
-    """List the conventions all of whose parameters have a column by a known name, alone or behind a prefix."""
+    """Return the conventions for which every parameter has a column with a known name, with or without a prefix."""
     possible = []
     for spelling, convention in CONVENTIONS.items():
         found = [
@@ -67,13 +67,13 @@ def possible_conventions(columns: ColumnIndex) -> list[str]:
             if name not in convention.optional
         ]
         common = set.intersection(*found)
-        if "" in common or (common and len(found) > 1):  # one name behind some prefix says little: weekly_rate
+        if "" in common or (common and len(found) > 1):  # one prefixed name is weak evidence: weekly_rate
             possible.append(spelling)
     return possible
 
 
 def _convention(columns: ColumnIndex, spelling: str) -> Convention:
-    """Look a convention up; a family alone will do if the column names leave one of its conventions."""
+    """Return a convention; a family name is enough if the columns match only one of its conventions."""
     if spelling in CONVENTIONS:
         return CONVENTIONS[spelling]
     if spelling not in FAMILIES:
@@ -82,38 +82,38 @@ def _convention(columns: ColumnIndex, spelling: str) -> Convention:
     possible = [other for other in possible_conventions(columns) if CONVENTIONS[other].family == spelling]
     if len(possible) == 1:
         return CONVENTIONS[possible[0]]
-    told = "; ".join(f"{convention.spelling} ({convention.meaning})" for convention in FAMILIES[spelling])
-    msg = f"--dist {spelling} has several conventions, and the columns do not tell which. Pass one of {told}"
+    choices = "; ".join(f"{convention.spelling} ({convention.meaning})" for convention in FAMILIES[spelling])
+    msg = f"--dist {spelling} has several conventions, and the columns do not identify one. Pass one of {choices}"
     raise OptionError(msg)
 
 
-def _explicit(said: ColumnOptions, convention: Convention) -> list[tuple[str, str]]:
+def _explicit(options: ColumnOptions, convention: Convention) -> list[tuple[str, str]]:
     pairs = []
-    for text in said.param:
+    for text in options.param:
         name, equals, column = text.partition("=")
         if not equals or name not in convention.parameters:
-            msg = f"--param takes NAME=COLUMN with a name among {', '.join(convention.parameters)}, got {text!r}"
+            msg = f"--param must be NAME=COLUMN with a name among {', '.join(convention.parameters)}, got {text!r}"
             raise OptionError(msg)
         pairs.append((name, column))
     return pairs
 
 
-def _is_error(said: ColumnOptions, convention: Convention, name: str) -> bool:
-    """Tell whether a parameter is the location that errors stand for.
+def _is_error(options: ColumnOptions, convention: Convention, name: str) -> bool:
+    """Return whether a parameter is the location that errors replace.
 
     Raises
     ------
     OptionError
-        There are errors, but the family has no location.
+        Errors are given, but the family has no location.
     """
-    if said.error and convention.location is None:
-        msg = f"--error needs a family with a location, and {convention.family} has none: give the targets themselves"
+    if options.error and convention.location is None:
+        msg = f"--error needs a family with a location, and {convention.family} has none. Pass --target instead"
         raise OptionError(msg)
-    return bool(said.error) and name == convention.location
+    return bool(options.error) and name == convention.location
 
 
 def _candidates(columns: ColumnIndex, known: tuple[str, ...], *, grouped: bool) -> dict[str, list[tuple[str, ...]]]:
-    """List the columns, or groups of columns, by a known name, for each prefix."""
+    """Return the columns, or groups of columns, with a known name, for each prefix."""
     found: dict[str, list[tuple[str, ...]]] = {}
     for stem in known:
         for name in columns.free:
@@ -130,8 +130,8 @@ def _candidates(columns: ColumnIndex, known: tuple[str, ...], *, grouped: bool) 
     return found
 
 
-def _whose(candidates: dict[str, dict[str, list[tuple[str, ...]]]], model: str | None) -> str:
-    """Choose the prefix: as said, else the one behind which most parameters are there; none if that will do."""
+def _chosen_prefix(candidates: dict[str, dict[str, list[tuple[str, ...]]]], model: str | None) -> str:
+    """Return the prefix: the given model, else no prefix if possible, else the one with most parameters."""
     if model is not None:
         return model
     counts = Counter(of for found in candidates.values() for of in found)
@@ -144,16 +144,16 @@ def _whose(candidates: dict[str, dict[str, list[tuple[str, ...]]]], model: str |
 
 
 def _one(columns: ColumnIndex, convention: Convention, name: str, found: list[tuple[str, ...]]) -> tuple[str, ...]:
-    """Return the one group of columns that was found for a parameter."""
+    """Return the only group of columns found for a parameter."""
     if len(found) > 1:
         msg = (
-            f"two columns may be the {name}: {found[0][0]!r} and {found[1][0]!r}."
+            f"two columns may hold the {name}: {found[0][0]!r} and {found[1][0]!r}."
             f" Pass --param {name}=COLUMN with one of them"
         )
         raise DataError(msg)
     if not found:
         msg = (
-            f"--dist {convention.spelling} needs its parameter {name!r} ({convention.meaning}),"
+            f"--dist {convention.spelling} needs the parameter {name!r} ({convention.meaning}),"
             f" and no column has that name. Pass --param {name}=COLUMN (columns: {columns.listed_names()})"
         )
         raise DataError(msg)

@@ -1,4 +1,4 @@
-"""The roles that columns play, and how to say them."""
+"""Roles of columns, and the options that specify them."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ FILE_ROLES: dict[Wanted, FileRole] = {
     "sample": "sample",
     "inputs": "evaluation_points",
 }
-"""What a file is read as, by what is wanted of it."""
+"""The role of a file in reports, by what is read from it."""
 SHAPE_UNKNOWN = (
-    "the file does not state the shape of the errors: p and the score of a perfect model assume a normal one"
-    " (--error-dist normal or --error-dist t6 states it)"
+    "the file does not state the error distribution: p-values and the score of a perfect model assume a normal one"
+    " (pass --error-dist normal or --error-dist t6)"
 )
 
 
 @dataclass(frozen=True)
 class GaussianRole:
-    """Means and spreads, one column each for each target."""
+    """Means and spreads, with one column of each per target."""
 
     mean: tuple[str, ...]
     spread: tuple[str, ...]
@@ -39,7 +39,7 @@ class GaussianRole:
 
 @dataclass(frozen=True)
 class ResidualRole:
-    """Errors y - mean, and spreads: the predictions are known up to their means, and to a shape that is not told."""
+    """Errors y - mean, and spreads; the means are unknown, and the shape may be."""
 
     error: str
     spread: str
@@ -49,9 +49,9 @@ class ResidualRole:
 
 @dataclass(frozen=True)
 class ParametersRole:
-    """Parameters of a family: a column for each parameter, or several where each component has its own.
+    """Parameters of a family: one column per parameter, or several for mixture components.
 
-    With ``error`` the location is left out: the file holds y - location in its place.
+    With ``error``, there is no location: the file holds y - location instead.
     """
 
     convention: Convention
@@ -61,14 +61,14 @@ class ParametersRole:
 
 @dataclass(frozen=True)
 class SamplesRole:
-    """Draws: for each target a column of lists, or a column a draw."""
+    """Draws: for each target a column of lists, or one column per draw."""
 
     columns: tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True)
 class QuantilesRole:
-    """Quantiles: a column a level, levels increasing."""
+    """Quantiles: one column per level, with increasing levels."""
 
     columns: tuple[str, ...]
     levels: tuple[float, ...]
@@ -78,7 +78,7 @@ Distributions: TypeAlias = GaussianRole | ResidualRole | ParametersRole | Sample
 
 
 def columns_of(role: Distributions | None) -> tuple[str, ...]:
-    """List the columns that describe the distributions."""
+    """Return the columns that describe the distributions."""
     match role:
         case GaussianRole(mean=mean, spread=spread):
             return (*mean, *spread)
@@ -95,33 +95,32 @@ def columns_of(role: Distributions | None) -> tuple[str, ...]:
 
 
 def is_wide(role: Distributions | None) -> bool:
-    """Tell whether a row has many numbers that describe one distribution, none of them worth showing by itself."""
+    """Return whether many numbers describe each distribution, too many to show: draws or quantiles."""
     return isinstance(role, (SamplesRole, QuantilesRole))
 
 
 @dataclass(frozen=True)
 class Roles:
-    """The columns of one file and what they are.
+    """The columns of a file by role.
 
     Parameters
     ----------
     target : tuple of str
-        Columns of targets, or of errors in their place; empty if there are none.
+        Columns of targets, or of errors instead; may be empty.
     predictive : GaussianRole, ResidualRole, ParametersRole, SamplesRole, QuantilesRole or None
         The predictive distributions.
     x : tuple of str
-        The embedding (one column of vectors, or several of numbers) or the inputs; empty if there are none.
+        The embedding (one column of vectors, or several of numbers) or the inputs; may be empty.
     has_embedding : bool
         Whether ``x`` is an embedding.
     id : str or None
-        Row keys.
+        The column of row keys.
     narrow : tuple of str
-        All columns of one value a row that are worth showing beside a result: targets and predictions first, then the
-        others as they stand in the file.
+        Scalar columns to show beside results: targets and predictions first, then the others in file order.
     tool : str
-        Who names columns so; empty if anybody may.
+        The tool whose column names these are; empty if unknown.
     keys : tuple of str
-        Columns by which that tool tells rows apart.
+        Columns that identify rows in files of that tool.
     """
 
     target: tuple[str, ...] = ()
@@ -134,54 +133,54 @@ class Roles:
     keys: tuple[str, ...] = ()
 
     def described_columns(self) -> dict[str, str]:
-        """Name the column or columns behind each role."""
-        told = {"y": list_names(self.target)} if self.target else {}
+        """Return the column names of each role, for reports."""
+        described = {"y": list_names(self.target)} if self.target else {}
         match self.predictive:
             case GaussianRole(mean=mean, spread=spread, kind=kind):
-                told |= {"mean": list_names(mean), kind: list_names(spread)}
+                described |= {"mean": list_names(mean), kind: list_names(spread)}
             case ResidualRole(error=error, spread=spread, kind=kind):
-                told = {"y - mean": error, kind: spread}
+                described = {"y - mean": error, kind: spread}
             case ParametersRole(convention, columns, error):
-                told = {f"y - {convention.location}": error} if error else told
-                told |= {name: list_names(group) for name, group in columns.items()}
+                described = {f"y - {convention.location}": error} if error else described
+                described |= {name: list_names(group) for name, group in columns.items()}
             case SamplesRole(columns):
-                told["samples"] = "; ".join(list_names(group) for group in columns)
+                described["samples"] = "; ".join(list_names(group) for group in columns)
             case QuantilesRole(columns, _):
-                told["quantiles"] = list_names(columns)
+                described["quantiles"] = list_names(columns)
             case None:
                 pass
         if self.x:
-            told["x"] = list_names(self.x)
+            described["x"] = list_names(self.x)
         if self.id:
-            told["id"] = self.id
-        return told
+            described["id"] = self.id
+        return described
 
     def explicit(self, names: list[str]) -> list[str]:
-        """Spell the options that say the same explicitly, given all names of the file."""
-        said = ["--target", ",".join(self.target)] if self.target else []
+        """Return the options that specify these roles explicitly, given all column names."""
+        arguments = ["--target", ",".join(self.target)] if self.target else []
         match self.predictive:
             case ResidualRole(error, spread, kind, shape):
-                said = ["--error", error, f"--{kind.replace('_', '-')}", spread, *_shape(shape)]
+                arguments = ["--error", error, f"--{kind.replace('_', '-')}", spread, *_shape(shape)]
             case GaussianRole(mean, spread, kind, shape):
-                said += ["--mean", ",".join(mean), f"--{kind.replace('_', '-')}", ",".join(spread), *_shape(shape)]
+                arguments += ["--mean", ",".join(mean), f"--{kind.replace('_', '-')}", ",".join(spread), *_shape(shape)]
             case ParametersRole(convention, columns, error):
-                said = ["--error", error] if error else said
-                said += ["--dist", convention.spelling]
+                arguments = ["--error", error] if error else arguments
+                arguments += ["--dist", convention.spelling]
                 for name, group in columns.items():
-                    said += ["--param", f"{name}={pattern_of(group, names) or ','.join(group)}"]
+                    arguments += ["--param", f"{name}={pattern_of(group, names) or ','.join(group)}"]
             case QuantilesRole(columns, _):
-                said += ["--quantiles", pattern_of(columns, names) or ",".join(columns)]
+                arguments += ["--quantiles", pattern_of(columns, names) or ",".join(columns)]
             case SamplesRole(columns):
                 patterns = [pattern_of(group, names) for group in columns]
-                said += ["--samples", ",".join(filter(None, patterns))] if None not in patterns else []
+                arguments += ["--samples", ",".join(filter(None, patterns))] if None not in patterns else []
             case None:
                 pass
         if self.x:
             pattern = pattern_of(self.x, names) or ",".join(self.x)
-            said += ["--embedding", pattern] if self.has_embedding else ["--inputs", ",".join(self.x)]
+            arguments += ["--embedding", pattern] if self.has_embedding else ["--inputs", ",".join(self.x)]
         if self.id:
-            said += ["--id", self.id]
-        return said
+            arguments += ["--id", self.id]
+        return arguments
 
 
 def _shape(shape: Shape | None) -> list[str]:
@@ -189,7 +188,7 @@ def _shape(shape: Shape | None) -> list[str]:
 
 
 def list_names(columns: tuple[str, ...]) -> str:
-    """Name columns; the first and the last where they are many."""
+    """Return column names as text; only the first and last if there are many."""
     few = 4
     if len(columns) <= few:
         return ", ".join(columns)
@@ -197,7 +196,7 @@ def list_names(columns: tuple[str, ...]) -> str:
 
 
 def pattern_of(columns: tuple[str, ...], names: list[str]) -> str | None:
-    """Spell a group of columns by one name or pattern that matches them and no other; None if there is none."""
+    """Return a name or pattern that matches exactly these columns; None if there is none."""
     if len(columns) == 1:
         return columns[0]
     stem = re.sub(r"\d+$", "", columns[0])
@@ -208,6 +207,6 @@ def pattern_of(columns: tuple[str, ...], names: list[str]) -> str | None:
 
 
 def _common_start(names: tuple[str, ...]) -> str:
-    """Return what all names start with."""
+    """Return the longest common prefix."""
     first, last = min(names), max(names)
     return first[: next((place for place, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))]

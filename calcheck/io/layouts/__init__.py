@@ -1,4 +1,4 @@
-"""Layouts in which a unit is not one row: turned into tables in which it is, without loss."""
+"""Layouts with several rows per unit, or several units per row, converted to one row per unit."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ if TYPE_CHECKING:
     from calcheck.io.paths import AnyFile
     from calcheck.io.tables.formats import Table
 
-__all__ = ["TableLayout", "laid_out"]
+__all__ = ["TableLayout", "apply_layout"]
 
 
-def apply_layout(file: AnyFile, table: Table, said: ColumnOptions, filters: Filters) -> TableLayout:
-    """Return a table with a row a unit, as the file has it, or made from a layout that is known by its column names.
+def apply_layout(file: AnyFile, table: Table, options: ColumnOptions, filters: Filters) -> TableLayout:
+    """Return the table with one row per unit, converted if its column names match a known layout.
 
-    An option that says what form the predictions have switches the search for layouts off.
+    Layouts are not searched for if an option names the form of the predictions.
 
     Raises
     ------
     DataError
-        Units are not whole, or come twice; or there are several models, targets or types of output.
+        Units are incomplete or duplicated, or there are several models, targets or output types.
     """
-    if not said.names_form:
+    if not options.names_form:
         names = set(table.schema.names)
         for layout in LONG:
             if layout.matches(names):
-                return pivot_long(layout, file, table, said, filters)
+                return pivot_long(layout, file, table, options, filters)
         if is_nested(table.schema):
             return explode(file, table, filters)
     return TableLayout(table, filters=filters)

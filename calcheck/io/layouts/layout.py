@@ -1,4 +1,4 @@
-"""A table with a row a unit, and what its layout says of its columns."""
+"""A table with one row per unit, with details of its original layout."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class TableLayout:
-    """A table with a row a unit.
+    """A table with one row per unit.
 
     Parameters
     ----------
     table : Table
         The rows.
     layout : str
-        How the file was laid out, in words; empty if it had a row a unit.
+        The layout of the file, for reports; empty if the file has one row per unit.
     keys : tuple of str
-        Columns that tell units apart, never targets or predictions.
+        Columns that identify units, never targets or predictions.
     kind : str or None
-        What the values of a long layout are.
+        The output type of a long layout: quantile or sample.
     dated : str or None
         The key that is the date of the observation.
     places : (n,), optional
-        The row of the file at which each unit begins; absent if rows are units.
+        The first row in the file of each unit; None if rows are units.
     read : int, optional
-        How many rows of the file the units were made from.
+        The number of rows of the file that were converted.
     filters : Filters
-        What is still to be filtered.
+        The filters that still apply.
     notes : tuple of str
-        What was left aside.
+        Messages about rows that are not used.
     """
 
     table: Table
@@ -53,5 +53,5 @@ class TableLayout:
     notes: tuple[str, ...] = ()
 
     def with_row_numbers(self, units: Places) -> Places:
-        """Return the places in the file of some rows (b,) of the table."""
+        """Return the row numbers in the file of some units (b,)."""
         return units if self.places is None else self.places[as_index(units)]

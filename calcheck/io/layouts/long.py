@@ -1,4 +1,4 @@
-"""Layouts with a row for each quantile or each draw: hubverse, legacy hubs, scoringutils, ArviZ."""
+"""Long layouts, with one row per quantile or draw: hubverse, legacy hubs, scoringutils, ArviZ."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ if TYPE_CHECKING:
     from calcheck.io.tables.formats import Table
 
 POINTS = frozenset({"point", "mean", "median"})
-LATER = frozenset({"pmf", "cdf"})
+UNSUPPORTED = frozenset({"pmf", "cdf"})
 TARGET_COLUMNS = ("target", "target_type")
-DIGITS = 12  # of a level
+DIGITS = 12  # Decimals to which levels are rounded
 AHEAD = r"^(?P<horizon>\d+) (?P<unit>\w+) ahead (?P<target>.+)$"  # "1 wk ahead inc flu hosp"
 
 
 @dataclass(frozen=True)
 class Long:
-    """A layout with a row for each quantile, or each draw, of a unit.
+    """A layout with one row per quantile or draw of a unit.
 
     Parameters
     ----------
     name : str
-        What the field calls it.
+        The name of the layout.
     kind : str
-        The column of output types; or the one type there is, where ``typed`` is False.
+        The column of output types; if ``typed`` is False, the output type itself.
     index : tuple of str
-        The columns of quantile levels, or of what tells draws apart.
+        The column of quantile levels, or the columns that identify draws.
     value : str
         The column of values.
     typed : bool
-        Whether there is a column of types.
+        Whether there is a column of output types.
     observed : str or None
         The column of targets.
     dated : str or None
@@ -62,22 +62,22 @@ class Long:
     dated: str | None = None
 
     def matches(self, names: set[str]) -> bool:
-        """Tell whether a file with these columns has this layout."""
+        """Return whether a file with these columns has this layout."""
         return {*self.index, self.value, *([self.kind] if self.typed else [])} <= names
 
-    def match(self, names: set[str]) -> Long:  # noqa: ARG002 - most know their columns
-        """Return the layout of a file with these columns: what columns are called may depend on the file."""
+    def match(self, names: set[str]) -> Long:  # noqa: ARG002 - overridden by layouts whose columns depend on the file
+        """Return this layout with the column names of a file."""
         return self
 
     @property
     def own_columns(self) -> frozenset[str]:
-        """Columns that are no keys."""
+        """Columns that are not keys."""
         return frozenset({*self.index, self.value, *([self.kind] if self.typed else []), self.observed or ""} - {""})
 
 
 @dataclass(frozen=True)
 class ArvizLong(Long):
-    """Draws of a variable, with the names of its axes: chain, draw, y_dim_0, y."""
+    """Draws of one variable, with columns for its axes: chain, draw, y_dim_0, y."""
 
     def matches(self, names: set[str]) -> bool:
         return set(self.index) <= names and len(self._variables(names)) == 1
@@ -97,16 +97,16 @@ LONG = (
     Long("scoringutils", "sample", ("sample_id",), "predicted", observed="observed"),
     ArvizLong("ArviZ", "sample", ("chain", "draw"), ""),
 )
-"""In the order in which they are looked for."""
+"""Known long layouts, in search order."""
 
 
-def pivot_long(layout: Long, file: AnyFile, table: Table, said: ColumnOptions, filters: Filters) -> TableLayout:
-    """Return a table with a row a unit: its keys, its target if there is one, and quantiles or samples.
+def pivot_long(layout: Long, file: AnyFile, table: Table, options: ColumnOptions, filters: Filters) -> TableLayout:
+    """Return a table with one row per unit: its keys, its target if there is one, and quantiles or samples.
 
     Raises
     ------
     DataError
-        There are several models, targets or types of output, or units that are not whole or come twice.
+        There are several models, targets or output types, or units are incomplete or duplicated.
     """
     names = set(table.schema.names)
     layout = layout.match(names)
@@ -123,7 +123,7 @@ def pivot_long(layout: Long, file: AnyFile, table: Table, said: ColumnOptions, f
     columns = {name: rows[name].take(pa.array(first)) for name in keys}
     if layout.observed in names:
         columns["y"] = _observed(layout, rows, unit, first)
-    columns |= _quantiles(layout, rows, unit, said) if kind == "quantile" else _draws(layout, rows, unit, said)
+    columns |= _quantiles(layout, rows, unit, options) if kind == "quantile" else _draws(layout, rows, unit, options)
     return TableLayout(
         MemoryTable(pa.table(columns)),
         layout=f"{layout.name}, {kind}s",
@@ -138,52 +138,52 @@ def pivot_long(layout: Long, file: AnyFile, table: Table, said: ColumnOptions, f
 
 
 def _rows(file: AnyFile, table: Table, filters: Filters) -> tuple[pa.Table, NDArray[np.intp], int]:
-    """Read the rows that filters keep, with their places, and count all rows."""
-    kept, places, read = [], [], 0
+    """Return the rows that pass the filters, their row numbers, and the number of all rows."""
+    batches, places, read = [], [], 0
     for batch in read_batches(file, table, table.schema.names):
         mask = filters.mask(batch)
-        kept.append(batch if mask is None else batch.filter(pa.array(mask)))
+        batches.append(batch if mask is None else batch.filter(pa.array(mask)))
         places.append(read + (np.arange(len(batch)) if mask is None else np.flatnonzero(mask)))
         read += len(batch)
-    rows = pa.concat_tables(kept).combine_chunks() if kept else table.schema.empty_table()
+    rows = pa.concat_tables(batches).combine_chunks() if batches else table.schema.empty_table()
     if not len(rows):
         raise DataError(filters.none_left())
     return rows, np.concatenate(places), read
 
 
 def _different(column: pa.ChunkedArray) -> list[str]:
-    """List the different values of a column as text, in their order; an absent one is empty text."""
+    """Return the distinct values of a column as text, in order of appearance; null is empty text."""
     return list(dict.fromkeys(value or "" for value in pc.unique(key_text(column)).to_pylist()))
 
 
 def _of_one_kind(
     layout: Long, rows: pa.Table, places: NDArray[np.intp]
 ) -> tuple[str, pa.Table, NDArray[np.intp], tuple[str, ...]]:
-    """Return what the values are, quantiles or samples, and the rows that hold them.
+    """Return the output type, quantile or sample, its rows and their numbers, and notes.
 
     Raises
     ------
     DataError
-        They are of several types, or of one that is not read.
+        There are several output types, or an unsupported one.
     """
     if not layout.typed:
         return layout.kind, *_with_index(layout, rows, places)
     kinds = _different(rows[layout.kind])
     notes: tuple[str, ...] = ()
-    if layout.kind == "type" and set(kinds) == {"point", "quantile"}:  # legacy files give points beside quantiles
+    if layout.kind == "type" and set(kinds) == {"point", "quantile"}:  # legacy files hold point forecasts too
         mask = np.asarray(pc.fill_null(pc.equal(key_text(rows[layout.kind]), "quantile"), fill_value=False))
         notes = (f"{int((~mask).sum()):,} point forecasts beside the quantiles are not used",)
         kinds, rows, places = ["quantile"], rows.filter(pa.array(mask)), places[mask]
-    require_one(kinds, "types of output", f"--filter {layout.kind}={{}}")
+    require_one(kinds, "output types", f"--filter {layout.kind}={{}}")
     kind = kinds[0] if kinds else ""
     if kind in POINTS:
-        msg = f"these are point forecasts only ({layout.kind} is {kind!r}): there is no uncertainty to check"
+        msg = f"the file holds point forecasts only ({layout.kind} is {kind!r}): there is no uncertainty to check"
         raise DataError(msg)
-    if kind in LATER:
-        msg = f"output of the type {kind!r} is not read yet: give quantiles or samples"
+    if kind in UNSUPPORTED:
+        msg = f"the output type {kind!r} is not supported yet. Use quantiles or samples"
         raise DataError(msg)
     if kind not in ("quantile", "sample"):
-        msg = f"{layout.kind} is {kind!r}: quantile and sample are read"
+        msg = f"{layout.kind} must be quantile or sample, got {kind!r}"
         raise DataError(msg)
     return kind, rows, places, notes
 
@@ -191,7 +191,7 @@ def _of_one_kind(
 def _with_index(
     layout: Long, rows: pa.Table, places: NDArray[np.intp]
 ) -> tuple[pa.Table, NDArray[np.intp], tuple[str, ...]]:
-    """Return the rows that hold a quantile or a draw: others are targets without a forecast, or point forecasts."""
+    """Return the rows that hold a quantile or draw: others are targets without a forecast, or point forecasts."""
     mask = np.logical_and.reduce([np.asarray(rows[name].is_valid()) for name in layout.index])
     if mask.all():
         return rows, places, ()
@@ -203,7 +203,7 @@ def _with_index(
 
 
 def _with_horizons(rows: pa.Table) -> pa.Table:
-    """Write targets of legacy hubs as newer ones do: "1 wk ahead inc flu hosp" is "wk inc flu hosp" at horizon 1."""
+    """Convert targets of legacy hubs: "1 wk ahead inc flu hosp" becomes "wk inc flu hosp" at horizon 1."""
     if "target" not in rows.schema.names:
         return rows
     parts = pc.extract_regex(key_text(rows["target"]), AHEAD).combine_chunks()
@@ -215,7 +215,7 @@ def _with_horizons(rows: pa.Table) -> pa.Table:
 
 
 def _units(rows: pa.Table, keys: tuple[str, ...]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Count units in the order in which they appear.
+    """Return the units, numbered in order of appearance.
 
     Returns
     -------
@@ -228,7 +228,7 @@ def _units(rows: pa.Table, keys: tuple[str, ...]) -> tuple[NDArray[np.intp], NDA
     for name in keys:
         encoded = pc.dictionary_encode(key_text(rows[name]).combine_chunks())
         column = np.asarray(pc.fill_null(encoded.indices, -1), dtype=np.intp) + 1
-        _, codes = np.unique(codes * (column.max() + 1) + column, return_inverse=True)  # numbered afresh: no overflow
+        _, codes = np.unique(codes * (column.max() + 1) + column, return_inverse=True)  # renumbered to avoid overflow
     _, first, unit = np.unique(codes, return_index=True, return_inverse=True)
     rank = np.empty(len(first), dtype=np.intp)
     rank[np.argsort(first)] = np.arange(len(first))
@@ -241,7 +241,7 @@ def _observed(layout: Long, rows: pa.Table, unit: NDArray[np.intp], first: NDArr
     Raises
     ------
     DataError
-        A unit has different ones.
+        A unit has several targets that differ.
     """
     name = layout.observed or ""
     y = to_floats(rows[name], name)
@@ -249,35 +249,35 @@ def _observed(layout: Long, rows: pa.Table, unit: NDArray[np.intp], first: NDArr
     if differ.any():
         row = int(np.flatnonzero(differ)[0])
         both = f"{y[first][unit][row]:g} and {y[row]:g}"
-        msg = f"a unit has different targets: {name!r} is {both} ({_told(rows, layout, row)})"
+        msg = f"a unit has different targets: {name!r} is {both} ({_described(rows, layout, row)})"
         raise DataError(msg)
     return pa.array(y[first])
 
 
-def _quantiles(layout: Long, rows: pa.Table, unit: NDArray[np.intp], said: ColumnOptions) -> dict[str, pa.Array]:
-    """Return a column of quantiles a level, (u,) each."""
+def _quantiles(layout: Long, rows: pa.Table, unit: NDArray[np.intp], options: ColumnOptions) -> dict[str, pa.Array]:
+    """Return one column of quantiles (u,) per level."""
     name = layout.index[0]
     level = to_floats(rows[name], name)
     odd = level[~((level > 0) & (level < 1))]
     if len(odd):
-        msg = f"column {name!r} must hold levels strictly between 0 and 1, as {odd[0]:g} is not"
+        msg = f"column {name!r} must hold levels strictly between 0 and 1, got {odd[0]:g}"
         raise DataError(msg)
     levels, place = np.unique(np.round(level, DIGITS), return_inverse=True)
     values = np.full((unit.max() + 1, len(levels)), np.nan)
     _require_once(layout, rows, unit * len(levels) + place)
     values[unit, place] = to_floats(rows[layout.value], layout.value)
-    whole = np.bincount(unit, minlength=len(values)) == len(levels)
-    _require_whole(layout, rows, unit, whole, f"the {len(levels)} quantile levels", said)
+    complete = np.bincount(unit, minlength=len(values)) == len(levels)
+    _require_complete(layout, rows, unit, complete, f"the {len(levels)} quantile levels", options)
     return {level_name(level): pa.array(values[:, column]) for column, level in enumerate(levels)}
 
 
-def _draws(layout: Long, rows: pa.Table, unit: NDArray[np.intp], said: ColumnOptions) -> dict[str, pa.Array]:
-    """Return a column of draws, (u, m), in the order of their ids."""
+def _draws(layout: Long, rows: pa.Table, unit: NDArray[np.intp], options: ColumnOptions) -> dict[str, pa.Array]:
+    """Return a column of draws (u, m), ordered by id."""
     which = np.zeros(len(rows), dtype=np.intp)
     for name in layout.index:
         encoded = pc.dictionary_encode(key_text(rows[name]).combine_chunks())
         if encoded.indices.null_count:
-            msg = f"column {name!r}, which tells draws apart, is empty in {encoded.indices.null_count:,} rows"
+            msg = f"column {name!r}, which identifies draws, is empty in {encoded.indices.null_count:,} rows"
             raise DataError(msg)
         ids = encoded.dictionary.to_pylist()
         rank = np.empty(len(ids), dtype=np.intp)
@@ -287,7 +287,7 @@ def _draws(layout: Long, rows: pa.Table, unit: NDArray[np.intp], said: ColumnOpt
     order = np.lexsort((which, unit))
     counts = np.bincount(unit)
     most = counts.max()
-    _require_whole(layout, rows, unit, counts == most, f"the {most} draws that others have", said)
+    _require_complete(layout, rows, unit, counts == most, f"the {most} draws of other units", options)
     values = np.full((len(counts), most), np.nan)
     within = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
     values[unit[order], within] = to_floats(rows[layout.value], layout.value)[order]
@@ -295,35 +295,34 @@ def _draws(layout: Long, rows: pa.Table, unit: NDArray[np.intp], said: ColumnOpt
 
 
 def _require_once(layout: Long, rows: pa.Table, cell: NDArray[np.intp]) -> None:
-    """Raise unless every cell of the table to be made has one row."""
+    """Raise if several rows have the same unit and the same level or draw."""
     _, first, inverse, counts = np.unique(cell, return_index=True, return_inverse=True, return_counts=True)
     if counts.max(initial=1) == 1:
         return
     again = int(np.flatnonzero(first[inverse] != np.arange(len(cell)))[0])
     msg = (
-        f"{int((counts - 1).sum()):,} rows repeat a unit and its {' and '.join(layout.index)}, as"
-        f" {_told(rows, layout, again)}. Were files appended? Leave one of each, or name what tells them"
-        " apart with --filter"
+        f"{int((counts - 1).sum()):,} rows repeat a unit and its {' and '.join(layout.index)}, for example"
+        f" {_described(rows, layout, again)}. Were files appended? Keep one of each, or select rows with --filter"
     )
     raise DataError(msg)
 
 
-def _require_whole(
-    layout: Long, rows: pa.Table, unit: NDArray[np.intp], whole: NDArray[np.bool_], what: str, said: ColumnOptions
+def _require_complete(
+    layout: Long, rows: pa.Table, unit: NDArray[np.intp], complete: NDArray[np.bool_], what: str, options: ColumnOptions
 ) -> None:
-    """Raise unless every unit has all its values, or those that lack some are to be left out."""
-    if whole.all() or said.nan_policy == "omit":
+    """Raise if a unit lacks values, unless incomplete units are dropped."""
+    if complete.all() or options.nan_policy == "omit":
         return
-    row = int(np.flatnonzero(~whole[unit])[0])
+    row = int(np.flatnonzero(~complete[unit])[0])
     msg = (
-        f"{int((~whole).sum()):,} of {len(whole):,} units lack some of {what}, as"
-        f" {_told(rows, layout, row, index=False)}. Mend them, or pass --nan-policy omit to leave these units out"
+        f"{int((~complete).sum()):,} of {len(complete):,} units lack some of {what}, for example"
+        f" {_described(rows, layout, row, index=False)}. Complete them, or pass --nan-policy omit to drop these units"
     )
     raise DataError(msg)
 
 
-def _told(rows: pa.Table, layout: Long, row: int, *, index: bool = True) -> str:
-    """Describe a row by its keys."""
+def _described(rows: pa.Table, layout: Long, row: int, *, index: bool = True) -> str:
+    """Return the keys of a row as text."""
     shown = [name for name in rows.schema.names if name not in layout.own_columns] + (
         list(layout.index) if index else []
     )

@@ -1,4 +1,4 @@
-"""Records of whole forecasts, as GluonTS writes them: lists over steps, and samples as lists of paths."""
+"""GluonTS layout: one record per forecast, with lists over steps, and samples as lists of paths."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 
 def is_nested(schema: pa.Schema) -> bool:
-    """Tell whether the columns are those of GluonTS forecasts."""
+    """Return whether the columns are those of GluonTS forecasts."""
     return _has_paths(schema) or _has_quantiles(schema)
 
 
 def _has_paths(schema: pa.Schema) -> bool:
-    if "samples" not in schema.names or "y" in schema.names:  # with targets they are vectors of them, not paths
+    if "samples" not in schema.names or "y" in schema.names:  # with y: multivariate draws, not paths
         return False
     kind = schema.field("samples").type
     return is_vector(kind) and is_vector(getattr(kind, "value_type", pa.null()))
@@ -41,14 +41,14 @@ def _has_quantiles(schema: pa.Schema) -> bool:
 
 
 def explode(file: AnyFile, table: Table, filters: Filters) -> TableLayout:
-    """Return a table with a row a step: the record, the step, and its samples; quantiles where there are no samples.
+    """Return a table with one row per step: the record, the step, and its samples, else its quantiles.
 
-    Samples come first, since mean and quantiles were computed from them.
+    Samples have priority, because GluonTS computes mean and quantiles from them.
 
     Raises
     ------
     DataError
-        A record lacks its lists, or they differ in length; or no record passes the filters.
+        Lists are missing or differ in length, or no record passes the filters.
     """
     records = pa.concat_tables(list(read_batches(file, table, table.schema.names)))
     read, mask = len(records), filters.mask(records)
@@ -79,21 +79,21 @@ def explode(file: AnyFile, table: Table, filters: Filters) -> TableLayout:
 
 
 def _paths(samples: pa.ChunkedArray) -> NDArray[np.floating[Any]]:
-    """Return draws, (n, h, S), of records with S paths of h steps."""
+    """Return the draws (n, h, S) of records with S paths of h steps."""
     paths = to_matrix(samples, "samples")
     return paths.reshape(len(paths), -1, inner_length(samples)).transpose(0, 2, 1)
 
 
 def _level_names(quantiles: pa.ChunkedArray) -> list[str]:
-    """List the members that are levels; a mean may stand beside them."""
+    """Return the fields that are quantile levels; there may be a mean too."""
     return [field.name for field in quantiles.type if level_of(field.name) is not None]
 
 
 def _levels(quantiles: pa.ChunkedArray) -> NDArray[np.floating[Any]]:
-    """Return quantiles, (n, h, q), of records with a list over h steps a level."""
+    """Return the quantiles (n, h, q) of records with one list over h steps per level."""
     names = _level_names(quantiles)
     lists = [to_matrix(pc.struct_field(quantiles, name), f"quantiles.{name}") for name in names]
-    if len({each.shape for each in lists}) > 1:
+    if len({values.shape for values in lists}) > 1:
         msg = "the lists of quantiles differ in length"
         raise DataError(msg)
     return np.stack(lists, axis=2)

@@ -1,1 +1,1 @@
-"""Readers of tables, one format a file."""
+"""Table readers, one module per format."""

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from calcheck.io.files import File
 
 MAGIC = b"ARROW1"
-TRAILER = 4 + len(MAGIC)  # bytes: how long the footer is, and the magic again
+TRAILER = 4 + len(MAGIC)  # Bytes at the end of a file: length of the footer, and the magic number
 CONTINUATION = b"\xff\xff\xff\xff"
-IN_FOOTER, IN_MESSAGE = 1, 2  # the places of the schema among the fields of what holds it
-ENDIANNESS = 0  # the place of the byte order among the fields of the schema
+IN_FOOTER, IN_MESSAGE = 1, 2  # Field index of the schema in a footer, and in a message
+ENDIANNESS = 0  # Field index of the byte order in the schema
 
 
 def arrow_table(file: File) -> MemoryTable:
@@ -27,21 +27,21 @@ def arrow_table(file: File) -> MemoryTable:
     Raises
     ------
     DataError
-        Its numbers are in the other byte order, in which texts make pyarrow hang.
+        The file is in big-endian byte order; pyarrow hangs on text in such files.
     """
     if _is_big_endian(file):
-        msg = "its numbers are in big-endian byte order. Write it again as Parquet, or on another machine"
+        msg = "the file is in big-endian byte order. Save it as Parquet, or on another machine"
         raise DataError(msg)
     try:
         return MemoryTable(feather.read_table(file.stream()))
-    except pa.ArrowInvalid:  # not a file with a footer: perhaps a stream
+    except pa.ArrowInvalid:  # no footer: try as a stream
         return MemoryTable(pa.ipc.open_stream(pa.py_buffer(file.content())).read_all())
 
 
 def _is_big_endian(file: File) -> bool:
-    """Tell whether the schema says so; that of a damaged file, which pyarrow refuses, says nothing."""
+    """Return whether the schema declares big-endian; False for damaged files, which pyarrow refuses later."""
     try:
-        metadata, place = _described(file)
+        metadata, place = _schema_buffer(file)
         schema = _field(metadata, _reference(metadata, 0), place)
         order = None if schema is None else _field(metadata, _reference(metadata, schema), ENDIANNESS)
         return order is not None and struct.unpack_from("<h", metadata, order)[0] != 0
@@ -49,8 +49,8 @@ def _is_big_endian(file: File) -> bool:
         return False
 
 
-def _described(file: File) -> tuple[bytes, int]:
-    """Return the flatbuffer that holds the schema, and the schema's place in it."""
+def _schema_buffer(file: File) -> tuple[bytes, int]:
+    """Return the flatbuffer that holds the schema, and the field index of the schema."""
     with file.open() as stream:
         start = stream.read(8)
         if start.startswith(MAGIC):
@@ -65,12 +65,12 @@ def _described(file: File) -> tuple[bytes, int]:
 
 
 def _reference(metadata: bytes, at: int) -> int:
-    """Return the place that an offset in a flatbuffer leads to."""
+    """Return the position that an offset in a flatbuffer refers to."""
     return at + int(struct.unpack_from("<I", metadata, at)[0])
 
 
 def _field(metadata: bytes, table: int, place: int) -> int | None:
-    """Return where a field of a table of a flatbuffer is, None if it is absent."""
+    """Return the position of a field of a flatbuffer table, None if it is absent."""
     offsets = table - struct.unpack_from("<i", metadata, table)[0]
     (size,) = struct.unpack_from("<H", metadata, offsets)
     at = 4 + 2 * place

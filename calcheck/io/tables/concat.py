@@ -1,4 +1,4 @@
-"""Tables of many files, one after the other."""
+"""Concatenation of the tables of several files."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ if TYPE_CHECKING:
     from calcheck.io.paths import AnyFile, Files, PartitionFile
     from calcheck.io.tables.formats import Table
 
-WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")  # a leading zero belongs to a key that is text
+INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})")  # numbers with a leading zero stay text
 
 
 def open_table(file: AnyFile) -> Table:
-    """Open a file, or many as one, as a table.
+    """Open one or several files as one table.
 
     Raises
     ------
     FileError
-        One is not what its format says, or files differ in their columns.
+        A file does not match its format, or the files differ in their columns.
     """
     return open_file(file) if isinstance(file, File) else ConcatTable(file)
 
 
 class ConcatTable:
-    """The rows of many files, in the order of the files; what their folders say of them are columns too.
+    """The rows of several files, in file order; partition keys are columns too.
 
     Parameters
     ----------
     files : Files
-        The files; each is opened once to learn its columns.
+        The files; each is opened once to read its schema.
 
     Raises
     ------
@@ -53,12 +53,12 @@ class ConcatTable:
     def __init__(self, files: Files) -> None:
         text = files.format in TEXT
         self.members = files.members
-        self.tables = [_lean(member.file) for member in files.members]
+        self.tables = [_without_rows(member.file) for member in files.members]
         self.starts = [0, *accumulate(table.rows for table in self.tables)]
         self.schema = files.schema or self._agreed(files.name, text=text)
 
     def _agreed(self, name: str, *, text: bool) -> pa.Schema:
-        """Return the columns that all files have, and the keys of their folders."""
+        """Return the common columns of all files, and their partition keys."""
         first, *others = self.tables
         where = self.members[0].file.name
         types = {field.name: field.type for field in first.schema}
@@ -72,52 +72,52 @@ class ConcatTable:
             for column, kind in theirs.items():
                 common = _common(types[column], kind, text=text)
                 if common is None:
-                    told = f"{column!r} holds {types[column]} in {where}, {kind} in {member.file.name}"
-                    msg = f"{name}: the files differ in their columns: {told}"
+                    difference = f"{column!r} holds {types[column]} in {where}, {kind} in {member.file.name}"
+                    msg = f"{name}: the files differ in their columns: {difference}"
                     raise FileError(msg)
                 types[column] = common
         for member in self.members:
             if absent := sorted(keys - set(member.keys)):
-                msg = f"{name}: the folders of {member.file.name} do not tell {absent[0]!r}, as those of others do"
+                msg = f"{name}: the path of {member.file.name} lacks the partition key {absent[0]!r} of other files"
                 raise FileError(msg)
-        kinds = {key: _kind([member.keys[key] for member in self.members]) for key in sorted(keys)}
+        kinds = {key: _key_type([member.keys[key] for member in self.members]) for key in sorted(keys)}
         return pa.schema({**types, **kinds})
 
     @property
     def rows(self) -> int:
-        """How many there are in all files."""
+        """The number of rows of all files."""
         return self.starts[-1]
 
     def nbytes(self, columns: Sequence[str]) -> int:
-        """Return about how many bytes some columns take as arrays, without those that folders tell."""
+        """Return the approximate bytes of some columns as arrays, without partition keys."""
         return sum(table.nbytes([name for name in columns if name in table.schema.names]) for table in self.tables)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Read some columns of a file after the other, in batches of rows."""
+        """Yield batches of rows of some columns, file by file."""
         schema = pa.schema([self.schema.field(name) for name in columns])
         for member, table in zip(self.members, self.tables, strict=True):
-            own = [name for name in columns if name in table.schema.names]
-            for batch in read_batches(member.file, table, own or table.schema.names[:1]):
+            present = [name for name in columns if name in table.schema.names]
+            for batch in read_batches(member.file, table, present or table.schema.names[:1]):
                 yield _completed(batch, member, schema)
 
     def origin(self, row: int) -> tuple[File, int]:
-        """Return the file that a row is in, and where that file begins."""
+        """Return the file that holds a row, and the number of its first row."""
         place = bisect_right(self.starts, row) - 1
         return self.members[place].file, self.starts[place]
 
 
 @dataclass(frozen=True, eq=False)
 class LazyTable:
-    """A table that is in memory as a whole while it is read, and opened again for that.
+    """A table that is loaded again each time it is read.
 
     Parameters
     ----------
     file : File
-        Where it is.
+        The file.
     schema : pyarrow.Schema
-        Names and types of its columns.
+        Names and types of the columns.
     rows : int
-        How many it has.
+        The number of rows.
     sizes : dict
         Bytes of each column.
     """
@@ -128,16 +128,16 @@ class LazyTable:
     sizes: dict[str, int]
 
     def nbytes(self, columns: Sequence[str]) -> int:
-        """Return how many bytes some columns take."""
+        """Return the bytes of some columns."""
         return sum(self.sizes[name] for name in columns)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Read some columns, in batches of rows."""
+        """Yield batches of rows of some columns."""
         return open_file(self.file).batches(columns)
 
 
-def _lean(file: File) -> Table:
-    """Open a file as a table that holds no rows."""
+def _without_rows(file: File) -> Table:
+    """Open a file as a table that keeps no rows in memory."""
     table = open_file(file)
     if isinstance(table, ParquetTable):
         return table
@@ -145,33 +145,33 @@ def _lean(file: File) -> Table:
 
 
 def _common(first: pa.DataType, second: pa.DataType, *, text: bool) -> pa.DataType | None:
-    """Return the type of a column that has two in different files, None if there is none.
+    """Return the common type of a column with two types, None if there is none.
 
-    Text formats do not tell types: a file may happen to hold whole numbers only, or no key with a leading zero.
+    Text formats have no types: one file may hold only integers, or no key with a leading zero.
     """
     if first == second or pa.types.is_null(second):
         return first
     if pa.types.is_null(first):
         return second
-    kinds = {_sort(first), _sort(second)}
-    if text and kinds == {"whole", "fraction"}:
+    kinds = {_type_class(first), _type_class(second)}
+    if text and kinds == {"integer", "float"}:
         return pa.float64()
-    return pa.string() if text and kinds == {"whole", "text"} else None
+    return pa.string() if text and kinds == {"integer", "text"} else None
 
 
-def _sort(kind: pa.DataType) -> str:
+def _type_class(kind: pa.DataType) -> str:
     if pa.types.is_integer(kind):
-        return "whole"
-    return "fraction" if pa.types.is_floating(kind) else "text" if is_text(kind) else ""
+        return "integer"
+    return "float" if pa.types.is_floating(kind) else "text" if is_text(kind) else ""
 
 
-def _kind(values: list[str | None]) -> pa.DataType:
-    """Return the type of the values of a key."""
-    return pa.int64() if all(value is None or WHOLE.fullmatch(value) for value in values) else pa.string()
+def _key_type(values: list[str | None]) -> pa.DataType:
+    """Return the type of a partition key."""
+    return pa.int64() if all(value is None or INTEGER.fullmatch(value) for value in values) else pa.string()
 
 
 def _completed(batch: pa.Table, member: PartitionFile, schema: pa.Schema) -> pa.Table:
-    """Return columns of one order and type, those that folders tell included."""
+    """Return a batch with the columns and types of a schema, including partition keys."""
     columns = []
     for field in schema:
         if field.name in batch.schema.names:

@@ -22,48 +22,47 @@ if TYPE_CHECKING:
 
     from calcheck.io.files import File
 
-LARGEST_BLOCK = (1 << 31) - 1
+MAX_BLOCK = (1 << 31) - 1  # Maximum block size of pyarrow, in bytes
 LEADING_ZERO = r"^[+-]?0[0-9]"
-OTHERS = ("\t", ";", "|", ",")  # what may separate columns in place of what should
+OTHERS = ("\t", ";", "|", ",")  # Delimiters to try if the expected one is absent
 DECIMAL_COMMA = r"^[+-]?[0-9]+,[0-9]+$"
-HEADER_ROWS = 3  # at most, of a table whose columns have names in several levels
-BEGINNING = 1 << 20  # bytes that hold them
+HEADER_ROWS = 3  # Maximum header lines (pandas MultiIndex)
+BEGINNING = 1 << 20  # Bytes searched for the header
 
 
 def delimited_table(file: File, delimiter: str) -> MemoryTable:
-    """Open a text file with a line of column names, or, as pandas writes them, with several lines of name parts.
+    """Open a delimited text file with one header line, or with several for a pandas MultiIndex.
 
-    Types are found over the whole file, not over its beginning. Numbers with a leading zero ("01") are keys and stay
-    text. Names in several parts are spelled as pandas spells them elsewhere: ``('y', '0.05')``.
-
-    Text that is protected from spreadsheets (``'=a``) is read as it was (``=a``).
+    Types are inferred from the whole file. Columns with leading zeros ("01") are keys and stay text. A MultiIndex name
+    becomes the text of its tuple, as in pandas: ``('y', '0.05')``. Text escaped against formula injection (``'=a``) is
+    restored (``=a``).
 
     Raises
     ------
     DataError
-        The line of names comes again among the rows, or numbers are written with decimal commas.
+        The header line is repeated among the rows, or numbers have decimal commas.
     """
     return MemoryTable(table_of(file.content(), delimiter))
 
 
 def table_of(content: bytes, delimiter: str) -> pa.Table:
-    """Parse delimited text: :func:`delimited_table` of bytes."""
+    """Return the table of delimited text, as :func:`delimited_table` does for files."""
     content += b"" if content.endswith(b"\n") else b"\n"
     delimiter = _sniffed(content[:BEGINNING], delimiter)
     headers = _header_rows(content[:BEGINNING], delimiter)
     names = None if len(headers) == 1 else [_name_of(parts) for parts in zip(*headers, strict=True)]
     parse = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
-    # one thread: pyarrow's others may abort a process that ends soon after (2 % of runs with 26.0)
+    # one thread: with more, pyarrow 26.0 aborts 2% of processes that exit soon after
     read = csv.ReadOptions(
         use_threads=False,
-        block_size=min(len(content) + 1, LARGEST_BLOCK),
+        block_size=min(len(content) + 1, MAX_BLOCK),
         column_names=names,
         skip_rows=0 if names is None else len(headers),
     )
 
     def parsed(text_columns: Sequence[str]) -> pa.Table:
-        kept = csv.ConvertOptions(column_types=dict.fromkeys(text_columns, pa.string()))
-        return csv.read_csv(pa.BufferReader(content), read, parse, kept)
+        convert = csv.ConvertOptions(column_types=dict.fromkeys(text_columns, pa.string()))
+        return csv.read_csv(pa.BufferReader(content), read, parse, convert)
 
     table = parsed([])
     if len(set(table.schema.names)) == len(table.schema.names):
@@ -75,19 +74,19 @@ def table_of(content: bytes, delimiter: str) -> pa.Table:
 
 
 def _with_keys_as_text(table: pa.Table, parsed: Callable[[Sequence[str]], pa.Table]) -> pa.Table:
-    """Return the table with whole numbers as text where some have a leading zero."""
-    whole = [name for name in table.schema.names if pa.types.is_integer(table.schema.field(name).type)]
-    text = parsed(whole) if whole else table
-    for name in whole:
+    """Return the table with integer columns as text if a value has a leading zero."""
+    integers = [name for name in table.schema.names if pa.types.is_integer(table.schema.field(name).type)]
+    text = parsed(integers) if integers else table
+    for name in integers:
         if _any(pc.match_substring_regex(text[name], LEADING_ZERO)):
             table = table.set_column(table.schema.get_field_index(name), name, text[name])
     return table
 
 
 def _header_rows(beginning: bytes, delimiter: str) -> list[list[str]]:
-    """Return the lines of column names: one, or several if the first column's name is empty in each of them.
+    """Return the header lines: one, or several if the first cell of each is empty, as pandas writes a MultiIndex.
 
-    pandas writes several levels of names so. Lines that hold the index's own name below them are counted with them.
+    A line with the name of the index below them is counted as a header line too.
     """
     text = io.StringIO(beginning.decode("utf-8", errors="replace"))
     try:
@@ -103,12 +102,12 @@ def _header_rows(beginning: bytes, delimiter: str) -> list[list[str]]:
 
 
 def _name_of(parts: tuple[str, ...]) -> str:
-    """Spell a name in several parts; one without any is empty."""
+    """Return the text of a MultiIndex name; empty if all its parts are."""
     return str(parts) if any(parts) else ""
 
 
 def _sniffed(beginning: bytes, delimiter: str) -> str:
-    """Return what separates the names of columns: as it should be, else the only one of the others that is there."""
+    """Return the delimiter of the header: the expected one, else the only other delimiter in the line."""
     first = beginning.split(b"\n", 1)[0]
     others = [other for other in OTHERS if other.encode() in first]
     return others[0] if delimiter.encode() not in first and len(others) == 1 else delimiter
@@ -120,23 +119,23 @@ def _require_points(table: pa.Table, delimiter: str) -> None:
     Raises
     ------
     DataError
-        They are.
+        A number has a decimal comma.
     """
     for name in table.schema.names if delimiter != "," else ():
         column = table[name]
         if is_text(column.type) and _any(pc.match_substring_regex(column, DECIMAL_COMMA)):
             first = column.filter(pc.match_substring_regex(column, DECIMAL_COMMA))[0].as_py()
-            msg = f"column {name!r} has decimal commas, as {first!r}: write numbers with points"
+            msg = f"column {name!r} has decimal commas, for example {first!r}. Write numbers with decimal points"
             raise DataError(msg)
 
 
 def _require_one_header(table: pa.Table) -> None:
-    """Raise if the column names come again as a row: every column is text then.
+    """Raise if a row repeats the column names, which turns every column into text.
 
     Raises
     ------
     DataError
-        They do.
+        A row repeats the column names.
     """
     if not all(is_text(column.type) for column in table.schema):
         return
@@ -145,7 +144,7 @@ def _require_one_header(table: pa.Table) -> None:
         same[0] = pc.and_(same[0], same[row])
     place = pc.index(same[0], value=True).as_py() if same else -1
     if place >= 0:
-        msg = f"the column names come again in row {place}, counted from 0: were two files appended? Leave one of them"
+        msg = f"row {place}, counted from 0, repeats the column names. Were two files appended? Keep one header"
         raise DataError(msg)
 
 

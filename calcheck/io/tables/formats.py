@@ -1,4 +1,4 @@
-"""Tables of columns, whatever format holds them: one reader a file, one entry here."""
+"""Open files of any format as tables: a registry with one reader per format."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Table(Protocol):
-    """A table that was opened: its schema is known, its rows are read when asked for."""
+    """An open table: the schema is known, rows are read on demand."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -32,16 +32,16 @@ class Table(Protocol):
 
     @property
     def rows(self) -> int:
-        """How many there are."""
+        """The number of rows."""
 
     def nbytes(self, columns: Sequence[str]) -> int:
-        """Return about how many bytes some columns take as arrays."""
+        """Return the approximate bytes of some columns as arrays."""
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Read some columns from the start, in batches of rows."""
+        """Yield batches of rows of some columns, from the start."""
 
 
-LONGEST_REASON = 300  # letters of what a library says; it may quote bytes of the file
+MAX_REASON = 300  # Maximum characters of a library's error message, which may quote the file
 READERS: dict[str, Callable[[File], Table]] = {
     "parquet": parquet.ParquetTable,
     "csv": delimited.csv_table,
@@ -53,7 +53,7 @@ READERS: dict[str, Callable[[File], Table]] = {
     "safetensors": safetensors.safetensors_table,
     "netcdf": netcdf.netcdf_table,
 }
-"""How each format is opened, by its name in ``--input-format``."""
+"""The reader of each format, by its name in ``--input-format``."""
 
 
 def open_file(file: File) -> Table:
@@ -62,7 +62,7 @@ def open_file(file: File) -> Table:
     Raises
     ------
     FileError
-        It is not what its format says, or two columns share a name.
+        The file does not match its format, or two columns have the same name.
     """
     name = file.display_name
     reading = file.format
@@ -72,13 +72,14 @@ def open_file(file: File) -> Table:
         names = table.schema.names
     twice = [column for column, count in Counter(names).items() if count > 1]
     if twice:
-        msg = f"{name} has {len(twice)} column names more than once: {', '.join(map(repr, twice[:3]))}. Rename them"
+        plural = "s" if len(twice) > 1 else ""
+        msg = f"{name} has {len(twice)} duplicate column name{plural}: {', '.join(map(repr, twice[:3]))}. Rename them"
         raise FileError(msg)
     return table
 
 
 def read_batches(file: AnyFile, table: Table, columns: Sequence[str]) -> Iterator[pa.Table]:
-    """Read some columns of an open table, in batches of rows.
+    """Yield validated batches of rows of some columns of an open table.
 
     Raises
     ------
@@ -90,7 +91,7 @@ def read_batches(file: AnyFile, table: Table, columns: Sequence[str]) -> Iterato
         with _readable(file.display_name, file.format):
             batch = next(batches, None)
             if batch is not None:
-                batch.validate(full=True)  # damaged offsets would be read as they are
+                batch.validate(full=True)  # damaged offsets could read invalid memory
                 batch = _without_views(batch)
         if batch is None:
             return
@@ -98,7 +99,7 @@ def read_batches(file: AnyFile, table: Table, columns: Sequence[str]) -> Iterato
 
 
 def _without_views(batch: pa.Table) -> pa.Table:
-    """Return a batch whose text is stored one after the other: views of it know few of Arrow's functions."""
+    """Return a batch with string views cast to large strings: few Arrow functions support views."""
     import pyarrow as pa
 
     for place, column in enumerate(batch.schema):
@@ -109,7 +110,7 @@ def _without_views(batch: pa.Table) -> pa.Table:
 
 @contextmanager
 def _readable(name: str, reading: str) -> Iterator[None]:
-    """Tell what a library says of a file that it cannot read; they have many ways of saying so."""
+    """Convert the errors of reader libraries to a FileError of one line."""
     import tokenize
     import zipfile
     import zlib
@@ -121,7 +122,7 @@ def _readable(name: str, reading: str) -> Iterator[None]:
         yield
     except (*libraries, OSError, EOFError, ValueError, TypeError, LookupError, SyntaxError, MemoryError) as error:
         lines = str(error).strip().splitlines()
-        told = lines[0].rstrip(".")[:LONGEST_REASON] if lines else type(error).__name__
-        doubt = "" if reading in TEXT else ". Is it cut short, or of another format?"
-        msg = f"{name} is not a readable {reading} file ({told}){doubt}"
+        reason = lines[0].rstrip(".")[:MAX_REASON] if lines else type(error).__name__
+        hint = "" if reading in TEXT else ". Is it truncated, or of another format?"
+        msg = f"{name} is not a readable {reading} file ({reason}){hint}"
         raise FileError(msg) from error

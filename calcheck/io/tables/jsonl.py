@@ -1,4 +1,4 @@
-"""JSON lines: one record a line."""
+"""JSON lines files: one record per line."""
 
 from __future__ import annotations
 
@@ -15,35 +15,37 @@ from calcheck.io.tables.memory import MemoryTable
 if TYPE_CHECKING:
     from calcheck.io.files import File
 
-LARGEST_BLOCK = (1 << 31) - 1
-DEEPEST = 32  # objects and lists in each other; pyarrow ends the process where there are thousands
+MAX_BLOCK = (1 << 31) - 1  # Maximum block size of pyarrow, in bytes
+MAX_DEPTH = 32  # Maximum nesting depth; pyarrow crashes at depths of thousands
 ESCAPE, STRING = re.compile(rb"\\.", re.DOTALL), re.compile(rb'"[^"]*"')
 BRACKETS, NO_STRUCTURE = b"[]{}", bytes(set(range(256)) - set(b'[]{}"'))
 STEPS = np.zeros(256, np.int8)
 STEPS[list(BRACKETS)] = 1, -1, 1, -1
-PIECE = 1 << 22  # brackets that are counted at a time
+CHUNK = 1 << 22  # Brackets processed at a time
 
 
 def json_lines_table(file: File) -> MemoryTable:
-    """Open a file of JSON records; a record's members are columns.
+    """Open a file of JSON records; their members are the columns.
 
     Raises
     ------
     DataError
-        Records are nested deeper than any table is.
+        Records are nested too deeply.
     """
     content = file.content()
-    if (found := depth(content)) > DEEPEST:
-        msg = f"{found:,} objects and lists are nested in each other, at most {DEEPEST} are read. Write flat records"
+    if (found := depth(content)) > MAX_DEPTH:
+        msg = (
+            f"objects and lists are nested {found:,} levels deep, at most {MAX_DEPTH} are supported. Write flat records"
+        )
         raise DataError(msg)
-    read = json.ReadOptions(use_threads=False, block_size=min(len(content) + 1, LARGEST_BLOCK))
+    read = json.ReadOptions(use_threads=False, block_size=min(len(content) + 1, MAX_BLOCK))
     return MemoryTable(json.read_json(pa.BufferReader(content), read))
 
 
 def depth(content: bytes) -> int:
-    r"""Return how many objects and lists are nested in each other in JSON, whatever is written in its texts.
+    r"""Return the nesting depth of objects and lists in JSON, ignoring brackets in strings.
 
-    Where brackets are not in pairs, those that are open at once count.
+    For unbalanced brackets, this is the largest number of open ones.
 
     Examples
     --------
@@ -52,8 +54,8 @@ def depth(content: bytes) -> int:
     """
     bare = STRING.sub(b"", ESCAPE.sub(b"", content).translate(None, NO_STRUCTURE))
     deepest = level = 0
-    for start in range(0, len(bare), PIECE):
-        steps = STEPS[np.frombuffer(bare[start : start + PIECE], np.uint8)]
+    for start in range(0, len(bare), CHUNK):
+        steps = STEPS[np.frombuffer(bare[start : start + CHUNK], np.uint8)]
         levels = np.concatenate([[level], steps]).cumsum(dtype=np.int64)
         levels -= np.minimum(np.minimum.accumulate(levels), 0)
         deepest, level = max(deepest, int(levels.max())), int(levels[-1])

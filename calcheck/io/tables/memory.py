@@ -1,4 +1,4 @@
-"""Tables that are in memory as a whole."""
+"""Tables in memory."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-BATCH_ROWS = 1 << 17
-BATCH_BYTES = 1 << 26  # of a batch
+BATCH_ROWS = 1 << 17  # Maximum rows per batch
+BATCH_BYTES = 1 << 26  # Maximum bytes per batch
 
 
 @dataclass(frozen=True, eq=False)
 class MemoryTable:
-    """A table in memory; its batches are no copies."""
+    """A table in memory; its batches are views without a copy."""
 
     table: pa.Table
 
@@ -27,15 +27,15 @@ class MemoryTable:
 
     @property
     def rows(self) -> int:
-        """How many there are."""
+        """The number of rows."""
         return len(self.table)
 
     def nbytes(self, columns: Sequence[str]) -> int:
-        """Return about how many bytes some columns take as arrays."""
+        """Return the approximate bytes of some columns as arrays."""
         return int(self.table.select(list(columns)).nbytes)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Read some columns, in batches of rows."""
+        """Yield batches of rows of some columns."""
         table = self.table.select(list(columns))
         rows = max(1, min(BATCH_ROWS, BATCH_BYTES * len(table) // max(1, table.nbytes)))
         for start in range(0, max(len(table), 1), rows):

@@ -1,4 +1,4 @@
-"""NetCDF files of posterior predictions, as ArviZ writes them; needs the extra ``netcdf``."""
+"""ArviZ NetCDF files of posterior predictive draws; needs the extra ``netcdf``."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ DRAW_AXES = ("chain", "draw")
 
 
 def netcdf_table(file: File) -> ArrayTable:
-    """Open the draws of a posterior predictive distribution, all chains together, and the data they predict.
+    """Open the posterior predictive draws of one variable, with all chains merged, and its observed data.
 
     Raises
     ------
     OptionError
         h5py is not installed.
     DataError
-        There are no such draws, or they are of several variables.
+        There are no such draws, or there are draws of several variables.
     """
     try:
         import h5py
@@ -39,12 +39,12 @@ def netcdf_table(file: File) -> ArrayTable:
             else {}
             for name in (PREDICTED, OBSERVED)
         )
-        # what HDF5 says of axes is not asked for: in damaged files it may search them for ever
+        # HDF5 dimension scales are not used: in damaged files the search for them may never end
         axes = tuple(drawn[axis].size for axis in DRAW_AXES if axis in drawn)
         names = [name for name, values in drawn.items() if values.ndim > 1 and values.shape[: len(DRAW_AXES)] == axes]
         if len(names) != 1:
-            told = named_some(names) or f"none in the group {PREDICTED!r}"
-            msg = f"the draws must be of one variable, by chain and draw as ArviZ writes them, but there is {told}"
+            found = named_some(names) or f"none in the group {PREDICTED!r}"
+            msg = f"there must be draws of one variable, with axes chain and draw as in ArviZ, but found {found}"
             raise DataError(msg)
         values = np.asarray(drawn[names[0]])
         samples = values.reshape(values.shape[0] * values.shape[1], -1).T

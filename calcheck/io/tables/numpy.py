@@ -1,4 +1,4 @@
-"""Arrays as columns, and NumPy files of them."""
+"""NumPy files: arrays as columns."""
 
 from __future__ import annotations
 
@@ -21,77 +21,77 @@ if TYPE_CHECKING:
 
 
 class ArrayTable:
-    """Named arrays as columns, rows along the first axis; two-dimensional ones as fixed-size lists."""
+    """Table of named arrays with rows along the first axis; higher dimensions become fixed-size lists."""
 
     def __init__(self, arrays: dict[str, NDArray[Any]]) -> None:
         self._arrays = {name: _numeric(values) for name, values in arrays.items() if values.ndim}
         if not self._arrays:
-            msg = "there is no array with rows in it"
+            msg = "there is no array with rows"
             raise DataError(msg)
         self.schema = pa.schema([(name, _column(values[:0]).type) for name, values in self._arrays.items()])
 
     @property
     def rows(self) -> int:
-        """How many the first array has."""
+        """The number of rows of the first array."""
         return len(next(iter(self._arrays.values())))
 
     def nbytes(self, columns: Sequence[str]) -> int:
-        """Return how many bytes some columns take."""
+        """Return the bytes of some columns."""
         return sum(self._arrays[name].nbytes for name in columns)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Read some columns, in batches of rows."""
+        """Yield batches of rows of some columns."""
         yield from MemoryTable(pa.table({name: _column(self._arrays[name]) for name in columns})).batches(columns)
 
 
 def npy_table(file: File) -> ArrayTable:
-    """Open a .npy file; its one array is the column ``embedding``."""
+    """Open a .npy file; its array is the column ``embedding``."""
     return ArrayTable({"embedding": _loaded(file)})
 
 
 def npz_table(file: File) -> ArrayTable:
-    """Open a .npz file; its arrays are columns by their names."""
+    """Open a .npz file; its named arrays are the columns."""
     with file.open() as stream, zipfile.ZipFile(stream) as archive:
         members, unpacked = archive.namelist(), sum(member.file_size for member in archive.infolist())
     if any(member.endswith(".pkl") for member in members):
-        msg = "this archive holds a pickle, unsafe to load: it can run any code. Export to Parquet"
+        msg = "the archive holds a pickle, unsafe to load: it can run any code. Export to Parquet"
         raise DataError(msg)
     if not members or not all(member.endswith(".npy") for member in members):
-        msg = "this archive holds other things than arrays"
+        msg = "the archive holds other files than arrays"
         raise DataError(msg)
     if unpacked > (room := available_memory()):
-        msg = f"this archive unpacks to {unpacked:,} bytes, and {room:,} are free. Leave rows out"
+        msg = f"the archive unpacks to {unpacked:,} bytes, and {room:,} are free. Use fewer rows"
         raise DataError(msg)
     with file.open() as stream, np.load(stream, allow_pickle=False) as arrays:
         return ArrayTable({name: arrays[name] for name in arrays.files})
 
 
 def _loaded(file: File) -> NDArray[Any]:
-    """Load the array of a .npy file."""
+    """Return the array of a .npy file."""
     with file.open() as stream:
         values = np.load(stream, allow_pickle=False)
     if not isinstance(values, np.ndarray):
-        msg = "this is an archive of arrays. Name it .npz, or pass --input-format npz"
+        msg = "the file is an archive of arrays. Name it .npz, or pass --input-format npz"
         raise DataError(msg)
     return values
 
 
 def _numeric(values: NDArray[Any]) -> NDArray[Any]:
-    """Return numbers in this machine's byte order.
+    """Return numbers in native byte order.
 
     Raises
     ------
     DataError
-        They are something else.
+        The array does not hold real numbers.
     """
     if values.dtype.kind not in "fiub":
-        msg = f"an array of type {values.dtype} holds no real numbers"
+        msg = f"an array of type {values.dtype} does not hold real numbers"
         raise DataError(msg)
     return values.astype(values.dtype.newbyteorder("="), copy=False)
 
 
 def _column(values: NDArray[Any]) -> pa.Array:
-    """Make an Arrow column of an array (n,) or (n, ...)."""
+    """Return an array (n,) or (n, ...) as an Arrow column."""
     if values.ndim == 1:
         return pa.array(values)
     width = int(np.prod(values.shape[1:]))

@@ -14,25 +14,25 @@ if TYPE_CHECKING:
 
     from calcheck.io.files import File
 
-BATCH_BYTES = 1 << 25  # of a batch: 32 MiB
-LEAST_ROWS = 1 << 6
+BATCH_BYTES = 1 << 25  # Target bytes per batch: 32 MiB
+MIN_ROWS = 1 << 6  # Minimum rows per batch
 WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "FLOAT": 4, "DOUBLE": 8, "FIXED_LEN_BYTE_ARRAY": 4}
-"""Bytes of a number of each physical type; numbers of half precision become single ones."""
-TEXT_WIDTH = 16  # of a text that comes again and again, and is written once
-READ_BYTES = 1 << 16  # of a column at a time, where it is too large to be read as a whole
-REMOTE_BYTES = 1 << 23  # the same of a store, which answers each question after a while
-END = b"PARE", b"PAR1"  # the last bytes: of a file with an encrypted footer, and of others
-SIGNATURE = 28  # bytes behind a footer that can be read while columns cannot
-ENCRYPTED = "it is encrypted, and calcheck has no keys. Decrypt it first"
+"""Bytes per value of each physical type in memory; half precision becomes single precision."""
+TEXT_WIDTH = 16  # Minimum bytes per text value: repeated values are stored once in the file
+READ_BYTES = 1 << 16  # Read buffer per column, for local files larger than a batch
+REMOTE_BYTES = 1 << 23  # Read buffer per column for object stores, where each request has a high latency
+END = b"PARE", b"PAR1"  # Last bytes of a file with an encrypted footer, and of other files
+SIGNATURE = 28  # Bytes of the signature after a plain footer with encrypted columns
+ENCRYPTED = "the file is encrypted, and calcheck has no keys. Decrypt it first"
 
 
 class ParquetTable:
-    """A Parquet file; only the columns asked for are read, and of large ones only a part at a time.
+    """Table in a Parquet file; only the requested columns are read, in batches if they are large.
 
     Raises
     ------
     DataError
-        It is encrypted.
+        The file is encrypted.
     """
 
     def __init__(self, file: File) -> None:
@@ -40,40 +40,40 @@ class ParquetTable:
         footer, magic = _ending(file)
         if magic == END[0]:
             raise DataError(ENCRYPTED)
-        with pq.ParquetFile(file.stream()) as opened:  # no handle is kept: there may be thousands of files
+        with pq.ParquetFile(file.stream()) as opened:  # closed again: there may be thousands of files
             self.metadata, self.schema = opened.metadata, opened.schema_arrow
         if footer == self.metadata.serialized_size + SIGNATURE:
-            raise DataError(ENCRYPTED)  # before a look at its columns, which would end the process
+            raise DataError(ENCRYPTED)  # pyarrow crashes when it reads encrypted columns
         self.groups = list(range(self.metadata.num_row_groups) if file.groups is None else file.groups)
 
     @property
     def rows(self) -> int:
-        """How many there are."""
+        """The number of rows."""
         return sum(self.metadata.row_group(group).num_rows for group in self.groups)
 
     def group(self, place: int) -> tuple[int, int]:
-        """Return how many rows a row group has, and how many bytes."""
+        """Return the rows and bytes of a row group."""
         found = self.metadata.row_group(place)
         return int(found.num_rows), int(found.total_byte_size)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Read some columns, in batches of rows."""
+        """Yield batches of rows of some columns."""
         size = self.nbytes(columns)
         if size <= BATCH_BYTES:
             yield self._opened().read_row_groups(self.groups, columns=list(columns))
             return
-        rows = max(LEAST_ROWS, BATCH_BYTES * self.rows // size)
+        rows = max(MIN_ROWS, BATCH_BYTES * self.rows // size)
         opened = self._opened(buffer_size=REMOTE_BYTES if self._file.place else READ_BYTES, pre_buffer=False)
         for batch in opened.iter_batches(rows, row_groups=self.groups, columns=list(columns)):
             yield pa.Table.from_batches([batch])
 
     def nbytes(self, columns: Sequence[str]) -> int:
-        """Return about how many bytes some columns take; the file's metadata tell, without a look at the rows."""
+        """Return the approximate bytes of some columns, from the metadata of the file."""
         metadata, wanted = self.metadata, set(columns)
         total = 0
         for place in range(metadata.num_columns):
             leaf = metadata.schema.column(place)
-            parts = leaf.path.split(".")  # a column of lists is embedding.list.element; names may have points too
+            parts = leaf.path.split(".")  # a column of lists is embedding.list.element; names may contain dots
             if any(".".join(parts[:count]) in wanted for count in range(1, len(parts) + 1)):
                 chunks = [metadata.row_group(group).column(place) for group in self.groups]
                 width = WIDTHS.get(leaf.physical_type, TEXT_WIDTH)
@@ -86,8 +86,8 @@ class ParquetTable:
 
 
 def _ending(file: File) -> tuple[int, bytes]:
-    """Return how long the footer is said to be, and the last bytes."""
+    """Return the declared length of the footer, and the magic number at the end."""
     with file.open() as stream:
         stream.seek(max(0, stream.seek(0, 2) - 2 * len(END[0])))
-        told = stream.read()
-    return int.from_bytes(told[: -len(END[0])], "little"), told[-len(END[0]) :]
+        trailer = stream.read()
+    return int.from_bytes(trailer[: -len(END[0])], "little"), trailer[-len(END[0]) :]

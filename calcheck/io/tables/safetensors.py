@@ -1,4 +1,4 @@
-"""Safetensors files: named arrays behind a JSON header. Nothing in them is ever run."""
+"""Safetensors files: a JSON header and raw arrays, without executable code."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
     from calcheck.io.files import File
 
-LENGTH_BYTES = 8  # of the header's length, little-endian
+LENGTH_BYTES = 8  # Size of the header length, little-endian
 TYPES = {
     "F64": "<f8",
     "F32": "<f4",
     "F16": "<f2",
-    "BF16": "<u2",  # the upper half of a float32
+    "BF16": "<u2",  # bfloat16 is the upper half of a float32
     "I64": "<i8",
     "I32": "<i4",
     "I16": "<i2",
@@ -34,32 +34,32 @@ TYPES = {
 
 
 def safetensors_table(file: File) -> ArrayTable:
-    """Open a file of tensors; they are columns by their names, rows along the first axis. One alone is an embedding.
+    """Open a file of tensors as columns, with rows along the first axis; a single tensor is the embedding.
 
     Raises
     ------
     DataError
-        The header does not describe the bytes behind it.
+        The header does not match the data.
     """
     content = file.content()
     length = int.from_bytes(content[:LENGTH_BYTES], "little")
     body = content[LENGTH_BYTES + length :]
     header = json.loads(content[LENGTH_BYTES : LENGTH_BYTES + length])
     if not isinstance(header, dict):
-        msg = "its header is no JSON object"
+        msg = "the header is not a JSON object"
         raise DataError(msg)
     header.pop("__metadata__", None)
-    tensors = {name: _tensor(name, told, body) for name, told in header.items()}
+    tensors = {name: _tensor(name, details, body) for name, details in header.items()}
     return ArrayTable({"embedding": next(iter(tensors.values()))} if len(tensors) == 1 else tensors)
 
 
-def _tensor(name: str, told: Any, body: bytes) -> NDArray[Any]:
-    """Return one array of the body."""
+def _tensor(name: str, details: Any, body: bytes) -> NDArray[Any]:
+    """Return one array from the data section."""
     try:
-        kind, shape, (start, stop) = told["dtype"], [int(size) for size in told["shape"]], told["data_offsets"]
+        kind, shape, (start, stop) = details["dtype"], [int(size) for size in details["shape"]], details["data_offsets"]
         values = np.frombuffer(body[start:stop], dtype=TYPES[kind]).reshape(shape)
     except (KeyError, TypeError, ValueError) as error:
-        msg = f"tensor {name!r} is not as its header says ({error})"
+        msg = f"tensor {name!r} does not match its header ({error})"
         raise DataError(msg) from error
     if kind == "BF16":
         return (values.astype(np.uint32) << 16).view(np.float32)
