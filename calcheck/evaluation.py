@@ -1,6 +1,6 @@
-"""Metrics on predictions: prepare, fit, rows, value, and the report of it.
+"""Evaluation of metrics on predictions: prepare, fit, rows, value and report.
 
-The module is not called ``evaluate``: the package exports a function of that name.
+The module is not called ``evaluate`` because the package exports a function with that name.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from calcheck.errors import DataError, FileError, NumericalError, OptionError
 from calcheck.execution.context import RandomStream, Run
 from calcheck.inference.null_comparison import compare_with_null
 from calcheck.inference.null_distribution import FittedMetric, NullSimulator, add_replicates, simulate_null
-from calcheck.inference.pointwise_tests import test_inputs
+from calcheck.inference.pointwise_tests import pointwise_p_values
 from calcheck.inference.verdict_basis import INTERPOLATED, StatedShape, basis_of
 from calcheck.inference.verdicts import infer, statistic_of
 from calcheck.metrics.base import inapplicable_reason
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     Known = tuple[FittedMetric[Metric[Any, Any]], dict[str, list[dict[str, Any]]]]
 
 
-MOST_CLEAR = 5  # inputs that are listed where none are asked for, but the rows are
+MOST_CLEAR = 5  # number of rejected inputs listed when per-row results are written without --worst
 
 
-def evaluate(  # noqa: PLR0913 - what one report is made of
+def evaluate(  # noqa: PLR0913 - independent parts of a report
     source: Source,
     metrics: Sequence[Metric[Any, Any]],
     *,
@@ -51,37 +51,37 @@ def evaluate(  # noqa: PLR0913 - what one report is made of
     sink: Sink | None = None,
     referred: Referred | None = None,
 ) -> Report:
-    """Compute metrics.
+    """Return a report of metrics on predictions.
 
     Parameters
     ----------
     source : Source
-        Predictions with their targets.
+        Predictions with targets.
     metrics : sequence of Metric
-        What to compute.
+        Metrics to compute.
     at : Source, optional
-        Inputs, with or without targets, at which conditional metrics are evaluated in place of the rows' own.
+        Inputs, with or without targets, at which conditional metrics are evaluated instead of at the rows' own inputs.
     subsample : int, optional
-        Use so many rows, chosen at random.
+        Number of rows to use, drawn at random.
     run : Run, optional
         Seed, device, precision, memory and progress.
     worst, best : int
-        List so many rows with the largest and the smallest value of each metric's first column under ``details``. With
-        the worst, or a sink, come the clearest of the inputs at which a perfect model would hardly score so much.
+        Number of rows with the largest and the smallest value of each metric's first column to list in ``details``.
+        With ``worst`` or a sink, ``details`` also lists the most significant of the rejected inputs.
     sink : callable, optional
-        Is handed each metric's rows, with the predictions that they belong to.
+        Receives each metric, the predictions, and the per-row results.
     referred : callable, optional
-        Tells, of a metric and its rows, whether it is compared with what a perfect model scores; all are if absent.
+        Returns, for a metric and its rows, whether to compare it with a perfect model. By default, all metrics are.
 
     Returns
     -------
     Report
-        One result a metric; a metric that these predictions do not allow is listed as skipped, with the reason.
+        One result per metric; a metric that does not apply to these predictions is listed as skipped, with the reason.
 
     Raises
     ------
     FileError, OptionError
-        A file or the options do not allow the computation.
+        The file or the options do not allow the computation.
     """
     from calcheck.version import __version__
 
@@ -127,21 +127,21 @@ def evaluate(  # noqa: PLR0913 - what one report is made of
 
 
 def make_results(found: Sequence[Known], run: Run, warnings: tuple[str, ...]) -> tuple[Result, ...]:
-    """Turn what metrics say of the same rows into results: intervals, references, verdicts.
+    """Return the results of computed metrics on the same rows, with intervals, references and verdicts.
 
     Parameters
     ----------
-    found : sequence of (Computed, dict)
-        The metrics, with what they say; rows that are told of one by one, for the details.
+    found : sequence of (FittedMetric, dict)
+        Computed metrics, each with the listed rows for its details.
     run : Run
         Seed, confidence, resamples, progress.
     warnings : tuple of str
-        What a reader should know of all rows.
+        Warnings that apply to all metrics.
     """
     import numpy as np
 
     results = []
-    with np.errstate(all="ignore"):  # what is not finite is told in words
+    with np.errstate(all="ignore"):  # values that are not finite become warnings
         inferred = infer([(each.metric, each.rows, each.basis) for each, _ in found], run)
         for (each, extremes), interval in zip(found, inferred, strict=True):
             results.append(_result(each, compare_with_null(each, interval, run), extremes, warnings))
@@ -149,13 +149,13 @@ def make_results(found: Sequence[Known], run: Run, warnings: tuple[str, ...]) ->
 
 
 def _warnings(source: Source) -> tuple[str, ...]:
-    """Say what was changed on the way, and what is not known of the distributions."""
+    """Return the warnings about changed values, and about what the distributions leave open."""
     predictive = source.predictions().predictive
     return (*source.warnings(), *([predictive.caveat] if predictive is not None and predictive.caveat else []))
 
 
 def run_settings(run: Run, *, subsample: int | None, replicates: int | None) -> dict[str, Any]:
-    """Record the settings of a run, with the number of replicates that it was asked for."""
+    """Return the settings of a run for the report, with the requested number of replicates."""
     return {
         "seed": run.seed,
         "subsample": subsample,
@@ -171,7 +171,7 @@ def run_settings(run: Run, *, subsample: int | None, replicates: int | None) -> 
 
 
 def _versions(run: Run) -> dict[str, str]:
-    """Name the versions of what computes."""
+    """Return the versions of the libraries used."""
     from importlib.metadata import version
 
     libraries = ["numpy", "scipy", "pyarrow", "scoringrules", *([] if run.device is None else ["torch"])]
@@ -179,9 +179,9 @@ def _versions(run: Run) -> dict[str, str]:
 
 
 def _subsample(rows: Predictions, size: int, run: Run) -> Predictions:
-    """Choose rows at random, in their order."""
+    """Return a random subset of the rows, in their original order."""
     if not 1 <= size <= len(rows):
-        msg = f"--subsample must be between 1 and the {len(rows):,} rows there are, got {size}"
+        msg = f"--subsample must be between 1 and the number of rows, {len(rows):,}, got {size}"
         raise OptionError(msg)
     chosen = run.rng(RandomStream.SUBSAMPLE).choice(len(rows), size, replace=False)
     chosen.sort()
@@ -196,18 +196,18 @@ def _computed(
     run: Run,
     referred: Referred | None,
 ) -> FittedMetric[Metric[Any, Any]]:
-    """Compute a metric, and what it is of replicates, if it simulates these on its own."""
+    """Return a computed metric, with its null distribution if the metric simulates that itself."""
     import numpy as np
 
     stated = StatedShape.from_predictive(source.predictions().predictive)
-    with source.error_context(), np.errstate(all="ignore"):  # metrics refuse numbers that are not finite, in words
+    with source.error_context(), np.errstate(all="ignore"):  # metrics raise errors for values that are not finite
         settings = metric.prepare(source, run)
         state = metric.fit(settings, source, run)
         rows = metric.rows(settings, state, source, at, run)
         replicates = bool(len(simulation)) and (referred is None or referred(metric, rows))
         basis = basis_of(metric, stated, rows, replicates=replicates)
         if basis.kind == "interval" and len(simulation) and not replicates:
-            basis = replace(basis, reason="")  # models are compared with each other, not with a perfect one
+            basis = replace(basis, reason="")  # here models are compared with each other, not with a perfect model
         computed = FittedMetric(metric, settings, state, rows, value_of(metric, rows), basis)
         if replicates and _is_simulated(computed):
             _simulate_alone(computed, simulation, at, run)
@@ -217,7 +217,7 @@ def _computed(
 def _simulate_alone(
     computed: FittedMetric[Metric[Any, Any]], simulation: NullSimulator, at: Source | None, run: Run
 ) -> None:
-    """Compute a metric of replicates by its own way, if it has one; what it has fitted is not needed then."""
+    """Compute the null distribution by the metric's own method, if it has one, and drop its fitted state."""
 
     def values_of(_: Sequence[FittedMetric[Metric[Any, Any]]], data_sets: NullSimulator) -> list[NullDistribution]:
         found = computed.metric.null_distribution(computed.settings, computed.state, data_sets, at, run)
@@ -226,36 +226,36 @@ def _simulate_alone(
     for own in values_of([computed], simulation):
         computed.null = own
         add_replicates([computed], simulation, run, values_of, costly=True)
-        columns, told = test_inputs(own, run.fdr)
+        columns, told = pointwise_p_values(own, run.fdr)
         rows = computed.rows
         computed.rows = replace(rows, columns={**rows.columns, **columns}, details={**rows.details, **told})
         computed.state = None
 
 
 def _is_simulated(computed: FittedMetric[Metric[Any, Any]], referred: Referred | None = None) -> bool:
-    """Tell whether a metric is computed of replicates: not where nothing would follow from that."""
+    """Return whether the null distribution of a metric is simulated; False if no result would depend on it."""
     if computed.basis.kind != "p" and (computed.metric.interval == "own" or computed.basis.reason == INTERPOLATED):
         return False
     return referred is None or referred(computed.metric, computed.rows)
 
 
 def value_of(metric: Metric[Any, Any], rows: RowResults) -> float:
-    """Return a metric, a function of the means of its rows."""
+    """Return the value of a metric, which is a function of the means of its rows."""
     import numpy as np
 
-    with np.errstate(all="ignore"):  # what is not finite is told in words
+    with np.errstate(all="ignore"):  # values that are not finite become warnings
         return statistic_of(metric, rows).estimate()
 
 
 def _kept(rows: RowResults, run: Run) -> RowResults:
-    """Return what is looked at once the value is known: no single row unless rows are resampled; they are gigabytes."""
+    """Return row results without per-row arrays, which can take gigabytes, unless the bootstrap needs them."""
     return replace(rows, columns={}, terms={}, fixed={}) if run.resamples == 0 else rows
 
 
 def _extremes(
     rows: RowResults, shown: Predictions, worst: int, best: int, *, pointwise: bool
 ) -> dict[str, list[dict[str, Any]]]:
-    """Describe the rows that are asked for, by what they are called under ``details``."""
+    """Return the requested lists of rows, by their names in ``details``."""
     found = {
         "most_significant": _clearest(rows, shown, worst or (MOST_CLEAR if pointwise else 0)),
         "worst": _ranked(rows, shown, -worst),
@@ -265,7 +265,7 @@ def _extremes(
 
 
 def _ranked(rows: RowResults, shown: Predictions, count: int) -> list[dict[str, Any]]:
-    """Describe the rows with the smallest values of the first column, or with the largest if count < 0."""
+    """Return the rows with the smallest values of the first column, or with the largest if count < 0."""
     if not count or not rows.columns:
         return []
     values = next(iter(rows.columns.values()))
@@ -274,7 +274,7 @@ def _ranked(rows: RowResults, shown: Predictions, count: int) -> list[dict[str, 
 
 
 def _clearest(rows: RowResults, shown: Predictions, count: int) -> list[dict[str, Any]]:
-    """Describe the inputs that are called incongruent, the smallest p-value first."""
+    """Return the rejected inputs with the smallest p-values, in ascending order."""
     if "significant" not in rows.columns:
         return []
     order = rows.columns["p_value"].argsort(kind="stable")
@@ -282,7 +282,7 @@ def _clearest(rows: RowResults, shown: Predictions, count: int) -> list[dict[str
 
 
 def _listed(rows: RowResults, shown: Predictions, chosen: NDArray[np.intp]) -> list[dict[str, Any]]:
-    """Describe some rows: their place, key, first column and p-value, and their other columns."""
+    """Return rows as dicts: row number, id, first column, p-value and the other columns of the input."""
     name, values = next(iter(rows.columns.items()))
     keys = {} if shown.id is None else {shown.id_name: shown.id}
     tested = {"p_value": rows.columns["p_value"]} if "p_value" in rows.columns else {}
@@ -296,9 +296,9 @@ def _without(columns: Mapping[str, NDArray[Any]], names: set[str]) -> dict[str, 
 
 
 def _plain(value: Any) -> Any:
-    """Turn a cell into a plain number or text."""
+    """Return a cell as a Python number or text."""
     if getattr(getattr(value, "dtype", None), "kind", "") in ("m", "M"):
-        return None if value != value else str(value)  # noqa: PLR0124 - not a time
+        return None if value != value else str(value)  # noqa: PLR0124 - NaT differs from itself
     value = value.item() if hasattr(value, "item") else value
     return value if isinstance(value, (int, float, str)) or value is None else str(value)
 

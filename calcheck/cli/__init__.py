@@ -1,10 +1,10 @@
-"""The command line: options in, one call, print."""
+"""The command-line interface."""
 
 import sys
 
 
 def main() -> None:
-    """Run the program; an interrupt ends it silently from its first moment on."""
+    """Run the program; an interrupt ends it without a traceback, also during imports."""
     try:
         from calcheck.cli.app import run
 

@@ -1,4 +1,4 @@
-"""The program: its commands, and how it ends."""
+"""The command-line program: its commands, error messages and exit codes."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from calcheck.cli.compare import compare_command
 from calcheck.cli.convert import convert_command
 from calcheck.cli.diff import diff_command
 from calcheck.cli.evaluate import evaluate_command, prune_command
+from calcheck.cli.guide import show_guide
 from calcheck.cli.inspect import inspect_command
 from calcheck.cli.mcmd import mcmd_command
 from calcheck.cli.metric_commands import metric_command
@@ -43,17 +44,16 @@ COMMANDS = (
     *TWO_SAMPLE_METRICS,
     "inspect",
     "convert",
+    "guide",
     "metrics",
     "schema",
 )
-HALF_WORD = 100  # letters of a word's beginning and end that messages show; names of columns may be longer
+HALF_WORD = 100  # maximum characters shown from each end of a word in a message; column names may be longer
 EXIT_MISTAKE, EXIT_INTERRUPTED, EXIT_TERMINATED = 2, 130, 143
-OUT_OF_MEMORY = (
-    "this takes more memory than there is: fewer rows do (--subsample), or a smaller --replicates or --resamples"
-)
+OUT_OF_MEMORY = "out of memory: use fewer rows (--subsample), or pass a smaller --replicates or --resamples"
 
-HELP = """Tell whether the uncertainties of a regression model can be trusted, from a file of saved predictions."""
-SETTINGS = "Options may also be set by variables (CALCHECK_SEED=1), and in calcheck.toml or pyproject.toml."
+HELP = """Check whether the uncertainties of a regression model can be trusted, from a file of saved predictions."""
+SETTINGS = "Options can also be set by environment variables (CALCHECK_SEED=1), and in calcheck.toml or pyproject.toml."
 
 app = typer.Typer(
     name="calcheck",
@@ -86,17 +86,15 @@ def root(
             "--config",
             metavar="FILE",
             show_default=False,
-            help="File of settings, in place of the nearest calcheck.toml. Also CALCHECK_CONFIG.",
+            help="Settings file to use instead of the nearest calcheck.toml. Variable: CALCHECK_CONFIG.",
         ),
     ] = None,
     no_config: Annotated[
         bool,
-        typer.Option(
-            "--no-config", show_default=False, help="Look for no file of settings. Also CALCHECK_NO_CONFIG=1."
-        ),
+        typer.Option("--no-config", show_default=False, help="Read no settings file. Variable: CALCHECK_NO_CONFIG=1."),
     ] = False,
 ) -> None:
-    """Tell whether the uncertainties of a regression model can be trusted, from a file of saved predictions."""
+    """Check whether the uncertainties of a regression model can be trusted, from a file of saved predictions."""
     commands = {str(each.name): options_of_command(each.callback) for each in app.registered_commands if each.callback}
     context.obj = partial(load_settings, os.environ, commands, path=config, without=no_config)
 
@@ -112,7 +110,7 @@ app.command("prune", rich_help_panel="Reports", epilog="Example: calcheck prune 
     prune_command
 )
 app.command(
-    "reject", rich_help_panel="Reports", epilog="Example: calcheck reject val.parquet --at test.parquet --coverage 0.9"
+    "reject", rich_help_panel="Reports", epilog="Example: calcheck reject val.parquet --new test.parquet --coverage 0.9"
 )(reject_command)
 app.command(
     "sweep", rich_help_panel="Reports", epilog="Example: calcheck sweep a.parquet b.parquet --vary lambda=0.001..1"
@@ -134,12 +132,13 @@ app.command(
     rich_help_panel="Help with files",
     epilog="Example: calcheck convert hub.csv --truth truth.csv -o preds.parquet",
 )(convert_command)
+app.command("guide", rich_help_panel="Reference")(show_guide)
 app.command("metrics", rich_help_panel="Reference")(list_metrics)
 app.command("schema", rich_help_panel="Reference")(print_schema)
 
 
 def run() -> int:
-    """Run the command line, and return what it exits with; errors of the user are one line on standard error."""
+    """Run the command line and return the exit code; a user error is one line on standard error."""
     _open_outputs()
     _make_outputs_forgiving()
     _end_as_if_interrupted()
@@ -157,51 +156,51 @@ def run() -> int:
     except OSError as error:
         if error.filename is not None:
             raise
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left in the buffer cannot be written either
-        return _complain(f"standard output cannot be written: {error.strerror}", EXIT_MISTAKE)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the rest of the buffer cannot be written either
+        return _complain(f"cannot write to standard output: {error.strerror}", EXIT_MISTAKE)
     return code if isinstance(code, int) else 0
 
 
 def _open_outputs() -> None:
-    """Open standard output and error where who started us has closed them.
+    """Open the standard streams that the parent process has closed.
 
-    What is written to that output is an error, and to that error output is lost. What is not opened would be the first
-    file that is.
+    Writing to the reopened standard output is an error; text written to the reopened standard error is discarded. If a
+    descriptor stayed closed, the first file that the program opens would get its number.
     """
     for descriptor, mode in ((0, os.O_RDONLY), (1, os.O_RDONLY), (2, os.O_WRONLY)):
         try:
             os.fstat(descriptor)
         except OSError:
-            os.open(os.devnull, mode)  # as the lowest number that is free, this one
+            os.open(os.devnull, mode)  # the system assigns the lowest free number, which is this descriptor
     for name, descriptor in (("stdout", 1), ("stderr", 2)):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(descriptor, "w", encoding="utf-8", closefd=False))  # noqa: SIM115 - to the end
+            setattr(sys, name, open(descriptor, "w", encoding="utf-8", closefd=False))  # noqa: SIM115 - stays open until exit
 
 
 def _make_outputs_forgiving() -> None:
-    """Let neither a poor terminal nor a reader that leaves early raise errors."""
+    """Avoid errors when a terminal lacks a character or a reader closes the pipe early."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal that lacks ζ gets ? instead
+            stream.reconfigure(errors="replace")  # a terminal without ζ shows ? instead
     if hasattr(signal, "SIGPIPE"):
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a reader that leaves early ends us silently, as it ends others
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # exit silently when a reader closes the pipe
 
 
 def _end_as_if_interrupted() -> None:
-    """Let who is told to end leave no temporary file, as one who is interrupted leaves none."""
+    """Clean up temporary files on SIGTERM, as on an interrupt."""
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_TERMINATED))
 
 
 def _complain(message: str, code: int) -> int:
-    """Say in one line what is wrong; hand the exit code on."""
+    """Write a message as one line to standard error, and return the exit code."""
     if message:
         if message.startswith("No such command"):
-            message += f" There are: {', '.join(COMMANDS)}."
+            message += f" Available commands: {', '.join(COMMANDS)}."
         if message.startswith(("No such option: --config", "No such option: --no-config")):
-            message += " It goes before the command, as in calcheck --config FILE evaluate …"
+            message += " Put this option before the command, e.g. calcheck --config FILE evaluate …"
         if message.startswith("Got unexpected extra argument"):
-            message += ". Many files are one FILE if they are a folder, or a pattern in quotes: 'preds/*.parquet'"
+            message += ". To read several files as one FILE, pass a folder or a quoted pattern: 'preds/*.parquet'"
         words = (
             word if len(word) <= 2 * HALF_WORD else f"{word[:HALF_WORD]}…{word[-HALF_WORD:]}"
             for word in message.split()

@@ -1,4 +1,4 @@
-"""The stored report that `--against` names: its metrics, to be computed again, and how much they may change."""
+"""The baseline report of `--against`: its metrics, which are computed again, and the tolerance."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RTOL = 0.05
 
 @dataclass(frozen=True)
 class Base:
-    """Stored results, their metrics, and which changes pass; nothing where no report was named."""
+    """Stored results, their metrics and the tolerance; empty without ``--against``."""
 
     results: tuple[Result, ...] = ()
     metrics: tuple[Metric[Any, Any], ...] = ()
@@ -29,19 +29,19 @@ class Base:
     allowed: Allowed | None = None
 
     def gates(self, report: Report) -> tuple[Gate, ...]:
-        """Hold the stored results against those of now."""
+        """Return a gate for each stored result, compared with the current result."""
         from calcheck.gate.baseline import compare_with_baseline
 
         return () if self.allowed is None else compare_with_baseline(report, self.results, self.allowed)
 
 
 def read_base(said: AgainstOptions) -> Base:
-    """Read the stored report.
+    """Return the baseline report.
 
     Raises
     ------
     FileError
-        It is none, or none that can be computed again.
+        The file is not a report, or its metrics cannot be computed again.
     """
     from calcheck.storage.report_json import read_report
 
@@ -52,38 +52,43 @@ def read_base(said: AgainstOptions) -> Base:
         _require_comparable(base)
         metrics = tuple(_metric(stored) for stored in base.results)
     except OptionError as error:
-        msg = f"{said.against} cannot be compared with: {error}"
+        msg = f"{said.against} cannot be used as a baseline: {error}"
         raise FileError(msg) from error
     return Base(base.results, metrics, (said.against,), _allowed(said))
 
 
 def _require_comparable(base: Report) -> None:
-    """Raise unless each result is one metric's, of all rows, at the rows themselves."""
+    """Raise unless the report has one result per metric, for all rows, evaluated at these rows."""
     metrics = [result.metric for result in base.results]
     problems = {
         "it has no results": not metrics,
-        "its results are of parts of the rows": any(result.slice for result in base.results),
-        "it has several results of one metric": len(set(metrics)) < len(metrics),
-        "its results are at inputs of another file": any(file.role == "evaluation_points" for file in base.input.files),
+        "its results are for subsets of the rows": any(result.slice for result in base.results),
+        "it has several results for one metric": len(set(metrics)) < len(metrics),
+        "its results are evaluated at the inputs of another file": any(
+            file.role == "evaluation_points" for file in base.input.files
+        ),
     }
     for problem, found in problems.items():
         if found:
-            msg = f"{problem}. Store a report of calcheck evaluate FILE --format json"
+            msg = f"{problem}. Use a report from calcheck evaluate FILE --format json"
             raise OptionError(msg)
 
 
 def _metric(stored: Result) -> Metric[Any, Any]:
-    """Rebuild the metric of a stored result, with its options."""
+    """Return the metric of a stored result, with the stored options."""
     if stored.metric in TWO_SAMPLE_METRICS:
-        msg = f"{stored.metric} compares two files, and a rule is about one. Compare stored reports: calcheck diff"
+        msg = f"{stored.metric} compares two files, but check reads one. To compare stored reports, use calcheck diff"
         raise OptionError(msg)
     if stored.metric not in METRICS:
-        msg = f"there is no metric {stored.metric!r}. There are: {', '.join(METRICS)}"
+        msg = f"unknown metric {stored.metric!r}. Available metrics: {', '.join(METRICS)}"
         raise OptionError(msg)
     metric = METRICS[stored.metric]
     declared = {option.name: option for option in options_of(metric)}
     if differing := set(declared) ^ set(stored.options):
-        msg = f"{stored.metric} of this calcheck has other options: {min(differing)!r} is not in both. Store it again"
+        msg = (
+            f"the options of {stored.metric} differ in this version of calcheck: {min(differing)!r} is not in both."
+            " Create the report again with this version"
+        )
         raise OptionError(msg)
     return metric.from_options(
         {
@@ -94,7 +99,7 @@ def _metric(stored: Result) -> Metric[Any, Any]:
 
 
 def _taken(option: Option, value: Any, called: str) -> Any:
-    """Read the value of an option, null where that is its default."""
+    """Return the value of an option; null is accepted if it is the default."""
     return None if value is None and option.default is None else option.take(value, called)
 
 

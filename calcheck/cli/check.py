@@ -1,4 +1,4 @@
-"""`calcheck check`: the gate, which ends with 1 where a rule is violated."""
+"""`calcheck check`: check metrics against rules; the exit code is 1 if a rule is violated."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ if TYPE_CHECKING:
     from calcheck.report import Report
 
 EXIT_VIOLATED = 1
-OF_SEVERAL = ("table", "markdown", "jsonl")  # formats in which reports may stand below each other
+OF_SEVERAL = ("table", "markdown", "jsonl")  # formats that can hold several reports
 NO_RULES = (
-    "check needs a rule that says what must not be: --fail-on 'ece > 0.05', --warn-on, --against BASE.json, or "
-    "fail-on = ['ece > 0.05'] below [gates] in calcheck.toml"
+    "check needs at least one rule: pass --fail-on 'ece > 0.05', --warn-on or --against BASE.json, or set "
+    "fail-on = ['ece > 0.05'] in [gates] of calcheck.toml"
 )
 
 
 def _check(files: list[str], settings: Settings, **given: Any) -> None:
-    """Hold the metrics of a file against rules, and end with exit code 1 if one is violated."""
+    """Check the metrics of a file against rules, and exit with code 1 if a rule is violated."""
     said = build(RuleOptions, given)
     rules, base = rules_of(said, settings.config), read_base(build(AgainstOptions, given))
     if not rules and not base.results:
@@ -60,7 +60,7 @@ def _check(files: list[str], settings: Settings, **given: Any) -> None:
 
 
 def _metrics(said: RuleOptions, rules: Rules, base: Base, settings: Settings) -> list[Metric[Any, Any]]:
-    """Make the metrics that rules name, that are asked for, and that were stored: these as they were."""
+    """Return the metrics of the rules, of ``--metrics`` and of the baseline; the latter with their stored options."""
     named = {name for rule, _ in rules for name in rule.metrics()}
     asked = select_metrics(said.metrics, settings) if said.metrics else []
     wanted = {metric.name: metric for metric in (*map(settings.metric, named), *asked, *base.metrics)}
@@ -70,7 +70,7 @@ def _metrics(said: RuleOptions, rules: Rules, base: Base, settings: Settings) ->
 def _judged(
     source: FileSource, metrics: list[Metric[Any, Any]], rules: Rules, base: Base, given: dict[str, Any]
 ) -> Report:
-    """Compute the metrics of a file, and hold them against the rules and what was stored."""
+    """Return the report of a file, with the outcomes of the rules and of the baseline comparison."""
     from calcheck.evaluation import evaluate
     from calcheck.gate.evaluate import evaluate_rule
 
@@ -84,31 +84,36 @@ def _judged(
 def _require_deliverable(
     sources: Sequence[FileSource], base: Base, output: GateReportOptions, summary: str | None
 ) -> None:
-    """Raise, before the work starts, if reports could not be written, or would overwrite what is read."""
+    """Raise, before computing, if the reports cannot be written or would overwrite an input file."""
     from calcheck.storage.atomic_write import require_writable
 
     if len(sources) > 1 and output.format not in OF_SEVERAL:
-        msg = f"--format {output.format} is for a single file, got {len(sources)}: take {', '.join(OF_SEVERAL)}"
+        msg = (
+            f"--format {output.format} supports a single file, got {len(sources)} files: use one of"
+            f" {', '.join(OF_SEVERAL)}"
+        )
         raise OptionError(msg)
     reads = [name for source in sources for name in source.reads()]
     require_writable([path for path in (output.output, summary) if path and path not in STDOUT], [*reads, *base.reads])
 
 
 def _deliver(reports: Sequence[Report], output: GateReportOptions, summary: str | None) -> None:
-    """Append reports to the summary, then print them, one below the other."""
-    from calcheck.render import GATE_FORMATS
+    """Append the reports to the summary file, and print them."""
+    from calcheck.render import GATE_FORMATS, render
     from calcheck.storage.atomic_write import append_text
 
+    legend = not output.quiet
     if summary:
-        append_text(summary, "\n".join(map(GATE_FORMATS["markdown"], reports)))
+        append_text(summary, "\n".join(render(report, "markdown", GATE_FORMATS, legend=legend) for report in reports))
     between = "" if output.format == "jsonl" else "\n"
-    deliver_text(between.join(map(GATE_FORMATS[output.format], reports)), output)
+    texts = (render(report, output.format, GATE_FORMATS, legend=legend) for report in reports)
+    deliver_text(between.join(texts), output)
 
 
 check_command = with_signature(
     _check,
     [
-        *files_and_columns("FILE", "Saved predictions, each checked by itself; - reads standard input."),
+        *files_and_columns("FILE", "Files of saved predictions; each is checked separately. - reads standard input."),
         *parameters(RuleOptions, "Rules"),
         *parameters(AgainstOptions, "Rules"),
         *parameters(RowOptions, "Rows"),

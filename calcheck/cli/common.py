@@ -1,4 +1,4 @@
-"""What commands that compute share: from a file and options to a report, delivered."""
+"""Functions and parameters that several commands share."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ FILE = inspect.Parameter(
         str,
         typer.Argument(
             metavar="FILE",
-            help="Saved predictions: a file, a folder, or a pattern in quotes; - reads standard input.",
+            help="Saved predictions: a file, a folder, or a quoted pattern; - reads standard input.",
             show_default=False,
         ),
     ],
@@ -60,24 +60,24 @@ ENGINE = [*parameters(EngineOptions, "Computation")]
 
 
 def files_and_columns(metavar: str, text: str) -> list[inspect.Parameter]:
-    """Declare the parameters of a command that reads several files: as ``COLUMNS`` are those of one."""
+    """Return the parameters of a command that reads several files; ``COLUMNS`` are those for one file."""
     argument = typer.Argument(metavar=metavar, help=text, show_default=False)
     declared = Annotated[list[str], argument]
     return [inspect.Parameter("files", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=declared), *OF_FILES]
 
 
 def select_metrics(names: str | None, settings: Settings) -> list[Metric[Any, Any]]:
-    """Make metrics, with the options that are set for them, from a list of names; all of them for None.
+    """Return the named metrics with their configured options; all metrics for None.
 
     Raises
     ------
     OptionError
-        There is no such metric.
+        A name is not a metric.
     """
     named = list(METRICS) if names is None else [name.strip() for name in names.split(",") if name.strip()]
     for name in named:
         if name not in METRICS:
-            msg = f"--metrics takes names among {', '.join(METRICS)}, got {name!r}"
+            msg = f"--metrics: unknown metric {name!r}. Available metrics: {', '.join(METRICS)}"
             raise OptionError(msg)
     return [settings.metric(name) for name in dict.fromkeys(named)]
 
@@ -90,7 +90,7 @@ def open_source(
     narrow: bool,
     also: Sequence[str] = (),
 ) -> FileSource:
-    """Open the predictions that some metrics need, and other columns."""
+    """Return the source of a file, with the columns that the metrics need and additional columns."""
     from calcheck.io.paths import resolve
     from calcheck.io.source import FileSource
 
@@ -108,23 +108,23 @@ def open_source(
 
 @contextmanager
 def run_context(given: dict[str, Any], source: FileSource) -> Iterator[Run]:
-    """Make the run's settings; draw its progress, and tell problems with the name of the file."""
+    """Yield the run settings; show progress, and add the file name to errors."""
     run = make_run(given)
     with progress_bar() as progress, source.error_names():
         yield replace(run, progress=progress)
 
 
 def make_run(given: dict[str, Any]) -> Run:
-    """Make the run's settings from what a command was given."""
+    """Return the run settings for the options of a command."""
     from calcheck.execution.context import Run, default_memory, parse_memory
 
     engine = build(EngineOptions, given)
     bootstrap, compared = build(BootstrapOptions, given), build(NullOptions, given)
     if bootstrap.no_bootstrap and bootstrap.resamples is not None:
-        msg = "--resamples and --no-bootstrap contradict each other: give one"
+        msg = "--resamples and --no-bootstrap contradict each other: pass only one of them"
         raise OptionError(msg)
     if compared.no_null and compared.replicates is not None:
-        msg = "--replicates and --no-null contradict each other: give one"
+        msg = "--replicates and --no-null contradict each other: pass only one of them"
         raise OptionError(msg)
     return Run(
         seed=build(SeedOptions, given).seed,
@@ -139,19 +139,19 @@ def make_run(given: dict[str, Any]) -> Run:
 
 
 def require_outputs(given: dict[str, Any], sources: Sequence[FileSource]) -> tuple[ReportOptions, Pointwise]:
-    """Return where results go; raise, before the work starts, if they could not be written there."""
+    """Return the output options; raise, before computing, if the outputs cannot be written."""
     report, pointwise = build(ReportOptions, given), Pointwise(given.get("pointwise"))
     require_deliverable(report, pointwise, [name for source in sources for name in source.reads()])
     return report, pointwise
 
 
 def require_nothing_skipped(report: Report, source: FileSource) -> None:
-    """Raise if a metric that was asked for by name does not apply.
+    """Raise if a requested metric was skipped.
 
     Raises
     ------
     FileError
-        It does not; the message says why.
+        A metric was skipped; the message states the reason.
     """
     for skipped in report.skipped:
         reason = f"{skipped.metric} {skipped.reason}" if skipped.reason.startswith("needs ") else skipped.reason

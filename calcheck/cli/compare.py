@@ -1,4 +1,4 @@
-"""`calcheck compare`: several models on the same rows."""
+"""`calcheck compare`: compare several models on the same rows."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ STDIN = "-"
 
 
 def _compare(files: list[str], **given: Any) -> None:
-    """Compare models on the same rows: the best of each metric, and whether differences are more than chance."""
-    from calcheck.render import COMPARISON_FORMATS
+    """Compare models on the same rows: mark the best for each metric, and test the differences."""
+    from calcheck.render import COMPARISON_FORMATS, render
     from calcheck.studies.compare import compare
 
     options, report_to = build(ComparisonOptions, given), build(ComparisonReportOptions, given)
-    if len(files) < 2:  # noqa: PLR2004 - two are compared
-        msg = f"compare takes the files of at least two models, got {files[0]} alone"
+    if len(files) < 2:  # noqa: PLR2004 - a comparison needs two
+        msg = f"compare needs the files of at least two models, got only {files[0]}"
         raise OptionError(msg)
     names = model_names(files, options.names)
     metrics = select_metrics(options.metrics, given["settings"])
@@ -52,11 +52,11 @@ def _compare(files: list[str], **given: Any) -> None:
         told = "; ".join(f"{metrics}: {reason}" for metrics, reason in reasons(report.skipped))
         msg = f"no metric applies to {', '.join(names)}. {told}"
         raise FileError(msg)
-    deliver_text(COMPARISON_FORMATS[report_to.format](report), report_to)
+    deliver_text(render(report, report_to.format, COMPARISON_FORMATS, legend=not report_to.quiet), report_to)
 
 
 def model_of(name: str, source: FileSource) -> Model:
-    """Make a model of a file."""
+    """Return the model of a file."""
     from calcheck.io.columns.roles import ParametersRole, ResidualRole
     from calcheck.studies.align import Model
 
@@ -66,20 +66,20 @@ def model_of(name: str, source: FileSource) -> Model:
 
 
 def model_names(files: Sequence[str], names: str | None) -> list[str]:
-    """Name the models: as the user says, or as their files, by as much of their paths as tells them apart.
+    """Return the names of the models: those given, else the shortest part of each path that makes them unique.
 
     Raises
     ------
     OptionError
-        Two are standard input, the names are too few or too many, or two are the same.
+        Two files are standard input, the number of names is wrong, or two names are the same.
     """
     if files.count(STDIN) > 1:
-        msg = "standard input is one file: give the others by name"
+        msg = "only one file can be read from standard input: pass the others by their file names"
         raise OptionError(msg)
     if names is not None:
         told = [name.strip() for name in names.split(",")]
         if len(told) != len(files) or len(set(told)) < len(told) or not all(told):
-            msg = f"--names takes {len(files)} different names, one a file, got {names!r}"
+            msg = f"--names needs {len(files)} different names, one per file, got {names!r}"
             raise OptionError(msg)
         return told
     paths = [PurePath(file) for file in files]
@@ -96,7 +96,7 @@ def model_names(files: Sequence[str], names: str | None) -> list[str]:
 compare_command = with_signature(
     _compare,
     [
-        *files_and_columns("A B [C …]", "Saved predictions of each model; - reads standard input."),
+        *files_and_columns("A B [C …]", "Files of saved predictions, one per model; - reads standard input."),
         *parameters(ComparisonOptions, "Comparison"),
         *BOOTSTRAP,
         *parameters(ComparedNullOptions, "Inference"),

@@ -1,4 +1,4 @@
-"""The nearest file of settings: `calcheck.toml`, or `[tool.calcheck]` in `pyproject.toml`."""
+"""The settings file: the nearest `calcheck.toml`, or `[tool.calcheck]` in `pyproject.toml`."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ LARGEST_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class Config:
-    """What a file of settings says, as it says it: which options there are is not known here.
+    """The content of a settings file, not yet validated against the options.
 
     Parameters
     ----------
     path : str or None
-        The file, as messages call it; None if there is none.
+        Path of the file as shown in messages; None without a file.
     settings : mapping
-        What it says to every command: values of options by name, as they are spelled there.
+        Option values for every command, by the option names as spelled in the file.
     commands : mapping
-        What it says to single commands and metrics, by their names.
+        Option values for single commands and metrics, by their names.
     gates : mapping
-        The rules of ``calcheck check``.
+        Rules of ``calcheck check``.
     """
 
     path: str | None = None
@@ -41,17 +41,17 @@ class Config:
 
 
 def find_config(start: Path) -> Config:
-    """Read the nearest file of settings, in a folder or above it; ``calcheck.toml`` comes first in each.
+    """Return the nearest settings file in a folder or its parents; ``calcheck.toml`` has priority in each folder.
 
     Parameters
     ----------
     start : Path
-        The folder.
+        Folder where the search starts.
 
     Raises
     ------
     FileError
-        The nearest file cannot be read, or is no TOML.
+        The nearest file cannot be read or is not valid TOML.
     """
     for folder in (start.absolute(), *start.absolute().parents):
         for name in (OWN, SHARED):
@@ -61,12 +61,12 @@ def find_config(start: Path) -> Config:
 
 
 def read_config(path: Path) -> Config:
-    """Read one file of settings; of a ``pyproject.toml``, its table.
+    """Return the settings of one file; of a ``pyproject.toml``, those in ``[tool.calcheck]``.
 
     Raises
     ------
     FileError
-        It cannot be read, is no TOML, or is a ``pyproject.toml`` without the table.
+        The file cannot be read, is not valid TOML, or is a ``pyproject.toml`` without that table.
     """
     found = _read(path)
     if found is None:
@@ -76,27 +76,27 @@ def read_config(path: Path) -> Config:
 
 
 def _read(path: Path) -> Config | None:
-    """Read a file of settings; None for a ``pyproject.toml`` that is not about calcheck."""
+    """Return the settings of a file; None for a ``pyproject.toml`` without ``[tool.calcheck]``."""
     shared = path.name == SHARED
     try:
         with path.open("rb") as stream:
             content = stream.read(LARGEST_BYTES + 1)
         if len(content) > LARGEST_BYTES:
-            msg = f"{_called(path)} is larger than {LARGEST_BYTES >> 20} MiB, which no file of settings is"
+            msg = f"{_called(path)} is larger than {LARGEST_BYTES >> 20} MiB, the maximum size of a settings file"
             raise FileError(msg)
         text = content.decode("utf-8")
     except OSError as error:
-        msg = f"the settings in {_called(path)} cannot be read: {error.strerror}"
+        msg = f"cannot read the settings in {_called(path)}: {error.strerror}"
         raise FileError(msg) from error
     except UnicodeDecodeError as error:
-        msg = f"{_called(path)} is no TOML: it is not in UTF-8"
+        msg = f"{_called(path)} is not valid TOML: it is not encoded in UTF-8"
         raise FileError(msg) from error
     try:
         told = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # numbers of any length, lists in lists in lists
+    except (ValueError, RecursionError) as error:  # also raised for very long numbers and deeply nested lists
         if shared and TABLE not in text:
             return None
-        msg = f"{_called(path)} is no TOML: {error}. To do without settings, calcheck --no-config"
+        msg = f"{_called(path)} is not valid TOML: {error}. To ignore settings files, pass --no-config"
         raise FileError(msg) from error
     if shared:
         tools = told.get("tool")
@@ -114,7 +114,7 @@ def _read(path: Path) -> Config | None:
 
 def _table(path: Path, name: str, value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
-        msg = f"{_called(path)}: {name} must be a table, [{name}], got {value!r}"
+        msg = f"{_called(path)}: {name} must be a table [{name}], got {value!r}"
         raise FileError(msg)
     return value
 
@@ -122,13 +122,13 @@ def _table(path: Path, name: str, value: Any) -> dict[str, Any]:
 def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
-    except OSError:  # a folder above ours that is closed to us
+    except OSError:  # a parent folder without read permission
         return False
 
 
 def _called(path: Path) -> str:
-    """Name a file from where we are."""
+    """Return the path of a file, relative to the working directory if that is shorter."""
     try:
         return min(os.path.relpath(path), str(path), key=len)
-    except (OSError, ValueError):  # our folder is gone, or on another drive
+    except (OSError, ValueError):  # the working directory was deleted or is on another drive
         return str(path)

@@ -1,4 +1,4 @@
-"""`calcheck convert`: predictions of any layout, written as calcheck reads them without being told anything."""
+"""`calcheck convert`: write predictions of any layout to a file that calcheck reads without options."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from calcheck.io.columns.options import ColumnOptions
 
 
 def _convert(file: str, **given: Any) -> None:
-    """Write predictions as id, y, one form of predictions and an embedding, which need no options to be read.
+    """Convert predictions to a file with columns that calcheck reads without options.
 
-    In CSV, text that a spreadsheet would compute (=, +, -, @ at its start) gets an apostrophe before it, which calcheck
-    takes away again when it reads the file.
+    The columns are id, y, one form of predictions, and an embedding. In CSV, text that a spreadsheet would evaluate
+    (starting with =, +, - or @) is prefixed with an apostrophe, which calcheck removes when it reads the file.
     """
     from calcheck.io.paths import resolve
     from calcheck.io.source import FileSource
@@ -25,7 +25,7 @@ def _convert(file: str, **given: Any) -> None:
 
     path = build(ConvertOptions, given).output
     if not path:
-        msg = "convert needs to know where to write: pass -o PATH"
+        msg = "convert needs an output file: pass -o PATH"
         raise OptionError(msg)
     suffix_of(path)
     options = build(InputOptions, given)

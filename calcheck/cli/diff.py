@@ -1,4 +1,4 @@
-"""`calcheck diff`: what changed between two reports."""
+"""`calcheck diff`: show what changed between two reports."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _diff(old: str, new: str, **given: Any) -> None:
     from calcheck.studies.diff import diff
 
     if old == new == STDIN:
-        msg = "standard input is one report: give the other by name"
+        msg = "only one report can be read from standard input: pass the other by its file name"
         raise OptionError(msg)
     report_to = build(DiffReportOptions, given)
     require_deliverable(report_to, Pointwise(None), [old, new])
@@ -37,8 +37,8 @@ def _stored(name: str, metavar: str, text: str) -> inspect.Parameter:
 diff_command = with_signature(
     _diff,
     [
-        _stored("old", "OLD.json", "A report, by --format json; - reads standard input."),
-        _stored("new", "NEW.json", "A later one."),
+        _stored("old", "OLD.json", "A report written with --format json; - reads standard input."),
+        _stored("new", "NEW.json", "A later report, written with --format json."),
         *parameters(DiffReportOptions, "Output"),
     ],
 )

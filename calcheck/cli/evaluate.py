@@ -1,4 +1,4 @@
-"""`calcheck evaluate` and `calcheck prune`: several metrics of one file."""
+"""`calcheck evaluate` and `calcheck prune`: compute several metrics of one file."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ from calcheck.render.cells import reasons
 
 
 def _evaluate(file: str, **given: Any) -> None:
-    """Compute every metric that applies to a file, in one table.
+    """Compute every metric that applies to a file, and show them in one table.
 
-    The verdict is fail where a perfect model would score as far out in at
-    most 5 % of data sets. That supposes that the predictions were not fitted
-    on these rows, and that rows are independent given the predictions. On a
-    model's training rows verdicts mean nothing, and no report can know it.
+    The verdict is "fail" if a perfect model would get a value at least this
+    extreme in at most 5 % of data sets. This assumes that the model was not
+    fitted on these rows, and that rows are independent given the predictions.
+    Verdicts on training rows are meaningless, and calcheck cannot detect
+    training rows.
     """
     from calcheck.evaluation import evaluate
 
@@ -55,7 +56,7 @@ def _evaluate(file: str, **given: Any) -> None:
 
 
 def _prune(file: str, **given: Any) -> None:
-    """Show how metrics move as the rows with the largest uncertainties are removed."""
+    """Show how metrics change as the rows with the largest uncertainties are removed."""
     from calcheck.studies.prune import prune
 
     options = build(PruneOptions, given)
@@ -83,5 +84,5 @@ evaluate_command = with_signature(
     ],
 )
 prune_command = with_signature(
-    _prune, [*COLUMNS, *parameters(PruneOptions, "What is removed"), *INFERENCE, *REPORT, *SEED, *ENGINE]
+    _prune, [*COLUMNS, *parameters(PruneOptions, "Removal"), *INFERENCE, *REPORT, *SEED, *ENGINE]
 )

@@ -1,4 +1,4 @@
-"""The rules of `calcheck check`: from its options, else from the file of settings."""
+"""The rules of `calcheck check`: from its options, else from the settings file."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ TABLES: dict[str, Level] = {"fail-on": "fail", "warn-on": "warn"}
 
 
 def rules_of(said: RuleOptions, config: Config) -> Rules:
-    """Read the rules, each with what a violation of it is; options replace settings of the same level.
+    """Return the rules with their levels; options replace the settings of the same level.
 
     Raises
     ------
     OptionError, FileError
-        One of them is no rule, or names what no report has.
+        A rule is invalid, or names a field that no report has.
     """
     configured = _configured(config)
     found: Rules = []
@@ -49,9 +49,9 @@ def _rule(text: str) -> Rule:
 
 
 def _configured(config: Config) -> dict[str, list[str]]:
-    """Return the texts of rules in the file of settings; a single one need not be in a list."""
+    """Return the rules in the settings file as text; a single rule may be given without a list."""
     if unknown := [name for name in config.gates if name not in TABLES]:
-        msg = f"{config.path}, [gates]: there is no {unknown[0]!r}. There are: {', '.join(TABLES)}"
+        msg = f"{config.path}, [gates]: unknown key {unknown[0]!r}. Available keys: {', '.join(TABLES)}"
         raise FileError(msg)
     return {table: _texts(config.gates.get(table, []), f"{config.path}, [gates] {table}") for table in TABLES}
 
@@ -59,6 +59,6 @@ def _configured(config: Config) -> dict[str, list[str]]:
 def _texts(value: Any, where: str) -> list[str]:
     texts = value if isinstance(value, list) else [value]
     if not all(isinstance(text, str) for text in texts):
-        msg = f"{where} must be a rule, as in 'ece > 0.05', or a list of them, got {value!r}"
+        msg = f"{where} must be a rule, e.g. 'ece > 0.05', or a list of rules, got {value!r}"
         raise FileError(msg)
     return texts

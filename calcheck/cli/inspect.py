@@ -1,4 +1,4 @@
-"""`calcheck inspect`: what was found in a file, before any number is computed."""
+"""`calcheck inspect`: show what calcheck finds in a file, before it computes any metric."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def _inspect(file: str, **given: Any) -> None:
-    """Show what was found in a file, its first rows in words, and the options that say the same explicitly."""
+    """Show what calcheck finds in a file, its first rows in words, and the equivalent explicit options."""
     from calcheck.io.paths import resolve
     from calcheck.io.source import FileSource
     from calcheck.render.console import rendered, strip_control
@@ -38,12 +38,12 @@ def _inspect(file: str, **given: Any) -> None:
         parts.append(_grid((field.name or "(no name)", str(field.type)) for field in source.table.schema))
     parts += [_grid(first)] if (first := first_rows(source.predictions())) else []
     explicit = strip_control(shlex.join(source.explicit()))
-    said = f"\nThe same, said explicitly:\n  {explicit}\n" if explicit else ""
+    said = f"\nThe equivalent explicit options:\n  {explicit}\n" if explicit else ""
     sys.stdout.write(rendered(*parts) + said)
 
 
 def _grid(topics: Iterable[tuple[str, str]]) -> Table:
-    """Lay out topics, one a line."""
+    """Return a grid with one topic per line."""
     from rich.table import Table
 
     from calcheck.render.console import safe_text
@@ -57,7 +57,7 @@ def _grid(topics: Iterable[tuple[str, str]]) -> Table:
 
 
 def _found(source: FileSource) -> dict[str, str]:
-    """Describe the file by topics."""
+    """Return a description of the file, by topic."""
     rows = source.predictions()
     read = source.input_info()
     found = {
@@ -74,10 +74,10 @@ def _found(source: FileSource) -> dict[str, str]:
 
 
 def _counted(read: Input) -> str:
-    """Count the rows that are used, and say what became of the others."""
+    """Return the number of rows used, and the numbers of rows in the file and dropped."""
     there = read.files[0].rows
     told = [f"{there:,} in the file"] if there != read.n + read.dropped else []
-    told += [f"{read.dropped:,} left out"] if read.dropped else []
+    told += [f"{read.dropped:,} dropped"] if read.dropped else []
     return f"{read.n:,}" + (f" ({', '.join(told)})" if told else "")
 
 

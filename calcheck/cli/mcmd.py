@@ -1,4 +1,4 @@
-"""`calcheck mcmd`: two samples, in two files."""
+"""`calcheck mcmd`: compare two samples in two files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from calcheck.results import RowResults
 
 STDIN = "-"
-SAID = (
+SAMPLE_OPTIONS = (
     "target",
     "embedding",
     "inputs",
@@ -42,7 +42,7 @@ SAID = (
     "filter",
     "nan_policy",
     "input_format",
-)  # of the columns of a sample
+)  # options that also apply to samples, which have no predictions
 
 
 def _file(name: str, text: str) -> inspect.Parameter:
@@ -51,7 +51,7 @@ def _file(name: str, text: str) -> inspect.Parameter:
 
 
 def _mcmd(a: str, b: str, **given: Any) -> None:
-    """Compare the conditional distributions of two samples, at each input: files of inputs and targets."""
+    """Compare the conditional distributions of two samples of inputs and targets, at each input."""
     from calcheck.studies.two_samples import two_samples
 
     metric, places = build(Mcmd, given), build(GridOptions, given)
@@ -71,7 +71,9 @@ def _mcmd(a: str, b: str, **given: Any) -> None:
         kept.append((shown, rows))
 
     with progress_bar() as progress:
-        run = replace(make_run({**given, "replicates": given["permutations"]}), progress=progress)
+        run = replace(
+            make_run({**given, "replicates": build(PermutationOptions, given).permutations}), progress=progress
+        )
         sink = keep if pointwise.path or plot else None
         report = two_samples(first, second, metric, grid=places.grid, at=at, run=run, sink=sink)
     for skipped in report.skipped:
@@ -84,25 +86,25 @@ def _mcmd(a: str, b: str, **given: Any) -> None:
 
 
 def _samples(files: tuple[str, str], given: dict[str, Any], *, narrow: bool) -> list[FileSource]:
-    """Open both files.
+    """Return the sources of both files.
 
     Raises
     ------
     OptionError
-        Both are standard input.
+        Both files are standard input.
     """
     from calcheck.io.paths import resolve
     from calcheck.io.source import FileSource
 
     if files == (STDIN, STDIN):
-        msg = "standard input is one file: give the other by name"
+        msg = "only one file can be read from standard input: pass the other by its file name"
         raise OptionError(msg)
     said, input_format = build(ColumnOptions, given), build(InputOptions, given).input_format
     return [FileSource(resolve(file, input_format), said, wanted="sample", narrow=narrow) for file in files]
 
 
 def _at(name: str, first: FileSource, second: FileSource, *, narrow: bool) -> FileSource:
-    """Open the inputs at which the samples are compared; those of A or B are there."""
+    """Return the source of the evaluation points; if they are those of A or B, its open source."""
     from calcheck.io.evaluation_points import read_inputs
 
     for source in (first, second):
@@ -112,16 +114,16 @@ def _at(name: str, first: FileSource, second: FileSource, *, narrow: bool) -> Fi
 
 
 def _require_curve(source: FileSource) -> None:
-    """Raise, before the work starts, if there is no curve over the inputs.
+    """Raise, before computing, if no curve over the inputs can be drawn.
 
     Raises
     ------
     OptionError
-        Inputs are several numbers.
+        The inputs have several dimensions.
     """
     x = source.predictions().x
     if x is not None and x.shape[1] > 1:
-        msg = f"--plot draws a curve over inputs of one number, and these have {x.shape[1]}"
+        msg = f"--plot needs one-dimensional inputs, and these have {x.shape[1]} dimensions: omit --plot"
         raise OptionError(msg)
 
 
@@ -134,9 +136,9 @@ def _curve(shown: Predictions, rows: RowResults, called: str) -> Plot:
 mcmd_command = with_signature(
     _mcmd,
     [
-        _file("a", "A sample: inputs and targets; - reads standard input."),
-        _file("b", "Another, at inputs of its own."),
-        *(parameter for parameter in COLUMNS if parameter.name in SAID),
+        _file("a", "File of the first sample, with inputs and targets; - reads standard input."),
+        _file("b", "File of the second sample; its inputs may differ from those of A."),
+        *(parameter for parameter in COLUMNS if parameter.name in SAMPLE_OPTIONS),
         *parameters(Mcmd, "Metric"),
         *parameters(GridOptions, "Rows"),
         *parameters(PermutationOptions, "Inference"),

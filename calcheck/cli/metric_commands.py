@@ -1,4 +1,4 @@
-"""One command a metric, made from its options."""
+"""The command of each metric, generated from the metric's options."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def metric_command(metric: type[Metric[Any, Any]]) -> Callable[..., None]:
-    """Make the command of a metric."""
+    """Return the command of a metric."""
     declared = [
         *(parameter for parameter in COLUMNS if "x" in metric.needs or parameter.name not in INPUTS),
         *parameters(metric, "Metric"),
@@ -55,7 +55,7 @@ def metric_command(metric: type[Metric[Any, Any]]) -> Callable[..., None]:
 
 
 def run_metric(metric: Metric[Any, Any], file: str, given: dict[str, Any]) -> None:
-    """Compute one metric of a file and deliver what was asked for."""
+    """Compute one metric of a file, and write the requested outputs."""
     if streaming_requested(given):
         stream_metric(metric, file, given)
         return
@@ -64,7 +64,7 @@ def run_metric(metric: Metric[Any, Any], file: str, given: dict[str, Any]) -> No
 
     extremes, elsewhere = build(WorstBestOptions, given), build(EvaluationPointsOptions, given).at
     if given["format"] == "csv" and (extremes.worst or extremes.best):
-        msg = "--format csv has no place for --worst and --best: take another format, or --pointwise"
+        msg = "--format csv cannot show --worst and --best: use another format, or --pointwise"
         raise OptionError(msg)
     narrow = bool(given.get("pointwise") or extremes.worst or extremes.best)
     source = open_source(file, given, [metric], narrow=narrow and elsewhere is None)

@@ -1,4 +1,4 @@
-"""Options that commands share: how results are shown, and how computations run."""
+"""Options that several commands share: input, rows, inference, output and computation."""
 
 from __future__ import annotations
 
@@ -14,74 +14,78 @@ COMPARISON_FORMAT_NAMES = Literal["table", "json", "jsonl", "csv", "markdown", "
 DIFF_FORMAT_NAMES = Literal["table", "json", "markdown"]
 INPUT_FORMATS = Literal["parquet", "csv", "tsv", "arrow", "jsonl", "npy", "npz", "safetensors", "netcdf"]
 
-OVERWRITTEN = "what is overwritten"
-MOST_REPEATS = 10_000  # more would tell nothing more
+OVERWRITTEN = "the name of an output file"
+QUIET = "Omit the legend below the table."
+MAX_SUBSETS = 10_000  # maximum number of random subsets per size
 
 
 @dataclass(frozen=True)
 class InputOptions:
-    """What a command reads besides its columns."""
+    """Options for the format of the input file."""
 
     input_format: INPUT_FORMATS | None = option(
-        None, "Format of FILE where its name does not tell; needed for standard input."
+        None, "Format of FILE. Default: by the file name extension. Required for standard input."
     )
 
 
 @dataclass(frozen=True)
 class RowOptions:
-    """Which rows a metric uses."""
+    """Options that select rows."""
 
-    subsample: int | None = option(None, "Use so many rows of FILE, chosen at random.")
+    subsample: int | None = option(None, "Number of rows of FILE to use, drawn at random. Default: all rows.")
 
 
 @dataclass(frozen=True)
 class EvaluationPointsOptions:
-    """Where a metric is evaluated that has a value at each input."""
+    """Options for the evaluation points of a conditional metric."""
 
     at: str | None = option(
         None,
-        "Evaluate at the inputs of another file, no targets needed: FILE[:COLUMN], .npy or .npz.",
+        "Evaluate at the inputs of another file, which needs no targets: FILE[:COLUMN], .npy or .npz.",
         metavar="FILE",
     )
 
 
 @dataclass(frozen=True)
 class ReportOptions:
-    """How the report is shown, and where."""
+    """Options for the format and the destination of a report."""
 
     format: FORMAT_NAMES = option("table", "Format of the report.")
     output: str | None = option(
-        None, "Write the report to a file in place of standard output.", metavar="PATH", short="-o", by_hand=OVERWRITTEN
+        None, "Write the report to a file instead of standard output.", metavar="PATH", short="-o", by_hand=OVERWRITTEN
     )
+    quiet: bool = option(default=False, text=QUIET)
 
 
 @dataclass(frozen=True)
 class GateReportOptions:
-    """How a report with gates is shown, and where."""
+    """Options for the format and the destination of a report with rules."""
 
-    format: GATE_FORMAT_NAMES = option("table", "Format of the report; junit and github show the rules only.")
+    format: GATE_FORMAT_NAMES = option("table", "Format of the report. junit and github contain only the rules.")
     output: str | None = option(
-        None, "Write the report to a file in place of standard output.", metavar="PATH", short="-o", by_hand=OVERWRITTEN
+        None, "Write the report to a file instead of standard output.", metavar="PATH", short="-o", by_hand=OVERWRITTEN
     )
+    quiet: bool = option(default=False, text=QUIET)
 
 
 @dataclass(frozen=True)
 class ComparisonReportOptions:
-    """How a comparison is shown, and where."""
+    """Options for the format and the destination of a model comparison."""
 
     format: COMPARISON_FORMAT_NAMES = option("table", "Format of the report.")
     output: str | None = option(
-        None, "Write the report to a file in place of standard output.", metavar="PATH", short="-o", by_hand=OVERWRITTEN
+        None, "Write the report to a file instead of standard output.", metavar="PATH", short="-o", by_hand=OVERWRITTEN
     )
+    quiet: bool = option(default=False, text=QUIET)
 
 
 @dataclass(frozen=True)
 class DiffReportOptions:
-    """How the changes between two reports are shown, and where."""
+    """Options for the format and the destination of the changes between two reports."""
 
     format: DIFF_FORMAT_NAMES = option("table", "Format of the changes.")
     output: str | None = option(
-        None, "Write them to a file in place of standard output.", metavar="PATH", short="-o", by_hand=OVERWRITTEN
+        None, "Write the changes to a file instead of standard output.", metavar="PATH", short="-o", by_hand=OVERWRITTEN
     )
 
 
@@ -90,11 +94,11 @@ AnyReportOptions = ReportOptions | GateReportOptions | ComparisonReportOptions |
 
 @dataclass(frozen=True)
 class SummaryOptions:
-    """Where the report goes besides."""
+    """Options for the additional Markdown summary."""
 
     summary: str | None = option(
         None,
-        "Append the report as Markdown to a file too, as to $GITHUB_STEP_SUMMARY.",
+        "Also append the report as Markdown to a file, such as $GITHUB_STEP_SUMMARY.",
         metavar="PATH",
         by_hand=OVERWRITTEN,
     )
@@ -102,42 +106,49 @@ class SummaryOptions:
 
 @dataclass(frozen=True)
 class RuleOptions:
-    """What must not be."""
+    """Options for the rules of ``calcheck check``."""
 
     fail_on: tuple[str, ...] = option(
         (),
-        "What must not be, as in 'ece > 0.05', 'abs(zms.zeta) > 1' or 'cce.p_value < 0.01 and input.n > 500'; may be "
-        "repeated. A metric's name means its value; fields are those of the JSON report. Replaces fail-on in [gates] "
-        "of calcheck.toml.",
+        "Fail if this condition is true, e.g. 'ece > 0.05', 'abs(zms.zeta) > 1' or 'cce.p_value < 0.01 and input.n > "
+        "500'. May be repeated. A metric name alone is its value; other fields are those of the JSON report. Replaces "
+        "fail-on in [gates] of calcheck.toml.",
         metavar="RULE",
     )
     warn_on: tuple[str, ...] = option(
-        (), "The same, but shown only. Replaces warn-on in [gates] of calcheck.toml.", metavar="RULE"
+        (),
+        "Warn if this condition is true; the exit code does not change. May be repeated. Replaces warn-on in [gates] "
+        "of calcheck.toml.",
+        metavar="RULE",
     )
     metrics: str | None = option(
-        None, "Metrics to compute besides those that rules name, as in zms,rce.", metavar="NAMES"
+        None, "Metrics to compute in addition to those in the rules, e.g. zms,rce.", metavar="NAMES"
     )
     exit_zero: bool = option(
-        default=False, text="Exit with 0 where rules are violated too.", by_hand="whether violated rules count"
+        default=False, text="Exit with 0 even if rules are violated.", by_hand="the choice to ignore violated rules"
     )
 
 
 @dataclass(frozen=True)
 class AgainstOptions:
-    """What a report is compared with."""
+    """Options for the comparison with a baseline report."""
 
     against: str | None = option(
         None,
-        "A stored report (--format json): its metrics are computed again, with their stored options, and must not have "
-        "changed.",
+        "Baseline report (--format json). Its metrics are computed again with the stored options. Fail if a value "
+        "changed by more than the tolerance.",
         metavar="BASE.json",
     )
     rtol: float | None = option(
-        None, "Change that passes, as a share of the stored value, plus --atol. Default: 0.05, or 0 with --atol."
+        None,
+        "Relative tolerance: allowed change as a fraction of the stored value, added to --atol. Default: 0.05, or 0 "
+        "with --atol.",
     )
-    atol: float | None = option(None, "Change that passes, in the unit of the value, plus --rtol. Default: 0.")
+    atol: float | None = option(
+        None, "Absolute tolerance: allowed change in the unit of the value, added to --rtol. Default: 0."
+    )
     within_interval: bool = option(
-        default=False, text="A change passes inside the stored interval, in place of --rtol."
+        default=False, text="Allow any value inside the stored interval, instead of --rtol and --atol."
     )
 
     def __post_init__(self) -> None:
@@ -145,10 +156,10 @@ class AgainstOptions:
             flag_of(name) for name in ("rtol", "atol", "within_interval") if getattr(self, name) not in (None, False)
         ]
         if given and self.against is None:
-            msg = f"{given[0]} says how much may change: give a stored report too, --against BASE.json"
+            msg = f"{given[0]} sets the tolerance for a comparison with a stored report: also pass --against BASE.json"
             raise OptionError(msg)
         if self.within_interval and len(given) > 1:
-            msg = f"{given[0]} and --within-interval contradict each other: give one"
+            msg = f"{given[0]} and --within-interval contradict each other: pass only one of them"
             raise OptionError(msg)
         for name in ("rtol", "atol"):
             if (getattr(self, name) or 0) < 0:
@@ -158,11 +169,11 @@ class AgainstOptions:
 
 @dataclass(frozen=True)
 class ConvertOptions:
-    """Where converted predictions go."""
+    """Options for the destination of converted predictions."""
 
     output: str = option(
         "",
-        "Where they go: .parquet, .csv, .feather or .arrow. Needed.",
+        "Output file: .parquet, .csv, .feather or .arrow. Required.",
         metavar="PATH",
         short="-o",
         by_hand=OVERWRITTEN,
@@ -171,11 +182,11 @@ class ConvertOptions:
 
 @dataclass(frozen=True)
 class PointwiseOptions:
-    """What is written of each row."""
+    """Options for the output of per-row results."""
 
     pointwise: str | None = option(
         None,
-        "Write what is said of each row, with the row's other columns, as .parquet or .csv.",
+        "Write the results of each row, together with the other columns of the file, to .parquet or .csv.",
         metavar="PATH",
         by_hand=OVERWRITTEN,
     )
@@ -183,13 +194,14 @@ class PointwiseOptions:
 
 @dataclass(frozen=True)
 class WorstBestOptions:
-    """Which rows are listed."""
+    """Options that list rows with extreme values."""
 
     worst: int = option(
         0,
-        "List so many rows with the largest values; for cce, also the clearest of the incongruent inputs: smallest p.",
+        "Number of rows with the largest values to list. For cce, also list this many rejected inputs, those with the "
+        "smallest p-values.",
     )
-    best: int = option(0, "List so many rows with the smallest values.")
+    best: int = option(0, "Number of rows with the smallest values to list.")
 
     def __post_init__(self) -> None:
         for name in ("worst", "best"):
@@ -200,183 +212,212 @@ class WorstBestOptions:
 
 @dataclass(frozen=True)
 class BootstrapOptions:
-    """How intervals are made."""
+    """Options for bootstrap intervals."""
 
     resamples: int | None = option(
         None,
-        "Resamples of the bootstrap. Default: 10000, or 1000 for metrics of many columns; more while a verdict hangs.",
+        "Number of bootstrap resamples. Default: 10000, or 1000 for metrics that resample many columns; more while a "
+        "verdict is undecided.",
     )
-    no_bootstrap: bool = option(default=False, text="No intervals by resampling.")
+    no_bootstrap: bool = option(default=False, text="Compute no bootstrap intervals.")
 
 
 @dataclass(frozen=True)
 class NullOptions:
-    """How a metric is compared with what a perfect model scores."""
+    """Options for the null distribution: the scores of a perfect model."""
 
-    confidence: float = option(0.95, "Confidence of intervals and verdicts.")
+    confidence: float = option(0.95, "Confidence level of intervals and verdicts.")
     replicates: int | None = option(
         None,
-        "Draw the targets anew from the predictions so many times: what a perfect model scores on these rows."
-        " Default: 199, and up to 9999 while the verdict is open; 1999 for cce, which tests each input, up to 2048 rows"
-        " and inputs; 39 for distributions that do not fit in memory and for sums; from a million rows on 59 at first.",
+        "Number of replicates of the null distribution. Each draws the targets from the predictions, which shows what a"
+        " perfect model scores on these rows. Default: 199, and up to 9999 while the verdict is undecided; 1999 for cce"
+        " with up to 2048 rows and inputs, because it tests each input; 39 for distributions that do not fit in memory"
+        " and for streaming; initially 59 from a million rows on.",
         metavar="INT",
     )
-    no_null: bool = option(default=False, text="Simulate nothing: verdicts by zeta, where that is fit.")
+    no_null: bool = option(
+        default=False, text="Do not simulate the null distribution. Verdicts then use zeta, where that is valid."
+    )
 
 
 @dataclass(frozen=True)
 class ComparedNullOptions(NullOptions):
-    """The same, where models are compared with each other."""
+    """Options for the null distribution in a comparison of models."""
 
     replicates: int | None = option(
         None,
-        "Draw the targets anew from the predictions so many times, and add to the JSON of each model what a perfect one"
-        " scores. Default: 199 where that ranks the models (zms of samples), none else.",
+        "Number of replicates of the null distribution. The JSON report then states what a perfect model scores, for"
+        " each model. Default: 199 where the models are ranked by it (zms of samples), otherwise 0.",
         metavar="INT",
     )
 
 
 @dataclass(frozen=True)
 class PermutationOptions:
-    """How two samples are compared with samples of equal distributions."""
+    """Options for the permutation test of two samples."""
 
-    confidence: float = option(0.95, "Confidence of verdicts.")
+    confidence: float = option(0.95, "Confidence level of verdicts.")
     permutations: int | None = option(
-        None, "Exchange rows of the two files so many times, as if their distributions were equal. Default: 199."
+        None,
+        "Number of permutations. Each exchanges rows of the two files, as if their distributions were equal. Default: "
+        "199.",
     )
-    no_null: bool = option(default=False, text="Exchange nothing: no verdict.")
+    no_null: bool = option(default=False, text="Run no permutation test, and give no verdict.")
+
+    def __post_init__(self) -> None:
+        from calcheck.execution.context import MIN_REPLICATES
+
+        if self.no_null and self.permutations is not None:
+            msg = "--permutations and --no-null contradict each other: pass only one of them"
+            raise OptionError(msg)
+        if self.permutations is not None and self.permutations < MIN_REPLICATES:
+            msg = f"--permutations must be at least {MIN_REPLICATES}, got {self.permutations}"
+            raise OptionError(msg)
 
 
 @dataclass(frozen=True)
 class SignificanceOptions:
-    """Which inputs are called incongruent."""
+    """Options for the tests at single inputs."""
 
-    fdr: float = option(0.05, "Share of the inputs called incongruent that may be so by chance.")
+    fdr: float = option(0.05, "False discovery rate: allowed fraction of false positives among the rejected inputs.")
 
 
 @dataclass(frozen=True)
 class MetricSelectionOptions:
-    """Which metrics are computed."""
+    """Options that select metrics."""
 
-    metrics: str | None = option(None, "Metrics to compute, as in zms,rce. Default: all that apply.", metavar="NAMES")
+    metrics: str | None = option(
+        None, "Metrics to compute, e.g. zms,rce. Default: all that apply to the file.", metavar="NAMES"
+    )
 
 
 @dataclass(frozen=True)
 class ComparisonOptions:
-    """Which models are compared, and how."""
+    """Options for the comparison of models."""
 
     metrics: str | None = option(
-        None, "Metrics to compute, as in zms,rce. Default: all that apply to every file.", metavar="NAMES"
+        None, "Metrics to compute, e.g. zms,rce. Default: all that apply to every file.", metavar="NAMES"
     )
-    names: str | None = option(None, "What the models are called, as in a,b. Default: as their files.", metavar="NAMES")
+    names: str | None = option(None, "Names of the models, e.g. a,b. Default: the file names.", metavar="NAMES")
     permutations: int | None = option(
         None,
-        "Random swaps of the models, row by row, for the p-value of metrics that are means over rows; 0 for no p-value"
-        " of any. Default: 9999.",
+        "Number of permutations of the paired permutation test, which swaps the two models row by row. It gives the"
+        " p-values of metrics that are means over rows. With 0, no metric has a p-value. Default: 9999.",
     )
 
 
 @dataclass(frozen=True)
 class PruneOptions:
-    """What is removed."""
+    """Options for the removal of rows with large uncertainties."""
 
     metrics: str = option("zms,rce", "Metrics to compute.", metavar="NAMES")
-    max_percent: float = option(10.0, "Largest share of the rows to remove, in percent.")
-    step: float = option(1.0, "Steps from 0 to there, in percent.")
+    max_percent: float = option(10.0, "Maximum percentage of the rows to remove.")
+    step: float = option(1.0, "Step size from 0 to --max-percent, in percent of the rows.")
 
 
 @dataclass(frozen=True)
 class RejectOptions:
-    """What is rejected, and by what."""
+    """Options for the rejection of predictions."""
 
     criteria: str | None = option(
         None,
-        "What is large where predictions are rejected: cce, std, random, or columns of numbers. "
-        "Default: cce where there are inputs, std, random.",
+        "Criteria: predictions with the largest values are rejected first. cce, std, random, or numeric columns. "
+        "Default: std, random, and cce if there are inputs.",
         metavar="NAMES",
     )
     metrics: str | None = option(
-        None, "Errors to show, means over rows. Default: mae, rmse, and nll where there is one.", metavar="NAMES"
+        None,
+        "Error metrics, which must be means over rows. Default: mae, rmse, and nll if it applies.",
+        metavar="NAMES",
     )
-    step: float = option(10.0, "Steps in which rows are rejected, in percent.")
-    max_percent: float = option(90.0, "Largest share of the rows to reject, in percent.")
+    step: float = option(10.0, "Step size of the rejected fraction, in percent of the rows.")
+    max_percent: float = option(90.0, "Maximum percentage of the rows to reject.")
     coverage: float | None = option(
-        None, "Show the thresholds that keep at least this share of the rows, as in 0.9.", metavar="SHARE"
+        None, "Show the thresholds that keep at least this fraction of the rows, e.g. 0.9.", metavar="SHARE"
     )
 
 
 @dataclass(frozen=True)
 class SweepOptions:
-    """What is varied."""
+    """Options for a sweep over settings."""
 
     vary: tuple[str, ...] = option(
         (),
-        "What is varied, and its values: draws=1,2,5, a range of 7 values at equal ratios, lambda=0.001..1, or of 4, "
-        "gamma-y=0.1..10:4. Options of the metric, or the rows, at random: subsample=25%,50%,500. May be repeated.",
+        "Setting to vary and its values, e.g. draws=1,2,5, or a log-spaced range of 7 values, lambda=0.001..1, or of 4 "
+        "values, gamma-y=0.1..10:4. NAME is an option of the metric, or subsample for random subsets of the rows, "
+        "subsample=25%,50%,500. May be repeated.",
         metavar="NAME=VALUES",
     )
     metric: str = option("cce", "Metric to compute.", metavar="NAME")
-    all_combinations: bool = option(default=False, text="Combine all values, in place of one setting at a time.")
-    subsets: int = option(5, "Random subsets of each size.")
-    names: str | None = option(None, "What the models are called, as in a,b. Default: as their files.", metavar="NAMES")
+    all_combinations: bool = option(
+        default=False, text="Compute all combinations of the values, instead of varying one setting at a time."
+    )
+    subsets: int = option(5, "Number of random subsets per size.")
+    names: str | None = option(None, "Names of the models, e.g. a,b. Default: the file names.", metavar="NAMES")
 
     def __post_init__(self) -> None:
-        require_count_option("subsets", self.subsets, MOST_REPEATS)
+        require_count_option("subsets", self.subsets, MAX_SUBSETS)
 
 
 @dataclass(frozen=True)
 class OtherInputsOptions:
-    """Which rows are rejected."""
+    """Options for rejecting the predictions of a second file."""
 
     new: str | None = option(
         None,
-        "Reject the predictions of another file, which has targets too; FILE then tells cce at its inputs. "
-        "FILE[:COLUMN], a column of embeddings.",
+        "Reject the predictions of this second file, which needs targets too. cce is then fitted on FILE and evaluated "
+        "at the inputs of the second file. Format: FILE[:COLUMN], where COLUMN holds embeddings.",
         metavar="FILE",
     )
 
 
 @dataclass(frozen=True)
 class GridOptions:
-    """Where two samples are compared."""
+    """Options for the evaluation points of two samples."""
 
     grid: int | None = option(
         None,
-        "Evaluate at so many inputs from the least to the largest of both files. Default: 200, for inputs of one "
-        "number.",
+        "Number of equally spaced evaluation points between the smallest and the largest input of both files. For "
+        "one-dimensional inputs only. Default: 200.",
     )
     at: str | None = option(
         None,
-        "Evaluate at the inputs of a file, A itself or another, no targets needed: FILE[:COLUMN], .npy or .npz. "
-        "Default: A, for inputs of several numbers.",
+        "Evaluate at the inputs of a file (A, B or another one), which needs no targets: FILE[:COLUMN], .npy or .npz. "
+        "Default for inputs with several dimensions: A.",
         metavar="FILE",
     )
 
 
 @dataclass(frozen=True)
 class PlotOptions:
-    """A plot beside the report."""
+    """Options for a plot in addition to the report."""
 
     plot: str | None = option(
-        None, "Draw a plot too: .svg, .png or .pdf. Needs the extra plot.", metavar="PATH", by_hand=OVERWRITTEN
+        None,
+        "Also draw a plot to a .svg, .png or .pdf file. Requires matplotlib, the extra plot.",
+        metavar="PATH",
+        by_hand=OVERWRITTEN,
     )
 
 
 @dataclass(frozen=True)
 class SeedOptions:
-    """What makes random choices repeatable."""
+    """Options for the random number generator."""
 
-    seed: int = option(0, "Seed of all random choices.")
+    seed: int = option(0, "Seed of the random number generator.")
 
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """How kernel computations run; none of it changes results beyond rounding."""
+    """Options for the execution of kernel computations. They change results by rounding only."""
 
     device: str | None = option(
-        None, "Compute with torch on a device: cpu, cuda, cuda:1, mps. Default: numpy.", metavar="DEVICE"
+        None, "Compute with torch on this device: cpu, cuda, cuda:1, mps. Default: numpy on the CPU.", metavar="DEVICE"
     )
-    precision: Literal["float64", "float32"] = option("float64", "Precision of kernel computations.")
+    precision: Literal["float64", "float32"] = option("float64", "Floating-point precision of kernel computations.")
     memory: str | None = option(
-        None, "Memory for large arrays, as 800MB or 2GiB. Default: 4GiB, or half of the machine's.", metavar="SIZE"
+        None,
+        "Memory limit for large arrays, e.g. 800MB or 2GiB. Default: 4GiB, or half of the machine's memory if that is "
+        "less.",
+        metavar="SIZE",
     )

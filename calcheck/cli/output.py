@@ -1,4 +1,4 @@
-"""What a command delivers: the report, and files beside it."""
+"""Output of a command: the report, per-row results and plots."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ STDOUT = frozenset({"-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"})
 
 
 class Pointwise:
-    """What metrics say of each row, gathered to be written beside the rows' other columns.
+    """Collects the per-row results of metrics, and writes them together with the other columns of the rows.
 
     Parameters
     ----------
     path : str or None
-        Where it goes, as .parquet or .csv; nowhere for None.
+        Output file, .parquet or .csv; None to write nothing.
     """
 
     def __init__(self, path: str | None) -> None:
@@ -35,7 +35,7 @@ class Pointwise:
         self._columns: dict[str, NDArray[Any]] = {}
 
     def take(self, metric: Metric[Any, Any], shown: Predictions, rows: RowResults) -> None:
-        """Take what one metric says; a name that another metric uses for something else goes with the metric's."""
+        """Add the results of one metric; a column name in use for other values gets the metric's name as prefix."""
         if self.path is None:
             return
         self._shown = shown
@@ -45,7 +45,7 @@ class Pointwise:
             self._columns[name if same else f"{metric.name.replace('-', '_')}_{name}"] = values
 
     def write(self) -> None:
-        """Write all that was taken, in the rows' order; a column of the rows with a name that is taken gets another."""
+        """Write all results in row order; an input column whose name is in use gets the suffix ``_given``."""
         import numpy as np
 
         from calcheck.storage.column_writer import write_columns
@@ -68,7 +68,7 @@ class Pointwise:
 def require_deliverable(
     report: AnyReportOptions, pointwise: Pointwise, inputs: Sequence[str], *, plot: str | None = None
 ) -> None:
-    """Raise, before the work starts, if a file that was asked for could not be written, or is one that is read."""
+    """Raise, before computing, if an output file cannot be written or is also an input file."""
     from calcheck.render.plot import require_plot
     from calcheck.storage.atomic_write import require_suffix, require_writable
 
@@ -80,7 +80,7 @@ def require_deliverable(
 
 
 def draw(plot: Plot, path: str) -> None:
-    """Draw a plot to a file, in the format that its name says."""
+    """Draw a plot to a file, in the format given by the file name."""
     from calcheck.render.plot import draw_plot
     from calcheck.storage.atomic_write import write_bytes
 
@@ -88,14 +88,14 @@ def draw(plot: Plot, path: str) -> None:
 
 
 def deliver(report: Report, output: ReportOptions) -> None:
-    """Print the report, or write it to its file."""
-    from calcheck.render import FORMATS
+    """Print the report, or write it to its output file."""
+    from calcheck.render import FORMATS, render
 
-    deliver_text(FORMATS[output.format](report), output)
+    deliver_text(render(report, output.format, FORMATS, legend=not output.quiet), output)
 
 
 def deliver_text(text: str, output: AnyReportOptions) -> None:
-    """Print a text, or write it to its file."""
+    """Print a text, or write it to its output file."""
     from calcheck.storage.atomic_write import write_text
 
     if output.output and output.output not in STDOUT:

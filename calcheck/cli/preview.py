@@ -1,4 +1,4 @@
-"""The first rows of a file in plain words: what was predicted, what was observed, and how far apart they are."""
+"""Description of the first rows of a file: prediction, observation, and the distance between them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SHOWN = 3
 
 
 def first_rows(rows: Predictions) -> list[tuple[str, str]]:
-    """Describe the first rows, by their places in the file; nothing if there are no predictions."""
+    """Return descriptions of the first rows, with their numbers or ids; empty if there are no predictions."""
     import numpy as np
 
     if rows.predictive is None:
@@ -22,7 +22,7 @@ def first_rows(rows: Predictions) -> list[tuple[str, str]]:
     first = rows.take(slice(0, SHOWN))
     if first.predictive is None:
         return []
-    with np.errstate(all="ignore"):  # numbers beyond all bounds are shown as what they are
+    with np.errstate(all="ignore"):  # infinite and undefined numbers are shown as such
         told = [f"predicts {words}" for words in first.predictive.describe()]
         ends = _compared(first.predictive, first)
     if ends:
@@ -33,7 +33,7 @@ def first_rows(rows: Predictions) -> list[tuple[str, str]]:
 
 
 def _compared(predictive: Predictive, rows: Predictions) -> list[str]:
-    """Say what was observed, and where it is in the distribution."""
+    """Return the observed value of each row, and its position in the predictive distribution."""
     from calcheck.distributions.formatting import format_plain
 
     y = rows.y
@@ -44,7 +44,7 @@ def _compared(predictive: Predictive, rows: Predictions) -> list[str]:
     if not predictive.is_discrete and predictive.n_draws is None and not predictive.caveat:
         try:
             z = (y - predictive.mean()) / predictive.std()
-        except DataError:  # it has no mean, or no standard deviation
+        except DataError:  # the distribution has no mean or no standard deviation
             pass
         else:
             return [f"{format_plain(value)}: z = {score:.2f}" for value, score in zip(y, z, strict=True)]

@@ -1,4 +1,4 @@
-"""A progress bar on a terminal, for work that takes a while."""
+"""A progress bar for long computations on a terminal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PATIENCE_SECONDS = 2.0
 
 
 class _Bar:
-    """Appears on standard error once the patience is over."""
+    """A progress bar that appears on standard error after ``PATIENCE_SECONDS``."""
 
     def __init__(self) -> None:
         self._started = time.monotonic()
@@ -47,7 +47,7 @@ class _Bar:
 
 @contextmanager
 def progress_bar() -> Iterator[Callable[[str, float], None]]:
-    """Hand out a callback that draws progress on a terminal after two seconds, and does nothing elsewhere."""
+    """Yield a callback that shows progress on a terminal after two seconds, and does nothing without a terminal."""
     if not sys.stderr.isatty():
         yield lambda stage, share: None  # noqa: ARG005
         return

@@ -1,4 +1,4 @@
-"""`calcheck metrics` and `calcheck schema`: what there is."""
+"""`calcheck metrics` and `calcheck schema`: list the metrics, and print the JSON schemas."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
 
 
 def list_metrics() -> None:
-    """List the metrics: what each says, what it needs, and where it comes from."""
+    """List all metrics: what each measures, its source, its unit and the columns it needs."""
     from rich import box
     from rich.table import Table
 
     from calcheck.render.console import rendered
 
     table = Table(box=box.SIMPLE, pad_edge=False, show_edge=False)
-    for column in ("metric", "what it says", "unit", "needs"):
+    for column in ("metric", "description", "unit", "needs"):
         table.add_column(column)
     for name, metric in (METRICS | TWO_SAMPLE_METRICS).items():
         table.add_row(name, f"{metric.summary()} {metric.source}", metric.unit, ", ".join(metric.needs))
@@ -28,12 +28,14 @@ def list_metrics() -> None:
 
 
 def print_schema(
-    of: Annotated[str, typer.Argument(metavar="[report|diff]", help="Of what.", show_default=False)] = "report",
+    of: Annotated[
+        str, typer.Argument(metavar="[report|diff]", help="Which schema to print.", show_default=False)
+    ] = "report",
 ) -> None:
-    """Print the JSON Schema of reports, or of what calcheck diff finds."""
+    """Print the JSON Schema of reports or of the output of calcheck diff."""
     from calcheck.render.schema import SCHEMAS
 
     if of not in SCHEMAS:
-        msg = f"there are schemas of {' and '.join(SCHEMAS)}, got {of!r}"
+        msg = f"unknown schema {of!r}. Available schemas: {', '.join(SCHEMAS)}"
         raise OptionError(msg)
     sys.stdout.write(json.dumps(SCHEMAS[of](), indent=2) + "\n")

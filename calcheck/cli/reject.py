@@ -1,4 +1,4 @@
-"""`calcheck reject`: predictions withheld, and the error of those that are kept."""
+"""`calcheck reject`: show the error of the retained predictions as others are rejected."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ ERRORS = "mae,rmse,nll"
 
 
 def _reject(file: str, settings: Settings, **given: Any) -> None:
-    """Show the error of the predictions that are kept as those with the largest cce or std are rejected."""
+    """Show the error of the retained predictions as those with the largest cce or std are rejected."""
     from calcheck.io.evaluation_points import read_evaluation_points
-    from calcheck.render import REJECTION_FORMATS
+    from calcheck.render import REJECTION_FORMATS, render
     from calcheck.render.rejection import rejection_plot
     from calcheck.studies.criteria import CCE, columns_of
     from calcheck.studies.reject import RejectionGrid, reject
@@ -60,22 +60,22 @@ def _reject(file: str, settings: Settings, **given: Any) -> None:
         require_nothing_skipped(report, at or source)
     if plot:
         draw(rejection_plot(report), plot)
-    deliver_text(REJECTION_FORMATS[report_to.format](report), report_to)
+    deliver_text(render(report, report_to.format, REJECTION_FORMATS, legend=not report_to.quiet), report_to)
 
 
 def _named(by: str | None) -> list[str] | None:
-    """Take the names of criteria apart.
+    """Return the names of the criteria; None for the default.
 
     Raises
     ------
     OptionError
-        There is none.
+        The list is empty.
     """
     if by is None:
         return None
     names = [name.strip() for name in by.split(",") if name.strip()]
     if not names:
-        msg = f"--by takes names among cce, std, random and columns, got {by!r}"
+        msg = f"--criteria needs at least one of cce, std, random or a column name, got {by!r}"
         raise OptionError(msg)
     return names
 
@@ -84,8 +84,8 @@ reject_command = with_signature(
     _reject,
     [
         *COLUMNS,
-        *parameters(RejectOptions, "What is rejected"),
-        *parameters(OtherInputsOptions, "What is rejected"),
+        *parameters(RejectOptions, "Rejection"),
+        *parameters(OtherInputsOptions, "Rejection"),
         *metric_parameters([METRICS["cce"]], "Criterion cce"),
         *BOOTSTRAP,
         *CONFIDENCE,

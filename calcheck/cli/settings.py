@@ -1,4 +1,4 @@
-"""What options are where the command line is silent: variables of the environment, then a file of settings."""
+"""Option values from environment variables and the settings file, for options not given on the command line."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PREFIX = "CALCHECK_"
 FILE, NO_FILE = "CALCHECK_CONFIG", "CALCHECK_NO_CONFIG"
 
 _SPREAD = frozenset({"std", "var", "log_std", "log_var"})
-INSTEAD: tuple[Parts, ...] = (
+EXCLUSIVE: tuple[Parts, ...] = (
     (
         _SPREAD | {"mean", "min_std", "error_dist"},
         frozenset({"dist", "param"}),
@@ -42,12 +42,12 @@ INSTEAD: tuple[Parts, ...] = (
     (frozenset({"replicates", "permutations"}), frozenset({"no_null"})),
     (frozenset({"rtol", "atol"}), frozenset({"within_interval"})),
 )
-"""Options that stand in place of each other: whoever says one has no use for what was set of the others."""
+"""Mutually exclusive options: giving one drops the configured values of the others."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A value that was set, and where: ``"CALCHECK_SEED"``, ``"seed in calcheck.toml"``."""
+    """A configured option value and its origin: ``"CALCHECK_SEED"``, ``"seed in calcheck.toml"``."""
 
     option: Option
     value: Any
@@ -55,21 +55,21 @@ class Setting:
 
 
 class Settings:
-    """Options from variables and a file, for all commands.
+    """Configured option values for all commands, from environment variables and the settings file.
 
     Parameters
     ----------
     config : Config
-        The file.
+        Content of the settings file.
     environment : mapping
-        The variables.
+        Environment variables.
     commands : mapping
-        The options that commands take, by the commands' names.
+        Options of each command, by the command's name.
 
     Raises
     ------
     FileError, OptionError
-        The file sets what is no option, an option that is not for files, or one to what it cannot be.
+        The file sets an unknown option, an option that is not allowed in files, or an invalid value.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Settings:
     ) -> None:
         self.config = config
         self.used: list[Setting] = []
-        """The settings that counted so far."""
+        """The settings used so far."""
         self._variables = {name: text for name, text in environment.items() if name.startswith(PREFIX) and text}
         self._commands = commands
         self._shared = self._known(config.settings, [each for own in commands.values() for each in own], "")
@@ -88,10 +88,11 @@ class Settings:
     def resolve(
         self, command: str, options: Sequence[Option], given: Mapping[str, Any], *, one_of_many: bool = False
     ) -> dict[str, Any]:
-        """Complete what a command was given.
+        """Return the given options of a command, completed with configured values.
 
-        Of a metric's command, and of any other, its own table in the file comes before what is set for all. For one of
-        many metrics nothing counts that only others of them admit: ``CALCHECK_ESTIMATOR=fair`` is for crps.
+        Variables come first, then the command's own table in the settings file, then the settings for all commands.
+        With ``one_of_many``, a value that is valid only for the same option of other metrics is ignored:
+        ``CALCHECK_ESTIMATOR=fair`` is for crps.
         """
         said = {name for name, value in given.items() if value is not None and value is not False and value != []}
         held: dict[str, Setting] = {}
@@ -107,14 +108,14 @@ class Settings:
         return {**given, **{name: setting.value for name, setting in held.items()}}
 
     def metric(self, name: str, said: Mapping[str, Any] | None = None) -> Metric[Any, Any]:
-        """Make a metric with the options that are said on the command line, and else with those that are set for it."""
+        """Return a metric with the options given on the command line, and else with the configured ones."""
         told = self.resolve(name, options_of(METRICS[name]), said or {}, one_of_many=said is None)
         metric: Metric[Any, Any] = build(METRICS[name], told)
         return metric
 
     @contextmanager
     def with_provenance(self) -> Iterator[None]:
-        """Say where options come from that a problem is with, if that is not the command line."""
+        """Add the origin of configured options to errors about them."""
         try:
             yield
         except CalcheckError as error:
@@ -125,10 +126,10 @@ class Settings:
             raise
 
     def unknown_variables(self) -> Iterator[str]:
-        """Say of each variable that looks like a setting, but is none, that it counts for nothing."""
+        """Yield a warning for each variable that starts with ``CALCHECK_`` but does not set an option."""
         names = {_variable(each) for own in self._commands.values() for each in own} | {FILE, NO_FILE}
         for name in sorted(set(self._variables) - names):
-            yield f"the variable {name} sets no option, and counts for nothing.{_near(name, names)}"
+            yield f"the environment variable {name} does not set any option and is ignored.{_near(name, names)}"
 
     def _from_variables(self, option: Option) -> Setting | None:
         name = _variable(option)
@@ -151,33 +152,38 @@ class Settings:
         return f"{key} in [{table}] of {self.config.path}" if table else f"{key} in {self.config.path}"
 
     def _take(self, table: str) -> None:
-        """Check the table of a command."""
+        """Validate the table of a command."""
         name = table.replace("_", "-")
         if name not in self._commands:
             known = [*self._commands, GATES]
-            msg = f"{self.config.path}: [{table}] is no command and no metric.{_near(name, known) or _there(known)}"
+            msg = (
+                f"{self.config.path}: [{table}] is not a command, a metric or {GATES}."
+                f"{_near(name, known) or _there(known)}"
+            )
             raise FileError(msg)
         if name in self._own:
-            msg = f"{self.config.path}: [{table}] is there twice, with - and with _"
+            msg = f"{self.config.path}: [{table}] is given twice, once with - and once with _"
             raise FileError(msg)
         self._own[name] = self._known(self.config.commands[table], self._commands[name], name)
 
     def _known(self, told: Mapping[str, Any], options: Sequence[Option], table: str) -> dict[str, tuple[str, Any]]:
-        """Check what a file sets; return keys as they are spelled there, and values, by the options' names."""
+        """Validate a table; return the keys as spelled in the file and the values, by option name."""
         found: dict[str, tuple[str, Any]] = {}
         for key, value in told.items():
             name, where = key.replace("-", "_"), self._where(key, table)
             meant = [option for option in options if option.name == name]
             if not meant:
                 known = [option.flag.removeprefix("--") for option in options]
-                msg = f"{where} is no option.{_near(key, known) or _there(known)}"
+                msg = f"{where} is not an option.{_near(key, known) or _there(known)}"
                 raise FileError(msg)
             if name in found:
-                msg = f"{where} is set twice, as {found[name][0]} too"
+                msg = f"{where} is set twice: also as {found[name][0]}"
                 raise FileError(msg)
             if by_hand := next((option.by_hand for option in meant if option.by_hand), ""):
-                said = f"{by_hand} is said on the command line, {meant[0].flag}, or by {_variable(meant[0])}"
-                msg = f"{where} is refused: {said}"
+                msg = (
+                    f"{where} is not allowed: {by_hand} cannot be set in a file. Pass {meant[0].flag} on the command"
+                    f" line, or set {_variable(meant[0])}"
+                )
                 raise FileError(msg)
             _require_one(meant, value, where)
             found[name] = (key, value)
@@ -185,7 +191,7 @@ class Settings:
 
 
 def _is_for_others(option: Option, level: Callable[[Option], Any]) -> bool:
-    """Tell whether a value that is set is not for a metric's option, but for another metric's of its name."""
+    """Return whether a configured value is invalid for this option but valid for another metric's option."""
     others = (each for metric in METRICS.values() for each in options_of(metric) if each.name == option.name)
     return not _admits(option, level) and any(_admits(each, level) for each in others)
 
@@ -201,14 +207,14 @@ def _admits(option: Option, level: Callable[[Option], Any]) -> bool:
 def load_settings(
     environment: Mapping[str, str], commands: Mapping[str, Sequence[Option]], *, path: str | None, without: bool
 ) -> Settings:
-    """Read the settings that count here, and warn of variables that count for nothing.
+    """Return the settings that apply in the working directory, and warn about unknown variables.
 
     Parameters
     ----------
     environment, commands : mapping
-        As :class:`Settings` takes them.
+        As in :class:`Settings`.
     path, without : str or None, bool
-        ``--config`` and ``--no-config``.
+        Values of ``--config`` and ``--no-config``.
     """
     settings = Settings(_config(environment, path=path, without=without), environment, commands)
     for told in settings.unknown_variables():
@@ -218,7 +224,7 @@ def load_settings(
 
 def _config(environment: Mapping[str, str], *, path: str | None, without: bool) -> Config:
     if path == "":
-        msg = "--config needs a file. To do without one, pass --no-config"
+        msg = "--config needs a file name. To ignore settings files, pass --no-config"
         raise OptionError(msg)
     never = environment.get(NO_FILE, "").lower()
     if never and never not in TRUTHS:
@@ -229,7 +235,7 @@ def _config(environment: Mapping[str, str], *, path: str | None, without: bool) 
         (environment.get(FILE), TRUTHS.get(never, False), f"{FILE} and {NO_FILE}"),
     ):
         if named and none:
-            msg = f"{told} contradict each other: give one"
+            msg = f"{told} contradict each other: use only one of them"
             raise OptionError(msg)
         if none:
             return Config()
@@ -237,7 +243,7 @@ def _config(environment: Mapping[str, str], *, path: str | None, without: bool) 
             return read_config(Path(named))
     try:
         here = Path.cwd()
-    except OSError:  # our folder is gone
+    except OSError:  # the working directory was deleted
         return Config()
     return find_config(here)
 
@@ -247,16 +253,16 @@ def _variable(option: Option) -> str:
 
 
 def _replaced(field: str, higher: set[str]) -> bool:
-    """Tell whether something that stands in place of an option was said before."""
+    """Return whether an option that excludes this one was set with higher priority."""
     return any(
         field in part and any(other & higher for other in parts if other is not part)
-        for parts in INSTEAD
+        for parts in EXCLUSIVE
         for part in parts
     )
 
 
 def _require_one(options: Sequence[Option], value: Any, where: str) -> None:
-    """Raise unless one of several options of a name takes a value; a command that does not says so when it runs."""
+    """Raise unless a value is valid for at least one option of a name; each command validates its own when it runs."""
     problems = []
     for option in options:
         try:
@@ -269,7 +275,7 @@ def _require_one(options: Sequence[Option], value: Any, where: str) -> None:
 
 
 def _near(name: str, known: Iterator[str] | Sequence[str] | set[str]) -> str:
-    """Ask whether a name like this was meant."""
+    """Return a suggestion of a similar name, or an empty string."""
     from difflib import get_close_matches
 
     found = get_close_matches(name, sorted(set(known)), n=1)
@@ -277,4 +283,4 @@ def _near(name: str, known: Iterator[str] | Sequence[str] | set[str]) -> str:
 
 
 def _there(known: Sequence[str]) -> str:
-    return f" There are: {', '.join(dict.fromkeys(known))}." if known else " There are none."
+    return f" Available: {', '.join(dict.fromkeys(known))}." if known else " None are available."

@@ -1,4 +1,4 @@
-"""Commands that sum batch by batch, and `calcheck merge`: states are read, made, merged and told of."""
+"""Streaming for commands, and `calcheck merge`: create, read and merge states, and report their results."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ if TYPE_CHECKING:
     from calcheck.storage.checkpoint import FileCheckpoint
     from calcheck.streaming.state import State
 
-STATES = [*parameters(StateOptions, "Sums")]
-OF_ROWS = ("pointwise", "worst", "best", "at", "subsample")  # what takes rows that are at hand
+STATES = [*parameters(StateOptions, "Streaming")]
+OF_ROWS = ("pointwise", "worst", "best", "at", "subsample")  # options that need all rows in memory
 
 
 def streaming_requested(given: dict[str, Any]) -> bool:
-    """Tell whether a command is to sum batch by batch."""
+    """Return whether an option of the command requests streaming."""
     return any(given.get(option.field) for option in options_of(StateOptions))
 
 
 def streaming_reason(source: FileSource, metrics: Sequence[Metric[Any, Any]], given: dict[str, Any]) -> str:
-    """Say why rows are too many to be held, where they are and can be summed; nothing otherwise.
+    """Return why the file is streamed: its rows exceed the memory limit, and a metric can be streamed; else "".
 
-    It depends on the file's metadata and on options only.
+    The decision uses only the file's metadata and the options.
     """
     from calcheck.execution.context import GIB
     from calcheck.streaming.registry import accumulator_of
@@ -60,13 +60,13 @@ def streaming_reason(source: FileSource, metrics: Sequence[Metric[Any, Any]], gi
     if held is None or held <= memory or all(accumulator_of(metric) is None for metric in metrics):
         return ""
     return (
-        f"rows are summed batch by batch: targets and predictions take {held / GIB:.2g} GiB, and --memory allows"
-        f" {memory / GIB:.2g}"
+        f"rows are processed in batches: targets and predictions need {held / GIB:.2g} GiB, and the --memory limit is"
+        f" {memory / GIB:.2g} GiB"
     )
 
 
 def stream_metric(metric: Metric[Any, Any], file: str, given: dict[str, Any], reason: str = "") -> None:
-    """Sum one metric over a file, and deliver what was asked for; the reason is told, if there is one."""
+    """Stream one metric over a file, and write the report; the reason for streaming becomes a warning."""
     options = build(StateOptions, given)
     like = _like(options)
     metrics = [metric] if like is None else [_as_in(like, options.settings_from, metric, given)]
@@ -74,7 +74,7 @@ def stream_metric(metric: Metric[Any, Any], file: str, given: dict[str, Any], re
 
 
 def stream_metrics(metrics: Sequence[Metric[Any, Any]], file: str, given: dict[str, Any], reason: str = "") -> Report:
-    """Sum several metrics over a file: all that a state has, if that is to be followed and none are named."""
+    """Return the report of several streamed metrics; with ``--settings-from`` and no names, those of that state."""
     options = build(StateOptions, given)
     like = _like(options)
     if like is not None:
@@ -98,7 +98,7 @@ def _summed(
     options = build(StateOptions, given)
     for name in OF_ROWS:
         if given.get(name):
-            msg = f"{flag_of(name)} needs rows at hand, and sums keep none: leave it out"
+            msg = f"{flag_of(name)} needs all rows in memory, and streaming keeps none: omit it"
             raise OptionError(msg)
     source = open_source(file, given, metrics, narrow=False)
     reads = [*source.reads(), *([options.settings_from] if options.settings_from else [])]
@@ -121,7 +121,7 @@ def _summed(
 def _checkpoint(
     options: StateOptions, source: FileSource, metrics: Sequence[Metric[Any, Any]], run: Run
 ) -> FileCheckpoint | None:
-    """Open the checkpoint, if there is to be one."""
+    """Return the checkpoint, or None without ``--checkpoint``."""
     if options.checkpoint is None:
         return None
     import json
@@ -130,7 +130,7 @@ def _checkpoint(
     from calcheck.storage.checkpoint import FileCheckpoint
 
     names = (*source.reads(), *([options.settings_from] if options.settings_from else []))
-    main = source.file  # opened already: a pipe is read once
+    main = source.file  # the open file: a pipe can be read only once
     files = {name: main.sha256() if name == main.name else File(name).sha256() for name in names}
     told = {
         "files": json.dumps(files),
@@ -143,7 +143,7 @@ def _checkpoint(
 
 @contextmanager
 def _workers(address: str | None) -> Iterator[Cluster | None]:
-    """Hand out the cluster, if there is one."""
+    """Yield the cluster, or None without ``--dask``."""
     if address is None:
         yield None
         return
@@ -154,7 +154,7 @@ def _workers(address: str | None) -> Iterator[Cluster | None]:
 
 
 def _require_writable(given: dict[str, Any], paths: dict[str, str | None], inputs: Sequence[str]) -> None:
-    """Raise, before the work starts, if the report or what options name could not be written."""
+    """Raise, before computing, if the report or another output file cannot be written."""
     from calcheck.storage.atomic_write import require_writable
     from calcheck.storage.npz import require_archive_path
 
@@ -183,22 +183,22 @@ def _named(like: State, path: str | None, name: str) -> Metric[Any, Any]:
     Raises
     ------
     OptionError
-        It has none of that name.
+        The state does not contain the metric.
     """
     metrics = _metrics_of(like)
     if name not in metrics:
-        msg = f"{path} has no sums of {name} (there are: {', '.join(metrics)})"
+        msg = f"{path} does not contain {name}. It contains: {', '.join(metrics)}"
         raise OptionError(msg)
     return metrics[name]
 
 
 def _as_in(like: State, path: str | None, metric: Metric[Any, Any], given: dict[str, Any]) -> Metric[Any, Any]:
-    """Return a metric as a state has it.
+    """Return a metric with the options it has in a state.
 
     Raises
     ------
     OptionError
-        Options that were given say something else.
+        An option given on the command line differs from the state.
     """
     theirs = _named(like, path, metric.name)
     for option in options_of(type(metric)):
@@ -206,13 +206,13 @@ def _as_in(like: State, path: str | None, metric: Metric[Any, Any], given: dict[
             continue
         said, kept = getattr(metric, option.field), getattr(theirs, option.field)
         if said != kept:
-            msg = f"{option.flag} {said} contradicts --settings-from {path}, which has {kept}: leave it out"
+            msg = f"{option.flag} {said} contradicts --settings-from {path}, which has {kept}: omit {option.flag}"
             raise OptionError(msg)
     return theirs
 
 
 def _merge(files: list[str], **given: Any) -> None:
-    """Add up the states of several days, and report of all of them."""
+    """Merge saved states, e.g. of several days, and report the metrics of all their rows."""
     from calcheck.storage.state import read_state, write_state
     from calcheck.streaming.state import merge, report_from_state
 
@@ -234,7 +234,7 @@ merge_command = with_signature(
             inspect.Parameter.POSITIONAL_OR_KEYWORD,
             annotation=Annotated[
                 list[str],
-                typer.Argument(metavar="STATES…", help="States of days, by --save-state.", show_default=False),
+                typer.Argument(metavar="STATES…", help="State files written with --save-state.", show_default=False),
             ],
         ),
         *BOOTSTRAP,

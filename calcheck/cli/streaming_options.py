@@ -1,4 +1,4 @@
-"""Options of sums: what is kept of them, and where they run."""
+"""Options for streaming: the state file, the checkpoint and the cluster."""
 
 from __future__ import annotations
 
@@ -11,44 +11,49 @@ from calcheck.options import option
 
 @dataclass(frozen=True)
 class StateOptions:
-    """What is summed batch by batch: memory does not grow with the rows, and sums of several days add up."""
+    """Options for streaming, where memory does not grow with the number of rows and states can be merged."""
 
     save_state: str | None = option(
         None,
-        "Read rows batch by batch, and write their sums to a file, for calcheck merge with those of other days.",
+        "Read the rows in batches, and save the accumulated state to a file, which calcheck merge combines with other "
+        "states.",
         metavar="FILE",
         by_hand=OVERWRITTEN,
     )
     settings_from: str | None = option(
-        None, "Sum as a state was summed: the same metrics, options, edges of bins, centres.", metavar="STATE"
+        None,
+        "Use the settings of a saved state, so that the two can be merged: its metrics, options, bin edges and "
+        "landmarks.",
+        metavar="STATE",
     )
     dask: str | None = option(
         None,
-        "Sum on a cluster of Dask, batch by batch: tcp://host:8786, or local:N for N processes here. "
-        "Needs the extra dask.",
+        "Process the batches on a Dask cluster: tcp://host:8786, or local:N for N processes on this machine. Requires "
+        "distributed, the extra dask.",
         metavar="ADDRESS",
     )
     checkpoint: str | None = option(
         None,
-        "Keep the sums of the rows so far in a file, removed at the end.",
+        "Save the progress of this run to a file, which is removed when the run completes.",
         metavar="FILE",
         by_hand=OVERWRITTEN,
     )
-    resume: bool = option(
-        default=False, text="Continue from the --checkpoint of a run that was interrupted, if it is there."
-    )
+    resume: bool = option(default=False, text="Continue an interrupted run from its --checkpoint file, if that exists.")
 
     def __post_init__(self) -> None:
         if self.resume and self.checkpoint is None:
-            msg = "--resume continues from a file: name it, --checkpoint FILE"
+            msg = "--resume needs the checkpoint file of the interrupted run: also pass --checkpoint FILE"
             raise OptionError(msg)
         if self.checkpoint is not None and self.dask is not None:
-            msg = "--checkpoint is for a single machine: a cluster goes on when workers die. Leave out one of them"
+            msg = (
+                "--checkpoint and --dask cannot be combined: a checkpoint is for a single machine, and a cluster"
+                " continues when a worker fails. Omit one of them"
+            )
             raise OptionError(msg)
 
 
 @dataclass(frozen=True)
 class MergeOptions:
-    """What becomes of merged states."""
+    """Options for the output of merged states."""
 
-    save_state: str | None = option(None, "Write the merged state to a file.", metavar="FILE", by_hand=OVERWRITTEN)
+    save_state: str | None = option(None, "Save the merged state to a file.", metavar="FILE", by_hand=OVERWRITTEN)

@@ -1,4 +1,4 @@
-"""`calcheck sweep`: how a metric moves with its settings."""
+"""`calcheck sweep`: show how a metric changes with its settings."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FILES = inspect.Parameter(
         list[str],
         typer.Argument(
             metavar="FILE [FILE …]",
-            help="Saved predictions, of each model on the same rows; - reads standard input.",
+            help="Files of saved predictions on the same rows, one per model; - reads standard input.",
             show_default=False,
         ),
     ],
@@ -38,8 +38,8 @@ FILES = inspect.Parameter(
 
 
 def _sweep(files: list[str], settings: Settings, **given: Any) -> None:
-    """Show how a metric, and the ranking of models by it, moves with its settings and with the number of rows."""
-    from calcheck.render import SWEEP_FORMATS
+    """Show how a metric, and the ranking of models by it, changes with its settings and the number of rows."""
+    from calcheck.render import SWEEP_FORMATS, render
     from calcheck.render.sweep import require_few_panels, sweep_plot
     from calcheck.studies.sweep import sweep
     from calcheck.studies.sweep_settings import parse
@@ -48,7 +48,9 @@ def _sweep(files: list[str], settings: Settings, **given: Any) -> None:
     metric = _metric(options.metric, settings, given)
     varied = [parse(text, type(metric)) for text in options.vary]
     if not varied:
-        msg = "sweep needs a setting to vary: --vary lambda=0.001..1, --vary draws=1,2,5 or --vary subsample=25%,50%"
+        msg = (
+            "sweep needs a setting to vary: pass --vary lambda=0.001..1, --vary draws=1,2,5 or --vary subsample=25%,50%"
+        )
         raise OptionError(msg)
     names = model_names(files, options.names)
     sources = [open_source(file, given, [metric], narrow=False) for file in files]
@@ -64,24 +66,24 @@ def _sweep(files: list[str], settings: Settings, **given: Any) -> None:
         )
     if plot:
         draw(sweep_plot(report), plot)
-    deliver_text(SWEEP_FORMATS[report_to.format](report), report_to)
+    deliver_text(render(report, report_to.format, SWEEP_FORMATS, legend=not report_to.quiet), report_to)
 
 
 def _metric(name: str, settings: Settings, given: dict[str, Any]) -> Metric[Any, Any]:
-    """Make the metric that is swept.
+    """Return the metric of the sweep, with its options.
 
     Raises
     ------
     OptionError
-        There is no such metric, or an option was given that it does not have.
+        The metric is unknown, or does not have one of the given options.
     """
     if name not in METRICS:
-        msg = f"--metric takes one of {', '.join(METRICS)}, got {name!r}"
+        msg = f"--metric: unknown metric {name!r}. Available metrics: {', '.join(METRICS)}"
         raise OptionError(msg)
     own = {option.field for option in options_of(METRICS[name])}
     for parameter in OPTIONS:
         if parameter.name not in own and given.get(parameter.name) not in (None, False):
-            msg = f"{name} has no option {flag_of(parameter.name)} (calcheck {name} --help lists those it has)"
+            msg = f"{name} has no option {flag_of(parameter.name)}: calcheck {name} --help lists its options"
             raise OptionError(msg)
     return settings.metric(name, parse_given(METRICS[name], given))
 
@@ -91,7 +93,7 @@ sweep_command = with_signature(
     [
         FILES,
         *(parameter for parameter in COLUMNS if parameter is not FILE),
-        *parameters(SweepOptions, "What is varied"),
+        *parameters(SweepOptions, "Sweep"),
         *OPTIONS,
         *REPORT,
         *parameters(PlotOptions, "Output"),

@@ -1,4 +1,4 @@
-"""Options of dataclasses as parameters of commands, and back."""
+"""Conversion between option dataclasses and the parameters of Typer commands."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
 
 
 def parameters(owner: type[Any], panel: str) -> list[inspect.Parameter]:
-    """Declare a command's parameters for the options of a dataclass.
+    """Return command parameters for the options of a dataclass.
 
     Parameters
     ----------
     owner : type
         The dataclass.
     panel : str
-        The part of the help in which they stand.
+        Help panel of the options.
     """
     return [_parameter(option, panel) for option in options_of(owner)]
 
 
 def metric_parameters(metrics: Iterable[type[Metric[Any, Any]]], panel: str) -> list[inspect.Parameter]:
-    """Declare a command's parameters for the options of metrics: texts, which :func:`parse_given` reads.
+    """Return command parameters for the options of metrics, as text that :func:`parse_given` parses.
 
-    They are no options of the command: what is set for a metric is looked up under the metric's name.
+    They do not count as options of the command: configured values are looked up under the metric's name.
     """
     declared: dict[str, dict[str, Option]] = {}
     for metric in metrics:
@@ -43,7 +43,7 @@ def metric_parameters(metrics: Iterable[type[Metric[Any, Any]]], panel: str) -> 
 
 
 def parse_given(metric: type[Metric[Any, Any]], given: dict[str, Any]) -> dict[str, Any]:
-    """Read what was given of the options of a metric."""
+    """Return the given options of a metric, parsed."""
     texts = {option: given.get(option.field) for option in options_of(metric)}
     return {
         option.field: text if isinstance(text, bool) else option.parse(text)
@@ -53,13 +53,13 @@ def parse_given(metric: type[Metric[Any, Any]], given: dict[str, Any]) -> dict[s
 
 
 def build(owner: type[Any], given: dict[str, Any]) -> Any:
-    """Make the dataclass from what a command was given; what was not given, or not asked for, keeps its default."""
+    """Return the dataclass with the given options; the others keep their defaults."""
     named = {option.field: given.get(option.field) for option in options_of(owner)}
     return owner(**{name: value for name, value in named.items() if value not in (None, [])})
 
 
 class Resolver(Protocol):
-    """What completes the options of a command from variables and files of settings."""
+    """Completes the options of a command from environment variables and the settings file."""
 
     def with_provenance(self) -> AbstractContextManager[None]: ...
 
@@ -67,9 +67,9 @@ class Resolver(Protocol):
 
 
 def with_signature(function: Callable[..., None], declared: Sequence[inspect.Parameter]) -> Callable[..., None]:
-    """Make a command: a function with the signature that Typer reads, called with what was given and what is set.
+    """Return a command: a function with the signature for Typer, called with the given and the configured options.
 
-    The function is handed the settings too, as ``settings``.
+    The function also receives the settings, as ``settings``.
     """
 
     def command(context: typer.Context, **given: Any) -> None:
@@ -86,14 +86,14 @@ def with_signature(function: Callable[..., None], declared: Sequence[inspect.Par
 
 
 def options_of_command(command: Callable[..., Any]) -> tuple[Option, ...]:
-    """List the options that a command takes."""
+    """Return the options of a command."""
     annotations = (parameter.annotation for parameter in inspect.signature(command).parameters.values())
     told = (getattr(annotation, "__metadata__", ()) for annotation in annotations)
     return tuple(each for metadata in told for each in metadata if isinstance(each, Option))
 
 
 def _plain(default: Any) -> str:
-    """Write a default as it can be typed."""
+    """Return a default as the user would type it."""
     return f"{default:g}" if isinstance(default, float) else str(default)
 
 
@@ -119,7 +119,7 @@ def _parameter(option: Option, panel: str) -> inspect.Parameter:
 
 
 def _shared_parameter(options: dict[str, Option], panel: str) -> inspect.Parameter:
-    """Declare an option that one metric has, or several of them with meanings of their own."""
+    """Return the parameter of an option that one or several metrics have, possibly with different meanings."""
     first, *others = options.values()
     whose = f" ({', '.join(options)})" if others else ""
     default = "" if others or first.default in (None, False) else f" Default: {_plain(first.default)}."

@@ -1,1 +1,1 @@
-"""Rules on results: what must not be. Knows no files."""
+"""Rules that the results of a report must satisfy. This package reads no files."""

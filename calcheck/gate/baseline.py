@@ -1,4 +1,4 @@
-"""Results held against stored ones: what has changed."""
+"""Comparison of results with those of a baseline report."""
 
 from __future__ import annotations
 
@@ -16,33 +16,36 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Tolerance:
-    """A change that passes: ``atol + rtol abs(stored value)`` at most."""
+    """Allows a change of at most ``atol + rtol * abs(stored value)``."""
 
     rtol: float
     atol: float
 
     def gate(self, now: Result, stored: Result) -> Gate:
-        """Hold a value against the stored one."""
-        rule, passed = f"{now.metric} stays as it was stored", False
+        """Return the gate that compares a value with the stored one."""
+        rule, passed = f"{now.metric} equals its stored value", False
         if stored.value is not None:
             room = self.atol + self.rtol * abs(stored.value)
-            rule = f"{now.metric} stays within {format_value(stored.value)} ± {format_value(room)}"
+            rule = f"{now.metric} is within {format_value(stored.value)} ± {format_value(room)}"
             passed = now.value is not None and abs(now.value - stored.value) <= room
         return _gate(rule, now, stored, ("value",), passed=passed)
 
 
 @dataclass(frozen=True)
 class StoredInterval:
-    """A change that passes: one that stays inside the stored interval."""
+    """Allows any value inside the stored interval."""
 
     def gate(self, now: Result, stored: Result) -> Gate:
-        """Hold a value against the stored interval."""
-        rule, passed, caution = f"{now.metric} stays in its stored interval", False, ""
+        """Return the gate that compares a value with the stored interval."""
+        rule, passed, caution = f"{now.metric} is within its stored interval", False, ""
         if stored.low is not None and stored.high is not None:
-            rule = f"{now.metric} stays within [{format_value(stored.low)}, {format_value(stored.high)}]"
+            rule = f"{now.metric} is within [{format_value(stored.low)}, {format_value(stored.high)}]"
             passed = now.value is not None and stored.low <= now.value <= stored.high
             if not passed and stored.value is not None and not stored.low <= stored.value <= stored.high:
-                caution = f", and {format_value(stored.value)} was stored, outside too: compare {now.metric} by --rtol"
+                caution = (
+                    f"; the stored value {format_value(stored.value)} is also outside its interval: compare"
+                    f" {now.metric} with --rtol"
+                )
         return _gate(rule, now, stored, ("low", "high"), passed=passed, caution=caution)
 
 
@@ -50,23 +53,23 @@ Allowed = Tolerance | StoredInterval
 
 
 def compare_with_baseline(report: Report, base: Sequence[Result], allowed: Allowed) -> tuple[Gate, ...]:
-    """Hold stored results against those of the same metrics now.
+    """Return a gate for each stored result, compared with the current result of the same metric.
 
     Parameters
     ----------
     report : Report
-        What was found now.
+        Current report.
     base : sequence of Result
-        What was stored, of metrics that the report has too.
+        Stored results; the current report must contain their metrics.
     allowed : Tolerance or StoredInterval
-        Which changes pass.
+        Allowed changes.
     """
     results = {result.metric: result for result in report.results}
     return tuple(allowed.gate(results[stored.metric], stored) for stored in base)
 
 
 def _gate(rule: str, now: Result, stored: Result, fields: tuple[str, ...], *, passed: bool, caution: str = "") -> Gate:
-    """Tell what was found; of what was stored the rule tells, but for what is absent."""
+    """Return a gate whose message states the current value, and which stored numbers are absent."""
     base: dict[str, float | str | None] = {f"base.{now.metric}.{name}": getattr(stored, name) for name in fields}
     absent = {name: value for name, value in base.items() if value is None}
     message = format_values({now.metric: now.value, **absent}, lambda name: now if name == now.metric else stored)

@@ -1,4 +1,4 @@
-"""Rules held against a report."""
+"""Evaluation of rules on a report."""
 
 from __future__ import annotations
 
@@ -36,44 +36,44 @@ COMPARED = {
     "==": operator.eq,
     "!=": operator.ne,
 }
-EQUALITIES = ("==", "!=")  # all that can be said of two texts
+EQUALITIES = ("==", "!=")  # operators that can compare two texts
 
 
 def validate_rule(rule: Rule, known: Mapping[str, Collection[str]]) -> None:
-    """Raise, before anything is computed, if a rule names what no report has.
+    """Raise, before computing, if a rule contains a name that no report has.
 
     Parameters
     ----------
     rule : Rule
         The rule.
     known : mapping
-        The fields that each metric's results have, by its name.
+        The result fields of each metric, by the metric's name.
 
     Raises
     ------
     OptionError
-        There is no such metric, no such field of it, or no such verdict.
+        A metric, a field of a metric, or a verdict does not exist.
     """
     for name in rule.names():
         head, *path = name.path
         if head not in (*known, INPUT):
-            rule.reject(name.at, f"there is no metric {head!r}. There are: {', '.join(known)}; and {INPUT}")
+            rule.reject(name.at, f"unknown metric {head!r}. Available: {', '.join(known)}; and {INPUT}")
         there = [declared.name for declared in fields(Input)] if head == INPUT else known[head]
         if path and path[0] not in there:
-            rule.reject(name.at, f"{head} has no field {path[0]!r}. There are: {', '.join(there)}")
+            rule.reject(name.at, f"{head} has no field {path[0]!r}. Available fields: {', '.join(there)}")
     for comparison in rule.comparisons():
         _require_verdict(comparison, rule)
 
 
 def evaluate_rule(rule: Rule, report: Report, *, level: Level = "fail") -> Gate:
-    """Hold a rule against a report.
+    """Return the gate of a rule on a report.
 
-    A rule that names an absent number is violated, whatever the rest of it says.
+    A rule that refers to an absent number is always violated.
 
     Raises
     ------
     OptionError
-        The report has no such field, or the rule compares texts with numbers.
+        The report does not have a field of the rule, or the rule compares text with numbers.
     """
     results = {result.metric: result for result in report.results}
     values = {str(name): _found(name, rule, report.input, results) for name in rule.names()}
@@ -89,51 +89,53 @@ def evaluate_rule(rule: Rule, report: Report, *, level: Level = "fail") -> Gate:
 
 
 def _require_verdict(comparison: Comparison, rule: Rule) -> None:
-    """Raise if a verdict is compared with a word that is none, which would never be violated."""
+    """Raise if a verdict is compared with an unknown verdict, since such a rule could never be violated."""
     sides = (comparison.left, comparison.right)
     for name, word in (sides, sides[::-1]):
         match name, word:
             case Name(path=(_, "verdict")), Constant(value=value) if value not in get_args(Verdict):
-                rule.reject(name.at, f"there is no verdict {value!r}. There are: {', '.join(get_args(Verdict))}")
+                rule.reject(name.at, f"unknown verdict {value!r}. Available verdicts: {', '.join(get_args(Verdict))}")
 
 
 def _found(name: Name, rule: Rule, read: Input, results: Mapping[str, Result]) -> float | str | None:
-    """Look a name up; numbers that are not finite count as absent."""
+    """Return the value of a name in a report; numbers that are not finite count as absent."""
     head, *path = name.path
     if head != INPUT and head not in results:
-        rule.reject(name.at, f"the report has no metric {head!r}. It has: {', '.join(results)}")
+        rule.reject(name.at, f"the report has no metric {head!r}. Available metrics: {', '.join(results)}")
     found: Any = read if head == INPUT else results[head]
     for step in path or ([] if head == INPUT else ["value"]):
         there = _entries(found)
         if step not in there:
-            listed = f"It has: {', '.join(there)}" if there else "There is nothing in it"
+            listed = f"Available: {', '.join(there)}" if there else "It has no entries"
             rule.reject(name.at, f"{name} is not in the report: no {step!r}. {listed}")
         found = there[step]
     if found is None or (isinstance(found, float) and not math.isfinite(found)):
         return None
     if isinstance(found, bool) or not isinstance(found, (int, float, str)):
         there = _entries(found)
-        listed = f". Name one of its entries: {', '.join(there)}" if there else ""
+        listed = f". Use one of its entries: {', '.join(there)}" if there else ""
         rule.reject(name.at, f"{name} is neither a number nor text{listed}")
     return found
 
 
 def _entries(found: Any) -> Mapping[str, Any]:
-    """Return what is inside a part of the report."""
+    """Return the entries of a part of the report, by name."""
     if is_dataclass(found):
         return {declared.name: getattr(found, declared.name) for declared in fields(found)}
     return found if isinstance(found, dict) else {}
 
 
 def _holds(condition: Condition, values: Mapping[str, float | str], rule: Rule) -> bool:
-    """Tell whether a condition holds; all of it is looked at, so that no mistake hides behind an ``or``."""
+    """Return whether a condition holds; it does not short-circuit, so that every error in it is found."""
     match condition:
         case Comparison():
             left, right = _value(condition.left, values, rule), _value(condition.right, values, rule)
             texts = [isinstance(value, str) for value in (left, right)]
             if any(texts) and not (all(texts) and condition.operator in EQUALITIES):
                 sides = f"{format_value(left)!r} {condition.operator} {format_value(right)!r}"
-                msg = f"rule {rule.text!r} compares {sides}: numbers go with numbers, text with text by == or !="
+                msg = (
+                    f"rule {rule.text!r} compares {sides}: compare numbers with numbers, or text with text by == or !="
+                )
                 raise OptionError(msg)
             return bool(COMPARED[condition.operator](left, right))
         case Not():
@@ -152,6 +154,6 @@ def _value(operand: Operand, values: Mapping[str, float | str], rule: Rule) -> f
         case Abs():
             value = _value(operand.operand, values, rule)
             if isinstance(value, str):
-                msg = f"rule {rule.text!r} takes abs(...) of the text {value!r}"
+                msg = f"rule {rule.text!r} takes abs(...) of the text {value!r}: abs(...) needs a number"
                 raise OptionError(msg)
             return abs(value)

@@ -1,4 +1,4 @@
-"""What was found, in words."""
+"""Messages of gates: the values found, and why a value is absent."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ if TYPE_CHECKING:
 
 
 TOPICS = {"value": "no value", "low": "no interval", "high": "no interval", "interval": "no interval"}
-"""How warnings begin that say why a field is absent; of other fields any that begins with ``no`` may."""
+"""Prefixes of warnings that state why a field is absent. For other fields it is any warning starting with ``no``."""
 
 FIELDS = {
     "low": "there is no interval",
     "high": "there is no interval",
     "interval": "there is no interval",
-    "reference": "what a perfect model scores is not known",
-    "reference_kind": "what a perfect model scores is not known",
-    "reference_low": "limits are of simulated references, on the side that counts",
-    "reference_high": "limits are of simulated references, on the side that counts",
-    "zeta": "there is no reference, or no distance from it to its limit",
-    "zeta_mc_error": "only zeta by resampling has one",
-    "p_value": "replicates were not simulated",
-    "p_value_mc_error": "only p by replicates has one",
+    "reference": "the score of a perfect model is unknown",
+    "reference_kind": "the score of a perfect model is unknown",
+    "reference_low": "only simulated references have limits, on the side that the test uses",
+    "reference_high": "only simulated references have limits, on the side that the test uses",
+    "zeta": "there is no reference, or its distance to its limit is zero or unknown",
+    "zeta_mc_error": "only a zeta estimated by resampling has a Monte Carlo error",
+    "p_value": "the null distribution was not simulated",
+    "p_value_mc_error": "only a p-value estimated from replicates has a Monte Carlo error",
 }
-"""Why a field is absent that no warning explains."""
-UNKNOWN = "the report has none, and does not say why"
+"""Reasons for absent fields that no warning explains."""
+UNKNOWN = "the report has no value, and states no reason"
 
 
 def format_values(values: Mapping[str, SweepCell], result_of: Callable[[str], Result | None]) -> str:
-    """Say what was found for each name; of an absent number, why there is none.
+    """Return the value of each name as text; for an absent number, with the reason.
 
     Parameters
     ----------
     values : mapping
-        What was found, by name.
+        Values by name.
     result_of : callable
-        Returns the result that a name is of, if it is of one.
+        Returns the result that a name belongs to, or None.
     """
     return "; ".join(
         f"{name} is {format_value(value)}" + (f" ({_because(name, result_of(name))})" if value is None else "")
@@ -49,11 +49,11 @@ def format_values(values: Mapping[str, SweepCell], result_of: Callable[[str], Re
 
 
 def format_value(value: SweepCell) -> str:
-    """Write what was found: numbers to six digits.
+    """Return a value as text; numbers have six significant digits.
 
     Examples
     --------
-    >>> shown(0.0123456789), shown(1181), shown("pass"), shown(None)
+    >>> format_value(0.0123456789), format_value(1181), format_value("pass"), format_value(None)
     ('0.0123457', '1181', 'pass', 'null')
     """
     if value is None:
@@ -62,7 +62,7 @@ def format_value(value: SweepCell) -> str:
 
 
 def _because(name: str, result: Result | None) -> str:
-    """Say why a number is absent: what its metric warns of, else what is so of its field, else all warnings."""
+    """Return why a number is absent: a matching warning of its metric, else the field's reason, else all warnings."""
     field = name.rpartition(".")[2] if "." in name else "value"
     warnings = () if result is None else result.warnings
     for topic in (TOPICS.get(field, "no "), "no "):

@@ -1,4 +1,4 @@
-"""The language of rules: comparisons of a report's numbers and words, joined by ``and``, ``or`` and ``not``.
+"""The rule language: comparisons of values in a report, combined with ``and``, ``or`` and ``not``.
 
 ::
 
@@ -9,8 +9,8 @@
     comparison = operand [("<" | "<=" | ">" | ">=" | "==" | "!=") operand]
     operand    = number | 'text' | name | "abs" "(" either ")" | "(" either ")"
 
-A name is a metric's, ``ece``, which means its value, or the path to a field of the report, ``cce.details.dof``; a dash
-inside a name belongs to it.
+A name is either a metric, ``ece``, which stands for the metric's value, or the path of a field in the report,
+``cce.details.dof``. Names may contain dashes.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from calcheck.errors import OptionError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-LONGEST, DEEPEST = 1000, 30  # letters and brackets of a rule: more is no rule that a person wrote
-QUOTED = 40  # letters of a rule that a message repeats from where it stopped making sense
+LONGEST, DEEPEST = 1000, 30  # maximum length of a rule in characters, and maximum nesting depth
+QUOTED = 40  # maximum characters of a rule that a message quotes from the position of an error
 TOKEN = re.compile(
     r"""
     (?P<space>\s+)
@@ -39,7 +39,7 @@ TOKEN = re.compile(
     re.VERBOSE,
 )
 KEYWORDS = ("and", "or", "not", "abs")
-INPUT = "input"  # begins names of what was read, not of a metric
+INPUT = "input"  # prefix of names that refer to the input instead of a metric
 OPERAND = "expected a finite number, a name such as ece or zms.zeta, 'text', abs(...) or (...)"
 
 Operator = Literal["<", "<=", ">", ">=", "==", "!="]
@@ -47,14 +47,14 @@ Operator = Literal["<", "<=", ">", ">=", "==", "!="]
 
 @dataclass(frozen=True)
 class Constant:
-    """A number or a text that stands in the rule."""
+    """A literal number or text in a rule."""
 
     value: float | str
 
 
 @dataclass(frozen=True)
 class Name:
-    """The path to a number or a text of the report, and where in the rule it stands."""
+    """The path of a number or text in the report, and its position in the rule."""
 
     path: tuple[str, ...]
     at: int = field(default=0, compare=False)
@@ -72,7 +72,7 @@ class Abs:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two operands and what is said of them."""
+    """A comparison of two operands."""
 
     left: Operand
     operator: Operator
@@ -88,7 +88,7 @@ class Not:
 
 @dataclass(frozen=True)
 class BoolOp:
-    """Conditions of which all must hold (``and``), or any (``or``)."""
+    """Conditions combined with ``and`` or ``or``."""
 
     word: Literal["and", "or"]
     conditions: tuple[Condition, ...]
@@ -100,41 +100,41 @@ Condition = Comparison | Not | BoolOp
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule: its text, and the condition under which it is violated."""
+    """A rule: its text, and the condition that violates it."""
 
     text: str
     condition: Condition
 
     def names(self) -> tuple[Name, ...]:
-        """List the names in the rule, each once, in their order."""
+        """Return the names in the rule, without duplicates, in order."""
         return tuple(dict.fromkeys(node for node in _nodes(self.condition) if isinstance(node, Name)))
 
     def metrics(self) -> tuple[str, ...]:
-        """List the metrics that the rule is of, each once."""
+        """Return the metrics in the rule, without duplicates."""
         return tuple(dict.fromkeys(name.path[0] for name in self.names() if name.path[0] != INPUT))
 
     def comparisons(self) -> tuple[Comparison, ...]:
-        """List the comparisons in the rule."""
+        """Return the comparisons in the rule."""
         return tuple(node for node in _nodes(self.condition) if isinstance(node, Comparison))
 
     def reject(self, at: int, problem: str) -> NoReturn:
-        """Refuse the rule for what stands at a place in it.
+        """Raise an error about a position in the rule.
 
         Raises
         ------
         OptionError
-            Always; the message repeats the rule from there on.
+            Always; the message quotes the rule from that position.
         """
         _reject(self.text, at, problem)
 
 
 def parse(text: str) -> Rule:
-    """Read a rule.
+    """Return the rule in a text.
 
     Raises
     ------
     OptionError
-        It is none; the message says where it stops making sense, and what could stand there.
+        The text is not a valid rule; the message states the position of the error and what was expected there.
 
     Examples
     --------
@@ -143,11 +143,11 @@ def parse(text: str) -> Rule:
     """
     text = text.strip()
     if len(text) > LONGEST:
-        msg = f"a rule has at most {LONGEST:,} letters, got {len(text):,}: {text[:QUOTED]!r}…"
+        msg = f"a rule has at most {LONGEST:,} characters, got {len(text):,}: {text[:QUOTED]!r}…"
         raise OptionError(msg)
     rule = Rule(text, _Parser(text).rule())
     if not rule.names():
-        rule.reject(0, "it names nothing of the report, so it says the same of every file")
+        rule.reject(0, "it contains no name from the report, so its outcome is the same for every file")
     return rule
 
 
@@ -159,7 +159,7 @@ class _Token:
 
 
 class _Parser:
-    """A recursive descent through the grammar, one method a line of it."""
+    """A recursive descent parser with one method per line of the grammar."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -170,7 +170,7 @@ class _Parser:
     def rule(self) -> Condition:
         read = self._condition(self._either)
         if self._next.kind == "comparison":
-            self._reject("comparisons do not chain: join two, as in 0.8 < coverage and coverage < 0.9")
+            self._reject("comparisons cannot be chained: combine two with and, e.g. 0.8 < coverage and coverage < 0.9")
         if self._next.kind != "end":
             self._reject("expected and, or, a comparison, or the end of the rule")
         return read
@@ -219,7 +219,7 @@ class _Parser:
         return read
 
     def _joined(self, word: Literal["and", "or"], part: Callable[[], Operand | Condition]) -> Operand | Condition:
-        """Read parts with a word between them; a single part is itself."""
+        """Parse parts separated by a word; a single part is returned unchanged."""
         start = self._next
         first = part()
         if self._next.text != word:
@@ -230,27 +230,27 @@ class _Parser:
         return BoolOp(word, tuple(conditions))
 
     def _nested(self, part: Callable[[], Operand | Condition]) -> Operand | Condition:
-        """Read what is inside brackets, or denied."""
+        """Parse a part inside parentheses or after ``not``."""
         self._depth += 1
         if self._depth > DEEPEST:
-            self._reject(f"a rule is at most {DEEPEST} brackets deep")
+            self._reject(f"a rule has at most {DEEPEST} nested parentheses")
         read = part()
         self._depth -= 1
         return read
 
     def _condition(self, part: Callable[[], Operand | Condition]) -> Condition:
-        """Read what holds or does not."""
+        """Parse a condition."""
         start = self._next
         return self._judged(part(), start)
 
     def _value(self, part: Callable[[], Operand | Condition]) -> Operand:
-        """Read what can be compared."""
+        """Parse an operand."""
         start = self._next
         return self._compared(part(), start)
 
     def _judged(self, read: Operand | Condition, start: _Token) -> Condition:
         if isinstance(read, Operand):
-            self._reject("expected a comparison, as in ece > 0.05", start)
+            self._reject("expected a comparison, e.g. ece > 0.05", start)
         return read
 
     def _compared(self, read: Operand | Condition, start: _Token) -> Operand:
@@ -263,7 +263,7 @@ class _Parser:
         return self._tokens[self._place]
 
     def _take(self, text: str) -> bool:
-        """Step over a word or bracket if it comes next."""
+        """Skip the next token if it has this text, and return whether it has."""
         taken = self._next.text == text
         self._place += taken
         return taken
@@ -273,13 +273,14 @@ class _Parser:
 
 
 def _tokens(text: str) -> Iterator[_Token]:
-    """Cut a rule into words, with a mark at its end."""
+    """Yield the tokens of a rule, and an end token."""
     at = 0
     while at < len(text):
         found = TOKEN.match(text, at)
         if found is None:
-            quote = "a quote that is not closed" if text[at] in "'\"" else "nothing that a rule is made of"
-            _reject(text, at, f"{quote}; rules take < <= > >= == != and or not abs(...) ( ) names, numbers and 'text'")
+            problem = "unclosed quote" if text[at] in "'\"" else "unexpected character"
+            allowed = "< <= > >= == != and or not abs(...) ( ) names, numbers and 'text'"
+            _reject(text, at, f"{problem}; a rule consists of {allowed}")
         if found.lastgroup != "space":
             yield _Token(str(found.lastgroup), found.group(), at)
         at = found.end()
@@ -287,15 +288,15 @@ def _tokens(text: str) -> Iterator[_Token]:
 
 
 def _reject(text: str, at: int, problem: str) -> NoReturn:
-    """Refuse a rule for what stands at a place in it."""
+    """Raise an error about a position in a rule."""
     rest = text[at : at + QUOTED] + ("…" if len(text) > at + QUOTED else "")
-    where = f"at its character {at + 1}, {rest!r}" if rest else "at its end"
+    where = f"at character {at + 1}, {rest!r}" if rest else "at the end"
     msg = f"rule {text!r}, {where}: {problem}"
     raise OptionError(msg)
 
 
 def _nodes(node: Operand | Condition) -> Iterator[Operand | Condition]:
-    """Walk through all parts of a rule, from left to right."""
+    """Yield all parts of a rule, from left to right."""
     yield node
     match node:
         case Abs(operand=inner) | Not(condition=inner):

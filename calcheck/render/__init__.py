@@ -1,4 +1,4 @@
-"""Reports as text: one format a file."""
+"""Reports as text: one module per format."""
 
 from __future__ import annotations
 
@@ -20,35 +20,57 @@ if TYPE_CHECKING:
 
     from calcheck.report import Report
 
-__all__ = ["COMPARISON_FORMATS", "FORMATS", "GATE_FORMATS", "REJECTION_FORMATS", "SWEEP_FORMATS"]
+    Formats = dict[str, Callable[..., str]]
 
-FORMATS: dict[str, Callable[[Report], str]] = {
+__all__ = ["COMPARISON_FORMATS", "FORMATS", "GATE_FORMATS", "REJECTION_FORMATS", "SWEEP_FORMATS", "render"]
+
+FORMATS: Formats = {
     "table": to_table,
     "json": to_json,
     "jsonl": to_jsonl,
     "csv": to_csv,
     "markdown": to_markdown,
 }
-"""How a report becomes text, by its name in ``--format``."""
+"""Renderers of reports, by the name of the format in ``--format``."""
 
-COMPARISON_FORMATS: dict[str, Callable[[Report], str]] = FORMATS | {
+COMPARISON_FORMATS: Formats = FORMATS | {
     "table": comparison_to_table,
     "markdown": comparison_to_markdown,
     "latex": comparison_to_latex,
 }
-"""The same for comparisons of models."""
+"""Renderers of model comparisons."""
 
-REJECTION_FORMATS: dict[str, Callable[[Report], str]] = FORMATS | {
+REJECTION_FORMATS: Formats = FORMATS | {
     "table": rejection_to_table,
     "markdown": rejection_to_markdown,
 }
-"""The same for what is kept as predictions are rejected."""
+"""Renderers of rejection studies."""
 
-SWEEP_FORMATS: dict[str, Callable[[Report], str]] = FORMATS | {
+SWEEP_FORMATS: Formats = FORMATS | {
     "table": sweep_to_table,
     "markdown": sweep_to_markdown,
 }
-"""The same for settings that are varied."""
+"""Renderers of sweeps."""
 
-GATE_FORMATS: dict[str, Callable[[Report], str]] = FORMATS | {"junit": to_junit, "github": to_github}
-"""The same for reports with gates; what is added shows these only."""
+GATE_FORMATS: Formats = FORMATS | {"junit": to_junit, "github": to_github}
+"""Renderers of reports with rules; junit and github contain only the rules."""
+
+WITH_LEGEND = frozenset({"table", "markdown"})
+"""Formats that have a legend."""
+
+
+def render(report: Report, name: str, formats: Formats, *, legend: bool = True) -> str:
+    """Return a report in one of the formats.
+
+    Parameters
+    ----------
+    report : Report
+        The report.
+    name : str
+        Name of the format.
+    formats : dict
+        Renderers by name, such as ``FORMATS``.
+    legend : bool
+        Whether tables have a legend.
+    """
+    return formats[name](report, legend=legend) if name in WITH_LEGEND else formats[name](report)

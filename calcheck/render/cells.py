@@ -1,4 +1,4 @@
-"""What tables of every kind say of a report, in words and cells."""
+"""Cells, notes and legends that all tables share."""
 
 from __future__ import annotations
 
@@ -11,12 +11,18 @@ if TYPE_CHECKING:
 
 ABSENT = "–"
 ALL_DIGITS_FROM, ALL_DIGITS_TO = 1e3, 1e5
-COLUMNS = ("value", "interval", "perfect", "ζ", "p", "verdict")
+COLUMNS = ("value", "interval", "if perfect", "ζ", "p", "verdict")
 GATE_COLUMNS = ("rule", "outcome", "found")
+ZETA_LEGEND = "ζ: distance from the score of a perfect model, relative to its limit; within ±1 they agree"
+DETAILS_LEGENDS = {
+    "dof": "dof: effective degrees of freedom of the kernel regression",
+    "rejected": "rejected: inputs where the distributions differ significantly, at the false discovery rate --fdr",
+}
+"""Explanations of details, by name."""
 
 
 def number(value: float | None) -> str:
-    """Write a number to four digits.
+    """Return a number with four significant digits.
 
     Examples
     --------
@@ -27,7 +33,7 @@ def number(value: float | None) -> str:
 
 
 def short(value: float | None) -> str:
-    """Write a number to three digits, and all of those before the point.
+    """Return a number with three significant digits, and all digits before the decimal point up to 100,000.
 
     Examples
     --------
@@ -40,7 +46,7 @@ def short(value: float | None) -> str:
 
 
 def cells(result: Result) -> tuple[str, str, str, str, str, str]:
-    """Write value, interval, reference, zeta, p-value and verdict."""
+    """Return the cells of a result: value, interval, reference, zeta, p-value and verdict."""
     interval = ABSENT if result.low is None else f"[{short(result.low)}, {short(result.high)}]"
     zeta = ABSENT if result.zeta is None else f"{result.zeta:.2f}"
     p = ABSENT if result.p_value is None else f"{result.p_value:.2g}"
@@ -48,7 +54,7 @@ def cells(result: Result) -> tuple[str, str, str, str, str, str]:
 
 
 def reference_text(result: Result) -> str:
-    """Say what a perfect model scores on the same rows; nothing where that is not known."""
+    """Return what a perfect model scores on the same rows; an empty string if that is unknown."""
     if result.reference is None:
         return ""
     told = [f"{number(result.reference)}, {'exactly' if result.reference_kind == 'exact' else 'on average'}"]
@@ -63,28 +69,28 @@ def reference_text(result: Result) -> str:
 
 
 def outcome(gate: Gate) -> str:
-    """Say in a word what became of a rule."""
+    """Return the outcome of a rule: passed, violated or warned."""
     if gate.passed:
         return "passed"
     return "violated" if gate.level == "fail" else "warned"
 
 
 def headline(report: Report) -> str:
-    """Say in a line what became of all rules."""
+    """Return the outcome of all rules in one line."""
     violated, warned = len(report.violated("fail")), len(report.violated("warn"))
     rules = f"{len(report.gates):,} rule" + ("s" if len(report.gates) != 1 else "")
     if violated:
-        return f"{violated:,} of {rules} violated" + (f", {warned:,} warned of" if warned else "")
-    return f"{warned:,} of {rules} warned of, none violated" if warned else f"{rules} passed"
+        return f"{violated:,} of {rules} violated" + (f", {warned:,} with a warning" if warned else "")
+    return f"{warned:,} of {rules} with a warning, none violated" if warned else f"{rules} passed"
 
 
 def subset_columns(results: Sequence[Result]) -> list[str]:
-    """List what tells results of the same metric apart."""
+    """Return the names of the subset columns, which distinguish results of the same metric."""
     return list(dict.fromkeys(name for result in results for name in result.slice))
 
 
 def read_in_words(read: Input) -> tuple[list[str], str]:
-    """Name the files, and say what was read in them."""
+    """Return the file names, and a description of what was read from them."""
     names = [
         ("standard input" if file.path == "-" else file.path) + (f" ({file.files:,} files)" if file.files > 1 else "")
         for file in read.files
@@ -93,14 +99,14 @@ def read_in_words(read: Input) -> tuple[list[str], str]:
     if read.layout:
         told.append(read.layout)
     if read.dropped:
-        told.append(f"{read.dropped:,} left out")
+        told.append(f"{read.dropped:,} dropped")
     if read.predictive:
         told.append(f"predictions: {read.predictive}")
     return names, " · ".join(told)
 
 
 def notes(report: Report) -> list[tuple[str, str]]:
-    """Gather what a reader should know: each note once, with the metrics it belongs to, if that is not all of them."""
+    """Return the notes: each warning once, with its metrics unless it applies to all, and the skipped metrics."""
     belongs: dict[str, dict[str, None]] = {}
     for result in report.results:
         for warning in result.warnings:
@@ -111,7 +117,7 @@ def notes(report: Report) -> list[tuple[str, str]]:
 
 
 def reasons(skipped: Sequence[Skipped]) -> list[tuple[str, str]]:
-    """Gather why metrics were skipped: the metrics, and the reason, each once."""
+    """Return the reasons for skipped metrics: the names of the metrics, and the reason, each reason once."""
     found: dict[str, list[str]] = {}
     for each in skipped:
         found.setdefault(each.reason, []).append(each.metric)
@@ -119,12 +125,26 @@ def reasons(skipped: Sequence[Skipped]) -> list[tuple[str, str]]:
 
 
 def is_listed(value: Any) -> bool:
-    """Tell whether a detail is a list of rows, which has a table of its own."""
+    """Return whether a detail is a list of rows, which is shown as a separate table."""
     return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
 
 
 def cell(value: Any) -> str:
-    """Write a cell of such a table: numbers to four digits, keys and other whole numbers in full."""
+    """Return a cell of a list of rows: floats with four significant digits, integers and keys in full."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     return number(value) if isinstance(value, float) or value is None else str(value)
+
+
+def legend_lines(report: Report, *, details: bool) -> list[str]:
+    """Return the legend of a table, one line for each term that needs an explanation.
+
+    Parameters
+    ----------
+    report : Report
+        The report.
+    details : bool
+        Whether the details of the first result are shown.
+    """
+    lines = [ZETA_LEGEND] if any(result.zeta is not None for result in report.results) else []
+    return lines + [text for name, text in DETAILS_LEGENDS.items() if details and name in report.results[0].details]

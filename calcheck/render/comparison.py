@@ -1,4 +1,4 @@
-"""Comparisons of models for people: tables in a terminal, and in Markdown."""
+"""Comparisons of models as tables for a terminal and in Markdown."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ ARROWS = {"smaller": "↓", "larger": "↑", "": ""}
 WIDEST_NAME, GAP = 24, 2
 
 
-def comparison_to_table(report: Report) -> str:
-    """Render a comparison for a terminal of at least 80 columns."""
-    return rendered(*_parts(report))
+def comparison_to_table(report: Report, *, legend: bool = True) -> str:
+    """Return a comparison as tables for a terminal of at least 80 columns."""
+    return rendered(*_parts(report, legend=legend))
 
 
-def comparison_to_markdown(report: Report) -> str:
-    """Render a comparison in Markdown: the best bold, the second underlined."""
+def comparison_to_markdown(report: Report, *, legend: bool = True) -> str:  # noqa: ARG001 - it has no legend
+    """Return a comparison in Markdown: the best value is bold, the second best underlined."""
     models, columns = models_of(report), columns_of(report)
     files, told = read_in_words(report.input)
     lines = [f"**{escaped(', '.join(files))}**: {escaped(told)}", ""]
@@ -58,7 +58,7 @@ def comparison_to_markdown(report: Report) -> str:
     return "\n".join([*lines, *([""] if noted else []), *noted]) + "\n"
 
 
-def _parts(report: Report) -> Iterator[RenderableType]:
+def _parts(report: Report, *, legend: bool) -> Iterator[RenderableType]:
     from rich.text import Text
 
     models = models_of(report)
@@ -67,8 +67,8 @@ def _parts(report: Report) -> Iterator[RenderableType]:
     for columns in _stacked(models, columns_of(report)):
         yield _table(models, columns)
     marked = {_rank(result) for column in columns_of(report) for result in column.results}
-    legend = {1: "* best", 2: "+ second"}
-    if shown := [text for rank, text in legend.items() if rank in marked]:
+    texts = {1: "* best", 2: "+ second"}
+    if shown := [text for rank, text in texts.items() if legend and rank in marked]:
         yield safe_text(" · ".join(shown))
     for model in models[1:]:
         yield _differences([result for result in differences_of(report) if result.slice["model"] == model])
@@ -77,7 +77,7 @@ def _parts(report: Report) -> Iterator[RenderableType]:
 
 
 def _stacked(models: Sequence[str], columns: Sequence[Column]) -> Iterator[list[Column]]:
-    """Break columns into tables of which each fits a line."""
+    """Yield groups of columns, each of which fits in a line."""
     name = min(WIDEST_NAME, max(len(strip_control(model)) for model in ("model", *models)))
     room, group = 0, list[Column]()
     for column in columns:
@@ -92,7 +92,7 @@ def _stacked(models: Sequence[str], columns: Sequence[Column]) -> Iterator[list[
 
 
 def _table(models: Sequence[str], columns: Sequence[Column]) -> Table:
-    """Lay out models as rows and metrics as columns."""
+    """Return a table with models as rows and metrics as columns."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -110,7 +110,7 @@ def _table(models: Sequence[str], columns: Sequence[Column]) -> Table:
 
 
 def _differences(results: Sequence[Result]) -> Table:
-    """Lay out how one model differs from the first."""
+    """Return a table of the differences of one model from the first."""
     from rich import box
     from rich.table import Table
 
@@ -139,7 +139,7 @@ def _notes(noted: Sequence[str]) -> Table:
 
 
 def _direction(column: Column) -> str:
-    """Write which values are better, and the unit."""
+    """Return an arrow for the better values, and the unit."""
     arrow = ARROWS.get(column.better, f"→ {column.better}")
     return " ".join(part for part in (arrow, column.unit) if part)
 
@@ -149,5 +149,5 @@ def _marked(result: Result) -> str:
 
 
 def _rank(result: Result) -> int:
-    """Return 1 for the best, 2 for the second, 0 for others."""
+    """Return 1 for the best value, 2 for the second best, 0 for others."""
     return int(result.details.get("rank", 0))

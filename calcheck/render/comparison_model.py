@@ -1,4 +1,4 @@
-"""What every rendering of a comparison shows: models as rows, metrics as columns, and differences."""
+"""Content of a rendered comparison: models as rows, metrics as columns, and differences."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ if TYPE_CHECKING:
     from calcheck.report import Report, Result
 
 NOT_SHOWN = ("no interval", "no verdict", "undecided", "resampling adds noise")
-"""How warnings begin that are about intervals and verdicts, which tables of values have no place for."""
+"""Prefixes of warnings about intervals and verdicts, which the table of values does not show."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """A metric of all models.
+    """The results of one metric for all models.
 
     Parameters
     ----------
     metric : str
-        Its name.
+        Name of the metric.
     better : str
-        Which values are better: ``"smaller"``, ``"larger"``, the number that is right, or nothing.
+        Which values are better: ``"smaller"``, ``"larger"``, the ideal value as text, or ``""``.
     unit : str
-        Unit of the values; nothing for 1.
+        Unit of the values; ``""`` for dimensionless values.
     results : tuple of Result
-        One a model, in the models' order.
+        One result per model, in the order of the models.
     """
 
     metric: str
@@ -40,12 +40,12 @@ class Column:
 
 
 def models_of(report: Report) -> list[str]:
-    """List the models, in order."""
+    """Return the names of the models, in order."""
     return list(dict.fromkeys(str(result.slice["model"]) for result in report.results))
 
 
 def columns_of(report: Report) -> list[Column]:
-    """Gather values metric by metric."""
+    """Return the columns, one per metric."""
     found: dict[str, list[Result]] = {}
     for result in report.results:
         if "minus" not in result.slice:
@@ -57,24 +57,24 @@ def columns_of(report: Report) -> list[Column]:
 
 
 def differences_of(report: Report) -> list[Result]:
-    """List the differences from the first model, model by model."""
+    """Return the differences from the first model, grouped by model."""
     found = [result for result in report.results if "minus" in result.slice]
     order = models_of(report)
     return sorted(found, key=lambda result: order.index(str(result.slice["model"])))
 
 
 def interval_of(result: Result) -> str:
-    """Write an interval."""
+    """Return an interval as text."""
     return ABSENT if result.low is None else f"[{number(result.low)}, {number(result.high)}]"
 
 
 def format_p(result: Result) -> str:
-    """Write a p-value."""
+    """Return a p-value as text."""
     return ABSENT if result.p_value is None else f"{result.p_value:.2g}"
 
 
 def notes_of(report: Report) -> list[str]:
-    """Gather what a reader should know: each note once, with the metrics, and the models if these are not all."""
+    """Return the notes: each warning once, with its metrics and models unless it applies to all."""
     told: dict[str, dict[str, list[str]]] = {}
     for result in report.results:
         difference = "minus" in result.slice
@@ -104,7 +104,7 @@ def _named(report: Report, metrics: Sequence[str]) -> str:
 
 
 def _better(results: Sequence[Result]) -> str:
-    """Say which values are better: the smaller, the larger, or those near a number, if that is the same for all."""
+    """Return which values are better: smaller, larger, or near a number that is the same for all models."""
     better = METRICS[results[0].metric].orientation
     if better == "zero":
         return "0"

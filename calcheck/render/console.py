@@ -1,4 +1,4 @@
-"""Tables as text, for a terminal or a pipe."""
+"""Rendering of tables to text, for a terminal or a pipe."""
 
 from __future__ import annotations
 
@@ -16,27 +16,28 @@ NARROW, WIDE = 80, 100
 
 
 def strip_control(text: str) -> str:
-    r"""Write control characters out, so that names from a file cannot steer a terminal.
+    r"""Return text with control characters escaped, so that names from a file cannot control the terminal.
 
     Examples
     --------
-    >>> print(visible("a\x1b[2Jb"))
+    >>> print(strip_control("a\x1b[2Jb"))
     a\x1b[2Jb
     """
     return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
 
 
 def safe_text(text: str, style: str = "") -> Text:
-    """Make text of which nothing is markup or control."""
+    """Return text without markup and control characters."""
     from rich.text import Text
 
     return Text(strip_control(text), style=style)
 
 
 def rendered(*parts: RenderableType) -> str:
-    """Lay parts out below each other, an empty line between them.
+    """Return parts as text, with an empty line between them.
 
-    Color is for terminals, without ``NO_COLOR``; lines are as wide as the terminal, 80 to 100 columns; 100 in a pipe.
+    Colors are used on terminals unless ``NO_COLOR`` is set. Lines are as wide as the terminal, from 80 to 100 columns;
+    in a pipe they are 100 columns wide.
     """
     from rich.console import Console
     from rich.text import Text
@@ -56,5 +57,5 @@ def rendered(*parts: RenderableType) -> str:
     for number, part in enumerate(parts):
         if number:
             console.print()
-        console.print(part, soft_wrap=isinstance(part, Text) and bool(part.no_wrap))  # names of files stay whole
+        console.print(part, soft_wrap=isinstance(part, Text) and bool(part.no_wrap))  # file names are not wrapped
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"

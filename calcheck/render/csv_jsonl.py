@@ -1,4 +1,4 @@
-"""Reports as lines of cells: one result a line, nothing nested."""
+"""Reports as CSV and JSON lines: one result per line."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NUMBERS = (
 
 
 def to_csv(report: Report) -> str:
-    """Render a report as CSV: a line for each result, each metric that was skipped, and each rule."""
+    """Return a report as CSV: one line for each result, skipped metric and rule."""
     rows = list(_lines(report))
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, list(dict.fromkeys(name for row in rows for name in row)), lineterminator="\n")
@@ -44,7 +44,7 @@ def to_csv(report: Report) -> str:
 
 
 def to_jsonl(report: Report) -> str:
-    """Render a report as JSON lines: an object for each result, each metric that was skipped, and each rule."""
+    """Return a report as JSON lines: one object for each result, skipped metric and rule."""
     shared = _shared(report)
     lines = [{**shared, **to_plain(asdict(result))} for result in report.results]
     lines += [{**shared, "metric": skipped.metric, "skipped": skipped.reason} for skipped in report.skipped]
@@ -73,7 +73,7 @@ def _lines(report: Report) -> Iterator[dict[str, Any]]:
 
 
 def _shared(report: Report) -> dict[str, Any]:
-    """Say what the results are of."""
+    """Return the fields that all lines share: files, number of rows and version."""
     return {
         "file": " ".join(file.path for file in report.input.files),
         "n": report.input.n,
@@ -82,7 +82,7 @@ def _shared(report: Report) -> dict[str, Any]:
 
 
 def _cell(value: Any) -> Any:
-    """Make a cell that no spreadsheet computes; an absent number is empty."""
+    """Return a cell that a spreadsheet does not evaluate; an absent number is empty."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return ""
     return protected(value) if isinstance(value, str) else value

@@ -1,4 +1,4 @@
-"""What changed between two reports, for people: a table in a terminal, and in Markdown."""
+"""Changes between two reports as tables for a terminal and in Markdown."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 PERCENT = 100
 HEAD = ("old", "new", "change", "relative", "in old interval", "verdict")
 COLORS = {"fail": "bold red", "pass": "green"}
-SHOWN = 12  # letters of a fingerprint
-FINGERPRINT = 64
-LONGEST, MOST = 500, 200  # letters of a note, and notes that people read; JSON has them all
+SHOWN = 12  # number of characters shown of a SHA-256 hash
+FINGERPRINT = 64  # length of a SHA-256 hash in hexadecimal
+LONGEST, MOST = 500, 200  # maximum characters per note, and maximum notes; JSON contains all of them
 
 
 def changes_to_table(diff: Diff) -> str:
-    """Render changes for a terminal of at least 80 columns."""
+    """Return changes as a table for a terminal of at least 80 columns."""
     return rendered(*_parts(diff))
 
 
 def changes_to_markdown(diff: Diff) -> str:
-    """Render changes in Markdown."""
+    """Return changes in Markdown."""
     lines: list[str] = []
     if diff.changes:
         lines += [line(["metric", *HEAD]), line(["---", *["---:"] * 4, "---", "---"])]
@@ -45,7 +45,7 @@ CHANGES_FORMATS: dict[str, Callable[[Diff], str]] = {
     "json": to_json,
     "markdown": changes_to_markdown,
 }
-"""How changes become text, by the format's name."""
+"""Renderers of changes, by the name of the format."""
 
 
 def _parts(diff: Diff) -> Iterator[RenderableType]:
@@ -70,11 +70,11 @@ def _parts(diff: Diff) -> Iterator[RenderableType]:
 
 
 def _cells(change: Change) -> tuple[str, str, str, str, str, str]:
-    """Write both values, the change, also in percent, whether it leaves the old interval, and the verdicts."""
+    """Return the cells of a change: values, absolute and relative change, whether in the old interval, verdicts."""
     by = ABSENT if change.change is None else f"{change.change:+.4g}"
     relative = ABSENT if change.relative is None else f"{PERCENT * change.relative:+.3g} %"
     inside = {None: ABSENT, True: "yes", False: "no"}[change.inside]
-    apart = ", intervals apart" if change.overlap is False else ""
+    apart = ", intervals disjoint" if change.overlap is False else ""
     verdicts = (change.old_verdict, change.new_verdict)
     verdict = verdicts[0] if verdicts[0] == verdicts[1] else " → ".join(verdicts)
     return (
@@ -88,29 +88,29 @@ def _cells(change: Change) -> tuple[str, str, str, str, str, str]:
 
 
 def _called(told: Change | Unmatched, *, options: bool = False) -> str:
-    """Name a metric, with the rows that it is of, and with its options if these matter."""
+    """Return the name of a metric with its subset of rows and, if requested, its options."""
     parts = [f"{name} {value}" for name, value in told.slice.items()]
     parts += [f"{name} {value}" for name, value in told.options.items()] if options else []
     return f"{told.metric} ({', '.join(parts)})" if parts else told.metric
 
 
 def _notes(diff: Diff) -> list[str]:
-    """Say what is in one of the reports only, and what differs in the circumstances."""
+    """Return notes about results in only one of the reports, and about differing input, settings and versions."""
     notes = []
     for where, other, results in (("old", "new", diff.only_old), ("new", "old", diff.only_new)):
         for result in results:
-            reason = f"; the {other} one says: {result.reason}" if result.reason else ""
+            reason = f"; skipped in the {other} report: {result.reason}" if result.reason else ""
             notes.append(f"only in the {where} report: {_called(result, options=True)}, {number(result.value)}{reason}")
     differs = [f"{each.what}: {_shown(each.old)} → {_shown(each.new)}" for each in diff.differences]
     if not diff.changes and not notes:
-        notes.append("neither report has a result")
-    notes += differs or ["input, settings and versions are the same"]
+        notes.append("neither report contains a result")
+    notes += differs or ["input, settings and versions are identical"]
     shown = [note if len(note) <= LONGEST else f"{note[:LONGEST]}…" for note in notes[:MOST]]
-    return shown + ([f"… {len(notes):,} in all: --format json has them"] if len(notes) > MOST else [])
+    return shown + ([f"… {len(notes):,} notes in total: --format json shows all of them"] if len(notes) > MOST else [])
 
 
 def _shown(value: Any) -> str:
-    """Write a value of a setting; a fingerprint by its beginning."""
+    """Return the value of a setting as text; a hash is abbreviated."""
     if isinstance(value, str) and len(value) == FINGERPRINT:
         return f"{value[:SHOWN]}…"
     return ABSENT if value is None else value if isinstance(value, str) else json.dumps(value)

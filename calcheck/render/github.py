@@ -1,4 +1,4 @@
-"""Gates as annotations of GitHub's checks: commands to its runner, one a line."""
+"""Rules as annotations of GitHub checks: workflow commands, one per line."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from calcheck.render.console import strip_control
 if TYPE_CHECKING:
     from calcheck.report import Gate, Report
 
-MOST = 10  # annotations of a kind that GitHub shows of a step; the rest would be lost in silence
+MOST = 10  # maximum annotations of a kind that GitHub shows per step; it silently drops the rest
 COMMANDS = {"fail": "error", "warn": "warning"}
 
 
 def to_github(report: Report) -> str:
-    """Render the violated rules as annotations, errors first; the headline as a notice if there are none."""
+    """Return the violated rules as annotations, errors first; the headline as a notice if no rule is violated."""
     files, _ = read_in_words(report.input)
     violated = [*report.violated("fail"), *report.violated("warn")]
     shown = violated if len(violated) <= MOST else violated[: MOST - 1]
@@ -33,7 +33,7 @@ def _annotation(gate: Gate, files: list[str]) -> str:
 
 
 def _command(kind: str, title: str, message: str) -> str:
-    """Write a command so that nothing in it ends it, or begins another."""
+    """Return a workflow command with its title and message escaped."""
     told = strip_control(message).replace("%", "%25")
     titled = strip_control(title).replace("%", "%25").replace(":", "%3A").replace(",", "%2C")
     return f"::{kind} title={titled}::{told}\n"

@@ -1,4 +1,4 @@
-"""Reports as JSON: always valid, an absent number is null."""
+"""Reports as JSON; an absent number is null."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 def to_json(report: Report | Diff) -> str:
-    """Render a report, or the changes between two, as one JSON object."""
+    """Return a report, or the changes between two reports, as one JSON object."""
     return json.dumps(to_plain(asdict(report)), indent=2, ensure_ascii=True, allow_nan=False) + "\n"
 
 
 def to_plain(value: Any) -> Any:
-    """Return a value as JSON knows it; numbers that are not finite become None."""
+    """Return a value as JSON types; numbers that are not finite become None."""
     if isinstance(value, dict):
         return {str(name): to_plain(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):

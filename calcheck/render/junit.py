@@ -1,7 +1,7 @@
-"""Gates as JUnit XML: a test case for each rule.
+"""Rules as JUnit XML, with one test case per rule.
 
-It has what both common schemas ask for: that of Ant (JUnit.xsd by Windy Road) and that of Jenkins' xUnit plugin
-(junit-10.xsd). Neither has a place for warnings that pass but the output of the whole suite.
+The output conforms to both common schemas: that of Ant (JUnit.xsd by Windy Road) and that of Jenkins' xUnit plugin
+(junit-10.xsd). Both allow warnings of passed tests only in the output of the whole suite.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from calcheck.report import Gate, Report
 
 CONSTANT = {"timestamp": "1970-01-01T00:00:00", "hostname": "localhost", "time": "0"}
-"""What the schemas require and our reports never say: the same run gives the same bytes on every machine and day."""
+"""Attributes that the schemas require; constant, so that the same run gives the same bytes everywhere."""
 
 
 def to_junit(report: Report) -> str:
-    """Render gates as a test suite: a violated rule is a failure, and an error if its number is absent."""
+    """Return rules as a test suite: a violated rule is a failure, or an error if its number is absent."""
     failed = report.violated("fail")
     errors = sum(bool(gate.missing) for gate in failed)
     counts = {"tests": len(report.gates), "failures": len(failed) - errors, "errors": errors}
@@ -47,7 +47,7 @@ def to_junit(report: Report) -> str:
 
 
 def _case(suite: ET.Element, gate: Gate) -> None:
-    """Add a rule; the number that it is about counts as its output."""
+    """Add the test case of a rule, with its message if it is violated."""
     case = ET.SubElement(suite, "testcase", name=strip_control(gate.rule), classname="calcheck", time=CONSTANT["time"])
     if gate.passed or gate.level == "warn":
         return

@@ -1,4 +1,4 @@
-r"""Comparisons of models as LaTeX, for papers: tabulars that need ``\usepackage{booktabs}`` and nothing else."""
+r"""Comparisons of models as LaTeX tabulars, which need only ``\usepackage{booktabs}``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from calcheck.report import Report, Result
 
-METRICS_A_TABLE = 8  # fit a page
+METRICS_PER_TABLE = 8  # maximum metrics that fit the width of a page
 ARROWS = {"smaller": r"$\downarrow$", "larger": r"$\uparrow$", "": ""}
 COMMANDS = {
     "\\": r"\textbackslash{}",
@@ -30,28 +30,28 @@ COMMANDS = {
     "²": r"\textsuperscript{2}",
 }
 COMMANDS |= {character: f"\\{character}" for character in "&%$#_{}"}
-COMMANDS |= {character: f"{{{character}}}" for character in "[]*'`"}  # options of \\, and ligatures
-DASHES = re.compile("-(?=-)")  # would be one
+COMMANDS |= {character: f"{{{character}}}" for character in "[]*'`"}  # otherwise read as options of \\ or as ligatures
+DASHES = re.compile("-(?=-)")  # two hyphens would be typeset as a dash
 POWER = re.compile(r"e([+-]?)0*(\d+)$")
 LETTERS = "ßæøœÆØŒ"
 ACCENTS = frozenset(
     "\u0300\u0301\u0302\u0303\u0304\u0306\u0307\u0308\u030a\u030b\u030c\u0327"
-)  # of those that every LaTeX knows
+)  # combining accents that every LaTeX engine supports
 
 
 def comparison_to_latex(report: Report) -> str:
-    """Render a comparison as tabulars: the best bold, the second underlined; then the differences."""
+    """Return a comparison as tabulars: the best value bold, the second best underlined; then the differences."""
     models, columns = models_of(report), columns_of(report)
     lines = [rf"% \usepackage{{booktabs}}; calcheck {report.calcheck}, {report.input.n} rows"]
-    for start in range(0, len(columns), METRICS_A_TABLE):
-        lines += [*_values(models, columns[start : start + METRICS_A_TABLE]), ""]
+    for start in range(0, len(columns), METRICS_PER_TABLE):
+        lines += [*_values(models, columns[start : start + METRICS_PER_TABLE]), ""]
     lines += _differences(differences_of(report))
     lines += [f"% {strip_control(note)}" for note in notes_of(report)]
     return "\n".join(lines) + "\n"
 
 
 def escaped(text: str) -> str:
-    r"""Write text so that nothing in it is a command, a comment, the end of a cell, or a letter that fonts lack.
+    r"""Return text with LaTeX commands, comments, cell separators and letters missing in fonts escaped.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def _letter(character: str) -> str:
 
 
 def _values(models: Sequence[str], columns: Sequence[Column]) -> Iterator[str]:
-    """Lay out models as rows and metrics as columns."""
+    """Yield the lines of a tabular with models as rows and metrics as columns."""
     yield rf"\begin{{tabular}}{{l{'r' * len(columns)}}}"
     yield r"\toprule"
     yield _row(["Model", *(_head(column) for column in columns)])
@@ -83,7 +83,7 @@ def _values(models: Sequence[str], columns: Sequence[Column]) -> Iterator[str]:
 
 
 def _differences(results: Sequence[Result]) -> Iterator[str]:
-    """Lay out differences, one a row."""
+    """Yield the lines of a tabular with one difference per row."""
     yield r"\begin{tabular}{llrrr}"
     yield r"\toprule"
     yield _row(["Difference", "Metric", "Value", "Interval", "$p$"])
@@ -103,19 +103,19 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def _head(column: Column) -> str:
-    """Write a metric, which values are better, and the unit."""
+    """Return the column head: the metric, an arrow for the better values, and the unit."""
     better = ARROWS.get(column.better) if column.better in ARROWS else rf"$\rightarrow$ {escaped(column.better)}"
     unit = f"[{column.unit}]" if column.unit else ""
     return " ".join(part for part in (escaped(column.metric), better, _unit(unit)) if part)
 
 
 def _unit(unit: str) -> str:
-    """Write a unit: y^2 with its power."""
+    """Return a unit, with y^2 as a superscript."""
     return escaped(unit.replace("^2", "²"))
 
 
 def _marked(result: Result) -> str:
-    """Write a value: the best bold, the second underlined."""
+    """Return a value: the best is bold, the second best underlined."""
     text = _number(result.value)
     match result.details.get("rank"):
         case 1:
@@ -131,7 +131,7 @@ def _number(value: float | None) -> str:
 
 
 def _typeset(text: str) -> str:
-    r"""Write a number: a minus sign for a hyphen, and powers of ten.
+    r"""Return a number in LaTeX, with a minus sign and powers of ten.
 
     Examples
     --------

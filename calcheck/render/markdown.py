@@ -1,4 +1,4 @@
-"""Reports as Markdown, for pull requests and summaries of CI."""
+"""Reports as Markdown, for pull requests and CI summaries."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from calcheck.render.cells import (
     cells,
     headline,
     is_listed,
+    legend_lines,
     notes,
     outcome,
     read_in_words,
@@ -27,12 +28,12 @@ if TYPE_CHECKING:
 SPECIAL = re.compile(r"([\\`*_{}\[\]#!|~])")
 
 
-def to_markdown(report: Report) -> str:
-    """Render a report as a table with notes below it; rules come first."""
-    return "\n".join(_lines(report)) + "\n"
+def to_markdown(report: Report, *, legend: bool = True) -> str:
+    """Return a report as a Markdown table, with the rules above it and notes below it."""
+    return "\n".join(_lines(report, legend=legend)) + "\n"
 
 
-def _lines(report: Report) -> Iterator[str]:
+def _lines(report: Report, *, legend: bool) -> Iterator[str]:
     if report.gates:
         yield from (f"### calcheck: {headline(report)}", "")
     files, told = read_in_words(report.input)
@@ -41,6 +42,8 @@ def _lines(report: Report) -> Iterator[str]:
         gates = [[escaped(text) for text in (gate.rule, outcome(gate), gate.message)] for gate in report.gates]
         yield from (*_table(GATE_COLUMNS, gates), "")
     yield from _results(report)
+    for text in legend_lines(report, details=False) if legend else ():
+        yield from ("", escaped(text))
     for name, rows in report.results[0].details.items() if len(report.results) == 1 and not report.gates else ():
         if is_listed(rows):
             listed = [[escaped(cell(value)) for value in row.values()] for row in rows]
@@ -50,7 +53,7 @@ def _lines(report: Report) -> Iterator[str]:
 
 
 def _results(report: Report) -> list[str]:
-    """Give each result a line."""
+    """Return a table with one line per result."""
     subset = subset_columns(report.results)
     rows = [
         [result.metric, *(escaped(str(result.slice.get(name, ""))) for name in subset), *cells(result)]
@@ -61,7 +64,7 @@ def _results(report: Report) -> list[str]:
 
 
 def escaped(text: str) -> str:
-    r"""Write text so that nothing in it is markup, HTML, the end of a cell, or a mention of somebody.
+    r"""Return text with Markdown, HTML, cell separators and mentions escaped.
 
     Examples
     --------
@@ -75,10 +78,10 @@ def escaped(text: str) -> str:
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]], rule: Sequence[str] | None = None) -> list[str]:
-    """Lay out cells; the rule below the head says to which side they are aligned."""
+    """Return the lines of a table; the rule below the head sets the alignment."""
     return [line(cells) for cells in (head, rule or ["---"] * len(head), *rows)]
 
 
 def line(cells: Sequence[str]) -> str:
-    """Write a line of a table; the cells are escaped already."""
+    """Return a line of a table from escaped cells."""
     return f"| {' | '.join(cells)} |"

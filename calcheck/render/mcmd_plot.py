@@ -1,4 +1,4 @@
-"""How far two samples are apart at each input, as a plot."""
+"""Plot of the MCMD of two samples at each input."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ BAND = ("reference_q05", "reference_q95")
 
 
 def discrepancy_plot(x: NDArray[Any], columns: Mapping[str, NDArray[Any]], called: str = "x", title: str = "") -> Plot:
-    """Draw MCMD over inputs of one number, with what it is where distributions are equal.
+    """Return a plot of MCMD over one-dimensional inputs, with its values for equal distributions.
 
     Parameters
     ----------
     x : (m,)
-        The inputs.
+        Inputs.
     columns : mapping
-        What the metric says of them, (m,) each; mean and quantiles of the reference, if there is one.
+        Per-input results of the metric, (m,) each, with the mean and quantiles of the reference if it was simulated.
     called : str
-        What the inputs are called.
+        Name of the inputs.
     title : str
-        What is compared.
+        Title of the plot.
     """
     order = x.argsort(kind="stable")
     ordered = {name: values[order].tolist() for name, values in columns.items()}

@@ -1,4 +1,4 @@
-"""Plots: lines with bands in panels, described as plain data and drawn by matplotlib; needs the extra ``plot``."""
+"""Line plots with bands, described as plain data and drawn by matplotlib (the extra ``plot``)."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 PLOT_SUFFIXES = (".svg", ".png", ".pdf")
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe and Ito 2008
 DASHES = ("-", "--", ":", "-.")
-MARKED = 20  # places of a curve that still get a mark each
-COLUMNS = 3  # panels in a row
-WIDTH, HEIGHT, ALONE_WIDTH = 3.6, 3.0, 6.0  # of a panel, in inches
-NAMES_WIDTH = 2.0  # of a name in the legend, in inches
+MARKED = 20  # maximum points of a curve that are drawn with markers
+COLUMNS = 3  # maximum panels per row
+WIDTH, HEIGHT, ALONE_WIDTH = 3.6, 3.0, 6.0  # panel size, and width of a single column of panels, in inches
+NAMES_WIDTH = 2.0  # width of a legend entry, in inches
 HAIR_SPACE = "\u200a"
-LONGEST = 60  # letters of a name
-SHORT_LOG_AXIS = 50  # times as much at its end as at its start
-MOST_TICKS = 8  # named places that stand upright
+LONGEST = 60  # maximum characters of a name
+SHORT_LOG_AXIS = 50  # ratio of the axis limits below which a logarithmic axis also gets labels at 2 and 5
+MAX_HORIZONTAL_LABELS = 8  # maximum named ticks with horizontal labels
 STYLE: dict[Any, Any] = {
     "font.size": 9,
-    "font.family": "DejaVu Sans",  # comes with matplotlib
-    "text.parse_math": False,  # a $ is a $
+    "font.family": "DejaVu Sans",  # included in matplotlib
+    "text.parse_math": False,  # show $ literally
     "svg.fonttype": "none",
     "svg.hashsalt": "calcheck",
     "pdf.fonttype": 42,
@@ -65,11 +65,12 @@ class Curve:
     Parameters
     ----------
     name : str
-        What the legend calls it; curves of one name have one color in all panels, and no name means black.
+        Name in the legend. Curves with the same name have the same color in all panels; without a name the color is
+        black.
     x, y : sequence of float
-        Its places; where y is not finite the line has a gap.
+        Coordinates; the line has a gap where y is not finite.
     low, high : sequence of float, optional
-        The limits of a band around it.
+        Limits of a band around the line.
     style : str
         ``"line"``, ``"dashed"`` or ``"points"``.
     """
@@ -89,13 +90,13 @@ class Panel:
     Parameters
     ----------
     curves : tuple of Curve
-        What is drawn.
+        Curves to draw.
     title, x_label, y_label : str
-        What the panel and its axes are called.
+        Title of the panel, and labels of its axes.
     x_log, y_log : bool
         Whether an axis is logarithmic.
     x_names : tuple of str
-        What the places 0, 1, … on the x-axis are called, where they are no numbers.
+        Labels of the positions 0, 1, … on the x-axis, if these are categories.
     """
 
     curves: tuple[Curve, ...]
@@ -109,14 +110,14 @@ class Panel:
 
 @dataclass(frozen=True)
 class Plot:
-    """Panels side by side, three in a row at most, with one legend.
+    """Panels in rows of at most three, with one legend.
 
     Parameters
     ----------
     panels : tuple of Panel
-        At least one.
+        Panels, at least one.
     title : str
-        What stands above them.
+        Title above the panels.
     """
 
     panels: tuple[Panel, ...]
@@ -124,25 +125,25 @@ class Plot:
 
 
 def require_plot(path: str) -> None:
-    """Raise, before the work starts, if a plot could not be drawn for a file of this name.
+    """Raise, before computing, if a plot cannot be drawn to a file with this name.
 
     Raises
     ------
     OptionError
-        The name does not end in one of the formats, or matplotlib is not installed.
+        The extension is not a supported format, or matplotlib is not installed.
     """
     if _format(path) not in UNDATED:
-        msg = f"{path} must end in {', '.join(PLOT_SUFFIXES[:-1])} or {PLOT_SUFFIXES[-1]}, which says how it is drawn"
+        msg = f"{path} must end in {', '.join(PLOT_SUFFIXES[:-1])} or {PLOT_SUFFIXES[-1]}, which sets the plot format"
         raise OptionError(msg)
     try:
-        import matplotlib as mpl  # noqa: F401 - whether it is there
+        import matplotlib as mpl  # noqa: F401 - checks the installation
     except ImportError as error:
         msg = "plots need matplotlib. Install it: pip install 'calcheck[plot]'"
         raise OptionError(msg) from error
 
 
 def draw_plot(plot: Plot, path: str) -> bytes:
-    """Draw a plot in the format of a file's name; the same plot gives the same bytes."""
+    """Return a plot as bytes, in the format given by the file name; the same plot gives the same bytes."""
     form, content = _format(path), io.BytesIO()
     with _styled():
         _figure(plot).savefig(content, format=form, metadata=UNDATED[form])
@@ -155,7 +156,7 @@ def _format(path: str) -> str:
 
 @contextmanager
 def _styled() -> Iterator[None]:
-    """Draw in our style, whatever the user's is, and in silence: glyphs that the font lacks are boxes."""
+    """Use calcheck's matplotlib style, and suppress warnings, such as those about missing glyphs."""
     import matplotlib as mpl
 
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
@@ -170,7 +171,7 @@ def _figure(plot: Plot) -> Figure:
     from matplotlib.figure import Figure
 
     names = list(dict.fromkeys(curve.name for panel in plot.panels for curve in panel.curves if curve.name))
-    columns = 2 if len(plot.panels) == 4 else min(COLUMNS, len(plot.panels))  # noqa: PLR2004 - a square
+    columns = 2 if len(plot.panels) == 4 else min(COLUMNS, len(plot.panels))  # noqa: PLR2004 - two by two
     lines = math.ceil(len(plot.panels) / columns)
     width = ALONE_WIDTH if columns == 1 else WIDTH * columns
     figure = Figure(figsize=(width, HEIGHT * lines + 0.7), layout="constrained")
@@ -201,13 +202,13 @@ def _draw(axes: Axes, panel: Panel, names: Sequence[str]) -> None:
         axes.set_yscale("log")
         _number_powers(axes.yaxis)
     if panel.x_names:
-        upright = len(panel.x_names) > MOST_TICKS
+        upright = len(panel.x_names) > MAX_HORIZONTAL_LABELS
         told = [_text(name) for name in panel.x_names]
         axes.set_xticks(range(len(told)), told, rotation=90 if upright else 0)
 
 
 def _draw_curve(axes: Axes, curve: Curve, names: Sequence[str]) -> None:
-    """Draw a curve: in the color of its name's place, and from the eighth name on in other dashes too."""
+    """Draw a curve in the color of its name; from the eighth name on, colors repeat with other dashes."""
     place = names.index(curve.name) if curve.name else len(COLORS) - 1
     dashes = "--" if curve.style == "dashed" else DASHES[place // len(COLORS) % len(DASHES)]
     points = curve.style == "points"
@@ -227,7 +228,7 @@ def _draw_curve(axes: Axes, curve: Curve, names: Sequence[str]) -> None:
 
 
 def _number_powers(axis: Axis) -> None:
-    """Write the powers of ten on a logarithmic axis, and their double and fivefold where there are few of them."""
+    """Label the powers of ten on a logarithmic axis; on a short axis, also their multiples by 2 and 5."""
     low, high = axis.get_view_interval()
     between = "25" if high < SHORT_LOG_AXIS * low else ""
     axis.set_major_formatter(lambda value, _: f"{value:g}")
@@ -235,6 +236,6 @@ def _number_powers(axis: Axis) -> None:
 
 
 def _text(text: str) -> str:
-    """Write text so that nothing in it is control, too long, or, by an underscore in front, hidden from the legend."""
+    """Return text without control characters, of limited length, and not hidden from the legend by an underscore."""
     shown = f"{HAIR_SPACE}{strip_control(text)}" if text.startswith("_") else strip_control(text)
     return shown if len(shown) <= LONGEST else f"{shown[: LONGEST // 2]}…{shown[-LONGEST // 2 :]}"

@@ -1,4 +1,4 @@
-"""The error of what is kept as predictions are rejected: tables, and a plot."""
+"""Tables and plot of the error of the retained predictions in a rejection study."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ if TYPE_CHECKING:
 
     from calcheck.report import Report, Result
 
-RANDOM, AREA = "random", "area"  # in subsets of results
+RANDOM, AREA = "random", "area"  # values in the subsets of results
 BETTER = "*"
-LEGEND = "* less than nearly all random rejections leave"
+LEGEND = "* below the interval of random rejection"
 NAN = float("nan")
 
 
-def rejection_to_table(report: Report) -> str:
-    """Render a study of rejection for a terminal of at least 80 columns."""
-    return pivots_to_table(report, list(_pivots(report)))
+def rejection_to_table(report: Report, *, legend: bool = True) -> str:
+    """Return a rejection study as tables for a terminal of at least 80 columns."""
+    return pivots_to_table(report, list(_pivots(report)), legend=legend)
 
 
-def rejection_to_markdown(report: Report) -> str:
-    """Render a study of rejection in Markdown."""
-    return pivots_to_markdown(report, list(_pivots(report)))
+def rejection_to_markdown(report: Report, *, legend: bool = True) -> str:
+    """Return a rejection study in Markdown."""
+    return pivots_to_markdown(report, list(_pivots(report)), legend=legend)
 
 
 def rejection_plot(report: Report) -> Plot:
-    """Describe the curves of each metric, with their bands."""
+    """Return the plot of a rejection study: one panel per metric, with curves and bands."""
     return Plot(tuple(_panel(results) for results in _by(report.results, "metric").values()))
 
 
@@ -45,7 +45,7 @@ def _panel(results: Sequence[Result]) -> Panel:
             for side in zip(*((result.value, result.low, result.high) for result in own), strict=True)
         )
         curves.append(Curve(criterion, shares, values, low, high, style="dashed" if criterion == RANDOM else "line"))
-    return Panel(tuple(curves), x_label="rejected [%]", y_label=f"{_called(results[0])} of what is kept")
+    return Panel(tuple(curves), x_label="rejected [%]", y_label=f"{_called(results[0])} of retained rows")
 
 
 def _pivots(report: Report) -> Iterator[Pivot]:
@@ -58,7 +58,7 @@ def _pivots(report: Report) -> Iterator[Pivot]:
 
 
 def _curves(results: Sequence[Result]) -> Pivot:
-    """Lay out a metric: shares as rows, criteria as columns; what is less than chance leaves is marked."""
+    """Return the table of a metric: rejected fractions as rows, criteria as columns; values below chance are marked."""
     by_criterion = _by(_steps(results), "by")
     chance = by_criterion.get(RANDOM)
     rows, marked = [], False
@@ -70,8 +70,8 @@ def _curves(results: Sequence[Result]) -> Pivot:
             cells.append(number(own[place].value) + (BETTER if better else " "))
         rows.append((str(first.slice["rejected"]), f"{first.slice['rows']:,}", *cells))
     return Pivot(
-        f"{_called(results[0])} of the rows that are kept",
-        ("rejected", "kept", *(f"{criterion} " for criterion in by_criterion)),
+        f"{_called(results[0])} of the retained rows",
+        ("rejected", "retained", *(f"{criterion} " for criterion in by_criterion)),
         tuple(rows),
         keys=2,
         legend=LEGEND if marked else "",
@@ -79,7 +79,7 @@ def _curves(results: Sequence[Result]) -> Pivot:
 
 
 def _areas(results: Sequence[Result]) -> Pivot:
-    """Lay out areas under curves, and by how much they exceed that of random rejection."""
+    """Return the table of the areas under the curves, and their differences from random rejection."""
     rows = []
     for metric, own in _by(results, "metric").items():
         for criterion, pair in _by(own, "by").items():
@@ -88,22 +88,22 @@ def _areas(results: Sequence[Result]) -> Pivot:
             gained = [number(gain[0].value), _interval(gain[0]), chance] if gain else [""] * 3
             rows.append((metric, criterion, number(area.value), _interval(area), *gained))
     head = ("metric", "by", "area", "interval", "− random", "interval", "p")
-    return Pivot("area under the curve, and how far it is from that of random rejection", head, tuple(rows), 2, 2)
+    return Pivot("area under the curve, and its difference from random rejection", head, tuple(rows), 2, 2)
 
 
 def _thresholds(results: Sequence[Result]) -> Pivot:
-    """Lay out the value of each criterion up to which rows are kept."""
+    """Return the table of thresholds: the value of each criterion up to which rows are retained."""
     metrics = _by(results, "metric")
     rows = []
     for criterion, own in _by(results, "by").items():
         subset = own[0].slice
         told = (number(subset["threshold"]), f"{subset['rows']:,}", subset["rejected"])
         rows.append((criterion, *told, *(number(result.value) for result in own)))
-    return Pivot("thresholds", ("by", "keep up to", "kept", "rejected", *metrics), tuple(rows), 1, 1)
+    return Pivot("thresholds", ("by", "threshold", "retained", "rejected", *metrics), tuple(rows), 1, 1)
 
 
 def _by(results: Iterable[Result], name: str) -> dict[str, list[Result]]:
-    """Gather results by their metric, or by what a subset says."""
+    """Return results grouped by their metric, or by an entry of their subset."""
     found: dict[str, list[Result]] = {}
     for result in results:
         found.setdefault(result.metric if name == "metric" else str(result.slice[name]), []).append(result)
@@ -111,12 +111,12 @@ def _by(results: Iterable[Result], name: str) -> dict[str, list[Result]]:
 
 
 def _steps(results: Sequence[Result]) -> list[Result]:
-    """List what the curves are made of."""
+    """Return the results that are points of the curves."""
     return [result for result in results if result.slice["rejected"] != AREA and "threshold" not in result.slice]
 
 
 def _is_less(result: Result, chance: Result) -> bool:
-    """Tell whether a smaller value is better, and one is below those of random rejection."""
+    """Return whether smaller values are better and the value is below the interval of random rejection."""
     better = METRICS[result.metric].orientation == "smaller"
     return better and result.value is not None and chance.low is not None and result.value < chance.low
 
@@ -126,5 +126,5 @@ def _interval(result: Result) -> str:
 
 
 def _called(result: Result) -> str:
-    """Name a metric with its unit."""
+    """Return the name of a metric with its unit."""
     return result.metric if result.unit == "1" else f"{result.metric} [{result.unit}]"

@@ -1,4 +1,4 @@
-"""The JSON Schemas of what calcheck writes, from the classes of reports and changes, and the metrics' options."""
+"""JSON Schemas of reports and of changes between reports, generated from their classes and the metrics' options."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def report_schema() -> dict[str, Any]:
-    """Return the JSON Schema that every report obeys."""
+    """Return the JSON Schema of reports."""
     schema = _object(Report)
     schema["properties"]["schema_version"] = {"const": SCHEMA_VERSION}
     schema["properties"]["results"] = {
@@ -31,18 +31,18 @@ def report_schema() -> dict[str, Any]:
 
 
 def diff_schema() -> dict[str, Any]:
-    """Return the JSON Schema that the changes between two reports obey."""
+    """Return the JSON Schema of the changes between two reports."""
     schema = _object(Diff)
     schema["properties"]["schema_version"] = {"const": DIFF_SCHEMA_VERSION}
     return {"$schema": DIALECT, "title": "calcheck diff", **schema}
 
 
 SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {"report": report_schema, "diff": diff_schema}
-"""The schemas by the names of what they describe."""
+"""The schemas, by name."""
 
 
 def _result(metric: type[Metric[Any, Any]]) -> dict[str, Any]:
-    """Describe the result of one metric."""
+    """Return the schema of a metric's result."""
     schema = _object(Result)
     options = options_of(metric)
     schema["properties"]["metric"] = {"const": metric.name}
@@ -56,7 +56,7 @@ def _result(metric: type[Metric[Any, Any]]) -> dict[str, Any]:
 
 
 def _object(owner: type[Any]) -> dict[str, Any]:
-    """Describe a dataclass."""
+    """Return the schema of a dataclass."""
     hints = get_type_hints(owner)
     return {
         "type": "object",
@@ -77,7 +77,7 @@ SIMPLE: dict[Any, dict[str, Any]] = {
 
 
 def _type(hint: Any) -> dict[str, Any]:
-    """Describe a type."""
+    """Return the schema of a type."""
     if hint in SIMPLE:
         return dict(SIMPLE[hint])
     origin, arguments = get_origin(hint), get_args(hint)

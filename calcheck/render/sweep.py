@@ -1,4 +1,4 @@
-"""How a metric moves with its settings: tables, and a plot."""
+"""Tables and plot of a sweep over settings."""
 
 from __future__ import annotations
 
@@ -17,39 +17,39 @@ if TYPE_CHECKING:
     from calcheck.report import Report, Result
 
 BEST, LEGEND = "*", "* best"
-RANKED = 3  # models from which on tau tells more than the mark does
-LOG_FROM = 10  # times as much at the last place as at the first, from which on an axis is logarithmic
-MOST_PANELS = 12
+RANKED = 3  # minimum number of models for which Kendall's tau is shown
+LOG_FROM = 10  # minimum ratio of the largest to the smallest value for a logarithmic axis
+MOST_PANELS = 12  # maximum number of panels in a plot
 PERCENT = " %"
 NAN = float("nan")
 
 
-def sweep_to_table(report: Report) -> str:
-    """Render a sweep for a terminal of at least 80 columns."""
-    return pivots_to_table(report, list(_pivots(report)))
+def sweep_to_table(report: Report, *, legend: bool = True) -> str:
+    """Return a sweep as tables for a terminal of at least 80 columns."""
+    return pivots_to_table(report, list(_pivots(report)), legend=legend)
 
 
-def sweep_to_markdown(report: Report) -> str:
-    """Render a sweep in Markdown."""
-    return pivots_to_markdown(report, list(_pivots(report)))
+def sweep_to_markdown(report: Report, *, legend: bool = True) -> str:
+    """Return a sweep in Markdown."""
+    return pivots_to_markdown(report, list(_pivots(report)), legend=legend)
 
 
 def require_few_panels(over: Mapping[str, Sequence[str]], *, all_combinations: bool) -> None:
-    """Raise, before the work starts, if a plot would have too many panels.
+    """Raise, before computing, if a plot would have too many panels.
 
     Raises
     ------
     OptionError
-        It would.
+        The plot would have more than ``MOST_PANELS`` panels.
     """
     panels = len(_panels(over, all_combinations=all_combinations))
     if panels > MOST_PANELS:
-        msg = f"--plot draws at most {MOST_PANELS} panels, and --vary makes {panels:,}: vary fewer settings"
+        msg = f"--plot draws at most {MOST_PANELS} panels, and --vary needs {panels:,}: vary fewer settings"
         raise OptionError(msg)
 
 
 def sweep_plot(report: Report) -> Plot:
-    """Describe a panel for each setting that is varied; of a all_combinations, for each combination of all but the first."""
+    """Return the plot of a sweep: one panel per setting, or per combination of all settings but the first."""
     over, models = report.settings["vary"], _models(report)
     at = {_key(result): result for result in report.results}
     panels = []
@@ -85,7 +85,7 @@ def _curve(name: str, places: Sequence[float], own: Sequence[Result]) -> Curve:
 
 
 def _panels(over: Mapping[str, Sequence[str]], *, all_combinations: bool) -> list[tuple[str, dict[str, str]]]:
-    """List what is on the x-axis of each panel, and what is fixed there."""
+    """Return the setting on the x-axis of each panel, and the fixed values of the others."""
     if not all_combinations:
         return [(name, {}) for name in over]
     first, *others = over
@@ -93,7 +93,7 @@ def _panels(over: Mapping[str, Sequence[str]], *, all_combinations: bool) -> lis
 
 
 def _places(told: Sequence[str]) -> list[float] | None:
-    """Return values as numbers; None where they are words, or of both kinds, rows and shares of rows."""
+    """Return values as numbers; None for text, and for a mix of numbers and percentages of rows."""
     if 0 < sum(value.endswith(PERCENT) for value in told) < len(told):
         return None
     try:
@@ -110,7 +110,7 @@ def _pivots(report: Report) -> Iterator[Pivot]:
 
 
 def _pivot(report: Report, names: Sequence[str]) -> Pivot:
-    """Lay out settings as rows and models as columns; the first row is the metric as it is."""
+    """Return a table with settings as rows and models as columns; the first row has the unchanged settings."""
     models = _models(report)
     at = {_key(result): result for result in report.results}
     rows, marked = [], False
@@ -131,13 +131,13 @@ def _pivot(report: Report, names: Sequence[str]) -> Pivot:
 
 
 def _settings(report: Report, names: Sequence[str]) -> list[dict[str, str]]:
-    """List what is varied of some names, in order."""
+    """Return all combinations of the values of some settings, in order."""
     over = report.settings["vary"]
     return [dict(zip(names, values, strict=True)) for values in product(*(over[name] for name in names))]
 
 
 def _models(report: Report) -> list[dict[str, str]]:
-    """List what tells models apart in subsets: nothing for a single one."""
+    """Return the subset of each model; empty for a single model."""
     return [{"model": name} for name in report.settings.get("models", ())] or [{}]
 
 
@@ -150,7 +150,7 @@ def _key_of(subset: Mapping[str, Any]) -> frozenset[tuple[str, Any]]:
 
 
 def _default(result: Result, name: str) -> str:
-    """Write what a setting is where it is not varied."""
+    """Return the unchanged value of a setting as text."""
     if name == "subsample":
         return "all rows"
     value = result.options[name.replace("-", "_")]
@@ -158,7 +158,7 @@ def _default(result: Result, name: str) -> str:
 
 
 def _cell(result: Result) -> str:
-    """Write a value, its mark, and its deviation over random subsets."""
+    """Return a value with its mark and its standard deviation over random subsets."""
     mark = BEST if result.details.get("rank") == 1 else " " if "rank" in result.details else ""
     deviation = result.details.get("deviation")
     return f"{number(result.value)}{mark}" + ("" if deviation is None else f" ± {short(deviation)}")

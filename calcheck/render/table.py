@@ -1,4 +1,4 @@
-"""Reports for people: a table that reads at a glance, and what stands behind a single number."""
+"""Reports as tables for a terminal, with the details of a single result."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from calcheck.render.cells import (
     cell,
     cells,
     is_listed,
+    legend_lines,
     notes,
     number,
     outcome,
@@ -29,23 +30,24 @@ if TYPE_CHECKING:
 
 COLORS = {"pass": "green", "fail": "bold red", "undecided": "yellow", "none": "dim"}
 OUTCOME_COLORS = {"passed": COLORS["pass"], "violated": COLORS["fail"], "warned": COLORS["undecided"]}
-LINE = 78  # what listed rows may take of a line
-NEGLIGIBLE = 1e-4  # share of a value below which its error is not worth a place
-WIDEST = 20  # cell of a listed row
+LINE = 78  # maximum width of a table of listed rows, in characters
+NEGLIGIBLE = 1e-4  # relative error below which the error of a detail is not shown
+MAX_CELL_WIDTH = 20  # maximum width of a cell of a listed row, in characters
 
 
-def to_table(report: Report) -> str:
-    """Render a report for a terminal of at least 80 columns."""
-    return rendered(*_parts(report))
+def to_table(report: Report, *, legend: bool = True) -> str:
+    """Return a report as a table for a terminal of at least 80 columns."""
+    return rendered(*_parts(report, legend=legend))
 
 
-def _parts(report: Report) -> Iterator[RenderableType]:
+def _parts(report: Report, *, legend: bool) -> Iterator[RenderableType]:
+    detailed = len(report.results) == 1 and not report.gates
     yield _read(report.input)
     if report.gates:
         yield _gates(report.gates)
     if report.results:
         yield _overview(report.results)
-    if len(report.results) == 1 and not report.gates:
+    if detailed:
         (result,) = report.results
         yield safe_text(result.summary)
         if not all(map(is_listed, result.details.values())):
@@ -53,12 +55,14 @@ def _parts(report: Report) -> Iterator[RenderableType]:
         for name, value in result.details.items():
             if is_listed(value):
                 yield _listed(name, value)
+    if lines := legend_lines(report, details=detailed) if legend else []:
+        yield _legend(lines)
     if noted := notes(report):
         yield _notes(noted)
 
 
 def _read(read: Input) -> RenderableType:
-    """Say what was read: files, then rows."""
+    """Return the file names, followed by a line about the rows."""
     from rich.text import Text
 
     names, told = read_in_words(read)
@@ -66,7 +70,7 @@ def _read(read: Input) -> RenderableType:
 
 
 def _gates(gates: Sequence[Gate]) -> Table:
-    """Give each rule a line."""
+    """Return a table with one line per rule."""
     from rich import box
     from rich.table import Table
 
@@ -80,7 +84,7 @@ def _gates(gates: Sequence[Gate]) -> Table:
 
 
 def _overview(results: Sequence[Result]) -> Table:
-    """Give each result a line."""
+    """Return a table with one line per result."""
     from rich import box
     from rich.table import Table
 
@@ -107,14 +111,14 @@ def _overview(results: Sequence[Result]) -> Table:
 
 
 def _details(result: Result) -> Table:
-    """Show everything behind a number, one topic a line."""
+    """Return the details of a result, one topic per line."""
     from rich.table import Table
 
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column()
     if told := reference_text(result):
-        grid.add_row("perfect", safe_text(told))
+        grid.add_row("if perfect", safe_text(told))
     for name, value in result.details.items():
         if is_listed(value) or name.endswith("_error"):
             continue
@@ -127,7 +131,7 @@ def _details(result: Result) -> Table:
 
 
 def _told(value: Any) -> str:
-    """Write a detail in one line."""
+    """Return a detail in one line."""
     if isinstance(value, dict):
         told = (f"{'' if name == 'of' else '· '}{name} {_told(item)}" for name, item in value.items())
         return " ".join(told).removeprefix("· ")
@@ -139,13 +143,13 @@ def _told(value: Any) -> str:
 
 
 def _listed(name: str, rows: list[dict[str, Any]]) -> Table:
-    """Lay out rows of details, as many columns as fit a line."""
+    """Return a table of listed rows, with as many columns as fit in a line."""
     from rich import box
     from rich.table import Table
 
     columns, room = [], LINE
     for column in rows[0]:
-        width = min(WIDEST, max(len(column), *(len(cell(row[column])) for row in rows)))
+        width = min(MAX_CELL_WIDTH, max(len(column), *(len(cell(row[column])) for row in rows)))
         room -= width + 3
         if room < 0:
             break
@@ -158,15 +162,22 @@ def _listed(name: str, rows: list[dict[str, Any]]) -> Table:
             justify="right" if numeric else "left",
             overflow="ellipsis",
             no_wrap=True,
-            max_width=WIDEST,
+            max_width=MAX_CELL_WIDTH,
         )
     for row in rows:
         table.add_row(*(safe_text(cell(row[column])) for column in columns))
     return table
 
 
+def _legend(lines: Sequence[str]) -> RenderableType:
+    """Return the legend, one line per term."""
+    from rich.text import Text
+
+    return Text("\n").join([safe_text(line, style="dim") for line in lines])
+
+
 def _notes(noted: Sequence[tuple[str, str]]) -> RenderableType:
-    """Say what a reader should know before trusting the numbers."""
+    """Return the notes, one per line."""
     from rich.table import Table
 
     grid = Table.grid(padding=(0, 1))

@@ -1,4 +1,4 @@
-"""Results laid out by what they depend on: a table for each metric, a column for each curve."""
+"""Pivot tables of results: one table per metric, one column per curve."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ if TYPE_CHECKING:
 
     from calcheck.report import Report
 
-GAP = 2
-WIDEST = 24  # cell
+GAP = 2  # width between columns, in characters
+MAX_CELL_WIDTH = 24  # maximum width of a cell, in characters
 
 
 @dataclass(frozen=True)
 class Pivot:
-    """A table of cells.
+    """A pivot table.
 
     Parameters
     ----------
     title : str
-        What it shows.
+        Title of the table.
     head : tuple of str
-        What the columns are called.
+        Column names.
     rows : tuple of tuple of str
-        The cells.
+        Cells.
     keys : int
-        How many columns on the left say what a row is of: repeated where the others do not fit a line.
+        Number of key columns on the left, which are repeated when the other columns are split over several tables.
     left : int
-        How many of them are text, aligned to the left.
+        Number of left-aligned text columns.
     legend : str
-        What marks in the cells mean.
+        Explanation of the marks in the cells.
     """
 
     title: str
@@ -49,25 +49,25 @@ class Pivot:
     legend: str = ""
 
 
-def pivots_to_table(report: Report, pivots: Sequence[Pivot]) -> str:
-    """Render tables for a terminal of at least 80 columns."""
-    return rendered(*_parts(report, pivots))
+def pivots_to_table(report: Report, pivots: Sequence[Pivot], *, legend: bool = True) -> str:
+    """Return tables for a terminal of at least 80 columns."""
+    return rendered(*_parts(report, pivots, legend=legend))
 
 
-def pivots_to_markdown(report: Report, pivots: Sequence[Pivot]) -> str:
-    """Render tables in Markdown."""
+def pivots_to_markdown(report: Report, pivots: Sequence[Pivot], *, legend: bool = True) -> str:
+    """Return tables in Markdown."""
     files, told = read_in_words(report.input)
     lines = [f"**{escaped(', '.join(files))}**: {escaped(told)}", ""]
     for pivot in pivots:
         lines += [f"{escaped(pivot.title)}:", "", line([escaped(name) for name in pivot.head])]
         lines += [line(["---" if place < pivot.left else "---:" for place in range(len(pivot.head))])]
         lines += [line([escaped(cell) for cell in row]) for row in pivot.rows]
-        lines += ["", *([escaped(pivot.legend), ""] if pivot.legend else [])]
+        lines += ["", *([escaped(pivot.legend), ""] if legend and pivot.legend else [])]
     lines += [f"- {escaped(f'{metrics}: {note}' if metrics else note)}" for metrics, note in notes(report)]
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
-def _parts(report: Report, pivots: Sequence[Pivot]) -> Iterator[RenderableType]:
+def _parts(report: Report, pivots: Sequence[Pivot], *, legend: bool) -> Iterator[RenderableType]:
     from rich.table import Table
     from rich.text import Text
 
@@ -76,7 +76,7 @@ def _parts(report: Report, pivots: Sequence[Pivot]) -> Iterator[RenderableType]:
     for pivot in pivots:
         for columns in _stacked(pivot):
             yield _table(pivot, columns)
-        if pivot.legend:
+        if legend and pivot.legend:
             yield safe_text(pivot.legend)
     if noted := notes(report):
         grid = Table.grid(padding=(0, 1))
@@ -86,8 +86,8 @@ def _parts(report: Report, pivots: Sequence[Pivot]) -> Iterator[RenderableType]:
 
 
 def _stacked(pivot: Pivot) -> Iterator[list[int]]:
-    """Break the columns into groups of which each fits a line, behind the columns that say what a row is of."""
-    widths = [min(WIDEST, max(len(strip_control(cell)) for cell in column)) + GAP for column in _columns(pivot)]
+    """Yield groups of columns, each of which fits in a line next to the key columns."""
+    widths = [min(MAX_CELL_WIDTH, max(len(strip_control(cell)) for cell in column)) + GAP for column in _columns(pivot)]
     room = NARROW - sum(widths[: pivot.keys])
     left, group = room, list[int]()
     for place in range(pivot.keys, len(widths)):
@@ -104,7 +104,7 @@ def _columns(pivot: Pivot) -> list[tuple[str, ...]]:
 
 
 def _table(pivot: Pivot, columns: Sequence[int]) -> Table:
-    """Lay out some columns."""
+    """Return a table of the key columns and some other columns."""
     from rich import box
     from rich.table import Table
 
@@ -120,7 +120,7 @@ def _table(pivot: Pivot, columns: Sequence[int]) -> Table:
     for place in shown:
         side: Literal["left", "right"] = "left" if place < pivot.left else "right"
         table.add_column(
-            safe_text(pivot.head[place]), justify=side, overflow="ellipsis", no_wrap=True, max_width=WIDEST
+            safe_text(pivot.head[place]), justify=side, overflow="ellipsis", no_wrap=True, max_width=MAX_CELL_WIDTH
         )
     for row in pivot.rows:
         table.add_row(*(safe_text(row[place]) for place in shown))

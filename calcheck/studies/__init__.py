@@ -1,1 +1,1 @@
-"""The papers' studies: how metrics move as something else does."""
+"""Studies from the papers: how metrics change with models, rows, criteria and settings."""

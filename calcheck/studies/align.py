@@ -1,4 +1,4 @@
-"""Several models' predictions for the same rows: joined by id, else by place where the targets agree."""
+"""Alignment of several models' predictions for the same rows: by id, else by position if the targets agree."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from calcheck.predictions import Predictions
     from calcheck.report import Input
 
-ROUNDING = 1e-6  # of a target, by which files in single precision may differ
-WITH_IDS = "Name a column of keys with --id"
+ROUNDING = 1e-6  # relative tolerance for targets, because files may be in single precision
+WITH_IDS = "Pass --id with the name of an id column"
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,11 +29,11 @@ class Model:
     Parameters
     ----------
     name : str
-        What the model is called.
+        Name of the model.
     source : Source
-        Its predictions.
+        Predictions of the model.
     of_errors : bool
-        Whether errors stand in place of targets, which cannot be compared then.
+        Whether the file has errors instead of targets, so that targets cannot be compared.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Model:
 
 @dataclass(frozen=True, eq=False)
 class AlignedSource(Source):
-    """A source whose rows were put into the order of another's."""
+    """A source whose rows were reordered to match another source."""
 
     origin: Source
     rows: Predictions
@@ -65,12 +65,12 @@ class AlignedSource(Source):
 
 
 def align_models(models: Sequence[Model]) -> list[Source]:
-    """Put the rows of all models into the order of the first's.
+    """Return the sources of all models, with their rows in the order of the first model.
 
     Raises
     ------
     DataError
-        Rows are in some files only, targets differ, or nothing tells that the rows are the same.
+        Rows are missing in some files, targets differ, or the rows cannot be identified.
     """
     first, *others = models
     rows = first.source.predictions()
@@ -85,14 +85,16 @@ def _matched(first: Model, rows: Predictions, other: Model) -> Source:
             theirs = theirs.take(order)
         if first.of_errors or other.of_errors:
             return AlignedSource(other.source, theirs)
-        _require_same_targets(rows, theirs, (first.name, other.name), remedy="The same rows have the same targets")
+        _require_same_targets(
+            rows, theirs, (first.name, other.name), remedy="Rows with the same id must have the same target"
+        )
     else:
         if len(rows) != len(theirs):
             told = f"{first.name} has {len(rows):,} rows, {other.name} has {len(theirs):,}"
-            msg = f"{told}, and nothing tells which of them are the same. {WITH_IDS}"
+            msg = f"{told}, and without ids the rows cannot be matched. {WITH_IDS}"
             raise DataError(msg)
         if rows.y is None or theirs.y is None:
-            msg = f"{first.name} and {other.name} have neither ids nor targets, so their rows may be others. {WITH_IDS}"
+            msg = f"{first.name} and {other.name} have neither ids nor targets, so their rows may differ. {WITH_IDS}"
             raise DataError(msg)
         what = "errors" if first.of_errors or other.of_errors else "targets"
         remedy = f"Without ids they must be equal row by row. {WITH_IDS}"
@@ -101,12 +103,12 @@ def _matched(first: Model, rows: Predictions, other: Model) -> Source:
 
 
 def _keys(ids: NDArray[Any], others: NDArray[Any]) -> list[Any]:
-    """Return keys as they compare: as text if only one of the files has numbers."""
+    """Return keys for comparison: as text if only one of the files has numeric keys."""
     return list((ids if ids.dtype.kind == others.dtype.kind else ids.astype(str)).tolist())
 
 
 def _order(keys: list[Any], theirs: list[Any], names: tuple[str, str], called: str) -> NDArray[np.intp]:
-    """Return where the first's rows are in the other's, (n,)."""
+    """Return the positions of the first model's rows in the other file, (n,)."""
     places = {key: place for place, key in enumerate(theirs)}
     known = set(keys)
     told = [
@@ -118,21 +120,23 @@ def _order(keys: list[Any], theirs: list[Any], names: tuple[str, str], called: s
         if lost
     ]
     if told:
-        msg = f"{'; '.join(told)}. Models are compared on the same rows: leave the others out of both, as by --filter"
+        msg = (
+            f"{'; '.join(told)}. Models must have the same rows: remove the others from both files, e.g. with --filter"
+        )
         raise DataError(msg)
     return np.array([places[key] for key in keys], dtype=np.intp)
 
 
 def _lost(here: str, there: str, lost: list[Any], count: int, called: str) -> str:
-    """Say which rows of a file are not in the other."""
+    """Return a message about the rows of one file that are missing in the other."""
     shown = ", ".join(repr(key) for key in lost[:SHOWN]) + (", …" if len(lost) > SHOWN else "")
-    return f"{len(lost):,} of {count:,} rows of {here} are not in {there}, as {called}={shown}"
+    return f"{len(lost):,} of {count:,} rows of {here} are not in {there}, e.g. {called}={shown}"
 
 
 def _require_same_targets(
     rows: Predictions, theirs: Predictions, names: tuple[str, str], *, what: str = "targets", remedy: str
 ) -> None:
-    """Raise unless both have the same targets, row by row; none are the same as any."""
+    """Raise unless both models have the same targets, row by row; absent targets match any targets."""
     y, others = rows.y, theirs.y
     if y is None or others is None:
         return

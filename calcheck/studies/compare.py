@@ -1,4 +1,4 @@
-"""Models side by side on the same rows: the papers' tables, and whether differences are more than chance."""
+"""Comparison of models on the same rows: metrics, ranks, and tests of the differences."""
 
 from __future__ import annotations
 
@@ -25,44 +25,47 @@ if TYPE_CHECKING:
 
     Said = dict[tuple[str, str], tuple[Predictions, RowResults]]
 
-MOST_SWAPS = 10_000_000  # more would tell nothing more
-ELSEWHERE = "the models are conditioned on different inputs, so their values are not of the same regions"
-TRUSTED = "errors stand in place of targets: that the rows are the same is told by their ids alone"
+MOST_SWAPS = 10_000_000  # maximum number of permutations
+ELSEWHERE = "the models are conditioned on different inputs, so their values refer to different regions"
+TRUSTED = (
+    "the files have errors instead of targets, so the rows are matched by their ids without a check of the targets"
+)
 
 
 def compare(
     models: Sequence[Model], metrics: Sequence[Metric[Any, Any]], *, swaps: int | None = None, run: Run | None = None
 ) -> Report:
-    """Compute metrics of several models on the same rows, and the differences from the first.
+    """Return a report with the metrics of several models on the same rows, and the differences from the first model.
 
     Parameters
     ----------
     models : sequence of Model
-        At least two.
+        At least two models.
     metrics : sequence of Metric
-        What to compute; what does not apply to all models is skipped.
+        Metrics to compute; a metric that does not apply to all models is skipped.
     swaps : int, optional
-        Of the permutation tests (:func:`calcheck.inference.paired.compare_pairs`).
+        Number of permutations of the paired tests (:func:`calcheck.inference.paired.compare_pairs`).
     run : Run, optional
-        Seed, confidence, resamples and progress. Without a number of replicates, what a perfect model scores is
-        simulated only where that ranks the models.
+        Seed, confidence, resamples and progress. If the number of replicates is not set, the null distribution is
+        simulated only for metrics whose ranking depends on it.
 
     Returns
     -------
     Report
-        A result for each metric and model, with ``subset`` ``{"model": name}``; in ``details``, the best has ``rank`` 1
-        and the second, if not the last, 2. Then one for each difference, with ``{"model": name, "minus": first}``.
+        One result for each metric and model, with ``slice`` ``{"model": name}``. In ``details``, the best model has
+        ``rank`` 1 and, with at least three models, the second best has 2. Then one result for each difference, with
+        ``slice`` ``{"model": name, "minus": first}``.
 
     Raises
     ------
     DataError
-        The rows are not the same.
+        The models do not have the same rows.
     OptionError
-        There is one model only, two have the same name, or the number of swaps is out of its range.
+        There is only one model, two models have the same name, or the number of permutations is out of range.
     """
     names = [model.name for model in models]
-    if len(names) < 2 or len(set(names)) < len(names):  # noqa: PLR2004 - two are compared
-        msg = f"a comparison takes at least two models, each with a name of its own, got {', '.join(names)}"
+    if len(names) < 2 or len(set(names)) < len(names):  # noqa: PLR2004 - a comparison needs two
+        msg = f"a comparison needs at least two models with different names, got {', '.join(names)}"
         raise OptionError(msg)
     if swaps is not None and not 0 <= swaps <= MOST_SWAPS:
         msg = f"--permutations must be >= 0 and at most {MOST_SWAPS:,}, got {swaps}"
@@ -103,7 +106,7 @@ def compare(
 
 
 def _ranked_by_simulation(metric: Metric[Any, Any], rows: RowResults) -> bool:
-    """Tell whether values are ranked by what a perfect model scores, and that is not known exactly."""
+    """Return whether the metric ranks models by their distance from a reference that must be simulated."""
     return metric.orientation == "reference" and rows.reference is None
 
 
@@ -112,7 +115,7 @@ def _by_id(said: Said) -> bool:
 
 
 def _skipped(names: Sequence[str], reports: Sequence[Report]) -> list[Skipped]:
-    """Gather what does not apply to some model: each metric once, with the models if these are not all."""
+    """Return the skipped metrics: each metric once, with the reasons of the models unless they are all the same."""
     reasons: dict[str, dict[str, str]] = {}
     for name, report in zip(names, reports, strict=True):
         for each in report.skipped:
@@ -136,7 +139,7 @@ def _differences(
     swaps: int | None,
     run: Run,
 ) -> list[Result]:
-    """Compare each model with the first, metric by metric."""
+    """Return the differences of each model from the first, metric by metric."""
     first, *others = names
     places = [(metric, name) for metric in metrics for name in others]
     pairs = []
@@ -152,7 +155,7 @@ def _differences(
 
 
 def _elsewhere(pair: ModelPair[Metric[Any, Any]]) -> tuple[str, ...]:
-    """Say where a metric looks at inputs that are not the same."""
+    """Return a warning if a metric conditions the two models on different inputs."""
     first, second = (model.x for model in pair.models)
     if "x" not in pair.metric.needs or first is None or second is None:
         return ()
@@ -179,11 +182,11 @@ def _difference(first: Result, second: Result, inferred: Inference, notes: tuple
 
 
 def _ranked(results: Sequence[Result]) -> list[Result]:
-    """Mark the best and, of three models or more, the second; ties share a rank, and where all tie there is none."""
+    """Return results with ranks 1 and, for three or more models, 2; ties share a rank, and if all tie there is none."""
     scores = [score(result.metric, result.value, result.reference) for result in results]
     if len({each for each in scores if each is not None}) <= 1:
         return list(results)
-    most = 1 if len(results) == 2 else 2  # noqa: PLR2004 - of two, the second is the last
+    most = 1 if len(results) == 2 else 2  # noqa: PLR2004 - with two models, the second is the last
     return [
         replace(result, details={**result.details, "rank": rank}) if rank is not None and rank <= most else result
         for result, rank in zip(results, ranks(scores), strict=True)
@@ -191,7 +194,7 @@ def _ranked(results: Sequence[Result]) -> list[Result]:
 
 
 def comparison_input(names: Sequence[str], read: Sequence[Input]) -> Input:
-    """Say what was read: once what is the same, and for each model what is not."""
+    """Return the input of a comparison: properties that all models share once, others for each model."""
     first = read[0]
     columns = {
         f"{role} of {name}": told for name, each in zip(names, read, strict=True) for role, told in each.columns.items()
@@ -208,7 +211,7 @@ def comparison_input(names: Sequence[str], read: Sequence[Input]) -> Input:
 
 
 def _told(names: Sequence[str], said: Sequence[str | None]) -> str | None:
-    """Say once what is said of all models, else of each what is said."""
+    """Return a text that all models share, else the texts with the models' names."""
     if _all_same(said):
         return said[0]
     return ", ".join(f"{each} ({name})" for name, each in zip(names, said, strict=True) if each is not None)

@@ -1,4 +1,4 @@
-"""Criteria by which predictions are rejected: pointwise cce, the predicted std, any column, or chance."""
+"""Criteria for rejecting predictions: pointwise cce, the predicted std, a column, or random order."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ if TYPE_CHECKING:
 CCE, STD, RANDOM = "cce", "std", "random"
 WORDS = (CCE, STD, RANDOM)
 HINDSIGHT = (
-    "cce is taken at the rows it is fitted on, whose own errors are part of it: what rejecting by it gains is partly"
-    " hindsight. Fit it on other rows, and give those to be rejected with --at"
+    "cce is evaluated at the rows it was fitted on and includes their own errors, so the gain from rejecting by it is"
+    " optimistic. To avoid this, fit cce on other rows, and pass the rows to reject with --new"
 )
 
 
 @dataclass(frozen=True, eq=False)
 class Criteria:
-    """By what rows are rejected.
+    """Values of the criteria for rejecting rows.
 
     Parameters
     ----------
     values : dict
-        The criteria, (n,) each, by name.
+        Values of each criterion, (n,), by name.
     notes : dict
-        What a reader should know of them, by name.
+        Warnings about each criterion, by name.
     missing : tuple of str
-        Why there is none of a kind that was not asked for.
+        Why a default criterion is absent.
     """
 
     values: dict[str, Values]
@@ -53,23 +53,23 @@ class Criteria:
 
 
 def columns_of(by: Sequence[str] | None) -> tuple[str, ...]:
-    """Name the columns among criteria."""
+    """Return the criteria that are columns of the file."""
     return tuple(name for name in by or () if name not in WORDS)
 
 
 def compute_criteria(
     source: Source, at: Source | None, by: Sequence[str] | None, cce: Metric[Any, Any], run: Run
 ) -> Criteria:
-    """Compute criteria of the rows of ``at``, or of ``source`` itself.
+    """Return the criteria of the rows of ``at``, or of ``source`` if that is None.
 
     Parameters
     ----------
     source : Source
-        Predictions with their targets, which tell cce.
+        Predictions with targets, on which cce is fitted.
     at : Source, optional
         Other predictions.
     by : sequence of str, optional
-        The criteria; by default all that need no column, without cce where there are no inputs.
+        Names of the criteria; by default all that are not columns, without cce if there are no inputs.
     cce : Metric
         cce with its options.
     run : Run
@@ -78,13 +78,13 @@ def compute_criteria(
     Raises
     ------
     DataError
-        A criterion that was asked for does not apply.
+        A requested criterion does not apply.
     """
     place, names = at or source, list(dict.fromkeys(WORDS if by is None else by))
     found = Criteria({}, {})
     if by is None and (reason := inapplicable_reason(type(cce), source.predictions())):
         names.remove(CCE)
-        found = replace(found, missing=(f"nothing is rejected by cce: it {reason}",))
+        found = replace(found, missing=(f"cce is not used as a criterion: it {reason}",))
     for name in names:
         if name == CCE:
             rows = _cce(source, at, cce, run)
@@ -97,7 +97,7 @@ def compute_criteria(
 
 
 def _cce(source: Source, at: Source | None, cce: Metric[Any, Any], run: Run) -> RowResults:
-    """Say what cce is at the rows of another source, or at its own."""
+    """Return the per-row results of cce at the rows of another source, or at its own."""
     said = list[Any]()
     report = evaluate(source, [cce], at=at, run=run, sink=lambda _metric, _shown, rows: said.append(rows))
     with source.error_names():
@@ -109,22 +109,22 @@ def _cce(source: Source, at: Source | None, cce: Metric[Any, Any], run: Run) -> 
 
 
 def _column(rows: Predictions, name: str) -> Values:
-    """Return a criterion that the rows tell themselves, (n,).
+    """Return a criterion that is read from the rows, (n,).
 
     Raises
     ------
     DataError
-        There is no such column, or it holds no numbers.
+        The column does not exist or is not numeric.
     """
     if name == RANDOM:
         return np.zeros(len(rows))
     if name == STD:
         return uncertainties(rows)
     if name not in rows.columns:
-        msg = f"there is no column {name!r} to reject by. Criteria are {', '.join(WORDS)}, and columns of numbers"
+        msg = f"there is no column {name!r} to reject by. Available criteria: {', '.join(WORDS)}, and numeric columns"
         raise DataError(msg)
     if rows.columns[name].dtype.kind not in "biuf":
-        msg = f"column {name!r} holds no numbers, so there is no threshold to reject by"
+        msg = f"column {name!r} is not numeric, so it cannot be a criterion. Use a numeric column"
         raise DataError(msg)
     values = rows.columns[name].astype(np.float64)
     require_finite(name, values)

@@ -1,4 +1,4 @@
-"""What changed between two reports."""
+"""Changes between two reports."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ DIFF_SCHEMA_VERSION = 2
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """One metric in both reports.
+    """The change of one metric that is in both reports.
 
     Parameters
     ----------
-    metric, options, subset, unit
+    metric, options, slice, unit
         As in :class:`calcheck.report.Result`.
     old, new : float or None
-        The values.
+        Values.
     change : float or None
-        The new less the old one.
+        New value minus old value.
     relative : float or None
-        The change over the size of the old value; None where that is 0.
+        Change divided by the absolute old value; None if the old value is 0.
     old_low, old_high, new_low, new_high : float or None
-        The intervals' limits.
+        Limits of the intervals.
     overlap : bool or None
-        Whether the intervals have numbers in common; None without both of them.
+        Whether the intervals overlap; None unless both exist.
     inside : bool or None
-        Whether the new value lies in the old interval.
+        Whether the new value is in the old interval.
     old_verdict, new_verdict : str
-        The verdicts.
+        Verdicts.
     """
 
     metric: str
@@ -64,7 +64,7 @@ class Change:
 
 @dataclass(frozen=True, kw_only=True)
 class Unmatched:
-    """A result that the other report does not have; ``reason`` is why that skipped the metric, if it says so."""
+    """A result that the other report does not contain; ``reason`` is why that report skipped the metric, if stated."""
 
     metric: str
     options: dict[str, Any]
@@ -75,7 +75,7 @@ class Unmatched:
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """Something else that is not the same: ``"input.n"``, ``"settings.versions.numpy"``; None where it is absent."""
+    """Another field that differs: ``"input.n"``, ``"settings.versions.numpy"``; its value is None where absent."""
 
     what: str
     old: Any
@@ -84,18 +84,18 @@ class Difference:
 
 @dataclass(frozen=True, kw_only=True)
 class Diff:
-    """What changed between two reports.
+    """The changes between two reports.
 
     Parameters
     ----------
     calcheck : str
-        The version that compared them.
+        Version of calcheck that compared the reports.
     changes : tuple of Change
-        Metrics in both, in the old report's order: of the same name, options and subset.
+        Changes of the results in both reports (same metric, options and subset), in the order of the old report.
     only_old, only_new : tuple of Unmatched
-        Results in one of them.
+        Results in only one of the reports.
     differences : tuple of Difference
-        What differs in input, settings and versions.
+        Differences in input, settings and versions.
     """
 
     schema_version: int = DIFF_SCHEMA_VERSION
@@ -107,9 +107,9 @@ class Diff:
 
 
 def diff(old: Report, new: Report) -> Diff:
-    """Compare two reports, metric by metric.
+    """Return the changes between two reports.
 
-    Results belong together that have the same metric, options and subset.
+    Results are matched by metric, options and subset.
     """
     from calcheck.version import __version__
 
@@ -124,7 +124,7 @@ def diff(old: Report, new: Report) -> Diff:
 
 
 def _keyed(results: Sequence[Result]) -> dict[Key, Result]:
-    """Find results by what they are of; those of the same are counted."""
+    """Return results by metric, options and subset; a counter distinguishes duplicates."""
     seen: Counter[tuple[str, str, str]] = Counter()
     found = {}
     for result in results:
@@ -192,7 +192,7 @@ def _unmatched(own: dict[Key, Result], others: dict[Key, Result], other: Report)
 
 
 def _differences(old: Report, new: Report) -> Iterator[Difference]:
-    """Compare what was read, how it was computed and by which versions, number by number."""
+    """Yield the differences in input, settings and versions, field by field."""
     before, after = (
         dict(_flat("", {"calcheck": each.calcheck, "input": asdict(each.input), "settings": each.settings}))
         for each in (old, new)
@@ -203,7 +203,7 @@ def _differences(old: Report, new: Report) -> Iterator[Difference]:
 
 
 def _flat(where: str, told: Any) -> Iterator[tuple[str, Any]]:
-    """Take nested parts to pieces, each with the path to it."""
+    """Yield the leaves of a nested structure, each with its path."""
     if isinstance(told, dict):
         for name, part in told.items():
             yield from _flat(f"{where}.{name}" if where else name, part)

@@ -1,4 +1,4 @@
-"""How metrics move as the rows with the largest uncertainties are removed."""
+"""Change of metrics as the rows with the largest uncertainties are removed."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from calcheck.report import Report, Result
 
 PERCENT, ROUNDING = 100, 1e-9
-MOST_STEPS = 1000
-TIED = "rows that tie go or stay together: steps that remove no further row are left out"
+MOST_STEPS = 1000  # maximum number of steps
+TIED = "rows with equal uncertainties are removed together, so steps that would remove no further row are omitted"
 
 
 def prune(
@@ -35,41 +35,41 @@ def prune(
     step: float = 1.0,
     run: Run | None = None,
 ) -> Report:
-    """Compute metrics without the largest uncertainties, in steps [ZMS Fig. 2].
+    """Return metrics after removing the rows with the largest uncertainties, in steps [ZMS Fig. 2].
 
     Parameters
     ----------
     source : Source
-        Predictions with their targets.
+        Predictions with targets.
     metrics : sequence of Metric
-        What to compute.
+        Metrics to compute.
     max_percent, step : float
-        The largest share to remove, and the steps to there, in percent. Rows with equal uncertainties go or stay
-        together, so that at most the share is removed, and steps that remove no further row are left out.
+        Maximum percentage of rows to remove, and step size in percent. Rows with equal uncertainties are removed
+        together. At most the stated percentage is removed, and steps that remove no further row are omitted.
     run : Run, optional
         Seed, confidence, resamples and progress.
 
     Returns
     -------
     Report
-        A result for each metric and step; its ``subset`` says what share was removed and how many rows are left. A
-        warning at step 0 says where a metric leaves the interval it has there.
+        One result for each metric and step; its ``slice`` states the removed percentage and the number of remaining
+        rows. A warning at step 0 states when a metric leaves its interval for all rows.
 
     Raises
     ------
     OptionError
-        The shares are not between 0 and 100 %, or the steps too many.
+        A percentage is not between 0 and 100 %, or there are too many steps.
     DataError
         No row can be removed.
     """
     if not 0 < max_percent < PERCENT:
-        msg = f"--max-percent must be a share in percent, above 0 and below 100, got {max_percent:g}"
+        msg = f"--max-percent must be a percentage above 0 and below 100, got {max_percent:g}"
         raise OptionError(msg)
     if not 0 < step <= max_percent:
         msg = f"--step must be above 0 and at most --max-percent ({max_percent:g}), got {step:g}"
         raise OptionError(msg)
     if max_percent / step > MOST_STEPS:
-        msg = f"--step {step:g} makes too many steps: at most {MOST_STEPS:,}, with a larger --step"
+        msg = f"--step {step:g} gives more than {MOST_STEPS:,} steps: pass a larger --step"
         raise OptionError(msg)
     shares = np.append(np.arange(0.0, max_percent * (1 - ROUNDING), step), max_percent)
     run = run or Run()
@@ -94,12 +94,12 @@ def prune(
 
 
 def _kept(std: NDArray[np.float64], shares: NDArray[np.float64]) -> Iterator[NDArray[np.intp]]:
-    """Yield the rows that are kept at each step that removes further ones.
+    """Yield the remaining rows at each step that removes further rows.
 
     Raises
     ------
     DataError
-        No step removes a row: all that could go tie.
+        No step removes a row, because too many of the largest uncertainties are equal.
     """
     largest, before = np.sort(std)[::-1], 0
     for share in shares:
@@ -109,28 +109,31 @@ def _kept(std: NDArray[np.float64], shares: NDArray[np.float64]) -> Iterator[NDA
             yield left
         before = len(left)
     if before == len(std):
-        msg = f"rows that tie go or stay together, so {shares[-1]:g} % are too few to remove any. Pass a larger --max-percent"
+        msg = (
+            f"rows with equal uncertainties are removed together, and {shares[-1]:g} % is too little to remove any."
+            " Pass a larger --max-percent"
+        )
         raise DataError(msg)
 
 
 def _noted(first: Result, reports: Sequence[Report]) -> list[Result]:
-    """Gather one metric's results over the steps; say where they leave the interval of all rows, and where they end."""
+    """Return one metric's results over the steps, with notes about leaving the interval of all rows and about gaps."""
     n, found, told = reports[0].input.n, [], []
     for report in reports:
         removed = f"{PERCENT * (1 - report.input.n / n):.3g} %"
         same = [result for result in report.results if (result.metric, result.options) == (first.metric, first.options)]
         reasons = [skipped.reason for skipped in report.skipped if skipped.metric == first.metric]
         found += [replace(result, slice={"removed": removed, "rows": report.input.n}) for result in same[:1]]
-        told += [f"ends when {removed} are removed: {reason}" for reason in reasons if not same]
+        told += [f"not computed when {removed} of the rows are removed: {reason}" for reason in reasons if not same]
     outside = [each.slice["removed"] for each in found if _outside(each.value, first)]
     if outside and not _outside(first.value, first):
         limits = f"[{first.low:.4g}, {first.high:.4g}]"
-        told.insert(0, f"leaves the interval of all rows, {limits}, when {outside[0]} are removed")
+        told.insert(0, f"leaves its interval for all rows, {limits}, when {outside[0]} of the rows are removed")
     return [_told(found[0], *told[:2]), *found[1:]]
 
 
 def _outside(value: float | None, whole: Result) -> bool:
-    """Tell whether a value lies outside the interval of all rows, if there is one."""
+    """Return whether a value is outside the interval of all rows; False without an interval."""
     if value is None or whole.low is None or whole.high is None:
         return False
     return not whole.low <= value <= whole.high

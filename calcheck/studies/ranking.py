@@ -1,4 +1,4 @@
-"""Which of several models is better by a metric, and how much two rankings agree."""
+"""Ranking of models by a metric, and agreement of two rankings."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from calcheck.metrics import METRICS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-DIGITS = 4  # to which values are shown: those that look alike are alike
+DIGITS = 4  # significant digits of shown values; values that look equal count as ties
 
 
 def score(metric: str, value: float | None, reference: float | None) -> float | None:
-    """Return what is smaller for a better model, to the digits that are shown; None where no value is better."""
+    """Return a score that is smaller for a better model, rounded to the shown digits; None if no value is better."""
     better = METRICS[metric].orientation
     if value is None or better == "none" or (better == "reference" and reference is None):
         return None
@@ -25,7 +25,7 @@ def score(metric: str, value: float | None, reference: float | None) -> float | 
 
 
 def ranks(scores: Sequence[float | None]) -> list[int | None]:
-    """Return the place of each score, 1 for the smallest; those that tie share a place.
+    """Return the rank of each score, 1 for the smallest; ties share a rank.
 
     Examples
     --------
@@ -37,7 +37,7 @@ def ranks(scores: Sequence[float | None]) -> list[int | None]:
 
 
 def kendall(first: Sequence[float | None], second: Sequence[float | None]) -> float | None:
-    """Return Kendall's tau-b of two rankings, from -1 to 1; None where one of them tells nothing apart.
+    """Return Kendall's tau-b of two rankings, from -1 to 1; None if all scores in one of them are equal.
 
     Examples
     --------

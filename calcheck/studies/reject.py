@@ -1,4 +1,4 @@
-"""The error of the predictions that are kept as those with the largest values of a criterion are rejected."""
+"""Error of the retained predictions as those with the largest values of a criterion are rejected."""
 
 from __future__ import annotations
 
@@ -39,25 +39,26 @@ if TYPE_CHECKING:
 
 AREA = "area"
 PERCENT, ROUNDING = 100, 1e-9
-MOST_STEPS = 1000
+MOST_STEPS = 1000  # maximum number of steps
 BY_RESAMPLING, BY_CHANCE = "percentile", "random orders"
 
 
 @dataclass(frozen=True)
 class RejectionGrid:
-    """Which shares of the rows are rejected.
+    """The rejected fractions of the rows.
 
     Parameters
     ----------
     step, max_percent : float
-        Steps, and the largest share, in percent. At most so many rows are rejected, those that tie in equal parts.
+        Step size and maximum, in percent of the rows. At most this many rows are rejected; rows with equal values are
+        rejected in equal parts.
     coverage : float, optional
-        The share of rows to keep for which the thresholds of criteria are wanted.
+        Fraction of rows to retain, for which the thresholds of the criteria are computed.
 
     Raises
     ------
     OptionError
-        They make no sense, or are too many.
+        A value is out of range, or there are too many steps.
     """
 
     step: float = 10.0
@@ -66,20 +67,20 @@ class RejectionGrid:
 
     def __post_init__(self) -> None:
         if not 0 < self.max_percent < PERCENT:
-            msg = f"--max-percent must be a share in percent, above 0 and below 100, got {self.max_percent:g}"
+            msg = f"--max-percent must be a percentage above 0 and below 100, got {self.max_percent:g}"
             raise OptionError(msg)
         if not 0 < self.step <= self.max_percent:
             msg = f"--step must be above 0 and at most --max-percent ({self.max_percent:g}), got {self.step:g}"
             raise OptionError(msg)
         if self.max_percent / self.step > MOST_STEPS:
-            msg = f"--step {self.step:g} makes more than {MOST_STEPS:,} steps: take a larger one"
+            msg = f"--step {self.step:g} gives more than {MOST_STEPS:,} steps: pass a larger --step"
             raise OptionError(msg)
         if self.coverage is not None and not 0 < self.coverage <= 1:
-            msg = f"--coverage must be a share of the rows to keep, above 0 and at most 1, got {self.coverage:g}"
+            msg = f"--coverage must be a fraction of the rows, above 0 and at most 1, got {self.coverage:g}"
             raise OptionError(msg)
 
     def shares(self) -> Values:
-        """Return them, 0 first, (s,)."""
+        """Return the rejected fractions, starting with 0, (s,)."""
         return np.append(np.arange(0.0, self.max_percent * (1 - ROUNDING), self.step), self.max_percent) / PERCENT
 
 
@@ -93,38 +94,39 @@ def reject(
     steps: RejectionGrid | None = None,
     run: Run | None = None,
 ) -> Report:
-    """Compute metrics without the rows of the largest values of criteria, in steps [CCE C.1, Fig. 7].
+    """Return metrics after rejecting the rows with the largest values of criteria, in steps [CCE C.1, Fig. 7].
 
     Parameters
     ----------
     source : Source
-        Predictions with their targets.
+        Predictions with targets.
     metrics : sequence of Metric
-        What to compute: functions of means over rows.
+        Metrics to compute; they must be functions of means over rows.
     by : sequence of str, optional
-        The criteria: ``"cce"``, ``"std"``, ``"random"``, or columns. By default the first three, without cce where
-        there are no inputs.
+        Criteria: ``"cce"``, ``"std"``, ``"random"``, or columns. By default the first three, without cce if there are
+        no inputs.
     cce : Metric, optional
         cce with its options.
     at : Source, optional
-        Other predictions with their targets: these are rejected, by what ``source`` tells of cce at their inputs.
+        Other predictions with targets. Their rows are rejected instead, by cce fitted on ``source`` and evaluated at
+        their inputs.
     steps : RejectionGrid, optional
-        Which shares are rejected.
+        Rejected fractions.
     run : Run, optional
         Seed, confidence, resamples and progress.
 
     Returns
     -------
     Report
-        For each metric and criterion a result of each share rejected, with ``subset`` ``{"by": "cce", "rejected":
-        "10 %", "rows": 1063}``; the area under that curve over shares (``"rejected": "area"``); by how much it exceeds
-        that of rejection at random (``"minus": "random"``), with its p-value among random orders; and, with
-        ``coverage``, a result of the rows at or below a ``threshold``.
+        For each metric and criterion: one result per rejected fraction, with ``slice`` ``{"by": "cce", "rejected":
+        "10 %", "rows": 1063}``; the area under that curve (``"rejected": "area"``); the difference of the area from
+        random rejection (``"minus": "random"``), with its p-value from random orders; and, with ``coverage``, one
+        result for the rows at or below a ``threshold``.
 
     Raises
     ------
     OptionError
-        A metric is no function of means.
+        A metric is not a function of means over rows.
     DataError
         A criterion does not apply.
     """
@@ -139,7 +141,7 @@ def reject(
     study = _Study(found, criteria.values, steps.shares(), run)
     for metric, rows in found:
         for criterion in criteria.values:
-            with np.errstate(all="ignore"):  # what is not finite is told in words
+            with np.errstate(all="ignore"):  # values that are not finite become warnings
                 first, *others = study.results(metric, criterion, steps.coverage)
             own = (*rows.warnings, *criteria.notes.get(criterion, ()))
             notes = (*place.warnings(), *own, *criteria.missing, *study.warnings)
@@ -158,16 +160,19 @@ def _require_means(metrics: Sequence[Metric[Any, Any]]) -> None:
     Raises
     ------
     OptionError
-        One is not.
+        A metric does not meet these conditions.
     """
     for metric in metrics:
         if metric.interval != "bca" or "y" not in metric.needs:
-            msg = f"--metrics takes means of errors here, as mae, rmse, nll and crps; {metric.name} is none"
+            msg = (
+                f"--metrics must be means of errors over rows, e.g. mae, rmse, nll or crps, got {metric.name}, which is"
+                " not"
+            )
             raise OptionError(msg)
 
 
 def _input(source: Source, at: Source | None) -> Input:
-    """Say what was read: the rows that count are those that are rejected or kept."""
+    """Return the input of the study; its row count is that of the rows that can be rejected."""
     told = source.input_info()
     if at is None:
         return told
@@ -178,7 +183,7 @@ def _input(source: Source, at: Source | None) -> Input:
 
 @dataclass(frozen=True, eq=False)
 class _Study:
-    """Metrics of the rows that are kept, by each criterion and at random, with their resamples."""
+    """Metrics of the retained rows for each criterion and for random rejection, with their resamples."""
 
     row_results: Sequence[SweepCell]
     criteria: dict[str, Values]
@@ -187,7 +192,7 @@ class _Study:
 
     @cached_property
     def retained(self) -> NDArray[np.intp]:
-        """How many rows are kept at each step, (s,)."""
+        """Number of retained rows at each step, (s,)."""
         n = len(next(iter(self.criteria.values())))
         return n - np.floor(n * self.shares * (1 + ROUNDING)).astype(np.intp)
 
@@ -197,7 +202,7 @@ class _Study:
 
     @property
     def resamples(self) -> int:
-        """How many resamples there are, and random orders."""
+        """Number of resamples, and of random orders."""
         asked = PERCENTILE_RESAMPLES if self.run.resamples is None else self.run.resamples
         return asked if self.retained[0] > 1 else 0
 
@@ -215,16 +220,16 @@ class _Study:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a reader should know of all intervals."""
+        """Warnings about all intervals."""
         n = self.retained[0]
         if self.run.resamples == 0:
             return (NO_BOOTSTRAP,)
         if n == 1:
             return ("no interval: a single row cannot be resampled",)
-        return (f"{n} rows are few: intervals by resampling are too narrow",) if n < FEW_ROWS else ()
+        return (f"there are only {n} rows: bootstrap intervals are too narrow",) if n < FEW_ROWS else ()
 
     def results(self, metric: Metric[Any, Any], criterion: str, coverage: float | None) -> Iterator[Result]:
-        """Yield a metric at each step by a criterion, its area, the area's excess, and the metric at the threshold."""
+        """Yield a metric at each step of a criterion, its area, the difference from random, and at the threshold."""
         values = self.curves[metric.name, criterion]
         replicates = self.resampled.get((metric.name, criterion))
         if criterion == RANDOM:
@@ -241,7 +246,7 @@ class _Study:
                 yield self._at_threshold(metric, criterion, coverage)
 
     def _gain(self, metric: Metric[Any, Any], criterion: str) -> Result:
-        """Compare the area with that of rejection at random: on the same resamples, and with that of random orders."""
+        """Return the difference of the area from random rejection, with an interval and a p-value."""
         pairs = [(metric.name, criterion), (metric.name, RANDOM)]
         own, chance = (area(self.shares, self.curves[pair]) for pair in pairs)
         replicates = None
@@ -257,7 +262,7 @@ class _Study:
         return replace(result, p_value=float((1 + reached) / (len(orders) + 1)))
 
     def _at_threshold(self, metric: Metric[Any, Any], criterion: str, coverage: float) -> Result:
-        """Keep the rows up to the least value at which they are enough; those that tie with it too."""
+        """Return the metric of the rows up to the smallest sufficient threshold, including rows equal to it."""
         values = self.criteria[criterion]
         threshold = np.sort(values)[max(1, int(np.ceil(len(values) * coverage * (1 - ROUNDING)))) - 1]
         kept = values <= threshold
@@ -271,7 +276,7 @@ class _Study:
     def _result(
         self, metric: Metric[Any, Any], subset: dict[str, Any], value: float | Values, replicates: Values | None
     ) -> Result:
-        """Tell a number, with the middle of its replicates."""
+        """Return a result with the central interval of its replicates."""
         number = float(value)
         result = Result(
             metric=metric.name,

@@ -1,4 +1,4 @@
-"""How a metric, and the ranking of models by it, move with its settings and with the number of rows."""
+"""Change of a metric, and of the ranking of models by it, with its settings and the number of rows."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
     AnyMetric = Metric[Any, Any]
 
-REPEATS = 5
-MOST_NAMED = 5  # points at which the ranking changes
+REPEATS = 5  # default number of random subsets per size
+MOST_NAMED = 5  # maximum points with a changed ranking that a warning lists
 
 
 @dataclass
 class SweepCell:
-    """A metric of one model at one point, of one or several random subsets of the rows."""
+    """A metric of one model at one point of the sweep, for one or several random subsets of the rows."""
 
     values: list[float] = field(default_factory=list)
     reference: float | None = None
@@ -46,13 +46,13 @@ class SweepCell:
 
     @property
     def value(self) -> float | None:
-        """The mean; None where a subset has no value."""
+        """The mean over subsets; None if a subset has no value."""
         mean = float(np.mean(self.values)) if self.values else np.nan
         return mean if np.isfinite(mean) else None
 
     @property
     def deviation(self) -> float | None:
-        """The standard deviation over subsets; None for one."""
+        """The standard deviation over subsets; None for a single subset."""
         return float(np.std(self.values, ddof=1)) if len(self.values) > 1 and self.value is not None else None
 
 
@@ -65,38 +65,38 @@ def sweep(
     subsets: int = REPEATS,
     run: Run | None = None,
 ) -> Report:
-    """Compute a metric with one setting varied at a time, or with all of their combinations [CCE C.3, Fig. 6].
+    """Return a metric with one setting varied at a time, or with all combinations of settings [CCE C.3, Fig. 6].
 
-    What a metric fits to inputs is shared by all settings, and by all models, for which it is the same.
+    Settings and models for which the fit to the inputs is the same share that fit.
 
     Parameters
     ----------
     models : sequence of Model
-        One, or several on the same rows.
+        One model, or several on the same rows.
     metric : Metric
-        What to compute, with the options that hold where they are not varied.
+        Metric to compute; its options apply where they are not varied.
     varied : sequence of SweptSetting
-        What is varied.
+        Settings to vary.
     all_combinations : bool
-        Whether values are combined.
+        Whether to compute all combinations of the values.
     subsets : int
-        Random subsets for each number of rows below all; the smaller ones are parts of the larger.
+        Number of random subsets for each size smaller than all rows; smaller subsets are nested in larger ones.
     run : Run, optional
         Seed, device, precision, memory and progress.
 
     Returns
     -------
     Report
-        First a result for each model as the metric is, then at each point; ``subset`` tells the model, if there are
-        several, and what is varied. ``details`` has the standard deviation over subsets, and the model's rank with
-        Kendall's tau of the ranking to the first.
+        One result per model with the unchanged metric, then one per model at each point. ``slice`` states the model,
+        if there are several, and the varied settings. ``details`` has the standard deviation over subsets, the model's
+        rank, and Kendall's tau between this ranking and that of the unchanged metric.
 
     Raises
     ------
     DataError, FileError
-        The metric does not apply to a model, or the models' rows are not the same.
+        The metric does not apply to a model, or the models do not have the same rows.
     OptionError
-        A setting cannot have a value.
+        A value is invalid for a setting.
     """
     run, places = run or Run(), points(metric, varied, all_combinations=all_combinations)
     models = [replace(model, source=group_by_input(model.source, [type(metric)])) for model in models]
@@ -132,7 +132,7 @@ def sweep(
 def _computed(
     models: Sequence[Predictions], places: Sequence[SweepPoint], subsets: int, run: Run
 ) -> dict[tuple[int, AnyMetric, int], SweepCell]:
-    """Compute each metric of so many rows of each model, once for points that are the same."""
+    """Return the cells of the sweep by number of rows, metric and model; equal points are computed once."""
     n = len(models[0])
     wanted: dict[int, dict[AnyMetric, None]] = {}
     for place in places:
@@ -161,7 +161,7 @@ def _computed(
 
 
 def _sharing(metrics: Sequence[AnyMetric]) -> list[list[AnyMetric]]:
-    """Gather metrics that fit the same to inputs."""
+    """Return groups of metrics that share a fit to the inputs."""
     groups: dict[Any, list[AnyMetric]] = {}
     for metric in metrics:
         key = metric if metric.fit_key is None else tuple(getattr(metric, name) for name in metric.fit_key)
@@ -170,7 +170,7 @@ def _sharing(metrics: Sequence[AnyMetric]) -> list[list[AnyMetric]]:
 
 
 def _alike(sources: Sequence[InMemory], *, shared: bool) -> list[list[int]]:
-    """Gather models with the same inputs, if they may share what is fitted to them."""
+    """Return groups of models with the same inputs; single models if fits cannot be shared."""
     groups: list[list[int]] = []
     for place, source in enumerate(sources):
         for group in groups if shared else ():
@@ -189,13 +189,13 @@ def _same_inputs(first: Predictions, second: Predictions) -> bool:
 def _values(
     sources: Sequence[InMemory], metrics: Sequence[AnyMetric], alike: Sequence[int], run: Run
 ) -> Iterator[tuple[AnyMetric, int, float, float | None, tuple[str, ...]]]:
-    """Yield metric, model, value, exact reference and notes, of metrics and models that share what is fitted."""
+    """Yield metric, model, value, exact reference and notes, for metrics and models that share a fit."""
     state, fitted = None, False
     for metric in metrics:
         for model in alike:
             source = sources[model]
             try:
-                with source.error_context(), np.errstate(all="ignore"):  # what is not finite is told in words
+                with source.error_context(), np.errstate(all="ignore"):  # values that are not finite become warnings
                     settings = metric.prepare(source, run)
                     if not fitted:
                         state, fitted = metric.fit(settings, source, run), True
@@ -211,7 +211,7 @@ def _values(
 def _results(
     names: Sequence[str], places: Sequence[SweepPoint], found: dict[tuple[int, AnyMetric, int], SweepCell]
 ) -> list[Result]:
-    """Tell each model at each point, with its rank."""
+    """Return the result of each model at each point, with its rank."""
     n = max(size for size, *_ in found)
     results, first = list[Result](), list[float | None]()
     for place in places:
@@ -240,7 +240,7 @@ def _results(
 def _changes(
     varied: Sequence[SweptSetting], names: Sequence[str], results: Sequence[Result], *, all_combinations: bool
 ) -> list[str]:
-    """Say where the ranking of the models is not what it is at first."""
+    """Return warnings about points where the ranking of the models differs from the first."""
     if len(names) == 1:
         return []
     at = [results[start : start + len(names)] for start in range(0, len(results), len(names))]

@@ -1,4 +1,4 @@
-"""Settings that a sweep varies: options of a metric, and the number of rows."""
+"""Settings of a sweep: options of a metric, and the number of rows."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from calcheck.options import Option
 
 SUBSAMPLE = "subsample"
-POINTS, MOST_POINTS = 7, 1000  # of a range, and of a sweep
+POINTS, MOST_POINTS = 7, 1000  # default number of values in a range, and maximum number of points in a sweep
 PERCENT = 100
-DIGITS = 4  # of the values of a range
+DIGITS = 4  # significant digits of the values in a range
 RANGE = re.compile(r"(?P<low>[^.:].*?)\.\.(?P<high>[^:]+)(?::(?P<count>\d+))?")
 
 
@@ -32,11 +32,11 @@ class SweptSetting:
     Parameters
     ----------
     name : str
-        ``"subsample"``, or an option as on the command line, without its dashes: ``"gamma-y"``.
+        ``"subsample"``, or an option as on the command line without leading dashes: ``"gamma-y"``.
     values : tuple
-        What it is set to; of subsample a share of the rows (float), or their number (int).
+        Values of the setting; for subsample, a fraction of the rows (float) or their number (int).
     description : tuple of str
-        The values as they are shown.
+        Values as text.
     """
 
     name: str
@@ -46,16 +46,16 @@ class SweptSetting:
 
 @dataclass(frozen=True)
 class SweepPoint:
-    """A metric and how many rows it is of.
+    """A point of a sweep: a metric with its options, and the number of rows.
 
     Parameters
     ----------
     description : dict
-        What is varied, by name, as it is shown; nothing where all is as the user set it.
+        Values of the varied settings as text, by name; empty for the unchanged metric.
     metric : Metric
-        The metric with its options.
+        Metric with its options.
     size : float or int or None
-        A share of the rows, or their number; None for all.
+        Fraction of the rows, or their number; None for all rows.
     """
 
     description: dict[str, str]
@@ -63,65 +63,69 @@ class SweepPoint:
     size: float | int | None = None
 
     def rows(self, n: int) -> int:
-        """Count its rows, of n.
+        """Return the number of rows at this point, out of n.
 
         Raises
         ------
         OptionError
-            There are not so many.
+            The number is not between 1 and n.
         """
         if self.size is None:
             return n
         rows = round(n * self.size) if isinstance(self.size, float) else self.size
         if not 1 <= rows <= n:
-            msg = f"--vary {SUBSAMPLE}={self.description[SUBSAMPLE]} is {rows:,} rows, and there are {n:,}"
+            msg = (
+                f"--vary {SUBSAMPLE}={self.description[SUBSAMPLE]} gives {rows:,} rows: expected between 1 and {n:,},"
+                " the number of rows in the file"
+            )
             raise OptionError(msg)
         return rows
 
 
 def parse(text: str, metric: type[Metric[Any, Any]]) -> SweptSetting:
-    """Read a setting and its values: ``"lambda=0.001..1:7"``, ``"draws=1,2,5"``, ``"subsample=25%,50%"``.
+    """Return the setting in a text: ``"lambda=0.001..1:7"``, ``"draws=1,2,5"``, ``"subsample=25%,50%"``.
 
     Raises
     ------
     OptionError
-        It is no setting of the metric, or a value is none that it can have.
+        The metric does not have the setting, or a value is invalid.
     """
     spelled, equals, listed = (part.strip() for part in text.partition("="))
     name = spelled.removeprefix("--").replace("_", "-")
     known = {option.flag.removeprefix("--"): option for option in options_of(metric)}
     if not equals or not listed or name not in (*known, SUBSAMPLE):
         there = ", ".join((*known, SUBSAMPLE))
-        takes = "--vary takes NAME=VALUES, as in lambda=0.001..1 or draws=1,2,5"
-        msg = f"{takes}; for {metric.name} the names are {there}, got {text!r}"
+        takes = "--vary takes NAME=VALUES, e.g. lambda=0.001..1 or draws=1,2,5"
+        msg = f"{takes}, got {text!r}. Names for {metric.name}: {there}"
         raise OptionError(msg)
     read = _size if name == SUBSAMPLE else partial(known[name].parse, called=f"--vary {name}")
     whole = name == SUBSAMPLE or not _is_fractional(known[name])
     items = [found for item in listed.split(",") for found in _items(item.strip(), name, whole=whole)]
     values = dict.fromkeys(read(item) for item in items)
     if len(values) > MOST_POINTS:
-        msg = f"--vary {name} has {len(values):,} values: at most {MOST_POINTS:,}"
+        msg = f"--vary {name} has {len(values):,} values: at most {MOST_POINTS:,} are allowed"
         raise OptionError(msg)
     return SweptSetting(name, tuple(values), tuple(_told(value, name) for value in values))
 
 
 def points(metric: Metric[Any, Any], varied: Sequence[SweptSetting], *, all_combinations: bool) -> list[SweepPoint]:
-    """List what is computed: first the metric as it is, then each value alone, or all combinations of values.
+    """Return the points of a sweep: the unchanged metric, then each value alone or all combinations of values.
 
     Raises
     ------
     OptionError
-        An option cannot have a value, a setting is there twice, or the points are too many.
+        A value is invalid for an option, a setting is given twice, or there are too many points.
     """
     names = [each.name for each in varied]
     if len(set(names)) < len(names):
-        msg = f"--vary {next(name for name in names if names.count(name) > 1)} is given twice: list its values in one"
+        repeated = next(name for name in names if names.count(name) > 1)
+        msg = f"--vary {repeated} is given twice: list all its values in one --vary"
         raise OptionError(msg)
     count = (
         math.prod(len(each.values) for each in varied) if all_combinations else sum(len(each.values) for each in varied)
     )
     if count > MOST_POINTS:
-        msg = f"--vary makes {count:,} points: at most {MOST_POINTS:,}"
+        msg = f"--vary gives {count:,} points: at most {MOST_POINTS:,} are allowed"
         raise OptionError(msg)
     settings: list[list[tuple[str, Any, str]]] = [
         [(each.name, value, told) for value, told in zip(each.values, each.description, strict=True)] for each in varied
@@ -139,12 +143,12 @@ def _point(metric: Metric[Any, Any], settings: Sequence[tuple[str, Any, str]]) -
 
 
 def _items(item: str, name: str, *, whole: bool) -> list[str]:
-    """Take a range apart into values at equal ratios; anything else is one value.
+    """Return the log-spaced values of a range; any other text is a single value.
 
     Raises
     ------
     OptionError
-        Its ends are no positive numbers, or it has too few or too many values.
+        The ends of the range are not positive numbers in ascending order, or it has too few or too many values.
     """
     match = RANGE.fullmatch(item)
     if match is None:
@@ -157,8 +161,8 @@ def _items(item: str, name: str, *, whole: bool) -> list[str]:
         low, high = map(float, ends)
     except ValueError:
         low = high = math.nan
-    if not (0 < low < high < math.inf and 2 <= count <= MOST_POINTS):  # noqa: PLR2004 - both ends
-        msg = f"--vary {name} takes ranges of positive numbers, as in 0.001..1 or 0.001..1:7 for 7 values, got {item!r}"
+    if not (0 < low < high < math.inf and 2 <= count <= MOST_POINTS):  # noqa: PLR2004 - the two ends
+        msg = f"--vary {name} takes ranges of positive numbers, e.g. 0.001..1 or 0.001..1:7 for 7 values, got {item!r}"
         raise OptionError(msg)
     steps = (low * (high / low) ** (step / (count - 1)) for step in range(count))
     rounded = (round(value) if whole and not percent else value for value in steps)
@@ -166,7 +170,7 @@ def _items(item: str, name: str, *, whole: bool) -> list[str]:
 
 
 def _is_fractional(option: Option) -> bool:
-    """Tell whether an option takes numbers that are not whole."""
+    """Return whether an option accepts numbers that are not integers."""
     try:
         option.parse("0.5")
     except OptionError:
@@ -175,12 +179,12 @@ def _is_fractional(option: Option) -> bool:
 
 
 def _size(text: str) -> float | int:
-    """Read a number of rows, or a share of them in percent.
+    """Return a number of rows, or a fraction given in percent.
 
     Raises
     ------
     OptionError
-        It is neither.
+        The text is neither.
     """
     share = text.endswith("%")
     try:
@@ -188,13 +192,13 @@ def _size(text: str) -> float | int:
     except ValueError:
         size = math.nan
     if not (0 < size <= 1 if share else size >= 1):
-        msg = f"--vary {SUBSAMPLE} takes shares of the rows, as in 25%, or numbers of rows, got {text!r}"
+        msg = f"--vary {SUBSAMPLE} takes percentages of the rows, e.g. 25%, or numbers of rows, got {text!r}"
         raise OptionError(msg)
     return size
 
 
 def _told(value: Any, name: str) -> str:
-    """Write a value as it is shown."""
+    """Return a value as text."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):

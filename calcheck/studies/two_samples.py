@@ -1,4 +1,4 @@
-"""Two samples of inputs and targets, from two files: how far their conditional distributions are apart."""
+"""Comparison of the conditional distributions of two samples of inputs and targets."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
     from calcheck.metrics.base import Metric
     from calcheck.report import Input, Report
 
-GRID = 200
-MOST_POINTS = 1_000_000
+GRID = 200  # default number of evaluation points
+MOST_POINTS = 1_000_000  # maximum number of evaluation points
 
 
 @dataclass(frozen=True, eq=False)
 class PooledSamples(Source):
-    """The rows of two sources, with a column that says which of them a row is from.
+    """The rows of two sources, with a column that labels the source of each row.
 
     Raises
     ------
     DataError
-        Their targets or inputs have different numbers of columns.
+        The targets or inputs of the two sources have different numbers of columns.
     """
 
     first: Source
@@ -60,7 +60,7 @@ class PooledSamples(Source):
         )
 
     @contextmanager
-    def row_numbers(self) -> Iterator[None]:
+    def error_context(self) -> Iterator[None]:
         try:
             yield
         except ValuesError as error:
@@ -89,13 +89,13 @@ class PooledSamples(Source):
 
 
 def _appended(what: str, parts: list[NDArray[Any] | None]) -> NDArray[Any] | None:
-    """Append rows of both; None if one of them has none."""
+    """Return the concatenated rows of both samples; None if one of them has none."""
     first, second = parts
     if first is None or second is None:
         return None
     widths = [part[0].size for part in (first, second)]
     if widths[0] != widths[1]:
-        msg = f"the two have {what} of {widths[0]} and {widths[1]} columns. Give the same of both"
+        msg = f"the {what} of the two samples have {widths[0]} and {widths[1]} columns: both must have the same columns"
         raise DataError(msg)
     return np.concatenate([part.reshape(len(part), -1) for part in (first, second)])
 
@@ -110,47 +110,47 @@ def two_samples(
     run: Run | None = None,
     sink: Sink | None = None,
 ) -> Report:
-    """Compare two samples.
+    """Return a report that compares two samples.
 
     Parameters
     ----------
     first, second : Source
-        With targets and inputs; predictions, if any, are ignored.
+        Samples with targets and inputs; predictions are ignored.
     metric : Metric
-        Of two samples.
+        Metric of two samples.
     grid : int, optional
-        Evaluate at so many inputs between the least and the largest of both; for inputs of one number. By default 200
-        for these, else the inputs of the first sample.
+        Number of equally spaced evaluation points between the smallest and the largest input of both samples, for
+        one-dimensional inputs. Default: 200; for inputs with several dimensions, the inputs of the first sample.
     at : Source, optional
-        Evaluate at these inputs.
+        Evaluation points.
     run : Run, optional
-        Seed, device, precision, memory and progress. The reference is of 199 exchanges by default.
+        Seed, device, precision, memory and progress. The permutation test uses 199 permutations by default.
     sink : callable, optional
-        Is handed what the metric says of each input, with the inputs.
+        Receives the metric, the inputs, and the per-input results.
 
     Returns
     -------
     Report
-        One result.
+        A report with one result.
 
     Raises
     ------
     OptionError
-        A grid is asked for inputs of several numbers, or beside other inputs, or its size is not one.
+        A grid is requested for inputs with several dimensions or together with ``at``, or its size is out of range.
     DataError
-        The two have different columns.
+        The samples have different columns.
     """
     if grid is not None and not 1 <= grid <= MOST_POINTS:
         msg = f"--grid must be between 1 and {MOST_POINTS:,}, got {grid}"
         raise OptionError(msg)
     if grid is not None and at is not None:
-        msg = "--grid and --at contradict each other: give one"
+        msg = "--grid and --at contradict each other: pass only one of them"
         raise OptionError(msg)
     source = PooledSamples(first, second)
     x = source.predictions().x
     if x is not None and at is None:
         if grid is not None and x.shape[1] > 1:
-            msg = f"--grid is for inputs of one number, and these have {x.shape[1]}. Pass --at FILE"
+            msg = f"--grid needs one-dimensional inputs, and these have {x.shape[1]} dimensions. Pass --at FILE instead"
             raise OptionError(msg)
         if x.shape[1] == 1:
             grid = grid or GRID
@@ -158,18 +158,18 @@ def two_samples(
         else:
             at = InMemory(first.predictions())
     elif at is not None and (at is first or at is second):
-        at = InMemory(at.predictions())  # whose file is listed already
+        at = InMemory(at.predictions())  # its file is already listed
     run = run or Run()
     if run.replicates is None:
         run = replace(
             run, replicates=REPLICATES
-        )  # each is two regressions of its own: no more, wherever it is compared
+        )  # each permutation costs two regressions, so the number is not increased adaptively
     report = evaluate(source, [metric], at=at, run=run, sink=sink)
     return replace(report, settings={**report.settings, "grid": grid})
 
 
 def _grid(source: PooledSamples, size: int) -> Predictions:
-    """Return inputs at equal distances, from the least to the largest, shown by the name of their column."""
+    """Return equally spaced inputs from the smallest to the largest, labeled with the name of their column."""
     rows = source.predictions()
     points = np.linspace(rows.inputs().min(), rows.inputs().max(), size, dtype=np.float64)
     name = source.first.input_info().columns.get("x", "x")

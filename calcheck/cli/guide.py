@@ -1,0 +1,153 @@
+"""`calcheck guide`: the guides of the package, as a list or one of them, in the terminal."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from calcheck.errors import OptionError
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
+REFERENCE_PREFIX = "reference-"
+GROUPS: dict[str, tuple[str, ...]] = {
+    "Tutorial": ("tutorial",),
+    "How-to": (),
+    "Explanation": ("million-rows", "which-metric", "verdicts", "glossary"),
+    "Reference": (),
+}
+"""Kinds of guides in the order of the list, each with its topics; other topics are references or how-to guides."""
+
+HIDDEN = re.compile(r"^(?P<code>```.*?^```$)|[ \t]*<!--.*?-->[ \t]*\n?", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
+NEARBY_LINK = re.compile(r"\[([^\]]*)\]\((?:(?P<topic>[\w-]+)\.md)?(?:#[\w-]+)?\)")
+SENTENCE = re.compile(r".+?[.!?](?=\s|$)")
+
+
+def show_guide(
+    topic: Annotated[
+        str | None, typer.Argument(metavar="[TOPIC]", help="Guide to show. Default: the list.", show_default=False)
+    ] = None,
+) -> None:
+    """List the guides, or show one: a tutorial, how-to guides, explanations, the reference."""
+    guides = read_guides()
+    if topic is None:
+        sys.stdout.write(_list(guides))
+        return
+    name = topic.removesuffix(".md")
+    if name not in guides:
+        raise OptionError(_unknown(topic, guides))
+    _show(guides[name])
+
+
+def read_guides() -> dict[str, str]:
+    """Return the text of each guide by its topic, without HTML comments."""
+    from importlib.resources import files
+
+    folder: Traversable = files("calcheck") / "guides"
+    paths = sorted((path for path in folder.iterdir() if path.name.endswith(".md")), key=lambda path: path.name)
+    return {path.name.removesuffix(".md"): strip_comments(path.read_text(encoding="utf-8")) for path in paths}
+
+
+def strip_comments(text: str) -> str:
+    r"""Remove HTML comments, except in blocks of code.
+
+    Examples
+    --------
+    >>> strip_comments("a\n<!-- [[[cog\nrun() ]]] -->\nb")
+    'a\nb'
+    """
+    return HIDDEN.sub(lambda match: match["code"] or "", text)
+
+
+def group_of(topic: str) -> str:
+    """Return the kind of guide that a topic is."""
+    if topic.startswith(REFERENCE_PREFIX):
+        return "Reference"
+    return next((group for group, topics in GROUPS.items() if topic in topics), "How-to")
+
+
+def first_sentence(text: str) -> str:
+    r"""Return the first sentence below the title of a guide as plain text; empty text if there is none.
+
+    Examples
+    --------
+    >>> first_sentence("# Files\n\nRead `.csv` and [Parquet](x.md). More.")
+    'Read .csv and Parquet.'
+    """
+    paragraphs = re.split(r"\n\s*\n", text.strip())
+    if len(paragraphs) == 1 or not paragraphs[0].startswith("# "):
+        return ""
+    plain = LINK.sub(r"\1", " ".join(paragraphs[1].split())).replace("`", "").replace("**", "")
+    match = SENTENCE.match(plain)
+    return match[0] if match else ""
+
+
+def name_guides(text: str) -> str:
+    """Replace links to guides by the commands that show them, and links within a guide by their text.
+
+    Examples
+    --------
+    >>> name_guides("See [Read my files](files.md#names), [above](#top).")
+    'See Read my files (`calcheck guide files`), above.'
+    """
+    return NEARBY_LINK.sub(
+        lambda match: f"{match[1]} (`calcheck guide {match['topic']}`)" if match["topic"] else match[1], text
+    )
+
+
+def _list(guides: dict[str, str]) -> str:
+    """Return the list of guides by kind, each with its first sentence."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from calcheck.render.console import rendered
+
+    width = max(map(len, guides))
+    parts: list[Table | Text] = []
+    for group, first in GROUPS.items():
+        grid = Table.grid(padding=(0, 2))
+        grid.add_column(no_wrap=True, width=width)
+        grid.add_column()
+        topics = [topic for topic in guides if group_of(topic) == group]
+        for topic in sorted(topics, key=(*first, *topics).index):
+            grid.add_row(Text(topic), Text(first_sentence(guides[topic])))
+        parts += [Text(group, style="bold"), grid] if topics else []
+    return rendered(*parts, Text("Show one with: calcheck guide TOPIC"))
+
+
+def _show(text: str) -> None:
+    """Write a guide: formatted and in a pager for a terminal, as Markdown otherwise."""
+    if not sys.stdout.isatty():
+        sys.stdout.write(text)
+        return
+    import pydoc
+
+    from rich.markdown import Markdown
+
+    from calcheck.render.console import rendered
+
+    pages = rendered(Markdown(name_guides(text), hyperlinks=False, code_theme="ansi_dark"))
+    os.environ["LESS"] = f"{os.environ.get('LESS', '-FX')} -R"  # less shows colors, and ends at once if all fits
+    pipe = getattr(signal, "SIGPIPE", None)
+    before = pipe and signal.signal(pipe, signal.SIG_IGN)  # leaving the pager early is no error
+    try:
+        pydoc.pager(pages)
+    finally:
+        if pipe:
+            signal.signal(pipe, before)
+
+
+def _unknown(topic: str, guides: dict[str, str]) -> str:
+    """Return the message for a topic that no guide has."""
+    from difflib import get_close_matches
+
+    close = get_close_matches(topic, guides, n=1)
+    hint = f" Did you mean {close[0]}?" if close else ""
+    return f"there is no guide {topic!r}.{hint} Available guides: {', '.join(guides)}"

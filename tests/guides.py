@@ -1,0 +1,56 @@
+"""Run the commands and scripts whose output is shown in README.md and in the guides; cog calls these functions."""
+
+import functools
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+OVERRIDES = ("FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "TERMINAL_WIDTH")
+ENVIRONMENT = {
+    name: value for name, value in os.environ.items() if name not in OVERRIDES and not name.startswith("CALCHECK_")
+} | {"COLUMNS": "80", "CALCHECK_NO_CONFIG": "1", "PYTHONPATH": str(ROOT)}
+"""The environment of the commands: no colors, 80 columns, no settings from files or variables."""
+
+
+@functools.cache
+def console(*commands: str, exit_code: int = 0) -> str:
+    """Return a console block: each command and its output. The last command must end with the given exit code.
+
+    The commands run one after another in a temporary folder that links to ``examples``.
+    """
+    lines = []
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "examples").symlink_to(ROOT / "examples")
+        for number, command in enumerate(commands, start=1):
+            expected = exit_code if number == len(commands) else 0
+            lines += [""] * (number > 1)
+            lines += [f"$ {command}", *_output(shlex.split(command), Path(folder), expected)]
+    if exit_code:
+        lines += ["", "$ echo $?", str(exit_code)]
+    return _block("console", lines)
+
+
+@functools.cache
+def script(path: str, language: str = "text") -> str:
+    """Return a block with what a script of the repository prints."""
+    run = subprocess.run([sys.executable, path], capture_output=True, text=True, check=True, cwd=ROOT, env=ENVIRONMENT)
+    return _block(language, run.stdout.strip().splitlines())
+
+
+def _output(command: list[str], folder: Path, exit_code: int) -> list[str]:
+    """Run a command of calcheck and return the lines that it prints; its exit code must be the expected one."""
+    run = subprocess.run(
+        [sys.executable, "-m", *command], capture_output=True, text=True, check=False, cwd=folder, env=ENVIRONMENT
+    )
+    if run.returncode != exit_code:
+        raise RuntimeError(f"exit code {run.returncode} of {shlex.join(command)}, not {exit_code}: {run.stderr}")
+    return run.stdout.strip().splitlines()
+
+
+def _block(language: str, lines: list[str]) -> str:
+    """Return a fenced block of Markdown; lines carry no spaces at their ends."""
+    return "\n".join([f"```{language}", *(line.rstrip() for line in lines), "```", ""])
