@@ -45,7 +45,7 @@ DRAWS, SAVED = 5, 50  # a row: in a step of training, and in files
 Loss = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 LOSSES: dict[str, Loss] = {
     "A-CGM": lambda _, y, draws: ammd(y, draws),
-    "J-CGM": lambda x, y, draws: jmmd(x, y, draws, estimator="paper"),
+    "J-CGM": lambda x, y, draws: jmmd(x, y, draws, statistic="paper"),
     "CGMMN": lambda x, y, draws: cmmd(x, y, draws, lambda_=0.1),
 }
 FLOOR = "unconditional"

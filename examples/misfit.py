@@ -35,7 +35,7 @@ def main(folder: Path, *, drawn: bool) -> None:
     for name, seed in SEEDS.items():
         pq.write_table(pa.table(predictions(ROWS, seed)), folder / f"{name}.parquet")
     plot = ["--plot", "rejected.svg"] if drawn else []
-    command = ["calcheck", "reject", "labeled.parquet", "--at", "new.parquet", *OPTIONS, *plot]
+    command = ["calcheck", "reject", "labeled.parquet", "--new", "new.parquet", *OPTIONS, *plot]
     print(f"$ {' '.join(command)}", flush=True)
     subprocess.run([sys.executable, "-m", *command], check=True, cwd=folder)
 

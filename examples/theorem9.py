@@ -24,7 +24,7 @@ def main() -> None:
     y = np.sin(4 * x)
     draws = np.tile(y, (ROWS, 1))  # every target, at every input: the marginal distribution
     everywhere = np.repeat(x, ROWS), draws.ravel()
-    left = float(ammd(y, draws, estimator="v", constant=True))
+    left = float(ammd(y, draws, statistic="v", constant=True))
     print("gamma_x  lambda  mean CCE^2   CMMD^2   mean |delta|^2")
     for gamma_x in (0.5, 1.0):
         for lambda_ in LAMBDAS:

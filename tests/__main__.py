@@ -1,4 +1,4 @@
-"""Every check of the project: format, lint, types, layers, README, tests. `python -m tests`."""
+"""Every check of the project: format, lint, names, types, layers, docs, tests. `python -m tests`."""
 
 import os
 import shlex
@@ -15,9 +15,11 @@ ALONE = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREA
 CHECKS = (
     "ruff format --check .",
     "ruff check .",
+    "python -m tests.names",
     "mypy",
     "lint-imports",
-    "cog --check README.md",
+    "python -m tests.reference --check",
+    "cog --check README.md calcheck/guides/*.md",
     'pytest -n auto -m "not slow"',
 )
 
@@ -27,12 +29,17 @@ def main() -> int:
     for check in CHECKS:
         sys.stdout.write(f"· {check}\n")
         sys.stdout.flush()
-        program, *arguments = shlex.split(check)
+        program, *arguments = (word for part in shlex.split(check) for word in _expand(part))
         code = subprocess.call([Path(sys.executable).with_name(program), *arguments], cwd=ROOT, env=OURS | ALONE)
         if code:
             sys.stdout.write(f"failed: {check}\n")
             return code
     return 0
+
+
+def _expand(word: str) -> list[str]:
+    """Return the files that a pattern matches; other words as they are."""
+    return sorted(str(path.relative_to(ROOT)) for path in ROOT.glob(word)) if word.endswith("*.md") else [word]
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
 from tests.naive_joint import standardized
 
-PLAIN = Run(reference=0, resamples=0)
+PLAIN = Run(replicates=0, resamples=0)
 
 
 def sampled_case(seed, n=14, *, draws=2, targets=1, d=1, columns=1, wrong=0.4):

@@ -33,7 +33,7 @@ def pooled(x, values):
     return np.repeat(x, size, axis=0), values.reshape(n * size, t), np.repeat(np.arange(n), size)
 
 
-def ammd(y, draws, *, gamma_y=0.5, estimator="unbiased", constant=False):
+def ammd(y, draws, *, gamma_y=0.5, statistic="unbiased", constant=False):
     """Mean over inputs of -2/(l r) sum k(y, y') + 1/(l (l - 1)) sum over different draws k(y', y'').
 
     The constant is 1/(r (r - 1)) sum over different targets k(y, y''). V: over all pairs, l^2 and r^2.
@@ -43,7 +43,7 @@ def ammd(y, draws, *, gamma_y=0.5, estimator="unbiased", constant=False):
     def within(values):
         size = len(values)
         gram = k_y(values, values)
-        if estimator == "v":
+        if statistic == "v":
             return gram.sum() / size**2
         return sum(gram[i, j] for i in range(size) for j in range(size) if i != j) / (size * (size - 1))
 
@@ -55,7 +55,7 @@ def ammd(y, draws, *, gamma_y=0.5, estimator="unbiased", constant=False):
     )
 
 
-def jmmd(x, y, draws, *, k_x=None, gamma_y=0.5, estimator="unbiased"):
+def jmmd(x, y, draws, *, k_x=None, gamma_y=0.5, statistic="unbiased"):
     """Squared MMD of the pooled pairs (x, y) and (x, y') under k_X k_Y.
 
     ``v``: all pairs of pairs in all three terms; ``unbiased``: those of different inputs; ``paper``: all pairs of data
@@ -68,11 +68,11 @@ def jmmd(x, y, draws, *, k_x=None, gamma_y=0.5, estimator="unbiased"):
         kept = np.ones((len(a[0]), len(b[0])), dtype=bool) if kept is None else kept
         return (k_x(a[0], b[0]) * k_y(a[1], b[1]))[kept].mean()
 
-    if estimator == "paper":
+    if statistic == "paper":
         return -2 * mean(data, model, None) + mean(model, model, ~np.eye(len(model[0]), dtype=bool))
 
     def term(a, b):
-        return mean(a, b, None if estimator == "v" else a[2][:, None] != b[2])
+        return mean(a, b, None if statistic == "v" else a[2][:, None] != b[2])
 
     return term(data, data) - 2 * term(data, model) + term(model, model)
 
@@ -130,20 +130,20 @@ def weighted_embeddings(y, points, mass, gamma_y=0.5):
     )
 
 
-def ammd_of(embeddings, targets=1, *, estimator="unbiased", constant=False):
+def ammd_of(embeddings, targets=1, *, statistic="unbiased", constant=False):
     """AMMD of infinitely many draws, from what the embeddings say; the constant from so many targets an input."""
     data, cross, model = (np.diagonal(each) for each in embeddings)
-    own = data if estimator == "v" or not constant else (targets**2 * data - targets) / (targets * (targets - 1))
+    own = data if statistic == "v" or not constant else (targets**2 * data - targets) / (targets * (targets - 1))
     return np.mean(-2 * cross + model + (own if constant else 0))
 
 
-def jmmd_of(k, embeddings, *, estimator="unbiased"):
+def jmmd_of(k, embeddings, *, statistic="unbiased"):
     """JMMD of infinitely many draws, K (n, n)."""
     data, cross, model = embeddings
     n = len(k)
-    if estimator == "paper":
+    if statistic == "paper":
         return (k * (model - 2 * cross)).sum() / n**2
-    kept = np.ones((n, n)) if estimator == "v" else 1 - np.eye(n)
+    kept = np.ones((n, n)) if statistic == "v" else 1 - np.eye(n)
     return (kept * k * (data - cross - cross.T + model)).sum() / kept.sum()
 
 

@@ -25,8 +25,8 @@ class Batches(Source):
     def predictions(self):
         raise AssertionError("all rows were asked for at once")
 
-    def described(self):
-        return InMemory(self.rows).details()
+    def input_info(self):
+        return InMemory(self.rows).input_info()
 
     def parts(self):
         return [InMemory(batch) for batch in self.batches()]
@@ -49,8 +49,8 @@ class Files(Source):
             Path(self.deadly).write_text("someone died")
             os.kill(os.getpid(), signal.SIGKILL)
 
-    def described(self):
-        return InMemory(next(self.batches())).details()
+    def input_info(self):
+        return InMemory(next(self.batches())).input_info()
 
     def parts(self):
         return [BatchSums(self, place) for place in range(len(self.paths))]
@@ -67,5 +67,5 @@ class BatchSums(Source):
         self.whole._die(self.place)
         yield from read(self.whole.paths[self.place]).batches()
 
-    def described(self):
-        return self.whole.details()
+    def input_info(self):
+        return self.whole.input_info()

@@ -31,7 +31,7 @@ def read_inputs(name: str, source: FileSource, *, narrow: bool) -> FileSource:
         There is no such file, or the options contradict it.
     """
     options = source.options
-    path, column = _place(name, options)
+    path, column = _place(name, options, "--at")
     file = resolve(path)
     names = open_table(file).schema.names
     if column is None and len(names) == 1:
@@ -65,7 +65,7 @@ def read_evaluation_points(name: str, source: FileSource, *, also: tuple[str, ..
         There is no such file, or the options contradict it.
     """
     options = source.options
-    path, column = _place(name, options)
+    path, column = _place(name, options, "--new")
     if options.truth is not None:
         msg = "--truth holds only the targets of FILE. Join each file with its targets first, with calcheck convert"
         raise OptionError(msg)
@@ -73,13 +73,13 @@ def read_evaluation_points(name: str, source: FileSource, *, also: tuple[str, ..
         options.embedding and options.embedding not in source.table.schema.names and names_a_file(options.embedding)
     )
     if is_external and column is None and source.inputs:
-        msg = f"--embedding {options.embedding} belongs to FILE. Name the column for --at, as in --at {path}:COLUMN"
+        msg = f"--embedding {options.embedding} belongs to FILE. Name the column for --new, as in --new {path}:COLUMN"
         raise OptionError(msg)
     columns = replace(options, embedding=column) if column or is_external else options
     return FileSource(resolve(path), columns, also=also, inputs=source.inputs)
 
 
-def _place(name: str, options: ColumnOptions) -> tuple[str, str | None]:
+def _place(name: str, options: ColumnOptions, flag: str) -> tuple[str, str | None]:
     """Split ``FILE[:COLUMN]``.
 
     Raises
@@ -89,9 +89,9 @@ def _place(name: str, options: ColumnOptions) -> tuple[str, str | None]:
     """
     path, column = split_column(name)
     if path == STDIN:
-        msg = "--at reads a file, not standard input"
+        msg = f"{flag} reads a file, not standard input"
         raise OptionError(msg)
     if column and options.inputs:
-        msg = f"--at {name} names a column, but --inputs already selects the columns {options.inputs} to compare"
+        msg = f"{flag} {name} names a column, but --inputs already selects the columns {options.inputs} to compare"
         raise OptionError(msg)
     return path, column

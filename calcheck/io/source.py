@@ -394,7 +394,7 @@ class FileSource(Source):
         return arguments
 
     @contextmanager
-    def file_named(self) -> Iterator[None]:
+    def error_names(self) -> Iterator[None]:
         with self._named(), self.error_context():
             yield
 

@@ -151,7 +151,7 @@ class Jmmd(JointMetric["GramSums"]):
         one, other = first.form(self.statistic), second.form(self.statistic)
         pairs = state.pairs(one)
         mean, half = (one.u + other.u) / 2, (one.u - other.u) / 2
-        slope = (one.left + other.left) / 4 + one.scale / 2 * mean  # half of the gradient at the mean
+        slope = (one.left_vectors + other.left_vectors) / 4 + one.scale / 2 * mean  # half of the gradient at the mean
         terms = half * pairs.products(slope) + slope * pairs.products(half)
         if self.statistic == "unbiased":
             terms -= 2 * one.scale * pairs.diagonal[:, None] * half * mean

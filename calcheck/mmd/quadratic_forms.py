@@ -65,7 +65,7 @@ class QuadraticForm:
 
     def from_own(self, diagonal: Values) -> float:
         """Return the contribution of the pairs of a row with itself, given the diagonal of K."""
-        return float((np.einsum("ij,ij->i", self.left, self.u) - self.c) @ diagonal)
+        return float((np.einsum("ij,ij->i", self.left_vectors, self.u) - self.c) @ diagonal)
 
     def with_signs(self, signs: Values) -> QuadraticForm:
         """Return the form with the rows multiplied by signs (n,), as under the null hypothesis."""
@@ -75,10 +75,10 @@ class QuadraticForm:
 
     def terms(self, products: Values, diagonal: Values) -> Values:
         """Return the contribution of each row, (n,), given K u and the diagonal of K."""
-        return np.asarray(np.einsum("ij,ij->i", self.left, products) - self.c * diagonal)
+        return np.asarray(np.einsum("ij,ij->i", self.left_vectors, products) - self.c * diagonal)
 
     @property
-    def left(self) -> Values:
+    def left_vectors(self) -> Values:
         """Left-hand vectors w, (n, q)."""
         return self.scale * self.u if self.w is None else self.w
 

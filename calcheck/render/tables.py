@@ -35,7 +35,7 @@ class Pivot:
         Cells.
     keys : int
         Number of key columns on the left, which are repeated when the other columns are split over several tables.
-    left : int
+    text_columns : int
         Number of left-aligned text columns.
     legend : str
         Explanation of the marks in the cells.
@@ -45,7 +45,7 @@ class Pivot:
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     keys: int = 1
-    left: int = 0
+    text_columns: int = 0
     legend: str = ""
 
 
@@ -60,7 +60,7 @@ def pivots_to_markdown(report: Report, pivots: Sequence[Pivot], *, legend: bool 
     lines = [f"**{escaped(', '.join(files))}**: {escaped(told)}", ""]
     for pivot in pivots:
         lines += [f"{escaped(pivot.title)}:", "", line([escaped(name) for name in pivot.head])]
-        lines += [line(["---" if place < pivot.left else "---:" for place in range(len(pivot.head))])]
+        lines += [line(["---" if place < pivot.text_columns else "---:" for place in range(len(pivot.head))])]
         lines += [line([escaped(cell) for cell in row]) for row in pivot.rows]
         lines += ["", *([escaped(pivot.legend), ""] if legend and pivot.legend else [])]
     lines += [f"- {escaped(f'{metrics}: {note}' if metrics else note)}" for metrics, note in notes(report)]
@@ -118,7 +118,7 @@ def _table(pivot: Pivot, columns: Sequence[int]) -> Table:
     )
     shown = [*range(pivot.keys), *columns]
     for place in shown:
-        side: Literal["left", "right"] = "left" if place < pivot.left else "right"
+        side: Literal["left", "right"] = "left" if place < pivot.text_columns else "right"
         table.add_column(
             safe_text(pivot.head[place]), justify=side, overflow="ellipsis", no_wrap=True, max_width=MAX_CELL_WIDTH
         )

@@ -164,9 +164,7 @@ def reading(report, folder):
     """A million rows of three columns against pyarrow; ensembles of a hundred, which do not fit, batch by batch."""
     path = folder / "narrow.parquet"
     process(sys.executable, "-m", "tests.benchmarks.data", 1_000_000, path)
-    times = json.loads(
-        subprocess.check_output([sys.executable, "-m", "tests.benchmarks.interpretation", path], text=True)
-    )
+    times = json.loads(subprocess.check_output([sys.executable, "-m", "tests.benchmarks.reading", path], text=True))
     seconds = f"{1000 * times['mine']:.1f} ms", f"{1000 * times['other']:.1f} ms"
     report("reading y, mean, std, 1,000,000 rows", *seconds, f"1/{times['ratio']:.2f} x", "against pyarrow")
     for rows in (250_000, 1_000_000):

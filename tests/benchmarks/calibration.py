@@ -51,7 +51,7 @@ def bca():
     settings = {"n_resamples": 10_000, "method": "BCa", "vectorized": True, "batch": 50}
 
     def mine():
-        evaluate(fresh(rows), [METRICS["zms"](), METRICS["rce"]()], run=Run(resamples=10_000, reference=0))
+        evaluate(fresh(rows), [METRICS["zms"](), METRICS["rce"]()], run=Run(resamples=10_000, replicates=0))
 
     def rce(v, e, axis=-1):
         return 1 - np.sqrt(e.mean(axis=axis) / v.mean(axis=axis))
@@ -70,7 +70,7 @@ def ece():
     metric = METRICS["ece"]()
 
     def mine():
-        evaluate(fresh(rows), [metric], run=Run(resamples=0, reference=0))
+        evaluate(fresh(rows), [metric], run=Run(resamples=0, replicates=0))
 
     return in_turn(mine, lambda: np.histogram(ndtr(z), 100, (0, 1)))
 
@@ -81,7 +81,7 @@ def ence():
     metric = METRICS["ence"]()
 
     def mine():
-        evaluate(fresh(rows), [metric], run=Run(resamples=0, reference=0))
+        evaluate(fresh(rows), [metric], run=Run(resamples=0, replicates=0))
 
     return in_turn(mine, lambda: np.argsort(rows.predictive.scale))
 

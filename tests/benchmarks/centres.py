@@ -57,7 +57,7 @@ def runs(case, n, seeds):
     x, mean, std, y = data(case, n)
     d, options = CASES[case]
     models = {name: Gaussian(mean + shift * std, factor * std) for name, (shift, factor) in MODELS.items()}
-    rows = {name: Predictions(y=y, predictive=model, x=x, embedded=d > 16) for name, model in models.items()}
+    rows = {name: Predictions(y=y, predictive=model, x=x, has_embedding=d > 16) for name, model in models.items()}
     chosen = conditioning(rows["perfect"], Cce(**options))
     scaled = chosen.scaling(x)
     gram = chosen.kernel.gram(scaled, scaled)
@@ -71,7 +71,7 @@ def runs(case, n, seeds):
             errors = []
             for seed in range(seeds):
                 metric = Cce(solver="nystroem", lambda_=lambda_, **options)
-                run = Run(seed=seed, reference=0)
+                run = Run(seed=seed, replicates=0)
                 (result,) = evaluate(InMemory(rows[name]), [metric], run=run).results
                 errors.append((abs(result.value / exact - 1), result.details["solver"]["error"] / exact))
             yield lambda_, name, np.array(errors)

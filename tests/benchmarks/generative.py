@@ -20,7 +20,7 @@ from calcheck.execution.context import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
 
-PLAIN = Run(reference=0, resamples=0)
+PLAIN = Run(replicates=0, resamples=0)
 CORRELATION = 0.9  # of neighboring columns
 
 

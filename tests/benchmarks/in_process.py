@@ -15,7 +15,7 @@ from calcheck.execution.context import Run
 from calcheck.metrics.cce import Cce
 from tests.benchmarks.closed_form import cce_of_file
 
-PLAIN = Run(reference=0)
+PLAIN = Run(replicates=0)
 RUNS = 3  # of calcheck, before and after the closed form
 
 
@@ -47,7 +47,7 @@ def simulated(path, replicates):
     seconds = {0: [], replicates: []}
     for count in [0, replicates] * (RUNS + 1):  # the first of each warms up
         started = time.perf_counter()
-        evaluate(source, [Cce()], run=Run(reference=count))
+        evaluate(source, [Cce()], run=Run(replicates=count))
         seconds[count].append(time.perf_counter() - started)
     return {
         "calcheck": statistics.median(seconds[0][1:]),

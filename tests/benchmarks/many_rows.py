@@ -16,7 +16,7 @@ from calcheck import METRICS, evaluate, read
 from calcheck.execution.context import Run
 
 RUNS = 3
-PLAIN = Run(resamples=0, reference=0)
+PLAIN = Run(resamples=0, replicates=0)
 
 
 def least(path):

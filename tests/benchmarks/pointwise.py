@@ -32,7 +32,7 @@ def two_halves(rng, n):
 
 
 def flagged(layout, n, seed, factor, replicates):
-    """Return inputs, which of them the model is wrong at, and which are called incongruent."""
+    """Return inputs, which of them the model is wrong at, and which are rejected."""
     rng = np.random.default_rng([seed, n])
     x, wrong = layout(rng, n)
     rows = Predictions(
@@ -43,7 +43,7 @@ def flagged(layout, n, seed, factor, replicates):
     )
     found = {}
     cce = METRICS["cce"](kernel_x="rbf", gamma_x=0.5)  # of length scale 1
-    run = Run(seed=seed, reference=replicates)
+    run = Run(seed=seed, replicates=replicates)
     evaluate(InMemory(rows), [cce], run=run, sink=lambda *handed: found.update(handed[-1].columns))
     return x, wrong, found["significant"]
 
@@ -52,7 +52,7 @@ def in_clusters(given, factor):
     """Print the false discovery rate, and the share of the wrong inputs that are found."""
     rates, powers = [], []
     for seed in range(given.sets):
-        _, wrong, called = flagged(two_clusters, given.rows, seed, factor, given.reference)
+        _, wrong, called = flagged(two_clusters, given.rows, seed, factor, given.replicates)
         rates.append((called & ~wrong).sum() / max(1, called.sum()))
         powers.append(called[wrong].mean())
     rate, error = np.mean(rates), np.std(rates, ddof=1) / np.sqrt(len(rates))
@@ -63,7 +63,7 @@ def in_halves(given, factor):
     """Print the shares of right inputs that are flagged, by their distance from the border."""
     shares = []
     for seed in range(given.sets):
-        x, wrong, called = flagged(two_halves, given.rows, seed, factor, given.reference)
+        x, wrong, called = flagged(two_halves, given.rows, seed, factor, given.replicates)
         bands = [called[~wrong & (-x >= low) & (-x < high)].mean() for low, high in DISTANCES]
         shares.append([*bands, called[wrong].mean()])
     *leaked, found = np.mean(shares, axis=0)

@@ -138,7 +138,7 @@ def million(rows):
         start = process(sys.executable, "-m", "calcheck", "cce", clustered(folder, 100), "--solver", "nystroem")
         result, used = calcheck(path)
         solver = result["details"]["solver"]
-        columns = result["details"]["simulated"]["columns"] * (1 + result["details"]["simulated"]["replicates"])
+        columns = result["details"]["null"]["columns"] * (1 + result["details"]["null"]["replicates"])
         reading, products = json.loads(
             subprocess.check_output(
                 [sys.executable, "-m", "tests.benchmarks.scaling", "floor", path]

@@ -68,7 +68,7 @@ def share(counts, verdict):
     return counts[verdict] / sum(counts.values())
 
 
-def described(counts):
+def outcome(counts):
     """Print the share of fails, and what else there is."""
     others = {"undecided": share(counts, "undecided"), "none": share(counts, "none")}
     told = ", ".join(f"{name} {part:.2f}" for name, part in others.items() if part > 0.01)
@@ -80,7 +80,7 @@ def print_table(names, cells):
     print(f"| metric | {' | '.join(cells)} |")
     print(f"| --- |{' ---: |' * len(cells)}")
     for name in names:
-        print(f"| {name} | {' | '.join(described(cell[name]) if name in cell else '–' for cell in cells.values())} |")
+        print(f"| {name} | {' | '.join(outcome(cell[name]) if name in cell else '–' for cell in cells.values())} |")
 
 
 def print_summary(names, cells, rows):
@@ -122,9 +122,7 @@ def main():
                 else partial(verdicts, makers[name], given.metrics, given.targets, n)
             )
             cells[name, n] = counted(work, given.sets, given.workers)
-            print(
-                f"{name}, n = {n}:", *(f"{each} {described(one)};" for each, one in cells[name, n].items()), flush=True
-            )
+            print(f"{name}, n = {n}:", *(f"{each} {outcome(one)};" for each, one in cells[name, n].items()), flush=True)
     print_table(given.metrics, {f"{name}, n = {n}": cell for (name, n), cell in cells.items()})
     if given.what != "power":
         print_summary(given.metrics, cells, given.rows)

@@ -32,7 +32,7 @@ def compared(n, d, text, models):
     swept = [result.value for result in sweep(named, Cce(), varied).results]
     shared = perf_counter() - started
     started = perf_counter()
-    metrics = [place.metric for place in points(Cce(), varied, grid=False)]
+    metrics = [place.metric for place in points(Cce(), varied, all_combinations=False)]
     alone = [rows_of(metric, each).columns["cce"].mean() for metric in metrics for each in rows]
     apart = float(np.abs(np.array(swept) - alone).max())
     return {"mine": shared, "other": perf_counter() - started, "error": apart}

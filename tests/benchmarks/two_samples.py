@@ -55,7 +55,7 @@ def main():
             first, second = draw(rng, given.rows)
             (found,) = two_samples(sample(rng, first), sample(rng, second, given.shift), Mcmd(), run=Run()).results
             failed.append(found.verdict == "fail")
-            flagged.append(found.details["rejected"]["inputs"] > 0)
+            flagged.append(found.details["rejected"]["count"] > 0)
         print(f"{name:<30} fail {np.mean(failed):.3f}, some input flagged {np.mean(flagged):.3f}")
 
 

@@ -64,7 +64,7 @@ def test_the_action_annotates_and_writes_the_summary(check, data):
         "error title=calcheck%3A rmse > 0",
         "warning title=calcheck%3A mae > 0",
     ]
-    assert summary.startswith("### calcheck: 1 of 3 rules violated, 1 warned of\n")
+    assert summary.startswith("### calcheck: 1 of 3 rules violated, 1 with a warning\n")
     assert "| rce |" in summary
 
 
@@ -75,7 +75,7 @@ def test_the_action_passes_and_refuses_as_the_gate_does(check, data):
     assert summary.startswith("### calcheck: 1 rule passed\n")
     ended, _ = check(file=data)
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert "check needs a rule" in ended.stderr
+    assert "check needs at least one rule" in ended.stderr
     ended, _ = check(file="absent.parquet", fail_on="mae < 0")
     assert (ended.returncode, ended.stdout) == (2, "")
 

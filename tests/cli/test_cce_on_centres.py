@@ -33,8 +33,14 @@ def wrong(tmp_path):
 @pytest.fixture
 def many_rows(monkeypatch):
     """Few rows are many: exact solvers would take too much work, and a sample stands for all."""
-    sizes = {"ALL_CHECKED": 0, "CHECKED_ROWS": 80, "EVALUATED_ROWS": 200, "TRIED_ROWS": 100, "FEWEST_CENTRES": 16}
-    for name, size in (sizes | {"MOST_EXACT_WORK": 1.0}).items():
+    sizes = {
+        "FULL_VALIDATION_ROWS": 0,
+        "VALIDATION_ROWS": 80,
+        "EVALUATED_ROWS": 200,
+        "PILOT_ROWS": 100,
+        "MIN_LANDMARKS": 16,
+    }
+    for name, size in (sizes | {"MAX_EXACT_FLOPS": 1.0}).items():
         monkeypatch.setattr(on_centres, name, size)
 
 
@@ -52,11 +58,11 @@ def test_the_error_stands_with_the_value_in_every_format(calcheck, wrong):
     assert found["verdict"] == "fail"
     solver = found["details"]["solver"]
     assert 0 < solver["error"] < 0.1 * found["value"]
-    told = f"{solver['landmarks']} centres stand for all rows: the value may be off by {solver['error']:.2g}"
+    told = f"approximation with {solver['landmarks']} landmarks: the error may be {solver['error']:.2g}"
     assert any(warning.startswith(told) for warning in found["warnings"])
     for name in ("table", "markdown", "csv"):
         said = " ".join(calcheck("cce", wrong, *QUICK, "--format", name).out.split())
-        assert "the value may be off by" in said, name
+        assert "landmarks: the error may be" in said, name
     (row,) = csv.DictReader(io.StringIO(calcheck("cce", wrong, *QUICK, "--format", "csv").out))
     assert float(row["value"]) == found["value"]
     assert told in row["notes"]
@@ -94,11 +100,14 @@ def test_a_work_limit_is_told_and_the_verdict_remains(calcheck, wrong):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--solver", "nystroem", "--lambda-model", "0.2"), "--solver nystroem goes without --lambda-model"),
-        (("--solver", "nystroem", "--estimator", "unbiased"), "--solver nystroem goes without --estimator unbiased"),
-        (("--solver", "nystroem", "--draws", "3"), "--solver nystroem goes without --draws N"),
-        (("--landmarks", "9", "--draws", "3"), "--landmarks goes without --draws N"),
-        (("--solver", "cg", "--landmarks", "9"), "--landmarks is for --solver nystroem, got --solver cg"),
+        (("--solver", "nystroem", "--lambda-model", "0.2"), "--solver nystroem does not support --lambda-model"),
+        (
+            ("--solver", "nystroem", "--estimator", "unbiased"),
+            "--solver nystroem does not support --estimator unbiased",
+        ),
+        (("--solver", "nystroem", "--draws", "3"), "--solver nystroem does not support --draws N"),
+        (("--landmarks", "9", "--draws", "3"), "--landmarks does not support --draws N"),
+        (("--solver", "cg", "--landmarks", "9"), "--landmarks requires --solver nystroem, got --solver cg"),
         (("--solver", "nystroem", "--landmarks", "0"), "--landmarks must be at least 1, got 0"),
         (
             ("--solver", "nystroem", "--landmark-sampling", "size"),
@@ -115,7 +124,7 @@ def test_options_that_do_not_go_together_are_one_line(calcheck, wrong, options, 
 
 def test_other_inputs_are_refused_in_one_line(calcheck, wrong, right):
     said = calcheck("cce", wrong, "--solver", "nystroem", "--at", right).refused()
-    assert "--at takes an exact solver: pass --solver cg" in said
+    assert "--at requires an exact solver. Pass --solver cg" in said
 
 
 @pytest.mark.usefixtures("many_rows")
@@ -131,7 +140,7 @@ def test_pointwise_and_worst_tell_of_every_row(calcheck, wrong, tmp_path):
     order = np.argsort(rows["cce"])[::-1][:3]
     assert [row["row"] for row in found["details"]["worst"]] == order.tolist()
     lacking = found["value"] - np.mean(rows["cce"])
-    assert abs(lacking) < found["details"]["solver"]["correction"] + 3 * found["details"]["solver"]["error"]
+    assert abs(lacking) < found["details"]["solver"]["bias_correction"] + 3 * found["details"]["solver"]["error"]
 
 
 @pytest.mark.usefixtures("many_rows")
@@ -144,9 +153,9 @@ def test_evaluate_compare_and_sweep_take_many_rows(calcheck, right, wrong):
     ]
     assert beside["value"] == own["value"]
     compared = results(calcheck("compare", right, wrong, "--metrics", "cce", "--format", "json"))
-    values = {each["subset"]["model"]: each["value"] for each in compared if "model" in each["subset"]}
+    values = {each["slice"]["model"]: each["value"] for each in compared if "model" in each["slice"]}
     assert min(values.values()) < 0.6 * max(values.values())
-    assert any("the influence of each row takes an exact solver" in str(each["warnings"]) for each in compared)
+    assert any("row influences require an exact solver" in str(each["warnings"]) for each in compared)
     swept = results(calcheck("sweep", right, wrong, "--metric", "cce", "--vary", "gamma-y=0.3,3", "--format", "json"))
     assert len({round(each["value"], 9) for each in swept}) == 6
 
@@ -160,8 +169,8 @@ def test_rejection_goes_by_cce_at_every_row(calcheck, wrong, tmp_path):
     kept = np.argsort(parquet.read_table(out)["cce"].to_numpy(), kind="stable")[:150]
     rows = parquet.read_table(wrong)
     off = np.abs(rows["y"].to_numpy() - rows["mean"].to_numpy())[kept].mean()
-    found = results(calcheck("reject", wrong, "--by", "cce", "--format", "json"))
-    (half,) = [each for each in found if each["metric"] == "mae" and each["subset"]["rejected"] == "50 %"]
+    found = results(calcheck("reject", wrong, "--criteria", "cce", "--format", "json"))
+    (half,) = [each for each in found if each["metric"] == "mae" and each["slice"]["rejected"] == "50 %"]
     assert half["value"] == pytest.approx(off, rel=1e-9)
 
 
@@ -175,5 +184,5 @@ def test_a_kernel_that_overflows_is_one_line(calcheck, tmp_path):
 
 def test_help_tells_of_centres(calcheck):
     said = " ".join(calcheck("cce", "--help").out.replace("│", " ").split())
-    assert "Take nystroem, with so many centres. Default: as many as the tolerance takes." in said
+    assert "Number of landmarks; implies nystroem. Default: increased until --tolerance is met." in said
     assert "Default: 2e+13." in said

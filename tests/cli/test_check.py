@@ -61,7 +61,8 @@ def test_every_broken_rule_is_told_and_one_is_enough(calcheck, wrong):
     assert "zms has no field 'n'" in found.refused()
     never = calcheck("check", wrong, "--fail-on", "ece.reference_low > 1").refused()
     assert (
-        "ece has no field 'reference_low'. There are: metric, summary, options, subset, unit, value, low, high" in never
+        "ece has no field 'reference_low'. Available fields: metric, summary, options, slice, unit, value, low, high"
+        in never
     )
     found = calcheck("check", wrong, "--fail-on", KEPT, "--fail-on", "zms > 3", "--fail-on", "rce < 0", *FEW)
     assert found.code == 1
@@ -90,7 +91,7 @@ def test_only_what_rules_name_is_computed(calcheck, right):
         ("nll > 1000", "nll is null (no value: it is inf)"),
         ("nll < 1000", "nll is null"),
         ("not nll < 1000 and mae < 0", "nll is null"),
-        ("mae.low > 1000", "mae.low is null (no interval: resampling was switched off (--no-bootstrap))"),
+        ("mae.low > 1000", "mae.low is null (no interval: the bootstrap was turned off (--no-bootstrap))"),
     ],
 )
 def test_a_number_that_is_absent_never_passes(calcheck, impossible, rule, message):
@@ -102,26 +103,26 @@ def test_a_number_that_is_absent_never_passes(calcheck, impossible, rule, messag
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "check needs a rule that says what must not be: --fail-on 'ece > 0.05'"),
-        (("--metrics", "zms"), "check needs a rule"),
-        (("--fail-on", ""), "rule '', at its end"),
+        ((), "check needs at least one rule: pass --fail-on 'ece > 0.05'"),
+        (("--metrics", "zms"), "check needs at least one rule"),
+        (("--fail-on", ""), "rule '', at the end"),
         (("--fail-on", "zms"), "expected a comparison"),
-        (("--fail-on", KEPT, "--warn-on", "zms >"), "rule 'zms >', at its end"),
-        (("--fail-on", "zmss > 1"), "there is no metric 'zmss'. There are: zms, rce"),
-        (("--fail-on", "zms.details.x > 1", *FEW), "no 'x'. It has:"),
+        (("--fail-on", KEPT, "--warn-on", "zms >"), "rule 'zms >', at the end"),
+        (("--fail-on", "zmss > 1"), "unknown metric 'zmss'. Available: zms, rce"),
+        (("--fail-on", "zms.details.x > 1", *FEW), "no 'x'. Available:"),
         (("--fail-on", "cce > 1"), "cce needs inputs to condition on (--embedding or --inputs)"),
         (("--fail-on", KEPT, "--metrics", "cce"), "cce needs inputs"),
-        (("--fail-on", KEPT, "--metrics", "zmss"), "--metrics takes names among"),
-        (("--fail-on", "ence > 1", *FEW, "--subsample", 5), "10 bins need as many rows"),
+        (("--fail-on", KEPT, "--metrics", "zmss"), "--metrics: unknown metric"),
+        (("--fail-on", "ence > 1", *FEW, "--subsample", 5), "10 bins need at least 10 rows"),
         (
             ("--fail-on", KEPT, "--format", "xml"),
             "--format takes one of table, json, jsonl, csv, markdown, junit, github",
         ),
         (("--fail-on", KEPT, "--target", "z"), "there is no column 'z'"),
-        (("--fail-on", KEPT, "-o", "no/report.json"), "there is no such folder"),
-        (("--fail-on", KEPT, "--summary", "no/summary.md"), "there is no such folder"),
-        (("--fail-on", KEPT, "--rtol", "0.1"), "--rtol says how much may change: give a stored report too"),
-        (("--fail-on", KEPT, "--within-interval"), "--within-interval says how much may change"),
+        (("--fail-on", KEPT, "-o", "no/report.json"), "the folder does not exist"),
+        (("--fail-on", KEPT, "--summary", "no/summary.md"), "the folder does not exist"),
+        (("--fail-on", KEPT, "--rtol", "0.1"), "--rtol sets the tolerance for a comparison with a stored report"),
+        (("--fail-on", KEPT, "--within-interval"), "--within-interval sets the tolerance"),
         (
             ("--against", "b.json", "--within-interval", "--atol", "1"),
             "--atol and --within-interval contradict each other",
@@ -267,7 +268,7 @@ def test_several_files_are_checked_each_by_itself(calcheck, right, wrong, tmp_pa
     told = [json.loads(line) for line in out.read_text().splitlines()]
     assert [line["passed"] for line in told if "rule" in line] == [True, False]
     assert (
-        "--format json is for a single file, got 2"
+        "--format json supports a single file, got 2"
         in calcheck("check", right, wrong, *rule, "--format", "json").refused()
     )
     assert "there is no file absent.csv" in calcheck("check", wrong, "absent.csv", *rule).refused()
@@ -306,12 +307,12 @@ def test_rules_on_the_command_line_replace_those_of_their_level(calcheck, config
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("fail-on = 3", "calcheck.toml, [gates] fail-on must be a rule, as in 'ece > 0.05', or a list of them, got 3"),
-        ("fail-on = ['ece > 1', 3]", "or a list of them, got ['ece > 1', 3]"),
-        ("warn-on = 'ece >'", "calcheck.toml, [gates] warn-on: rule 'ece >', at its end"),
-        ("fail-on = 'ecee > 1'", "calcheck.toml, [gates] fail-on: rule 'ecee > 1', at its character 1"),
-        ("fails-on = 'ece > 1'", "calcheck.toml, [gates]: there is no 'fails-on'. There are: fail-on, warn-on"),
-        ("fail-on = []", "check needs a rule"),
+        ("fail-on = 3", "calcheck.toml, [gates] fail-on must be a rule, e.g. 'ece > 0.05', or a list of rules, got 3"),
+        ("fail-on = ['ece > 1', 3]", "or a list of rules, got ['ece > 1', 3]"),
+        ("warn-on = 'ece >'", "calcheck.toml, [gates] warn-on: rule 'ece >', at the end"),
+        ("fail-on = 'ecee > 1'", "calcheck.toml, [gates] fail-on: rule 'ecee > 1', at character 1"),
+        ("fails-on = 'ece > 1'", "calcheck.toml, [gates]: unknown key 'fails-on'. Available keys: fail-on, warn-on"),
+        ("fail-on = []", "check needs at least one rule"),
     ],
 )
 def test_mistakes_in_the_file_of_settings_are_told_with_its_name(calcheck, configured, right, text, message):
@@ -380,11 +381,14 @@ def edit(path, change):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda report: report.update(schema_version=2), "is of schema version 2"),
-        (lambda report: report.update(results=[]), "base.json cannot be compared with: it has no results"),
-        (lambda report: report["results"].append(report["results"][0]), "it has several results of one metric"),
-        (lambda report: report["results"][0].update(slice={"removed": "3 %"}), "its results are of parts of the rows"),
-        (lambda report: report["results"][0].update(metric="zmss"), "there is no metric 'zmss'. There are: zms"),
+        (lambda report: report.update(schema_version=3), "has schema version 3"),
+        (lambda report: report.update(results=[]), "base.json cannot be used as a baseline: it has no results"),
+        (lambda report: report["results"].append(report["results"][0]), "it has several results for one metric"),
+        (
+            lambda report: report["results"][0].update(slice={"removed": "3 %"}),
+            "its results are for subsets of the rows",
+        ),
+        (lambda report: report["results"][0].update(metric="zmss"), "unknown metric 'zmss'. Available metrics: zms"),
         (lambda report: report["results"][0].update(value="1"), "results[0].value must be a number or null"),
         (lambda report: report["results"][2]["options"].update(bins=0), "--bins must be at least 1"),
         (
@@ -394,11 +398,17 @@ def edit(path, change):
         (lambda report: report["results"][2]["options"].update(bins=None), "'bins' of ence takes a whole number, got"),
         (
             lambda report: report["results"][2]["options"].update(bin=3),
-            "ence of this calcheck has other options: 'bin'",
+            "the options of ence differ in this version of calcheck: 'bin'",
         ),
-        (lambda report: report["results"][2]["options"].pop("by"), "ence of this calcheck has other options: 'by'"),
+        (
+            lambda report: report["results"][2]["options"].pop("by"),
+            "the options of ence differ in this version of calcheck: 'by'",
+        ),
         (lambda report: report["results"][2]["options"].update(by="color"), "there is no column 'color'"),
-        (lambda report: report["input"]["files"][0].update(role="at"), "its results are at inputs of another file"),
+        (
+            lambda report: report["input"]["files"][0].update(role="evaluation_points"),
+            "its results are evaluated at the inputs of another file",
+        ),
     ],
 )
 def test_stored_reports_that_cannot_be_compared_are_refused(calcheck, right, tmp_path, change, message):

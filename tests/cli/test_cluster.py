@@ -20,7 +20,7 @@ from tests.streams import Files
 pytest.importorskip("distributed")
 
 ROOT = Path(__file__).parents[2]
-RUN = Run(resamples=100, reference=19)
+RUN = Run(resamples=100, replicates=19)
 METRICS_SUMMED = [METRICS[name]() for name in METRICS if name not in ("cce", "jmmd", "ammd", "cmmd", "fid")]
 
 
@@ -76,7 +76,7 @@ def on_cluster(source, address, metrics=METRICS_SUMMED):
     from calcheck.execution.dask import cluster_at
 
     with cluster_at(address) as cluster:
-        return report_from_state(accumulate(source, metrics, replace(RUN, cluster=cluster)), RUN)
+        return report_from_state(accumulate(source, metrics, replace(RUN, executor=cluster)), RUN)
 
 
 def require_same(found, expected):
@@ -103,7 +103,7 @@ def test_three_workers_sum_cce_as_one_process_does(address, tmp_path):
         write(tmp_path / f"{number}.parquet", {name: values[part] for name, values in whole.items()})
         for number, part in enumerate(parts)
     )
-    metrics = [METRICS["cce"](centers=64)]
+    metrics = [METRICS["cce"](landmarks=64)]
     local = report_from_state(accumulate(Files(paths), metrics, RUN), RUN)
     assert local.results[0].details["rows"] == 300
     require_same(on_cluster(Files(paths), address[0], metrics), local)

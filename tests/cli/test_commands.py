@@ -143,7 +143,7 @@ def test_a_report_is_written_only_when_all_went_well(calcheck, preds, tmp_path):
         (["preds", "--worst", "-1"], "worst must be >= 0, got -1"),
         (["preds", "--subsample", "0"], "subsample must be between 1 and the 40 rows"),
         (["preds", "--pointwise", "rows.xlsx"], "rows.xlsx must end in .parquet or .csv"),
-        (["preds", "--pointwise", "no/rows.csv"], "no/rows.csv cannot be written: there is no such folder"),
+        (["preds", "--pointwise", "no/rows.csv"], "no/rows.csv cannot be written: the folder does not exist"),
         (["preds", "-o", "."], ". cannot be written: it is a folder"),
         (["preds", "--embedding", "absent.npy"], "there is no file absent.npy"),
         (["preds", "--embedding", "h*"], "no column matches 'h*' for the embedding"),
@@ -390,10 +390,10 @@ def test_rows_left_out_of_the_other_file_are_counted_too(calcheck, preds, tmp_pa
     ("arguments", "message"),
     [
         (["--target", ""], "--target needs a value, got none"),
-        (["--inputs", "mean", "--at", "PREDS:embedding"], "names a column, but --inputs says"),
+        (["--inputs", "mean", "--at", "PREDS:embedding"], "names a column, but --inputs already selects"),
         (["--at", "-"], "--at reads a file, not standard input"),
         (["--samples", "mean", "--min-std", "1"], "--min-std raises standard deviations"),
-        (["--id", "embedding"], "a key is one number or text a row"),
+        (["--id", "embedding"], "a key is one number or text per row"),
         (["--draws", "1000000000000"], "--draws must be at least 1 and at most 100,000"),
         (["--degree", "100000"], "Pass a larger --lambda"),
         (["-o", "x" * 300], "cannot be written"),
@@ -423,7 +423,7 @@ def test_damaged_and_foreign_files_get_one_line(calcheck, tmp_path):
         ("objects.npy", objects.getvalue(), "not a readable npy file"),
         ("wide.csv", "y,mean,std\n1,2,3\n".encode("utf-16"), "text in UTF-16"),
         ("preds.csv", gzip.compress(b"y,mean,std\n"), "compressed by gzip"),
-        ("wrong.csv", whole, "is no csv file but parquet"),
+        ("wrong.csv", whole, "is not a csv file but parquet"),
         ("nothing.csv", b"y,mean,std,emb_0", "there are no rows"),
     ):
         (tmp_path / name).write_bytes(content)
@@ -440,7 +440,7 @@ def test_closed_and_full_outputs_are_told(preds):
     run = f"{sys.executable} -m calcheck cce {preds}"
     full = subprocess.run(["bash", "-c", f"{run} > /dev/full"], capture_output=True, text=True, check=False)
     assert full.returncode == 2
-    assert full.stderr == "calcheck: standard output cannot be written: No space left on device\n"
+    assert full.stderr == "calcheck: cannot write to standard output: No space left on device\n"
     closed = subprocess.run(
         ["bash", "-c", f"{sys.executable} -m calcheck cce - --input-format csv <&-"],
         capture_output=True,
@@ -457,7 +457,7 @@ def test_what_no_memory_holds_is_a_mistake_and_not_a_violation(calcheck, preds, 
 
     monkeypatch.setattr("calcheck.evaluation.evaluate", exhausted)
     said = calcheck("check", preds, "--fail-on", "mae < 0").refused()
-    assert "more memory than there is" in said
+    assert "out of memory" in said
 
 
 def test_a_terminal_without_unicode_still_gets_its_table(process, preds):

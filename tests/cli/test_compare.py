@@ -44,14 +44,14 @@ def compared(calcheck):
 
 def values(report, metric):
     return {
-        each["subset"]["model"]: each
+        each["slice"]["model"]: each
         for each in report["results"]
-        if each["metric"] == metric and len(each["subset"]) == 1
+        if each["metric"] == metric and len(each["slice"]) == 1
     }
 
 
 def difference(report, metric):
-    (found,) = [each for each in report["results"] if each["metric"] == metric and "minus" in each["subset"]]
+    (found,) = [each for each in report["results"] if each["metric"] == metric and "minus" in each["slice"]]
     return found
 
 
@@ -69,7 +69,7 @@ def test_each_model_has_the_values_that_evaluate_finds(compared, calcheck, model
 
 
 def simulated(report):
-    return {each["metric"] for each in report["results"] if "simulated" in each["details"]}
+    return {each["metric"] for each in report["results"] if "null" in each["details"]}
 
 
 def test_what_a_perfect_model_scores_is_simulated_only_where_it_is_asked_for(compared, models):
@@ -98,7 +98,7 @@ def test_differences_are_from_the_first_model_with_interval_and_p_value(compared
     report = compared(*models, "--metrics", "rmse,sharpness")
     first, second = values(report, "rmse").values()
     found = difference(report, "rmse")
-    assert found["subset"] == {"model": "sharp", "minus": "wide"}
+    assert found["slice"] == {"model": "sharp", "minus": "wide"}
     assert_allclose(found["value"], second["value"] - first["value"], rtol=1e-12)
     assert found["low"] < found["value"] < found["high"] < 0
     assert found["interval"] == "bca"
@@ -137,13 +137,14 @@ def changed(tmp_path):
 def test_rows_of_some_files_only_are_refused_with_counts_and_the_first(calcheck, changed):
     first = changed("a.csv")
     line = calcheck("compare", first, changed("b.csv", rows=slice(2, None))).refused()
-    assert "2 of 12 rows of a are not in b, as id=100, 101. Models are compared on the same rows" in line
+    assert "2 of 12 rows of a are not in b, e.g. id=100, 101. Models must have the same rows" in line
     shifted = np.arange(107, 119)
     line = calcheck("compare", first, changed("c.csv", id=shifted)).refused()
-    assert "7 of 12 rows of a are not in c, as id=100, 101, 102, …; 7 of 12 rows of c are not in a, as id=112" in line
+    assert "7 of 12 rows of a are not in c, e.g. id=100, 101, 102, …" in line
+    assert "7 of 12 rows of c are not in a, e.g. id=112" in line
     line = calcheck("compare", first, changed("d.csv", id=np.full(12, 100))).refused()
     assert "d.csv" in line
-    assert "1 values of 'id' come more than once" in line
+    assert "1 values of 'id' occur more than once" in line
 
 
 def test_other_targets_are_refused(calcheck, changed):
@@ -168,10 +169,11 @@ def test_without_ids_targets_must_be_the_same_in_order(calcheck, compared, chang
     y = columns()["y"]
     line = calcheck("compare", first, changed("c.csv", id=None, y=y[::-1])).refused()
     assert "12 of 12 targets of a and c differ (row 0: " in line
-    assert line.endswith("Without ids they must be equal row by row. Name a column of keys with --id\n")
+    assert line.endswith("Without ids they must be equal row by row. Pass --id with the name of an id column\n")
     line = calcheck("compare", first, changed("d.csv", rows=slice(5), id=None)).refused()
     assert (
-        "a has 12 rows, d has 5, and nothing tells which of them are the same. Name a column of keys with --id" in line
+        "a has 12 rows, d has 5, and without ids the rows cannot be matched. Pass --id with the name of an id column"
+        in line
     )
     line = calcheck("compare", first, changed("e.csv", y=y[::-1])).refused()  # ids in one of them do not help
     assert "Without ids" in line
@@ -182,7 +184,10 @@ def test_files_without_targets_need_ids(calcheck, compared, changed):
     assert difference(compared(first, second, "--metrics", "sharpness"), "sharpness")["value"]
     first, second = changed("c.csv", y=None, id=None), changed("d.csv", y=None, id=None)
     line = calcheck("compare", first, second, "--metrics", "sharpness").refused()
-    assert "c and d have neither ids nor targets, so their rows may be others. Name a column of keys with --id" in line
+    assert (
+        "c and d have neither ids nor targets, so their rows may differ. Pass --id with the name of an id column"
+        in line
+    )
 
 
 def test_keys_may_be_in_any_column(compared, changed):
@@ -203,7 +208,7 @@ def test_files_of_errors_are_compared_by_id_or_by_equal_errors(calcheck, compare
         write(tmp_path / f"k{place}.csv", {"id": np.arange(30), "error": error / place, "std": std}) for place in (1, 2)
     ]
     report = compared(*keyed, "--metrics", "zms")
-    assert any("told by their ids alone" in note for note in difference(report, "zms")["warnings"])
+    assert any("matched by their ids" in note for note in difference(report, "zms")["warnings"])
     assert_allclose(
         [each["value"] for each in values(report, "zms").values()], [np.mean(error**2), np.mean(error**2) / 4]
     )
@@ -287,15 +292,15 @@ def test_models_are_named_as_their_files_or_as_said(compared, changed, tmp_path,
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["a"], "compare takes the files of at least two models, got"),
+        (["a"], "compare needs the files of at least two models, got"),
         ([], "Missing argument"),
-        (["a", "b", "--names", "x"], "--names takes 2 different names, one a file, got 'x'"),
-        (["a", "b", "--names", "x,x"], "--names takes 2 different names"),
-        (["a", "b", "--names", "x,"], "--names takes 2 different names"),
-        (["-", "-", "--input-format", "csv"], "standard input is one file"),
+        (["a", "b", "--names", "x"], "--names needs 2 different names, one per file, got 'x'"),
+        (["a", "b", "--names", "x,x"], "--names needs 2 different names"),
+        (["a", "b", "--names", "x,"], "--names needs 2 different names"),
+        (["-", "-", "--input-format", "csv"], "only one file can be read from standard input"),
         (["a", "absent.csv"], "there is no file absent.csv"),
         (["a", "b", "--permutations", "-1"], "--permutations must be >= 0 and at most 10,000,000, got -1"),
-        (["a", "b", "--metrics", "zzz"], "--metrics takes names among"),
+        (["a", "b", "--metrics", "zzz"], "--metrics: unknown metric"),
         (["a", "b", "--format", "html"], "--format takes one of table, json, jsonl, csv, markdown, latex, got 'html'"),
         (["a", "b", "-o", "no/out.tex"], "no/out.tex cannot be written"),
         (["a", "b", "--std", "spread"], "spread"),
@@ -405,9 +410,9 @@ def test_the_same_command_gives_the_same_bytes(calcheck, models):
 def test_settings_of_metrics_count_here_too(calcheck, models, tmp_path, monkeypatch):
     monkeypatch.delenv("CALCHECK_NO_CONFIG")
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "calcheck.toml").write_text("[ece]\nlevels = 9\n[compare]\npermutations = 19\nnames = ['A', 'B']")
+    (tmp_path / "calcheck.toml").write_text("[ece]\nn-levels = 9\n[compare]\npermutations = 19\nnames = ['A', 'B']")
     report = json.loads(calcheck("compare", *models, "--metrics", "ece", "--resamples", 100, "--format", "json").out)
-    assert report["results"][0]["options"]["levels"] == 9
+    assert report["results"][0]["options"]["n_levels"] == 9
     assert report["settings"]["permutations"] == 19
     assert report["settings"]["models"] == ["A", "B"]
 

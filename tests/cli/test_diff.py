@@ -69,7 +69,7 @@ def test_a_report_differs_from_itself_in_nothing(stored, calcheck, found):
     told = found(path, path)
     assert {change["change"] for change in told["changes"]} == {0}
     assert told["differences"] == []
-    assert "note input, settings and versions are the same" in calcheck("diff", path, path).out
+    assert "note input, settings and versions are identical" in calcheck("diff", path, path).out
 
 
 def test_intervals_overlap_where_they_share_a_number(stored, found):
@@ -119,19 +119,19 @@ def test_what_is_in_one_report_only_is_told_with_the_reason(stored, found, calch
     assert [each["metric"] for each in told["only_new"]] == ["crps", "rmse"]
     out = " ".join(calcheck("diff", old, new).out.split())
     assert "only in the old report: zms, " in out
-    assert "; the new one says: " in out
+    assert "; skipped in the new report: " in out
 
 
 def test_metrics_with_other_options_or_rows_are_others(stored, found, calcheck, tmp_path):
     old = stored("old", "--metrics", "ece")
-    new = edited(stored("new", "--metrics", "ece"), lambda told: told["results"][0]["options"].update(levels=9))
+    new = edited(stored("new", "--metrics", "ece"), lambda told: told["results"][0]["options"].update(n_levels=9))
     told = found(old, new)
     assert told["changes"] == []
-    assert [each["options"]["levels"] for each in told["only_old"] + told["only_new"]] == [99, 9]
+    assert [each["options"]["n_levels"] for each in told["only_old"] + told["only_new"]] == [99, 9]
     path = tmp_path / "pruned.json"
     calcheck("prune", tmp_path / "preds.csv", "--step", 5, "--resamples", 200, "--format", "json", "-o", path)
     told = found(path, path)
-    assert [each["subset"]["removed"] for each in told["changes"]] == ["0 %", "5 %", "10 %"] * 2
+    assert [each["slice"]["removed"] for each in told["changes"]] == ["0 %", "5 %", "10 %"] * 2
     turned = tmp_path / "turned.json"
     turned.write_text(path.read_text())
     edited(turned, lambda told: told["results"].reverse())
@@ -170,7 +170,7 @@ def test_markdown_is_a_table_with_notes(stored, calcheck):
     lines = out.splitlines()
     assert lines[0] == "| metric | old | new | change | relative | in old interval | verdict |"
     assert lines[2].startswith("| zms | ")
-    assert "| -75 % | no, intervals apart | fail |" in lines[2]
+    assert "| -75 % | no, intervals disjoint | fail |" in lines[2]
     assert lines[3].endswith("| 0 | 0 % | yes | pass → fail |")
     assert lines[-1].startswith(r"- input.files\[0\].sha256: ")
 
@@ -179,7 +179,7 @@ def test_hostile_reports_come_out_harmless(stored, calcheck):
     name = "<script>|\x1b[2J\n=cmd()@me"
 
     def change(told):
-        told["results"][0] |= {"metric": name, "subset": {name: name}}
+        told["results"][0] |= {"metric": name, "slice": {name: name}}
         told["settings"][name] = name
 
     path = edited(stored("new"), change)
@@ -207,8 +207,8 @@ def test_reports_are_read_from_standard_input_and_written_to_files(stored, proce
         (["old"], "Missing argument 'NEW.json'"),
         (["old", "absent.json"], "there is no file absent.json"),
         (["old", "."], ". is a folder. Give a file"),
-        (["preds", "old"], "preds.csv is no JSON"),
-        (["-", "-"], "standard input is one report: give the other by name"),
+        (["preds", "old"], "preds.csv is not valid JSON"),
+        (["-", "-"], "only one report can be read from standard input: pass the other by its file name"),
         (["old", "old", "--format", "csv"], "--format takes one of table, json, markdown, got 'csv'"),
     ],
 )
@@ -220,11 +220,11 @@ def test_mistakes_get_one_line(stored, calcheck, tmp_path, arguments, message):
 def test_what_diff_finds_is_no_report(stored, calcheck, tmp_path):
     old, out = stored("old"), tmp_path / "diff.json"
     calcheck("diff", old, old, "--format", "json", "-o", out)
-    assert "diff.json is no report of this calcheck" in calcheck("diff", old, out).refused()
+    assert "diff.json is not a report of this calcheck" in calcheck("diff", old, out).refused()
 
 
 def test_both_schemas_are_printed(calcheck):
     assert json.loads(calcheck("schema", "diff").out) == json.loads(json.dumps(diff_schema()))
     jsonschema.Draft202012Validator.check_schema(diff_schema())
     assert calcheck("schema").out == calcheck("schema", "report").out
-    assert "there are schemas of report and diff, got 'x'" in calcheck("schema", "x").refused()
+    assert "unknown schema 'x'. Available schemas: report, diff" in calcheck("schema", "x").refused()

@@ -38,9 +38,9 @@ def test_mixtures_in_single_precision_have_quantiles(calcheck, mixtures, command
     [
         ("poisson", {"rate": 1e19 * X}, "rate must be at most 2^53"),
         ("nbinom:pymc", {"mu": 1e19 * X, "alpha": CONSTANT}, "mean must be at most 2^53"),
-        ("nbinom:pymc", {"mu": X, "alpha": 1e300 * X}, "alpha must lie between 1e-100 and 1e+100"),
+        ("nbinom:pymc", {"mu": X, "alpha": 1e300 * X}, "alpha must be between 1e-100 and 1e+100"),
         ("nbinom:scipy", {"n": X, "p": 1e-300 * CONSTANT}, "mean must be at most 2^53"),
-        ("double-poisson", {"mu": X, "phi": 1e-300 * X}, "phi must lie between 1e-100 and 1e+100"),
+        ("double-poisson", {"mu": X, "phi": 1e-300 * X}, "phi must be between 1e-100 and 1e+100"),
         ("nig", {"gamma": X, "v": 1e-320 * X, "alpha": 1e-320 * X, "beta": X}, "scale must be finite"),
     ],
 )

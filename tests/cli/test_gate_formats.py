@@ -106,8 +106,8 @@ def test_github_gets_an_annotation_for_each_violation_errors_first():
     [
         (10, 0, "::error title=calcheck%3A zms > 0.5::zms is 1 in preds.parquet"),
         (11, 0, "::error title=calcheck::2 more: 11 of 11 rules violated"),
-        (9, 3, "::warning title=calcheck::3 more: 9 of 12 rules violated, 3 warned of"),
-        (0, 12, "::warning title=calcheck::3 more: 12 of 12 rules warned of, none violated"),
+        (9, 3, "::warning title=calcheck::3 more: 9 of 12 rules violated, 3 with a warning"),
+        (0, 12, "::warning title=calcheck::3 more: 12 of 12 rules with a warning, none violated"),
     ],
 )
 def test_github_shows_ten_annotations_and_the_last_says_how_many_are_left(errors, warnings, last):
@@ -118,7 +118,7 @@ def test_github_shows_ten_annotations_and_the_last_says_how_many_are_left(errors
 
 def test_markdown_begins_with_what_became_of_the_rules():
     assert GATE_FORMATS["markdown"](report_of(*ALL)).splitlines() == [
-        "### calcheck: 2 of 5 rules violated, 2 warned of",
+        "### calcheck: 2 of 5 rules violated, 2 with a warning",
         "",
         "**preds.parquet**: 60 rows · predictions: gaussian",
         "",
@@ -130,21 +130,23 @@ def test_markdown_begins_with_what_became_of_the_rules():
         "| zms &gt; 0.1 | warned | zms is 1 |",
         "| ece &gt; 1 | warned | ece is null |",
         "",
-        "| metric | value | interval | perfect | ζ | p | verdict |",
+        "| metric | value | interval | if perfect | ζ | p | verdict |",
         "| --- | ---: | ---: | ---: | ---: | ---: | --- |",
         "| zms | 1 | – | – | – | – | none |",
         "",
         "- a note",
     ]
     assert GATE_FORMATS["markdown"](report_of(KEPT)).startswith("### calcheck: 1 rule passed\n")
-    assert GATE_FORMATS["markdown"](report_of(WARNED, KEPT)).startswith("### calcheck: 1 of 2 rules warned of, none v")
+    assert GATE_FORMATS["markdown"](report_of(WARNED, KEPT)).startswith(
+        "### calcheck: 1 of 2 rules with a warning, none v"
+    )
 
 
 def test_the_table_has_rules_before_results():
     lines = GATE_FORMATS["table"](report_of(*ALL)).splitlines()
     assert lines[3].split() == ["rule", "outcome", "found"]
     assert [line.split("  ")[0] for line in lines[5:10]] == [gate.rule for gate in ALL]
-    assert lines[11].split() == ["metric", "value", "interval", "perfect", "ζ", "p", "verdict"]
+    assert lines[11].split() == ["metric", "value", "interval", "if", "perfect", "ζ", "p", "verdict"]
 
 
 def test_flat_formats_have_a_line_a_rule():

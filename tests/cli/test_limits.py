@@ -56,7 +56,7 @@ def test_a_closed_standard_output_is_told_in_one_line(process, preds):
     for command in (["zms", preds], ["--version"]):
         ended = process(*command, **closed(1))
         assert ended.returncode == 2
-        assert ended.stderr == "calcheck: standard output cannot be written: Bad file descriptor\n"
+        assert ended.stderr == "calcheck: cannot write to standard output: Bad file descriptor\n"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="descriptors are inherited otherwise")
@@ -76,7 +76,8 @@ def test_devices_that_never_end_are_refused(calcheck, preds, monkeypatch):
     for command in (["inspect", "/dev/zero"], ["zms", preds, "--truth", "/dev/zero"], ["diff", "/dev/zero", preds]):
         assert told in calcheck(*command).refused()
     assert (
-        "larger than 1 MiB, which no file of settings is" in calcheck("--config", "/dev/zero", "zms", preds).refused()
+        "larger than 1 MiB, the maximum size of a settings file"
+        in calcheck("--config", "/dev/zero", "zms", preds).refused()
     )
     with Path("/dev/zero").open() as zeros:
         monkeypatch.setattr(sys, "stdin", zeros)

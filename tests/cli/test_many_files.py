@@ -56,14 +56,14 @@ def test_keys_of_folders_filter_rows_and_order_them(calcheck, folder, tmp_path):
     assert "40 rows" in calcheck("rmse", folder, "--filter", "day=2026-11-21", *QUICK).out
     calcheck("rmse", folder, *QUICK, "--pointwise", tmp_path / "rows.csv")
     assert csv.read_csv(tmp_path / "rows.csv")["hour"].to_pylist() == np.repeat(range(4), 20).tolist()
-    ended = calcheck("reject", folder, "--by", "hour", "--format", "json")
-    assert json.loads(ended.out)["results"][0]["subset"]
+    ended = calcheck("reject", folder, "--criteria", "hour", "--format", "json")
+    assert json.loads(ended.out)["results"][0]["slice"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("rmse", "{0}/day=2026-11-20", "{0}/day=2026-11-21"), "a pattern in quotes: 'preds/*.parquet'"),
+        (("rmse", "{0}/day=2026-11-20", "{0}/day=2026-11-21"), "a quoted pattern: 'preds/*.parquet'"),
         (("rmse", "{0}/*.csv"), "no file matches"),
         (("rmse", "{0}", "--filter", "day=1999-01-01"), "no file has day=1999-01-01"),
         (("rmse", "{0}", "--truth", "{0}/none/"), "there is no file"),
@@ -97,7 +97,7 @@ def test_blocks_of_other_columns_are_refused_and_nothing_is_left(tmp_path):
             append({"place": np.arange(3), "cce": np.ones(3)})
             append({"place": np.arange(3)})
 
-    with pytest.raises(DataError, match=r"rows.parquet cannot be written: rows differ in their columns \(.*cce"):
+    with pytest.raises(DataError, match=r"rows.parquet cannot be written: its rows have different columns \(.*cce"):
         failing()
     assert not list(tmp_path.iterdir())
 
@@ -115,8 +115,8 @@ from calcheck import cli
 from calcheck.cli import app
 
 def half(**given):
-    from calcheck.storage.column_writer import writing_columns
-    with writing_columns({str(path)!r}) as append:
+    from calcheck.storage.column_writer import column_writer
+    with column_writer({str(path)!r}) as append:
         append({{"place": np.arange(1000)}})
         os.kill(os.getpid(), {int(told)})
         time.sleep(20)

@@ -200,17 +200,17 @@ def test_mistakes_get_one_line(calcheck, samples, tmp_path):
     alone = write(tmp_path / "alone.parquet", {"x": np.ones(3)})
     for arguments, message in (
         ((a,), "Missing argument 'B'"),
-        (("-", "-", "--inputs", "x"), "standard input is one file"),
+        (("-", "-", "--inputs", "x"), "only one file can be read from standard input"),
         ((a, tmp_path / "none.parquet", "--inputs", "x"), "there is no file"),
         ((a, b), "a.parquet and "),
         ((a, b), "needs inputs to condition on (--embedding or --inputs)"),
         ((a, b, "--inputs", "z"), "a.parquet: there is no column 'z'"),
-        ((a, alone, "--inputs", "x"), "alone.parquet: no column is known to hold the target. Pass --target"),
+        ((a, alone, "--inputs", "x"), "alone.parquet: no column was recognized as the target. Pass --target"),
         ((a, gap, "--inputs", "x"), "gap.parquet: y must be finite numbers"),
         ((a, b, "--inputs", "x", "--grid", "1.5"), "--grid takes a whole number"),
         ((a, b, "--inputs", "x", "--grid", 5, "--at", a), "--grid and --at contradict"),
-        ((several, several, "--inputs", "x,x1", "--grid", 5), "--grid is for inputs of one number"),
-        ((several, several, "--inputs", "x,x1", "--plot", tmp_path / "p.svg"), "--plot draws a curve"),
+        ((several, several, "--inputs", "x,x1", "--grid", 5), "--grid needs one-dimensional inputs"),
+        ((several, several, "--inputs", "x,x1", "--plot", tmp_path / "p.svg"), "--plot needs one-dimensional inputs"),
         ((a, b, "--inputs", "x", "--plot", tmp_path / "p.txt"), "must end in .svg, .png or .pdf"),
         ((a, b, "--inputs", "x", "--pointwise", b), "would overwrite"),
         ((a, b, "--inputs", "x", "-o", a), "would overwrite"),
@@ -223,13 +223,13 @@ def test_mistakes_get_one_line(calcheck, samples, tmp_path):
 
 def test_options_are_set_by_variables_and_files(report, samples, tmp_path, monkeypatch):
     monkeypatch.delenv("CALCHECK_NO_CONFIG")
-    (tmp_path / "calcheck.toml").write_text('inputs = "x"\n[mcmd]\ngrid = 9\nlambda-b = 0.3\nreference = 19\n')
+    (tmp_path / "calcheck.toml").write_text('inputs = "x"\n[mcmd]\ngrid = 9\nlambda-b = 0.3\npermutations = 19\n')
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CALCHECK_GAMMA_X", "0.5")
     found = report(*samples[:2])["results"][0]
     assert found["details"]["rows"] == 9
     assert (found["options"]["lambda_b"], found["options"]["gamma_x"]) == (0.3, 0.5)
-    assert found["details"]["simulated"]["replicates"] == 19
+    assert found["details"]["null"]["replicates"] == 19
 
 
 def test_help_and_the_list_of_metrics_tell_of_it(calcheck):

@@ -39,7 +39,7 @@ def reported(calcheck, *arguments):
 def test_by_default_there_are_199_replicates_and_more_while_they_leave_the_verdict_open(calcheck, preds):
     report = reported(calcheck, "ece", preds)
     (result,) = report["results"]
-    count, p, error = result["details"]["simulated"]["replicates"], result["p_value"], result["p_value_mc_error"]
+    count, p, error = result["details"]["null"]["replicates"], result["p_value"], result["p_value_mc_error"]
     assert count in (199, 398, 796, 1592, 3184, 6368, 9999)
     assert abs(p - 0.05) >= 3 * error
     assert_allclose(error, np.sqrt(p * (1 - p) / count), rtol=1e-12)
@@ -54,7 +54,7 @@ def test_by_default_there_are_199_replicates_and_more_while_they_leave_the_verdi
 
 def test_a_metric_that_is_tested_at_each_input_has_1999_replicates_at_least(calcheck, preds):
     report = reported(calcheck, "evaluate", preds, "--metrics", "mae,cce", "--embedding", "embedding")
-    counts = {each["metric"]: each["details"]["simulated"]["replicates"] for each in report["results"]}
+    counts = {each["metric"]: each["details"]["null"]["replicates"] for each in report["results"]}
     assert counts == {"mae": 199, "cce": 1999}
 
 
@@ -62,12 +62,12 @@ def test_the_number_of_incongruent_inputs_does_not_hang_on_the_seed(calcheck):
     """A count by 19,990 replicates finds none of the 442; with 199 these seeds find 5 and 10."""
     for seed in (5, 6):
         report = reported(calcheck, "cce", DIABETES, "--inputs", MEASURED, "--seed", seed)
-        assert report["results"][0]["details"]["rejected"]["inputs"] <= 1
+        assert report["results"][0]["details"]["rejected"]["count"] <= 1
 
 
 def test_the_number_of_replicates_is_chosen(calcheck, preds):
     report = reported(calcheck, "crps", preds, "--replicates", "59")
-    assert report["settings"]["reference"] == report["results"][0]["details"]["simulated"]["replicates"] == 59
+    assert report["settings"]["reference"] == report["results"][0]["details"]["null"]["replicates"] == 59
     assert_allclose(report["results"][0]["p_value"] * 60 % 2, 0, atol=1e-9)
 
 
@@ -83,7 +83,7 @@ def test_without_a_reference_there_is_none(calcheck, preds):
     assert (exact["reference"], exact["reference_kind"], exact["p_value"]) == (1.0, "exact", None)
     assert exact["verdict"] == "none"
     assert "effective rows" in exact["warnings"][-1]
-    assert "was not simulated (--replicates R does, --no-null does not)" in exact["warnings"][-1]
+    assert "was not simulated (--replicates R simulates it, --no-null turns it off)" in exact["warnings"][-1]
 
 
 def test_without_a_reference_the_verdict_is_by_zeta_and_the_report_says_so(calcheck, tmp_path):
@@ -91,7 +91,7 @@ def test_without_a_reference_the_verdict_is_by_zeta_and_the_report_says_so(calch
     path = write(tmp_path / "right.parquet", parts | {"y": rng.normal(parts["mean"], parts["std"])})
     result = reported(calcheck, "zms", path, "--no-null")["results"][0]
     assert result["verdict"] == ("pass" if abs(result["zeta"]) <= 1 else "fail")
-    assert result["warnings"][-1].startswith("the verdict is by zeta: what a perfect model scores was not simulated")
+    assert result["warnings"][-1].startswith("the verdict is based on zeta: the null distribution was not simulated")
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_without_a_reference_the_verdict_is_by_zeta_and_the_report_says_so(calch
         (("ece", "--replicates", "-5"), "--replicates must be at least 19 and at most 1,000,000, got -5"),
         (("cce", "--fdr", "0"), "--fdr must lie strictly between 0 and 1, got 0"),
         (("cce", "--fdr", "1.5"), "--fdr must lie strictly between 0 and 1, got 1.5"),
-        (("cce", "--estimator", "unbiased", "--lambda-model", "0.2"), "leave out --lambda-model"),
+        (("cce", "--estimator", "unbiased", "--lambda-model", "0.2"), "Remove --lambda-model"),
         (
             ("ece", "--error-dist", "t6", "--dist", "gaussian"),
             "--error-dist says what means and standard deviations do not",
@@ -159,7 +159,7 @@ def test_evaluate_shows_references_and_verdicts_of_all_metrics(calcheck, wrong):
     for name in ("sharpness", "width", "cv"):
         assert "fail" not in lines[name]
         assert "pass" not in lines[name]
-    assert "it depends on the predictions alone" in " ".join(ended.out.split())
+    assert "the metric depends on the predictions only" in " ".join(ended.out.split())
 
 
 @pytest.mark.parametrize("command", [("evaluate",), ("cce",), ("lzms", "--bins", "3")])
@@ -262,4 +262,4 @@ def test_the_shape_moves_the_reference_of_errors_and_not_their_value(calcheck, t
     plain = reported(calcheck, "ence", path)["results"][0]
     assert plain["p_value"] == normal["p_value"]
     assert (normal["verdict"], plain["verdict"]) == ("fail", "none")
-    assert "the file does not state the shape of the errors" in plain["warnings"][-1]
+    assert "the file does not state the error distribution" in plain["warnings"][-1]

@@ -46,8 +46,8 @@ def rejected(calcheck):
 
 
 def test_every_metric_has_a_curve_and_an_area_by_every_criterion(rejected, files):
-    report = rejected(files[0], "--at", files[1], "--step", 30, "--coverage", 0.9)
-    told = [(each["metric"], each["subset"]["by"], each["subset"]["rejected"]) for each in report["results"]]
+    report = rejected(files[0], "--new", files[1], "--step", 30, "--coverage", 0.9)
+    told = [(each["metric"], each["slice"]["by"], each["slice"]["rejected"]) for each in report["results"]]
     shares = ["0 %", "30 %", "60 %", "90 %"]
     own = {
         "cce": [*shares, "area", "area", "10 %"],
@@ -59,26 +59,26 @@ def test_every_metric_has_a_curve_and_an_area_by_every_criterion(rejected, files
     ]
     assert report["settings"]["by"] == ["cce", "std", "random"]
     assert report["settings"]["cce"]["lambda"] == 0.1
-    assert [file["role"] for file in report["input"]["files"]] == ["predictions", "at"]
+    assert [file["role"] for file in report["input"]["files"]] == ["predictions", "evaluation_points"]
     assert report["input"]["n"] == 120
 
 
 def test_scores_are_those_of_the_file_that_is_rejected(rejected, calcheck, files):
-    report = rejected(files[0], "--at", files[1], "--metrics", "rmse", "--by", "random")
+    report = rejected(files[0], "--new", files[1], "--metrics", "rmse", "--criteria", "random")
     alone = json.loads(calcheck("rmse", files[1], *FEW, "--format", "json").out)
     assert_allclose(report["results"][0]["value"], alone["results"][0]["value"], rtol=1e-12)
 
 
 def test_criteria_may_be_columns_of_the_file_that_is_rejected(rejected, files, tmp_path):
-    report = rejected(files[0], "--at", files[1], "--by", "far, std ,far", "--metrics", "mae", "--coverage", 0.5)
+    report = rejected(files[0], "--new", files[1], "--criteria", "far, std ,far", "--metrics", "mae", "--coverage", 0.5)
     assert report["settings"]["by"] == ["far", "std"]
-    (threshold,) = [each["subset"] for each in report["results"] if each["subset"].get("threshold", 0) > 0.3]
+    (threshold,) = [each["slice"] for each in report["results"] if each["slice"].get("threshold", 0) > 0.3]
     far = np.sort(wave(120, 1)["far"])
     assert threshold == {"by": "far", "rejected": "50 %", "rows": 60, "threshold": far[59]}
     without = write(
         tmp_path / "without.parquet", {name: values for name, values in wave(60, 2).items() if name != "far"}
     )
-    assert rejected(without, "--at", files[1], "--by", "far", "--metrics", "mae")["results"]
+    assert rejected(without, "--new", files[1], "--criteria", "far", "--metrics", "mae")["results"]
 
 
 def test_options_of_cce_are_taken_from_the_command_line_and_from_settings(rejected, files, tmp_path, monkeypatch):
@@ -104,24 +104,24 @@ def test_the_default_leaves_out_the_likelihood_of_samples_and_a_metric_that_was_
 
 
 def test_tables_fit_80_columns_with_what_beats_chance_marked(calcheck, files):
-    out = calcheck("reject", files[0], "--at", files[1], "--inputs", "x", "--coverage", 0.8, *FEW).out
+    out = calcheck("reject", files[0], "--new", files[1], "--inputs", "x", "--coverage", 0.8, *FEW).out
     assert max(map(len, out.splitlines()[2:])) <= 80
-    assert re.search(r"^    30 %    84 +[\d.]+\* +[\d.]+  +[\d.]+$", out, re.MULTILINE)
-    assert "* less than nearly all random rejections leave" in out
+    assert re.search(r"^    30 % +84 +[\d.]+\* +[\d.]+  +[\d.]+$", out, re.MULTILINE)
+    assert "* below the interval of random rejection" in out
     assert re.search(r"^cce +[\d.]+ +96 +20 %", out, re.MULTILINE)
-    many = calcheck("reject", files[0], "--by", "far,std,mean,y,x,random", *FEW, "--metrics", "mae").out
+    many = calcheck("reject", files[0], "--criteria", "far,std,mean,y,x,random", *FEW, "--metrics", "mae").out
     assert max(map(len, many.splitlines()[1:])) <= 80
 
 
 def test_every_format_says_the_same(calcheck, files):
-    arguments = ("reject", files[0], "--at", files[1], "--inputs", "x", "--metrics", "mae", "--step", 45, *FEW)
+    arguments = ("reject", files[0], "--new", files[1], "--inputs", "x", "--metrics", "mae", "--step", 45, *FEW)
     whole = json.loads(calcheck(*arguments, "--format", "json").out)
     lines = list(csv.DictReader(io.StringIO(calcheck(*arguments, "--format", "csv").out)))
     assert [line["rejected"] for line in lines][:5] == ["0 %", "45 %", "90 %", "area", "area"]
     assert [float(line["value"]) for line in lines] == [each["value"] for each in whole["results"]]
     assert len(calcheck(*arguments, "--format", "jsonl").out.splitlines()) == len(lines)
     markdown = calcheck(*arguments, "--format", "markdown").out
-    assert "| rejected | kept | cce  | std  | random  |" in markdown
+    assert "| rejected | retained | cce  | std  | random  |" in markdown
     assert "| metric | by | area | interval | − random | interval | p |" in markdown
 
 
@@ -129,40 +129,40 @@ def test_the_same_command_gives_the_same_bytes(calcheck, files, tmp_path):
     outs, plots = [], []
     for seed in (0, 0, 1):
         plot = tmp_path / "curves.svg"
-        arguments = ("--at", files[1], "--inputs", "x", "--seed", seed, "--plot", plot, *FEW, "--format", "csv")
+        arguments = ("--new", files[1], "--inputs", "x", "--seed", seed, "--plot", plot, *FEW, "--format", "csv")
         outs.append(calcheck("reject", files[0], *arguments).out)
         plots.append(plot.read_bytes())
     assert outs[0] == outs[1] != outs[2]
     assert plots[0] == plots[1] != plots[2]
-    assert b"mae [y] of what is kept" in plots[0]
+    assert b"mae [y] of retained rows" in plots[0]
 
 
 def test_hostile_names_come_out_harmless(calcheck, tmp_path):
     name = "=x|<b>@me $a$"
     path = write(tmp_path / "p.parquet", columns(n=40) | {name: np.arange(40.0)})
-    markdown = calcheck("reject", path, "--by", name, *FEW, "--format", "markdown").out
+    markdown = calcheck("reject", path, "--criteria", name, *FEW, "--format", "markdown").out
     assert r"=x\|&lt;b&gt;&#64;me $a$" in markdown
     assert "<b>" not in markdown
     plot = tmp_path / "p.svg"
-    assert calcheck("reject", path, "--by", name, "--plot", plot, *FEW).code == 0
+    assert calcheck("reject", path, "--criteria", name, "--plot", plot, *FEW).code == 0
     assert "=x|&lt;b&gt;@me $a$" in plot.read_text()
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--by", "absent"], "there is no column 'absent'"),
-        (["--by", ","], "--by takes names among cce, std, random and columns, got ','"),
-        (["--by", "cce"], "cce needs inputs"),
-        (["--metrics", "ece"], "--metrics takes means of errors here"),
-        (["--metrics", "zzz"], "--metrics takes names among"),
-        (["--max-percent", "100"], "--max-percent must be a share in percent"),
-        (["--coverage", "90"], "--coverage must be a share of the rows to keep"),
+        (["--criteria", "absent"], "there is no column 'absent'"),
+        (["--criteria", ","], "--criteria needs at least one of cce, std, random or a column name, got ','"),
+        (["--criteria", "cce"], "cce needs inputs"),
+        (["--metrics", "ece"], "--metrics must be means of errors over rows"),
+        (["--metrics", "zzz"], "--metrics: unknown metric"),
+        (["--max-percent", "100"], "--max-percent must be a percentage"),
+        (["--coverage", "90"], "--coverage must be a fraction of the rows"),
         (["--lambda", "x"], "--lambda takes a number, got 'x'"),
         (["--lambda", "-1"], "--lambda must be a positive number"),
-        (["--at", "-"], "--at reads a file, not standard input"),
-        (["--at", "absent.parquet"], "there is no file absent.parquet"),
-        (["--inputs", "x", "--at", "labeled.parquet:x"], "names a column, but --inputs says"),
+        (["--new", "-"], "--new reads a file, not standard input"),
+        (["--new", "absent.parquet"], "there is no file absent.parquet"),
+        (["--inputs", "x", "--new", "labeled.parquet:x"], "names a column, but --inputs already selects"),
         (["--plot", "curves.jpg"], "must end in .svg, .png or .pdf"),
         (["--plot", "no/curves.svg"], "no/curves.svg cannot be written"),
         (["--plot", "same.svg", "-o", "same.svg"], "would overwrite"),
@@ -177,13 +177,13 @@ def test_mistakes_get_one_line(calcheck, files, tmp_path, monkeypatch, arguments
 
 def test_problems_of_the_other_file_are_told_with_its_name(calcheck, files, tmp_path):
     unlabeled = write(tmp_path / "unlabeled.parquet", {name: v for name, v in wave(30, 3).items() if name != "y"})
-    assert f"{unlabeled}: " in calcheck("reject", files[0], "--at", unlabeled, "--inputs", "x").refused()
+    assert f"{unlabeled}: " in calcheck("reject", files[0], "--new", unlabeled, "--inputs", "x").refused()
     elsewhere = write(tmp_path / "wide.parquet", wave(30, 3) | {"z": np.zeros(30)})
-    said = calcheck("reject", elsewhere, "--at", files[1], "--inputs", "x,z").refused()
+    said = calcheck("reject", elsewhere, "--new", files[1], "--inputs", "x,z").refused()
     assert "new.parquet" in said
     assert "z" in said
     truth = write(tmp_path / "truth.csv", {"y": np.zeros(30)})
-    assert "--at needs its own" in calcheck("reject", unlabeled, "--truth", truth, "--at", files[1]).refused()
+    assert "--truth holds only the targets of FILE" in calcheck("reject", unlabeled, "--truth", truth, "--new", files[1]).refused()
 
 
 def test_an_embedding_beside_the_file_is_not_that_of_the_other(calcheck, tmp_path):
@@ -193,8 +193,8 @@ def test_an_embedding_beside_the_file_is_not_that_of_the_other(calcheck, tmp_pat
     path = write(tmp_path / "p.parquet", parts)
     other = write(tmp_path / "q.parquet", columns(n=40, seed=1))
     beside = ("--embedding", tmp_path / "emb.npy")
-    assert f"--at {other}:COLUMN" in calcheck("reject", path, *beside, "--at", other, *FEW).refused()
-    assert calcheck("reject", path, *beside, "--at", f"{other}:embedding", *FEW).code == 0
+    assert f"--new {other}:COLUMN" in calcheck("reject", path, *beside, "--new", other, *FEW).refused()
+    assert calcheck("reject", path, *beside, "--new", f"{other}:embedding", *FEW).code == 0
 
 
 def test_without_matplotlib_nothing_is_computed(calcheck, files, monkeypatch, tmp_path):

@@ -51,7 +51,7 @@ def states(days):
     made, first = [], None
     for path in days[0]:
         made.append(path.replace(".parquet", ".state"))
-        state = accumulate(read(path), [METRICS[name]() for name in SUMMED], Run(reference=19), like=first)
+        state = accumulate(read(path), [METRICS[name]() for name in SUMMED], Run(replicates=19), like=first)
         write_state(made[-1], state)
         first = first or state
     return made
@@ -81,7 +81,7 @@ def test_ten_days_merged_are_one_file_summed_alike(calcheck, states, days):
     assert [file["path"] for file in merged["input"]["files"]] == days[0]
     assert merged["input"]["n"] == expected["input"]["n"] == 400
     zms = merged["results"][0]
-    assert (zms["interval"], zms["reference"], zms["details"]["simulated"]["replicates"]) == ("normal", 1, 19)
+    assert (zms["interval"], zms["reference"], zms["details"]["null"]["replicates"]) == ("normal", 1, 19)
     assert (zms["verdict"], merged["results"][3]["verdict"]) == ("none", "none")
     assert "19 replicates cannot reject" in zms["warnings"][-1]
 
@@ -106,42 +106,44 @@ def test_one_metric_of_a_state_is_followed(calcheck, states, days, tmp_path):
     )
     results(calcheck("ence", days[0][1], "--settings-from", states[0], "--bins", 10, *FEW, "--format", "json"))
     told = calcheck("zms", days[0][1], "--settings-from", path).refused()
-    assert "has no sums of zms (there are: ence)" in told
+    assert "does not contain zms. It contains: ence" in told
     told = calcheck("evaluate", days[0][1], "--settings-from", path, "--metrics", "ence,zms").refused()
-    assert "has no sums of zms" in told
+    assert "does not contain zms" in told
     told = calcheck("ence", days[0][1], "--settings-from", states[0], "--replicates", 39).refused()
     assert "--replicates 39 contradicts --settings-from, whose state has 19" in told
 
 
 def test_what_does_not_add_up_is_refused(calcheck, states, days, tmp_path):
-    assert "both hold the rows of" in calcheck("merge", states[0], states[0]).refused()
+    assert "both contain the rows of" in calcheck("merge", states[0], states[0]).refused()
     apart = tmp_path / "apart.state"
     results(calcheck("ence", days[0][2], "--save-state", apart, *FEW, "--format", "json"))
     alike = tmp_path / "alike.state"
     results(calcheck("ence", days[0][1], "--save-state", alike, *FEW, "--format", "json"))
     told = calcheck("merge", apart, alike).refused()
-    assert "ence was prepared on other rows: its cuts differ" in told
+    assert "ence was prepared on other rows: its setting 'cuts' differs" in told
     assert "--settings-from" in told
     assert "crps, cv, ece" in calcheck("merge", apart, states[1]).refused()
-    assert "is no state of calcheck" in calcheck("merge", days[0][0]).refused()
+    assert "is not a calcheck state" in calcheck("merge", days[0][0]).refused()
     assert "there is no file" in calcheck("merge", tmp_path / "no.state").refused()
 
 
 def test_what_sums_cannot_say_is_told_before_the_work(calcheck, days, tmp_path):
     path, state = days[0][0], tmp_path / "a.state"
     for option in (("--pointwise", tmp_path / "a.csv"), ("--worst", 3), ("--subsample", 10)):
-        assert f"{option[0]} needs rows at hand" in calcheck("zms", path, "--save-state", state, *option).refused()
+        assert (
+            f"{option[0]} needs all rows in memory" in calcheck("zms", path, "--save-state", state, *option).refused()
+        )
     told = calcheck("cce", path, "--solver", "cg", "--save-state", state).refused()
-    assert "--solver cg needs all rows together" in told
+    assert "--solver cg needs all rows at once" in told
     told = calcheck("cce", path, "--estimator", "unbiased", "--save-state", state).refused()
-    assert "--estimator unbiased needs all rows together" in told
+    assert "--estimator unbiased needs all rows at once" in told
     told = calcheck("zms", path, "--save-state", tmp_path / "a.parquet").refused()
-    assert "ends like a table or a report" in told
+    assert "has the suffix of a table or report" in told
     assert "would overwrite" in calcheck("zms", path, "--save-state", state, "-o", state).refused()
-    assert "there is no such folder" in calcheck("zms", path, "--save-state", tmp_path / "no" / "a.state").refused()
-    assert "--resume continues from a file" in calcheck("zms", path, "--resume").refused()
+    assert "the folder does not exist" in calcheck("zms", path, "--save-state", tmp_path / "no" / "a.state").refused()
+    assert "--resume needs the checkpoint file" in calcheck("zms", path, "--resume").refused()
     assert (
-        "--checkpoint is for a single machine"
+        "--checkpoint and --dask cannot be combined"
         in calcheck("zms", path, "--checkpoint", state, "--dask", "local:2").refused()
     )
     assert not state.exists()

@@ -39,14 +39,14 @@ def test_days_of_cce_are_merged(calcheck, days, tmp_path):
     states = [tmp_path / f"{day}.state" for day in range(3)]
     (first,) = results(calcheck("cce", days[0][0], *CCE, "--save-state", states[0], "--format", "json"))
     assert first["details"]["solver"]["name"] == "nystroem"
-    assert "summed batch by batch" in first["details"]["solver"]["reason"]
+    assert "processed in batches" in first["details"]["solver"]["reason"]
     for path, state in zip(days[0][1:], states[1:], strict=True):
         results(calcheck("cce", path, "--settings-from", states[0], "--save-state", state, "--format", "json"))
     (merged,) = results(calcheck("merge", *states, "--format", "json"))
     (whole,) = results(calcheck("cce", days[1], "--settings-from", states[0], "--format", "json"))
     assert_allclose(merged["value"], whole["value"], rtol=1e-10)
     assert merged["details"]["rows"] == 300
-    assert merged["details"]["simulated"]["replicates"] == 19
+    assert merged["details"]["null"]["replicates"] == 19
     assert merged["verdict"] == "fail"  # the targets have nothing to do with the predictions
     (alone,) = results(calcheck("merge", states[0], "--format", "json"))
     assert alone["value"] == first["value"]
@@ -59,14 +59,15 @@ def test_cce_and_other_metrics_share_a_state(calcheck, days, tmp_path):
     found = results(calcheck("evaluate", days[0][0], *asked, "--save-state", both))
     assert [each["metric"] for each in found] == ["zms", "cce"] or [each["metric"] for each in found] == ["cce", "zms"]
     results(calcheck("cce", days[0][1], "--settings-from", both, "--save-state", cce, "--format", "json"))
-    assert "there are sums of zms in the first only" in calcheck("merge", both, cce).refused()
+    assert "the metrics differ: zms only in the first" in calcheck("merge", both, cce).refused()
     assert (
         "--lambda 0.5 contradicts --settings-from"
         in calcheck("cce", days[0][1], "--settings-from", both, "--lambda", 0.5).refused()
     )
     apart = tmp_path / "apart.state"
     results(calcheck("cce", days[0][2], "--replicates", 19, "--save-state", apart, "--format", "json"))
-    assert "cce was prepared on other rows: its centres differ" in calcheck("merge", cce, apart).refused()
+    told = calcheck("merge", cce, apart).refused()
+    assert "cce was prepared on other rows: its setting 'validation inputs' differs" in told
 
 
 class Interrupted(Batches):
@@ -84,18 +85,18 @@ class Interrupted(Batches):
 
 def test_an_interrupted_sum_of_cce_continues_and_ends_the_same(tmp_path, monkeypatch):
     path, updated = str(tmp_path / "kept"), []
-    data, run = rows(), Run(reference=19)
+    data, run = rows(), Run(replicates=19)
     expected = accumulate(Batches(data), [METRIC], run)
     checkpoint = FileCheckpoint(path, {}, resume=False)
     with pytest.raises(KeyboardInterrupt):
-        accumulate(Interrupted(data), [METRIC], Run(reference=19, checkpoint=checkpoint))
+        accumulate(Interrupted(data), [METRIC], Run(replicates=19, checkpoint=checkpoint))
     of_all = type(accumulator_of(METRIC)).update_with_replicates
     monkeypatch.setattr(
         "calcheck.streaming.nystroem_accumulator.NystroemAccumulator.update_with_replicates",
         lambda self, *arguments: updated.append(1) or of_all(self, *arguments),
     )
     checkpoint = FileCheckpoint(path, {}, resume=True)
-    state = accumulate(Batches(data), [METRIC], Run(reference=19, checkpoint=checkpoint))
+    state = accumulate(Batches(data), [METRIC], Run(replicates=19, checkpoint=checkpoint))
     assert len(updated) < 7
     for name, values in expected.sums[0].arrays().items():
         assert np.array_equal(state.sums[0].arrays()[name], values), name
@@ -108,7 +109,7 @@ def test_rows_beyond_the_memory_are_summed_and_the_report_says_so(calcheck, days
     assert not any("batch by batch" in warning for each in results(few) for warning in each["warnings"])
     many = calcheck("evaluate", days[1], *asked, "--memory", "7199")
     for each in results(many):
-        assert each["warnings"][0].startswith("rows are summed batch by batch: targets and predictions take")
+        assert each["warnings"][0].startswith("rows are processed in batches: targets and predictions need")
     found = {each["metric"]: each for each in results(many)}
     assert found["cce"]["details"]["solver"]["name"] == "nystroem"
     assert found["zms"]["interval"] == "normal"
@@ -132,5 +133,5 @@ def test_options_of_exact_solvers_are_refused_in_one_line(calcheck, days, tmp_pa
     for option in (("--solver", "cholesky"), ("--solver", "cg"), ("--draws", 2), ("--lambda-model", 0.5)):
         told = calcheck("cce", days[0][0], *option, "--save-state", tmp_path / "a.state").refused()
         assert f"{option[0]} " in told or option[0] == "--draws"
-        assert "needs all rows together" in told
+        assert "needs all rows at once" in told
     assert accumulator_of(Cce(solver="nystroem")) is not None

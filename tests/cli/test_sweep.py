@@ -40,8 +40,8 @@ def swept(calcheck):
 
 def test_values_are_those_of_the_metric_with_the_setting(swept, calcheck, models):
     report = swept(models[0], "--vary", "lambda=0.01,1", "--vary", "draws=2", "--gamma-y", 2)
-    assert [each["subset"] for each in report["results"]] == [{}, {"lambda": "0.01"}, {"lambda": "1"}, {"draws": "2"}]
-    assert report["settings"]["over"] == {"lambda": ["0.01", "1"], "draws": ["2"]}
+    assert [each["slice"] for each in report["results"]] == [{}, {"lambda": "0.01"}, {"lambda": "1"}, {"draws": "2"}]
+    assert report["settings"]["vary"] == {"lambda": ["0.01", "1"], "draws": ["2"]}
     for result, said in zip(report["results"], ([], ["--lambda", 0.01], ["--lambda", 1], ["--draws", 2]), strict=True):
         alone = json.loads(calcheck("cce", models[0], *said, "--gamma-y", 2, "--no-null", "--format", "json").out)[
             "results"
@@ -53,7 +53,7 @@ def test_values_are_those_of_the_metric_with_the_setting(swept, calcheck, models
 def test_several_models_are_ranked_at_each_setting(swept, models):
     report = swept(*models, "--vary", "gamma-y=0.1..10:3", "--names", "a,b,c")
     assert report["settings"]["models"] == ["a", "b", "c"]
-    assert [each["subset"]["model"] for each in report["results"]] == ["a", "b", "c"] * 4
+    assert [each["slice"]["model"] for each in report["results"]] == ["a", "b", "c"] * 4
     for start in range(0, 12, 3):
         group = report["results"][start : start + 3]
         assert sorted(each["details"]["rank"] for each in group) == [1, 2, 3]
@@ -84,7 +84,7 @@ def test_many_models_are_shown_one_below_the_other(calcheck, tmp_path):
 
 
 def test_every_format_says_the_same(calcheck, models):
-    arguments = ("sweep", *models[:2], "--grid", "--vary", "lambda=0.1,1", "--vary", "gamma-y=0.5,2")
+    arguments = ("sweep", *models[:2], "--all-combinations", "--vary", "lambda=0.1,1", "--vary", "gamma-y=0.5,2")
     whole = json.loads(calcheck(*arguments, "--format", "json").out)
     lines = list(csv.DictReader(io.StringIO(calcheck(*arguments, "--format", "csv").out)))
     assert [line["lambda"] for line in lines] == ["", "", *["0.1"] * 4, *["1"] * 4]
@@ -105,7 +105,9 @@ def test_a_plot_has_a_panel_for_each_setting(calcheck, models, tmp_path):
         assert label in first
     calcheck(*arguments)
     assert plot.read_text() == first
-    calcheck("sweep", models[0], "--grid", "--vary", "lambda=0.01,1", "--vary", "degree=1,2", "--plot", plot)
+    calcheck(
+        "sweep", models[0], "--all-combinations", "--vary", "lambda=0.01,1", "--vary", "degree=1,2", "--plot", plot
+    )
     assert ">degree 2<" in plot.read_text()
 
 
@@ -118,33 +120,33 @@ def test_settings_of_the_metric_count_and_the_command_line_comes_first(swept, mo
     monkeypatch.delenv("CALCHECK_NO_CONFIG")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "calcheck.toml").write_text(
-        "[cce]\nlambda = 0.5\ndegree = 2\n[sweep]\nrepeats = 2\nover = ['draws=1', 'subsample=50%']"
+        "[cce]\nlambda = 0.5\ndegree = 2\n[sweep]\nsubsets = 2\nvary = ['draws=1', 'subsample=50%']"
     )
     report = swept(models[0], "--degree", 1)
-    assert [each["subset"] for each in report["results"]] == [{}, {"draws": "1"}, {"subsample": "50 %"}]
+    assert [each["slice"] for each in report["results"]] == [{}, {"draws": "1"}, {"subsample": "50 %"}]
     assert {(each["options"]["lambda"], each["options"]["degree"]) for each in report["results"]} == {(0.5, 1)}
-    assert report["settings"]["repeats"] == 2
+    assert report["settings"]["subsets"] == 2
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ([], "sweep needs a setting to vary"),
-        (["--vary", "bins=5"], "for cce the names are"),
+        (["--vary", "bins=5"], "Names for cce: "),
         (["--vary", "lambda=0..1"], "ranges of positive numbers"),
         (["--vary", "lambda=-1"], "--lambda must be a positive number"),
-        (["--vary", "subsample=41"], "is 41 rows, and there are 40"),
+        (["--vary", "subsample=41"], "gives 41 rows: expected between 1 and 40"),
         (["--vary", "lambda=1", "--vary", "lambda=2"], "given twice"),
-        (["--vary", "lambda=1", "--metric", "zzz"], "--metric takes one of"),
+        (["--vary", "lambda=1", "--metric", "zzz"], "--metric: unknown metric"),
         (["--vary", "lambda=1", "--bins", "3"], "cce has no option --bins"),
         (["--vary", "draws=all"], "--draws all needs saved samples"),
         (["--vary", "lambda=1", "--lambda", "x"], "--lambda takes a number, got 'x'"),
         (["--vary", "lambda=1", "--subsets", "0"], "--subsets must be at least 1"),
-        (["--vary", "lambda=1", "--names", "a,b"], "--names takes 1 different names"),
+        (["--vary", "lambda=1", "--names", "a,b"], "--names needs 1 different names"),
         (["--vary", "lambda=1", "--plot", "sweep.gif"], "must end in .svg, .png or .pdf"),
         (
-            ["--grid", "--vary", "lambda=1", "--vary", "degree=1..200:14", "--plot", "s.svg"],
-            "at most 12 panels, and --vary makes",
+            ["--all-combinations", "--vary", "lambda=1", "--vary", "degree=1..200:14", "--plot", "s.svg"],
+            "at most 12 panels, and --vary needs",
         ),
     ],
 )

@@ -306,7 +306,7 @@ def intact(seed):
 
 def _asked(seed, damages, metric, name, content):
     files = {name: content} | ({} if seed.beside is None else {WHOLE: WRITERS["parquet"](seed.beside)})
-    inspected = seed.requested if DAMAGED in seed.requested else DAMAGED
+    inspected = seed.asked if DAMAGED in seed.asked else DAMAGED
     more = ("--worst 2" if metric in METRICS else "") + (" --no-bootstrap" if metric in OF_ROWS else "")
     commands = f"inspect {inspected}", f"{metric} {seed.asked} {seed.compared} --format json {more}"
     return Case(seed, damages, files, tuple(tuple(line.replace(DAMAGED, name).split()) for line in commands))

@@ -13,7 +13,7 @@ from calcheck.execution.context import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
 
-PLAIN = Run(resamples=0, reference=0)
+PLAIN = Run(resamples=0, replicates=0)
 
 
 def result(name, y, predictive, *, run=PLAIN, columns=None, **options):
@@ -73,7 +73,7 @@ def test_bins_of_unequal_counts_weigh_alike_or_by_count():
     predictive = normal([0.0] * 5, std)
     y = [0.0, 0.0, 2.0, 2.0, 2.0]
     assert_allclose(value("uce", y, predictive, bins=2), 2.0, rtol=1e-7)
-    assert_allclose(value("uce", y, predictive, bins=2, weights="count"), 11 / 5, rtol=1e-7)
+    assert_allclose(value("uce", y, predictive, bins=2, bin_weights="count"), 11 / 5, rtol=1e-7)
 
 
 def test_rows_tied_across_an_edge_are_split():
@@ -99,9 +99,9 @@ def test_ece_by_hand():
     alpha 1: 1/6; alpha 2: (1/16 + 1/16)/3; frequency weights 2/8, 3/8, 3/8: 5/32.
     """
     y, predictive = with_pit([0.1, 0.2, 0.3, 0.9])
-    assert_allclose(value("ece", y, predictive, levels=3), 1 / 6, rtol=1e-14)
-    assert_allclose(value("ece", y, predictive, levels=3, alpha=2), 1 / 24, rtol=1e-14)
-    assert_allclose(value("ece", y, predictive, levels=3, weights="frequency"), 5 / 32, rtol=1e-14)
+    assert_allclose(value("ece", y, predictive, n_levels=3), 1 / 6, rtol=1e-14)
+    assert_allclose(value("ece", y, predictive, n_levels=3, alpha=2), 1 / 24, rtol=1e-14)
+    assert_allclose(value("ece", y, predictive, n_levels=3, level_weights="frequency"), 5 / 32, rtol=1e-14)
 
 
 def test_a_pit_on_a_level_counts_as_below_it():
@@ -110,7 +110,7 @@ def test_a_pit_on_a_level_counts_as_below_it():
     With two rows at 1/2 and above, the share is 1/2: ECE 0.
     """
     y = [0.0, 1.0]
-    assert value("ece", y, normal([0.0, 0.0], [1.0, 1.0]), levels=1) == 0
+    assert value("ece", y, normal([0.0, 0.0], [1.0, 1.0]), n_levels=1) == 0
 
 
 def test_ece_of_counts_by_hand():
@@ -120,11 +120,11 @@ def test_ece_of_counts_by_hand():
     F- = 1/2 and F = (1 + log 2)/2 = 0.847: 0, 0, 0.25/0.347 against plain 0, 0, 0.
     """
     rate = Poisson(np.array([math.log(2)]))
-    assert_allclose(value("ece", [0.0], rate, levels=3), 1 / 3, rtol=1e-12)
-    assert_allclose(value("ece", [0.0], rate, levels=3, pit="plain"), 1 / 3, rtol=1e-12)
+    assert_allclose(value("ece", [0.0], rate, n_levels=3), 1 / 3, rtol=1e-12)
+    assert_allclose(value("ece", [0.0], rate, n_levels=3, pit="plain"), 1 / 3, rtol=1e-12)
     share = 0.25 / (math.log(2) / 2)
-    assert_allclose(value("ece", [1.0], rate, levels=3), (1 / 4 + 1 / 2 + abs(3 / 4 - share)) / 3, rtol=1e-12)
-    assert_allclose(value("ece", [1.0], rate, levels=3, pit="plain"), (1 / 4 + 1 / 2 + 3 / 4) / 3, rtol=1e-12)
+    assert_allclose(value("ece", [1.0], rate, n_levels=3), (1 / 4 + 1 / 2 + abs(3 / 4 - share)) / 3, rtol=1e-12)
+    assert_allclose(value("ece", [1.0], rate, n_levels=3, pit="plain"), (1 / 4 + 1 / 2 + 3 / 4) / 3, rtol=1e-12)
 
 
 def test_pit_by_hand():
@@ -178,7 +178,7 @@ def test_the_parts_of_a_gaussian_nll_add_up():
 def test_an_impossible_target_has_no_nll_and_is_counted():
     found = result("nll", [0.0, 1e200], normal([0.0, 0.0], [1.0, 1.0]))
     assert found.value is None
-    assert any("1 targets are impossible" in warning for warning in found.warnings)
+    assert any("1 targets have probability 0" in warning for warning in found.warnings)
 
 
 def test_crps_by_hand():
@@ -189,7 +189,7 @@ def test_crps_by_hand():
     """
     assert_allclose(value("crps", [0.0], normal([0.0], [1.0])), (math.sqrt(2) - 1) / math.sqrt(math.pi), rtol=1e-14)
     draws = Samples(np.array([[0.0, 2.0]]))
-    assert_allclose(value("crps", [1.0], draws, estimator="biased"), 0.5, rtol=1e-14)
+    assert_allclose(value("crps", [1.0], draws, ensemble="biased"), 0.5, rtol=1e-14)
     assert_allclose(value("crps", [1.0], draws), 0.0, atol=1e-15)
     rate = math.log(2)
     masses = [0.5 * rate**k / math.factorial(k) for k in range(40)]
@@ -284,7 +284,7 @@ def test_the_share_of_valid_bins_is_tested_against_the_confidence():
     std = np.linspace(1, 2, 2000)
     y = std * rng.choice([-1.0, 1.0], 2000) * np.sqrt(rng.choice([0.5, 1.5], 2000))  # z^2 has mean 1, and light tails
     y[1400:] *= 4
-    found = result("lzms", y, normal(np.zeros(2000), std), run=Run(resamples=500, reference=0))
+    found = result("lzms", y, normal(np.zeros(2000), std), run=Run(resamples=500, replicates=0))
     assert [line["valid"] for line in found.details["bins"]][7:] == [False] * 3
     assert found.value == 0.7
     expected = 1 - 0.95**10 * (1 + 10 / 19 + 45 / 361)
@@ -305,7 +305,7 @@ def test_rows_partly_tied_across_an_edge():
         (math.sqrt(3.5) - math.sqrt(2.5)) / math.sqrt(2.5) + (math.sqrt(7.5) - math.sqrt(6.5)) / math.sqrt(6.5)
     ) / 2
     assert_allclose(value("ence", y, predictive, bins=2), expected, rtol=1e-13)
-    found = result("lzms", y, predictive, bins=2, run=Run(resamples=200, reference=0))
+    found = result("lzms", y, predictive, bins=2, run=Run(resamples=200, replicates=0))
     assert_allclose([line["value"] for line in found.details["bins"]], [1.25, 1.25], rtol=1e-14)
     assert [line["rows"] for line in found.details["bins"]] == [2.0, 2.0]
     assert found.verdict == "none"
@@ -316,14 +316,14 @@ def test_edges_are_rounded_half_to_even():
     found = result("ence", [1.0] * 7, normal([0.0] * 7, np.arange(1.0, 8.0)), bins=4)
     assert [line["rows"] for line in found.details["bins"]] == [2, 2, 1, 2]
     assert [(line["from"], line["to"]) for line in found.details["bins"]] == [(1, 2), (3, 4), (5, 5), (6, 7)]
-    assert any(warning.startswith("1 rows a bin are few") for warning in found.warnings)
+    assert any(warning.startswith("1 rows per bin are few") for warning in found.warnings)
 
 
 def test_uncertainties_that_are_too_large_fail_too():
     """zeta is negative for ZMS and positive for RCE; twice the right spread is far from both references."""
     rng = np.random.default_rng(0)
     y, predictive = rng.normal(size=400), normal(np.zeros(400), np.full(400, 2.0))
-    zms, rce = (result(name, y, predictive, run=Run(resamples=500, reference=0)) for name in ("zms", "rce"))
+    zms, rce = (result(name, y, predictive, run=Run(resamples=500, replicates=0)) for name in ("zms", "rce"))
     assert zms.zeta < -1
     assert rce.zeta > 1
     assert zms.verdict == rce.verdict == "fail"
@@ -340,7 +340,7 @@ def test_the_confidence_of_bins_is_the_one_asked_for():
     z = scattered(2000)
     for bad in (1, 3, 5, 7):
         z[bad * 200 : (bad + 1) * 200] *= 3
-    found = result("lzms", std * z, normal(np.zeros(2000), std), run=Run(resamples=2000, reference=0, confidence=0.8))
+    found = result("lzms", std * z, normal(np.zeros(2000), std), run=Run(resamples=2000, replicates=0, confidence=0.8))
     assert found.reference == 0.8
     assert found.value == 0.6
     assert_allclose(found.p_value, 0.1208739, rtol=1e-6)
@@ -353,7 +353,7 @@ def test_all_bins_valid_have_an_upper_limit_of_one():
         "lzms",
         scattered(1000),
         normal(np.zeros(1000), 1 + np.arange(1000) * 1e-9),
-        run=Run(resamples=300, reference=0),
+        run=Run(resamples=300, replicates=0),
     )
     assert (found.value, found.high, found.p_value, found.verdict) == (1.0, 1.0, 1.0, "pass")
     assert_allclose(found.low, 0.025**0.1, rtol=1e-12)
@@ -368,7 +368,7 @@ def test_bins_are_resampled_independently():
         std * np.tile(z, 2),
         normal(np.zeros(200), std),
         bins=2,
-        run=Run(resamples=300, reference=0),
+        run=Run(resamples=300, replicates=0),
     )
     first, second = found.details["bins"]
     assert first["value"] == pytest.approx(second["value"])
@@ -380,7 +380,7 @@ def test_few_rows_are_no_reason_to_fail(rows, bins, reason):
     rng = np.random.default_rng(0)
     predictive = normal(np.zeros(rows), rng.uniform(1, 2, rows))
     rows_ = Predictions(y=rng.normal(size=rows), predictive=predictive)
-    report = evaluate(InMemory(rows_), [METRICS["lzms"](bins=bins)], run=Run(resamples=200, reference=0))
+    report = evaluate(InMemory(rows_), [METRICS["lzms"](bins=bins)], run=Run(resamples=200, replicates=0))
     told = [skipped.reason for skipped in report.skipped] + [w for r in report.results for w in r.warnings]
     assert any(reason in each or "bins have no interval" in each for each in told)
     assert all(found.verdict == "none" for found in report.results)
@@ -393,7 +393,7 @@ def test_bins_that_share_their_rows_are_not_tested_as_independent():
         "lzms",
         rng.normal(size=600),
         normal(np.zeros(600), np.repeat([1.0, 1.001], 300)),
-        run=Run(resamples=200, reference=0),
+        run=Run(resamples=200, replicates=0),
     )
     assert found.verdict == "none"
     assert any("not independent" in warning for warning in found.warnings)
@@ -406,7 +406,7 @@ def test_bins_by_the_spread_of_draws_are_not_judged():
     report = evaluate(
         InMemory(rows),
         [METRICS["lrce"](), METRICS["lzms"](), METRICS["lrce"](by="x")],
-        run=Run(resamples=300, reference=39),
+        run=Run(resamples=300, replicates=39),
     )
     assert [skipped.metric for skipped in report.skipped] == ["lrce", "lzms"]
     assert report.results[0].verdict == "pass"
@@ -474,7 +474,7 @@ def test_rounding_is_no_spread():
     """Equal rows have no interval, though their sums differ in the last digit."""
     same = normal([0.0] * 30, [0.3] * 30)
     for name in ("zms", "rce", "rmse", "sharpness", "width", "mae"):
-        found = result(name, [0.7] * 30, same, run=Run(resamples=200, reference=0))
+        found = result(name, [0.7] * 30, same, run=Run(resamples=200, replicates=0))
         assert found.low is None, name
         assert found.verdict == "none"
         assert any("all resamples have the same value" in warning for warning in found.warnings), name
@@ -489,8 +489,8 @@ def test_spreads_that_cannot_be_squared_are_refused():
 
 def test_frequency_weights_of_nothing_are_refused():
     rows = Predictions(y=np.full(3, 9.0), predictive=normal(np.zeros(3), np.ones(3)))
-    report = evaluate(InMemory(rows), [METRICS["ece"](weights="frequency")], run=PLAIN)
-    assert "no target lies below any level" in report.skipped[0].reason
+    report = evaluate(InMemory(rows), [METRICS["ece"](level_weights="frequency")], run=PLAIN)
+    assert "no target is below any quantile" in report.skipped[0].reason
 
 
 def test_the_bias_of_resampling_is_told():
@@ -498,19 +498,19 @@ def test_the_bias_of_resampling_is_told():
     rng = np.random.default_rng(0)
     perfect = normal(np.zeros(2000), np.exp(0.1 * rng.normal(size=2000)))
     y = perfect.sample(rng, 1)[:, 0]
-    found = result("ece", y, perfect, run=Run(resamples=500, reference=0))
+    found = result("ece", y, perfect, run=Run(resamples=500, replicates=0))
     assert found.details["bootstrap"]["bias"] > 0
-    ence = result("ence", y, perfect, bins=100, run=Run(resamples=500, reference=0))
+    ence = result("ence", y, perfect, bins=100, run=Run(resamples=500, replicates=0))
     assert ence.low > ence.value
     assert any(warning.startswith("resampling adds noise") for warning in ence.warnings)
-    assert ence.details["bootstrap"]["held_fixed"] == "edges of bins"
+    assert ence.details["bootstrap"]["held_fixed"] == "bin edges"
     for bins in (7, 10):  # one resample in twenty has rows in all of 7 bins, none in all of 10
         few = result(
             "ence",
             y[:10],
             normal(np.zeros(10), np.arange(1.0, 11.0)),
             bins=bins,
-            run=Run(resamples=500, reference=0),
+            run=Run(resamples=500, replicates=0),
         )
         assert few.low is None
         assert any("most resamples have no finite value" in warning for warning in few.warnings)
@@ -518,13 +518,13 @@ def test_the_bias_of_resampling_is_told():
 
 def test_few_rows_and_few_resamples_are_cautioned():
     rng = np.random.default_rng(0)
-    few = result("zms", rng.normal(size=20), normal(np.zeros(20), np.ones(20)), run=Run(resamples=300, reference=0))
+    few = result("zms", rng.normal(size=20), normal(np.zeros(20), np.ones(20)), run=Run(resamples=300, replicates=0))
     assert any("20 rows are few" in warning for warning in few.warnings)
     sure = result(
         "rmse",
         rng.normal(size=90),
         normal(np.zeros(90), np.ones(90)),
-        run=Run(resamples=300, reference=0, confidence=0.999),
+        run=Run(resamples=300, replicates=0, confidence=0.999),
     )
     assert any("300 resamples are too few" in warning for warning in sure.warnings)
     assert not any("rows are few" in warning for warning in sure.warnings)

@@ -10,7 +10,12 @@ from calcheck.distributions.poisson import Poisson
 from calcheck.distributions.student_t import StudentT
 from calcheck.embeddings import landmark_selection as on_centres
 from calcheck.embeddings import nystroem_sums as row_sums
-from calcheck.embeddings.nystroem_ridge import BETWEEN, CHECKED_ERRORS, OF_CORRECTIONS, STANDARD_ERRORS
+from calcheck.embeddings.nystroem_ridge import (
+    CORRECTION_ERROR,
+    RANGE_SHARE,
+    STANDARD_ERRORS,
+    VALIDATION_STANDARD_ERRORS,
+)
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.metrics.cce import Cce
@@ -22,16 +27,16 @@ from tests.naive_centres import on_centres as naive
 
 PLAIN = {"kernel_x": "rbf", "gamma_x": 0.3, "normalize": "none", "solver": "nystroem"}
 K_X = input_kernel("rbf", 0.3)
-QUICK = Run(reference=0)
+QUICK = Run(replicates=0)
 SHARES = (0, 0.5, 1)  # of the power 1 - chance^2
 
 
 @pytest.fixture
 def some_checked(monkeypatch):
     """The error is measured on some of few rows, as it is of many, and all directions of targets are regressed."""
-    monkeypatch.setattr(on_centres, "ALL_CHECKED", 0)
-    monkeypatch.setattr(on_centres, "CHECKED_ROWS", 60)
-    monkeypatch.setattr(row_sums, "LEFT_OUT", 0.0)
+    monkeypatch.setattr(on_centres, "FULL_VALIDATION_ROWS", 0)
+    monkeypatch.setattr(on_centres, "VALIDATION_ROWS", 60)
+    monkeypatch.setattr(row_sums, "RESIDUAL_TOLERANCE", 0.0)
 
 
 def rows_of(seed=0, n=200, d=3, spread=1.0):
@@ -43,7 +48,7 @@ def embedded(rows, run=QUICK, **options):
     """Return what is found on centres, before it is a report."""
     metric, source = Cce(**{**PLAIN, **options}), InMemory(rows)
     settings = metric.prepare(source, run)
-    return metric.fit(settings, source, run).embedded(metric.lambda_)
+    return metric.fit(settings, source, run).fitted(metric.lambda_)
 
 
 def result(rows, run=QUICK, **options):
@@ -63,7 +68,7 @@ def centered(rows):
 
 def places_of(found, x):
     """Return which of the inputs were checked."""
-    return np.array([np.argmin(np.sum((x - each) ** 2, axis=1)) for each in found.landmarks.checked])
+    return np.array([np.argmin(np.sum((x - each) ** 2, axis=1)) for each in found.landmarks.validation])
 
 
 @pytest.mark.usefixtures("some_checked")
@@ -72,8 +77,8 @@ def places_of(found, x):
 def test_values_correction_error_and_dof_are_the_formulas(ridge, by):
     rows = rows_of(spread=0.7)
     x = centered(rows)
-    found = embedded(rows, lambda_=ridge, centers=25, centers_by=by)
-    expected = naive(K_X, x, found.landmarks.centres, ridge, differences(rows))
+    found = embedded(rows, lambda_=ridge, landmarks=25, landmark_sampling=by)
+    expected = naive(K_X, x, found.landmarks.landmarks, ridge, differences(rows))
     checked = places_of(found, x)
     assert len(np.unique(checked)) == 60
     by_row = np.empty(len(x))
@@ -86,9 +91,9 @@ def test_values_correction_error_and_dof_are_the_formulas(ridge, by):
     assert_allclose(found.measured.corrections[0], np.average(likely, weights=weights), rtol=1e-6, atol=1e-9)
     assert_allclose(found.measured.means[0], by_row.mean() + np.average(likely, weights=weights), rtol=1e-8)
     parts = (
-        CHECKED_ERRORS * error_of_mean(likely, weights, 200),
-        BETWEEN * np.average(high - low, weights=weights),
-        OF_CORRECTIONS * (1 - 60 / 200) * np.average(np.abs(likely), weights=weights),
+        VALIDATION_STANDARD_ERRORS * error_of_mean(likely, weights, 200),
+        RANGE_SHARE * np.average(high - low, weights=weights),
+        CORRECTION_ERROR * (1 - 60 / 200) * np.average(np.abs(likely), weights=weights),
     )
     assert_allclose(found.measured.errors[0], np.linalg.norm(parts), rtol=1e-5)
     gram = K_X(x, x)
@@ -101,10 +106,10 @@ def test_values_correction_error_and_dof_are_the_formulas(ridge, by):
 def test_the_error_counts_rows_that_are_not_evaluated(monkeypatch):
     monkeypatch.setattr(on_centres, "EVALUATED_ROWS", 120)
     rows = rows_of(spread=0.7)
-    found = embedded(rows, centers=25)
+    found = embedded(rows, landmarks=25)
     values = found.values[:, 0]
     assert values.shape == (120,)
-    expected = naive(K_X, centered(rows), found.landmarks.centres, 0.1, differences(rows))
+    expected = naive(K_X, centered(rows), found.landmarks.landmarks, 0.1, differences(rows))
     everywhere = expected.norms(expected.fitted)
     assert_allclose(values, everywhere[found.places], rtol=1e-8)
     assert_allclose(found.at_all_rows(), everywhere, rtol=1e-8)
@@ -114,9 +119,9 @@ def test_the_error_counts_rows_that_are_not_evaluated(monkeypatch):
     low, likely, high = (corrections(expected, K_X, centered(rows), checked, 0.1, weights, power) for power in powers)
     parts = (
         STANDARD_ERRORS * values.std(ddof=1) * np.sqrt((1 - 120 / 200) / 120),
-        CHECKED_ERRORS * error_of_mean(likely, weights, 200),
-        BETWEEN * np.average(high - low, weights=weights),
-        OF_CORRECTIONS * (1 - 60 / 200) * np.average(np.abs(likely), weights=weights),
+        VALIDATION_STANDARD_ERRORS * error_of_mean(likely, weights, 200),
+        RANGE_SHARE * np.average(high - low, weights=weights),
+        CORRECTION_ERROR * (1 - 60 / 200) * np.average(np.abs(likely), weights=weights),
     )
     assert_allclose(found.measured.errors[0], np.linalg.norm(parts), rtol=1e-5)
 
@@ -140,10 +145,10 @@ def test_what_centres_miss_is_what_is_left_of_g(count, ridge):
 def test_where_all_rows_are_checked_the_mean_is_that_of_the_exact_solver(ridge, by):
     rows = rows_of(spread=0.7)
     exact = result(rows, lambda_=ridge, solver="cholesky")
-    found = result(rows, lambda_=ridge, centers=20, centers_by=by)
+    found = result(rows, lambda_=ridge, landmarks=20, landmark_sampling=by)
     assert_allclose(found.value, exact.value, rtol=max(1e-8, 1e-13 / ridge))
     assert_allclose(found.details["dof"], exact.details["dof"], rtol=1e-6)
-    assert found.details["solver"]["correction"] > 1e-4
+    assert found.details["solver"]["bias_correction"] > 1e-4
     assert found.details["solver"]["error"] < 1e-6 * found.value
 
 
@@ -155,7 +160,7 @@ def test_centres_that_span_everything_miss_nothing(options):
     exact = result(rows, **{**options, "solver": "cholesky", "landmarks": None})
     found = result(rows, **options)
     assert_allclose(found.value, exact.value, rtol=1e-8)
-    assert abs(found.details["solver"]["correction"]) < 1e-9
+    assert abs(found.details["solver"]["bias_correction"]) < 1e-9
     assert abs(found.details["solver"]["error"]) < 1e-9
     assert_allclose(found.details["dof"], exact.details["dof"], rtol=1e-5)
     assert found.details["quantiles"] == pytest.approx(exact.details["quantiles"], rel=1e-7)
@@ -170,11 +175,11 @@ def test_centres_that_are_equal_or_nearly_so_do_no_harm(ridge):
     rows = Predictions(y=y, predictive=predictive, x=x)
     exact = result(rows, lambda_=ridge, solver="cholesky")
     for count in (100, 180):
-        found = result(rows, lambda_=ridge, centers=count)
+        found = result(rows, lambda_=ridge, landmarks=count)
         assert_allclose(found.value, exact.value, rtol=1e-6)
 
 
-SIZES = {"ALL_CHECKED": 0, "CHECKED_ROWS": 300, "EVALUATED_ROWS": 1200, "FEWEST_CENTRES": 30}
+SIZES = {"FULL_VALIDATION_ROWS": 0, "VALIDATION_ROWS": 300, "EVALUATED_ROWS": 1200, "MIN_LANDMARKS": 30}
 SPREADS = {"perfect": 1.0, "narrow": 0.7, "wide": 1.6, "too narrow": 0.85, "plainly wrong": 0.3}
 
 
@@ -201,7 +206,7 @@ def test_the_error_that_is_told_covers_the_truth(monkeypatch):
                     found = result(rows, **options, lambda_=ridge, tolerance=0.05)
                     solver = found.details["solver"]
                     off.append(abs(found.value - exact))
-                    plain.append(abs(found.value - solver["correction"] - exact))
+                    plain.append(abs(found.value - solver["bias_correction"] - exact))
                     told.append(solver["error"])
     off, plain, told = map(np.array, (off, plain, told))
     assert np.mean(off <= told) >= 0.9
@@ -224,27 +229,27 @@ def with_far_inputs(case, n=1500):
 @pytest.mark.parametrize("case", ["heavy tails", "a far cluster"])
 def test_inputs_far_from_all_others_reach_the_error(case, monkeypatch):
     """With a narrow kernel and a small lambda: six seeds each, 300 of 1,500 rows checked, those far away among them."""
-    for name, size in {"ALL_CHECKED": 0, "CHECKED_ROWS": 300}.items():
+    for name, size in {"FULL_VALIDATION_ROWS": 0, "VALIDATION_ROWS": 300}.items():
         monkeypatch.setattr(on_centres, name, size)
     rows, options = with_far_inputs(case), {"gamma_x": 2.0, "lambda_": 0.001}
     exact = result(rows, **options, solver="cholesky").value
     for seed in range(6):
-        found = result(rows, Run(reference=0, seed=seed), **options, centers=100)
+        found = result(rows, Run(replicates=0, seed=seed), **options, landmarks=100)
         assert abs(found.value - exact) <= found.details["solver"]["error"] < 0.1 * exact
 
 
-def p_values(spread, count=40, centers=64):
+def p_values(spread, count=40, landmarks=64):
     return [
-        result(rows_of(seed, n=300, spread=spread), Run(reference=19, seed=seed), centers=centers).p_value
+        result(rows_of(seed, n=300, spread=spread), Run(replicates=19, seed=seed), landmarks=landmarks).p_value
         for seed in range(count)
     ]
 
 
 @pytest.mark.usefixtures("some_checked")
 @pytest.mark.parametrize("landmarks", [64, 8])
-def test_a_perfect_model_has_uniform_p_values(centers):
+def test_a_perfect_model_has_uniform_p_values(landmarks):
     """However few centres: replicates lack what the data lack, and are corrected as they are."""
-    found = np.array(p_values(1.0, centers=centers))
+    found = np.array(p_values(1.0, landmarks=landmarks))
     for level in (0.1, 0.5):
         assert binom.ppf(0.005, 40, level) <= np.sum(found <= level) <= binom.ppf(0.995, 40, level)
 
@@ -275,7 +280,7 @@ def family(name, seed, n=300):
 @pytest.mark.parametrize("name", ["samples", "poisson", "student-t", "two targets"])
 def test_perfect_models_of_every_kind_have_uniform_p_values(name):
     found = np.array(
-        [result(family(name, seed, n=120), Run(reference=19, seed=seed), centers=40).p_value for seed in range(24)]
+        [result(family(name, seed, n=120), Run(replicates=19, seed=seed), landmarks=40).p_value for seed in range(24)]
     )
     assert binom.ppf(0.002, 24, 0.5) <= np.sum(found <= 0.5) <= binom.ppf(0.998, 24, 0.5)
     assert np.sum(found <= 0.05) <= binom.ppf(0.998, 24, 0.05)
@@ -293,7 +298,7 @@ def test_replicates_of_samples_exchange_a_draw_and_the_target(size, monkeypatch)
     swapped = [values[np.arange(50), each] for each in chosen]
     monkeypatch.setattr(Samples, "replicates", lambda self, *_: ((each, self) for each in swapped))
     monkeypatch.setattr(on_centres.NystroemEmbedding, "replicates", 6)
-    found = embedded(Predictions(y=y, predictive=Samples(draws), x=x), centers=50)
+    found = embedded(Predictions(y=y, predictive=Samples(draws), x=x), landmarks=50)
     for one, own, places in zip(found.measured.means[1:], swapped, chosen, strict=True):
         others = draws.copy()
         moved = places > 0
@@ -308,6 +313,6 @@ def test_data_and_replicates_have_the_same_centres(monkeypatch):
     rows = rows_of(spread=0.7)
     monkeypatch.setattr(Gaussian, "replicates", lambda self, y, _, numbers: ((y, self) for _ in numbers))
     for checked in (0, 4096):
-        monkeypatch.setattr(on_centres, "ALL_CHECKED", checked)
-        means = embedded(rows, Run(reference=19), centers=15).measured.means
+        monkeypatch.setattr(on_centres, "FULL_VALIDATION_ROWS", checked)
+        means = embedded(rows, Run(replicates=19), landmarks=15).measured.means
         assert_allclose(means[1:], means[0], rtol=1e-6)

@@ -70,7 +70,7 @@ def test_an_ensemble_of_exchangeable_members_is_calibrated():
     source = InMemory(Predictions(y=y, predictive=Samples(draws)))
     found = {
         result.metric: result
-        for result in evaluate(source, [METRICS["ece"](), METRICS["pit"]()], run=Run(resamples=0, reference=0)).results
+        for result in evaluate(source, [METRICS["ece"](), METRICS["pit"]()], run=Run(resamples=0, replicates=0)).results
     }
     assert found["ece"].value < 1e-3
     assert len(y) * found["pit"].value < 0.743  # the 1 % point of the statistic for continuous PIT

@@ -32,12 +32,12 @@ every_scale = pytest.mark.parametrize("standardize", ["data", "none"])
 def test_jmmd_of_draws_is_that_of_the_pooled_samples(draws, targets, d, columns, standardize):
     case = sampled_case(1, draws=draws, targets=targets, d=d, columns=columns)
     rows, (x, y, model) = sampled_rows(*case), scaled(case, standardize)
-    for estimator in ESTIMATORS:
+    for statistic in ESTIMATORS:
         for kernel, gamma in KERNELS:
             k_x = naive.kernel_on(x, kernel, gamma)
-            expected = naive.jmmd(x, y, model, k_x=k_x, estimator=estimator)
+            expected = naive.jmmd(x, y, model, k_x=k_x, statistic=statistic)
             options = {"kernel_x": kernel, "gamma_x": gamma, "standardize": standardize}
-            assert_allclose(value("jmmd", rows, estimator=estimator, **options), expected, rtol=0, atol=1e-10)
+            assert_allclose(value("jmmd", rows, statistic=statistic, **options), expected, rtol=0, atol=1e-10)
 
 
 @every_size
@@ -63,10 +63,10 @@ def test_cmmd_of_draws_is_that_of_the_pooled_samples(draws, targets, d, columns,
 def test_ammd_of_draws_is_the_mean_of_each_rows_sums(draws, targets, columns, standardize):
     case = sampled_case(3, draws=draws, targets=targets, columns=columns)
     rows, (_, y, model) = sampled_rows(*case), scaled(case, standardize)
-    for estimator in ESTIMATORS:
+    for statistic in ESTIMATORS:
         for constant in (False, True)[:targets]:  # one target an input does not know it
             for gamma_y in (0.5, 2.0):
-                given = {"estimator": estimator, "constant": constant, "gamma_y": gamma_y}
+                given = {"statistic": statistic, "constant": constant, "gamma_y": gamma_y}
                 expected = naive.ammd(y, model, **given)
                 assert_allclose(value("ammd", rows, standardize=standardize, **given), expected, rtol=0, atol=1e-10)
 
@@ -92,20 +92,20 @@ def test_what_is_said_of_rows_has_the_value_as_its_mean(name):
 def test_the_scale_of_the_kernel_on_targets_is_that_of_standardized_targets(gamma_y):
     case = sampled_case(5, targets=3, draws=5, d=2, columns=3)
     rows, (x, y, model) = sampled_rows(*case), scaled(case, "data")
-    for estimator in ESTIMATORS:
-        expected = naive.jmmd(x, y, model, gamma_y=gamma_y, estimator=estimator)
-        assert_allclose(value("jmmd", rows, gamma_y=gamma_y, estimator=estimator), expected, rtol=0, atol=1e-10)
+    for statistic in ESTIMATORS:
+        expected = naive.jmmd(x, y, model, gamma_y=gamma_y, statistic=statistic)
+        assert_allclose(value("jmmd", rows, gamma_y=gamma_y, statistic=statistic), expected, rtol=0, atol=1e-10)
     assert_allclose(value("cmmd", rows, gamma_y=gamma_y), naive.cmmd(x, y, model, gamma_y=gamma_y), rtol=1e-10)
 
 
 def exact_values(rows, standardize="data"):
-    """Every metric of kernels and every estimator on distributions that are known as a whole."""
+    """Every metric of kernels and every statistic on distributions that are known as a whole."""
     found = {"cmmd": value("cmmd", rows, standardize=standardize)}
-    for estimator in ESTIMATORS:
-        found[f"jmmd {estimator}"] = value("jmmd", rows, standardize=standardize, estimator=estimator)
+    for statistic in ESTIMATORS:
+        found[f"jmmd {statistic}"] = value("jmmd", rows, standardize=standardize, statistic=statistic)
         for constant in (False, True)[: 1 if rows.id is None else 2]:
-            given = {"estimator": estimator, "constant": constant}
-            found[f"ammd {estimator} {constant}"] = value("ammd", rows, standardize=standardize, **given)
+            given = {"statistic": statistic, "constant": constant}
+            found[f"ammd {statistic} {constant}"] = value("ammd", rows, standardize=standardize, **given)
     return found
 
 
@@ -113,11 +113,11 @@ def expected_values(x, embeddings, targets):
     """The same from the embeddings' inner products."""
     k = naive.kernel_on(x)(x, x)
     found = {"cmmd": naive.cmmd_of(k, embeddings)}
-    for estimator in ESTIMATORS:
-        found[f"jmmd {estimator}"] = naive.jmmd_of(k, embeddings, estimator=estimator)
+    for statistic in ESTIMATORS:
+        found[f"jmmd {statistic}"] = naive.jmmd_of(k, embeddings, statistic=statistic)
         for constant in (False, True)[: min(targets, 2)]:
-            given = {"estimator": estimator, "constant": constant}
-            found[f"ammd {estimator} {constant}"] = naive.ammd_of(embeddings, targets, **given)
+            given = {"statistic": statistic, "constant": constant}
+            found[f"ammd {statistic} {constant}"] = naive.ammd_of(embeddings, targets, **given)
     return found
 
 
@@ -156,10 +156,10 @@ def test_models_that_are_far_off_are_no_less_exact(shift, factor):
     assert_same(exact_values(rows), expected_values(inputs, embeddings, 2))
     inputs, targets, draws = scaled((x, y, factor * (model - 7) + shift), "data")
     rows = sampled_rows(x, y, factor * (model - 7) + shift)
-    for estimator in ESTIMATORS:
+    for statistic in ESTIMATORS:
         assert_allclose(
-            value("jmmd", rows, estimator=estimator),
-            naive.jmmd(inputs, targets, draws, estimator=estimator),
+            value("jmmd", rows, statistic=statistic),
+            naive.jmmd(inputs, targets, draws, statistic=statistic),
             rtol=0,
             atol=1e-10,
         )
@@ -238,7 +238,7 @@ def test_one_pair_of_rows_by_hand():
         ("ammd", "unbiased"): -1,
         ("ammd", "v"): (-(1 + e) / 2 - 1) / 2,
     }
-    for (name, estimator), number in expected.items():
-        assert_allclose(value(name, rows, estimator=estimator, **plain), number, rtol=0, atol=1e-12)
+    for (name, statistic), number in expected.items():
+        assert_allclose(value(name, rows, statistic=statistic, **plain), number, rtol=0, atol=1e-12)
     squared = own**2 + other**2 + 2 * q * own * other
     assert_allclose(value("cmmd", rows, **plain), squared * (1 - e) / 2, rtol=1e-12)

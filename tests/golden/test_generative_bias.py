@@ -69,12 +69,12 @@ def test_the_metrics_are_what_is_averaged_here(n, targets, draws):
     found = estimates(x, y, model)
     for each in range(3):
         rows = sampled_rows(x[each][:, None], y[each][..., None], model[each][..., None])
-        for estimator in ESTIMATORS:
-            given = {"estimator": estimator, "standardize": "none"}
-            assert_allclose(value("jmmd", rows, **given), found[f"jmmd {estimator}"][each], rtol=0, atol=1e-10)
-        for estimator in ESTIMATORS[:2]:
-            given = {"estimator": estimator, "standardize": "none"}
-            assert_allclose(value("ammd", rows, **given), found[f"ammd {estimator}"][each], rtol=0, atol=1e-10)
+        for statistic in ESTIMATORS:
+            given = {"statistic": statistic, "standardize": "none"}
+            assert_allclose(value("jmmd", rows, **given), found[f"jmmd {statistic}"][each], rtol=0, atol=1e-10)
+        for statistic in ESTIMATORS[:2]:
+            given = {"statistic": statistic, "standardize": "none"}
+            assert_allclose(value("ammd", rows, **given), found[f"ammd {statistic}"][each], rtol=0, atol=1e-10)
         if targets > 1:
             whole = found["ammd unbiased"] + found["ammd constant"]
             assert_allclose(value("ammd", rows, constant=True, standardize="none"), whole[each], rtol=0, atol=1e-10)

@@ -15,9 +15,9 @@ from tests.joint_cases import PLAIN, gaussians, rows_of_case, sampled_case, samp
 from tests.naive import input_kernel
 
 VARIANTS = [
-    *[("ammd", {"estimator": estimator, "constant": True}) for estimator in ("unbiased", "v")],
-    *[("ammd", {"estimator": "paper"})],
-    *[("jmmd", {"estimator": estimator}) for estimator in ("unbiased", "v", "paper")],
+    *[("ammd", {"statistic": statistic, "constant": True}) for statistic in ("unbiased", "v")],
+    *[("ammd", {"statistic": "paper"})],
+    *[("jmmd", {"statistic": statistic}) for statistic in ("unbiased", "v", "paper")],
     *[("jmmd", {"kernel_x": "laplace", "gamma_x": gamma}) for gamma in ("1/d", "median")],
     ("jmmd", {"gamma_x": "median"}),
     ("cmmd", {}),
@@ -79,13 +79,13 @@ def test_inputs_that_repeat_without_a_key_are_inputs_of_their_own(draws):
 
     keyed = sampled_rows(x, y, model)
     plain = replace(keyed, id=None)
-    for name, options in (("jmmd", {"estimator": "v"}), ("cmmd", {})):
+    for name, options in (("jmmd", {"statistic": "v"}), ("cmmd", {})):
         options = {**options, "standardize": "none"}
         assert_allclose(value(name, plain, **options), value(name, keyed, **options), rtol=1e-10)
     rows = np.repeat(x, 3, axis=0), y.reshape(-1, 1, 1), np.repeat(model, 3, axis=0)
-    for estimator in ("unbiased", "paper"):
-        options = {"estimator": estimator, "standardize": "none"}
-        assert_allclose(value("jmmd", plain, **options), naive.jmmd(*rows, estimator=estimator), rtol=0, atol=1e-10)
+    for statistic in ("unbiased", "paper"):
+        options = {"statistic": statistic, "standardize": "none"}
+        assert_allclose(value("jmmd", plain, **options), naive.jmmd(*rows, statistic=statistic), rtol=0, atol=1e-10)
 
 
 def kernel_ridge_case(seed):
@@ -115,10 +115,10 @@ def test_the_joint_distance_is_at_most_the_average_one(seed, targets):
     rows = sampled_rows(*case)
     x, y, model = scaled(case, "data")
     k = input_kernel("rbf", 0.5)(x, x)
-    average = naive.ammd(y, model, estimator="v", constant=True)
+    average = naive.ammd(y, model, statistic="v", constant=True)
     if targets > 1:
-        assert_allclose(value("ammd", rows, estimator="v", constant=True), average, rtol=1e-10)
-    joint = value("jmmd", rows, estimator="v")
+        assert_allclose(value("ammd", rows, statistic="v", constant=True), average, rtol=1e-10)
+    joint = value("jmmd", rows, statistic="v")
     assert 0 <= joint <= k.mean() * average * (1 + 1e-12)
 
 
@@ -128,8 +128,8 @@ def test_the_joint_distance_is_at_most_the_average_one(seed, targets):
         ("ammd", {}, "both"),
         ("ammd", {"constant": True}, "upper"),
         ("jmmd", {}, "upper"),
-        ("jmmd", {"estimator": "v"}, "upper"),
-        ("jmmd", {"estimator": "paper"}, "both"),
+        ("jmmd", {"statistic": "v"}, "upper"),
+        ("jmmd", {"statistic": "paper"}, "both"),
         ("cmmd", {}, "upper"),
         ("fid", {}, "upper"),
     ],
@@ -150,12 +150,12 @@ def refused(name, rows, **options):
 
 def test_one_draw_has_no_unbiased_ammd():
     rows = sampled_rows(*sampled_case(6, draws=1))
-    for estimator in ("unbiased", "paper"):
-        reason = refused("ammd", rows, estimator=estimator)
+    for statistic in ("unbiased", "paper"):
+        reason = refused("ammd", rows, statistic=statistic)
         assert "draw" in reason
         assert "2" in reason or "two" in reason
-    assert value("ammd", rows, estimator="v") == pytest.approx(
-        naive.ammd(*scaled(sampled_case(6, draws=1), "data")[1:], estimator="v"), rel=1e-10
+    assert value("ammd", rows, statistic="v") == pytest.approx(
+        naive.ammd(*scaled(sampled_case(6, draws=1), "data")[1:], statistic="v"), rel=1e-10
     )
 
 
@@ -168,9 +168,9 @@ def test_one_target_has_no_constant():
 def test_one_draw_has_a_jmmd_a_cmmd_and_a_fid():
     case = sampled_case(8, draws=1, d=2)
     rows, (x, y, model) = sampled_rows(*case), scaled(case, "data")
-    for estimator in ("unbiased", "v", "paper"):
-        expected = naive.jmmd(x, y, model, estimator=estimator)
-        assert_allclose(value("jmmd", rows, estimator=estimator), expected, rtol=0, atol=1e-10)
+    for statistic in ("unbiased", "v", "paper"):
+        expected = naive.jmmd(x, y, model, statistic=statistic)
+        assert_allclose(value("jmmd", rows, statistic=statistic), expected, rtol=0, atol=1e-10)
     assert_allclose(value("cmmd", rows), naive.cmmd(x, y, model), rtol=1e-10)
     assert_allclose(value("fid", rows), naive.fid(x, y, model), rtol=1e-10)
 

@@ -18,7 +18,7 @@ from tests.joint_cases import gaussians, rows_of_case
 
 LEVEL, SETS = 0.1, 100
 NAMES = ("ammd", "jmmd", "cmmd", "fid")
-RUN = Run(reference=19, resamples=0)
+RUN = Run(replicates=19, resamples=0)
 RIGHT = [("gaussian", 3), ("samples 1", 1), ("samples 1", 3), ("samples 5", 3)]  # others: test_levels.py
 
 

@@ -14,7 +14,7 @@ from tests import naive_joint as naive
 from tests.joint_cases import PLAIN, sampled_case, sampled_rows, scaled, value
 
 ROWS = 1200
-FAST = {"exact_rows": 1}
+FAST = {"max_exact_rows": 1}
 ESTIMATORS = ["unbiased", "v", "paper"]
 
 
@@ -42,21 +42,21 @@ def told(name, rows, **options):
 
 @pytest.mark.parametrize(("d", "correlated"), [(1, True), (4, True), (8, True), (8, False)])
 @pytest.mark.parametrize("wrong", [0.0, 0.4])
-@pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_jmmd_in_linear_time_misses_little_of_the_naive_sum(d, correlated, wrong, estimator):
+@pytest.mark.parametrize("statistic", ESTIMATORS)
+def test_jmmd_in_linear_time_misses_little_of_the_naive_sum(d, correlated, wrong, statistic):
     """At most 1 % of it, or a tenth of its standard deviation under the null, as promised; and no more than it says."""
     data = case(d, wrong, correlated=correlated)
-    found, details, warnings = told("jmmd", sampled_rows(*data), estimator=estimator)
+    found, details, warnings = told("jmmd", sampled_rows(*data), statistic=statistic)
     seen = scaled(data, "data")
-    exact = naive.jmmd(*seen, estimator=estimator)
+    exact = naive.jmmd(*seen, statistic=statistic)
     pairs = details["pairs"]
-    assert pairs["form"] == "low rank"
+    assert pairs["method"] == "low rank"
     assert pairs["accurate"] is True
     assert pairs["rank"] <= (512 if correlated else 2048)
     assert not any("exact-rows" in warning for warning in warnings)
     assert abs(found - exact) <= max(0.01 * abs(exact), 0.1 * pairs["null_std"])
     assert abs(found - exact) <= 1.01 * pairs["error"] + 1e-12  # it looks at all of these rows
-    if estimator != "paper":
+    if statistic != "paper":
         assert_allclose(pairs["null_std"], null_std(*seen), rtol=0.6)  # known from 16 sums
 
 
@@ -84,12 +84,12 @@ def test_as_many_centres_as_rows_are_exact(name):
     """Up to 256 rows, all of them are centres."""
     data = sampled_case(2, n=150, d=2, draws=2, targets=2)
     rows = sampled_rows(*data)
-    for options in [{"estimator": estimator} for estimator in ESTIMATORS] if name == "jmmd" else [{}]:
+    for options in [{"statistic": statistic} for statistic in ESTIMATORS] if name == "jmmd" else [{}]:
         assert_allclose(value(name, rows, **FAST, **options), value(name, rows, **options), rtol=1e-6, atol=1e-9)
 
 
 every_variant = pytest.mark.parametrize(
-    ("name", "options"), [*[("jmmd", {"estimator": each}) for each in ESTIMATORS], ("cmmd", {})]
+    ("name", "options"), [*[("jmmd", {"statistic": each}) for each in ESTIMATORS], ("cmmd", {})]
 )
 
 

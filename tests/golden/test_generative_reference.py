@@ -16,11 +16,11 @@ from calcheck.statistics.repeated_targets import group_rows
 from tests import naive_joint as naive
 from tests.joint_cases import gaussians, rows_of_case, sampled_case, scaled
 
-RUN = Run(reference=19)
+RUN = Run(replicates=19)
 N, D = 24, 2
 VARIANTS = [
-    *[("ammd", {"estimator": estimator}) for estimator in ("unbiased", "v")],
-    *[("jmmd", {"estimator": estimator}) for estimator in ("unbiased", "v", "paper")],
+    *[("ammd", {"statistic": statistic}) for statistic in ("unbiased", "v")],
+    *[("jmmd", {"statistic": statistic}) for statistic in ("unbiased", "v", "paper")],
     *[("jmmd", {"kernel_x": "laplace", "gamma_x": "median", "gamma_y": 2.0}), ("jmmd", {"standardize": "none"})],
     *[("cmmd", {}), ("cmmd", {"lambda_": 0.003, "solver": "cg"})],
     *[("fid", {}), ("fid", {"standardize": "none"})],
@@ -47,7 +47,7 @@ def expected(name, rows, options):
     """The naive value of rows: x, y, and normal distributions or draws."""
     options = {key: value for key, value in options.items() if key != "solver"}
     standardize = options.pop("standardize", "data")
-    y, predictive = rows.y.reshape(len(rows), -1, 1), rows.predictive.held()
+    y, predictive = rows.y.reshape(len(rows), -1, 1), rows.predictive.load()
     known = isinstance(predictive, Gaussian)
     values = predictive.loc[:, None] if known else predictive.draws
     x, y, model = scaled((rows.x, y, values.reshape(len(rows), -1, 1)), standardize)
@@ -81,12 +81,12 @@ def simulated(metric, rows):
     settings = metric.prepare(source, RUN)
     state = metric.fit(settings, source, RUN)
     simulation = NullSimulator(rows, RUN)
-    found = metric.simulated(settings, state, simulation, None, RUN)
+    found = metric.null_distribution(settings, state, simulation, None, RUN)
     said = metric.rows(settings, state, source, None, RUN)
     own = statistic_of(metric, said).estimate()
     computed = FittedMetric(metric, settings, state, said, own, Basis("p"), found)
     simulate_null([computed], simulation, None, RUN)
-    return computed.simulated.values, own if computed.simulated.own_columns is None else computed.simulated.own_columns
+    return computed.null.values, own if computed.null.data_value is None else computed.null.data_value
 
 
 @every(VARIANTS)
@@ -102,13 +102,13 @@ def test_every_replicate_is_scored_as_the_naive_sums_do(name, options, family, t
     assert values.std() > 1e-3 * size  # they are not all alike
 
 
-@pytest.mark.parametrize("estimator", ["unbiased", "v"])
-def test_replicates_of_many_draws_are_scored_as_the_naive_sums_do(estimator):
+@pytest.mark.parametrize("statistic", ["unbiased", "v"])
+def test_replicates_of_many_draws_are_scored_as_the_naive_sums_do(statistic):
     """More than so few that all pairs of a row are summed one by one."""
     x, y, draws = sampled_case(2, N, draws=30, targets=2, d=D)
     rows = group_rows(rows_of_case(x, y, Samples(draws[..., 0])))
-    values, _ = simulated(METRICS["ammd"](estimator=estimator), rows)
-    naively = [expected("ammd", each, {"estimator": estimator}) for each in NullSimulator(rows, RUN)]
+    values, _ = simulated(METRICS["ammd"](statistic=statistic), rows)
+    naively = [expected("ammd", each, {"statistic": statistic}) for each in NullSimulator(rows, RUN)]
     assert_allclose(values, naively, rtol=0, atol=SHARED)
 
 
@@ -139,7 +139,7 @@ def test_replicates_of_counts_are_scored_as_the_naive_sums_do():
     assert_allclose(values, naively, rtol=0, atol=SHARED * np.abs(naively).max())
 
 
-OF_PAIRS = [("jmmd", {"standardize": "none", "estimator": each}) for each in ("unbiased", "v", "paper")]
+OF_PAIRS = [("jmmd", {"standardize": "none", "statistic": each}) for each in ("unbiased", "v", "paper")]
 
 
 @every([*OF_PAIRS, ("cmmd", {"standardize": "none"})])

@@ -19,7 +19,7 @@ from tests.benchmarks.figure3 import VALID, share_of_valid
 
 
 def mean_of(values):
-    return Statistic.of({"x": MeanTerm(values)}, len(values), lambda means, n: means["x"])  # noqa: ARG005
+    return Statistic.from_terms({"x": MeanTerm(values)}, len(values), lambda means, n: means["x"])  # noqa: ARG005
 
 
 def test_limits_without_correction_or_acceleration_are_percentiles():
@@ -82,7 +82,7 @@ def test_counts_of_classes_are_drawn_as_rows_are():
     ones = MeanTerm(groups=Groups(label, 2))
     rows = MeanTerm(np.ones(1000), Groups(label, 2))
     for term in (ones, rows):
-        statistic = Statistic.of({"share": term}, 1000, lambda means, n: means["share"][..., 0])  # noqa: ARG005
+        statistic = Statistic.from_terms({"share": term}, 1000, lambda means, n: means["share"][..., 0])  # noqa: ARG005
         replicates = Replicates([statistic], Run())
         replicates.draw(4000)
         assert_allclose(replicates.values.mean(), 0.3, atol=4 * np.sqrt(0.21 / 1000 / 4000))
@@ -143,7 +143,7 @@ def hanging(distance):
 
 @pytest.mark.parametrize(("distance", "verdict"), [(1.0, "undecided"), (0.8, "pass"), (1.3, "fail")])
 def test_a_verdict_that_may_be_chance_is_not_given(distance, verdict):
-    (result,) = evaluate(hanging(distance), [METRICS["zms"]()], run=Run(reference=0)).results
+    (result,) = evaluate(hanging(distance), [METRICS["zms"]()], run=Run(replicates=0)).results
     assert result.verdict == verdict
     assert_allclose(result.zeta, distance, atol=0.05)
     resamples = result.details["bootstrap"]["resamples"]
@@ -156,10 +156,10 @@ def test_a_verdict_that_may_be_chance_is_not_given(distance, verdict):
 
 def test_a_verdict_that_hangs_is_settled_by_more_resamples():
     """zeta is about 0.96 ± 0.014: three errors reach 1 at 10,000 resamples, not at 40,000."""
-    (result,) = evaluate(hanging(0.96), [METRICS["zms"]()], run=Run(reference=0)).results
+    (result,) = evaluate(hanging(0.96), [METRICS["zms"]()], run=Run(replicates=0)).results
     assert result.verdict == "pass"
     assert 10_000 < result.details["bootstrap"]["resamples"] <= 100_000
-    (few,) = evaluate(hanging(0.9), [METRICS["zms"]()], run=Run(resamples=200, reference=0)).results
+    (few,) = evaluate(hanging(0.9), [METRICS["zms"]()], run=Run(resamples=200, replicates=0)).results
     assert few.details["bootstrap"]["resamples"] > 200
     assert few.verdict == "pass"
 
@@ -170,9 +170,9 @@ def test_many_rows_have_the_limits_of_endless_resampling_without_any(name, monke
     rng = np.random.default_rng(2)
     std = np.exp(0.4 * rng.normal(size=4000))
     rows = Predictions(y=std * rng.normal(size=4000), predictive=Gaussian(np.zeros(4000), std))
-    (resampled,) = evaluate(InMemory(rows), [METRICS[name]()], run=Run(resamples=20_000, reference=0)).results
+    (resampled,) = evaluate(InMemory(rows), [METRICS[name]()], run=Run(resamples=20_000, replicates=0)).results
     monkeypatch.setattr("calcheck.inference.verdicts.MANY_ROWS", 4000)
-    (found,) = evaluate(InMemory(rows), [METRICS[name]()], run=Run(reference=0)).results
+    (found,) = evaluate(InMemory(rows), [METRICS[name]()], run=Run(replicates=0)).results
     assert (resampled.interval, found.interval) == ("bca", "abc")
     width = resampled.high - resampled.low
     assert_allclose([found.low, found.high], [resampled.low, resampled.high], atol=0.02 * width)

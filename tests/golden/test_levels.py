@@ -23,7 +23,7 @@ GENERATIVE = {"ammd", "jmmd", "cmmd", "fid"}  # test_generative_levels.py
 TESTED = [name for name, metric in METRICS.items() if metric.alternative != "none" and name not in GENERATIVE]
 IN_BINS = ("lzms", "lrce")
 SETS = 100
-PLAIN, OF_BINS = Run(reference=19, resamples=0), Run(reference=19, resamples=100)
+PLAIN, OF_BINS = Run(replicates=19, resamples=0), Run(replicates=19, resamples=100)
 ENSEMBLES = {"samples 1": 1, "samples 2": 2, "samples 5": 5}
 TIED = {"coverage", *IN_BINS}  # shares of few rows or bins: p is conservative
 
@@ -105,8 +105,8 @@ def test_verdicts_of_heavy_tails_keep_their_promise_or_are_not_given(stated):
     """Log-normal rows, of which zeta failed 29 % by zms and 41 % by rce; and the same errors without their shape."""
     verdicts = []
     for seed in range(SETS):
-        rows = log_normal_rows(np.random.default_rng(seed), 30, shape=stated)
-        run = Run(reference=39, resamples=0 if stated else 500, seed=seed)
+        rows = log_normal_rows(np.random.default_rng(seed), 30, stated=stated)
+        run = Run(replicates=39, resamples=0 if stated else 500, seed=seed)
         report = evaluate(InMemory(rows), [METRICS["zms"](), METRICS["rce"]()], run=run)
         verdicts.append([result.verdict for result in report.results])
     fails = np.sum(np.array(verdicts) == "fail", axis=0)

@@ -129,17 +129,17 @@ def test_the_reference_is_what_files_with_exchanged_rows_score(d, equal, options
     first, second = sample(rng, 40, d), sample(rng, 40 if equal else 33, d, shift=0.5)
     if equal:
         second = first[0][rng.permutation(40)], second[1]
-    rows, run, metric = pooled(first, second), Run(reference=19), Mcmd(**options)
+    rows, run, metric = pooled(first, second), Run(replicates=19), Mcmd(**options)
     at = InMemory(Predictions(x=rng.normal(size=(15, d)), has_embedding=False))
     source = InMemory(rows)
     settings = metric.prepare(source, run)
     simulation = NullSimulator(rows, run)
-    found = metric.simulated(settings, metric.fit(settings, source, run), simulation, at, run)
+    found = metric.null_distribution(settings, metric.fit(settings, source, run), simulation, at, run)
     labels = rows.columns[SAMPLE] == 0
     x = settings.inputs.scaling(rows.x)
     _, centered = input_kernel_of(settings.inputs.kernel, x, settings.inputs.scaling(at.rows.x), run)
     groups = strata(x, labels, lambda: centered.rows)
-    assert found.own_columns == pytest.approx(rows_of(metric, rows, at=at.rows).columns["mcmd"].mean(), rel=1e-5)
+    assert found.data_value == pytest.approx(rows_of(metric, rows, at=at.rows).columns["mcmd"].mean(), rel=1e-5)
     for value, exchanged in zip(found.values, groups.permuted(simulation.rng(), 19), strict=True):
         other = replace(rows, columns={SAMPLE: np.where(exchanged, 0, 1)})
         assert_allclose(value, rows_of(metric, other, at=at.rows).columns["mcmd"].mean(), rtol=1e-5)
@@ -159,7 +159,7 @@ def test_on_equal_inputs_p_is_the_share_of_all_exchanges():
         )
     exact = np.mean(np.array(values) >= values[0] * (1 - 1e-9))
     first, second = (InMemory(Predictions(x=x, y=part[:, 0], has_embedding=False)) for part in (y, other))
-    (found,) = two_samples(first, second, Mcmd(gamma_y=0.5), at=first, run=Run(reference=4999)).results
+    (found,) = two_samples(first, second, Mcmd(gamma_y=0.5), at=first, run=Run(replicates=4999)).results
     assert_allclose(found.p_value, exact, atol=4 * np.sqrt(exact * (1 - exact) / 4999))
     assert 0.01 < exact < 0.5
 
@@ -175,7 +175,7 @@ def rejected(inputs, *, sets, n, shift=0.0):
     for seed in range(sets):
         rng = np.random.default_rng([11, seed])
         first, second = (draw(rng, n) for draw in inputs)
-        report = two_samples(drawn(rng, first), drawn(rng, second, shift), Mcmd(), grid=50, run=Run(reference=39))
+        report = two_samples(drawn(rng, first), drawn(rng, second, shift), Mcmd(), grid=50, run=Run(replicates=39))
         found.append(report.results[0].verdict == "fail")
     return np.mean(found)
 

@@ -75,10 +75,10 @@ def judged(
     sequential=False,
 ):
     """Compare a value with replicates."""
-    simulated = NullDistribution(np.asarray(values, float), own_columns=own, details=details or {})
+    simulated = NullDistribution(np.asarray(values, float), data_value=own, details=details or {})
     basis = Basis(basis, "" if basis == "p" else "for a reason")
     computed = FittedMetric(METRICS[metric](), None, None, None, estimate, basis, simulated, sequential)
-    run = Run(confidence=confidence, reference=max(len(values), 19))
+    run = Run(confidence=confidence, replicates=max(len(values), 19))
     return compare_with_null(computed, inferred or Inference(), run)
 
 
@@ -108,7 +108,7 @@ def test_the_reference_of_both_sides_has_two_limits():
 def test_replicates_without_a_value_are_counted_and_not_averaged():
     found = judged([*REPLICATES, np.nan, np.inf], 68.0)
     assert found.reference == 50.0
-    assert found.details["simulated"] == {"replicates": 103, "undefined": 2}
+    assert found.details["null"] == {"replicates": 103, "undefined": 2}
     assert_allclose(found.p_value, (1 + 33 + 2) / 104, rtol=1e-14)
 
 
@@ -125,7 +125,7 @@ def test_replicates_that_are_all_equal_have_no_distance():
 
 def test_the_p_value_compares_what_was_made_like_the_replicates():
     """The value itself is 99, but made as replicates are it is 68: 34 of 102."""
-    assert_allclose(judged(REPLICATES, 99.0, own_columns=68.0).p_value, 34 / 102, rtol=1e-14)
+    assert_allclose(judged(REPLICATES, 99.0, own=68.0).p_value, 34 / 102, rtol=1e-14)
     assert_allclose(judged(REPLICATES, 99.0).p_value, 3 / 102, rtol=1e-14)
 
 
@@ -161,7 +161,7 @@ def test_metrics_with_an_exact_reference_are_judged_by_p_and_keep_their_zeta(nam
     found = judged(REPLICATES, 150.0, metric=name, inferred=exact)
     assert (found.verdict, found.reference, found.reference_kind, found.zeta) == ("fail", 0.9, "exact", 0.3)
     assert_allclose(found.p_value, 2 / 102, rtol=1e-14)
-    assert found.details["simulated"]["mean"] == 50.0
+    assert found.details["null"]["mean"] == 50.0
 
 
 @pytest.mark.parametrize("name", ["lzms", "lrce"])
@@ -179,7 +179,7 @@ def test_where_the_interval_decides_p_stands_beside_it_and_the_reason_is_told(ve
     found = judged(REPLICATES, 150.0, metric="zms", inferred=exact, basis="interval")
     assert (found.verdict, found.zeta) == (verdict, 0.3)
     assert_allclose(found.p_value, 2 / 102, rtol=1e-14)
-    assert found.warnings == ("the verdict is by zeta: for a reason",)
+    assert found.warnings == ("the verdict is based on zeta: for a reason",)
 
 
 def test_where_nothing_decides_p_is_shown_without_a_verdict():
@@ -215,13 +215,13 @@ def test_what_stays_open_is_undecided_unless_the_number_of_replicates_was_fixed(
 
 
 def test_metrics_that_depend_on_predictions_alone_have_no_verdict():
-    (found,) = evaluate(InMemory(calibrated("gaussian")), [METRICS["sharpness"]()], run=Run(reference=19)).results
+    (found,) = evaluate(InMemory(calibrated("gaussian")), [METRICS["sharpness"]()], run=Run(replicates=19)).results
     assert (found.verdict, found.p_value, found.reference) == ("none", None, None)
-    assert any("depends on the predictions alone" in told for told in found.warnings)
+    assert any("depends on the predictions only" in told for told in found.warnings)
 
 
 def test_without_a_reference_there_is_no_verdict_and_it_says_why():
-    (found,) = evaluate(InMemory(calibrated("gaussian")), [METRICS["ece"]()], run=Run(reference=0)).results
+    (found,) = evaluate(InMemory(calibrated("gaussian")), [METRICS["ece"]()], run=Run(replicates=0)).results
     assert (found.verdict, found.p_value, found.reference, found.zeta) == ("none", None, None, None)
     assert any("--no-null" in told for told in found.warnings)
 
@@ -229,13 +229,13 @@ def test_without_a_reference_there_is_no_verdict_and_it_says_why():
 @pytest.mark.parametrize("wrong", [-1, 1, 18])
 def test_so_few_replicates_that_they_cannot_reject_are_refused(wrong):
     with pytest.raises(OptionError, match="--replicates must be at least 19"):
-        Run(reference=wrong)
-    assert Run(reference=19).reference == 19
+        Run(replicates=wrong)
+    assert Run(replicates=19).replicates == 19
 
 
 def simulation(y, predictive, count, seed=0):
     y = np.asarray(y, float)
-    return NullSimulator(Predictions(y=y, predictive=predictive), Run(reference=count, seed=seed))
+    return NullSimulator(Predictions(y=y, predictive=predictive), Run(replicates=count, seed=seed))
 
 
 def test_replicates_are_drawn_from_the_distributions():
@@ -251,7 +251,7 @@ def test_replicates_are_drawn_from_the_distributions():
 
 def test_replicates_keep_inputs_and_distributions():
     rows = calibrated("gaussian", n=20)
-    for each in NullSimulator(rows, Run(reference=19)):
+    for each in NullSimulator(rows, Run(replicates=19)):
         assert each.x is rows.x
         assert each.predictive is rows.predictive
         assert not set(each.y) & set(rows.y)
@@ -259,16 +259,16 @@ def test_replicates_keep_inputs_and_distributions():
 
 def test_replicates_are_all_different_and_the_same_every_time():
     rows = calibrated("gaussian", n=20)
-    first, again = (np.array([each.y for each in NullSimulator(rows, Run(reference=50))]) for _ in range(2))
+    first, again = (np.array([each.y for each in NullSimulator(rows, Run(replicates=50))]) for _ in range(2))
     assert_array_equal(first, again)
     assert len(np.unique(first)) == first.size
-    other = np.array([each.y for each in NullSimulator(rows, Run(reference=50, seed=1))])
+    other = np.array([each.y for each in NullSimulator(rows, Run(replicates=50, seed=1))])
     assert not set(other.ravel()) & set(first.ravel())
 
 
 def test_blocks_of_replicates_are_as_many_and_as_different(monkeypatch):
     monkeypatch.setattr("calcheck.inference.null_distribution.BLOCK_DRAWS", 60)  # three replicates a block
-    found = np.array([each.y for each in NullSimulator(calibrated("gaussian", n=20), Run(reference=20))])
+    found = np.array([each.y for each in NullSimulator(calibrated("gaussian", n=20), Run(replicates=20))])
     assert len(np.unique(found)) == found.size == 400
 
 
@@ -277,9 +277,9 @@ def test_blocks_of_replicates_are_as_many_and_as_different(monkeypatch):
 )
 def test_values_at_inputs_take_more_replicates_while_rows_and_inputs_are_few(rows, inputs, replicates):
     data = calibrated("gaussian", n=rows)
-    assert len(NullSimulator(data, Run()).at(inputs)) == replicates
-    assert len(NullSimulator(data, Run()).at(inputs).of(data.predictive)) == replicates
-    assert len(NullSimulator(data, Run(reference=50)).at(inputs)) == 50
+    assert len(NullSimulator(data, Run()).for_inputs(inputs)) == replicates
+    assert len(NullSimulator(data, Run()).for_inputs(inputs).with_predictive(data.predictive)) == replicates
+    assert len(NullSimulator(data, Run(replicates=50)).for_inputs(inputs)) == 50
 
 
 @pytest.mark.parametrize(("rows", "inputs", "replicates"), [(999, 0, 199), (1000, 0, 59), (1000, 9, 199)])
@@ -288,9 +288,11 @@ def test_many_rows_take_few_replicates_at_first(monkeypatch, rows, inputs, repli
     monkeypatch.setattr("calcheck.inference.null_distribution.MANY_ROWS", 1000)
     monkeypatch.setattr("calcheck.inference.null_distribution.MAX_POINTWISE_INPUTS", 0)
     data = calibrated("gaussian", n=rows)
-    assert len(NullSimulator(data, Run()).at(inputs)) == replicates
-    assert len(NullSimulator(data, Run(reference=50)).at(inputs)) == 50
-    assert NullSimulator(data, Run()).at(inputs).max_replicates(costly=False) >= 199  # which tell p = 0.01 from 0.05
+    assert len(NullSimulator(data, Run()).for_inputs(inputs)) == replicates
+    assert len(NullSimulator(data, Run(replicates=50)).for_inputs(inputs)) == 50
+    assert (
+        NullSimulator(data, Run()).for_inputs(inputs).max_replicates(costly=False) >= 199
+    )  # which tell p = 0.01 from 0.05
 
 
 def test_several_targets_are_drawn_row_by_row_and_column_by_column():
@@ -313,7 +315,7 @@ def test_samples_are_swapped_and_never_drawn(draws, held):
         predictive = LazyPredictive(lambda: iter(parts), parts[0], 3)
     chosen = []
     for rows in simulation(y, predictive, 3000):
-        draws_now = rows.predictive.held().draws
+        draws_now = rows.predictive.load().draws
         assert_array_equal(np.sort(np.column_stack([rows.y, draws_now]), axis=1), values)
         kept = draws_now == values[:, 1:]
         assert_array_equal(kept.sum(axis=1), draws - (rows.y != y))  # one draw made place for the target
@@ -352,13 +354,13 @@ def by_counting(replicates, value, sided):
 @pytest.mark.parametrize("family", ["gaussian", "samples", "poisson", "student-t"])
 def test_metrics_of_replicates_are_their_metrics(family):
     """p-values and references are those of a loop that evaluates one replicate after the other, as data."""
-    run, rows = Run(reference=39, resamples=0), calibrated(family, n=40)
+    run, rows = Run(replicates=39, resamples=0), calibrated(family, n=40)
     metrics = [METRICS[name]() for name in OF_MEANS]
     report = evaluate(InMemory(rows), metrics, run=run)
     loop = [
         {
             result.metric: result.value
-            for result in evaluate(InMemory(each), metrics, run=Run(reference=0, resamples=0)).results
+            for result in evaluate(InMemory(each), metrics, run=Run(replicates=0, resamples=0)).results
         }
         for each in NullSimulator(rows, run)
     ]
@@ -381,23 +383,23 @@ def test_of_quantiles_only_what_looks_at_these_levels_is_judged():
     """Levels 0.1 and 0.9 are stated, 0.05 and 0.95 too; 0.15 is not, and nor is any mean or density."""
     rows = calibrated("quantiles", n=60)
     metrics = [*OF_QUANTILES, METRICS["coverage"](level=0.7), *(METRICS[name]() for name in OF_MEANS if name != "ece")]
-    results = evaluate(InMemory(rows), metrics, run=Run(reference=39, resamples=0)).results
+    results = evaluate(InMemory(rows), metrics, run=Run(replicates=39, resamples=0)).results
     judged, others = results[: len(OF_QUANTILES)], results[len(OF_QUANTILES) :]
     assert all(each.verdict in ("pass", "fail") and each.p_value is not None for each in judged)
     for each in others:
         if each.metric == "coverage" and each.options["level"] == 0.9:
             continue
         assert (each.verdict, each.p_value, each.reference) == ("none", None, None)
-        assert any("what is interpolated" in told for told in each.warnings)
+        assert any("depends on interpolation" in told for told in each.warnings)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_replicates_of_every_family_have_values(family):
     others = [METRICS["crps"](), *([METRICS["cce"]()] if family != "cauchy" else [])]  # that is slow
     metrics = [METRICS["ece"](), *(others if family != "quantiles" else [])]
-    results = evaluate(InMemory(calibrated(family, n=15)), metrics, run=Run(reference=19)).results
+    results = evaluate(InMemory(calibrated(family, n=15)), metrics, run=Run(replicates=19)).results
     assert len(results) == len(metrics)
     for result in results:
         assert result.reference is not None
-        assert result.details["simulated"]["replicates"] == 19
-        assert "undefined" not in result.details["simulated"]
+        assert result.details["null"]["replicates"] == 19
+        assert "undefined" not in result.details["null"]

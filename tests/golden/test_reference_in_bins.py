@@ -54,7 +54,7 @@ def ratio(means):
 def limits_of(columns, function, confidence):
     """Return the limits of several data sets, (2, b), from columns (n, b)."""
     sets = [np.stack(each) for each in zip(*(column.T for column in columns.values()), strict=True)]
-    return abc_limits(Moments.stack([Moments.of(each) for each in sets]), list(columns), function, confidence)
+    return abc_limits(Moments.stack([Moments.from_values(each) for each in sets]), list(columns), function, confidence)
 
 
 @pytest.mark.parametrize("function", [mean, ratio])
@@ -138,13 +138,13 @@ def test_the_p_value_is_by_shares_of_replicates(name):
     rng = np.random.default_rng(3)
     std = rng.uniform(0.5, 2, 160)
     rows = Predictions(y=1.5 * std * rng.normal(size=160), predictive=Gaussian(np.zeros(160), std))
-    run, metric = Run(reference=39, resamples=500), METRICS[name](bins=4)
+    run, metric = Run(replicates=39, resamples=500), METRICS[name](bins=4)
     (result,) = evaluate(InMemory(rows), [metric], run=run).results
     loop = [
-        evaluate(InMemory(each), [metric], run=Run(reference=0, resamples=500)).results[0].value
+        evaluate(InMemory(each), [metric], run=Run(replicates=0, resamples=500)).results[0].value
         for each in NullSimulator(rows, run)
     ]
     assert_allclose(result.reference, np.mean(loop), atol=0.05)
     assert_allclose(result.p_value, (1 + np.sum(np.array(loop) <= result.value)) / 40, atol=2 / 40)
-    assert result.details["simulated"] == {"replicates": 39}
+    assert result.details["null"] == {"replicates": 39}
     assert result.reference_kind == "simulated"

@@ -18,7 +18,7 @@ from calcheck.predictions import InMemory, Predictions
 from tests.computing import rows_of
 from tests.naive import cce_squared, cce_squared_gaussian, input_kernel, weights
 
-RUN = Run(reference=19)
+RUN = Run(replicates=19)
 K_X = input_kernel("rbf", 0.3)
 PLAIN = {"kernel_x": "rbf", "gamma_x": 0.3, "normalize": "none"}
 N = 50
@@ -43,7 +43,7 @@ def simulated(rows, metric, *, at=None, run=RUN):
     source, other = InMemory(rows), None if at is None else InMemory(at)
     settings = metric.prepare(source, run)
     state = metric.fit(settings, source, run)
-    found = metric.simulated(settings, state, NullSimulator(rows, run), other, run)
+    found = metric.null_distribution(settings, state, NullSimulator(rows, run), other, run)
     return np.append(found.own_columns, found.values), found
 
 
@@ -114,7 +114,7 @@ def test_replicates_of_samples_equal_the_naive_closed_form(size, columns, ridge_
         cce_squared(
             x,
             each.y.reshape(N, columns),
-            each.predictive.held().draws.reshape(N, size, columns),
+            each.predictive.load().draws.reshape(N, size, columns),
             k_x=K_X,
             gamma_y=1 / (2 * columns * each.y.reshape(N, columns).var(axis=0, ddof=1)),
             ridge_model=ridge_model,
@@ -145,7 +145,7 @@ def family(name):
 def test_replicates_are_what_the_metric_says_of_them_as_data(name, options):
     """Choices and features made anew for each replicate; features that all replicates share say the same."""
     rows, metric, run = family(name), Cce(**PLAIN, **options), Run()
-    object.__setattr__(run, "reference", 4)  # fewer than are allowed, for some families are slow
+    object.__setattr__(run, "replicates", 4)  # fewer than are allowed, for some families are slow
     found, _ = simulated(rows, metric, run=run)
     for one, each in zip(found, data_and_replicates(rows, run), strict=True):
         said = rows_of(metric, each, run=run)
@@ -166,7 +166,7 @@ def test_some_of_the_draws_are_chosen_after_the_swap():
 
 def test_the_report_compares_means_over_inputs():
     """p-value, reference, limit and zeta from the naive closed form of data and replicates."""
-    rows, run = gaussian(), Run(reference=39)
+    rows, run = gaussian(), Run(replicates=39)
     (result,) = evaluate(InMemory(rows), [Cce(**PLAIN)], run=run).results
     model = {"k_x": K_X, "mean": rows.predictive.loc, "std": rows.predictive.scale}
     each = data_and_replicates(rows, run)
@@ -188,9 +188,9 @@ def test_units_of_the_targets_change_nothing_but_the_random_numbers(monkeypatch)
 def test_replicates_with_equal_targets_have_no_value():
     """Two rows of rare counts: most replicates have no spread to scale the kernel by, and none of them is evidence."""
     rows = Predictions(y=np.array([0.0, 1]), predictive=Poisson(np.full(2, 0.05)), x=np.array([[0.0], [1.0]]))
-    (result,) = evaluate(InMemory(rows), [Cce(gamma_x=1.0)], run=Run(reference=199)).results
-    draws = np.array([each.y for each in NullSimulator(rows, Run(reference=199))])
-    assert result.details["simulated"]["undefined"] == np.sum(draws[:, 0] == draws[:, 1]) > 150
+    (result,) = evaluate(InMemory(rows), [Cce(gamma_x=1.0)], run=Run(replicates=199)).results
+    draws = np.array([each.y for each in NullSimulator(rows, Run(replicates=199))])
+    assert result.details["null"]["undefined"] == np.sum(draws[:, 0] == draws[:, 1]) > 150
     assert result.p_value > 0.75
 
 

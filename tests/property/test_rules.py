@@ -51,7 +51,7 @@ def written(node, space):
         case Name():
             return str(node)
         case Abs():
-            return f"abs({space}{written(node.of, space)}{space})"
+            return f"abs({space}{written(node.operand, space)}{space})"
         case Comparison():
             return f"{written(node.left, space)}{space}{node.operator}{space}{written(node.right, space)}"
         case Not():

@@ -169,17 +169,17 @@ FILES = {
 # file, options, and what the refusal says: these hold no predictions, or none that can be trusted
 REFUSED = {
     "formats/arviz_xarray_long_head.csv": ({}, "52 of 108 units lack some of the 19 draws"),
-    "formats/autogluon_tabular_quantile_floatcols.parquet": ({}, "must not cross, but 5 of 5 rows are not"),
+    "formats/autogluon_tabular_quantile_floatcols.parquet": ({}, "(no crossing), but 5 of 5 rows are not"),
     "formats/catboost_rmsewithuncertainty_mean_var.csv": ({}, "'var' may be a variance or a standard deviation"),
-    "formats/emb_numpy_repr_truncated.csv": ({}, "values that were lost"),
+    "formats/emb_numpy_repr_truncated.csv": ({}, "values were lost"),
     "formats/ngboost_normal_loc_scale.csv": ({}, "Pass --dist"),
-    "formats/skpro_pred_var.csv": ({}, "no columns are known to hold predictions"),
-    "formats/skpro_y_true.csv": ({}, "no columns are known to hold predictions"),
+    "formats/skpro_pred_var.csv": ({}, "no columns were recognized as predictions"),
+    "formats/skpro_y_true.csv": ({}, "no columns were recognized as predictions"),
     "formats/statsforecast_cv_levels.csv": ({}, "'AutoETS', 'SeasonalNaive'. Pass --model"),
     "forecasts/2025-12-06-UMass-trends_ensemble.parquet": ({}, "'quantile', 'sample', 'pmf'. Pass --filter"),
-    "forecasts/example_complex_time_series.csv": ({}, "two columns may be the target: 'target' and 'observation'"),
-    "forecasts/flusight_baseline_2026-01-24_mixed_types.csv": ({}, "several types of output: 'quantile', 'sample'"),
-    "forecasts/flusight_truth_hospital_admissions.csv": ({}, "no columns are known to hold predictions"),
+    "forecasts/example_complex_time_series.csv": ({}, "two columns may hold the target: 'target' and 'observation'"),
+    "forecasts/flusight_baseline_2026-01-24_mixed_types.csv": ({}, "several output types: 'quantile', 'sample'"),
+    "forecasts/flusight_truth_hospital_admissions.csv": ({}, "no columns were recognized as predictions"),
     "forecasts/legacy_2022-11-14-PSI-DICE.csv": (
         {"truth": "forecasts/example_complex_time_series.csv"},
         "4 of 216 rows are not in",
@@ -250,9 +250,9 @@ def test_flusight_joins_by_itself_and_covers_what_it_covers(opened):
         "forecasts/flusight_ensemble_quantile.csv", truth="forecasts/flusight_truth_hospital_admissions.csv"
     )
     rows = source.predictions()
-    assert source.details().options[-2:] == ("--join-on", "location,target_end_date=date")
+    assert source.input_info().options[-2:] == ("--join-on", "location,target_end_date=date")
     for level, expected in ((0.9, 0.726), (0.5, 0.366)):
-        found = rows_of(Coverage(level=level), rows, run=Run(resamples=0, reference=0)).columns["covered"]
+        found = rows_of(Coverage(level=level), rows, run=Run(resamples=0, replicates=0)).columns["covered"]
         assert_allclose(found.mean(), expected, atol=5e-4)
 
 
@@ -263,7 +263,7 @@ def test_qm9_is_refused_until_it_is_said_that_these_are_variances(opened, name, 
     assert_allclose(rows_of(Zms(), rows).columns["z2"].mean(), expected, atol=5e-4)
     hint = opened(path, target="E_").missing()[0]
     assert "may be a variance or a standard deviation" in hint
-    assert f"uncertainty_total: {expected:.3g} as a variance" in hint
+    assert f"uncertainty_total gives {expected:.3g} as a variance" in hint
 
 
 def test_errors_of_random_forests_are_read(opened):

@@ -27,7 +27,7 @@ def lines_of(path):
 
 
 def evaluated(source, *metrics, **settings):
-    report = calcheck.evaluate(source, metrics, run=Run(**{"reference": 0, **settings}))
+    report = calcheck.evaluate(source, metrics, run=Run(**{"replicates": 0, **settings}))
     assert not report.skipped
     return report.results if len(metrics) > 1 else report.results[0]
 
@@ -117,11 +117,11 @@ def test_quantile_calibration_of_peer_libraries(gaussian, peers):
     Its residual is mean - y: the curve is mirrored, the scalar is not. Kuleshov's sum has weights 1 in place of 1/q.
     ngboost's 11 levels are others, and its sum of squares is compared level by level in its own terms.
     """
-    mace = evaluated(gaussian, METRICS["ece"](levels=98), resamples=0).value * 98 / 100
+    mace = evaluated(gaussian, METRICS["ece"](n_levels=98), resamples=0).value * 98 / 100
     assert_allclose(mace, peers["uncertainty-toolbox", "mace[quantile]"], rtol=1e-9)
-    squares = evaluated(gaussian, METRICS["ece"](levels=98, alpha=2), resamples=0).value * 98 / 100
+    squares = evaluated(gaussian, METRICS["ece"](n_levels=98, alpha=2), resamples=0).value * 98 / 100
     assert_allclose(np.sqrt(squares), peers["uncertainty-toolbox", "rmsce[quantile]"], rtol=1e-9)
-    kuleshov = evaluated(gaussian, METRICS["ece"](levels=9, alpha=2), resamples=0).value * 9
+    kuleshov = evaluated(gaussian, METRICS["ece"](n_levels=9, alpha=2), resamples=0).value * 9
     assert_allclose(kuleshov, peers["reference", "ECE Kuleshov sum-of-squares (9 levels .1...9)"], rtol=1e-9)
 
 
@@ -131,12 +131,12 @@ def test_the_corrected_values_of_peers_that_are_wrong(gaussian, peers):
     netcal's ENCE has bins of equal width (0.1063); with equal counts it is 0.1181.
     """
     pit = METRICS["pit"]()
-    rows = pit.of(gaussian.predictions())
+    rows = pit.compute(gaussian.predictions())
     ordered = np.sort(rows.columns["pit_high"])
     documented = np.abs(ordered - np.arange(1, len(ordered) + 1) / len(ordered)).mean()
     assert_allclose(documented, 0.019955, atol=1e-6)
     assert peers["skpro", "AUCalibration"] > 0.3
-    fine = evaluated(gaussian, METRICS["ece"](levels=9999), resamples=0).value
+    fine = evaluated(gaussian, METRICS["ece"](n_levels=9999), resamples=0).value
     assert_allclose(fine, documented, rtol=0.01)  # the same area, seen from the other axis
     ence = evaluated(gaussian, METRICS["ence"](bins=10), resamples=0).value
     assert_allclose(ence, 0.1181, atol=5e-5)
@@ -164,7 +164,7 @@ def test_crps_of_ensembles(data, gaussian, peers):
     rows = gaussian.predictions()
     source = InMemory(Predictions(y=rows.y, predictive=Samples(draws)))
     fair, biased = (
-        evaluated(source, METRICS["crps"](estimator=estimator), resamples=0) for estimator in ("fair", "biased")
+        evaluated(source, METRICS["crps"](ensemble=estimator), resamples=0) for estimator in ("fair", "biased")
     )
     assert_allclose(fair.value, peers["scoringrules", "crps_ensemble[fair]"], rtol=1e-9)
     assert_allclose(biased.value, peers["scoringrules", "crps_ensemble[qd]"], rtol=1e-9)

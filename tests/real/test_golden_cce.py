@@ -16,11 +16,11 @@ GOLDEN = {"probcal_a_n1000": {"gamma_x": 0.5}, "probcal_b_n1000_polygamma1": {}}
 @pytest.mark.parametrize(
     ("solver", "run"),
     [
-        pytest.param("cholesky", Run(reference=0), id="cholesky"),
-        pytest.param("cholesky", Run(device="cpu", reference=0), id="cholesky, torch"),
-        pytest.param("cg", Run(reference=0), id="cg"),
-        pytest.param("cg", Run(memory=1 << 20, reference=0), id="cg, little memory"),
-        pytest.param("cg", Run(device="cpu", reference=0), id="cg, torch"),
+        pytest.param("cholesky", Run(replicates=0), id="cholesky"),
+        pytest.param("cholesky", Run(device="cpu", replicates=0), id="cholesky, torch"),
+        pytest.param("cg", Run(replicates=0), id="cg"),
+        pytest.param("cg", Run(memory=1 << 20, replicates=0), id="cg, little memory"),
+        pytest.param("cg", Run(device="cpu", replicates=0), id="cg, torch"),
     ],
 )
 def test_every_row_is_the_authors(data, name, solver, run):
@@ -42,7 +42,7 @@ def test_float32_agrees_on_the_authors_data(data):
     for name, options in GOLDEN.items():
         source = read(str(data / "golden" / f"{name}.parquet"))
         double, single = (
-            evaluate(source, [Cce(**options)], run=Run(precision=precision, reference=0)).results[0].value
+            evaluate(source, [Cce(**options)], run=Run(precision=precision, replicates=0)).results[0].value
             for precision in ("float64", "float32")
         )
         assert_allclose(single, double, rtol=1e-4)

@@ -12,7 +12,7 @@ from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
 from tests.computing import cce, gaussian_case
 
-PLAIN = Run(reference=0)
+PLAIN = Run(replicates=0)
 X, Y, RIGHT = gaussian_case(np.random.default_rng(0), 60, 4)
 
 
@@ -48,7 +48,7 @@ def test_the_model_is_exact_for_parameters_and_all_draws_for_samples():
         details(predictive=samples, draws="exact")
     with pytest.raises(OptionError, match="all needs saved samples"):
         details(draws="all")
-    with pytest.raises(OptionError, match="5 saved samples a row, got 6"):
+    with pytest.raises(OptionError, match="5 saved samples per row, got 6"):
         details(predictive=samples, draws=6)
 
 
@@ -84,7 +84,7 @@ def test_all_saved_draws_repeated_are_the_same_model():
         ({"coef0": -0.5}, "coef0 must be a number >= 0, got -0.5"),
         ({"draws": 0}, "draws must be at least 1 and at most 100,000, got 0"),
         ({"draws": 1, "trials": 0}, "trials must be at least 1 and at most 10,000, got 0"),
-        ({"trials": 3}, "--trials repeats draws: .*got --trials 3"),
+        ({"trials": 3}, "--trials 3 requires a number of draws per row"),
     ],
 )
 def test_options_are_checked(options, message):
@@ -99,18 +99,18 @@ def test_data_that_say_nothing_are_refused():
         cce(X[:1], Y[:1], RIGHT.take(slice(0, 1)))
     with pytest.raises(DataError, match="needs inputs that vary"):
         cce(np.ones((60, 1)), Y, RIGHT)
-    with pytest.raises(DataError, match="too large or too small to square"):
+    with pytest.raises(DataError, match="too large or too small to compute"):
         cce(X, Y * 1e160, RIGHT)
 
 
 def test_kernels_on_targets_that_no_features_can_follow_are_refused(monkeypatch):
     from calcheck.embeddings import output_features as features
 
-    monkeypatch.setattr(features, "MOST_FEATURES", 50)
+    monkeypatch.setattr(features, "MAX_FEATURES", 50)
     with pytest.raises(DataError, match=r"--gamma-y 1e\+09 is too narrow for these targets"):
         cce(X, Y, RIGHT, gamma_y=1e9)
-    monkeypatch.setattr(features, "MOST_FEATURES", 70)
-    with pytest.raises(DataError, match=r"predictions spread too far .* Are they in the unit of the targets"):
+    monkeypatch.setattr(features, "MAX_FEATURES", 70)
+    with pytest.raises(DataError, match=r"predictions spread too far .* in the unit of the targets"):
         cce(X, Y, RIGHT, gamma_y=1e9, draws=500)
 
 
@@ -132,9 +132,9 @@ def test_the_unbiased_square_is_not_read_as_a_distance():
         .summary
         for estimator in ("plugin", "unbiased")
     )
-    assert "0 is a perfect match" in plain
+    assert "0 means equal distributions" in plain
     assert "1.4" not in squared
-    assert "Squared, less the noise of the rows" in squared
+    assert "Squared and corrected for noise" in squared
 
 
 def test_the_report_has_the_spread_over_rows():
@@ -159,5 +159,5 @@ def test_a_subsample_is_a_seeded_choice_of_rows():
     reports = [evaluate(InMemory(rows), [Cce()], run=PLAIN, subsample=30) for _ in range(2)]
     assert reports[0] == reports[1]
     assert reports[0].input.n == 30
-    with pytest.raises(OptionError, match="between 1 and the 60 rows there are, got 61"):
+    with pytest.raises(OptionError, match="between 1 and the number of rows, 60, got 61"):
         evaluate(InMemory(rows), [Cce()], subsample=61)

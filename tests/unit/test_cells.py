@@ -66,6 +66,6 @@ def test_keys_that_text_holds_come_back(tmp_path, ids):
 
 @pytest.mark.parametrize("ids", [["1.50", "2.5"], ["1e3", "2e3"]])
 def test_keys_that_text_would_change_are_refused(tmp_path, ids):
-    with pytest.raises(DataError, match=rf"the key '{ids[0]}' .* would be read as another. Write .parquet"):
+    with pytest.raises(DataError, match=rf"the key '{ids[0]}' .* would be read as a different one. Write .parquet"):
         converted(tmp_path, ids)
     assert not (tmp_path / "preds.csv").exists()

@@ -53,9 +53,7 @@ def test_quantiles_of_two_targets_are_two(tmp_path):
 def test_names_that_tell_no_level_or_one_twice_are_refused(tmp_path):
     path = file(tmp_path, Y | {name: [0.0, 0.0] for name in ("q_0.1", "0.1", "q_0.9", "other")})
     for said, odd in (("q_0.1,other", "other"), ("q_0.1,0.1", "q_0.1")):
-        assert f"--quantiles: the name of column '{odd}' does not tell its level, or two" in refused(
-            path, quantiles=said
-        )
+        assert f"--quantiles: column name '{odd}' has no level (as in q_0.05), or two" in refused(path, quantiles=said)
 
 
 def test_rows_of_nixtla_are_told_apart_by_their_cutoff(tmp_path, monkeypatch):
@@ -66,11 +64,11 @@ def test_rows_of_nixtla_are_told_apart_by_their_cutoff(tmp_path, monkeypatch):
     path = file(tmp_path, keys | {"y": [1.0] * 4} | ends)
     assert len(read(path).predictions()) == 4
     monkeypatch.setattr(parquet, "BATCH_BYTES", 1)
-    monkeypatch.setattr(parquet, "LEAST_ROWS", 2)
+    monkeypatch.setattr(parquet, "MIN_ROWS", 2)
     path = file(tmp_path, keys | {"y": [1.0] * 4, "cutoff": [0, 0, 0, 0]} | ends)  # the second batch repeats the first
     told = refused(path)
-    assert "2 keys come more than once" in told
-    assert "as unique_id='a', ds='1', cutoff='0'" in told
+    assert "2 keys occur more than once" in told
+    assert "for example unique_id='a', ds='1', cutoff='0'" in told
 
 
 def test_parameters_are_those_of_one_model(tmp_path):
@@ -90,11 +88,11 @@ def test_parameters_are_those_of_one_model(tmp_path):
 
 def test_parameters_that_may_be_in_two_columns_are_asked_about(tmp_path):
     path = file(tmp_path, Y | {"loc": [0.0, 0.0], "mu": [1.0, 1.0], "scale": [1.0, 1.0]})
-    assert "two columns may be the loc: 'loc' and 'mu'. Pass --param loc=COLUMN" in refused(path, dist="gaussian")
+    assert "two columns may hold the loc: 'loc' and 'mu'. Pass --param loc=COLUMN" in refused(path, dist="gaussian")
     said = {"dist": "gaussian", "param": ("loc=mu",)}
     assert_array_equal(read(path, **said).predictions().predictive.mean(), [1, 1])
     told = refused(path, dist="gaussian", param=("rate=mu",))
-    assert "--param takes NAME=COLUMN with a name among loc, scale, got 'rate=mu'" in told
+    assert "--param must be NAME=COLUMN with a name among loc, scale, got 'rate=mu'" in told
     parts = {f"{name}_{part}": [0.5, 0.5] for name in ("loc", "scale", "weight") for part in range(2)}
     told = refused(file(tmp_path, Y | parts | {"loc_2": [0.5, 0.5]}), dist="mixture")
     assert "different numbers of columns: loc has 3, scale has 2, weight has 2" in told
@@ -110,7 +108,7 @@ def test_errors_stand_alone_or_not_at_all(tmp_path):
     """A column `error` beside targets or samples is one more column."""
     error = {"error": [9.0, 9.0], "std": [1.0, 2.0]}
     told = refused(file(tmp_path, Y | error))
-    assert "no column is known to hold the mean" in told
+    assert "no column was recognized as the mean" in told
     assert "--error COLUMN" in told
     assert_array_equal(read(file(tmp_path, NORMAL | error)).predictions().y, [1, 2])
     drawn = error | {"sample_0": [0.0, 0.0], "sample_1": [1.0, 1.0]}
@@ -118,12 +116,12 @@ def test_errors_stand_alone_or_not_at_all(tmp_path):
     assert_array_equal(rows.predictive.draws, [[0, 1], [0, 1]])
     assert rows.y is None
     told = refused(file(tmp_path, error | {"std2": [1.0, 1.0]}), error="error", std="std,std2")
-    assert "--error names one column and --std 2: give one each" in told
+    assert "--error names 1 column and --std 2. Name one column for each" in told
 
 
 def test_two_embeddings_are_one_too_many(tmp_path):
     vectors = {"embedding": [[1.0], [2.0]], "emb_0": [1.0, 2.0]}
-    assert "two columns may be the embedding: 'embedding' and 'emb_0'" in refused(file(tmp_path, NORMAL | vectors))
+    assert "two columns may hold the embedding: 'embedding' and 'emb_0'" in refused(file(tmp_path, NORMAL | vectors))
 
 
 def test_deviations_that_are_the_least_are_not_raised(tmp_path):
@@ -134,7 +132,7 @@ def test_deviations_that_are_the_least_are_not_raised(tmp_path):
 
 def test_logs_that_no_float_can_hold_are_refused(tmp_path):
     path = file(tmp_path, NORMAL | {"u": [0.0, 800.0]})
-    assert "must be logs of numbers that floats can hold, but 1 of 2 rows are not (row 1" in refused(path, log_std="u")
+    assert "must be logarithms of finite floats, but 1 of 2 rows are not (row 1" in refused(path, log_std="u")
     assert_allclose(read(path, log_var="u").predictions().predictive.std(), [1, np.exp(400)])
 
 
@@ -155,14 +153,14 @@ def test_rows_left_out_are_counted_afresh_in_every_pass(tmp_path):
     source = read(path, nan_policy="omit", min_std=0.5)
     for _ in range(2):
         assert [len(batch) for batch in source.batches()] == [1]
-    assert (source.dropped, source.n_clipped) == (1, 1)
+    assert (source.n_dropped, source.n_clipped) == (1, 1)
 
 
 def test_distributions_left_in_their_file_lack_the_rows_that_were_left_out(tmp_path, monkeypatch):
     """Row 1 has no input: it is left out of targets, inputs and distributions alike."""
     from calcheck.io import load as gathered
 
-    monkeypatch.setattr(gathered, "HELD_BYTES", 1)
+    monkeypatch.setattr(gathered, "MAX_PREDICTIVE_BYTES", 1)
     columns = {"y": [0.0, 1.0, 2.0], "embedding": [[0.0], [np.nan], [2.0]]}
     path = file(tmp_path, columns | {f"sample_{draw}": [0.0 + draw, 10.0 + draw, 20.0 + draw] for draw in range(2)})
     rows = read(path, nan_policy="omit").predictions()
@@ -183,13 +181,13 @@ def test_quantiles_left_in_their_file_are_quantiles_still(tmp_path, monkeypatch)
     path = save(tmp_path / "q.parquet", columns)
     metrics = [METRICS[name]() for name in ("ece", "pit", "crps", "cce")]
     metrics += [METRICS["coverage"](level=level) for level in (0.8, 0.6)]
-    held = evaluate(read(path), metrics, run=Run(resamples=0, reference=0))
-    monkeypatch.setattr(gathered, "HELD_BYTES", 1)
+    held = evaluate(read(path), metrics, run=Run(resamples=0, replicates=0))
+    monkeypatch.setattr(gathered, "MAX_PREDICTIVE_BYTES", 1)
     monkeypatch.setattr(parquet, "BATCH_BYTES", 1)
-    monkeypatch.setattr(parquet, "LEAST_ROWS", 16)
+    monkeypatch.setattr(parquet, "MIN_ROWS", 16)
     left = read(path)
     assert left.predictions().predictive.nbytes == 0
-    assert evaluate(left, metrics, run=Run(resamples=0, reference=0)).results == held.results
+    assert evaluate(left, metrics, run=Run(resamples=0, replicates=0)).results == held.results
     assert held.results[4].reference == pytest.approx(0.8)
     assert held.results[5].reference is None
     given = held.results[3].details["features"]["quadrature_error"]
@@ -205,12 +203,12 @@ def test_limits_that_are_not_known_leave_no_reference(tmp_path):
     levels = (0.025, 0.25, 0.5, 0.75, 0.975)
     path = save(tmp_path / "q.parquet", {"y": np.linspace(0, 1, 40)} | {f"{p}": np.full(40, p) for p in levels})
     known, open_ = evaluate(
-        read(path), [METRICS["coverage"](level=level) for level in (0.5, 0.9)], run=Run(resamples=0, reference=0)
+        read(path), [METRICS["coverage"](level=level) for level in (0.5, 0.9)], run=Run(resamples=0, replicates=0)
     ).results
     assert known.reference == pytest.approx(0.5)
     assert [other["level"] for other in known.details["at_other_levels"]] == [0.95]
     assert open_.reference is None
-    assert any("levels that are not known, leave it open" in warning for warning in open_.warnings)
+    assert any("missing quantile levels make it uncertain" in warning for warning in open_.warnings)
 
 
 def test_what_others_call_columns_does_not_come_back_as_a_role(tmp_path):
@@ -236,7 +234,7 @@ def test_inputs_are_written_as_inputs(tmp_path):
 def test_text_has_no_place_for_several_targets(tmp_path):
     one = Gaussian(np.zeros(2), np.ones(2))
     rows = Predictions(y=np.zeros((2, 2)), predictive=Independent((one, one)))
-    with pytest.raises(DataError, match="text has no place for several targets a row"):
+    with pytest.raises(DataError, match="CSV cannot represent several targets per row"):
         write(InMemory(rows), str(tmp_path / "out.csv"))
 
 
@@ -281,12 +279,12 @@ def test_draws_of_all_chains_are_the_draws_of_a_unit(tmp_path):
     assert_array_equal(rows.predictive.draws, [[unit + 4 * draw for draw in range(6)] for unit in range(4)])
     assert_array_equal(rows.y, [100, 101, 102, 103])
     told = refused(posterior(**{"posterior_predictive.z": values}))
-    assert "the draws must be of one variable" in told
+    assert "there must be draws of one variable" in told
     assert "'y', 'z'" in told
     assert len(read(posterior(**{"posterior_predictive.other": np.zeros((4, 5))})).predictions()) == 4  # has no draws
     with h5py.File(path, "w") as archive:
         archive["posterior_predictive/y"], archive["posterior_predictive/draw"] = values[0], np.arange(3)
-    assert "must be of one variable, by chain and draw" in refused(path)
+    assert "draws of one variable, with axes chain and draw" in refused(path)
     with h5py.File(path, "w") as archive:
         archive["posterior/y"] = values
     assert "'posterior_predictive'" in refused(path)
@@ -296,7 +294,7 @@ def test_models_in_later_batches_are_seen(tmp_path, monkeypatch):
     from calcheck.io.tables import parquet
 
     monkeypatch.setattr(parquet, "BATCH_BYTES", 1)
-    monkeypatch.setattr(parquet, "LEAST_ROWS", 1)
+    monkeypatch.setattr(parquet, "MIN_ROWS", 1)
     path = file(tmp_path, NORMAL | {"model": ["A", "B"]})
     assert "several models: 'A', 'B'" in refused(path)
     rows = read(path, model="B").predictions()

@@ -56,7 +56,7 @@ INAPPLICABLE = {
     *{("nll", "quantiles"), ("lzms", "quantiles"), ("lrce", "quantiles")},  # neither density nor moments are known
     *{(metric, "cauchy") for metric in (*OF_MOMENTS, "fid")},  # it has no mean
 }
-FEW = Run(resamples=100, reference=0)  # values do not depend on how many, but for the bins of lzms and lrce
+FEW = Run(resamples=100, replicates=0)  # values do not depend on how many, but for the bins of lzms and lrce
 every_metric = pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
 every_family = pytest.mark.parametrize("family", FAMILIES)
 
@@ -79,7 +79,7 @@ def changed(rows, *, scale=1.0, shift=0.0, spread=1.0):
             made = Samples((centre + spread * (predictive.draws - centre)) * scale + shift)
         case DoublePoisson():
             made = DoublePoisson(predictive.mu, predictive.phi / spread**2)
-    return Predictions(y=rows.y * scale + shift, predictive=made, x=rows.x, embedded=rows.embedded)
+    return Predictions(y=rows.y * scale + shift, predictive=made, x=rows.x, has_embedding=rows.has_embedding)
 
 
 def result(metric, rows):
@@ -188,7 +188,7 @@ def test_the_units_of_the_inputs_change_nothing(metric):
         embedded = [Predictions(y=rows.y, predictive=rows.predictive, x=x) for x in (rows.x, rows.x * factor)]
         assert_allclose(value(metric(), embedded[1]), value(metric(), embedded[0]), rtol=1e-8)
         single = [Predictions(y=rows.y, predictive=rows.predictive, x=x[:, :1]) for x in (rows.x, rows.x * factor)]
-        kernels = [{}, *({"kernel_x": kernel} for kernel in ("rbf", "laplace", "polynomial") if metric.engine)]
+        kernels = [{}, *({"kernel_x": kernel} for kernel in ("rbf", "laplace", "polynomial") if metric.uses_kernels)]
         for options in kernels:
             for pair in (embedded, single):
                 first, second = (value(metric(**options), rows) for rows in pair)
@@ -280,14 +280,14 @@ def test_what_is_missing_is_skipped_with_the_reason(metric):
 @pytest.mark.parametrize("name", METRICS)
 def test_values_without_evidence_are_neither_better_nor_worse(name):
     metric = METRICS[name]
-    assert (metric.better == "none") == (metric.alternative == "none")
+    assert (metric.orientation == "none") == (metric.alternative == "none")
 
 
 @every_metric
 def test_a_metric_names_the_fields_that_it_has_and_no_other_is_ever_there(metric):
     """Of both families at least one has each of them, but for limits and errors that hang on what is predicted."""
     rows = [calibrated(family) for family in ("gaussian", "samples") if (metric.name, family) not in INAPPLICABLE]
-    run = Run(resamples=100, reference=19)
+    run = Run(resamples=100, replicates=19)
     found = [evaluate(InMemory(each), [metric()], run=run).results[0] for each in rows]
     there = {each.name for each in fields(Result) if any(getattr(one, each.name) is not None for one in found)}
     named = set(metric.fields())

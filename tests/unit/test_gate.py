@@ -159,7 +159,7 @@ def test_an_absent_number_has_its_reason():
         "no interval: one row; no verdict without an interval)"
     )
     assert held("ece.low < 1").message == "ece.low is null (there is no interval)"
-    assert held("ece.p_value < 1").message == "ece.p_value is null (replicates were not simulated)"
+    assert held("ece.p_value < 1").message == "ece.p_value is null (the null distribution was not simulated)"
     assert held("input.layout != 'x'").message == f"input.layout is null ({UNKNOWN})"
     assert format_values({"a": None}, lambda _: replace(ECE, warnings=("odd", "strange"))) == "a is null (odd; strange)"
 
@@ -167,65 +167,68 @@ def test_an_absent_number_has_its_reason():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "at its end: expected a finite number, a name such as ece or zms.zeta, 'text', abs(...) or (...)"),
-        ("ece", "character 1, 'ece': expected a comparison, as in ece > 0.05"),
-        ("ece >", "at its end: expected a finite number"),
+        ("", "at the end: expected a finite number, a name such as ece or zms.zeta, 'text', abs(...) or (...)"),
+        ("ece", "character 1, 'ece': expected a comparison, e.g. ece > 0.05"),
+        ("ece >", "at the end: expected a finite number"),
         ("> 1", "character 1, '> 1': expected a finite number"),
         ("ece > > 1", "character 7, '> 1': expected a finite number"),
-        ("ece = 1", "character 5, '= 1': nothing that a rule is made of; rules take < <= > >= == != and or not"),
-        ("ece > 1 && zms > 1", "character 9, '&& zms > 1': nothing that a rule is made of"),
+        ("ece = 1", "character 5, '= 1': unexpected character; a rule consists of < <= > >= == != and or not"),
+        ("ece > 1 && zms > 1", "character 9, '&& zms > 1': unexpected character"),
         ("ece > 1; import os", "character 8"),
         ("__import__('os')", "expected a comparison"),
         ("ece.__class__ > 1 if", "character 19"),
         ("ece > 1 zms", "character 9, 'zms': expected and, or, a comparison, or the end of the rule"),
-        ("ece > 1 and", "at its end"),
+        ("ece > 1 and", "at the end"),
         ("ece > 1 and zms", "character 13, 'zms': expected a comparison"),
         ("ece and zms > 1", "character 1, 'ece and zms > 1': expected a comparison"),
         ("not ece", "character 5, 'ece': expected a comparison"),
-        ("not", "at its end"),
-        ("0.8 < ece < 0.9", "character 11, '< 0.9': comparisons do not chain: join two, as in"),
+        ("not", "at the end"),
+        ("0.8 < ece < 0.9", "character 11, '< 0.9': comparisons cannot be chained: combine two with and, e.g."),
         ("(ece > 1) > 0", "character 1, '(ece > 1) > 0': expected a number, a name or 'text' to compare"),
         ("0 < (ece > 1)", "character 5, '(ece > 1)': expected a number, a name or 'text' to compare"),
         ("abs(ece > 1) > 0", "character 4, '(ece > 1) > 0': expected a number, a name or 'text' to compare"),
         ("abs ece > 1", "character 5, 'ece > 1': expected ( after abs"),
         ("abs > 1", "character 5, '> 1': expected ( after abs"),
         ("abs() > 1", "character 5, ') > 1': expected a finite number"),
-        ("(ece > 1", "at its end: expected )"),
+        ("(ece > 1", "at the end: expected )"),
         ("ece > 1)", "character 8, ')': expected and, or"),
-        ("ece > - 1", "character 7, '- 1': nothing that a rule is made of"),
+        ("ece > - 1", "character 7, '- 1': unexpected character"),
         ("ece > 1e999", "character 7, '1e999': expected a finite number"),
         ("ece > 1e", "character 8, 'e': expected and, or"),
-        ("ece > nan", "there is no metric 'nan'"),
+        ("ece > nan", "unknown metric 'nan'"),
         ("ece > ٣", "character 7"),
-        ("ece == 'x", 'character 8, "\'x": a quote that is not closed'),
+        ("ece == 'x", 'character 8, "\'x": unclosed quote'),
         ("and > 1", "character 1, 'and > 1': expected a finite number"),
-        ("1 > 2", "it names nothing of the report"),
-        ("'a' == 'b'", "it names nothing of the report"),
-        ("(" * (DEEPEST + 1) + "ece > 1" + ")" * (DEEPEST + 1), f"at most {DEEPEST} brackets deep"),
-        ("not " * (DEEPEST + 1) + "ece > 1", f"at most {DEEPEST} brackets deep"),
-        ("abs(" * (DEEPEST + 1) + "ece" + ")" * (DEEPEST + 1) + " > 1", f"at most {DEEPEST} brackets deep"),
-        ("x" * (LONGEST + 1), "a rule has at most 1,000 letters, got 1,001: 'xxxx"),
-        ("ecee > 1", "character 1, 'ecee > 1': there is no metric 'ecee'. There are: zms, ece, interval-score"),
-        ("ece > 1 or zms > crps", "character 18, 'crps': there is no metric 'crps'"),
-        ("ece-1 > 0", "there is no metric 'ece-1'"),
-        ("value > 1", "there is no metric 'value'"),
-        ("zms.zetta > 1", "zms has no field 'zetta'. There are: metric, summary, options"),
-        ("ece > 1 or cce.low > 1", "character 12, 'cce.low > 1': cce has no field 'low'. There are: value, zeta"),
+        ("1 > 2", "it contains no name from the report"),
+        ("'a' == 'b'", "it contains no name from the report"),
+        ("(" * (DEEPEST + 1) + "ece > 1" + ")" * (DEEPEST + 1), f"at most {DEEPEST} nested parentheses"),
+        ("not " * (DEEPEST + 1) + "ece > 1", f"at most {DEEPEST} nested parentheses"),
+        ("abs(" * (DEEPEST + 1) + "ece" + ")" * (DEEPEST + 1) + " > 1", f"at most {DEEPEST} nested parentheses"),
+        ("x" * (LONGEST + 1), "a rule has at most 1,000 characters, got 1,001: 'xxxx"),
+        ("ecee > 1", "character 1, 'ecee > 1': unknown metric 'ecee'. Available: zms, ece, interval-score"),
+        ("ece > 1 or zms > crps", "character 18, 'crps': unknown metric 'crps'"),
+        ("ece-1 > 0", "unknown metric 'ece-1'"),
+        ("value > 1", "unknown metric 'value'"),
+        ("zms.zetta > 1", "zms has no field 'zetta'. Available fields: metric, summary, options"),
+        (
+            "ece > 1 or cce.low > 1",
+            "character 12, 'cce.low > 1': cce has no field 'low'. Available fields: value, zeta",
+        ),
         ("zms.violated > 1", "zms has no field 'violated'"),
-        ("input.rows > 1", "input has no field 'rows'. There are: files, n, dropped"),
-        ("input > 1", "input is neither a number nor text. Name one of its entries: files, n"),
-        ("cce > 1", "the report has no metric 'cce'. It has: zms, ece"),
-        ("zms.details > 1", "zms.details is neither a number nor text. Name one of its entries: dof, kernel, bins"),
-        ("zms.details.edf > 1", "zms.details.edf is not in the report: no 'edf'. It has: dof, kernel, bins, nan"),
+        ("input.rows > 1", "input has no field 'rows'. Available fields: files, n, dropped"),
+        ("input > 1", "input is neither a number nor text. Use one of its entries: files, n"),
+        ("cce > 1", "the report has no metric 'cce'. Available metrics: zms, ece"),
+        ("zms.details > 1", "zms.details is neither a number nor text. Use one of its entries: dof, kernel, bins"),
+        ("zms.details.edf > 1", "zms.details.edf is not in the report: no 'edf'. Available: dof, kernel, bins, nan"),
         ("zms.details.bins > 1", "zms.details.bins is neither a number nor text"),
-        ("zms.details.bins.n > 1", "no 'n'. There is nothing in it"),
-        ("zms.value.real > 1", "no 'real'. There is nothing in it"),
+        ("zms.details.bins.n > 1", "no 'n'. It has no entries"),
+        ("zms.value.real > 1", "no 'real'. It has no entries"),
         ("zms.details.kernel.on == 1", "zms.details.kernel.on is neither a number nor text"),
         ("zms.warnings == 'x'", "zms.warnings is neither a number nor text"),
-        ("zms.verdict == 'failed'", "there is no verdict 'failed'. There are: pass, fail, undecided, none"),
-        ("ece > 1 or 'bad' == zms.verdict", "there is no verdict 'bad'"),
+        ("zms.verdict == 'failed'", "unknown verdict 'failed'. Available verdicts: pass, fail, undecided, none"),
+        ("ece > 1 or 'bad' == zms.verdict", "unknown verdict 'bad'"),
         ("zms.unit > 1", "compares '1' > '1'"),
-        ("zms.unit == 1", "compares '1' == '1': numbers go with numbers, text with text by == or !="),
+        ("zms.unit == 1", "compares '1' == '1': compare numbers with numbers, or text with text by == or !="),
         ("zms.unit < 'y'", "compares '1' < 'y'"),
         ("ece > 0 or zms.unit > 1", "compares"),
         ("ece > 1 and zms.unit > 1", "compares"),
@@ -287,7 +290,7 @@ def test_the_tolerance_is_a_share_of_the_size_of_what_was_stored():
 def test_a_value_outside_the_stored_interval_violates(value, passed):
     gate = changed(value, allowed=StoredInterval())
     assert gate.passed is passed
-    assert gate.rule == "zms stays within [1, 1.5]"
+    assert gate.rule == "zms is within [1, 1.5]"
     assert gate.values == {"zms": value, "base.zms.low": 1.0, "base.zms.high": 1.5}
 
 
@@ -311,4 +314,4 @@ def test_what_is_absent_now_or_then_violates(value, stored, allowed, message):
 def test_an_interval_that_lies_beside_its_own_value_is_told():
     gate = changed(0.9, stored=replace(ZMS, value=0.9), allowed=StoredInterval())
     assert not gate.passed
-    assert gate.message == "zms is 0.9, and 0.9 was stored, outside too: compare zms by --rtol"
+    assert gate.message == "zms is 0.9; the stored value 0.9 is also outside its interval: compare zms with --rtol"

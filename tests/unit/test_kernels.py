@@ -120,7 +120,7 @@ def test_small_systems_are_factorized_and_large_ones_iterated():
     x = np.zeros((2049, 1))
     assert KernelRidge(Rbf(1.0), x[:-1], Run()).solver == "cholesky"
     assert KernelRidge(Rbf(1.0), x, Run()).solver == "cg"
-    assert KernelRidge(Rbf(1.0), x, Run(memory=1)).storage == "recomputed"
+    assert KernelRidge(Rbf(1.0), x, Run(memory=1)).is_cached is False
     with pytest.raises(OptionError, match=r"0\.0 GiB for 2,049 rows.*--solver cg"):
         KernelRidge(Rbf(1.0), x, Run(memory=1), solver="cholesky")
 
@@ -179,9 +179,9 @@ def test_normalization_is_fixed_on_the_fitted_rows():
 
 def test_embeddings_without_direction_are_refused():
     x = np.array([[0.0, 0.0], [0.0, 2.0]])
-    with pytest.raises(DataError, match=r"x must have a direction, but 1 of 2 rows are not \(row 0.*--normalize"):
+    with pytest.raises(DataError, match=r"x must be nonzero, but 1 of 2 rows are not \(row 0.*--normalize"):
         fit_scaling(x, "l2", "polynomial")(x)
-    with pytest.raises(DataError, match="inputs to evaluate at have 3 columns, the fitted 2"):
+    with pytest.raises(DataError, match="evaluation inputs have 3 columns, expected 2"):
         fit_scaling(x, "none", "rbf")(np.zeros((1, 3)))
 
 

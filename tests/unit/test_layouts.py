@@ -71,7 +71,7 @@ def test_hub_quantiles_become_units(tmp_path, ending):
     assert_array_equal(rows.predictive.values, [[value_of(unit, column) for column in range(3)] for unit in range(6)])
     assert_array_equal(rows.y, 100.0 + np.arange(6))
     assert_array_equal(rows.row, np.arange(6) * 3)  # the row of the file at which each unit begins
-    told = source.details()
+    told = source.input_info()
     assert told.layout == "hubverse, quantiles"
     assert [file.rows for file in told.files] == [18, 6]
     assert told.options[-2:] == ("--join-on", "location,target_end_date=date")
@@ -97,12 +97,14 @@ def test_hub_samples_become_draws_in_the_order_of_their_ids(tmp_path):
 def test_rows_with_more_than_one_type_of_output_are_refused_by_name(tmp_path):
     both = pa.concat_tables([pa.table(hub()), pa.table(hub("sample", ["a", "b"]))])
     path = write(tmp_path / "hub.csv", both)
-    assert "several types of output: 'quantile', 'sample'. Pass --filter output_type=quantile" in refused(path)
+    assert "several output types: 'quantile', 'sample'. Pass --filter output_type=quantile" in refused(path)
     rows = read(path, filter=("output_type=sample",), wanted="any").predictions()
     assert rows.predictive.draws.shape == (6, 2)
 
 
-@pytest.mark.parametrize(("kind", "told"), [("median", "point forecasts only"), ("pmf", "not read yet"), ("x", "'x'")])
+@pytest.mark.parametrize(
+    ("kind", "told"), [("median", "point forecasts only"), ("pmf", "not supported yet"), ("x", "'x'")]
+)
 def test_other_types_of_output_are_refused(tmp_path, kind, told):
     assert told in refused(write(tmp_path / "hub.csv", pa.table(hub(kind))))
 
@@ -121,7 +123,7 @@ def test_several_models_and_targets_are_refused_by_name(tmp_path):
 
 def test_a_unit_that_comes_twice_is_refused(tmp_path):
     path = write(tmp_path / "hub.csv", pa.concat_tables([pa.table(hub())] * 2))
-    assert "18 rows repeat a unit and its output_type_id, as" in refused(path)
+    assert "18 rows repeat a unit and its output_type_id, for example" in refused(path)
 
 
 def test_a_unit_that_is_not_whole_is_refused_or_left_out(tmp_path):
@@ -131,7 +133,7 @@ def test_a_unit_that_is_not_whole_is_refused_or_left_out(tmp_path):
     assert "location=01" in told
     source = read(path, nan_policy="omit", wanted="any")
     assert len(source.predictions()) == 5
-    assert source.dropped == 1
+    assert source.n_dropped == 1
 
 
 def test_levels_that_are_none_are_refused(tmp_path):
@@ -141,7 +143,7 @@ def test_levels_that_are_none_are_refused(tmp_path):
 def test_quantiles_that_cross_are_counted(tmp_path):
     crossing = hub()
     crossing["value"][0] = 99.0
-    assert "must not cross, but 1 of 6 rows are not (row 0" in refused(
+    assert "must be nondecreasing (no crossing), but 1 of 6 rows are not (row 0" in refused(
         write(tmp_path / "hub.csv", pa.table(crossing)), wanted="any"
     )
 
@@ -250,10 +252,10 @@ def test_nixtla_intervals_are_quantiles_of_one_model(tmp_path):
     source = read(path, model="NHITS")
     assert_array_equal(source.predictions().predictive.levels, [0.05, 0.1, 0.9, 0.95])
     assert_array_equal(source.predictions().predictive.values[0], [11, 12, 18, 19])
-    assert source.details().layout == "Nixtla"
-    assert "there is no model 'TFT', but 'ETS', 'NHITS'" in refused(path, model="TFT")
+    assert source.input_info().layout == "Nixtla"
+    assert "there is no model 'TFT' (models: 'ETS', 'NHITS')" in refused(path, model="TFT")
     twice = write(tmp_path / "twice.parquet", pa.table(NIXTLA | {"ds": [1, 1, 1]}))
-    assert "1 key comes more than once, as unique_id='a', ds='1'" in refused(twice, model="ETS")
+    assert "1 key occurs more than once, for example unique_id='a', ds='1'" in refused(twice, model="ETS")
 
 
 def test_neuralforecast_parameters_need_their_family(tmp_path):
@@ -294,7 +296,7 @@ def test_quantile_columns_are_known_by_their_names(tmp_path, names):
     columns = {"target": [2.0], "mean": [2.1]} | {name: [float(place)] for place, name in enumerate(names)}
     source = read(write(tmp_path / "q.parquet", pa.table(columns)))
     assert_array_equal(source.predictions().predictive.levels, LEVELS)
-    explicit = source.details().options
+    explicit = source.input_info().options
     again = read(str(tmp_path / "q.parquet"), target="target", quantiles=explicit[explicit.index("--quantiles") + 1])
     assert_array_equal(again.predictions().predictive.values, [[0, 1, 2]])
 
@@ -322,9 +324,9 @@ def test_two_forms_of_predictions_are_a_tie_that_names_both(tmp_path):
 def test_the_names_of_columns_are_no_row(tmp_path):
     """Two runs appended to one file: the header comes again among the rows."""
     (tmp_path / "preds.csv").write_text("y,mean,std\n1,1,1\ny,mean,std\n1,1,1\n")
-    assert "the column names come again in row 1, counted from 0" in refused(tmp_path / "preds.csv")
+    assert "row 1, counted from 0, repeats the column names" in refused(tmp_path / "preds.csv")
     (tmp_path / "preds.csv").write_text("id,y,pred,pred_uct\n1,1,1,1\n2,1,1,1\n1,1,1,1\n")
-    assert "1 values of 'id' come more than once" in refused(tmp_path / "preds.csv")
+    assert "1 values of 'id' occur more than once" in refused(tmp_path / "preds.csv")
 
 
 def test_targets_in_another_file_are_joined_or_missed_in_words(tmp_path):
@@ -337,12 +339,13 @@ def test_targets_in_another_file_are_joined_or_missed_in_words(tmp_path):
     whole = truth()
     as_numbers = [(1 if unit[0] == "01" else 2, unit[1]) for unit in UNITS if unit[0] != "US"]
     told = refused(path, truth=write(tmp_path / "ints.csv", pa.table(truth(as_numbers))))
-    assert "Leading zeros were lost in one of them ('01' against 1)" in told
+    assert "One file lost leading zeros ('01' became 1)" in told
     twice = {name: values + values[:1] for name, values in whole.items()}
-    assert "1 key comes more than once, as" in refused(path, truth=write(tmp_path / "twice.csv", pa.table(twice)))
+    told = refused(path, truth=write(tmp_path / "twice.csv", pa.table(twice)))
+    assert "1 key occurs more than once, for example" in told
     said = {"truth": write(tmp_path / "truth.csv", pa.table(whole)), "join_on": "location,target_end_date=date"}
     assert_array_equal(read(path, **said).predictions().y, 100.0 + np.arange(6))
-    assert "have no key column 'place'" in refused(path, truth=said["truth"], join_on="place")
+    assert "there is no key column 'place'" in refused(path, truth=said["truth"], join_on="place")
     assert_array_equal(read(path, truth=f"{said['truth']}:weekly_rate").predictions().y, np.zeros(6))
     assert "has no column 'nothing'" in refused(path, truth=f"{said['truth']}:nothing")
 
@@ -407,7 +410,7 @@ def test_tensors_in_safetensors_files_are_columns(tmp_path):
     for name in ("emb", "half"):
         assert_array_equal(read(preds, embedding=f"{save(header)}:{name}").predictions().x, values)
     header["emb"]["shape"] = [4, 2]
-    assert "tensor 'emb' is not as its header says" in refused(preds, embedding=f"{save(header)}:emb")
+    assert "tensor 'emb' does not match its header" in refused(preds, embedding=f"{save(header)}:emb")
 
 
 def test_a_family_may_be_named_in_the_file(tmp_path):
@@ -423,12 +426,12 @@ def test_errors_have_the_distribution_that_is_said(tmp_path):
     path = write(tmp_path / "errors.csv", pa.table(columns))
     source = read(path, error="E", dist="student-t")
     assert_array_equal(source.predictions().predictive.mean(), [0, 0])
-    assert source.details().predictive == "residuals, student-t"
+    assert source.input_info().predictive == "residuals, student-t"
     assert "needs a family with a location" in refused(path, error="E", dist="gamma:scipy")
 
 
 def skipped(path, metric, **said):
-    report = evaluate(read(path, **said), [METRICS[metric]()], run=Run(resamples=0, reference=0))
+    report = evaluate(read(path, **said), [METRICS[metric]()], run=Run(resamples=0, replicates=0))
     assert not report.results
     return report.skipped[0].reason
 
@@ -438,8 +441,8 @@ def test_what_a_form_of_predictions_cannot_say_is_said(tmp_path):
     rng = np.random.default_rng(0)
     y = rng.normal(size=40)
     one = write(tmp_path / "one.csv", pa.table({"y": y, "sample_0": y[::-1].copy(), "x": y}))
-    assert "one sample a row has no standard deviation" in skipped(one, "zms")
-    assert evaluate(read(one, inputs="x"), [METRICS["cce"]()], run=Run(resamples=0, reference=0)).results
+    assert "one sample per row has no standard deviation" in skipped(one, "zms")
+    assert evaluate(read(one, inputs="x"), [METRICS["cce"]()], run=Run(resamples=0, replicates=0)).results
     few = write(tmp_path / "few.csv", pa.table({"y": y, "0.2": y - 1, "0.8": y + 1}))
     assert "quantiles have no density" in skipped(few, "nll")
     assert "nothing is known beyond the quantiles 0.2 … 0.8" in skipped(few, "coverage")
@@ -448,12 +451,12 @@ def test_what_a_form_of_predictions_cannot_say_is_said(tmp_path):
     cauchy = write(tmp_path / "cauchy.csv", pa.table({"y": y, "loc": y * 0, "scale": y * 0 + 1}))
     assert "a cauchy distribution has no standard deviation" in skipped(cauchy, "sharpness", dist="cauchy")
     assert "a cauchy distribution has no mean" in skipped(cauchy, "bias", dist="cauchy")
-    assert evaluate(read(cauchy, dist="cauchy"), [METRICS["ece"]()], run=Run(resamples=0, reference=0)).results
+    assert evaluate(read(cauchy, dist="cauchy"), [METRICS["ece"]()], run=Run(resamples=0, replicates=0)).results
 
 
 def test_point_forecasts_and_columns_without_names_are_asked_about(tmp_path):
     points = write(tmp_path / "points.csv", pa.table({"y": [1.0], "prediction": [1.0]}))
-    assert "point forecasts only, 'prediction': no column is known to hold the std" in refused(points)
+    assert "only point forecasts, 'prediction': no column was recognized as the std" in refused(points)
     bare = write(tmp_path / "bare.csv", pa.table({"y": [1.0], "0": [1.0], "1": [-1.0]}))
     assert "Pass --mean 0 with --std 1, --var 1, --log-std 1 or --log-var 1" in refused(bare)
     rows = read(bare, mean="0", log_std="1").predictions()
@@ -464,13 +467,15 @@ def test_quantile_files_are_judged_at_their_own_levels(tmp_path):
     """Levels 0.2 and 0.8 of 100 rows, 30 below the first and 90 below the second: ECE (0.1 + 0.1) / 2."""
     y = np.concatenate([np.full(30, -2.0), np.zeros(60), np.full(10, 2.0)])
     path = write(tmp_path / "q.csv", pa.table({"y": y, "0.2": np.full(100, -1.0), "0.8": np.full(100, 1.0)}))
-    report = evaluate(read(path), [METRICS["ece"](), METRICS["coverage"](level=0.6)], run=Run(resamples=0, reference=0))
+    report = evaluate(
+        read(path), [METRICS["ece"](), METRICS["coverage"](level=0.6)], run=Run(resamples=0, replicates=0)
+    )
     ece, coverage = report.results
     assert_allclose(ece.value, 0.1)
     assert [point["level"] for point in ece.details["curve"]] == [0.2, 0.8]
     assert_allclose(coverage.value, 0.6)
     assert coverage.details["at_other_levels"] == []
-    assert any("known by 2 quantiles, from 0.2 to 0.8" in warning for warning in ece.warnings)
+    assert any("given by 2 quantiles, from 0.2 to 0.8" in warning for warning in ece.warnings)
 
 
 def test_limits_that_are_no_known_quantiles_leave_coverage_open():
@@ -488,20 +493,20 @@ def test_rows_with_labels_are_not_joined_by_place(tmp_path):
     """A shuffled file and a sorted one without labels: joined row by row every target would be another's."""
     (tmp_path / "q.csv").write_text(",y,y\n,0.1,0.9\n2,1,2\n0,3,4\n1,5,6\n")
     (tmp_path / "sorted.csv").write_text("y\n10\n11\n12\n")
-    assert "the rows have labels of their own (2, 0, 1, …)" in refused(
+    assert "the predictions have an index that is not 0, 1, … (2, 0, 1, …)" in refused(
         tmp_path / "q.csv", truth=str(tmp_path / "sorted.csv")
     )
     (tmp_path / "q.csv").write_text(",y,y\n,0.1,0.9\n0,1,2\n1,3,4\n2,5,6\n")
     source = read(tmp_path / "q.csv", truth=str(tmp_path / "sorted.csv"))
     assert_array_equal(source.predictions().y, [10, 11, 12])
     assert "targets are joined row by row" in source.warnings()[0]
-    assert source.details().columns["y"].endswith("sorted.csv:y, row by row")
+    assert source.input_info().columns["y"].endswith("sorted.csv:y, row by row")
 
 
 def test_how_targets_were_joined_is_reported(tmp_path):
     path = write(tmp_path / "hub.csv", pa.table(hub()))
     source = read(path, truth=write(tmp_path / "truth.csv", pa.table(truth())))
-    assert source.details().columns["y"].endswith("truth.csv:value, by location, target_end_date=date")
+    assert source.input_info().columns["y"].endswith("truth.csv:value, by location, target_end_date=date")
     assert source.warnings() == ()
 
 
@@ -516,14 +521,14 @@ def test_rows_that_were_appended_again_are_refused(tmp_path):
     rng = np.random.default_rng(0)
     runs = {name: np.tile(rng.uniform(1, 2, 12), 3) for name in ("y", "pred", "pred_uct")}
     told = refused(write(tmp_path / "preds.csv", pa.table(runs)))
-    assert "the same 12 rows come 3 times, one after the other" in told
+    assert "the same 12 rows 3 times, one after the other" in told
     two = {"y1": runs["y"], "y2": runs["y"], "m1": np.arange(36.0), "m2": runs["y"], "s": runs["pred_uct"]}
     path = write(tmp_path / "two.csv", pa.table(two))  # the targets repeat, what is predicted of one of them does not
     assert len(read(path, target="y1,y2", mean="m1,m2", std="s,s").predictions()) == 36
     alike = {"y": [1.0] * 30, "mean": [1.0] * 30, "std": [1.0] * 30}  # nothing tells such rows apart, or repeated
     assert len(read(write(tmp_path / "alike.csv", pa.table(alike))).predictions()) == 30
     series = {"item_id": ["a", "a"], "timestamp": ["t", "t"], "y": [1.0, 2.0], "0.1": [0.0, 1.0], "0.9": [2.0, 3.0]}
-    assert "1 key comes more than once, as item_id='a', timestamp='t'" in refused(
+    assert "1 key occurs more than once, for example item_id='a', timestamp='t'" in refused(
         write(tmp_path / "series.csv", pa.table(series))
     )
 
@@ -554,7 +559,7 @@ def test_mixtures_without_weights_have_equal_ones(tmp_path):
     assert_allclose(found.mean(), [1.5])
     del columns["M-std-1"], columns["M-std-2"]
     told = refused(write(tmp_path / "half.csv", pa.table(columns)), dist="mixture")
-    assert "needs its parameter 'scale'" in told
+    assert "needs the parameter 'scale'" in told
 
 
 def test_hub_targets_by_type_of_output_are_those_of_the_predictions(tmp_path):
@@ -588,7 +593,7 @@ def test_other_delimiters_are_seen(tmp_path, delimiter):
     path.write_text("y,mean,std\n1.5,2,1\n2.5,3,1\n".replace(",", delimiter))
     assert_array_equal(read(path).predictions().y, [1.5, 2.5])
     path.write_text("y;mean;std\n1,5;2;1\n")
-    assert "column 'y' has decimal commas, as '1,5': write numbers with points" in refused(path)
+    assert "column 'y' has decimal commas, for example '1,5'. Write numbers with decimal points" in refused(path)
 
 
 def test_gaps_in_another_file_are_told_of_it(tmp_path):
@@ -597,7 +602,7 @@ def test_gaps_in_another_file_are_told_of_it(tmp_path):
     known["value"][2] = None
     told = refused(path, truth=write(tmp_path / "gap.csv", pa.table(known)))
     assert "column 'value'" in told
-    assert "gap.csv has no number for 1 rows" in told
+    assert "gap.csv has no number in 1 rows" in told
     unused = {name: [*values, None if name == "location" else values[0]] for name, values in truth().items()}
     assert len(read(path, truth=write(tmp_path / "unused.csv", pa.table(unused))).predictions()) == 6
 
@@ -605,7 +610,7 @@ def test_gaps_in_another_file_are_told_of_it(tmp_path):
 def test_text_that_stands_for_no_number_is_a_gap(tmp_path):
     path = tmp_path / "preds.csv"
     path.write_text("y,mean,std\n1,1,1\nNA,1,1\n-,1,1\n")
-    assert "must hold numbers, but 1 of 3 rows are not (row 2, counted from 0). The first is '-'" in refused(path)
+    assert "must be numbers, but 1 of 3 rows are not (row 2, counted from 0). The first is '-'" in refused(path)
 
 
 def test_rows_without_a_level_are_counted(tmp_path):
@@ -640,9 +645,9 @@ def test_a_long_file_is_laid_out_once(tmp_path, monkeypatch):
     known = write(tmp_path / "truth.csv", pa.table(truth()))
     held = read(path, truth=known).predictions().predictive
     calls = []
-    pivoted = layouts.pivoted
-    monkeypatch.setattr(gathered, "HELD_BYTES", 1)
-    monkeypatch.setattr(layouts, "pivoted", lambda *given: calls.append(1) or pivoted(*given))
+    pivot_long = layouts.pivot_long
+    monkeypatch.setattr(gathered, "MAX_PREDICTIVE_BYTES", 1)
+    monkeypatch.setattr(layouts, "pivot_long", lambda *given: calls.append(1) or pivot_long(*given))
     left = read(path, truth=known).predictions().predictive
     assert left.nbytes == 0
     for _ in range(3):
@@ -693,7 +698,7 @@ def test_coverage_is_told_at_levels_whose_both_ends_are_known(tmp_path):
     levels = {0.05: -1.6, 0.2: -0.8, 0.5: 0.0, 0.8: 0.8, 0.99: 2.3}
     columns = {"y": y} | {f"q_{level}": np.full(50, value) for level, value in levels.items()}
     path = write(tmp_path / "q.csv", pa.table(columns))
-    found = evaluate(read(path), [METRICS["coverage"](level=0.6)], run=Run(resamples=0, reference=0)).results[0]
+    found = evaluate(read(path), [METRICS["coverage"](level=0.6)], run=Run(resamples=0, replicates=0)).results[0]
     assert_allclose(found.value, np.mean(np.abs(y) <= 0.8))
     assert found.details["at_other_levels"] == []
 

@@ -28,7 +28,7 @@ KINDS = {
 @pytest.fixture
 def little_memory(monkeypatch):
     """No inputs are held, and batches are of 64 rows."""
-    monkeypatch.setattr(gathered, "HELD_INPUTS", 1)
+    monkeypatch.setattr(gathered, "MAX_INPUT_BYTES", 1)
     for module in (parquet, held, passes):
         monkeypatch.setattr(module, "BATCH_BYTES", 64 * D * 4)
 
@@ -63,7 +63,7 @@ def test_an_embedding_that_is_too_large_is_not_looked_at_before_it_is_needed(tmp
     assert_array_equal(source.predictions().take(chosen).x, expected[chosen])
     assert_array_equal(x.take(slice(10, 200, 7)), expected[10:200:7])
     assert_array_equal(x.take(slice(0, 0)), expected[:0])
-    assert source.details().columns["x"] == "embedding"
+    assert source.input_info().columns["x"] == "embedding"
 
 
 @pytest.mark.usefixtures("little_memory")
@@ -73,7 +73,7 @@ def test_batches_have_their_inputs_and_are_small(tmp_path):
     assert len(batches) > 4
     assert max(batch.x.nbytes for batch in batches) <= 64 * D * 4
     assert_array_equal(np.concatenate([batch.x for batch in batches]), PARTS["embedding"])
-    assert_array_equal(np.concatenate([batch.places() for batch in batches]), np.arange(N))
+    assert_array_equal(np.concatenate([batch.row_numbers() for batch in batches]), np.arange(N))
 
 
 @pytest.mark.usefixtures("little_memory")
@@ -83,12 +83,12 @@ def test_blocks_are_the_rows_in_order_and_no_more_is_held_at_a_time(tmp_path):
     assert [place.start for place in places] == [0, *(place.stop for place in places[:-1])]
     assert places[-1].stop == N
     assert max(block.nbytes for block in blocks) <= 64 * D * 4
-    assert_array_equal(np.concatenate(blocks), x.held())
+    assert_array_equal(np.concatenate(blocks), x.load())
 
 
 def test_a_small_share_of_a_large_embedding_is_held(tmp_path, monkeypatch):
     """What is too large is known of the file beforehand, and of the rows that filters keep when these are counted."""
-    monkeypatch.setattr(gathered, "HELD_INPUTS", 1000)
+    monkeypatch.setattr(gathered, "MAX_INPUT_BYTES", 1000)
     path = write(tmp_path / "preds.parquet", PARTS | {"half": np.arange(N) % 10})
     assert isinstance(read(path).predictions().x, LazyInputs)
     assert_array_equal(read(path, filter=("half=3",)).predictions().x, PARTS["embedding"][3::10])
@@ -106,7 +106,7 @@ def test_what_is_wrong_with_deferred_inputs_is_told_when_they_are_read(tmp_path)
             reading()
     omitted = read(source.name, nan_policy="omit")
     assert omitted.predictions().x.shape == (N - 1, D)
-    assert omitted.dropped == 1
+    assert omitted.n_dropped == 1
     assert_array_equal(omitted.predictions().inputs(), np.delete(x, 177, axis=0))
     assert_array_equal(omitted.predictions().y, np.delete(PARTS["y"], 177))
 
@@ -145,20 +145,20 @@ def test_an_embedding_of_another_file_comes_in_small_batches_too(tmp_path, keyed
 
 
 def test_inputs_that_would_fill_the_memory_are_refused_by_metrics_of_all_of_them(tmp_path, monkeypatch):
-    monkeypatch.setattr(gathered, "HELD_INPUTS", 1)
+    monkeypatch.setattr(gathered, "MAX_INPUT_BYTES", 1)
     path = write(tmp_path / "preds.parquet", PARTS)
     metrics = [METRICS[name]() for name in ("cce", "jmmd", "cmmd", "fid")]
-    report = evaluate(read(path), metrics, run=Run(resamples=0, reference=0, memory=2 * 8 * N * D - 1))
+    report = evaluate(read(path), metrics, run=Run(resamples=0, replicates=0, memory=2 * 8 * N * D - 1))
     assert {skipped.metric for skipped in report.skipped} >= {"jmmd", "cmmd", "fid"}
     assert all("--memory allows" in skipped.reason for skipped in report.skipped)
 
 
 def test_metrics_are_the_same_whether_inputs_are_held_or_deferred(tmp_path, monkeypatch):
     path = write(tmp_path / "preds.parquet", PARTS)
-    run = Run(resamples=0, reference=0)
+    run = Run(resamples=0, replicates=0)
     metrics = [metric() for metric in METRICS.values()]
     expected = evaluate(read(path), metrics, run=run)
-    monkeypatch.setattr(gathered, "HELD_INPUTS", 1)
+    monkeypatch.setattr(gathered, "MAX_INPUT_BYTES", 1)
     found = evaluate(read(path), metrics, run=run)
     for ours, theirs in zip(found.results, expected.results, strict=True):
         assert (ours.metric, ours.verdict, ours.warnings) == (theirs.metric, theirs.verdict, theirs.warnings)

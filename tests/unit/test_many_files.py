@@ -55,7 +55,7 @@ def assert_same_rows(source, rows=ROWS):
     found = source.predictions()
     assert_array_equal(found.y, rows["y"].to_numpy())
     assert_array_equal(found.predictive.mean(), rows["mean"].to_numpy())
-    assert_array_equal(found.places(), np.arange(len(rows)))
+    assert_array_equal(found.row_numbers(), np.arange(len(rows)))
     if "id" in rows.schema.names:
         assert_array_equal(found.id, rows["id"].to_numpy())
 
@@ -116,7 +116,7 @@ def test_files_without_endings_are_known_by_their_first_bytes(tmp_path):
 def test_a_file_whose_name_looks_like_a_pattern_is_a_file(tmp_path):
     path = write(tmp_path / "preds[1].parquet", ROWS)
     assert_same_rows(read(path))
-    assert read(path).details().files[0].files == 1
+    assert read(path).input_info().files[0].files == 1
 
 
 def test_only_the_columns_that_are_needed_are_read(tmp_path, monkeypatch):
@@ -160,8 +160,8 @@ def test_files_whose_folders_do_not_agree_with_a_filter_are_not_opened(tmp_path)
     (tmp_path / "preds" / "day=2" / "part.parquet").write_bytes(b"PAR1 cut short")
     source = read(folder, filter=("day=1",))
     assert len(source.predictions()) == 100
-    assert source.details().files[0].files == 1
-    with pytest.raises(FileError, match=r"no file has day=9 \(there are '0', '1', '2', … 5 in all\)"):
+    assert source.input_info().files[0].files == 1
+    with pytest.raises(FileError, match=r"no file has day=9 \(values found: '0', '1', '2', … 5 in all\)"):
         read(folder, filter=("day=9",))
 
 
@@ -209,7 +209,7 @@ WRONG = {
     ),
     "another format": (
         one_changed(ROWS.select(["y", "mean", "std"]), "part-002.csv"),
-        r"several formats: .*part-000.parquet \(parquet\), .*part-002.csv \(csv\)\. Name those of one by a pattern",
+        r"several formats: .*part-000.parquet \(parquet\), .*part-002.csv \(csv\)\. Select one format with a pattern",
     ),
     "a file that is cut short": (
         lambda folder: (folder / "part-002.parquet").write_bytes(b"PAR1"),
@@ -229,7 +229,7 @@ WRONG = {
     ),
     "a key that comes again": (
         one_changed(ROWS.slice(0, 100), "part-002.parquet"),
-        r"preds: 100 values of 'id' come more than once, as '100' in rows 0 and 200",
+        r"preds: 100 values of 'id' occur more than once, for example '100' in rows 0 and 200",
     ),
 }
 
@@ -248,7 +248,7 @@ def test_what_is_wrong_with_one_file_is_told_with_its_name(tmp_path, wrong, as_u
 def test_folders_that_tell_other_keys_are_refused(tmp_path):
     folder = spread(tmp_path / "preds", name="day={:d}/part")
     write(tmp_path / "preds" / "part.parquet", ROWS)
-    with pytest.raises(FileError, match=r"the folders of .*part.parquet do not tell 'day', as those of others do"):
+    with pytest.raises(FileError, match=r"the path of .*part.parquet lacks the partition key 'day' of other files"):
         read(folder).predictions()
 
 
@@ -263,7 +263,7 @@ def test_folders_that_tell_other_keys_are_refused(tmp_path):
         ("file://{}/no.parquet", "there is no file file://.*/no.parquet"),
         (
             "ftp://host/x.parquet",
-            r"ftp://host/x.parquet cannot be read: .* \(s3://, gs://, file:// and paths are known\)",
+            r"ftp://host/x.parquet cannot be read: .* \(supported: s3://, gs://, file:// and paths\)",
         ),
         ("file://{}/pickle.pkl", "is a pickle-based file, unsafe to load"),
     ],
@@ -314,7 +314,7 @@ def test_every_metric_is_the_same_from_one_file_and_from_a_hundred(tmp_path, ord
         paths = sorted(folder.iterdir())
         for path, place in zip(paths, np.random.default_rng(0).permutation(100), strict=True):
             path.rename(folder / f"{place:03d}_{path.name}")
-    run = Run(resamples=0, reference=0)
+    run = Run(resamples=0, replicates=0)
     metrics = [metric() for metric in METRICS.values()]
     expected, found = (evaluate(read(name), metrics, run=run) for name in (one, str(folder)))
     assert [skipped.metric for skipped in found.skipped] == [skipped.metric for skipped in expected.skipped]
@@ -327,7 +327,7 @@ def test_every_metric_is_the_same_from_one_file_and_from_a_hundred(tmp_path, ord
 def test_the_report_tells_how_many_files_there_are_and_their_fingerprint(tmp_path):
     """That of their fingerprints, a line each."""
     folder = spread(tmp_path / "preds")
-    file = read(folder).details().files[0]
+    file = read(folder).input_info().files[0]
     digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted((tmp_path / "preds").iterdir())]
     assert (file.path, file.files, file.rows) == (folder, 5, N)
     assert file.sha256 == hashlib.sha256("\n".join(digests).encode()).hexdigest()
@@ -354,7 +354,7 @@ def test_targets_and_embeddings_may_be_in_many_files_too(tmp_path, keyed):
         source = read(preds, truth=truth, embedding=embedding)
         assert_same_rows(source, ROWS.select(["y", "mean", "std"]))
         assert_array_equal(source.predictions().x, columns(N)["embedding"])
-    assert [file.files for file in source.details().files] == [5, 7, 3]
+    assert [file.files for file in source.input_info().files] == [5, 7, 3]
 
 
 def test_long_layouts_may_be_in_many_files(tmp_path):
@@ -378,7 +378,7 @@ def assert_parts_make_the_whole(source):
     """Each sent to another process, and back."""
     sent = [pickle.loads(pickle.dumps(part)) for part in source.parts()]  # noqa: S301 - our own
     batches = [batch for part in sent for batch in part.batches()]
-    assert_array_equal(np.concatenate([batch.places() for batch in batches]), source.predictions().places())
+    assert_array_equal(np.concatenate([batch.row_numbers() for batch in batches]), source.predictions().row_numbers())
     assert_array_equal(np.concatenate([batch.y for batch in batches]), source.predictions().y)
     assert_array_equal(np.concatenate([batch.x for batch in batches]), source.predictions().inputs())
     return sent
@@ -409,18 +409,18 @@ def test_row_groups_of_a_large_file_are_its_parts(tmp_path, monkeypatch, batch):
     monkeypatch.setattr(parquet, "BATCH_BYTES", batch)
     path = tmp_path / "preds.parquet"
     pq.write_table(ROWS, path, row_group_size=60)
-    monkeypatch.setattr(parts, "LEAST_ROWS", 100)
+    monkeypatch.setattr(parts, "MIN_ROWS", 100)
     for name in (str(path), str(tmp_path)):
         assert [len(part.predictions()) for part in assert_parts_make_the_whole(read(name))] == [120, 120, 120, 140]
-    monkeypatch.setattr(parts, "LEAST_ROWS", 1000)
+    monkeypatch.setattr(parts, "MIN_ROWS", 1000)
     assert len(read(str(path)).parts()) == 1
-    monkeypatch.setattr(parts, "LEAST_BYTES", 1)
+    monkeypatch.setattr(parts, "MIN_BYTES", 1)
     assert len(read(str(path)).parts()) == 9
     assert all(list(part.parts()) == [part] for part in read(str(path)).parts())
 
 
 def test_a_problem_in_a_part_is_told_by_its_row_in_the_file(tmp_path, monkeypatch):
-    monkeypatch.setattr(parts, "LEAST_ROWS", 100)
+    monkeypatch.setattr(parts, "MIN_ROWS", 100)
     x = columns(N)["embedding"]
     x[333, 0] = np.inf
     rows = ROWS.set_column(4, "embedding", vector_column(x))
@@ -459,7 +459,7 @@ def test_a_source_in_a_store_is_read_as_one_on_this_machine(tmp_path, monkeypatc
         assert len(assert_parts_make_the_whole(source)) == 5
     one = read("s3://bucket/preds/day=3/part.parquet")
     assert len(one.predictions()) == 100
-    assert one.details().files[0].sha256 == hashlib.sha256((folder / "day=3/part.parquet").read_bytes()).hexdigest()
+    assert one.input_info().files[0].sha256 == hashlib.sha256((folder / "day=3/part.parquet").read_bytes()).hexdigest()
     source = read("s3://bucket/preds", embedding="s3://bucket/preds:embedding")
     assert_array_equal(source.predictions().x, columns(N)["embedding"])
 

@@ -27,7 +27,7 @@ from calcheck.statistics.tie_groups import CutTieGroups, TieGroups
 from tests.families import cauchy, gaussian, laplace, student_t
 from tests.files import write as save
 
-PLAIN = Run(resamples=0, reference=0)
+PLAIN = Run(resamples=0, replicates=0)
 NUMBERS = st.lists(st.sampled_from([-1.0, -0.0, 0.0, 0.5, 1.0, 2.0, 3.0, 1e300]), min_size=1, max_size=40)
 FIRST = 1 - np.arange(10) / 10  # shares of rows
 
@@ -160,7 +160,7 @@ def test_columns_are_kept_for_resampling_only(resamples, kept):
         alive.extend(column() is not None for column in columns)
         columns.append(weakref.ref(next(iter(rows.columns.values()))))
 
-    run = Run(resamples=resamples, reference=0)
+    run = Run(resamples=resamples, replicates=0)
     evaluate(InMemory(model(50)), [METRICS[name]() for name in ("nll", "crps", "mae")], run=run, sink=sink)
     assert alive == [kept] * 3
 
@@ -170,9 +170,9 @@ def test_few_parameters_are_held_however_many_rows_there_are(tmp_path, monkeypat
     rng = np.random.default_rng(0)
     columns = {"y": rng.normal(size=99), "mean": rng.normal(size=99), "std": rng.uniform(1, 2, 99)}
     mixture = {f"{kind}_{part}": np.full(99, 0.2) for kind in ("weight", "mean", "std") for part in range(5)}
-    monkeypatch.setattr(gathered, "HELD_BYTES", 1)
+    monkeypatch.setattr(gathered, "MAX_PREDICTIVE_BYTES", 1)
     monkeypatch.setattr(parquet, "BATCH_BYTES", 1)
-    monkeypatch.setattr(parquet, "LEAST_ROWS", 10)
+    monkeypatch.setattr(parquet, "MIN_ROWS", 10)
     rows = read(save(tmp_path / "narrow.parquet", pa.table(columns))).predictions()
     assert isinstance(rows.predictive, Gaussian)
     assert_array_equal(rows.predictive.scale, columns["std"])
@@ -183,7 +183,7 @@ def test_few_parameters_are_held_however_many_rows_there_are(tmp_path, monkeypat
 
 def test_places_of_rows_are_held_where_some_are_left_out(tmp_path, monkeypatch):
     monkeypatch.setattr(parquet, "BATCH_BYTES", 1)
-    monkeypatch.setattr(parquet, "LEAST_ROWS", 2)
+    monkeypatch.setattr(parquet, "MIN_ROWS", 2)
     columns = {"y": [0.0, 1, 2, 3, 4, 5], "mean": [0.0] * 6, "std": [1.0] * 6, "part": list("aaabab")}
     path = save(tmp_path / "preds.parquet", pa.table(columns))
     assert read(path).predictions().row is None

@@ -34,13 +34,19 @@ from tests.files import write
 N, D = 240, 5
 X, Y, RIGHT = gaussian_case(np.random.default_rng(0), N, D)
 WRONG = Gaussian(RIGHT.loc, 0.6 * RIGHT.scale)
-PLAIN = Run(reference=0)
+PLAIN = Run(replicates=0)
 
 
 @pytest.fixture(autouse=True)
 def some_of_few(monkeypatch):
     """Some rows are evaluated, fewer are checked, and the number of centres is tried on few: as of a million."""
-    sizes = {"ALL_CHECKED": 0, "CHECKED_ROWS": 70, "EVALUATED_ROWS": 150, "TRIED_ROWS": 100, "FEWEST_CENTRES": 8}
+    sizes = {
+        "FULL_VALIDATION_ROWS": 0,
+        "VALIDATION_ROWS": 70,
+        "EVALUATED_ROWS": 150,
+        "PILOT_ROWS": 100,
+        "MIN_LANDMARKS": 8,
+    }
     for name, size in sizes.items():
         monkeypatch.setattr(on_centres, name, size)
 
@@ -76,12 +82,12 @@ def assert_same(found, expected, rtol):
 @pytest.mark.parametrize("by", ["uniform", "leverage"])
 def test_rows_in_another_order_say_the_same(by):
     order = np.random.default_rng(1).permutation(N)
-    assert_same(result(rows_of().take(order), centers_by=by), result(rows_of(), centers_by=by), 1e-9)
+    assert_same(result(rows_of().take(order), landmark_sampling=by), result(rows_of(), landmark_sampling=by), 1e-9)
 
 
 def test_another_unit_of_the_targets_says_the_same():
     scaled = Gaussian(1000 * WRONG.loc, 1000 * WRONG.scale)
-    for run in (PLAIN, Run(reference=19)):
+    for run in (PLAIN, Run(replicates=19)):
         expected, found = result(rows_of(), run), result(rows_of(y=1000 * Y, predictive=scaled), run)
         assert_same(found, expected, 1e-8)
         assert found.p_value == expected.p_value
@@ -108,7 +114,7 @@ def test_inputs_that_stay_in_their_file_say_the_same(tmp_path, monkeypatch, norm
     path = write(tmp_path / "preds.parquet", parts)
     options = {"normalize": normalize, "kernel_x": kernel_x, "gamma_x": gamma_x}
     values, expected = [], result(read(path), run=replace(PLAIN, keep_rows=True), worst=3, **options)
-    monkeypatch.setattr(gathered, "HELD_INPUTS", 1)
+    monkeypatch.setattr(gathered, "MAX_INPUT_BYTES", 1)
     for module in (parquet, held, passes):
         monkeypatch.setattr(module, "BATCH_BYTES", 50 * D * 4)
     found = result(read(path), sink=lambda *told: values.append(told[2].columns["cce"]), worst=3, **options)
@@ -120,8 +126,8 @@ def test_inputs_that_stay_in_their_file_say_the_same(tmp_path, monkeypatch, norm
 
 def test_torch_says_the_same():
     pytest.importorskip("torch")
-    expected = result(rows_of(), Run(reference=19))
-    found = result(rows_of(), Run(reference=19, device="cpu"))
+    expected = result(rows_of(), Run(replicates=19))
+    found = result(rows_of(), Run(replicates=19, device="cpu"))
     assert_same(found, expected, 1e-8)
     assert (found.p_value, found.details["solver"]["device"]) == (expected.p_value, "cpu")
     for device in (None, "cpu"):
@@ -131,7 +137,7 @@ def test_torch_says_the_same():
 @pytest.mark.parametrize("ridge", [0.1, 1e-3])
 def test_single_precision_tells_of_rounding(monkeypatch, ridge):
     """All rows are checked, so that rounding is the only error."""
-    monkeypatch.setattr(on_centres, "ALL_CHECKED", N)
+    monkeypatch.setattr(on_centres, "FULL_VALIDATION_ROWS", N)
     monkeypatch.setattr(on_centres, "EVALUATED_ROWS", N)
     exact = result(rows_of(), solver="cholesky", lambda_=ridge).value
     found = result(rows_of(), replace(PLAIN, precision="float32"), lambda_=ridge)
@@ -150,7 +156,7 @@ def test_replicates_differ_between_targets_and_not_between_runs(monkeypatch):
 
     monkeypatch.setattr(Gaussian, "replicates", recorded)
     for rows in (rows_of(), rows_of(), rows_of(y=Y[::-1])):
-        result(rows, Run(reference=19))
+        result(rows, Run(replicates=19))
     first, again, other = np.reshape(met, (3, -1)).tolist()
     assert first == again != other
 
@@ -187,7 +193,7 @@ def test_where_all_rows_are_evaluated_each_is_tested(monkeypatch):
 
 
 def counts(options=None, **about):
-    found = solver_of(rows_of(**about), centers=None, **(options or {}))
+    found = solver_of(rows_of(**about), landmarks=None, **(options or {}))
     return found["landmarks"], found["error"]
 
 
@@ -196,34 +202,34 @@ def test_a_smaller_tolerance_takes_more_centres():
     assert found[0][0] == 8
     assert found[0][0] < found[1][0] < found[2][0] == 150
     assert max(found[1][1], found[2][1]) < found[0][1]
-    assert "above --tolerance" not in str(result(rows_of(), centers=None, tolerance=0.5).warnings)
+    assert "above --tolerance" not in str(result(rows_of(), landmarks=None, tolerance=0.5).warnings)
 
 
 def test_an_error_too_small_to_move_the_verdict_is_enough():
     """A tenth of the width of the reference: with replicates, a perfect model takes no more centres than that."""
     rows, hard = rows_of(predictive=RIGHT), {"tolerance": 1e-4, "kernel_x": "rbf", "gamma_x": 0.02, "normalize": "none"}
-    alone = solver_of(rows, centers=None, **hard)
-    compared = solver_of(rows, Run(reference=39), centers=None, **hard)
+    alone = solver_of(rows, landmarks=None, **hard)
+    compared = solver_of(rows, Run(replicates=39), landmarks=None, **hard)
     assert alone["landmarks"] == 150
     assert compared["landmarks"] <= alone["landmarks"]
     assert not any(
-        "above --tolerance" in text for text in result(rows, Run(reference=39), centers=100, **hard).warnings
+        "above --tolerance" in text for text in result(rows, Run(replicates=39), landmarks=100, **hard).warnings
     )
 
 
 def test_a_work_limit_stops_and_says_so():
-    found = result(rows_of(), Run(reference=19), centers=None, tolerance=1e-5, max_work=1e6)
+    found = result(rows_of(), Run(replicates=19), landmarks=None, tolerance=1e-5, max_flops=1e6)
     assert found.details["solver"]["landmarks"] == 8
     assert found.verdict == "fail"
     error = found.details["solver"]["error"]
-    share = f"{100 * error / found.value:.2g} % of it"
-    told = f"8 centres stand for all rows: the value may be off by {error:.2g} ({share}), which is above"
+    share = f"{100 * error / found.value:.2g} % of the value"
+    told = f"approximation with 8 landmarks: the error may be {error:.2g} ({share}), which is above"
     (warning,) = [text for text in found.warnings if text.startswith(told)]
     assert " above --tolerance 1e-05. Pass more --landmarks, or a larger --max-flops" in warning
-    correction = found.details["solver"]["correction"]
-    assert warning.endswith(f"It has a correction of {correction:.2g} that single rows and quantiles lack")
-    assert found.details["solver"]["work"] < 1e8
-    assert result(rows_of(), centers=None, tolerance=1e-5, max_work=1e12).details["solver"]["landmarks"] == 150
+    correction = found.details["solver"]["bias_correction"]
+    assert warning.endswith(f"A bias correction of {correction:.2g} is added to the mean, but not to rows or quantiles")
+    assert found.details["solver"]["flops"] < 1e8
+    assert result(rows_of(), landmarks=None, tolerance=1e-5, max_flops=1e12).details["solver"]["landmarks"] == 150
 
 
 def test_the_work_limit_and_the_memory_bound_centres():
@@ -246,24 +252,24 @@ def test_work_is_counted_in_products():
 
 
 def test_auto_says_why_it_takes_centres(monkeypatch):
-    assert solver_of(rows_of(), solver="auto", centers=None)["name"] != "nystroem"
-    little = solver_of(rows_of(), replace(PLAIN, memory=20_000), solver="auto", centers=None)
+    assert solver_of(rows_of(), solver="auto", landmarks=None)["name"] != "nystroem"
+    little = solver_of(rows_of(), replace(PLAIN, memory=20_000), solver="auto", landmarks=None)
     assert (little["name"], "--memory allows" in little["reason"]) == ("nystroem", True)
-    monkeypatch.setattr(on_centres, "MOST_EXACT_WORK", 1e6)
-    busy = solver_of(rows_of(), solver="auto", centers=None)
-    assert (busy["name"], "products of two numbers" in busy["reason"]) == ("nystroem", True)
-    assert solver_of(rows_of())["reason"] == "as asked"
-    assert solver_of(rows_of(), solver="auto", draws=3, centers=None)["name"] != "nystroem"
-    assert solver_of(rows_of(), solver="cg", centers=None)["name"] == "cg"
+    monkeypatch.setattr(on_centres, "MAX_EXACT_FLOPS", 1e6)
+    busy = solver_of(rows_of(), solver="auto", landmarks=None)
+    assert (busy["name"], "multiply-adds" in busy["reason"]) == ("nystroem", True)
+    assert solver_of(rows_of())["reason"] == "as requested"
+    assert solver_of(rows_of(), solver="auto", draws=3, landmarks=None)["name"] != "nystroem"
+    assert solver_of(rows_of(), solver="cg", landmarks=None)["name"] == "cg"
 
 
 def test_a_number_of_centres_asks_for_them():
-    found = solver_of(rows_of(), solver="auto", centers=30)
-    assert (found["name"], found["reason"], found["landmarks"]) == ("nystroem", "as asked", 30)
-    with pytest.raises(OptionError, match="--landmarks is for --solver nystroem, got --solver cg"):
-        Cce(solver="cg", centers=30)
-    with pytest.raises(OptionError, match="--landmarks goes without --draws N: leave that out"):
-        Cce(centers=30, draws=2)
+    found = solver_of(rows_of(), solver="auto", landmarks=30)
+    assert (found["name"], found["reason"], found["landmarks"]) == ("nystroem", "as requested", 30)
+    with pytest.raises(OptionError, match="--landmarks requires --solver nystroem, got --solver cg"):
+        Cce(solver="cg", landmarks=30)
+    with pytest.raises(OptionError, match=r"--landmarks does not support --draws N\. Remove --draws N"):
+        Cce(landmarks=30, draws=2)
 
 
 def test_auto_goes_by_numbers_of_rows_columns_and_outputs_alone():
@@ -271,7 +277,7 @@ def test_auto_goes_by_numbers_of_rows_columns_and_outputs_alone():
         return on_centres.approximation_reason(n, d, outputs, replace(PLAIN, memory=memory, precision=precision))
 
     assert why(40_000, 512) == ""
-    assert "conjugate gradients would take 2.9e+13 products of two numbers, 2e+13 at most" in why(63_000, 512)
+    assert "conjugate gradients would need 2.9e+13 multiply-adds; the maximum is 2e+13" in why(63_000, 512)
     assert why(100_000, 20) == ""
     assert "0.5 GiB, and --memory allows 0.2" in why(20_000, 3000, memory=1 << 28)
     assert why(20_000, 2000, memory=1 << 28)
@@ -287,9 +293,7 @@ def test_auto_goes_by_numbers_of_rows_columns_and_outputs_alone():
     ],
 )
 def test_options_that_need_an_exact_solver_are_refused(options, named):
-    with pytest.raises(
-        OptionError, match=f"--solver nystroem goes without {named}.*: leave that out, or pass --solver cg"
-    ):
+    with pytest.raises(OptionError, match=f"--solver nystroem does not support {named}.*, or pass --solver cg"):
         Cce(solver="nystroem", **options)
     assert Cce(solver="nystroem", lambda_model=0.1).exact_only == ""
 
@@ -304,7 +308,7 @@ def test_options_are_checked(options):
 
 
 def test_other_inputs_need_an_exact_solver():
-    with pytest.raises(OptionError, match="--at takes an exact solver: pass --solver cg"):
+    with pytest.raises(OptionError, match=r"--at requires an exact solver\. Pass --solver cg"):
         evaluate(InMemory(rows_of()), [Cce(solver="nystroem")], at=InMemory(rows_of()), run=PLAIN)
 
 
@@ -321,11 +325,11 @@ def test_data_that_say_little_have_a_value_all_the_same():
     """Two rows, equal rows, more centres than rows, inputs that are all alike, predictions that always hold."""
     for rows in (rows_of().take(slice(2)), rows_of().take(np.repeat(np.arange(80), 3)), rows_of(x=np.ones((N, D)))):
         for count in (1, 8, 5000):
-            found = result(rows, centers=count, normalize="none", kernel_x="rbf", gamma_x=0.1)
+            found = result(rows, landmarks=count, normalize="none", kernel_x="rbf", gamma_x=0.1)
             exact = result(rows, solver="cholesky", normalize="none", kernel_x="rbf", gamma_x=0.1)
             assert abs(found.value - exact.value) <= found.details["solver"]["error"] + 1e-8
             assert found.details["solver"]["landmarks"] <= min(count, len(rows))
-    held = result(rows_of(predictive=Samples(np.repeat(Y[:, None], 3, axis=1))), Run(reference=19))
+    held = result(rows_of(predictive=Samples(np.repeat(Y[:, None], 3, axis=1))), Run(replicates=19))
     assert held.value < 1e-8
 
 
@@ -384,14 +388,16 @@ def test_leverage_takes_inputs_that_others_do_not_stand_for():
     kept = {"normalize": "none", "kernel_x": "rbf", "gamma_x": 0.01, "lambda_": 0.001, "landmarks": 40}
     found = {}
     for by in ("uniform", "leverage"):
-        metric = Cce(solver="nystroem", centers_by=by, **kept)
+        metric = Cce(solver="nystroem", landmark_sampling=by, **kept)
         settings = metric.prepare(InMemory(rows_of(x=x)), PLAIN)
-        state = metric.fit(settings, InMemory(rows_of(x=x)), PLAIN).embedded(0.001)
+        state = metric.fit(settings, InMemory(rows_of(x=x)), PLAIN).fitted(0.001)
         scaled = settings.scaling(x)
-        centres, evaluated = ({tuple(row) for row in each} for each in (state.landmarks.centres, scaled[state.places]))
+        centres, evaluated = (
+            {tuple(row) for row in each} for each in (state.landmarks.landmarks, scaled[state.places])
+        )
         far = {tuple(row) for row in scaled[:10]} & evaluated
         found[by] = len(far & centres) / len(far)
-        assert len(state.landmarks.centres) == 40
+        assert len(state.landmarks.landmarks) == 40
         assert centres <= evaluated
     assert found["leverage"] > max(0.75, found["uniform"])
 
@@ -399,7 +405,7 @@ def test_leverage_takes_inputs_that_others_do_not_stand_for():
 def test_settings_and_models_that_share_inputs_have_their_own_values():
     rows = [replace(rows_of(predictive=each), id=np.arange(N)) for each in (RIGHT, WRONG)]
     models = [Model(name, InMemory(each)) for name, each in zip("ab", rows, strict=True)]
-    metric = Cce(solver="nystroem", centers=30)
+    metric = Cce(solver="nystroem", landmarks=30)
     report = sweep(models, metric, [parse("gamma-y=0.2,2", Cce), parse("lambda=0.02", Cce)], run=PLAIN)
     for found in report.results:
         model = rows["ab".index(found.slice["model"])]
@@ -414,11 +420,11 @@ def test_settings_that_need_an_exact_solver_have_one_beside_those_on_centres(mon
     expected = {
         text: result(rows, solver="cholesky", draws=draws).value for text, draws in (("1", 1), ("exact", "exact"))
     }
-    monkeypatch.setattr(on_centres, "MOST_EXACT_WORK", 1.0)
+    monkeypatch.setattr(on_centres, "MAX_EXACT_FLOPS", 1.0)
     report = sweep([Model("m", InMemory(rows))], Cce(), [parse("draws=1,exact", Cce)], run=PLAIN)
     first, one, exact = report.results
     assert_allclose(one.value, expected["1"], rtol=1e-6)
-    assert first.value == exact.value == result(rows, centers=None).value
+    assert first.value == exact.value == result(rows, landmarks=None).value
 
 
 def test_there_are_no_rows():

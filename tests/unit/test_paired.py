@@ -80,7 +80,7 @@ def test_intervals_are_those_of_scipy(name, column, function):
     scipy = stats.bootstrap(
         columns,
         statistic,
-        compare_pairs=True,
+        paired=True,
         vectorized=True,
         method="BCa",
         confidence_level=0.9,
@@ -232,14 +232,14 @@ def test_percentiles_are_said_to_decide_nothing():
     found = difference("ece", model(60), model(60, seed=2, spread=0.5), run=FEW, swaps=19)
     assert found.interval == "percentile"
     assert found.low < found.high
-    assert any("decides nothing" in note for note in found.warnings)
+    assert any("not used for a decision" in note for note in found.warnings)
 
 
 def test_what_predictions_alone_decide_has_an_interval_and_no_p_value():
     found = difference("cv", model(60), model(60, seed=2))
     assert found.low < found.high
     assert found.p_value is None
-    assert found.warnings == ("no p-value: the predictions alone decide it",)
+    assert found.warnings == ("no p-value: the metric depends on the predictions only",)
 
 
 @pytest.mark.parametrize(
@@ -271,12 +271,12 @@ def test_quantiles_at_other_levels_are_compared():
 def test_metrics_that_judge_bins_or_share_a_fit_say_why_there_is_no_interval():
     first, second = calibrated("gaussian", n=60), calibrated("gaussian", n=60, seed=1)
     assert difference("lzms", first, second, bins=2).warnings == (
-        "no interval and no p-value of the difference: each bin is judged on its own",
+        "no interval and no p-value of the difference: the metric tests each bin separately",
     )
     x = np.random.default_rng(0).normal(size=(60, 2))
     found = difference("cce", replace(first, x=x), replace(second, x=x))
     assert found.low is None
-    assert "the rows share one noisy fit" in found.warnings[0]
+    assert "all rows share one fit" in found.warnings[0]
 
 
 def test_switched_off_is_said():
@@ -343,7 +343,7 @@ def test_a_difference_that_is_the_same_in_all_rows_is_judged_by_swapping():
 
 def test_without_resampling_swaps_stand_alone_and_say_so():
     found = difference("crps", model(40), model(40, seed=2), run=SWAPS_ONLY, swaps=99)
-    assert any("supposes that they are exchangeable" in told for told in found.warnings)
+    assert any("assumes that the models are exchangeable" in told for told in found.warnings)
     found = difference("ece", model(40), model(40, seed=2), run=SWAPS_ONLY, swaps=99)
     assert found.p_value is None
-    assert any("no p-value: resampling was switched off" in told for told in found.warnings)
+    assert any("no p-value: the bootstrap was turned off" in told for told in found.warnings)

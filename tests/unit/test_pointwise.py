@@ -8,7 +8,7 @@ from scipy import stats
 from calcheck.distributions import Gaussian
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
-from calcheck.inference.pointwise_tests import benjamini_hochberg, test_inputs
+from calcheck.inference.pointwise_tests import benjamini_hochberg, pointwise_p_values
 from calcheck.metrics import METRICS
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
@@ -38,7 +38,7 @@ def replicates(columns, count=199, seed=0):
 
 def said(own, others, *, floor=None, fdr=0.05):
     at_inputs = np.concatenate([np.atleast_2d(own), others])
-    return test_inputs(NullDistribution(others.mean(axis=1), at_inputs=at_inputs, floor=floor), fdr)
+    return pointwise_p_values(NullDistribution(others.mean(axis=1), at_inputs=at_inputs, floor=floor), fdr)
 
 
 def test_p_values_count_replicates_where_ten_or_more_reach():
@@ -85,14 +85,14 @@ def test_columns_are_of_the_replicates_at_each_input():
         assert_allclose(columns[f"reference_q{level:02}"], np.quantile(others, level / 100, axis=0), rtol=1e-14)
     assert_array_equal(columns["significant"], benjamini_hochberg(columns["p_value"], 0.07))
     told = details["rejected"]
-    assert (told["inputs"], told["of"], told["fdr"]) == (1, 3, 0.07)
-    assert "approximate" in told["tails"]
+    assert (told["count"], told["of"], told["fdr"]) == (1, 3, 0.07)
+    assert "approximate" in told["p_value_method"]
 
 
 def test_a_smaller_share_of_false_discoveries_flags_fewer_inputs():
     others = replicates(400)
     own = np.sqrt(np.random.default_rng(1).gamma(3.0, 4.0, 400))
-    counts = [said(own, others, fdr=fdr)[1]["rejected"]["inputs"] for fdr in (0.01, 0.05, 0.2)]
+    counts = [said(own, others, fdr=fdr)[1]["rejected"]["count"] for fdr in (0.01, 0.05, 0.2)]
     assert 0 < counts[0] < counts[1] < counts[2]
 
 
@@ -108,7 +108,7 @@ def test_replicates_without_values_count_as_farther_out():
 
 def test_nothing_is_said_where_no_replicate_has_values():
     assert said(np.ones(3), np.full((199, 3), np.nan)) == ({}, {})
-    assert test_inputs(NullDistribution(np.ones(199)), 0.05) == ({}, {})
+    assert pointwise_p_values(NullDistribution(np.ones(199)), 0.05) == ({}, {})
 
 
 @pytest.mark.parametrize("value", [0.0, 1e-200, 0.3, 1e6])
@@ -144,13 +144,13 @@ def test_wrong_inputs_are_found_and_few_right_ones_are_flagged(estimator):
         report = evaluate(
             InMemory(rows),
             [metric],
-            run=Run(seed=seed, reference=199),
+            run=Run(seed=seed, replicates=199),
             sink=lambda _, __, said, kept=kept: kept.append(said),
         )
         flagged = kept[0].columns["significant"]
         false.append(np.sum(flagged & ~wrong) / max(1, flagged.sum()))
         found.append(np.mean(flagged[wrong]))
-        assert report.results[0].details["rejected"]["inputs"] == flagged.sum()
+        assert report.results[0].details["rejected"]["count"] == flagged.sum()
     error = np.std(false, ddof=1) / np.sqrt(len(false))
     assert np.mean(false) <= 0.05 + 3 * error
     assert np.mean(found) >= 0.8
@@ -164,7 +164,7 @@ def test_inputs_of_another_file_are_judged_without_labels():
         InMemory(rows),
         [Cce(kernel_x="rbf", gamma_x=0.5, normalize="none")],
         at=InMemory(at),
-        run=Run(reference=199),
+        run=Run(replicates=199),
         sink=lambda _, shown, said: kept.append((shown, said)),
     )
     shown, found = kept[0]
@@ -175,7 +175,7 @@ def test_inputs_of_another_file_are_judged_without_labels():
 
 def test_the_clearest_inputs_are_listed_with_their_p_values():
     rows, wrong = two_clusters(1, n=100)
-    cce, run = Cce(kernel_x="rbf", gamma_x=0.5), Run(reference=199)
+    cce, run = Cce(kernel_x="rbf", gamma_x=0.5), Run(replicates=199)
     (result,) = evaluate(InMemory(rows), [cce], run=run, worst=7).results
     clearest = result.details["most_significant"]
     assert 0 < len(clearest) <= 7
@@ -183,7 +183,7 @@ def test_the_clearest_inputs_are_listed_with_their_p_values():
     assert p == sorted(p)
     assert all(wrong[each["row"]] for each in clearest)
     (all_of_them,) = evaluate(InMemory(rows), [cce], run=run, worst=100).results
-    assert len(all_of_them.details["most_significant"]) == all_of_them.details["rejected"]["inputs"] < 100
-    (none,) = evaluate(InMemory(rows), [METRICS["cce"]()], run=Run(reference=0), worst=7).results
+    assert len(all_of_them.details["most_significant"]) == all_of_them.details["rejected"]["count"] < 100
+    (none,) = evaluate(InMemory(rows), [METRICS["cce"]()], run=Run(replicates=0), worst=7).results
     assert "most_significant" not in none.details
     assert "rejected" not in none.details

@@ -108,11 +108,11 @@ def test_the_same_seed_gives_the_same_to_the_bit():
 
 def test_it_pays_where_iterations_are_many_and_products_dear():
     """A hundred thousand rows: 12 iterations in all or 4; then kernel values in memory; then few rows."""
-    large = Costs(n=100_000, d=512, columns=64, kept=False, cached_features=True)
+    large = Costs(n=100_000, d=512, columns=64, cached=False, cached_features=True)
     assert large.pays_off(residual=1e-2, tolerance=1e-6)
     assert not large.pays_off(residual=1e-6, tolerance=1e-6)
-    assert not Costs(n=4_000, d=512, columns=64, kept=True, cached_features=True).pays_off(1e-2, 1e-6)
-    assert not Costs(n=4_000, d=8, columns=64, kept=False, cached_features=True).pays_off(1e-2, 1e-6)
+    assert not Costs(n=4_000, d=512, columns=64, cached=True, cached_features=True).pays_off(1e-2, 1e-6)
+    assert not Costs(n=4_000, d=8, columns=64, cached=False, cached_features=True).pays_off(1e-2, 1e-6)
 
 
 def test_the_report_tells_of_it():

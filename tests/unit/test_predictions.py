@@ -13,7 +13,7 @@ from calcheck.predictions import InMemory, Predictions, concat
 @pytest.mark.parametrize(
     ("parts", "error", "message"),
     [
-        ({}, DataError, "nothing in these predictions"),
+        ({}, DataError, "predictions are empty"),
         ({"y": np.zeros(0)}, DataError, "there are no rows"),
         ({"y": np.zeros(3), "x": np.zeros((2, 1))}, DataError, "row counts differ: y has 3, x has 2"),
         (
@@ -58,7 +58,7 @@ def test_predictions_in_memory_are_a_source():
     rows = Predictions(y=np.zeros(2))
     source = InMemory(rows)
     assert source.predictions() is rows
-    assert source.details().n == 2
+    assert source.input_info().n == 2
     assert source.warnings() == ()
 
 

@@ -134,7 +134,7 @@ def test_draws_are_chosen_without_replacement():
     family = Samples(np.arange(12.0).reshape(3, 4))
     chosen = family.sample(np.random.default_rng(0), 4)
     assert_allclose(np.sort(chosen, axis=1), family.draws)
-    with pytest.raises(OptionError, match="4 saved samples a row, got 5"):
+    with pytest.raises(OptionError, match="4 saved samples per row, got 5"):
         family.sample(np.random.default_rng(0), 5)
 
 
@@ -188,10 +188,10 @@ def test_the_four_negative_binomials_have_the_moments_they_name():
         (lambda: Poisson(np.array([-1.0])), "rate must be positive"),
         (lambda: NegativeBinomial(np.ones(1), np.zeros(1)), "size must be positive"),
         (lambda: DoublePoisson(np.ones(1), np.array([np.inf])), "phi must be finite"),
-        (lambda: CONVENTIONS["nbinom:torch"](total_count=np.ones(1), probs=np.ones(1)), "probs must lie strictly"),
+        (lambda: CONVENTIONS["nbinom:torch"](total_count=np.ones(1), probs=np.ones(1)), "probs must be strictly"),
         (lambda: CONVENTIONS["nbinom:mu-alpha"](mu=np.ones(1), alpha=np.zeros(1)), "alpha must be positive"),
         (lambda: Samples(np.array([[np.inf]])), "samples must be finite"),
-        (lambda: Samples(np.zeros((3, 0))), r"at least one draw a row, got shape \(3, 0\)"),
+        (lambda: Samples(np.zeros((3, 0))), r"at least one draw per row, got shape \(3, 0\)"),
         (lambda: Samples(np.zeros(3)), r"rows by draws.*got shape \(3,\)"),
         (lambda: Gaussian(np.zeros(3), np.ones(2)), r"differ in shape: loc \(3,\), scale \(2,\)"),
     ],

@@ -26,7 +26,7 @@ def neighbors_of(x, **options):
     report = evaluate(
         InMemory(rows),
         [Cce(**options)],
-        run=Run(reference=0),
+        run=Run(replicates=0),
         sink=lambda *handed: found.update(handed[-1].columns),
     )
     return report.results[0].details["reach"], found["effective_neighbors"]
@@ -82,7 +82,7 @@ def test_neighbors_are_those_of_explicit_weights(solver, elsewhere, monkeypatch)
 def test_rows_on_centres_have_the_neighbors_of_an_exact_solver():
     x = np.random.default_rng(1).normal(size=(700, 1))
     exact, expected = neighbors_of(x, lambda_=0.01)
-    on_centres, found = neighbors_of(x, lambda_=0.01, solver="nystroem", centers=200)
+    on_centres, found = neighbors_of(x, lambda_=0.01, solver="nystroem", landmarks=200)
     assert_allclose(found, expected, rtol=1e-3)
     assert_allclose(on_centres["distance"], exact["distance"], rtol=1e-6)
 

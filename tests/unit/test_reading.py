@@ -104,12 +104,12 @@ def test_wide_columns_come_in_the_order_of_their_numbers(tmp_path):
         (pa.array([[1.0, 2.0]] * (N - 1) + [None]), r"x \(column embedding\) must be finite.*\(row 11, counted"),
         (pa.array([[1.0, None]] * N), r"must be finite numbers, but 12 of 12 rows are not \(rows 0, 1, 2, …, counted"),
         (pa.array([["a"]] * N), "lists of string, not of numbers"),
-        (pa.array([None] * N, pa.list_(pa.float64())), "has no row that is not null"),
-        (pa.array(["[1.0 2.0 ... 3.0]"] * N), "'...' stands for values that were lost"),
-        (pa.array(["one two"] * N), "must hold lists of numbers, .*row 0.* It reads 'one two'"),
+        (pa.array([None] * N, pa.list_(pa.float64())), "all rows of column 'embedding' are null"),
+        (pa.array(["[1.0 2.0 ... 3.0]"] * N), "abbreviated with '...', so values were lost"),
+        (pa.array(["one two"] * N), "must be lists of numbers, .*row 0.* The value is 'one two'"),
         (pa.array([[]] * N, pa.list_(pa.float64())), "column 'embedding' holds empty lists"),
-        (pa.array([[[1.0, 2.0], None]] * N), "has nulls in place of lists inside its rows"),
-        (pa.array(["[1,,3]", "[1,2,]"] * (N // 2)), "must hold lists of numbers, .*row 0"),
+        (pa.array([[[1.0, 2.0], None]] * N), "has nulls in place of inner lists"),
+        (pa.array(["[1,,3]", "[1,2,]"] * (N // 2)), "must be lists of numbers, .*row 0"),
     ],
 )
 def test_embeddings_that_lost_something_are_refused(tmp_path, column, message):
@@ -126,9 +126,9 @@ def test_embeddings_from_numpy_files_are_joined_by_place(tmp_path, ending):
     (np.save if ending == "npy" else np.savez)(vectors, PARTS["embedding"])
     source = read(path, embedding=str(vectors))
     assert_same(source.predictions())
-    assert [file.rows for file in source.details().files] == [N, N]
+    assert [file.rows for file in source.input_info().files] == [N, N]
     np.save(tmp_path / "short.npy", PARTS["embedding"][1:])
-    with pytest.raises(DataError, match=r"more rows than the 11 of .*short\.npy. Give both the same rows"):
+    with pytest.raises(DataError, match=r"more rows than the 11 of .*short\.npy. Both files need the same rows"):
         read(path, embedding=str(tmp_path / "short.npy")).predictions()
     np.save(tmp_path / "long.npy", np.concatenate([PARTS["embedding"]] * 2))
     with pytest.raises(DataError, match=r"12 rows, not the 24 of .*long\.npy"):
@@ -152,10 +152,10 @@ def test_embeddings_from_another_file_are_joined_by_id(tmp_path):
     with pytest.raises(DataError, match=r"keys\.parquet has no column 'embedding'"):
         read(path, embedding=keys_only).predictions()
     fewer = write(tmp_path / "few.parquet", {"id": PARTS["id"][2:], "embedding": PARTS["embedding"][2:]})
-    with pytest.raises(DataError, match=r"2 of 12 rows are not in .*few\.parquet, as id='100' "):
+    with pytest.raises(DataError, match=r"2 of 12 rows are not in .*few\.parquet, for example id='100' "):
         read(path, embedding=fewer).predictions()
     twice = write(tmp_path / "twice.parquet", {"id": np.full(N, 100), "embedding": PARTS["embedding"]})
-    with pytest.raises(DataError, match=r"twice\.parquet: 1 key comes more than once"):
+    with pytest.raises(DataError, match=r"twice\.parquet: 1 key occurs more than once"):
         read(path, embedding=twice).predictions()
 
 
@@ -201,11 +201,11 @@ def test_distributions_are_read_by_their_parameters(tmp_path):
     for dist in ("nbinom:torch", "nbinom"):
         assert_allclose(read(path, dist=dist).predictions().predictive.mean(), 6)
     assert_allclose(read(path, dist="poisson", param=("rate=lam",)).predictions().predictive.mean(), 2)
-    with pytest.raises(DataError, match=r"--dist poisson needs its parameter 'rate' .*--param rate=COLUMN"):
+    with pytest.raises(DataError, match=r"--dist poisson needs the parameter 'rate' .*--param rate=COLUMN"):
         read(path, dist="poisson").predictions()
     with pytest.raises(OptionError, match=r"dist must be one of gaussian, .*got 'nbinon'"):
         read(path, dist="nbinon").predictions()
-    with pytest.raises(OptionError, match="--param takes NAME=COLUMN with a name among rate, got 'lam'"):
+    with pytest.raises(OptionError, match="--param must be NAME=COLUMN with a name among rate, got 'lam'"):
         read(path, dist="poisson", param=("lam",)).predictions()
     other = write(tmp_path / "mu.parquet", {"y": np.arange(N), "mu": np.ones(N), "alpha": np.ones(N)})
     with pytest.raises(OptionError, match=r"several conventions.*nbinom:mu-alpha \(variance mu \+ alpha mu\^2"):
@@ -230,19 +230,19 @@ def test_inputs_take_the_place_of_an_embedding(tmp_path):
     path = write(tmp_path / "preds.parquet", PARTS | {"a": np.arange(N), "b": np.ones(N)})
     rows = read(path, inputs="a,b").predictions()
     assert_allclose(rows.x[:, 0], np.arange(N))
-    assert not rows.embedded
+    assert not rows.has_embedding
 
 
 @pytest.mark.parametrize(
     ("change", "said", "message"),
     [
-        ({"y_true": PARTS["y"]}, {}, "two columns may be the target: 'y' and 'y_true'. Pass --target"),
-        ({"pred": PARTS["y"]}, {}, "two columns may be the mean: 'mean' and 'pred'"),
-        ({"sigma": PARTS["y"]}, {}, "two columns may be the std: 'std' and 'sigma'"),
-        ({"y": None}, {}, "no column is known to hold the target. Pass --target COLUMN"),
-        ({"mean": None}, {}, "no column is known to hold the mean"),
-        ({"std": None}, {}, "no column is known to hold the std"),
-        ({"mean": None, "std": None}, {}, "no columns are known to hold predictions"),
+        ({"y_true": PARTS["y"]}, {}, "two columns may hold the target: 'y' and 'y_true'. Pass --target"),
+        ({"pred": PARTS["y"]}, {}, "two columns may hold the mean: 'mean' and 'pred'"),
+        ({"sigma": PARTS["y"]}, {}, "two columns may hold the std: 'std' and 'sigma'"),
+        ({"y": None}, {}, "no column was recognized as the target. Pass --target COLUMN"),
+        ({"mean": None}, {}, "no column was recognized as the mean"),
+        ({"std": None}, {}, "no column was recognized as the std"),
+        ({"mean": None, "std": None}, {}, "no columns were recognized as predictions"),
         ({}, {"target": "z"}, r"there is no column 'z' for the target \(columns: 'id', 'y'"),
         ({}, {"embedding": "h*"}, r"no column matches 'h\*' for the embedding"),
         ({"sample_0": PARTS["y"]}, {}, "two forms of predictions: mean 'mean' with std 'std', and samples 'sample_0'"),
@@ -250,7 +250,7 @@ def test_inputs_take_the_place_of_an_embedding(tmp_path):
         ({"std": None, "uq": PARTS["std"]}, {}, "'uq' may be a variance or a standard deviation: pass --var uq"),
         ({"std": None, "y_unc": PARTS["std"]}, {}, "'y_unc' may be a variance"),
         ({"mean": None, "std": None, "loc": PARTS["mean"], "scale": PARTS["std"]}, {}, "'loc' and 'scale'.*--dist"),
-        ({"y": np.array(["a"] * N)}, {}, "column 'y' must hold numbers, .*The first is 'a'"),
+        ({"y": np.array(["a"] * N)}, {}, "column 'y' must be numbers, .*The first is 'a'"),
         (
             {"y": np.where(np.arange(N) == 3, np.nan, 1.0)},
             {},
@@ -258,7 +258,7 @@ def test_inputs_take_the_place_of_an_embedding(tmp_path):
         ),
         ({"std": np.zeros(N)}, {}, r"std must be positive, but 12 of 12 rows.*--min-std"),
         ({"u": -PARTS["std"]}, {"var": "u"}, r"var \(column u\) must be positive"),
-        ({"id": np.full(N, 7)}, {}, "1 values of 'id' come more than once, as '7' in rows 0 and 1"),
+        ({"id": np.full(N, 7)}, {}, "1 values of 'id' occur more than once, for example '7' in rows 0 and 1"),
         ({"rate": PARTS["std"]}, {"dist": "poisson"}, "y must be whole numbers >= 0 for the family poisson"),
         ({"rate": -PARTS["std"], "y": np.arange(N)}, {"dist": "poisson"}, "rate must be positive"),
     ],
@@ -277,7 +277,7 @@ def test_a_scale_that_is_unclear_is_told_with_what_either_reading_gives(tmp_path
     var = rng.uniform(0.001, 0.1, 500)
     parts = {"y": np.sqrt(var) * rng.normal(size=500), "mean": np.zeros(500), "uq": var}
     with pytest.raises(
-        DataError, match=r"about 1 if right: uq: (1|0\.9\d*|1\.\d*) as a variance, \d{2,}\.?\d* as a std"
+        DataError, match=r"should be about 1: uq gives (1|0\.9\d*|1\.\d*) as a variance, \d{2,}\.?\d* as a standard"
     ):
         read(write(tmp_path / "preds.csv", parts)).predictions()
 
@@ -285,8 +285,8 @@ def test_a_scale_that_is_unclear_is_told_with_what_either_reading_gives(tmp_path
 @pytest.mark.parametrize(
     ("said", "message"),
     [
-        ({"std": "a", "var": "b"}, "give one of --std, --var"),
-        ({"dist": "poisson", "samples": "s*"}, "--dist and --samples describe the predictions twice"),
+        ({"std": "a", "var": "b"}, "pass only one of --std, --var"),
+        ({"dist": "poisson", "samples": "s*"}, "--dist and --samples both describe the predictions"),
         ({"embedding": "e", "inputs": "x"}, "--embedding and --inputs"),
         ({"param": ("rate=x",)}, "--param needs --dist"),
         ({"min_std": -1.0}, "--min-std must be a positive number, got -1.0"),
@@ -302,12 +302,12 @@ def test_rows_that_lack_a_number_are_left_out_on_request(tmp_path):
     source = read(write(tmp_path / "preds.csv", wide(PARTS) | {"y": y}), nan_policy="omit")
     rows = source.predictions()
     assert len(rows) == N - 2
-    assert source.details().dropped == 2
-    assert source.details().files[0].rows == N
-    assert rows.places()[2] == 3
+    assert source.input_info().dropped == 2
+    assert source.input_info().files[0].rows == N
+    assert rows.row_numbers()[2] == 3
     assert "--nan-policy" in source.explicit()
     nothing = write(tmp_path / "none.parquet", PARTS | {"y": np.full(N, np.nan)})
-    with pytest.raises(DataError, match="omit leaves none"):
+    with pytest.raises(DataError, match="omit leaves no rows"):
         read(nothing, nan_policy="omit").predictions()
 
 
@@ -320,7 +320,7 @@ def test_small_deviations_are_raised_on_request_and_counted(tmp_path):
 
 def test_column_names_that_come_twice_are_refused(tmp_path):
     (tmp_path / "preds.csv").write_text("y,mean,std,y\n1,2,3,4\n")
-    with pytest.raises(DataError, match="column names more than once: 'y'"):
+    with pytest.raises(DataError, match="1 duplicate column name: 'y'"):
         read(str(tmp_path / "preds.csv")).predictions()
 
 
@@ -328,7 +328,7 @@ def test_files_that_are_not_what_they_say_are_refused(tmp_path):
     whole = tmp_path / "whole.parquet"
     write(whole, PARTS)
     (tmp_path / "cut.parquet").write_bytes(whole.read_bytes()[:-100])
-    with pytest.raises(DataError, match=r"cut\.parquet is not a readable parquet file .*cut short"):
+    with pytest.raises(DataError, match=r"cut\.parquet is not a readable parquet file .*truncated"):
         read(str(tmp_path / "cut.parquet")).predictions()
     for name, content, message in (
         ("empty.csv", b"", "is empty"),
@@ -372,7 +372,7 @@ def test_the_report_names_files_with_their_fingerprint(tmp_path):
     import hashlib
 
     path = write(tmp_path / "preds.parquet", PARTS)
-    found = read(path).details()
+    found = read(path).input_info()
     assert found.files[0].sha256 == hashlib.sha256((tmp_path / "preds.parquet").read_bytes()).hexdigest()
     assert found.columns == {"y": "y", "mean": "mean", "std": "std", "x": "embedding", "id": "id"}
     assert (found.n, found.dropped, found.predictive) == (N, 0, "gaussian")
@@ -402,7 +402,7 @@ def test_problems_are_told_by_rows_of_the_file_after_others_were_left_out(tmp_pa
     y = np.where(np.arange(N) == 0, np.nan, 1.0)
     twice = np.where(np.arange(N) == 7, 105, PARTS["id"])
     path = write(tmp_path / "preds.parquet", PARTS | {"y": y, "id": twice})
-    with pytest.raises(DataError, match="as '105' in rows 5 and 7"):
+    with pytest.raises(DataError, match="example '105' in rows 5 and 7"):
         read(path, nan_policy="omit").predictions()
 
 
@@ -418,7 +418,7 @@ def test_a_file_of_several_batches_is_one(tmp_path, monkeypatch):
     from calcheck.io.tables import parquet
 
     monkeypatch.setattr(parquet, "BATCH_BYTES", 1)
-    monkeypatch.setattr(parquet, "LEAST_ROWS", 5)
+    monkeypatch.setattr(parquet, "MIN_ROWS", 5)
     path = write(tmp_path / "preds.parquet", PARTS)
     assert len(list(read(path).batches())) == 3
     assert_same(read(path).predictions())
@@ -462,13 +462,13 @@ def test_distributions_left_in_their_file_give_the_same_numbers(tmp_path, monkey
             **{f"sample_{j}": draws[:, j + 1] for j in range(m)},
         },
     )
-    held = evaluate(read(path), [metric() for metric in METRICS.values()], run=Run(resamples=100, reference=0))
-    monkeypatch.setattr(gathered, "HELD_BYTES", 1)
+    held = evaluate(read(path), [metric() for metric in METRICS.values()], run=Run(resamples=100, replicates=0))
+    monkeypatch.setattr(gathered, "MAX_PREDICTIVE_BYTES", 1)
     monkeypatch.setattr(parquet, "BATCH_BYTES", 1)
-    monkeypatch.setattr(parquet, "LEAST_ROWS", 64)
+    monkeypatch.setattr(parquet, "MIN_ROWS", 64)
     left = read(path)
     assert left.predictions().predictive.nbytes == 0
-    report = evaluate(left, [metric() for metric in METRICS.values()], run=Run(resamples=100, reference=0))
+    report = evaluate(left, [metric() for metric in METRICS.values()], run=Run(resamples=100, replicates=0))
     assert report.results == held.results
     assert report.skipped == held.skipped
     assert {skipped.metric for skipped in held.skipped} == {"nll", "lzms", "lrce"}

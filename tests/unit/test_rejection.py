@@ -50,7 +50,7 @@ def area_of(results, minus=None):
     return found
 
 
-QUARTERS = RejectionGrid(step=25, up_to=75)
+QUARTERS = RejectionGrid(step=25, max_percent=75)
 
 
 def test_the_curve_the_area_and_the_gain_are_those_of_a_hand():
@@ -76,8 +76,8 @@ def test_ties_give_the_mean_over_all_their_orders(metric):
     """Of six rows three share the largest std and two the next: the naive mean over all 720 orders that std allows."""
     error, std = np.array([0.1, 2.0, -1.0, 3.0, 0.5, -4.0]), np.array([1.0, 2.0, 2.0, 3.0, 3.0, 3.0])
     rows = predictions(error, std)
-    (found,) = rejected(rows, metric, by=["std"], steps=RejectionGrid(step=100 / 6, up_to=500 / 6)).values()
-    one = [METRICS[metric]().of(rows.take(np.array([place]))).columns for place in range(6)]
+    (found,) = rejected(rows, metric, by=["std"], steps=RejectionGrid(step=100 / 6, max_percent=500 / 6)).values()
+    one = [METRICS[metric]().compute(rows.take(np.array([place]))).columns for place in range(6)]
     scores = np.array([next(iter(columns.values()))[0] for columns in one])
     orders = [order for order in itertools.permutations(range(6)) if (np.diff(std[list(order)]) >= 0).all()]
     naive = [np.mean([scores[list(order[:kept])].mean() for order in orders]) for kept in (6, 5, 4, 3, 2, 1)]
@@ -101,7 +101,7 @@ def test_random_orders_are_what_shuffling_by_hand_gives():
     rng = np.random.default_rng(1)
     error = np.abs(rng.normal(size=100))
     found = rejected(
-        predictions(error), by=["random"], steps=RejectionGrid(step=70, up_to=70), run=Run(resamples=20_000)
+        predictions(error), by=["random"], steps=RejectionGrid(step=70, max_percent=70), run=Run(resamples=20_000)
     )
     _, kept, _ = found["mae", "random"]
     spread = error.std(ddof=1) * math.sqrt((1 / 30) * (1 - 0.3))
@@ -221,9 +221,9 @@ def test_cce_of_other_rows_does_not_see_their_targets():
 
 def test_cce_at_its_own_rows_is_said_to_be_hindsight():
     notes = [note for each in rejected(sine(60, 0))["mae", "cce"] for note in each.warnings]
-    assert any("hindsight" in note for note in notes)
+    assert any("optimistic" in note for note in notes)
     report = reject(InMemory(sine(60, 0)), [METRICS["mae"]()], at=InMemory(sine(60, 1)), run=NONE)
-    assert not any("hindsight" in note for each in report.results for note in each.warnings)
+    assert not any("optimistic" in note for each in report.results for note in each.warnings)
 
 
 def test_without_inputs_nothing_is_rejected_by_cce_unless_it_was_asked_for():
@@ -252,7 +252,7 @@ def test_what_is_not_finite_is_no_number():
 
 
 def test_few_rows_are_said_to_be_few_and_a_single_one_has_no_interval():
-    assert any("rows are few" in note for note in rejected(predictions([1, 2, 3]), run=FAST)["mae", "std"][0].warnings)
+    assert any("only 3 rows" in note for note in rejected(predictions([1, 2, 3]), run=FAST)["mae", "std"][0].warnings)
     single = rejected(predictions([1]), run=FAST)["mae", "std"][0]
     assert single.low is None
     assert any("single row" in note for note in single.warnings)
@@ -261,8 +261,8 @@ def test_few_rows_are_said_to_be_few_and_a_single_one_has_no_interval():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"up_to": 0}, "--max-percent must be"),
-        ({"up_to": 100}, "--max-percent must be"),
+        ({"max_percent": 0}, "--max-percent must be"),
+        ({"max_percent": 100}, "--max-percent must be"),
         ({"step": 0}, "--step must be"),
         ({"step": 91}, "--step must be"),
         ({"step": 0.001}, "more than 1,000 steps"),
@@ -278,12 +278,12 @@ def test_shares_that_make_no_sense_are_refused(options, message):
 
 def test_criteria_must_be_columns_of_numbers():
     rows = predictions([1, 2, 3], name=np.array(["a", "b", "c"]), gap=np.array([1, np.nan, 2]))
-    for name, message in (("name", "holds no numbers"), ("gap", "must be finite"), ("absent", "there is no column")):
+    for name, message in (("name", "is not numeric"), ("gap", "must be finite"), ("absent", "there is no column")):
         with pytest.raises(DataError, match=message):
             rejected(rows, by=[name])
 
 
 @pytest.mark.parametrize("metric", ["ece", "cce", "sharpness", "lzms"])
 def test_only_means_of_errors_are_shown(metric):
-    with pytest.raises(OptionError, match=f"{metric} is none"):
+    with pytest.raises(OptionError, match=f"got {metric}, which is not"):
         rejected(predictions([1, 2, 3]), metric)

@@ -18,7 +18,7 @@ from calcheck.studies.compare import compare
 from calcheck.studies.sweep import sweep
 from calcheck.studies.sweep_settings import parse
 
-PLAIN = Run(reference=0, resamples=0)
+PLAIN = Run(replicates=0, resamples=0)
 
 
 def repeated(n=12, targets=3, seed=0):
@@ -43,7 +43,7 @@ def test_rows_with_the_same_key_become_one_with_all_of_its_targets():
         assert_array_equal(draws, rows.predictive.draws[own][0])
     assert_array_equal(made.columns["age"], 2 * made.id)
     assert "place" not in made.columns
-    assert_array_equal(rows.id[made.places()], made.id)
+    assert_array_equal(rows.id[made.row_numbers()], made.id)
 
 
 def test_rows_with_keys_of_their_own_stay_as_they_are():
@@ -65,24 +65,24 @@ def test_rows_of_one_input_agree_in_it_and_in_what_is_predicted(what):
     rows = repeated()
     x, draws = rows.x.copy(), rows.predictive.draws.copy()
     (x if what == "inputs" else draws)[7, 1] += 1e-9
-    with pytest.raises(DataError, match=f"have the same id but other {what}"):
+    with pytest.raises(DataError, match=f"have the same id but different {what}"):
         group_rows(Predictions(y=rows.y, predictive=Samples(draws), x=x, id=rows.id))
 
 
 def test_every_input_has_as_many_targets():
     rows = repeated().take(np.arange(35))
-    with pytest.raises(DataError, match=r"comes 2 times and .* comes 3 times\. Leave some of them out"):
+    with pytest.raises(DataError, match=r"has 2 and .* has 3\. Remove some rows"):
         group_rows(rows)
 
 
 def test_a_source_says_what_was_gathered_and_only_for_metrics_that_take_it():
     source = InMemory(repeated())
     taken = group_by_input(source, [METRICS["jmmd"], METRICS["ammd"]])
-    assert taken.details().n == len(taken.predictions()) == 12
-    assert taken.warnings() == ("36 rows are 12 inputs with 3 targets each, by id",)
+    assert taken.input_info().n == len(taken.predictions()) == 12
+    assert taken.warnings() == ("36 rows were grouped by id into 12 inputs with 3 targets each",)
     assert group_by_input(source, [METRICS["jmmd"], METRICS["crps"]]) is source
     (result,) = evaluate(source, [METRICS["ammd"]()], run=PLAIN).results
-    assert "36 rows are 12 inputs with 3 targets each, by id" in result.warnings
+    assert "36 rows were grouped by id into 12 inputs with 3 targets each" in result.warnings
 
 
 def test_every_study_takes_the_same_inputs():
@@ -99,7 +99,7 @@ def test_every_study_takes_the_same_inputs():
 def test_metrics_of_single_targets_say_that_they_do_not_take_several():
     rows = group_rows(repeated())
     report = evaluate(InMemory(rows), [METRICS["crps"]()], run=PLAIN)
-    assert report.skipped[0].reason == "needs one target for each input, and there are several"
+    assert report.skipped[0].reason == "needs one target per input, but there are several"
 
 
 @pytest.mark.parametrize("family", ["gaussian", "poisson", "samples"])

@@ -89,7 +89,7 @@ def test_whole_numbers_are_uniform():
 @pytest.mark.parametrize("draw", [draw for draw, _ in LAWS.values()], ids=LAWS)
 def test_a_replicate_is_drawn_without_those_before_it(draw):
     """Numbers of replicates 1 and 2 from the first on, and from replicate 1 on."""
-    assert_array_equal(draw(RowRandom(KEYS))[:, 1], draw(RowRandom(KEYS).at(1))[:, 0])
+    assert_array_equal(draw(RowRandom(KEYS))[:, 1], draw(RowRandom(KEYS).for_replicate(1))[:, 0])
 
 
 def test_a_row_is_drawn_without_the_others():
@@ -129,7 +129,7 @@ def test_replicates_follow_their_rows_whatever_the_order(family):
     """Each row has the same targets drawn as in the file as it was."""
     rows = calibrated("gaussian", n=40) if family == "several targets" else calibrated(family, n=40)
     order = np.random.default_rng(0).permutation(40)
-    run = Run(reference=19)
+    run = Run(replicates=19)
     found = np.array([each.y for each in NullSimulator(rows, run)])
     again = np.array([each.y for each in NullSimulator(rows.take(order), run)])
     assert_array_equal(found[:, order], again)
@@ -139,7 +139,7 @@ def test_rows_that_are_equal_in_everything_are_drawn_apart():
     rows = Predictions(y=np.full(50, 3.0), predictive=Poisson(np.full(50, 4.0)))
     assert len(set(row_keys(rows, 1).tolist())) == 50
     assert len(set(batch_row_keys(rows, 1).tolist())) == 50
-    found = np.array([each.y for each in NullSimulator(rows, Run(reference=400))])
+    found = np.array([each.y for each in NullSimulator(rows, Run(replicates=400))])
     assert abs(np.corrcoef(found.T) - np.eye(50)).max() < 0.3  # 5.7 standard errors of 1/20
 
 
@@ -159,14 +159,14 @@ def test_equal_predictions_are_told_apart_by_inputs_columns_and_ids():
         Predictions(y=rows.y, predictive=rows.predictive, id=np.array([f"row {place}" for place in range(n)], object)),
     ]
     for each in named:
-        found, again = ([one.y for one in NullSimulator(one, Run(reference=19))] for one in (each, each.take(order)))
+        found, again = ([one.y for one in NullSimulator(one, Run(replicates=19))] for one in (each, each.take(order)))
         assert_array_equal(np.array(found)[:, order], again)
 
 
 def test_batches_change_nothing_for_rows_that_differ():
     rows = calibrated("gaussian", n=40)
     parts = [rows.take(slice(0, 13)), rows.take(slice(13, 40))]
-    whole = np.array([each.y for each in NullSimulator(rows, Run(reference=19))])
+    whole = np.array([each.y for each in NullSimulator(rows, Run(replicates=19))])
     found = [np.array([each.y for each in batch_replicates(part, 19, Run())]) for part in parts]
     assert_array_equal(np.concatenate(found, axis=1), whole)
 
@@ -175,7 +175,7 @@ def test_repeated_draws_of_a_row_are_dealt_again_in_each_replicate():
     """Two targets and three draws a row: in 4,000 replicates each value is a target two times of five."""
     values = np.arange(10.0).reshape(2, 5, 1)
     rows = Predictions(y=values[:, :2], predictive=Samples(values[:, 2:, 0]))
-    found = np.array([each.y for each in NullSimulator(rows, Run(reference=4000))])[:, :, :, 0]
+    found = np.array([each.y for each in NullSimulator(rows, Run(replicates=4000))])[:, :, :, 0]
     shares = np.mean(found[:, :, :, None] == values[None, :, None, :, 0], axis=0).sum(axis=1)
     assert_allclose(shares, 0.4, atol=4.5 * np.sqrt(0.24 / 4000))
     steps = [np.mean(np.all(found[1:] == found[:-1], axis=(1, 2)))]  # no replicate repeats the last
@@ -184,5 +184,5 @@ def test_repeated_draws_of_a_row_are_dealt_again_in_each_replicate():
 
 def test_other_seeds_give_other_targets():
     rows = Predictions(y=np.zeros(5), predictive=Gaussian(np.zeros(5), np.ones(5)))
-    found = [next(iter(NullSimulator(rows, Run(reference=19, seed=seed)))).y for seed in (0, 1)]
+    found = [next(iter(NullSimulator(rows, Run(replicates=19, seed=seed)))).y for seed in (0, 1)]
     assert not set(found[0]) & set(found[1])

@@ -20,7 +20,7 @@ def shared(data, covered=None):
 
 def distances(features, each, trial=0):
     """Return |psi(y_i) - E psi(Y'_i)|², (n,), and the products of these differences between rows, (n, n)."""
-    observed, model, norm, _ = features.of(each)
+    observed, model, norm, _ = features.rescaled(each)
     apart = (observed - model[trial]) @ norm
     return apart @ apart.T
 
@@ -137,7 +137,7 @@ def test_counts_have_their_own_distances():
 
 def crossed(features, each):
     """Return E k(y_i, Y'_j), (n, n)."""
-    observed, model, norm, _ = features.of(each)
+    observed, model, norm, _ = features.rescaled(each)
     return observed @ norm @ (model[0] @ norm).T
 
 

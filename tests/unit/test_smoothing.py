@@ -40,7 +40,7 @@ def test_a_factor_smooths_as_dense_algebra(points, run, solver, tolerance, block
     assert_allclose(found.smooth(OUTPUTS), expected @ OUTPUTS, rtol=0, atol=tolerance * size)
     squared = expected**2 @ OUTPUTS
     assert_allclose(found.smooth_squared(OUTPUTS), squared, rtol=0, atol=tolerance * np.abs(squared).max())
-    assert found.details == {"form": "factor"}
+    assert found.details == {"method": "cholesky"}
 
 
 def test_single_precision_is_left_where_it_would_lose_digits():
@@ -70,7 +70,7 @@ def test_a_run_in_single_precision_stays_there_and_says_if_it_cannot():
 def test_a_low_rank_form_smooths_as_its_own_kernel_does(points, run):
     """K ~ K_nM K_MM^-1 K_Mn at M = 20 of the inputs, by dense algebra."""
     found = NystroemSmoother(ridge("cg", run), PENALTY, points, 20)
-    centres = run.backend().to_numpy(found.nystroem.centres)
+    centres = run.backend().to_numpy(found.nystroem.landmarks)
     assert len(centres) == 20
     assert {tuple(row) for row in centres} <= {tuple(row) for row in X}
     k_x = input_kernel("rbf", 0.3)
@@ -85,7 +85,7 @@ def test_a_low_rank_form_smooths_as_its_own_kernel_does(points, run):
 def test_a_low_rank_form_with_all_inputs_is_exact():
     found = NystroemSmoother(ridge("cg"), PENALTY, POINTS, N)
     assert_allclose(found.smooth(OUTPUTS), dense(POINTS) @ OUTPUTS, rtol=0, atol=1e-5)
-    assert found.details == {"form": "low rank", "rank": N, "relative_error": 0.0}
+    assert found.details == {"method": "low rank", "rank": N, "relative_error": 0.0}
 
 
 def chosen(solver="cg", *, factor_rows=50, ranks=(5, 10, 20), memory=1 << 30, points=None, **options):
@@ -97,18 +97,18 @@ def chosen(solver="cg", *, factor_rows=50, ranks=(5, 10, 20), memory=1 << 30, po
 
 
 def test_a_factor_is_taken_where_it_is_cheap_or_there():
-    assert chosen("cholesky").form == "factor"
-    assert chosen(factor_rows=N).form == "factor"
-    assert chosen(factor_rows=N - 1, gamma=1e-3).form == "low rank"
+    assert chosen("cholesky").method == "cholesky"
+    assert chosen(factor_rows=N).method == "cholesky"
+    assert chosen(factor_rows=N - 1, gamma=1e-3).method == "low rank"
 
 
 def test_the_smallest_low_rank_form_that_misses_little_is_taken():
     """A wide kernel has few directions: 5 centres do, though 20 would be better."""
     found = chosen(gamma=1e-3)
-    assert (found.form, found.rank) == ("low rank", 5)
+    assert (found.method, found.rank) == ("low rank", 5)
     assert 0 <= found.missed <= 1e-3
     elsewhere = chosen(gamma=1e-3, points=POINTS)
-    assert (elsewhere.form, elsewhere.missed) == ("low rank", found.missed)
+    assert (elsewhere.method, elsewhere.missed) == ("low rank", found.missed)
     assert elsewhere.smooth(OUTPUTS).shape == (M, 5)
 
 
@@ -117,17 +117,17 @@ def test_what_a_low_rank_form_misses_is_measured_by_squares():
     found = chosen(gamma=30.0, ranks=(10,), memory=4 * N * N - 1)
     kernel = input_kernel("rbf", 30.0)
     expected = np.sum((weights(kernel, X, X, PENALTY).T @ OUTPUTS) ** 2)
-    assert (found.form, found.rank) == ("low rank", 10)
+    assert (found.method, found.rank) == ("low rank", 10)
     assert_allclose(found.missed, 1 - np.sum(found.smooth(OUTPUTS) ** 2) / expected, rtol=1e-6)
     assert 0.1 < found.missed < 1
 
 
 def test_a_factor_is_taken_where_low_rank_forms_miss_much_and_it_fits_the_memory():
     """Single precision: 4 n² bytes; else the largest low-rank form with six rows a centre or more."""
-    assert chosen(gamma=30.0, memory=4 * N * N).form == "factor"
+    assert chosen(gamma=30.0, memory=4 * N * N).method == "cholesky"
     found = chosen(gamma=30.0, ranks=(5, 10, 20, 21), memory=4 * N * N - 1)
-    assert (found.form, found.rank) == ("low rank", 20)
-    assert chosen(gamma=30.0, ranks=(21,), memory=4 * N * N - 1).form == "factor"  # nothing else is left
+    assert (found.method, found.rank) == ("low rank", 20)
+    assert chosen(gamma=30.0, ranks=(21,), memory=4 * N * N - 1).method == "cholesky"  # nothing else is left
 
 
 @pytest.mark.parametrize("points", [None, POINTS], ids=["there", "elsewhere"])

@@ -24,7 +24,7 @@ METRICS_SUMMED = ("zms", "ece", "ence", "lzms", "confidence-curve", "cv", "pit")
 @pytest.fixture(scope="module")
 def state():
     metrics = [METRICS[name]() for name in METRICS_SUMMED]
-    return accumulate(InMemory(calibrated("gaussian", n=60)), metrics, Run(reference=19))
+    return accumulate(InMemory(calibrated("gaussian", n=60)), metrics, Run(replicates=19))
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def refused(path):
 def test_a_state_comes_back_as_it_was(state, stored):
     back = read_state(str(stored))
     assert (back.input, back.skipped, back.warnings) == (state.input, state.skipped, state.warnings)
-    assert [each.metric for each in back.chosen] == [each.metric for each in state.chosen]
+    assert [each.metric for each in back.metrics] == [each.metric for each in state.metrics]
     for ours, theirs in zip(state.sums, back.sums, strict=True):
         kept = theirs.arrays()
         assert set(kept) == set(ours.arrays())
@@ -66,7 +66,7 @@ def test_a_file_that_was_cut_short_is_refused(stored):
     content = stored.read_bytes()
     for size in (*range(2, 60, 7), *range(100, len(content), len(content) // 40)):
         stored.write_bytes(content[:size])
-        assert "is damaged or was cut short" in refused(stored)
+        assert "is damaged or truncated" in refused(stored)
 
 
 def test_a_byte_that_flipped_changes_nothing_unseen(state, stored):
@@ -116,22 +116,22 @@ def npy(values, **options):
 
 def test_what_is_something_else_is_told_so(stored, tmp_path):
     changed(stored, header(version=2))
-    assert "was written by a newer calcheck: it is of version 2, this one reads 1" in refused(stored)
+    assert "was written by a newer calcheck: its version is 2, this calcheck reads 1" in refused(stored)
     changed(stored, header(version=1, kind="checkpoint"))
-    assert "is no state of calcheck, but a checkpoint" in refused(stored)
+    assert "is not a calcheck state, but a checkpoint" in refused(stored)
     np.savez(tmp_path / "other.npz", a=np.ones(3))
-    assert "is no state of calcheck" in refused(tmp_path / "other.npz")
+    assert "is not a calcheck state" in refused(tmp_path / "other.npz")
     (tmp_path / "text.state").write_text("PK is how this text begins")
     assert "is damaged" in refused(tmp_path / "text.state")
     (tmp_path / "empty.state").write_bytes(b"")
-    assert "is no state of calcheck" in refused(tmp_path / "empty.state")
+    assert "is not a calcheck state" in refused(tmp_path / "empty.state")
     with pytest.raises(FileError, match="there is no file"):
         read_state(str(tmp_path / "absent"))
 
 
 def test_what_small_files_could_grow_to_is_not_unpacked(stored):
     changed(stored, lambda _: None, compression=zipfile.ZIP_DEFLATED)
-    assert "its parts are compressed" in refused(stored)
+    assert "its members are compressed" in refused(stored)
 
 
 @pytest.mark.parametrize(

@@ -51,19 +51,19 @@ def test_whole_numbers_may_stand_where_numbers_do(tmp_path, told):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "is no JSON: Expecting value"),
-        ("{", "is no JSON"),
-        ('{"schema_version": 1, "schema_version": 1}', "'schema_version' comes twice in one object"),
-        ('{"schema_version": NaN}', "NaN is no number of JSON"),
-        ('{"schema_version": -Infinity}', "-Infinity is no number of JSON"),
-        ('{"schema_version": 1e999}', "1e999 is beyond all numbers"),
-        ("[" * 100_000, "is no JSON"),
-        ('{"a": ' + "9" * 10_000 + "}", "is no JSON"),
-        ("[]", "is no report of calcheck: it has no schema_version. calcheck evaluate FILE --format json writes"),
+        ("", "is not valid JSON: Expecting value"),
+        ("{", "is not valid JSON"),
+        ('{"schema_version": 2, "schema_version": 2}', "'schema_version' occurs twice in one object"),
+        ('{"schema_version": NaN}', "NaN is not a JSON number"),
+        ('{"schema_version": -Infinity}', "-Infinity is not a JSON number"),
+        ('{"schema_version": 1e999}', "1e999 is out of the range of float64"),
+        ("[" * 100_000, "is not valid JSON"),
+        ('{"a": ' + "9" * 10_000 + "}", "is not valid JSON"),
+        ("[]", "is not a calcheck report: it has no schema_version. calcheck evaluate FILE --format json writes"),
         ("{}", "it has no schema_version"),
-        ('{"schema_version": 2}', "is of schema version 2; this calcheck reads 1. Make the report again"),
-        ('{"schema_version": true}', "is no report of this calcheck: it lacks"),
-        ('{"schema_version": 1}', 'is no report of this calcheck: it lacks "calcheck"'),
+        ('{"schema_version": 3}', "has schema version 3; this calcheck reads 2. Create the report again"),
+        ('{"schema_version": true}', "has schema version true; this calcheck reads 2"),
+        ('{"schema_version": 2}', 'is not a report of this calcheck: it lacks "calcheck"'),
     ],
 )
 def test_what_is_no_report_is_refused(tmp_path, text, message):
@@ -83,13 +83,13 @@ def test_what_is_no_report_is_refused(tmp_path, text, message):
             "good",
             'results[1].verdict must be one of pass, fail, undecided, none, got "good"',
         ),
-        (("results", 0, "subset"), [], "results[0].subset must be an object, got []"),
+        (("results", 0, "slice"), [], "results[0].slice must be an object, got []"),
         (("results", 0, "warnings"), "none", 'results[0].warnings must be a list, got "none"'),
         (("results", 0, "warnings"), [3], "results[0].warnings[0] must be text, got 3"),
         (("results", 0, "worth"), 3, 'results[0] has an unknown "worth"'),
         (("results",), {}, "results must be a list, got {}"),
         (("results",), [3], "results[0] must be an object, got 3"),
-        (("input", "n"), 1.5, "input.n must be a whole number, got 1.5"),
+        (("input", "n"), 1.5, "input.n must be an integer, got 1.5"),
         (("input", "columns"), {"y": 3}, "input.columns.y must be text, got 3"),
         (("calcheck",), None, "calcheck must be text, got null"),
         (("settings",), "x" * 99, 'settings must be an object, got "' + "x" * 39 + "…"),
@@ -120,13 +120,13 @@ def test_details_may_be_nested_but_not_without_end(tmp_path, told):
 
 def test_settings_that_no_run_has_are_refused_at_once(tmp_path, told):
     told["settings"] = {f"a{number}": number for number in range(100_000)}
-    with pytest.raises(FileError, match=r"its settings are [\d,]+ letters long, at most 1,048,576 are read"):
+    with pytest.raises(FileError, match=r"'settings' has [\d,]+ characters, at most 1,048,576 are read"):
         read_report(stored(tmp_path, told))
 
 
 def test_a_member_that_comes_twice_among_many_is_found_at_once(tmp_path):
     many = json.dumps({f"a{number}": number for number in range(50_000)})
-    with pytest.raises(FileError, match="'a49998' comes twice in one object"):
+    with pytest.raises(FileError, match="'a49998' occurs twice in one object"):
         read_report(stored(tmp_path, many.replace('"a49999"', '"a49998"')))
 
 
@@ -138,7 +138,7 @@ def test_a_field_that_is_absent_is_named(tmp_path, told):
 
 def test_files_too_large_or_absent_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("calcheck.storage.report_json.LARGEST_BYTES", 1 << 20)
-    with pytest.raises(FileError, match="is larger than 1 MiB, which no report is"):
+    with pytest.raises(FileError, match="is larger than 1 MiB, the maximum size of a report"):
         read_report(stored(tmp_path, " " * ((1 << 20) + 1)))
     with pytest.raises(FileError, match="there is no file"):
         read_report(str(tmp_path / "absent.json"))

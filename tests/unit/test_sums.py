@@ -16,7 +16,7 @@ from calcheck.streaming.state import accumulate, merge, report_from_state
 from tests.families import FAMILIES, calibrated
 from tests.streams import Batches
 
-RUN = Run(resamples=100, reference=0)
+RUN = Run(resamples=100, replicates=0)
 SUMMED = [name for name, metric in METRICS.items() if name != "cce" and accumulator_of(metric()) is not None]
 every_summed = pytest.mark.parametrize("name", SUMMED)
 
@@ -61,7 +61,7 @@ def test_ten_days_add_up_to_one_file_in_any_order(name, family):
     first, *others = days(rows, 10)
     like = accumulate(InMemory(first), [metric], RUN)
     whole = accumulate(InMemory(rows), [metric], RUN, like=like)
-    if not like.chosen:
+    if not like.metrics:
         pytest.skip(like.skipped[0].reason)
     expected = only(report_from_state(whole, RUN)).value
     for order in (range(9), np.random.default_rng(2).permutation(9)):
@@ -123,17 +123,17 @@ def test_products_of_batches_are_those_of_all_rows(groups):
     expected = np.cov(whole.T, ddof=0) * 60
     assert_allclose(central_products(terms(slice(None)), 60), expected, atol=1e-10)
     parts = [slice(0, 7), slice(7, 8), slice(8, 60)]
-    first, *others = [MomentSums.of(terms(part), Metadata(part.stop - part.start)) for part in parts]
+    first, *others = [MomentSums.from_terms(terms(part), Metadata(part.stop - part.start)) for part in parts]
     for other in others:
         first.add(other)
     assert_allclose(first.products, expected, atol=1e-10)
-    assert_allclose(first.line(), whole.mean(axis=0), rtol=1e-12)
+    assert_allclose(first.mean_vector(), whole.mean(axis=0), rtol=1e-12)
 
 
 def test_the_interval_of_a_mean_is_the_normal_one():
     """z² of 400 rows: mean ± 1.96 std/√n, up to the chance of 10,000 draws."""
     rows = calibrated("gaussian", n=400)
-    result = only(report_from_state(accumulate(Batches(rows), [METRICS["zms"]()], RUN), Run(reference=0)))
+    result = only(report_from_state(accumulate(Batches(rows), [METRICS["zms"]()], RUN), Run(replicates=0)))
     z2 = ((rows.y - rows.predictive.loc) / rows.predictive.scale) ** 2
     reach = 1.96 * z2.std(ddof=1) / 20
     assert result.interval == "normal"
@@ -147,7 +147,7 @@ def test_normal_intervals_that_rest_on_few_rows_are_told(last, few):
     z = np.sqrt(np.append(np.tile([0.0, 2.0], 20)[:-1], 2 * last))
     rows = Predictions(y=z, predictive=Gaussian(np.zeros(40), np.ones(40)))
     away = z**2 - np.mean(z**2)
-    for run in (RUN, Run(resamples=100, reference=39)):
+    for run in (RUN, Run(resamples=100, replicates=39)):
         result = only(report_from_state(accumulate(Batches(rows), [METRICS["zms"]()], run), run))
         assert_allclose(result.details["normal"]["effective_rows"], np.sum(away**2) ** 2 / np.sum(away**4), rtol=1e-6)
         assert any("effective rows" in told for told in result.warnings) == few
@@ -159,9 +159,9 @@ def test_sums_of_replicates_tell_right_from_wrong(spread):
     rows = calibrated("gaussian", n=600)
     wrong = Predictions(y=rows.y, predictive=Gaussian(rows.predictive.loc, rows.predictive.scale * spread))
     metrics = [METRICS[name]() for name in ("ece", "ence", "crps", "coverage", "nll")]
-    state = accumulate(Batches(wrong), metrics, Run(resamples=100, reference=99))
+    state = accumulate(Batches(wrong), metrics, Run(resamples=100, replicates=99))
     for result in report_from_state(state, Run(resamples=100)).results:
-        assert result.details["simulated"]["replicates"] == 99
+        assert result.details["null"]["replicates"] == 99
         assert result.verdict == ("pass" if spread == 1 else "fail"), result
 
 
@@ -171,7 +171,7 @@ def test_p_values_of_perfect_models_are_uniform_also_where_rows_are_sorted():
     for seed in range(60):
         rows = calibrated("gaussian", n=60, seed=seed)
         ordered = rows.take(np.argsort(rows.y, kind="stable"))
-        state = accumulate(Batches(ordered, 12), [METRICS["bias"]()], Run(resamples=100, reference=39))
+        state = accumulate(Batches(ordered, 12), [METRICS["bias"]()], Run(resamples=100, replicates=39))
         found.append(only(report_from_state(state, Run(resamples=0))).p_value)
     assert 3 <= np.sum(np.array(found) <= 0.2) <= 22  # 12 on average, Bin(60, 0.2)
     assert 0.35 < np.mean(found) < 0.65
@@ -183,18 +183,18 @@ def test_problems_are_told_by_the_places_of_rows_in_the_file():
     scale[17] = 1e-200
     broken = Predictions(y=rows.y, predictive=Gaussian(rows.predictive.loc, scale))
     state = accumulate(Batches(broken), [METRICS["zms"](), METRICS["mae"]()], RUN)
-    assert [each.metric.name for each in state.chosen] == ["mae"]
+    assert [each.metric.name for each in state.metrics] == ["mae"]
     assert "row 17, counted from 0" in state.skipped[0].reason
 
 
 def test_days_that_were_prepared_apart_are_not_merged():
     rows = calibrated("gaussian")
     states = [accumulate(InMemory(day), [METRICS["ence"]()], RUN) for day in days(rows, 3)[1:]]
-    with pytest.raises(Exception, match="ence was prepared on other rows: its cuts differ"):
+    with pytest.raises(Exception, match="ence was prepared on other rows: its setting 'cuts' differs"):
         merge([("a", states[0]), ("b", states[1])])
     other = accumulate(InMemory(rows), [METRICS["ence"](bins=5)], RUN)
     with pytest.raises(Exception, match="ence has bins 10 in the first and 5 in the second"):
         merge([("a", states[0]), ("b", other)])
     zms = accumulate(InMemory(rows), [METRICS["zms"]()], RUN)
-    with pytest.raises(Exception, match="sums of ence in the first only and of zms in the second only"):
+    with pytest.raises(Exception, match="the metrics differ: ence only in the first and zms only in the second"):
         merge([("a", states[0]), ("b", zms)])

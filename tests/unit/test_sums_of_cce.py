@@ -21,8 +21,8 @@ from calcheck.storage.state import read_state, write_state
 from calcheck.streaming.state import accumulate, merge, report_from_state
 from tests.streams import Batches
 
-RUN = Run(reference=19)
-METRIC = Cce(kernel_x="rbf", normalize="none", gamma_x=0.1, gamma_y=0.5, lambda_=0.01, centers=64)
+RUN = Run(replicates=19)
+METRIC = Cce(kernel_x="rbf", normalize="none", gamma_x=0.1, gamma_y=0.5, lambda_=0.01, landmarks=64)
 
 
 def rows(n=500, d=4, *, seed=0, spread=1.0, moved=0.0, dtype=np.float64):
@@ -60,14 +60,16 @@ def _few(monkeypatch):
 
 
 def exact(data, metric=METRIC):
-    return evaluate(InMemory(data), [replace(metric, solver="cholesky", centers=None)], run=Run(reference=0)).results[0]
+    return evaluate(
+        InMemory(data), [replace(metric, solver="cholesky", landmarks=None)], run=Run(replicates=0)
+    ).results[0]
 
 
 def test_the_value_is_the_exact_one(first):
     found, whole = result(first), exact(rows())
     assert_allclose(found.value, whole.value, rtol=2e-6)  # up to 4,096 rows all are checked
     assert abs(found.value - whole.value) <= found.details["solver"]["error"]
-    assert abs(found.details["solver"]["correction"]) > 1e-4 * found.value  # which is not for nothing
+    assert abs(found.details["solver"]["bias_correction"]) > 1e-4 * found.value  # which is not for nothing
     assert abs(found.details["dof"] - whole.details["dof"]) <= found.details["dof_error"] + 1e-9
     assert found.details["solver"]["landmarks"] == 64
 
@@ -94,7 +96,7 @@ def test_batches_files_and_days_give_the_same_in_any_order(sampled, request):
 def test_the_error_of_a_sample_is_told():
     """200 of 1,500 rows are evaluated and checked: the exact value is within what is told, and that within 15 %."""
     data = rows(1500)
-    metric = replace(METRIC, centers=150)
+    metric = replace(METRIC, landmarks=150)
     found = result(summed(Batches(data), metric))
     whole = exact(data, metric)
     assert found.details["solver"]["mean_rows"] == 200
@@ -105,7 +107,7 @@ def test_replicates_that_are_summed_tell_right_from_wrong(first):
     assert result(first).verdict == "pass"
     wrong = result(summed(Batches(rows(spread=0.6))))
     assert (wrong.verdict, wrong.p_value) == ("fail", 1 / 20)
-    assert wrong.details["simulated"]["replicates"] == 19
+    assert wrong.details["null"]["replicates"] == 19
     assert wrong.reference < wrong.value
     day = summed(Batches(rows(seed=1, spread=0.5)), like=first)
     assert result(day).verdict == "fail"
@@ -113,14 +115,14 @@ def test_replicates_that_are_summed_tell_right_from_wrong(first):
 
 def test_replicates_are_what_a_right_model_scores():
     """Their mean is within four standard errors of the mean of right models."""
-    values = [result(summed(InMemory(rows(300, seed=seed)), replace(METRIC, centers=32))) for seed in range(8)]
+    values = [result(summed(InMemory(rows(300, seed=seed)), replace(METRIC, landmarks=32))) for seed in range(8)]
     scores, references = (np.array([getattr(each, name) for each in values]) for name in ("value", "reference"))
     assert abs(scores.mean() - references.mean()) < 4 * (scores - references).std(ddof=1) / np.sqrt(8)
     assert_allclose(scores.mean(), references.mean(), rtol=0.1)
 
 
 def test_no_replicates_no_verdict():
-    state = accumulate(Batches(rows(200)), [METRIC], Run(reference=0))
+    state = accumulate(Batches(rows(200)), [METRIC], Run(replicates=0))
     found = report_from_state(state, RUN).results[0]
     assert (found.verdict, found.p_value, found.reference) == ("none", None, None)
 
@@ -142,24 +144,24 @@ def test_what_is_no_state_of_cce_is_refused(first, tmp_path):
     path = str(tmp_path / "day.state")
     write_state(path, first)
     header, arrays = read_archive(path, "state", 1)
-    assert arrays["cce.sums.centres"].shape == (64, 64)
+    assert arrays["cce.sums.landmarks"].shape == (64, 64)
     for name, broken in {
-        "cce.sums.centres": arrays["cce.sums.centres"][:-1],
+        "cce.sums.landmarks": arrays["cce.sums.landmarks"][:-1],
         "cce.sums.outputs": arrays["cce.sums.outputs"][:, :-1],
-        "cce.sums.checked": np.full_like(arrays["cce.sums.checked"], np.nan),
+        "cce.sums.validation": np.full_like(arrays["cce.sums.validation"], np.nan),
         "cce.sums.sample.x": arrays["cce.sums.sample.x"][:, :-1],
         "cce.sums.hashes": arrays["cce.sums.hashes"][:-1],
-        "cce.settings.centres": arrays["cce.settings.centres"][:, :-1],
+        "cce.settings.landmarks": arrays["cce.settings.landmarks"][:, :-1],
         "cce.settings.directions": arrays["cce.settings.directions"][:-1],
         "cce.settings.kernels": np.array("{}"),
     }.items():
         write_archive(path, "state", 1, header, {**arrays, name: broken})
-        with pytest.raises(Exception, match=r"day\.state is damaged or was cut short"):
+        with pytest.raises(Exception, match=r"day\.state is damaged or truncated"):
             read_state(path)
 
 
 def test_states_of_other_centres_are_not_merged(first):
-    with pytest.raises(Exception, match="cce was prepared on other rows: its centres differ"):
+    with pytest.raises(Exception, match="cce was prepared on other rows: its setting 'directions' differs"):
         merged(first, summed(InMemory(rows(seed=1))))
 
 
@@ -168,10 +170,10 @@ def test_rows_that_are_elsewhere_are_told(first):
         alike = result(summed(Batches(rows(seed=seed + 2)), like=first))
         assert not any("moved" in warning for warning in alike.warnings)
     moved = result(merged(summed(Batches(rows()), like=first), summed(Batches(rows(seed=1, moved=2.5)), like=first)))
-    told = next(warning for warning in moved.warnings if warning.startswith("inputs have moved"))
+    told = next(warning for warning in moved.warnings if warning.startswith("the inputs have moved"))
     assert "without --settings-from" in told
     solver = moved.details["solver"]
-    assert solver["unseen"] > 1.25 * solver["validation_residual"]
+    assert solver["nystroem_residual"] > 1.25 * solver["validation_residual"]
     data = rows(seed=3)
     far = Predictions(y=data.y + 40, predictive=Gaussian(data.predictive.loc + 40, data.predictive.scale), x=data.x)
     told = result(summed(Batches(far), like=first))
@@ -180,15 +182,15 @@ def test_rows_that_are_elsewhere_are_told(first):
 
 
 def test_centres_are_as_many_as_the_tolerance_takes_on_a_sample(monkeypatch):
-    monkeypatch.setattr(on_centres, "FEWEST_CENTRES", 32)
-    monkeypatch.setattr(on_centres, "CHECKED_ROWS", 100)
+    monkeypatch.setattr(on_centres, "MIN_LANDMARKS", 32)
+    monkeypatch.setattr(on_centres, "VALIDATION_ROWS", 100)
 
     def count(**options):
-        state = summed(Batches(rows()), replace(METRIC, gamma_x=1.0, centers=None, **options))
+        state = summed(Batches(rows()), replace(METRIC, gamma_x=1.0, landmarks=None, **options))
         return result(state).details["solver"]["landmarks"]
 
     assert count(tolerance=1e-3) > count(tolerance=10.0) == 32
-    assert count(tolerance=1e-3, max_work=1e3) == 32
+    assert count(tolerance=1e-3, max_flops=1e3) == 32
 
 
 @pytest.mark.parametrize("size", [100, 500, 1500])
@@ -213,14 +215,14 @@ def test_inputs_in_float32_are_summed_in_float32():
     state = summed(Batches(data))
     found = result(state)
     assert found.details["solver"]["precision"] == "float32"
-    settings, sums = state.chosen[0].settings, state.sums[0]
-    values = settings.kernel.gram(sums.sample.columns["x"], settings.centres)
+    settings, sums = state.metrics[0].settings, state.sums[0]
+    values = settings.kernel.gram(sums.sample.columns["x"], settings.landmarks)
     assert values.dtype == np.float32
-    assert_allclose(sums.sums.centres, values.T.astype(float) @ values.astype(float), rtol=1e-12)
+    assert_allclose(sums.sums.landmarks, values.T.astype(float) @ values.astype(float), rtol=1e-12)
     assert_allclose(found.value, exact(data).value, atol=found.details["solver"]["error"])
     other = rows(300, seed=1, dtype=np.float32)
     days = [summed(InMemory(replace(other, x=other.x.astype(dtype))), like=state) for dtype in (np.float32, np.float64)]
-    assert_array_equal(days[0].sums[0].sums.centres, days[1].sums[0].sums.centres)
+    assert_array_equal(days[0].sums[0].sums.landmarks, days[1].sums[0].sums.landmarks)
     assert result(days[1]).details["solver"]["precision"] == "float32"
 
 
@@ -246,8 +248,8 @@ def test_a_metric_that_takes_exact_solvers_is_not_summed():
         ({"lambda_model": 0.5}, "--lambda-model"),
     ):
         state = summed(InMemory(rows(50)), Cce(**options))
-        assert not state.chosen
-        assert state.skipped[0].reason.startswith(f"{told} needs all rows together")
+        assert not state.metrics
+        assert state.skipped[0].reason.startswith(f"{told} needs all rows at once")
 
 
 def test_problems_are_told_by_the_places_of_rows_in_the_file():

@@ -26,7 +26,7 @@ cases = pytest.mark.parametrize(("m", "ties"), [(1, False), (2, False), (5, Fals
 @cases
 def test_the_draws_that_are_left_are_the_others_of_their_row(m, ties):
     _, quick, plain = swaps(m, ties=ties)
-    assert_array_equal(np.sort(quick.held().draws), np.sort(plain.draws))
+    assert_array_equal(np.sort(quick.load().draws), np.sort(plain.draws))
     assert quick.n_draws == m
 
 

@@ -64,7 +64,7 @@ def swept(*texts, models=None, metric=None, **options):
 )
 def test_settings_are_read_as_they_are_written(text, name, values, told):
     found = parse(text, Cce)
-    assert (found.name, found.told) == (name, told)
+    assert (found.name, found.description) == (name, told)
     assert [type(each) for each in found.values] == [type(each) for each in values]
     assert found.values == values
 
@@ -80,7 +80,7 @@ def test_a_range_has_seven_values_at_equal_ratios():
     [
         ("lambda", "NAME=VALUES"),
         ("lambda=", "NAME=VALUES"),
-        ("bins=5", "for cce the names are kernel-x"),
+        ("bins=5", "Names for cce: kernel-x"),
         ("=1", "NAME=VALUES"),
         ("lambda=a", "--vary lambda takes a number, got 'a'"),
         ("lambda=1,,2", "--vary lambda takes a number, got ''"),
@@ -92,10 +92,10 @@ def test_a_range_has_seven_values_at_equal_ratios():
         ("lambda=1..inf", "ranges of positive numbers"),
         ("draws=1.5", "--vary draws takes a whole number"),
         ("lambda=5%", "--vary lambda takes a number, got '5%'"),
-        ("subsample=0", "shares of the rows"),
-        ("subsample=101%", "shares of the rows"),
-        ("subsample=1.5", "shares of the rows"),
-        ("subsample=nan%", "shares of the rows"),
+        ("subsample=0", "percentages of the rows"),
+        ("subsample=101%", "percentages of the rows"),
+        ("subsample=1.5", "percentages of the rows"),
+        ("subsample=nan%", "percentages of the rows"),
     ],
 )
 def test_what_is_no_setting_is_refused(text, message):
@@ -105,20 +105,20 @@ def test_what_is_no_setting_is_refused(text, message):
 
 def test_settings_are_varied_one_by_one_or_all_together():
     varied = [parse("lambda=0.1,1", Cce), parse("draws=1,2,3", Cce)]
-    alone = points(Cce(degree=2), varied, grid=False)
-    assert [place.told for place in alone[:3]] == [{}, {"lambda": "0.1"}, {"lambda": "1"}]
+    alone = points(Cce(degree=2), varied, all_combinations=False)
+    assert [place.description for place in alone[:3]] == [{}, {"lambda": "0.1"}, {"lambda": "1"}]
     assert len(alone) == 1 + 2 + 3
     assert alone[5].metric == Cce(degree=2, draws=3)
-    grid = points(Cce(), varied, grid=True)
+    grid = points(Cce(), varied, all_combinations=True)
     assert len(grid) == 1 + 2 * 3
-    assert grid[-1].told == {"lambda": "1", "draws": "3"}
+    assert grid[-1].description == {"lambda": "1", "draws": "3"}
     assert grid[-1].metric == Cce(lambda_=1.0, draws=3)
     with pytest.raises(OptionError, match="given twice"):
-        points(Cce(), [varied[0], varied[0]], grid=False)
-    with pytest.raises(OptionError, match="makes 9,000 points"):
-        points(Cce(), [parse("lambda=0.1..1:90", Cce), parse("gamma-y=0.1..1:100", Cce)], grid=True)
+        points(Cce(), [varied[0], varied[0]], all_combinations=False)
+    with pytest.raises(OptionError, match="gives 9,000 points"):
+        points(Cce(), [parse("lambda=0.1..1:90", Cce), parse("gamma-y=0.1..1:100", Cce)], all_combinations=True)
     with pytest.raises(OptionError, match="--lambda must be"):
-        points(Cce(), [parse("lambda=-1", Cce)], grid=False)
+        points(Cce(), [parse("lambda=-1", Cce)], all_combinations=False)
 
 
 @pytest.mark.parametrize("memory", [1 << 30, 1 << 14, 1000])
@@ -128,16 +128,16 @@ def test_values_are_those_of_single_computations(memory):
     rows = rows_of_model()
     texts = ("lambda=0.001..1", "gamma-y=0.1,1,10", "draws=1,2", "degree=1,2", "lambda-model=0.5")
     report = swept(*texts, run=run)
-    places = points(Cce(), [parse(text, Cce) for text in texts], grid=False)
+    places = points(Cce(), [parse(text, Cce) for text in texts], all_combinations=False)
     assert len(report.results) == len(places) == 1 + 7 + 3 + 2 + 2 + 1
     for result, place in zip(report.results, places, strict=True):
-        assert result.slice == place.told
+        assert result.slice == place.description
         assert result.options == place.metric.options()
         assert_allclose(result.value, value(rows, place.metric), rtol=1e-9)
 
 
 def test_a_grid_is_every_combination():
-    report = swept("lambda=0.1,0.2,0.3", "gamma-y=0.5,1", grid=True)
+    report = swept("lambda=0.1,0.2,0.3", "gamma-y=0.5,1", all_combinations=True)
     rows = rows_of_model()
     assert len(report.results) == 7
     for result in report.results[1:]:
@@ -175,17 +175,17 @@ def test_models_with_other_inputs_keep_their_own_values():
 
 
 def test_random_subsets_have_a_mean_and_a_deviation_and_all_rows_are_one():
-    report = swept("subsample=25%,20,100%", repeats=4)
+    report = swept("subsample=25%,20,100%", subsets=4)
     whole, quarter, half, all_ = report.results
-    assert quarter.details["repeats"] == half.details["repeats"] == 4
+    assert quarter.details["subsets"] == half.details["subsets"] == 4
     assert quarter.details["deviation"] > 0
-    assert "repeats" not in all_.details
+    assert "subsets" not in all_.details
     assert all_.value == whole.value
     assert quarter.value > half.value > whole.value  # fewer rows, more noise
-    assert swept("subsample=25%", repeats=1).results[1].details == {}
-    assert swept("subsample=25%", repeats=4).results[1].value == quarter.value
-    assert swept("subsample=25%", repeats=4, run=Run(seed=1)).results[1].value != quarter.value
-    with pytest.raises(OptionError, match="subsample=41 is 41 rows, and there are 40"):
+    assert swept("subsample=25%", subsets=1).results[1].details == {}
+    assert swept("subsample=25%", subsets=4).results[1].value == quarter.value
+    assert swept("subsample=25%", subsets=4, run=Run(seed=1)).results[1].value != quarter.value
+    with pytest.raises(OptionError, match="subsample=41 gives 41 rows: expected between 1 and 40"):
         swept("subsample=41")
 
 
@@ -199,7 +199,7 @@ def test_subsets_are_the_same_rows_of_all_models():
 
 def test_any_metric_is_swept_with_its_options():
     rows = rows_of_model()
-    report = swept("bins=2,5", "weights=uniform,count", metric=METRICS["uce"]())
+    report = swept("bins=2,5", "bin-weights=uniform,count", metric=METRICS["uce"]())
     for result in report.results[1:3]:
         bins = int(result.slice["bins"])
         alone = METRICS["uce"](bins=bins)
@@ -213,7 +213,7 @@ def test_any_metric_is_swept_with_its_options():
 def test_a_point_without_a_value_says_why_and_the_others_stay():
     report = swept("bins=5,50", metric=METRICS["ence"]())
     assert [each.value is None for each in report.results] == [False, False, True]
-    assert any("50 bins need as many rows" in note for note in report.results[2].warnings)
+    assert any("50 bins need at least 50 rows" in note for note in report.results[2].warnings)
     with pytest.raises(DataError, match="cce needs predictive distributions"):
         swept(
             "lambda=1", models=[Model("m", InMemory(Predictions(y=np.arange(3.0), predictive=None, id=np.arange(3))))]
@@ -292,19 +292,19 @@ def kernel_ridge(n=30, **options):
 def test_a_spectrum_solves_as_factors_do_and_knows_the_trace():
     ridge, outputs = kernel_ridge()
     shared, _ = kernel_ridge()
-    shared.plan(ridges=7, solves=7)
+    shared.plan(lambdas=7, solves=7)
     for penalty in (0.001, 0.1, 1.0, 0.1):
         one, other = ridge.solve(outputs, penalty), shared.solve(outputs, penalty)
         assert_allclose(other.coefficients, one.coefficients, rtol=1e-9, atol=1e-12)
         assert_allclose(other.dof.value, one.dof.value, rtol=1e-10)
         assert other.residual < 1e-12
-    assert shared._spectrum is not None
+    assert shared._eigen is not None
     assert not shared._factors
 
 
 def test_a_spectrum_refuses_what_a_factor_refuses():
     ridge, outputs = kernel_ridge()
-    ridge.plan(ridges=9, solves=9)
+    ridge.plan(lambdas=9, solves=9)
     with pytest.raises(NumericalError, match="not positive definite"):
         ridge.solve(outputs, -10.0)
 
@@ -313,7 +313,7 @@ def test_factors_are_kept_as_far_as_the_memory_goes():
     n = 30
     for matrices, kept in ((1.5, 1), (2.5, 2), (3.5, 3)):
         ridge, outputs = kernel_ridge(memory=int(matrices * n**2 * 8))
-        ridge.plan(ridges=4, solves=8)
+        ridge.plan(lambdas=4, solves=8)
         for penalty in (0.1, 0.2, 0.3, 0.4):
             ridge.solve(outputs, penalty)
         assert len(ridge._factors) == kept
@@ -328,11 +328,11 @@ def test_many_regressions_with_one_lambda_get_a_factor_unless_the_user_chose(mon
     for solves, solver in ((3, "cholesky"), (2, "cg")):
         ridge, outputs = kernel_ridge()
         assert ridge.solver == "cg"
-        ridge.plan(ridges=1, solves=solves)
+        ridge.plan(lambdas=1, solves=solves)
         assert ridge.solver == solver
         assert_allclose(
             ridge.solve(outputs, 0.1).coefficients, kernel_ridge()[0].solve(outputs, 0.1).coefficients, atol=1e-9
         )
     chosen = KernelRidge(KERNELS["rbf"](gamma=0.5), np.random.default_rng(0).normal(size=(30, 2)), Run(), solver="cg")
-    chosen.plan(ridges=1, solves=99)
+    chosen.plan(lambdas=1, solves=99)
     assert chosen.solver == "cg"

@@ -16,7 +16,7 @@ from calcheck.options import options_of
 from calcheck.predictions import InMemory, Predictions
 from calcheck.studies.two_samples import two_samples
 
-PLAIN, QUICK = Run(reference=0), Run(reference=19)
+PLAIN, QUICK = Run(replicates=0), Run(replicates=19)
 of_two = pytest.mark.parametrize("metric", TWO_SAMPLE_METRICS.values(), ids=TWO_SAMPLE_METRICS)
 
 
@@ -69,18 +69,18 @@ def test_places_that_contradict_each_other_are_refused():
     single, several = sample(0), sample(0, d=2)
     with pytest.raises(OptionError, match="--grid and --at contradict"):
         result(single, single, grid=5, at=single)
-    with pytest.raises(OptionError, match="--grid is for inputs of one number, and these have 2"):
+    with pytest.raises(OptionError, match="--grid needs one-dimensional inputs, and these have 2"):
         result(several, several, grid=5)
     with pytest.raises(OptionError, match="--grid must be between 1"):
         result(single, single, grid=0)
 
 
 def test_samples_of_different_columns_are_refused():
-    with pytest.raises(DataError, match="inputs of 1 and 2 columns"):
+    with pytest.raises(DataError, match="the inputs of the two samples have 1 and 2 columns"):
         result(sample(0), sample(0, d=2))
     rows = sample(0).rows
     both = InMemory(Predictions(x=rows.x, y=np.stack([rows.y, rows.y], axis=1), has_embedding=False))
-    with pytest.raises(DataError, match="targets of 2 and 1 columns"):
+    with pytest.raises(DataError, match="the targets of the two samples have 2 and 1 columns"):
         result(both, sample(0))
 
 
@@ -90,7 +90,7 @@ def test_samples_of_different_columns_are_refused():
         (Predictions(x=np.ones((4, 1)), has_embedding=False), "needs targets"),
         (Predictions(y=np.ones(4)), "needs inputs to condition on"),
         (Predictions(x=np.ones((4, 1)), y=np.ones(4), has_embedding=False), "the targets are constant"),
-        (Predictions(x=np.ones((1, 1)), y=np.ones(1), has_embedding=False), "at least 2 rows, and one has 1"),
+        (Predictions(x=np.ones((1, 1)), y=np.ones(1), has_embedding=False), "at least 2 rows, but one has 1"),
     ],
 )
 def test_what_is_missing_is_told(first, message):
@@ -100,7 +100,7 @@ def test_what_is_missing_is_told(first, message):
 
 def test_rows_without_a_sample_are_refused():
     report = evaluate(sample(0), [Mcmd()], run=PLAIN)
-    assert "give a column 'sample'" in report.skipped[0].reason
+    assert "column 'sample' is missing" in report.skipped[0].reason
 
 
 def test_an_input_without_direction_is_told_by_its_row_in_its_own_sample():
@@ -171,11 +171,11 @@ def test_samples_at_the_same_inputs_are_compared_exactly_in_any_order():
     order = np.random.default_rng(0).permutation(40)
     second = InMemory(Predictions(x=first.rows.x[order], y=other.rows.y[order], has_embedding=False))
     found = result(first, second, QUICK)
-    assert found.details["simulated"]["labels"] == "permuted by equal inputs"
+    assert found.details["null"]["labels"] == "permuted by equal inputs"
     assert not any("exact" in warning for warning in found.warnings)
 
 
-@pytest.mark.parametrize(("d", "told"), [(1, "exact if the inputs have the same"), (3, "about right")])
+@pytest.mark.parametrize(("d", "told"), [(1, "are exact if the inputs have the same"), (3, "is approximate")])
 def test_what_keeps_p_from_being_exact_is_said(d, told):
     warnings = result(sample(0, d=d), sample(1, d=d), QUICK).warnings
     assert any(told in warning for warning in warnings)
@@ -185,7 +185,7 @@ def test_samples_that_do_not_overlap_have_no_verdict():
     found = result(sample(0, n=42), sample(1, n=42, moved=10.0), QUICK)
     assert (found.verdict, found.p_value, found.reference) == ("none", None, None)
     assert any("do not overlap" in warning for warning in found.warnings)
-    assert found.details["simulated"]["exchangeable"] == 0
+    assert found.details["null"]["exchangeable"] == 0
 
 
 def test_samples_that_hardly_overlap_are_warned_of():
@@ -198,8 +198,8 @@ def test_a_reference_whose_targets_are_constant_counts_as_farther_out():
     x = np.arange(4.0)[:, None]
     first = InMemory(Predictions(x=x, y=np.array([0.0, 0, 0, 1]), has_embedding=False))
     second = InMemory(Predictions(x=x, y=np.array([1.0, 1, 1, 0]), has_embedding=False))
-    found = result(first, second, Run(reference=99))
-    assert 0 < found.details["simulated"]["undefined"] < 30
+    found = result(first, second, Run(replicates=99))
+    assert 0 < found.details["null"]["undefined"] < 30
     assert found.p_value > 0.1
 
 

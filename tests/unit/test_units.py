@@ -15,7 +15,7 @@ def in_small_batches(monkeypatch, rows):
     from calcheck.io.tables import parquet
 
     monkeypatch.setattr(parquet, "BATCH_BYTES", 1)
-    monkeypatch.setattr(parquet, "LEAST_ROWS", rows)
+    monkeypatch.setattr(parquet, "MIN_ROWS", rows)
 
 
 def test_units_have_the_places_of_their_rows_in_the_file(tmp_path, monkeypatch):
@@ -25,7 +25,7 @@ def test_units_have_the_places_of_their_rows_in_the_file(tmp_path, monkeypatch):
     source = read(write(tmp_path / "hub.parquet", both), filter=("output_type=sample",), wanted="any")
     assert_array_equal(source.predictions().row, 18 + 2 * np.arange(6))
     assert_array_equal(source.predictions().predictive.draws[5], [50, 51])
-    assert source.details().files[0].rows == 30
+    assert source.input_info().files[0].rows == 30
 
 
 def legacy(targets, **more):
@@ -66,7 +66,7 @@ def test_points_first_do_not_move_the_places_of_quantiles(tmp_path):
     assert_array_equal(read(path, wanted="any").predictions().row, [1])
     third = pa.table(columns | {"type": ["sample"], "quantile": ["1"]})
     path = write(tmp_path / "s.csv", pa.concat_tables([pa.table(points), pa.table(legacy(["inc death"])), third]))
-    assert "several types of output: 'point', 'quantile', 'sample'" in refused(path)
+    assert "several output types: 'point', 'quantile', 'sample'" in refused(path)
 
 
 def test_a_key_that_is_absent_tells_units_apart(tmp_path):
@@ -106,7 +106,7 @@ def test_units_without_a_target_are_left_out_on_request(tmp_path):
     assert "y must be finite numbers, but 1 of 3 rows are not (row 2, counted from 0" in refused(path)
     source = read(path, nan_policy="omit")
     assert_array_equal(source.predictions().y, [0, 2])
-    assert source.dropped == 1
+    assert source.n_dropped == 1
 
 
 def test_levels_that_differ_by_rounding_are_one(tmp_path):
@@ -130,17 +130,17 @@ def test_rows_without_a_level_are_no_quantiles(tmp_path):
 @pytest.mark.parametrize("level", ["0", "1.5"])
 def test_levels_are_inside_0_and_1(tmp_path, level):
     told = refused(write(tmp_path / "hub.csv", pa.table(hub(ids=(level, 0.5, 0.9)))))
-    assert f"column 'output_type_id' must hold levels strictly between 0 and 1, as {level} is not" in told
+    assert f"column 'output_type_id' must hold levels strictly between 0 and 1, got {level}" in told
 
 
 def test_draws_come_once_and_have_names(tmp_path):
     whole = pa.table(hub("sample", ["a", "b"]))
     path = write(tmp_path / "twice.csv", pa.concat_tables([whole, whole]))
-    assert "12 rows repeat a unit and its output_type_id, as" in refused(path)
+    assert "12 rows repeat a unit and its output_type_id, for example" in refused(path)
     unnamed = hub("sample", ["a", "b"])
     unnamed["output_type_id"][3] = None
     path = write(tmp_path / "unnamed.parquet", pa.table(unnamed))
-    assert "'output_type_id', which tells draws apart, is empty in 1 rows" in refused(path)
+    assert "'output_type_id', which identifies draws, is empty in 1 rows" in refused(path)
 
 
 def records(**changed):
@@ -169,7 +169,7 @@ def test_steps_of_records_keep_what_their_record_says(tmp_path):
     assert_array_equal(rows.predictive.draws, [[0, 10, 20], [1, 11, 21], [100, 110, 120], [101, 111, 121]])
     assert rows.columns["item_id"].tolist() == ["a", "a", "b", "b"]
     assert_array_equal(rows.row, [0, 0, 1, 1])  # places are those of records
-    assert source.details().files[0].rows == 2
+    assert source.input_info().files[0].rows == 2
     assert rows.y is None
     known = {"item_id": ["b", "b", "a", "a"], "step": [1, 2, 1, 2], "y": [3.0, 4.0, 1.0, 2.0]}
     joined = read(path, truth=write(tmp_path / "truth.csv", pa.table(known)))

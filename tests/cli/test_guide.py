@@ -1,0 +1,94 @@
+"""`calcheck guide`: the list, one guide, an unknown topic, and a terminal."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from calcheck.cli.guide import GROUPS, read_guides, strip_comments
+
+pty = pytest.importorskip("pty")
+
+
+def test_all_guides_are_listed_by_kind_with_their_first_sentence(calcheck):
+    ended = calcheck("guide")
+    assert (ended.code, ended.err) == (0, "")
+    lines = ended.out.splitlines()
+    topics = [line.split()[0] for line in lines if line and not line.startswith(" ") and "  " in line]
+    assert sorted(topics) == sorted(read_guides())
+    assert [line for line in lines if line in GROUPS] == list(GROUPS)
+    assert "reference-json" in ended.out.partition("\nReference\n")[2]
+    assert "Every field of the reports" in ended.out
+    assert lines[-1] == "Show one with: calcheck guide TOPIC"
+
+
+@pytest.mark.parametrize("topic", ["reference-files", "reference-files.md"])
+def test_a_guide_is_plain_markdown_in_a_pipe(calcheck, topic):
+    ended = calcheck("guide", topic)
+    assert ended.code == 0
+    assert ended.out == read_guides()["reference-files"]
+    assert ended.out.startswith("# Files")
+
+
+def test_no_guide_shows_its_comments():
+    assert [topic for topic, text in read_guides().items() if "[[[cog" in text or "[[[end]]]" in text] == []
+
+
+def test_comments_in_blocks_of_code_stay():
+    text = "# A\n<!-- [[[cog\nrun('x') ]]] -->\n```html\n<!-- kept -->\n```\n<!-- [[[end]]] -->\n"
+    assert strip_comments(text) == "# A\n```html\n<!-- kept -->\n```\n"
+
+
+def test_an_unknown_topic_is_refused_with_the_nearest_and_all_others(calcheck):
+    line = calcheck("guide", "reference-jsn").refused()
+    assert "there is no guide 'reference-jsn'. Did you mean reference-json? Available guides: " in line
+    assert all(topic in line for topic in read_guides())
+    assert "Did you mean" not in calcheck("guide", "zzz").refused()
+
+
+def test_a_terminal_gets_formatted_text_through_the_pager():
+    out = terminal(
+        "guide", "reference-files", PAGER=f"{sys.executable} -c 'import sys; print(sys.stdin.read(), \"end\")'"
+    )
+    assert "\x1b[" in out
+    assert "Files, columns and families" in out
+    assert "# Files" not in out
+    assert out.rstrip().endswith("end")
+
+
+def test_leaving_the_pager_early_is_no_error():
+    assert "Traceback" not in terminal("guide", "reference-commands", PAGER="true")
+
+
+def terminal(*arguments, **variables):
+    """Run the program in a terminal, and return what it shows; it must end well."""
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", **variables}
+    with subprocess.Popen(
+        [sys.executable, "-m", "calcheck", *arguments], stdin=theirs, stdout=theirs, stderr=theirs, env=environment
+    ) as program:
+        os.close(theirs)
+        parts = []
+        while part := read(ours):
+            parts.append(part)
+    os.close(ours)
+    assert program.returncode == 0
+    return b"".join(parts).decode()
+
+
+def read(descriptor):
+    """Read what a terminal shows; nothing once all who write to it have ended."""
+    try:
+        return os.read(descriptor, 1 << 16)
+    except OSError:
+        return b""
+
+
+def test_the_program_starts_without_what_only_guides_need():
+    code = (
+        "import sys, calcheck.cli.app\n"
+        "print([name for name in ('rich.markdown', 'pydoc', 'importlib.resources') if name in sys.modules])"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stdout == "[]\n"

@@ -1,0 +1,594 @@
+"""Write the reference guides from the program: `python -m tests.reference`, or `--check` that they are up to date."""
+
+import dataclasses
+import inspect
+import re
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import get_args, get_type_hints
+
+import typer
+
+from calcheck.cli.app import COMMANDS, app
+from calcheck.distributions import CONVENTIONS
+from calcheck.evaluation import run_settings
+from calcheck.execution.context import Run
+from calcheck.io.columns import naming_schemes
+from calcheck.io.columns.infer import EMBEDDING, KEYS
+from calcheck.io.columns.options import ERROR, MEANS, STDS, TARGETS
+from calcheck.io.files import SUFFIXES
+from calcheck.io.filters import MODELS
+from calcheck.io.layouts.long import LONG
+from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
+from calcheck.metrics.base import REMEDIES
+from calcheck.options import flag_of, options_of
+from calcheck.render.schema import diff_schema, report_schema
+from calcheck.report import Report, Result
+from calcheck.storage.column_writer import WRITERS
+from calcheck.streaming.registry import accumulator_of
+from calcheck.studies.diff import Diff
+
+GUIDES = Path(__file__).parents[1] / "calcheck" / "guides"
+OPTION_HEAD = ("option", "value", "meaning", "default")
+GENERATED = "It is generated from the program."
+SHARED = 3  # commands that take the same option, from which on it is described once for all of them
+ALTERNATIVES = {
+    "both": "two-sided; values far above or far below the reference are evidence against the model",
+    "upper": "one-sided; large values are evidence against the model",
+    "lower": "one-sided; small values are evidence against the model",
+    "none": "no test; the value depends on the predictions alone",
+}
+ORIENTATIONS = {
+    "smaller": "smaller",
+    "larger": "larger",
+    "reference": "nearer to the value of a perfect model",
+    "zero": "nearer to 0",
+    "none": "neither",
+}
+INTERVALS = {
+    "bca": "bias-corrected and accelerated (BCa) bootstrap",
+    "percentile": "percentile bootstrap",
+    "own": "exact (Clopper-Pearson)",
+    "none": "none",
+}
+FORMATS = {
+    "parquet": "Apache Parquet",
+    "csv": "comma-separated values",
+    "tsv": "tab-separated values",
+    "arrow": "Arrow IPC file or stream, Feather",
+    "jsonl": "JSON, one object per line",
+    "npy": "one NumPy array",
+    "npz": "NumPy arrays by name",
+    "safetensors": "tensors by name",
+    "netcdf": "NetCDF 4 as ArviZ writes it; needs the extra `netcdf`",
+}
+QUANTILE_EXAMPLES = {
+    "skpro": ("('y', 0.05)", "('y', 0.9, 'lower')"),
+    "Nixtla": ("NHITS-lo-90", "NHITS-median", "NHITS-hi-90"),
+    "Darts": ("q_0.05", "q0.05", "sales_quantile_0.05"),
+    "AutoGluon": ("0.05", "0.5"),
+}
+SAMPLE_EXAMPLES = ("sample_0", "y_sample_0", "y_s0")
+FIELDS = {
+    "schema_version": "Version of the schema.",
+    "calcheck": "Version of calcheck that wrote the report.",
+    "input": "Files that were read, and how.",
+    "settings": "Settings of the run.",
+    "results": "One result for each metric.",
+    "skipped": "Metrics that could not be computed.",
+    "skipped[].metric": "Name of the metric.",
+    "skipped[].reason": "Why it could not be computed.",
+    "gates": "Rules that the results were checked against.",
+    "changes": "Metrics that both reports have.",
+    "only_old": "Results that only the old report has.",
+    "only_new": "Results that only the new report has.",
+    "only_old[].reason": "Why the new report skipped the metric, if it says so.",
+    "only_new[].reason": "Why the old report skipped the metric, if it says so.",
+    "differences": "What else differs: input, settings, versions.",
+    "differences[].what": "Path of the field that differs.",
+    "differences[].old": "Its value in the old report; null if absent.",
+    "differences[].new": "Its value in the new report; null if absent.",
+}
+"""Descriptions of fields whose class documents none."""
+
+
+def pages():
+    """Return the text of each generated guide by its file name."""
+    return {
+        "reference-commands.md": _commands(),
+        "reference-metrics.md": _metrics(),
+        "reference-json.md": _json(),
+        "reference-files.md": _files(),
+    }
+
+
+def outdated():
+    """Return the names of the generated guides that are not what the program would write now."""
+    return [
+        name
+        for name, text in pages().items()
+        if not (GUIDES / name).exists() or (GUIDES / name).read_text(encoding="utf-8") != text
+    ]
+
+
+def main(arguments):
+    """Write the guides, or with `--check` only name those that are not up to date."""
+    names = outdated()
+    if "--check" in arguments:
+        sys.stdout.writelines(f"{name} is not up to date: run python -m tests.reference\n" for name in names)
+        return bool(names)
+    texts = pages()
+    GUIDES.mkdir(exist_ok=True)
+    for name in names:
+        (GUIDES / name).write_text(texts[name], encoding="utf-8")
+        sys.stdout.write(f"wrote {name}\n")
+    return 0
+
+
+# Commands
+
+
+def commands():
+    """Return the commands of the program by name, in the order of its help."""
+    registered = typer.main.get_command(app).commands
+    return {name: registered[name] for name in COMMANDS}
+
+
+def _commands():
+    listed = commands()
+    shared = _shared_options(listed.values())
+    lines = [
+        "# Commands and options",
+        "",
+        f"Every command of calcheck with its usage, its arguments and its options. {GENERATED}",
+        "",
+        "Options that several commands share are described once, under [Shared options](#shared-options).",
+        "Settings files and environment variables set them too: see [Settings](settings.md).",
+        "",
+        *_table(
+            ("command", "summary"),
+            [
+                _row(f"[`{name}`](#{_anchor(f'calcheck {name}')})", _cell(command.help.partition("\n\n")[0]))
+                for name, command in listed.items()
+            ],
+        ),
+        "",
+        "## Options before the command",
+        "",
+        *_option_table(typer.main.get_command(app).params),
+    ]
+    panel = None
+    for name, command in listed.items():
+        if command.rich_help_panel != panel:
+            panel = command.rich_help_panel
+            lines += ["", f"## {panel}"]
+        lines += ["", f"### calcheck {name}", "", *_command(name, command, shared)]
+    lines += ["", "## Shared options", "", f"At least {SHARED} commands take each of these options."]
+    for panel, parameters in _by_panel(shared.values()).items():
+        lines += ["", f"### Shared options: {panel}", "", *_option_table(parameters)]
+    return "\n".join(lines) + "\n"
+
+
+def _command(name, command, shared):
+    """Return the lines about one command: summary, usage, arguments and options by panel."""
+    arguments = [parameter for parameter in command.params if parameter.param_type_name == "argument"]
+    usage = " ".join(["calcheck", name, "[OPTIONS]", *(_argument(argument) for argument in arguments)])
+    lines = [*(_prose(command.help).split("\n")), "", "```text", usage, "```"]
+    if command.epilog:
+        lines += ["", _code_example(command.epilog)]
+    if arguments:
+        rows = [_row(f"`{_cell(_argument(argument))}`", _cell(argument.help)) for argument in arguments]
+        lines += ["", *_table(("argument", "meaning"), rows)]
+    links = []
+    for panel, parameters in _by_panel(_options(command)).items():
+        own = [parameter for parameter in parameters if _key(parameter) not in shared]
+        others = [parameter for parameter in parameters if _key(parameter) in shared]
+        if own:
+            lines += ["", f"**{panel}**", "", *_option_table(own)]
+        if others:
+            flags = ", ".join(f"`{_flag(parameter)}`" for parameter in others)
+            links.append(f"- [{panel}](#{_anchor(f'Shared options: {panel}')}): {flags}")
+    return [*lines, "", "Shared options:", "", *links] if links else lines
+
+
+def _options(command):
+    return [parameter for parameter in command.params if parameter.param_type_name == "option" and not parameter.hidden]
+
+
+def _argument(argument):
+    name = argument.metavar
+    return f"{name}..." if argument.nargs == -1 and " " not in name else name
+
+
+def _code_example(epilog):
+    label, _, example = epilog.partition(": ")
+    return f"{label}: `{example}`"
+
+
+def _key(parameter):
+    return (tuple(parameter.opts), parameter.metavar, parameter.help, parameter.rich_help_panel)
+
+
+def _shared_options(listed):
+    """Return the options that several commands take with the same meaning, by what makes them the same."""
+    found = {}
+    counts = Counter()
+    for command in listed:
+        for parameter in _options(command):
+            found.setdefault(_key(parameter), parameter)
+            counts[_key(parameter)] += 1
+    return {key: parameter for key, parameter in found.items() if counts[key] >= SHARED}
+
+
+def _by_panel(parameters):
+    panels = {}
+    for parameter in parameters:
+        panels.setdefault(parameter.rich_help_panel or "Options", []).append(parameter)
+    return panels
+
+
+def _option_table(parameters):
+    lines = _table(OPTION_HEAD, [])
+    for parameter in parameters:
+        flags = ", ".join(f"`{flag}`" for flag in parameter.opts)
+        value = "" if parameter.is_flag else f"`{_cell(parameter.metavar or 'TEXT')}`"
+        meaning, default = _without_default(parameter.help or "")
+        lines.append(_row(flags, value, _cell(meaning), _cell(default)))
+    return lines
+
+
+def _without_default(text):
+    """Split the help of an option into its meaning and its default, which it ends with."""
+    match = re.fullmatch(r"(?P<meaning>.*?)\s*Default: (?P<default>.*?)\.?(?P<metrics> \([\w, -]+\))?", text, re.DOTALL)
+    if match is None:
+        return text, ""
+    return match["meaning"] + (match["metrics"] or ""), match["default"]
+
+
+def _flag(parameter):
+    return max(parameter.opts, key=len)
+
+
+# Metrics
+
+
+def _metrics():
+    every = METRICS | TWO_SAMPLE_METRICS
+    overview = [
+        _row(f"[`{name}`](#{_anchor(name)})", _cell(metric.summary()), metric.unit, ", ".join(metric.needs))
+        for name, metric in every.items()
+    ]
+    lines = [
+        "# Metrics",
+        "",
+        f"Every metric of calcheck: its formula, its range, its source, and how it is tested. {GENERATED}",
+        "",
+        *_table(("metric", "summary", "unit", "needs"), overview),
+    ]
+    for name, metric in every.items():
+        lines += ["", f"## {name}", "", *_metric(metric)]
+    return "\n".join(lines) + "\n"
+
+
+def _metric(metric):
+    """Return the lines about one metric: what its docstring says, its attributes, its options."""
+    body, sections = _docstring(metric)
+    interval = INTERVALS[metric.interval] + (f": {metric.no_interval}" if metric.no_interval else "")
+    interval += f", given the {metric.conditional_on}" if metric.conditional_on else ""
+    facts = {
+        "Unit": f"`{metric.unit}`",
+        "Needs": "; ".join(REMEDIES[need] for need in metric.needs),
+        "Interpretation": metric.interpretation,
+        **({"Exact reference": "for any shape of distribution"} if metric.distribution_free else {}),
+        "Better": ORIENTATIONS[metric.orientation],
+        "Alternative": ALTERNATIVES[metric.alternative],
+        "Interval": interval,
+        "In batches": _streaming(metric),
+        "Source": metric.source,
+    }
+    lines = [_prose(metric.summary()), *("" if not body else ["", *body]), ""]
+    lines += [f"- {title}: {_prose(text)}" for title, text in facts.items()]
+    for section in ("Value", "Notes", "References"):
+        if section in sections:
+            lines += ["", f"**{section}**", "", *_blocks(sections[section])]
+    options = options_of(metric)
+    if options:
+        lines += ["", *_table(OPTION_HEAD, [])]
+    for option in options:
+        meaning, default = _without_default(option.help)
+        default = default if option.default is None else _plain(option.default)
+        value = "" if option.hint is bool else f"`{_cell(option.metavar)}`"
+        lines.append(_row(f"`{option.flag}`", value, _cell(meaning), _cell(default)))
+    return lines
+
+
+def _streaming(metric):
+    """Return whether a metric can be computed from batches, and with which options it cannot."""
+    if metric.name in TWO_SAMPLE_METRICS:
+        return "no"
+    return "yes (`--save-state`, `--dask`)" if accumulator_of(metric()) is not None else "no; it needs all rows at once"
+
+
+def _plain(default):
+    return f"{default:g}" if isinstance(default, float) else str(default)
+
+
+def _docstring(owner):
+    """Return the Markdown blocks between summary and sections of a docstring, and the text of each section."""
+    lines = inspect.cleandoc(owner.__doc__).splitlines()
+    heads = [number for number in range(len(lines) - 1) if lines[number] and re.fullmatch("-{3,}", lines[number + 1])]
+    starts = [*heads, len(lines)]
+    sections = {
+        lines[start]: "\n".join(lines[start + 2 : end]).strip("\n")
+        for start, end in zip(heads, starts[1:], strict=True)
+    }
+    return _blocks("\n".join(lines[1 : starts[0]]).strip("\n")), sections
+
+
+def _blocks(text):
+    """Return paragraphs in Markdown, lines each, with formulas as blocks of their own."""
+    lines = []
+    for block in re.split(r"\n\s*\n", text):
+        if not block.strip():
+            continue
+        lines += [""] if lines else []
+        if block.startswith(".. math::"):
+            formula = " ".join(part.strip() for part in block.removeprefix(".. math::").splitlines())
+            lines += ["```math", formula.strip(), "```"]
+        else:
+            lines += [_prose(line) for line in block.splitlines()]
+    return lines
+
+
+# JSON
+
+
+def json_fields():
+    """Return path, type and description of each field of reports and of changes between reports."""
+    report, changes = report_schema(), diff_schema()
+    report["properties"]["results"]["items"] = report["properties"]["results"]["items"]["oneOf"][0]
+    result = report["properties"]["results"]["items"]["properties"]
+    result["metric"], result["options"] = {"type": "string"}, {"type": "object"}
+    return list(_fields(report, Report, "")), list(_fields(changes, Diff, ""))
+
+
+def _json():
+    report, changes = json_fields()
+    lines = [
+        "# JSON",
+        "",
+        f"Every field of the reports and of the differences that calcheck writes as JSON. {GENERATED}",
+        "",
+        "`calcheck schema` prints the JSON Schema of reports, `calcheck schema diff` that of `calcheck diff`.",
+        "`[]` after a name marks a list: the fields are those of each item.",
+        "An absent number is `null`, and `warnings` says why.",
+        "",
+        "## Report",
+        "",
+        *_field_table(report),
+        "",
+        "## Settings of a report",
+        "",
+        "`settings` holds the values of options as they were used; studies add options of their own.",
+        "",
+        *_table(("field", "meaning"), _settings()),
+        "",
+        "## Options of a result",
+        "",
+        "`results[].options` holds every option of the metric; a metric that is not listed has none.",
+        "",
+        *_table(("metric", "field", "type", "meaning"), _metric_options()),
+        "",
+        "## Fields that are always null",
+        "",
+        "Some fields of results are null for every value of a metric.",
+        "",
+        *_table(("metric", "fields"), _always_null()),
+        "",
+        "## Differences between two reports",
+        "",
+        *_field_table(changes),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _fields(schema, owner, prefix):
+    """Yield path, type and description of each field of an object of the schema, and of the objects within."""
+    described = _described(owner)
+    hints = get_type_hints(owner)
+    for name, part in schema["properties"].items():
+        path = prefix + name
+        text = described.get(name) or FIELDS.get(path) or _described(Result).get(name, "")
+        yield path, _type(part), re.sub(r"\bNone\b", "null", text)
+        inner = part.get("items", part)
+        if "properties" in inner:
+            below = path + ("[]." if part.get("type") == "array" else ".")
+            yield from _fields(inner, _dataclass_in(hints[name]), below)
+
+
+def _dataclass_in(hint):
+    """Return the dataclass that a type is, or is a tuple of."""
+    return next(kind for kind in (hint, *get_args(hint)) if dataclasses.is_dataclass(kind))
+
+
+def _described(owner):
+    """Return the descriptions of a dataclass's fields, from the parameters of its docstring."""
+    _, sections = _docstring(owner)
+    found, names = {}, []
+    for line in sections.get("Parameters", "").splitlines():
+        if line.startswith(" "):
+            for name in names:
+                found[name] = f"{found.get(name, '')} {line.strip()}".strip()
+        else:
+            names = line.partition(" : ")[0].split(", ")
+    same = {name: text for name, text in found.items() if text.startswith("As in :class:`calcheck.report.Result`")}
+    return found | {name: _described(Result)[name] for name in same if name in _described(Result)}
+
+
+def _type(part):
+    """Return a type of the schema in words."""
+    if "const" in part:
+        return f"`{part['const']}`"
+    if "enum" in part:
+        return " or ".join(f'`"{value}"`' for value in part["enum"])
+    if "anyOf" in part:
+        return " or ".join(_type(kind) for kind in part["anyOf"])
+    if part.get("type") == "array":
+        inner = _type(part["items"])
+        return f"list of {inner}{'' if inner.startswith('`') else 's'}"
+    return part.get("type", "any")
+
+
+def _field_table(rows):
+    return _table(("field", "type", "meaning"), [_row(f"`{path}`", kind, _cell(text)) for path, kind, text in rows])
+
+
+def _settings():
+    """Return a row for each setting of a run, described by the option that sets it."""
+    options = {flag: option for option in _options(commands()["evaluate"]) for flag in option.opts}
+    for name in run_settings(Run(), subsample=None, replicates=None):
+        option = options.get(flag_of(name))
+        text = "" if option is None else f"`{flag_of(name)}`: {_cell(_without_default(option.help)[0])}"
+        yield _row(f"`settings.{name}`", text or "Versions of calcheck's numerical libraries.")
+
+
+def _metric_options():
+    for schema in report_schema()["properties"]["results"]["items"]["oneOf"]:
+        properties = schema["properties"]
+        for name, part in properties["options"]["properties"].items():
+            meaning = _cell(part.get("description", ""))
+            yield _row(f"`{properties['metric']['const']}`", f"`{name}`", _type(part), meaning)
+
+
+def _always_null():
+    for name, metric in (METRICS | TWO_SAMPLE_METRICS).items():
+        absent = [field.name for field in dataclasses.fields(Result) if field.name not in metric.fields()]
+        if absent:
+            yield _row(f"`{name}`", ", ".join(f"`{field}`" for field in absent))
+
+
+# Files
+
+
+def _files():
+    formats = [
+        _row(f"`{name}`", ", ".join(f"`{end}`" for end, kind in SUFFIXES.items() if kind == name), _cell(text))
+        for name, text in FORMATS.items()
+    ]
+    quantiles = [
+        _row(tool, ", ".join(f"`{name}`" for name in QUANTILE_EXAMPLES[tool]), _names(KEYS.get(tool, ())))
+        for tool in naming_schemes.QUANTILE_NAMES
+    ]
+    lines = [
+        "# Files, columns and families",
+        "",
+        f"The file formats, column names and families of distributions that calcheck knows. {GENERATED}",
+        "",
+        "## Formats",
+        "",
+        "The format follows from the end of the name, else from the first bytes; `--input-format` sets it.",
+        "",
+        *_table(("`--input-format`", "endings", "format"), formats),
+        "",
+        f"`calcheck convert` writes {_names(WRITERS)}.",
+        "",
+        "## Names of columns",
+        "",
+        "These names are recognized without an option. `calcheck inspect FILE` shows what was recognized.",
+        "",
+        *_table(("role", "names", "option"), _columns()),
+        "",
+        "## Names of quantile columns",
+        "",
+        *_table(("tool", "examples", "columns that tell rows apart"), quantiles),
+        "",
+        "## Files with a row for each quantile or draw",
+        "",
+        *_table(("layout", "columns", "values", "targets"), _layouts()),
+        "",
+        "A file of GluonTS forecasts has a column `samples` of nested lists, or a column `quantiles` of records.",
+        "",
+        "## Families of distributions",
+        "",
+        "The option `--dist` names a family. The columns of its parameters are found by the names in the table;",
+        "`--param NAME=COLUMN` names another column. The name of a model or target may precede each name, as in",
+        "`NHITS-loc`.",
+        "",
+        *_table(("`--dist`", "parameters", "meaning"), _families()),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _columns():
+    """Return a row for each role that a column plays by its name."""
+    pattern = EMBEDDING.replace(r"\d+", "0")
+    yield _row("targets", _names(TARGETS), "`--target`")
+    yield _row("errors y - mean, in place of targets and means", _names([ERROR]), "`--error`")
+    yield _row("means", _names(MEANS), "`--mean`")
+    yield _row("standard deviations", _names(STDS), "`--std`")
+    yield _row("samples", f"{_names([*SAMPLE_EXAMPLES])}, …; `samples` with lists", "`--samples`")
+    yield _row("quantiles", "see [Names of quantile columns](#names-of-quantile-columns)", "`--quantiles`")
+    yield _row("embedding", f"`embedding` with lists, or {_names([pattern])}, …", "`--embedding`")
+    yield _row("row keys", "`id`", "`--id`")
+    yield _row("models", _names(MODELS), "`--model`")
+
+
+def _layouts():
+    for layout in LONG:
+        name = f"{layout.name}, {layout.kind}s" if not layout.typed else layout.name
+        columns = [*([layout.kind] if layout.typed else []), *layout.index]
+        yield _row(
+            name, _names(columns), f"`{layout.value}`" if layout.value else "the variable", _names([layout.observed])
+        )
+
+
+def _families():
+    for spelling, convention in CONVENTIONS.items():
+        parameters = "; ".join(
+            f"`{name}`"
+            + (f" (or {_names(known[1:])})" if len(known) > 1 else "")
+            + (", optional" if name in convention.optional else "")
+            for name, known in convention.parameters.items()
+        )
+        parameters += " (a column for each component)" if convention.grouped else ""
+        yield _row(f"`{spelling}`", parameters, _cell(convention.meaning))
+
+
+def _names(names):
+    return ", ".join(f"`{_cell(name)}`" for name in names if name)
+
+
+# Markdown
+
+
+def _table(head, rows):
+    return [_row(*head), _row(*["---"] * len(head)), *rows]
+
+
+def _row(*cells):
+    return f"| {' | '.join(cells)} |"
+
+
+def _cell(text):
+    """Return text for a cell of a table."""
+    return _prose(" ".join(str(text).split())).replace("|", r"\|")
+
+
+def _prose(text):
+    """Return text of a docstring or a help text as Markdown."""
+    text = re.sub(r":math:`([^`]*)`", r"$`\1`$", text)
+    text = re.sub(r":\w+:`~?(?:[\w.]*\.)?(\w+)`", r"`\1`", text).replace("``", "`")
+    parts = re.split(r"(`[^`]*`)", text)
+    return "".join(
+        part if part.startswith("`") else re.sub(r"(?<!\\)(\*|<(?=[\w/!?]))", r"\\\1", part) for part in parts
+    )
+
+
+def _anchor(title):
+    """Return the anchor that code hosts give a heading."""
+    return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
