@@ -64,21 +64,21 @@ The order of the methods may be compared with that in the paper's Table 1, the n
 
 
 @dataclass(frozen=True)
-class RowResults:
+class Rows:
     """Inputs (n, d) and targets (n,)."""
 
     x: np.ndarray
     y: np.ndarray
 
 
-def read(path: Path, rng: np.random.Generator) -> tuple[RowResults, RowResults]:
+def read(path: Path, rng: np.random.Generator) -> tuple[Rows, Rows]:
     """Return rows to train and to test on, at random."""
     table = pc.read_csv(path)
     x = np.stack([table[name].to_numpy() for name in table.column_names if name != "y"], axis=1).astype(float)
     order = rng.permutation(len(x))[:ROWS]
     test, train = np.split(order, [round(TEST * len(order))])
     y = table["y"].to_numpy().astype(float)
-    return RowResults(x[train], y[train]), RowResults(x[test], y[test])
+    return Rows(x[train], y[train]), Rows(x[test], y[test])
 
 
 class Generator(torch.nn.Module):
@@ -112,7 +112,7 @@ def trained(loss: Loss, x: torch.Tensor, y: torch.Tensor, epochs: int) -> Genera
     return generator
 
 
-def draws_of(loss: Loss, train: RowResults, x: np.ndarray, epochs: int, seed: int) -> np.ndarray:
+def draws_of(loss: Loss, train: Rows, x: np.ndarray, epochs: int, seed: int) -> np.ndarray:
     """Train on standardized rows, and return draws at other inputs, (m, l), in the unit of the targets."""
     torch.manual_seed(seed)
     inputs, targets, at = (
@@ -125,12 +125,12 @@ def draws_of(loss: Loss, train: RowResults, x: np.ndarray, epochs: int, seed: in
     return train.y.mean() + train.y.std(ddof=1) * draws
 
 
-def unconditional(train: RowResults, n: int, rng: np.random.Generator) -> np.ndarray:
+def unconditional(train: Rows, n: int, rng: np.random.Generator) -> np.ndarray:
     """Return targets of random training rows, (n, l)."""
     return rng.choice(train.y, (n, SAVED))
 
 
-def save(path: Path, test: RowResults, draws: np.ndarray) -> None:
+def save(path: Path, test: Rows, draws: np.ndarray) -> None:
     """Write inputs, targets and draws."""
     inputs = {f"x{column}": values for column, values in enumerate(test.x.T)}
     pq.write_table(pa.table(inputs | {"y": test.y, "samples": list(draws)}), path)

@@ -162,8 +162,8 @@ def joint(x, values):
 def fid(x, y, draws):
     """Squared distance of means, and trace of S + S' - 2 (S S')^(1/2), S of covariances over n - 1.
 
-    With centered pairs Z of equal weights, S = Z^T Z: the trace of the root is the sum of the singular values of Z Z'^T,
-    without a product or a root of covariances. Not a formula that suffers where these are singular.
+    With centered pairs Z of equal weights, S = Z^T Z: the trace of the root is the sum of the singular values of
+    Z Z'^T, without a product or a root of covariances. Not a formula that suffers where these are singular.
     """
     n = len(x)
     data, model = joint(x, y), joint(x, draws)

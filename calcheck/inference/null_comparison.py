@@ -86,7 +86,7 @@ def _with_null_reference(
     limit = high if low is None or (high is not None and estimate > mean) else low
     reach = abs((mean if limit is None else limit) - mean)
     zeta = (estimate - mean) / reach if reach > 0 else None
-    return replace(found, reference=mean, reference_low=low, reference_high=high, reference_kind="null", zeta=zeta)
+    return replace(found, reference=mean, reference_low=low, reference_high=high, reference_kind="simulated", zeta=zeta)
 
 
 def _with_verdict(computed: FittedMetric[InferableMetric], found: Inference, run: Run) -> Inference:

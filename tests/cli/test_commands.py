@@ -97,7 +97,7 @@ def test_inputs_of_another_file_need_no_targets(calcheck, preds, tmp_path):
     rows = pq.read_table(out)
     assert rows.column_names == ["id", "cce", "effective_neighbors", *OF_REPLICATES]
     assert rows["id"].to_pylist() == list(range(100, 109))
-    assert [file["role"] for file in report["input"]["files"]] == ["predictions", "at"]
+    assert [file["role"] for file in report["input"]["files"]] == ["predictions", "evaluation_points"]
     np.save(tmp_path / "at.npy", columns(9, seed=5)["embedding"])
     again = json.loads(calcheck("cce", preds, "--at", tmp_path / "at.npy", "--format", "json").out)
     assert_allclose(again["results"][0]["value"], report["results"][0]["value"])
@@ -141,7 +141,7 @@ def test_a_report_is_written_only_when_all_went_well(calcheck, preds, tmp_path):
         (["preds", "--device", "abacus"], "torch cannot use device 'abacus'"),
         (["preds", "--seed", "-1"], "seed must be >= 0, got -1"),
         (["preds", "--worst", "-1"], "worst must be >= 0, got -1"),
-        (["preds", "--subsample", "0"], "subsample must be between 1 and the 40 rows"),
+        (["preds", "--subsample", "0"], "--subsample must be between 1 and the number of rows, 40"),
         (["preds", "--pointwise", "rows.xlsx"], "rows.xlsx must end in .parquet or .csv"),
         (["preds", "--pointwise", "no/rows.csv"], "no/rows.csv cannot be written: the folder does not exist"),
         (["preds", "-o", "."], ". cannot be written: it is a folder"),
@@ -259,7 +259,7 @@ def test_an_interrupt_ends_with_130():
     """Also where the tests themselves run in the background of a shell, which has them ignore interrupts."""
     code = (
         "import os, signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler);"
-        "sys.argv = ['calcheck', 'metrics']; from calcheck import cli; from calcheck.cli import listings;"
+        "sys.argv = ['calcheck', 'metrics']; from calcheck import cli; from calcheck.cli import reference;"
         "import calcheck.render.console as c; c.rendered = lambda *a: os.kill(os.getpid(), signal.SIGINT);"
         "cli.main()"
     )
@@ -475,7 +475,8 @@ def test_the_program_without_arguments_is_help(calcheck):
 
 def test_unknown_commands_are_told_which_there_are(calcheck):
     assert (
-        "There are: evaluate, check, compare, prune, reject, sweep, diff, merge, zms" in calcheck("evaluates").refused()
+        "Available commands: evaluate, check, compare, prune, reject, sweep, diff, merge, zms"
+        in calcheck("evaluates").refused()
     )
 
 
@@ -509,7 +510,7 @@ def test_problems_at_other_inputs_are_told_with_their_file(calcheck, preds, tmp_
     zeros = write(tmp_path / "zeros.parquet", {"embedding": np.zeros((4, 3), np.float32)})
     assert calcheck("cce", preds, "--at", zeros).refused().startswith(f"calcheck: {zeros}: x (column embedding)")
     other = write(tmp_path / "other.parquet", {"embedding": np.ones((4, 2), np.float32)})
-    assert calcheck("cce", preds, "--at", other).refused().startswith(f"calcheck: {other}: the inputs to evaluate at")
+    assert calcheck("cce", preds, "--at", other).refused().startswith(f"calcheck: {other}: the evaluation inputs have")
     constant = write(tmp_path / "constant.parquet", columns() | {"y": np.ones(12)})
     assert calcheck("cce", constant).refused().startswith(f"calcheck: {constant}: the targets are constant")
 

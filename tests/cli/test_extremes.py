@@ -99,12 +99,12 @@ def test_kernels_of_extreme_distributions_end(calcheck, tmp_path, command, dist,
 def test_references_that_have_nothing_to_do_with_the_targets_are_refused_at_once(calcheck, tmp_path, command):
     path = table(tmp_path / "preds.csv", x=X, y=X[::-1], loc=np.zeros(5), scale=1e-40 * X)
     told = calcheck(command, path, "--inputs", "x", "--dist", "cauchy").refused()
-    assert "are predictions in the unit of the targets?" in told.lower()
+    assert "check that the predictions are in the unit of the targets" in told.lower()
 
 
 def test_tiny_steps_are_refused(calcheck, tmp_path):
     path = table(tmp_path / "preds.csv", y=X, mean=X[::-1], std=X)
-    assert "at most 1,000" in calcheck("prune", path, "--step", 5e-324).refused()
+    assert "more than 1,000 steps" in calcheck("prune", path, "--step", 5e-324).refused()
 
 
 def test_deviations_too_large_to_square_are_refused_without_warnings(calcheck, tmp_path):

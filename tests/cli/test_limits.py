@@ -22,7 +22,7 @@ from tests.files import columns, write
         ("cce --embedding embedding --draws 10000000", "--draws must be at least 1 and at most 100,000"),
         ("cce --embedding embedding --draws 1 --trials 1000000000", "--trials must be at least 1 and at most 10,000"),
         ("cce --embedding embedding --draws 100000 --trials 1000", "--memory allows"),
-        ("cce --embedding embedding --draws 100000 --memory 1MB", "and --memory allows 0.0 GiB: take fewer"),
+        ("cce --embedding embedding --draws 100000 --memory 1MB", "and --memory allows 0.0 GiB: use fewer"),
         (
             "cce --embedding embedding --replicates 1000000 --memory 1MB",
             "--replicates 1,000,000 at 40 inputs takes 0.3 GiB",
@@ -89,7 +89,7 @@ def test_a_pipe_that_fills_the_memory_is_refused(calcheck, monkeypatch):
     monkeypatch.setattr("calcheck.io.files.available_memory", lambda: 3_000)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"y,mean,std\n" + b"1,1,1\n" * 1000)))
     refused = calcheck("zms", "-", "--input-format", "csv").refused()
-    assert "through standard input come more than the 1,000 bytes that there is memory for" in refused
+    assert "standard input holds more than 1,000 bytes" in refused
 
 
 def test_a_report_may_be_written_to_standard_output_by_any_of_its_names(process, preds, tmp_path):

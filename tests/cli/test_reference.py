@@ -45,7 +45,7 @@ def test_by_default_there_are_199_replicates_and_more_while_they_leave_the_verdi
     assert_allclose(error, np.sqrt(p * (1 - p) / count), rtol=1e-12)
     (fixed,) = reported(calcheck, "ece", preds, "--replicates", count // 2)["results"]
     assert count == 199 or abs(fixed["p_value"] - 0.05) < 3 * fixed["p_value_mc_error"]
-    assert report["settings"]["reference"] is None
+    assert report["settings"]["replicates"] is None
     assert result["reference_kind"] == "simulated"
     assert result["reference_low"] is None
     assert result["reference"] < result["reference_high"]
@@ -67,14 +67,14 @@ def test_the_number_of_incongruent_inputs_does_not_hang_on_the_seed(calcheck):
 
 def test_the_number_of_replicates_is_chosen(calcheck, preds):
     report = reported(calcheck, "crps", preds, "--replicates", "59")
-    assert report["settings"]["reference"] == report["results"][0]["details"]["null"]["replicates"] == 59
+    assert report["settings"]["replicates"] == report["results"][0]["details"]["null"]["replicates"] == 59
     assert_allclose(report["results"][0]["p_value"] * 60 % 2, 0, atol=1e-9)
 
 
 def test_without_a_reference_there_is_none(calcheck, preds):
     report = reported(calcheck, "ece", preds, "--no-null")
     (result,) = report["results"]
-    assert report["settings"]["reference"] == 0
+    assert report["settings"]["replicates"] == 0
     absent = ("reference", "reference_low", "reference_high", "reference_kind", "p_value", "zeta")
     assert [result[name] for name in absent] == [None] * 6
     assert result["verdict"] == "none"
@@ -105,11 +105,11 @@ def test_without_a_reference_the_verdict_is_by_zeta_and_the_report_says_so(calch
         (("cce", "--estimator", "unbiased", "--lambda-model", "0.2"), "Remove --lambda-model"),
         (
             ("ece", "--error-dist", "t6", "--dist", "gaussian"),
-            "--error-dist says what means and standard deviations do not",
+            "--error-dist applies to means and standard deviations",
         ),
         (
             ("ece", "--error-dist", "t6", "--samples", "mean"),
-            "--error-dist says what means and standard deviations do not",
+            "--error-dist applies to means and standard deviations",
         ),
     ],
 )
@@ -204,7 +204,7 @@ def test_pointwise_output_tells_the_significance_of_each_input(calcheck, wrong, 
     p, flags = np.array(found["p_value"]), np.array(found["significant"])
     assert (flags == benjamini_hochberg(p, 0.1)).all()
     told = report["results"][0]["details"]["rejected"]
-    assert (told["inputs"], told["of"], told["fdr"]) == (flags.sum(), 60, 0.1)
+    assert (told["count"], told["of"], told["fdr"]) == (flags.sum(), 60, 0.1)
     assert report["settings"]["fdr"] == 0.1
     low, middle, high = (np.array(found[name]) for name in POINTWISE[1:4])
     assert ((low < middle) & (middle < high)).all()
@@ -218,7 +218,7 @@ def test_pointwise_output_tells_the_significance_of_each_input(calcheck, wrong, 
 
 def test_the_table_says_how_many_inputs_of_all_are_incongruent(calcheck, wrong):
     table = calcheck("cce", wrong, "--replicates", "19").out
-    assert re.search(r"^incongruent  inputs \d+ of 60 · fdr 0\.05 · tails ", table, re.MULTILINE)
+    assert re.search(r"^rejected +count \d+ of 60 · fdr 0\.05 · p_value_method ", table, re.MULTILINE)
     assert re.search(
         r"^reach .* distance [\d.]+ · unit of inputs with norm 1 · share_of_rows 0\.\d+$", table, re.MULTILINE
     )

@@ -183,7 +183,10 @@ def test_problems_of_the_other_file_are_told_with_its_name(calcheck, files, tmp_
     assert "new.parquet" in said
     assert "z" in said
     truth = write(tmp_path / "truth.csv", {"y": np.zeros(30)})
-    assert "--truth holds only the targets of FILE" in calcheck("reject", unlabeled, "--truth", truth, "--new", files[1]).refused()
+    assert (
+        "--truth holds only the targets of FILE"
+        in calcheck("reject", unlabeled, "--truth", truth, "--new", files[1]).refused()
+    )
 
 
 def test_an_embedding_beside_the_file_is_not_that_of_the_other(calcheck, tmp_path):

@@ -129,7 +129,9 @@ def test_metrics_are_named_as_their_commands_or_with_underscores(settle):
 
 def test_a_setting_that_a_command_does_not_have_is_not_for_it(settle):
     settle(
-        'worst = 3\nmax-percent = 5\nlambda = 0.1\nfilter = ["topic=news"]\n[gates]\nfail-on = ["ece > 1"]', "zms", "preds"
+        'worst = 3\nmax-percent = 5\nlambda = 0.1\nfilter = ["topic=news"]\n[gates]\nfail-on = ["ece > 1"]',
+        "zms",
+        "preds",
     )
 
 
@@ -138,7 +140,9 @@ def test_options_of_the_command_line_replace_what_was_set_in_their_place(settle,
     assert settle("no-bootstrap = true", "zms", "preds", "--resamples", "200")["settings"]["resamples"] == 200
     assert settle("replicates = 99", "zms", "preds", "--no-null")["settings"]["replicates"] == 0
     assert settle("no-null = true", "zms", "preds", "--replicates", "99")["settings"]["replicates"] == 99
-    read = settle('error-dist = "t6"', "zms", "preds", "--dist", "gaussian", "--param", "loc=mean", "--param", "scale=std")
+    read = settle(
+        'error-dist = "t6"', "zms", "preds", "--dist", "gaussian", "--param", "loc=mean", "--param", "scale=std"
+    )
     assert read["input"]["predictive"] == "gaussian"
     settle('samples = "s*"', "zms", "preds", "--mean", "mean", "--std", "std")
     settle('mean = "absent"\nstd = "std"', "zms", "preds", "--mean", "mean")

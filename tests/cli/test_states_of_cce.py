@@ -67,7 +67,7 @@ def test_cce_and_other_metrics_share_a_state(calcheck, days, tmp_path):
     apart = tmp_path / "apart.state"
     results(calcheck("cce", days[0][2], "--replicates", 19, "--save-state", apart, "--format", "json"))
     told = calcheck("merge", cce, apart).refused()
-    assert "cce was prepared on other rows: its setting 'validation inputs' differs" in told
+    assert "cce was prepared on other rows: its setting 'directions' differs" in told
 
 
 class Interrupted(Batches):
@@ -106,7 +106,7 @@ def test_an_interrupted_sum_of_cce_continues_and_ends_the_same(tmp_path, monkeyp
 def test_rows_beyond_the_memory_are_summed_and_the_report_says_so(calcheck, days):
     asked = ("--metrics", "cce,zms,jmmd", "--replicates", 19, "--format", "json")
     few = calcheck("evaluate", days[1], *asked, "--memory", "7200")  # bytes of 300 rows of three numbers
-    assert not any("batch by batch" in warning for each in results(few) for warning in each["warnings"])
+    assert not any("processed in batches" in warning for each in results(few) for warning in each["warnings"])
     many = calcheck("evaluate", days[1], *asked, "--memory", "7199")
     for each in results(many):
         assert each["warnings"][0].startswith("rows are processed in batches: targets and predictions need")
@@ -126,7 +126,7 @@ def test_rows_of_an_unknown_number_are_held(calcheck, tmp_path):
     asked = ("--metrics", "zms", "--memory", "1000", "--no-bootstrap", "--replicates", 19, "--format", "json")
     for options, summed in (((), True), (("--filter", "kind=a"), False)):
         (found,) = results(calcheck("evaluate", path, *options, *asked))
-        assert any("batch by batch" in warning for warning in found["warnings"]) == summed
+        assert any("processed in batches" in warning for warning in found["warnings"]) == summed
 
 
 def test_options_of_exact_solvers_are_refused_in_one_line(calcheck, days, tmp_path):

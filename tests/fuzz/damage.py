@@ -218,9 +218,7 @@ def numbered(content, rnd):
     """Write a large or negative number where a format may keep a size."""
     place = rnd.randrange(len(content) + 1)
     size = rnd.choice((4, 8))
-    content[place : place + size] = rnd.choice((-1, 2**31 - 1, 2**20, -(2**31))).to_bytes(
-        size, "little", with_signs=True
-    )
+    content[place : place + size] = rnd.choice((-1, 2**31 - 1, 2**20, -(2**31))).to_bytes(size, "little", signed=True)
     return content
 
 

@@ -44,7 +44,7 @@ def simulated(rows, metric, *, at=None, run=RUN):
     settings = metric.prepare(source, run)
     state = metric.fit(settings, source, run)
     found = metric.null_distribution(settings, state, NullSimulator(rows, run), other, run)
-    return np.append(found.own_columns, found.values), found
+    return np.append(found.data_value, found.values), found
 
 
 def data_and_replicates(rows, run=RUN):
@@ -180,7 +180,7 @@ def test_the_report_compares_means_over_inputs():
 
 
 def test_units_of_the_targets_change_nothing_but_the_random_numbers(monkeypatch):
-    monkeypatch.setattr(simulation, "keys_of_all", lambda rows, _: mix(np.arange(len(rows), dtype=np.uint64)))
+    monkeypatch.setattr(simulation, "row_keys", lambda rows, _: mix(np.arange(len(rows), dtype=np.uint64)))
     first, second = (simulated(gaussian(unit=unit), Cce(**PLAIN))[0] for unit in (1.0, 1e6))
     assert_allclose(first, second, rtol=SHARED)
 
