@@ -1,4 +1,4 @@
-"""Predictive distributions given by draws: ensembles, posterior samples, generative models."""
+"""Predictive distributions given by draws, also with one draw exchanged with the target, and their kernel means."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bootstrap confidence intervals, and zeta scores: distances from a reference in units of the interval."""
+"""Bootstrap confidence intervals (BCa with its acceleration, percentile), and zeta scores."""
 
 from __future__ import annotations
 

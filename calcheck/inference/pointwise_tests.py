@@ -1,4 +1,4 @@
-"""Tests at each input: where a conditional metric is significantly larger than expected under the model."""
+"""Tests at each input, with the Benjamini-Hochberg procedure: where a metric is larger than under the model."""
 
 from __future__ import annotations
 

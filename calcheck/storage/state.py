@@ -1,4 +1,4 @@
-"""Files of streaming states."""
+"""Files of streaming states: what is written to them and read from them."""
 
 from __future__ import annotations
 
