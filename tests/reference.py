@@ -14,12 +14,12 @@ from calcheck.cli.app import COMMANDS, app
 from calcheck.distributions import CONVENTIONS
 from calcheck.evaluation import run_settings
 from calcheck.execution.context import Run
-from calcheck.io.columns import naming_schemes
+from calcheck.io.columns import roles as naming_schemes
 from calcheck.io.columns.infer import EMBEDDING, KEYS
 from calcheck.io.columns.options import ERROR, MEANS, STDS, TARGETS
 from calcheck.io.files import SUFFIXES
 from calcheck.io.filters import MODELS
-from calcheck.io.layouts.long import LONG
+from calcheck.io.layouts import LONG
 from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
 from calcheck.metrics.base import REMEDIES
 from calcheck.options import flag_of, options_of

@@ -10,7 +10,7 @@ from calcheck.io.files import STDIN
 from calcheck.io.join import names_a_file, split_column
 from calcheck.io.paths import resolve
 from calcheck.io.source import FileSource
-from calcheck.io.tables.concat import open_table
+from calcheck.io.tables.formats import open_table
 
 
 def read_inputs(name: str, source: FileSource, *, narrow: bool) -> FileSource:

@@ -12,13 +12,11 @@ import pyarrow.compute as pc
 from calcheck.errors import DataError, FileError, named_some
 from calcheck.io.arrow_arrays import is_scalar, is_text, key_text, to_floats, to_matrix
 from calcheck.io.columns.options import TARGETS
-from calcheck.io.files import SUFFIXES, kind_of, suffix_of
+from calcheck.io.files import SUFFIXES, is_uri, kind_of, suffix_of
 from calcheck.io.join_keys import KeyIndex
-from calcheck.io.object_store import is_uri
 from calcheck.io.paths import resolve
 from calcheck.io.row_numbers import as_index
-from calcheck.io.tables.concat import open_table
-from calcheck.io.tables.formats import read_batches
+from calcheck.io.tables.formats import open_table, read_batches
 from calcheck.validation import concat_columns
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from calcheck.io.files import File
 from calcheck.io.paths import Files
-from calcheck.io.tables.concat import ConcatTable
+from calcheck.io.tables.formats import ConcatTable
 from calcheck.io.tables.parquet import ParquetTable
 
 if TYPE_CHECKING:

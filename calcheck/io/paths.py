@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 from urllib.parse import unquote
 
 from calcheck.errors import FileError, named_some
-from calcheck.io.files import STDIN, SUFFIXES, File, kind_of, suffix_of
-from calcheck.io.object_store import is_uri, open_object
+from calcheck.io.files import STDIN, SUFFIXES, File, is_uri, kind_of, open_object, suffix_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     import pyarrow as pa
 
-    from calcheck.io.object_store import StoreObject
+    from calcheck.io.files import StoreObject
 
     AnyFile: TypeAlias = File | "Files"
 

@@ -1,34 +1,95 @@
-"""A scan of a file: its columns become batches of predictions."""
+"""A scan reads a file in batches; its rows can be loaded together, and duplicated rows are found."""
 
 from __future__ import annotations
 
+from contextlib import closing
+from copy import copy
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pyarrow as pa
 
+from calcheck.distributions.lazy import LazyPredictive
 from calcheck.errors import DataError, FileError, ValuesError
 from calcheck.io.arrow_arrays import keys, ordering, to_scalars, without_gaps
 from calcheck.io.assemble import arrays_of, columns_read, predictive_of
 from calcheck.io.files import file_named
 from calcheck.io.join_keys import KeyIndex
 from calcheck.io.row_numbers import as_array, as_sequence
-from calcheck.io.tables.concat import ConcatTable
-from calcheck.io.tables.formats import read_batches
-from calcheck.predictions import Predictions
+from calcheck.io.tables.formats import ConcatTable, read_batches
+from calcheck.lazy_inputs import LazyInputs
+from calcheck.predictions import Predictions, concat
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator
 
     from numpy.typing import NDArray
 
+    from calcheck.distributions import Predictive
     from calcheck.io.columns.options import ColumnOptions
     from calcheck.io.columns.roles import Roles
     from calcheck.io.join import JoinedColumn
     from calcheck.io.layouts import TableLayout
     from calcheck.io.paths import AnyFile
     from calcheck.io.row_numbers import Places
+    from calcheck.lazy_inputs import Inputs
+
+
+MIN_ROWS = 20  # Minimum rows to check: fewer rows may be equal by chance
+MAX_RUNS = 4  # Maximum number of appended runs that are detected
+
+
+def require_no_rerun(rows: Predictions) -> Predictions:
+    """Return the rows, unless the file holds the same rows several times in the same order.
+
+    Raises
+    ------
+    DataError
+        The same block of rows is repeated, as after an appended rerun.
+    """
+    if rows.y is None or rows.predictive is None or len(rows) < MIN_ROWS:
+        return rows
+    for runs in range(2, MAX_RUNS + 1):
+        size, left = divmod(len(rows), runs)
+        if left or not np.array_equal(rows.y[0], rows.y[size]):  # cheap test first
+            continue
+        if not np.array_equal(rows.y[size:], rows.y[:-size]) or (rows.y == rows.y[0]).all():
+            continue
+        later, earlier = rows.predictive.take(slice(size, None)), rows.predictive.take(slice(None, -size))
+        if later.equals(earlier).all():
+            msg = (
+                f"the file holds the same {size:,} rows {runs} times, one after the other. Were runs appended? Keep one"
+                " of them"
+            )
+            raise DataError(msg)
+    return rows
+
+
+def require_unique_keys(rows: Predictions) -> Predictions:
+    """Return the rows, unless a key occurs more than once.
+
+    Raises
+    ------
+    DataError
+        A key is duplicated.
+    """
+    if rows.id is None:
+        return rows
+    text, name = rows.id.astype(str), rows.id_name
+    values, counts = np.unique(text, return_counts=True)
+    if len(values) == len(text):
+        return rows
+    repeated = values[np.argmax(counts)]
+    first, second = rows.row_numbers()[text == repeated][:2]
+    msg = (
+        f"{int((counts > 1).sum()):,} values of {name!r} occur more than once, for example {str(repeated)!r} in rows"
+        f" {first} and {second}. Were rows appended by a rerun? Keep one row per key, or name another key with --id."
+        " For several targets per input, use jmmd, ammd, cmmd or fid"
+    )
+    raise DataError(msg)
+
 
 BATCH_BYTES = 1 << 26  # Maximum bytes per batch of inputs joined from another file
 
@@ -216,3 +277,93 @@ class Scan:
             return DataError(error.message(name, rows))
         file, start = self.layout.table.origin(rows[0] - self.start)
         return FileError(f"{file.name}: {error.message(name, [row - self.start - start for row in rows])}")
+
+
+NARROW_BYTES = 32  # Distributions with at most this many bytes of parameters per row are always loaded
+# Larger data is read again from the file whenever it is needed.
+MAX_PREDICTIVE_BYTES = 1 << 26  # Maximum bytes of distributions in memory
+MAX_INPUT_BYTES = 1 << 29  # Maximum bytes of inputs in memory
+
+
+def load_all(scan: Scan) -> tuple[Predictions, Scan]:
+    """Return all rows as one batch, and the scan that read them.
+
+    Inputs above the size limit are not read in this scan, unless they determine which rows are dropped.
+
+    Parameters
+    ----------
+    scan : Scan
+        A scan of all columns that are needed.
+
+    Raises
+    ------
+    DataError
+        There are no rows, or some are invalid.
+    """
+    large = scan.inputs_bytes() > MAX_INPUT_BYTES
+    eager = scan.without_inputs() if large and not scan.lenient else scan
+    batches: list[Predictions] = []
+    size, first = 0, None
+    for batch in eager.batches():
+        size += 0 if batch.predictive is None or fits_in_memory(batch.predictive) else batch.predictive.nbytes
+        if size > MAX_PREDICTIVE_BYTES and first is None and batch.predictive is not None:
+            first = batch.predictive.take(slice(0, 1))
+            batches = [earlier.without("predictive") for earlier in batches]
+        deferred = [*(["predictive"] if first is not None else []), *(["x"] if large else [])]
+        batches.append(batch.without(*deferred) if deferred else batch)
+    rows = concat_batches(batches)
+    if first is not None:
+        rows = replace(rows, predictive=LazyPredictive(lambda: _distributions(scan), first, len(rows)))
+    return (replace(rows, x=_eager_or_lazy_inputs(scan, len(rows))) if large else rows), eager
+
+
+def _eager_or_lazy_inputs(scan: Scan, count: int) -> Inputs:
+    """Return the inputs of all rows: loaded, or left on disk if they are larger than the limit."""
+    with closing(_inputs(scan)) as blocks:
+        first = next(blocks)
+    lazy = LazyInputs(lambda: _inputs(scan), (count, first.shape[1]), first.dtype)
+    return lazy if lazy.nbytes > MAX_INPUT_BYTES else lazy.load()
+
+
+def _inputs(scan: Scan) -> Generator[NDArray[np.floating[Any]]]:
+    """Read the inputs again, in batches."""
+    for batch in scan.of_inputs().batches():
+        yield batch.inputs()
+
+
+def _distributions(scan: Scan) -> Iterator[Predictive]:
+    """Read the distributions again, in batches."""
+    return (batch.predictive for batch in scan.of_predictive().batches() if batch.predictive is not None)
+
+
+def fits_in_memory(predictive: Predictive) -> bool:
+    """Return whether distributions have few parameters per row, and no draws or quantiles."""
+    by_parameters = predictive.n_draws is None and predictive.quantile_levels is None
+    return by_parameters and predictive.nbytes <= NARROW_BYTES * len(predictive)
+
+
+def concat_batches(batches: list[Predictions]) -> Predictions:
+    """Concatenate batches; row numbers are dropped if they are 0, 1, … and there are targets.
+
+    Raises
+    ------
+    DataError
+        There are no rows.
+    """
+    if not batches:
+        msg = "there are no rows"
+        raise DataError(msg)
+    if batches[0].y is not None and _is_consecutive(batches):
+        batches = [copy(batch) for batch in batches]  # already validated
+        for batch in batches:
+            object.__setattr__(batch, "row", None)
+    return concat(batches)
+
+
+def _is_consecutive(batches: list[Predictions]) -> bool:
+    """Return whether the row numbers are 0, 1, …."""
+    stops = accumulate(map(len, batches))
+    return all(
+        np.array_equal(batch.row_numbers(), np.arange(stop - len(batch), stop))
+        for batch, stop in zip(batches, stops, strict=True)
+    )

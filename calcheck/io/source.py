@@ -24,18 +24,15 @@ from calcheck.io.columns.roles import (
     columns_of,
     is_wide,
 )
-from calcheck.io.duplicates import require_no_rerun, require_unique_keys
 from calcheck.io.files import STDIN, file_named
 from calcheck.io.filters import Filters, require_one
 from calcheck.io.join import JoinedColumn, names_a_file, read_embedding, read_truth, split_column
 from calcheck.io.layouts import TableLayout, apply_layout
-from calcheck.io.load import load_all
 from calcheck.io.partition import parts_of
 from calcheck.io.paths import Files, resolve
 from calcheck.io.scale_hint import scale_hint
-from calcheck.io.scan import Scan
-from calcheck.io.tables.concat import open_table
-from calcheck.io.tables.formats import read_batches
+from calcheck.io.scan import Scan, load_all, require_no_rerun, require_unique_keys
+from calcheck.io.tables.formats import open_table, read_batches
 from calcheck.predictions import Predictions, Source
 from calcheck.report import FileRole, Input, InputFile
 

@@ -158,7 +158,7 @@ def test_rows_left_out_are_counted_afresh_in_every_pass(tmp_path):
 
 def test_distributions_left_in_their_file_lack_the_rows_that_were_left_out(tmp_path, monkeypatch):
     """Row 1 has no input: it is left out of targets, inputs and distributions alike."""
-    from calcheck.io import load as gathered
+    from calcheck.io import scan as gathered
 
     monkeypatch.setattr(gathered, "MAX_PREDICTIVE_BYTES", 1)
     columns = {"y": [0.0, 1.0, 2.0], "embedding": [[0.0], [np.nan], [2.0]]}
@@ -171,7 +171,7 @@ def test_distributions_left_in_their_file_lack_the_rows_that_were_left_out(tmp_p
 
 def test_quantiles_left_in_their_file_are_quantiles_still(tmp_path, monkeypatch):
     """Their levels, their caution and the masses around limits are the same as in memory."""
-    from calcheck.io import load as gathered
+    from calcheck.io import scan as gathered
     from calcheck.io.tables import parquet
 
     rng = np.random.default_rng(0)

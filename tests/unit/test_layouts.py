@@ -639,7 +639,7 @@ def test_every_step_of_a_record_is_shown(tmp_path):
 def test_a_long_file_is_laid_out_once(tmp_path, monkeypatch):
     """However often its distributions are read again; targets in another file are not joined again for that."""
     from calcheck.io import layouts
-    from calcheck.io import load as gathered
+    from calcheck.io import scan as gathered
 
     path = write(tmp_path / "hub.csv", pa.table(hub("sample", range(8))))
     known = write(tmp_path / "truth.csv", pa.table(truth()))

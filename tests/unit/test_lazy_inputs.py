@@ -8,7 +8,7 @@ from numpy.testing import assert_array_equal
 from calcheck import METRICS, evaluate, read, validation
 from calcheck.errors import DataError
 from calcheck.execution.context import Run
-from calcheck.io import load as gathered
+from calcheck.io import scan as gathered
 from calcheck.io import scan as passes
 from calcheck.io.tables import memory as held
 from calcheck.io.tables import parquet

@@ -19,7 +19,7 @@ import calcheck
 from calcheck import METRICS, evaluate, read
 from calcheck.errors import CalcheckError, DataError, FileError
 from calcheck.execution.context import Run
-from calcheck.io import object_store as stores
+from calcheck.io import files as stores
 from calcheck.io import partition as parts
 from calcheck.io.columns.options import ColumnOptions
 from calcheck.io.paths import resolve

@@ -14,7 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from calcheck import METRICS, InMemory, Predictions, evaluate, read
 from calcheck.distributions import Gaussian, continuous
 from calcheck.execution.context import Run
-from calcheck.io import load as gathered
+from calcheck.io import scan as gathered
 from calcheck.io.tables import parquet
 from calcheck.statistics import digitize as of_cuts
 from calcheck.statistics import groups as of_groups

@@ -18,7 +18,7 @@ from calcheck.evaluation import evaluate
 from calcheck.execution.bottom_k import sample_rows
 from calcheck.execution.context import Run
 from calcheck.execution.prefetch import prefetched
-from calcheck.io import load as gathered
+from calcheck.io import scan as gathered
 from calcheck.io import scan as passes
 from calcheck.io.tables import memory as held
 from calcheck.io.tables import parquet

@@ -447,7 +447,7 @@ def test_the_pattern_that_is_printed_matches_what_was_found_and_nothing_else(tmp
 
 def test_distributions_left_in_their_file_give_the_same_numbers(tmp_path, monkeypatch):
     """All metrics of samples that are read again for each of them, and of samples held in memory."""
-    from calcheck.io import load as gathered
+    from calcheck.io import scan as gathered
     from calcheck.io import source
     from calcheck.io.tables import parquet
 

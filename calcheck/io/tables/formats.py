@@ -1,26 +1,31 @@
-"""Open files of any format as tables: a registry with one reader per format."""
+"""Tables of any format, opened and read in batches; several files as one table."""
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_right
 from collections import Counter
 from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING, Protocol
 
+import pyarrow as pa
+
 from calcheck.errors import FileError
-from calcheck.io.files import TEXT, file_named
+from calcheck.io.arrow_arrays import is_text
+from calcheck.io.files import TEXT, File, file_named
 from calcheck.io.tables import arrow as ipc
 from calcheck.io.tables import csv as delimited
 from calcheck.io.tables import jsonl as json_lines
 from calcheck.io.tables import netcdf, parquet, safetensors
 from calcheck.io.tables import numpy as numpy_files
+from calcheck.io.tables.parquet import ParquetTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    import pyarrow as pa
-
-    from calcheck.io.files import File
-    from calcheck.io.paths import AnyFile
+    from calcheck.io.paths import AnyFile, Files, PartitionFile
 
 
 class Table(Protocol):
@@ -126,3 +131,164 @@ def _readable(name: str, reading: str) -> Iterator[None]:
         hint = "" if reading in TEXT else ". Is it truncated, or of another format?"
         msg = f"{name} is not a readable {reading} file ({reason}){hint}"
         raise FileError(msg) from error
+
+
+INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})")  # numbers with a leading zero stay text
+
+
+def open_table(file: AnyFile) -> Table:
+    """Open one or several files as one table.
+
+    Raises
+    ------
+    FileError
+        A file does not match its format, or the files differ in their columns.
+    """
+    return open_file(file) if isinstance(file, File) else ConcatTable(file)
+
+
+class ConcatTable:
+    """The rows of several files, in file order; partition keys are columns too.
+
+    Parameters
+    ----------
+    files : Files
+        The files; each is opened once to read its schema.
+
+    Raises
+    ------
+    FileError
+        Their columns differ in name or type.
+    """
+
+    def __init__(self, files: Files) -> None:
+        text = files.format in TEXT
+        self.members = files.members
+        self.tables = [_without_rows(member.file) for member in files.members]
+        self.starts = [0, *accumulate(table.rows for table in self.tables)]
+        self.schema = files.schema or self._agreed(files.name, text=text)
+
+    def _agreed(self, name: str, *, text: bool) -> pa.Schema:
+        """Return the common columns of all files, and their partition keys."""
+        first, *others = self.tables
+        where = self.members[0].file.name
+        types = {field.name: field.type for field in first.schema}
+        keys = {key for member in self.members for key in member.keys} - set(types)
+        for member, table in zip(self.members[1:], others, strict=True):
+            theirs = {field.name: field.type for field in table.schema}
+            if differing := [column for column in (*types, *theirs) if (column in types) != (column in theirs)]:
+                has, lacks = (member.file.name, where) if differing[0] in theirs else (where, member.file.name)
+                msg = f"{name}: the files differ in their columns: {has} has {differing[0]!r}, {lacks} does not"
+                raise FileError(msg)
+            for column, kind in theirs.items():
+                common = _common(types[column], kind, text=text)
+                if common is None:
+                    difference = f"{column!r} holds {types[column]} in {where}, {kind} in {member.file.name}"
+                    msg = f"{name}: the files differ in their columns: {difference}"
+                    raise FileError(msg)
+                types[column] = common
+        for member in self.members:
+            if absent := sorted(keys - set(member.keys)):
+                msg = f"{name}: the path of {member.file.name} lacks the partition key {absent[0]!r} of other files"
+                raise FileError(msg)
+        kinds = {key: _key_type([member.keys[key] for member in self.members]) for key in sorted(keys)}
+        return pa.schema({**types, **kinds})
+
+    @property
+    def rows(self) -> int:
+        """The number of rows of all files."""
+        return self.starts[-1]
+
+    def nbytes(self, columns: Sequence[str]) -> int:
+        """Return the approximate bytes of some columns as arrays, without partition keys."""
+        return sum(table.nbytes([name for name in columns if name in table.schema.names]) for table in self.tables)
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Yield batches of rows of some columns, file by file."""
+        schema = pa.schema([self.schema.field(name) for name in columns])
+        for member, table in zip(self.members, self.tables, strict=True):
+            present = [name for name in columns if name in table.schema.names]
+            for batch in read_batches(member.file, table, present or table.schema.names[:1]):
+                yield _completed(batch, member, schema)
+
+    def origin(self, row: int) -> tuple[File, int]:
+        """Return the file that holds a row, and the number of its first row."""
+        place = bisect_right(self.starts, row) - 1
+        return self.members[place].file, self.starts[place]
+
+
+@dataclass(frozen=True, eq=False)
+class LazyTable:
+    """A table that is loaded again each time it is read.
+
+    Parameters
+    ----------
+    file : File
+        The file.
+    schema : pyarrow.Schema
+        Names and types of the columns.
+    rows : int
+        The number of rows.
+    sizes : dict
+        Bytes of each column.
+    """
+
+    file: File
+    schema: pa.Schema
+    rows: int
+    sizes: dict[str, int]
+
+    def nbytes(self, columns: Sequence[str]) -> int:
+        """Return the bytes of some columns."""
+        return sum(self.sizes[name] for name in columns)
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Yield batches of rows of some columns."""
+        return open_file(self.file).batches(columns)
+
+
+def _without_rows(file: File) -> Table:
+    """Open a file as a table that keeps no rows in memory."""
+    table = open_file(file)
+    if isinstance(table, ParquetTable):
+        return table
+    return LazyTable(file, table.schema, table.rows, {name: table.nbytes([name]) for name in table.schema.names})
+
+
+def _common(first: pa.DataType, second: pa.DataType, *, text: bool) -> pa.DataType | None:
+    """Return the common type of a column with two types, None if there is none.
+
+    Text formats have no types: one file may hold only integers, or no key with a leading zero.
+    """
+    if first == second or pa.types.is_null(second):
+        return first
+    if pa.types.is_null(first):
+        return second
+    kinds = {_type_class(first), _type_class(second)}
+    if text and kinds == {"integer", "float"}:
+        return pa.float64()
+    return pa.string() if text and kinds == {"integer", "text"} else None
+
+
+def _type_class(kind: pa.DataType) -> str:
+    if pa.types.is_integer(kind):
+        return "integer"
+    return "float" if pa.types.is_floating(kind) else "text" if is_text(kind) else ""
+
+
+def _key_type(values: list[str | None]) -> pa.DataType:
+    """Return the type of a partition key."""
+    return pa.int64() if all(value is None or INTEGER.fullmatch(value) for value in values) else pa.string()
+
+
+def _completed(batch: pa.Table, member: PartitionFile, schema: pa.Schema) -> pa.Table:
+    """Return a batch with the columns and types of a schema, including partition keys."""
+    columns = []
+    for field in schema:
+        if field.name in batch.schema.names:
+            columns.append(batch[field.name].cast(field.type))
+            continue
+        value = member.keys.get(field.name)
+        scalar = pa.scalar(value, pa.string()).cast(field.type)
+        columns.append(pa.chunked_array([pa.repeat(scalar, len(batch))]))
+    return pa.table(columns, schema=schema)

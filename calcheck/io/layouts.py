@@ -1,19 +1,19 @@
-"""Long layouts, with one row per quantile or draw: hubverse, legacy hubs, scoringutils, ArviZ."""
+"""Layouts with several rows per unit, or several units per row, converted to one row per unit."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from calcheck.errors import DataError
-from calcheck.io.arrow_arrays import key_text, natural, to_floats
-from calcheck.io.columns.naming_schemes import level_name
+from calcheck.io.arrow_arrays import inner_length, is_scalar, is_vector, key_text, natural, to_floats, to_matrix
+from calcheck.io.columns.roles import level_name, level_of
 from calcheck.io.filters import Filters, require_one
-from calcheck.io.layouts.layout import TableLayout
+from calcheck.io.row_numbers import as_index
 from calcheck.io.tables.formats import read_batches
 from calcheck.io.tables.memory import MemoryTable
 
@@ -22,7 +22,50 @@ if TYPE_CHECKING:
 
     from calcheck.io.columns.options import ColumnOptions
     from calcheck.io.paths import AnyFile
+    from calcheck.io.row_numbers import Places
     from calcheck.io.tables.formats import Table
+
+
+@dataclass(frozen=True, eq=False)
+class TableLayout:
+    """A table with one row per unit.
+
+    Parameters
+    ----------
+    table : Table
+        The rows.
+    layout : str
+        The layout of the file, for reports; empty if the file has one row per unit.
+    keys : tuple of str
+        Columns that identify units, never targets or predictions.
+    kind : str or None
+        The output type of a long layout: quantile or sample.
+    dated : str or None
+        The key that is the date of the observation.
+    places : (n,), optional
+        The first row in the file of each unit; None if rows are units.
+    read : int, optional
+        The number of rows of the file that were converted.
+    filters : Filters
+        The filters that still apply.
+    notes : tuple of str
+        Messages about rows that are not used.
+    """
+
+    table: Table
+    layout: str = ""
+    keys: tuple[str, ...] = ()
+    kind: str | None = None
+    dated: str | None = None
+    places: NDArray[np.intp] | None = None
+    read: int | None = None
+    filters: Filters = field(default_factory=Filters)
+    notes: tuple[str, ...] = ()
+
+    def with_row_numbers(self, units: Places) -> Places:
+        """Return the row numbers in the file of some units (b,)."""
+        return units if self.places is None else self.places[as_index(units)]
+
 
 POINTS = frozenset({"point", "mean", "median"})
 UNSUPPORTED = frozenset({"pmf", "cdf"})
@@ -327,3 +370,101 @@ def _described(rows: pa.Table, layout: Long, row: int, *, index: bool = True) ->
         list(layout.index) if index else []
     )
     return ", ".join(f"{name}={key_text(rows[name].slice(row, 1))[0].as_py()}" for name in shown)
+
+
+def is_nested(schema: pa.Schema) -> bool:
+    """Return whether the columns are those of GluonTS forecasts."""
+    return _has_paths(schema) or _has_quantiles(schema)
+
+
+def _has_paths(schema: pa.Schema) -> bool:
+    if "samples" not in schema.names or "y" in schema.names:  # with y: multivariate draws, not paths
+        return False
+    kind = schema.field("samples").type
+    return is_vector(kind) and is_vector(getattr(kind, "value_type", pa.null()))
+
+
+def _has_quantiles(schema: pa.Schema) -> bool:
+    return "quantiles" in schema.names and pa.types.is_struct(schema.field("quantiles").type)
+
+
+def explode(file: AnyFile, table: Table, filters: Filters) -> TableLayout:
+    """Return a table with one row per step: the record, the step, and its samples, else its quantiles.
+
+    Samples have priority, because GluonTS computes mean and quantiles from them.
+
+    Raises
+    ------
+    DataError
+        Lists are missing or differ in length, or no record passes the filters.
+    """
+    records = pa.concat_tables(list(read_batches(file, table, table.schema.names)))
+    read, mask = len(records), filters.mask(records)
+    places = np.arange(read) if mask is None else np.flatnonzero(mask)
+    if not len(places):
+        raise DataError(filters.none_left())
+    records = records.take(pa.array(places))
+    values = _paths(records["samples"]) if _has_paths(table.schema) else _levels(records["quantiles"])
+    count, steps = values.shape[:2]
+    record = np.repeat(places, steps)
+    scalar = [field.name for field in records.schema if is_scalar(field.type) and field.name not in ("record", "step")]
+    columns = {name: pc.take(records[name], pa.array(np.repeat(np.arange(count), steps))) for name in scalar}
+    columns |= {"record": pa.array(record), "step": pa.array(np.tile(np.arange(1, steps + 1), count))}
+    flat = values.reshape(count * steps, -1)
+    if _has_paths(table.schema):
+        columns["samples"] = pa.FixedSizeListArray.from_arrays(pa.array(flat.ravel()), flat.shape[1])
+    else:
+        names = _level_names(records["quantiles"])
+        columns |= {f"q_{name}": pa.array(flat[:, place]) for place, name in enumerate(names)}
+    return TableLayout(
+        MemoryTable(pa.table(columns)),
+        layout=f"GluonTS, {'samples' if 'samples' in columns else 'quantiles'}",
+        keys=(*scalar, "record", "step"),
+        places=record,
+        read=read,
+        filters=replace(filters, conditions=()),
+    )
+
+
+def _paths(samples: pa.ChunkedArray) -> NDArray[np.floating[Any]]:
+    """Return the draws (n, h, S) of records with S paths of h steps."""
+    paths = to_matrix(samples, "samples")
+    return paths.reshape(len(paths), -1, inner_length(samples)).transpose(0, 2, 1)
+
+
+def _level_names(quantiles: pa.ChunkedArray) -> list[str]:
+    """Return the fields that are quantile levels; there may be a mean too."""
+    return [field.name for field in quantiles.type if level_of(field.name) is not None]
+
+
+def _levels(quantiles: pa.ChunkedArray) -> NDArray[np.floating[Any]]:
+    """Return the quantiles (n, h, q) of records with one list over h steps per level."""
+    names = _level_names(quantiles)
+    lists = [to_matrix(pc.struct_field(quantiles, name), f"quantiles.{name}") for name in names]
+    if len({values.shape for values in lists}) > 1:
+        msg = "the lists of quantiles differ in length"
+        raise DataError(msg)
+    return np.stack(lists, axis=2)
+
+
+__all__ = ["TableLayout", "apply_layout"]
+
+
+def apply_layout(file: AnyFile, table: Table, options: ColumnOptions, filters: Filters) -> TableLayout:
+    """Return the table with one row per unit, converted if its column names match a known layout.
+
+    Layouts are not searched for if an option names the form of the predictions.
+
+    Raises
+    ------
+    DataError
+        Units are incomplete or duplicated, or there are several models, targets or output types.
+    """
+    if not options.names_form:
+        names = set(table.schema.names)
+        for layout in LONG:
+            if layout.matches(names):
+                return pivot_long(layout, file, table, options, filters)
+        if is_nested(table.schema):
+            return explode(file, table, filters)
+    return TableLayout(table, filters=filters)
