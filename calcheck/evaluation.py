@@ -219,17 +219,19 @@ def _simulate_alone(
 ) -> None:
     """Compute the null distribution by the metric's own method, if it has one, and drop its fitted state."""
 
-    def values_of(_: Sequence[FittedMetric[Metric[Any, Any]]], data_sets: NullSimulator) -> list[NullDistribution]:
+    def further(_: Sequence[FittedMetric[Metric[Any, Any]]], data_sets: NullSimulator) -> list[NullDistribution]:
         found = computed.metric.null_distribution(computed.settings, computed.state, data_sets, at, run)
         return [] if found is None else [found]
 
-    for own in values_of([computed], simulation):
-        computed.null = own
-        add_replicates([computed], simulation, run, values_of, costly=True)
-        columns, told = pointwise_p_values(own, run.fdr)
-        rows = computed.rows
-        computed.rows = replace(rows, columns={**rows.columns, **columns}, details={**rows.details, **told})
-        computed.state = None
+    null = computed.metric.null_distribution(computed.settings, computed.state, simulation, at, run)
+    if null is None:
+        return
+    computed.null = null
+    add_replicates([computed], simulation, run, further, costly=True)
+    columns, details = pointwise_p_values(null, run.fdr)
+    rows = computed.rows
+    computed.rows = replace(rows, columns={**rows.columns, **columns}, details={**rows.details, **details})
+    computed.state = None
 
 
 def _is_simulated(computed: FittedMetric[Metric[Any, Any]], referred: Referred | None = None) -> bool:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     Means = Mapping[str, NDArray[np.float64]]
 
-Alternative = Literal["upper", "lower", "both", "none"]
+Alternative = Literal["greater", "less", "two-sided", "none"]
 Orientation = Literal["smaller", "larger", "reference", "zero", "none"]
 IntervalMethod = Literal["bca", "percentile", "own", "none"]
 

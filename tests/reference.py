@@ -34,9 +34,9 @@ OPTION_HEAD = ("option", "value", "meaning", "default")
 GENERATED = "It is generated from the program."
 SHARED = 3  # commands that take the same option, from which on it is described once for all of them
 ALTERNATIVES = {
-    "both": "two-sided; values far above or far below the reference are evidence against the model",
-    "upper": "one-sided; large values are evidence against the model",
-    "lower": "one-sided; small values are evidence against the model",
+    "two-sided": "two-sided; values far above or far below the reference are evidence against the model",
+    "greater": "one-sided; large values are evidence against the model",
+    "less": "one-sided; small values are evidence against the model",
     "none": "no test; the value depends on the predictions alone",
 }
 ORIENTATIONS = {

@@ -73,13 +73,19 @@ def _with_p_value(computed: FittedMetric[InferableMetric], inferred: Inference, 
 
 
 def _with_null_reference(
-    found: Inference, sided: Alternative, estimate: float, known: NDArray[np.float64], confidence: float, *, exact: bool
+    found: Inference,
+    alternative: Alternative,
+    estimate: float,
+    known: NDArray[np.float64],
+    confidence: float,
+    *,
+    exact: bool,
 ) -> Inference:
     """Add the mean and limits of the null distribution as reference, with zeta, unless the reference is exact."""
     mean = float(known.mean())
-    tail = (1 - confidence) / (2 if sided == "both" else 1)
-    low = None if sided == "upper" else float(np.quantile(known, tail))
-    high = None if sided == "lower" else float(np.quantile(known, 1 - tail))
+    tail = (1 - confidence) / (2 if alternative == "two-sided" else 1)
+    low = None if alternative == "greater" else float(np.quantile(known, tail))
+    high = None if alternative == "less" else float(np.quantile(known, 1 - tail))
     if exact:
         details = {**found.details["null"], "mean": mean, "low": low, "high": high}
         return replace(found, details={**found.details, "null": details})

@@ -196,9 +196,9 @@ class FittedMetric(Generic[MetricT_co]):
         """Return whether more replicates may change the verdict."""
         if self.null is None or self.null.no_verdict or self.basis.kind != "p" or not np.isfinite(self.value):
             return False
-        values, sided = self.null.values, self.metric.alternative_in_use
-        p = p_value(values, self.compared_value, sided)
-        return is_open(p, p_value_error(p, len(values), sided), run.confidence)
+        values, alternative = self.null.values, self.metric.alternative_in_use
+        p = p_value(values, self.compared_value, alternative)
+        return is_open(p, p_value_error(p, len(values), alternative), run.confidence)
 
 
 def simulate_null(

@@ -15,7 +15,7 @@ TIED = 1e-12  # Relative tolerance for ties: smaller differences are rounding er
 ERRORS = 3.0  # A verdict is open if p is within this many standard errors of the threshold
 
 
-def p_value(values: NDArray[np.float64], own: float, sided: Alternative, tied: float = TIED) -> float:
+def p_value(values: NDArray[np.float64], own: float, alternative: Alternative, tied: float = TIED) -> float:
     """Return the Monte Carlo p-value, in (0, 1]: the probability that a perfect model has a value at least as extreme.
 
     It is (1 + #{T* >= T}) / (R + 1) for a one-sided test, and twice the smaller tail for a two-sided test. It is exact,
@@ -27,18 +27,18 @@ def p_value(values: NDArray[np.float64], own: float, sided: Alternative, tied: f
         The values T* of the replicates.
     own : float
         The value T of the data.
-    sided : str
-        The tail that is evidence against the model: ``"upper"``, ``"lower"`` or ``"both"``.
+    alternative : str
+        The tail that is evidence against the model: ``"greater"``, ``"less"`` or ``"two-sided"``.
     tied : float
         Tolerance for ties, relative to T.
     """
     slack = tied * abs(own)
     above = (1 + np.sum(~(values < own - slack))) / (len(values) + 1)
     below = (1 + np.sum(~(values > own + slack))) / (len(values) + 1)
-    return float(min(1.0, {"upper": above, "lower": below, "both": 2 * min(above, below)}[sided]))
+    return float(min(1.0, {"greater": above, "less": below, "two-sided": 2 * min(above, below)}[alternative]))
 
 
-def p_value_error(p: float, replicates: int, sided: Alternative) -> float:
+def p_value_error(p: float, replicates: int, alternative: Alternative) -> float:
     """Return the Monte Carlo standard error of a p-value: the binomial one, of each tail for two-sided tests.
 
     Parameters
@@ -47,10 +47,10 @@ def p_value_error(p: float, replicates: int, sided: Alternative) -> float:
         The p-value, in (0, 1].
     replicates : int
         The number of replicates, R.
-    sided : str
+    alternative : str
         The tail that is evidence against the model.
     """
-    sides = 2 if sided == "both" else 1
+    sides = 2 if alternative == "two-sided" else 1
     return float(sides * np.sqrt(p / sides * (1 - p / sides) / replicates))
 
 
@@ -64,6 +64,6 @@ def rejects(p: float, confidence: float) -> bool:
     return p <= (1 - confidence) * (1 + TIED)
 
 
-def cannot_reject(replicates: int, sided: Alternative, confidence: float) -> bool:
+def cannot_reject(replicates: int, alternative: Alternative, confidence: float) -> bool:
     """Return whether the smallest possible p-value of ``replicates`` replicates is above 1 - confidence."""
-    return not rejects((2 if sided == "both" else 1) / (replicates + 1), confidence)
+    return not rejects((2 if alternative == "two-sided" else 1) / (replicates + 1), confidence)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class ValidBinsMetric(BinnedMetric):
     """Share of bins in which the interval of a statistic contains its reference value."""
 
-    alternative: ClassVar[Alternative] = "lower"
+    alternative: ClassVar[Alternative] = "less"
     orientation: ClassVar[Orientation] = "larger"
     interpretation: ClassVar[str] = (
         "Expected: the confidence level of the intervals; a smaller share means that some bins are miscalibrated."

@@ -81,7 +81,7 @@ class Ammd(GenerativeMetric["Bandwidths", None]):
 
     name: ClassVar[str] = "ammd"
     needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
-    alternative: ClassVar[Alternative] = "both"
+    alternative: ClassVar[Alternative] = "two-sided"
     source: ClassVar[str] = "Huang, Lam, Zhang, Eq. 6 (arXiv 2206.04287)"
     interpretation: ClassVar[str] = (
         "A proper score without the term that depends on the data only; good models are below 0."
@@ -107,7 +107,7 @@ class Ammd(GenerativeMetric["Bandwidths", None]):
 
     @property
     def alternative_in_use(self) -> Alternative:
-        return "upper" if self.constant else "both"
+        return "greater" if self.constant else "two-sided"
 
     def prepare(self, source: Source, run: Run) -> Bandwidths:  # noqa: ARG002 - not random
         from calcheck.mmd.joint import repeated_targets

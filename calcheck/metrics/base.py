@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 Need = Literal["y", "predictive", "x"]
 
 ABSENT_BY_ALTERNATIVE: dict[Alternative, tuple[str, ...]] = {
-    "both": (),
-    "upper": ("reference_low",),
-    "lower": ("reference_high",),
+    "two-sided": (),
+    "greater": ("reference_low",),
+    "less": ("reference_high",),
     "none": (
         *("reference", "reference_low", "reference_high", "reference_kind", "zeta", "zeta_mc_error"),
         *("p_value", "p_value_mc_error"),

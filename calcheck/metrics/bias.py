@@ -50,7 +50,7 @@ class Bias(RowMetric):
     name: ClassVar[str] = "bias"
     unit: ClassVar[str] = "y"
     needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
-    alternative: ClassVar[Alternative] = "both"
+    alternative: ClassVar[Alternative] = "two-sided"
     orientation: ClassVar[Orientation] = "zero"
     source: ClassVar[str] = "Pernot (arXiv 2402.10043)"
     interpretation: ClassVar[str] = "0 is ideal; positive values mean that targets are above the predictions."

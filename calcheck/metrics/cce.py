@@ -109,7 +109,7 @@ class Cce(SolverOptions, Metric[KernelSettings, "KernelRidge | NystroemEmbedding
     name: ClassVar[str] = "cce"
     unit: ClassVar[str] = "1"
     needs: ClassVar[tuple[Need, ...]] = ("y", "predictive", "x")
-    alternative: ClassVar[Alternative] = "upper"
+    alternative: ClassVar[Alternative] = "greater"
     orientation: ClassVar[Orientation] = "smaller"
     source: ClassVar[str] = "Young et al., Eq. 2-3 (arXiv 2405.12412)"
     interpretation: ClassVar[str] = (

@@ -83,7 +83,7 @@ class Cmmd(JointMetric["RidgeNorms"]):
     """
 
     name: ClassVar[str] = "cmmd"
-    alternative: ClassVar[Alternative] = "upper"
+    alternative: ClassVar[Alternative] = "greater"
     source: ClassVar[str] = "Huang, Lam, Zhang, Eq. 2-4 (arXiv 2206.04287)"
     interpretation: ClassVar[str] = "0 means equal distributions; because of noise, a perfect model is above 0."
     no_interval: ClassVar[str] = "all rows share one fit, so resampling rows does not give a valid interval"

@@ -65,7 +65,7 @@ class ConfidenceCurve(OrderedMetric):
     name: ClassVar[str] = "confidence-curve"
     unit: ClassVar[str] = "y"
     needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
-    alternative: ClassVar[Alternative] = "both"
+    alternative: ClassVar[Alternative] = "two-sided"
     orientation: ClassVar[Orientation] = "smaller"
     source: ClassVar[str] = "Pernot 2022 (arXiv 2206.15272)"
     interpretation: ClassVar[str] = "Smaller is better; a perfect model is above 0, because errors are partly random."

@@ -64,7 +64,7 @@ class Coverage(RowMetric):
     name: ClassVar[str] = "coverage"
     unit: ClassVar[str] = "1"
     needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
-    alternative: ClassVar[Alternative] = "both"
+    alternative: ClassVar[Alternative] = "two-sided"
     orientation: ClassVar[Orientation] = "reference"
     source: ClassVar[str] = "Gneiting et al. 2007"
     interpretation: ClassVar[str] = "The reference is the expected coverage if the model is correct."

@@ -58,7 +58,7 @@ class Crps(RowMetric):
     name: ClassVar[str] = "crps"
     unit: ClassVar[str] = "y"
     needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
-    alternative: ClassVar[Alternative] = "both"
+    alternative: ClassVar[Alternative] = "two-sided"
     orientation: ClassVar[Orientation] = "smaller"
     source: ClassVar[str] = "Gneiting, Raftery 2007; Ferro 2014"
     interpretation: ClassVar[str] = "Smaller is better; for a point forecast it is the absolute error."

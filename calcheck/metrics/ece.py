@@ -74,7 +74,7 @@ class Ece(RowMetric):
     name: ClassVar[str] = "ece"
     unit: ClassVar[str] = "1"
     needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
-    alternative: ClassVar[Alternative] = "upper"
+    alternative: ClassVar[Alternative] = "greater"
     orientation: ClassVar[Orientation] = "smaller"
     source: ClassVar[str] = "Kuleshov et al. 2018; Young et al., Eq. 4-5 (arXiv 2405.12412)"
     interpretation: ClassVar[str] = "Smaller is better; because of noise, a perfect model is above 0."

@@ -61,7 +61,7 @@ class Ence(BinnedMetric):
     name: ClassVar[str] = "ence"
     unit: ClassVar[str] = "1"
     needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
-    alternative: ClassVar[Alternative] = "upper"
+    alternative: ClassVar[Alternative] = "greater"
     orientation: ClassVar[Orientation] = "smaller"
     source: ClassVar[str] = "Levi et al., Eq. 6-8 (doi:10.3390/s22155540)"
     interpretation: ClassVar[str] = "Smaller is better; because of noise in each bin, a perfect model is above 0."

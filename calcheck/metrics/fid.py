@@ -86,7 +86,7 @@ class Fid(GenerativeMetric[FidSettings, "SharedInputs"]):
     """
 
     name: ClassVar[str] = "fid"
-    alternative: ClassVar[Alternative] = "upper"
+    alternative: ClassVar[Alternative] = "greater"
     interval: ClassVar[IntervalMethod] = "none"
     pointwise: ClassVar[bool] = False
     source: ClassVar[str] = "Dowson, Landau 1982; Heusel et al. 2017"

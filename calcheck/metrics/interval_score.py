@@ -58,7 +58,7 @@ class IntervalScore(RowMetric):
     name: ClassVar[str] = "interval-score"
     unit: ClassVar[str] = "y"
     needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
-    alternative: ClassVar[Alternative] = "both"
+    alternative: ClassVar[Alternative] = "two-sided"
     orientation: ClassVar[Orientation] = "smaller"
     source: ClassVar[str] = "Gneiting, Raftery 2007"
     interpretation: ClassVar[str] = "Smaller is better."

@@ -83,7 +83,7 @@ class Jmmd(JointMetric["GramSums"]):
     """
 
     name: ClassVar[str] = "jmmd"
-    alternative: ClassVar[Alternative] = "upper"
+    alternative: ClassVar[Alternative] = "greater"
     source: ClassVar[str] = "Huang, Lam, Zhang, Eq. 7 (arXiv 2206.04287)"
     interpretation: ClassVar[str] = "0 on average for a perfect model; negative values are possible."
     no_interval: ClassVar[str] = "it is a mean over pairs of rows, for which the row bootstrap is not valid"
@@ -102,7 +102,7 @@ class Jmmd(JointMetric["GramSums"]):
 
     @property
     def alternative_in_use(self) -> Alternative:
-        return "both" if self.statistic == "paper" else "upper"
+        return "two-sided" if self.statistic == "paper" else "greater"
 
     def fit(self, settings: KernelSettings, source: Source, run: Run) -> GramSums:
         from calcheck.mmd.quadratic_forms import GramSums

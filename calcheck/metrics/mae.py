@@ -50,7 +50,7 @@ class Mae(RowMetric):
     name: ClassVar[str] = "mae"
     unit: ClassVar[str] = "y"
     needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
-    alternative: ClassVar[Alternative] = "both"
+    alternative: ClassVar[Alternative] = "two-sided"
     orientation: ClassVar[Orientation] = "smaller"
     source: ClassVar[str] = "Gneiting 2011"
     interpretation: ClassVar[str] = "Smaller is better."

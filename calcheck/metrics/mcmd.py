@@ -124,7 +124,7 @@ class Mcmd(KernelOptions, Metric[McmdSettings, "TwoSamples"]):
     name: ClassVar[str] = "mcmd"
     unit: ClassVar[str] = "1"
     needs: ClassVar[tuple[Need, ...]] = ("y", "x")
-    alternative: ClassVar[Alternative] = "upper"
+    alternative: ClassVar[Alternative] = "greater"
     orientation: ClassVar[Orientation] = "smaller"
     source: ClassVar[str] = "Park, Muandet 2020; Young, Jenkins"
     interpretation: ClassVar[str] = (

@@ -54,7 +54,7 @@ class Nll(RowMetric):
     name: ClassVar[str] = "nll"
     unit: ClassVar[str] = "1"
     needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
-    alternative: ClassVar[Alternative] = "both"
+    alternative: ClassVar[Alternative] = "two-sided"
     orientation: ClassVar[Orientation] = "smaller"
     source: ClassVar[str] = "Pernot, Eq. 12 (arXiv 2402.10043)"
     interpretation: ClassVar[str] = (

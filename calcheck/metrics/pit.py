@@ -64,7 +64,7 @@ class Pit(OrderedMetric):
     name: ClassVar[str] = "pit"
     unit: ClassVar[str] = "1"
     needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
-    alternative: ClassVar[Alternative] = "upper"
+    alternative: ClassVar[Alternative] = "greater"
     orientation: ClassVar[Orientation] = "smaller"
     source: ClassVar[str] = "Czado, Gneiting, Held 2009"
     interpretation: ClassVar[str] = "Smaller is better; a perfect model scores about 1/(6 n)."

@@ -55,7 +55,7 @@ class Rce(RowMetric):
     name: ClassVar[str] = "rce"
     unit: ClassVar[str] = "1"
     needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
-    alternative: ClassVar[Alternative] = "both"
+    alternative: ClassVar[Alternative] = "two-sided"
     orientation: ClassVar[Orientation] = "reference"
     source: ClassVar[str] = "Pernot, Eq. 7 (arXiv 2402.10043)"
     interpretation: ClassVar[str] = "0 is ideal; negative values mean that the uncertainties are too small."

@@ -50,7 +50,7 @@ class Rmse(RowMetric):
     name: ClassVar[str] = "rmse"
     unit: ClassVar[str] = "y"
     needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
-    alternative: ClassVar[Alternative] = "both"
+    alternative: ClassVar[Alternative] = "two-sided"
     orientation: ClassVar[Orientation] = "smaller"
     source: ClassVar[str] = "Pernot, Eq. 7 (arXiv 2402.10043)"
     interpretation: ClassVar[str] = "Smaller is better."

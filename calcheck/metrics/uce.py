@@ -63,7 +63,7 @@ class Uce(BinnedMetric):
     name: ClassVar[str] = "uce"
     unit: ClassVar[str] = "y^2"
     needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
-    alternative: ClassVar[Alternative] = "upper"
+    alternative: ClassVar[Alternative] = "greater"
     orientation: ClassVar[Orientation] = "smaller"
     source: ClassVar[str] = "Levi et al. (doi:10.3390/s22155540)"
     interpretation: ClassVar[str] = "Smaller is better; because of noise in each bin, a perfect model is above 0."

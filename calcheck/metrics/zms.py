@@ -52,7 +52,7 @@ class Zms(RowMetric):
     name: ClassVar[str] = "zms"
     unit: ClassVar[str] = "1"
     needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
-    alternative: ClassVar[Alternative] = "both"
+    alternative: ClassVar[Alternative] = "two-sided"
     orientation: ClassVar[Orientation] = "reference"
     source: ClassVar[str] = "Pernot, Eq. 11 (arXiv 2402.10043)"
     interpretation: ClassVar[str] = "1 is ideal; values above 1 mean that the uncertainties are too small."

@@ -49,24 +49,6 @@ def covariances_within_rows(predictive: Predictive) -> tuple[Values, Values]:
     return np.concatenate(means), _qr_factor(triangles, n * predictive.n_draws)
 
 
-def covariances(predictive: Predictive) -> tuple[Values, Values]:
-    """Return means (n, t) and covariances (n, t, t) of distributions in memory; those of draws divide by l."""
-    n, t = len(predictive), predictive.targets
-    if not isinstance(predictive, Samples):
-        std = predictive.std().reshape(n, t)
-        return predictive.mean().reshape(n, t), std[:, :, None] ** 2 * np.eye(t)
-    draws = predictive.draws.reshape(n, -1, t)
-    mean = draws.mean(axis=1)
-    residuals = draws - mean[:, None]
-    return mean, np.einsum("ijk,ijl->ikl", residuals, residuals) / draws.shape[1]
-
-
-def psd_sqrt(covariance: Values) -> Values:
-    """Return R with R^T R equal to a covariance (t, t); negative eigenvalues from rounding are set to 0."""
-    eigenvalues, vectors = np.linalg.eigh(covariance)
-    return np.asarray(np.sqrt(np.maximum(eigenvalues, 0))[:, None] * vectors.T)
-
-
 def _qr_factor(parts: list[Values], count: int) -> Values:
     """Return R (t, t) with R^T R = P^T P / count for stacked points P (..., t), by QR without forming P^T P."""
     points = np.concatenate([part.reshape(-1, part.shape[-1]) for part in parts])

@@ -137,7 +137,9 @@ def _told(value: Any) -> str:
         return " ".join(told).removeprefix("· ")
     if isinstance(value, (list, tuple)):
         return ", ".join(_told(item) for item in value)
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if not isinstance(value, (int, float)):
         return str(value)
     return f"{value:,}" if isinstance(value, int) else number(value)
 

@@ -53,7 +53,7 @@ class MetricAccumulator(ABC, Generic[SettingsT, SumsT]):
         """Return the settings from the arrays of :meth:`to_arrays`."""
 
     @abstractmethod
-    def update(self, settings: SettingsT, batch: Predictions) -> SumsT:
+    def sum_batch(self, settings: SettingsT, batch: Predictions) -> SumsT:
         """Return the sums of a batch."""
 
     @abstractmethod
@@ -64,9 +64,9 @@ class MetricAccumulator(ABC, Generic[SettingsT, SumsT]):
     def rows(self, settings: SettingsT, sums: SumsT, run: Run) -> RowResults:
         """Return the results of the metric from the sums."""
 
-    def update_with_replicates(self, settings: SettingsT, batch: Predictions, replicates: int, run: Run) -> SumsT:  # noqa: ARG002
+    def sum_batch_with_replicates(self, settings: SettingsT, batch: Predictions, replicates: int, run: Run) -> SumsT:  # noqa: ARG002
         """Return the sums of a batch, with replicates of its targets if the accumulator simulates them itself."""
-        return self.update(settings, batch)
+        return self.sum_batch(settings, batch)
 
     def result(self, settings: SettingsT, sums: SumsT, run: Run) -> tuple[RowResults, NullDistribution | None]:
         """Return the results of the metric, and its null distribution if the sums contain replicates."""
@@ -96,7 +96,7 @@ class MeanAccumulator(Stateless[MomentSums]):
 
     metric: RowMetric
 
-    def update(self, settings: None, batch: Predictions) -> MomentSums:  # noqa: ARG002
+    def sum_batch(self, settings: None, batch: Predictions) -> MomentSums:  # noqa: ARG002
         return sum_rows(self.metric.compute(batch))
 
     def load(self, arrays: Arrays) -> MomentSums:
@@ -112,11 +112,11 @@ class ShiftedMeanAccumulator(MetricAccumulator[float, MomentSums]):
 
     Parameters
     ----------
-    about : callable
+    row_terms : callable
         Returns the results of rows for a given shift.
     """
 
-    about: Callable[[float, Predictions], RowResults]
+    row_terms: Callable[[float, Predictions], RowResults]
 
     def fit(self, stream: BatchedSource) -> float:
         return float(uncertainties(stream.first).mean())
@@ -127,8 +127,8 @@ class ShiftedMeanAccumulator(MetricAccumulator[float, MomentSums]):
     def from_arrays(self, arrays: Arrays) -> float:
         return float(arrays["centre"])
 
-    def update(self, settings: float, batch: Predictions) -> MomentSums:
-        return sum_rows(self.about(settings, batch))
+    def sum_batch(self, settings: float, batch: Predictions) -> MomentSums:
+        return sum_rows(self.row_terms(settings, batch))
 
     def load(self, arrays: Arrays) -> MomentSums:
         return MomentSums.load(arrays)
@@ -143,7 +143,7 @@ class ColumnAccumulator(Stateless[ColumnStore]):
 
     metric: OrderedMetric
 
-    def update(self, settings: None, batch: Predictions) -> ColumnStore:  # noqa: ARG002
+    def sum_batch(self, settings: None, batch: Predictions) -> ColumnStore:  # noqa: ARG002
         return ColumnStore.from_columns(self.metric.sort_keys(batch), Metadata(len(batch)))
 
     def load(self, arrays: Arrays) -> ColumnStore:
@@ -186,7 +186,7 @@ class BinnedAccumulator(Binned[MomentSums]):
 
     metric: BinnedMetric
 
-    def update(self, settings: Bins, batch: Predictions) -> MomentSums:
+    def sum_batch(self, settings: Bins, batch: Predictions) -> MomentSums:
         return MomentSums.from_terms(spread_by_bin(batch, self.assign(settings, batch)), Metadata(len(batch)))
 
     def load(self, arrays: Arrays) -> MomentSums:
@@ -203,7 +203,7 @@ class ValidBinsAccumulator(Binned[ColumnStore]):
 
     metric: ValidBinsMetric
 
-    def update(self, settings: Bins, batch: Predictions) -> ColumnStore:
+    def sum_batch(self, settings: Bins, batch: Predictions) -> ColumnStore:
         columns, reference = self.metric.bin_means(batch)
         label = self.assign(settings, batch).label
         narrow = next(kind for kind in LABEL_TYPES if settings.classes <= np.iinfo(kind).max)

@@ -130,7 +130,7 @@ class NystroemAccumulator(MetricAccumulator[StreamedLandmarks, NystroemSums]):
             "unit_norm": settings.scaling.unit_norm,
             "key": settings.key,
             "precision": settings.precision,
-            "described": settings.details,
+            "details": settings.details,
         }
         pivots = settings.features.pivots
         arrays = {
@@ -138,8 +138,8 @@ class NystroemAccumulator(MetricAccumulator[StreamedLandmarks, NystroemSums]):
             "divisor": settings.scaling.divisor,
             "landmarks": settings.landmarks,
             "validation inputs": settings.validation,
-            "features.centre": pivots.mean,
-            "features.width": pivots.std,
+            "features.mean": pivots.mean,
+            "features.std": pivots.std,
             "features.gamma": pivots.gamma,
             "features.factor": settings.features.factor,
             "directions": settings.directions,
@@ -149,14 +149,14 @@ class NystroemAccumulator(MetricAccumulator[StreamedLandmarks, NystroemSums]):
     def from_arrays(self, arrays: Arrays) -> StreamedLandmarks:
         header = json.loads(str(arrays["kernels"]))
         features = strip_prefix("features", arrays)
-        pivots = GaussianAtoms(features["centre"], features["width"], features["gamma"])
+        pivots = GaussianAtoms(features["mean"], features["std"], features["gamma"])
         landmarks, validation, directions = arrays["landmarks"], arrays["validation inputs"], arrays["directions"]
         (rank, targets), (_, d), (_, columns) = pivots.mean.shape, landmarks.shape, directions.shape
         shapes = {
             "shift": (d,),
             "divisor": (d,),
             "validation inputs": (len(validation), d),
-            "features.width": (rank, targets),
+            "features.std": (rank, targets),
             "features.gamma": (targets,),
             "features.factor": (rank, rank),
             "directions": (rank, columns),
@@ -175,13 +175,13 @@ class NystroemAccumulator(MetricAccumulator[StreamedLandmarks, NystroemSums]):
             validation=validation,
             key=int(header["key"]),
             precision=header["precision"],
-            details=dict(header["described"]),
+            details=dict(header["details"]),
         )
 
-    def update(self, settings: StreamedLandmarks, batch: Predictions) -> NystroemSums:
-        return self.update_with_replicates(settings, batch, 0, Run())
+    def sum_batch(self, settings: StreamedLandmarks, batch: Predictions) -> NystroemSums:
+        return self.sum_batch_with_replicates(settings, batch, 0, Run())
 
-    def update_with_replicates(
+    def sum_batch_with_replicates(
         self, settings: StreamedLandmarks, batch: Predictions, replicates: int, run: Run
     ) -> NystroemSums:
         sums, sample = settings.fit(batch, replicates, run)

@@ -156,7 +156,7 @@ def _batch_sums(each: StreamedMetric, batch: Predictions, run: Run, replicates: 
     """Return the sums of a batch for a metric, or the exception that prevents them."""
     try:
         with with_row_numbers(batch):
-            found: Sums = each.accumulator.update_with_replicates(each.settings, batch, replicates, run)
+            found: Sums = each.accumulator.sum_batch_with_replicates(each.settings, batch, replicates, run)
             return found
     except FileError:
         raise

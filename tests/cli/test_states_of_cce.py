@@ -90,9 +90,9 @@ def test_an_interrupted_sum_of_cce_continues_and_ends_the_same(tmp_path, monkeyp
     checkpoint = FileCheckpoint(path, {}, resume=False)
     with pytest.raises(KeyboardInterrupt):
         accumulate(Interrupted(data), [METRIC], Run(replicates=19, checkpoint=checkpoint))
-    of_all = type(accumulator_of(METRIC)).update_with_replicates
+    of_all = type(accumulator_of(METRIC)).sum_batch_with_replicates
     monkeypatch.setattr(
-        "calcheck.streaming.nystroem_accumulator.NystroemAccumulator.update_with_replicates",
+        "calcheck.streaming.nystroem_accumulator.NystroemAccumulator.sum_batch_with_replicates",
         lambda self, *arguments: updated.append(1) or of_all(self, *arguments),
     )
     checkpoint = FileCheckpoint(path, {}, resume=True)

@@ -125,13 +125,13 @@ def test_the_joint_distance_is_at_most_the_average_one(seed, targets):
 @pytest.mark.parametrize(
     ("name", "options", "evidence"),
     [
-        ("ammd", {}, "both"),
-        ("ammd", {"constant": True}, "upper"),
-        ("jmmd", {}, "upper"),
-        ("jmmd", {"statistic": "v"}, "upper"),
-        ("jmmd", {"statistic": "paper"}, "both"),
-        ("cmmd", {}, "upper"),
-        ("fid", {}, "upper"),
+        ("ammd", {}, "two-sided"),
+        ("ammd", {"constant": True}, "greater"),
+        ("jmmd", {}, "greater"),
+        ("jmmd", {"statistic": "v"}, "greater"),
+        ("jmmd", {"statistic": "paper"}, "two-sided"),
+        ("cmmd", {}, "greater"),
+        ("fid", {}, "greater"),
     ],
 )
 def test_distances_speak_against_a_model_where_they_are_large_and_parts_of_them_on_both_sides(name, options, evidence):

@@ -26,18 +26,18 @@ NINE = np.arange(1.0, 10.0)  # nine replicates
 @pytest.mark.parametrize(
     ("sided", "own", "expected"),
     [
-        ("upper", 8.5, 2 / 10),  # one of nine at or above it, and itself
-        ("upper", 9.5, 1 / 10),  # never 0
-        ("upper", 0.5, 1.0),
-        ("upper", 8.0, 3 / 10),  # a tie counts
-        ("lower", 1.5, 2 / 10),
-        ("lower", 0.5, 1 / 10),
-        ("lower", 2.0, 3 / 10),
-        ("lower", 9.5, 1.0),
-        ("both", 8.5, 4 / 10),
-        ("both", 1.5, 4 / 10),
-        ("both", 9.5, 2 / 10),
-        ("both", 5.0, 1.0),  # twice 6 / 10 is no p-value
+        ("greater", 8.5, 2 / 10),  # one of nine at or above it, and itself
+        ("greater", 9.5, 1 / 10),  # never 0
+        ("greater", 0.5, 1.0),
+        ("greater", 8.0, 3 / 10),  # a tie counts
+        ("less", 1.5, 2 / 10),
+        ("less", 0.5, 1 / 10),
+        ("less", 2.0, 3 / 10),
+        ("less", 9.5, 1.0),
+        ("two-sided", 8.5, 4 / 10),
+        ("two-sided", 1.5, 4 / 10),
+        ("two-sided", 9.5, 2 / 10),
+        ("two-sided", 5.0, 1.0),  # twice 6 / 10 is no p-value
     ],
 )
 def test_p_values_by_hand(sided, own, expected):
@@ -45,21 +45,21 @@ def test_p_values_by_hand(sided, own, expected):
     assert_allclose(p_value(NINE, own, sided), expected, rtol=1e-14)
 
 
-@pytest.mark.parametrize("sided", ["upper", "lower", "both"])
+@pytest.mark.parametrize("sided", ["greater", "less", "two-sided"])
 def test_replicates_without_a_value_count_as_farther_out(sided):
     """Two of nine are not numbers: the p-value at the very end is 3/10, and twice that for both sides."""
     values = np.where(NINE > 7, np.nan, NINE)
-    own = -1.0 if sided == "lower" else 10.0
-    assert_allclose(p_value(values, own, sided), {"upper": 0.3, "lower": 0.3, "both": 0.6}[sided], rtol=1e-14)
+    own = -1.0 if sided == "less" else 10.0
+    assert_allclose(p_value(values, own, sided), {"greater": 0.3, "less": 0.3, "two-sided": 0.6}[sided], rtol=1e-14)
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e-9, 1e9, -1.0])
 def test_values_that_differ_by_rounding_tie(scale):
     """0.1 + 0.2 against 0.3: whichever comes first, both count for both sides; a millionth more does not."""
     own = 0.3 * scale
-    assert p_value(np.full(9, (0.1 + 0.2) * scale), own, "both") == 1.0
-    assert p_value(np.full(9, own), (0.1 + 0.2) * scale, "both") == 1.0
-    assert_allclose(p_value(np.full(9, own * (1 + 1e-6)), own, "both"), 0.2)
+    assert p_value(np.full(9, (0.1 + 0.2) * scale), own, "two-sided") == 1.0
+    assert p_value(np.full(9, own), (0.1 + 0.2) * scale, "two-sided") == 1.0
+    assert_allclose(p_value(np.full(9, own * (1 + 1e-6)), own, "two-sided"), 0.2)
 
 
 def judged(
@@ -189,9 +189,9 @@ def test_where_nothing_decides_p_is_shown_without_a_verdict():
 
 def test_the_error_of_p_is_that_of_a_binomial_share():
     """p = 0.05 of 199: sqrt(0.05 0.95 / 199) = 0.01545; of both sides, twice sqrt(0.025 0.975 / 199) = 0.02213."""
-    assert_allclose(p_value_error(0.05, 199, "upper"), 0.01545, rtol=1e-3)
-    assert_allclose(p_value_error(0.05, 199, "both"), 0.02213, rtol=1e-3)
-    assert p_value_error(1.0, 199, "upper") == 0.0
+    assert_allclose(p_value_error(0.05, 199, "greater"), 0.01545, rtol=1e-3)
+    assert_allclose(p_value_error(0.05, 199, "two-sided"), 0.02213, rtol=1e-3)
+    assert p_value_error(1.0, 199, "greater") == 0.0
     assert_allclose(judged(REPLICATES, 68.0).p_value_mc_error, np.sqrt(1 / 3 * 2 / 3 / 101), rtol=1e-14)
 
 
@@ -203,7 +203,7 @@ def test_the_error_of_p_is_that_of_a_binomial_share():
     ],
 )
 def test_a_verdict_is_open_within_three_errors(p, replicates, open_):
-    assert is_open(p, p_value_error(p, replicates, "upper"), 0.95) == open_
+    assert is_open(p, p_value_error(p, replicates, "greater"), 0.95) == open_
 
 
 @pytest.mark.parametrize(("sequential", "verdict"), [(True, "undecided"), (False, "fail")])
@@ -347,8 +347,8 @@ def by_counting(replicates, value, sided):
     """Return the p-value; sums of counts tie but for rounding."""
     tied = 1e-10 * abs(value)
     above, below = np.sum(replicates >= value - tied), np.sum(replicates <= value + tied)
-    farther = above if sided == "upper" else min(above, below)
-    return min(1.0, (2 if sided == "both" else 1) * (1 + farther) / (1 + len(replicates)))
+    farther = above if sided == "greater" else min(above, below)
+    return min(1.0, (2 if sided == "two-sided" else 1) * (1 + farther) / (1 + len(replicates)))
 
 
 @pytest.mark.parametrize("family", ["gaussian", "samples", "poisson", "student-t"])
@@ -373,7 +373,7 @@ def test_metrics_of_replicates_are_their_metrics(family):
         assert_allclose(result.p_value, by_counting(replicates, result.value, sided), rtol=1e-12, err_msg=result.metric)
         if result.reference_kind == "simulated":
             assert_allclose(result.reference, replicates.mean(), rtol=1e-10)
-            assert_allclose(result.reference_high, np.quantile(replicates, 0.975 if sided == "both" else 0.95))
+            assert_allclose(result.reference_high, np.quantile(replicates, 0.975 if sided == "two-sided" else 0.95))
 
 
 OF_QUANTILES = [METRICS["ece"](), METRICS["coverage"](level=0.8), METRICS["coverage"](level=0.9)]

@@ -221,7 +221,7 @@ def test_leaving_one_row_out_is_evaluating_the_others(metric):
 def misfit(metric, rows):
     """Return how bad a model is: larger is worse."""
     found = result(metric, rows)
-    if metric.alternative == "lower":
+    if metric.alternative == "less":
         return -found.value
     known = {"zms": 1.0, "bias": 0.0}.get(metric.name, found.reference)  # for draws zms is near 1
     return found.value if known is None else abs(found.value - known)
