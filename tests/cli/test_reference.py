@@ -78,7 +78,7 @@ def test_without_a_reference_there_is_none(calcheck, preds):
     absent = ("reference", "reference_low", "reference_high", "reference_kind", "p_value", "zeta")
     assert [result[name] for name in absent] == [None] * 6
     assert result["verdict"] == "none"
-    assert "simulated" not in result["details"]
+    assert "null" not in result["details"]
     exact = reported(calcheck, "zms", preds, "--no-null")["results"][0]
     assert (exact["reference"], exact["reference_kind"], exact["p_value"]) == (1.0, "exact", None)
     assert exact["verdict"] == "none"

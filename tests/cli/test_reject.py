@@ -98,7 +98,7 @@ def test_the_default_leaves_out_the_likelihood_of_samples_and_a_metric_that_was_
     path = write(tmp_path / "s.csv", {"y": draws[:, 0], **{f"sample_{place}": draws[:, place] for place in range(5)}})
     found = calcheck("reject", path, *FEW)
     assert found.code == 0
-    assert "nll of the rows" not in found.out
+    assert "nll of the retained rows" not in found.out
     assert "note skipped nll:" in found.out
     assert "s.csv: " in calcheck("reject", path, "--metrics", "mae,nll", *FEW).refused()
 
