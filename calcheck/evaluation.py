@@ -12,11 +12,17 @@ from typing import TYPE_CHECKING, Any
 from calcheck.errors import DataError, FileError, NumericalError, OptionError
 from calcheck.execution.context import RandomStream, Run
 from calcheck.inference.null_comparison import compare_with_null
-from calcheck.inference.null_distribution import FittedMetric, NullSimulator, add_replicates, simulate_null
+from calcheck.inference.null_distribution import (
+    FittedMetric,
+    NullSimulator,
+    SimulatesNull,
+    add_replicates,
+    simulate_null,
+)
 from calcheck.inference.pointwise_tests import pointwise_p_values
 from calcheck.inference.verdict_basis import INTERPOLATED, StatedShape, basis_of
 from calcheck.inference.verdicts import infer, statistic_of
-from calcheck.metrics.base import inapplicable_reason
+from calcheck.metrics.base import Conditional, inapplicable_reason
 from calcheck.predictions import InMemory
 from calcheck.report import Report, Result, Skipped
 from calcheck.statistics.repeated_targets import group_by_input
@@ -31,9 +37,9 @@ if TYPE_CHECKING:
     from calcheck.predictions import Predictions, Source
     from calcheck.results import Inference, NullDistribution, RowResults
 
-    Sink = Callable[[Metric[Any, Any], Predictions, RowResults], None]
-    Referred = Callable[[Metric[Any, Any], RowResults], bool]
-    Known = tuple[FittedMetric[Metric[Any, Any]], dict[str, list[dict[str, Any]]]]
+    Sink = Callable[[Metric[Any], Predictions, RowResults], None]
+    Referred = Callable[[Metric[Any], RowResults], bool]
+    Known = tuple[FittedMetric[Metric[Any]], dict[str, list[dict[str, Any]]]]
 
 
 MOST_CLEAR = 5  # number of rejected inputs listed when per-row results are written without --worst
@@ -41,7 +47,7 @@ MOST_CLEAR = 5  # number of rejected inputs listed when per-row results are writ
 
 def evaluate(  # noqa: PLR0913 - independent parts of a report
     source: Source,
-    metrics: Sequence[Metric[Any, Any]],
+    metrics: Sequence[Metric[Any]],
     *,
     at: Source | None = None,
     subsample: int | None = None,
@@ -101,22 +107,22 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
         if len(metrics) > 1:
             run.progress("metrics", (done + 1) / len(metrics))
         if reason := inapplicable_reason(type(metric), source.predictions()):
-            skipped.append(Skipped(metric=metric.name, reason=reason))
+            skipped.append(Skipped(metric=metric.info.name, reason=reason))
             continue
         try:
-            data_sets = simulation.for_inputs(len(shown)) if metric.conditional else simulation
+            data_sets = simulation.for_inputs(len(shown)) if metric.info.conditional else simulation
             computed = _computed(metric, source, at, data_sets, run, referred)
         except FileError:
             raise
         except (DataError, NumericalError) as error:
-            skipped.append(Skipped(metric=metric.name, reason=str(error)))
+            skipped.append(Skipped(metric=metric.info.name, reason=str(error)))
             continue
         if sink is not None:
             sink(metric, shown, computed.rows)
         extremes = _extremes(computed.rows, shown, worst, best, pointwise=sink is not None)
         computed.rows = _kept(computed.rows, run)
         found.append((computed, extremes))
-    simulate_null([each for each, _ in found if _is_simulated(each, referred)], simulation, at, run)
+    simulate_null([each for each, _ in found if _is_simulated(each, referred)], simulation, run)
     return Report(
         calcheck=__version__,
         input=told,
@@ -189,41 +195,43 @@ def _subsample(rows: Predictions, size: int, run: Run) -> Predictions:
 
 
 def _computed(
-    metric: Metric[Any, Any],
+    metric: Metric[Any],
     source: Source,
     at: Source | None,
     simulation: NullSimulator,
     run: Run,
     referred: Referred | None,
-) -> FittedMetric[Metric[Any, Any]]:
+) -> FittedMetric[Metric[Any]]:
     """Return a computed metric, with its null distribution if the metric simulates that itself."""
     import numpy as np
 
     stated = StatedShape.from_predictive(source.predictions().predictive)
     with source.error_context(), np.errstate(all="ignore"):  # metrics raise errors for values that are not finite
-        settings = metric.prepare(source, run)
-        state = metric.fit(settings, source, run)
-        rows = metric.rows(settings, state, source, at, run)
+        fit = metric.fit(source, run)
+        if at is not None and isinstance(metric, Conditional):
+            fit = metric.at_inputs(fit, at)
+        rows = metric.evaluate(fit, source, run)
         replicates = bool(len(simulation)) and (referred is None or referred(metric, rows))
         basis = basis_of(metric, stated, rows, replicates=replicates)
         if basis.kind == "interval" and len(simulation) and not replicates:
             basis = replace(basis, reason="")  # here models are compared with each other, not with a perfect model
-        computed = FittedMetric(metric, settings, state, rows, value_of(metric, rows), basis)
+        computed = FittedMetric(metric, fit, rows, value_of(metric, rows), basis)
         if replicates and _is_simulated(computed):
-            _simulate_alone(computed, simulation, at, run)
+            _simulate_alone(computed, simulation, run)
     return computed
 
 
-def _simulate_alone(
-    computed: FittedMetric[Metric[Any, Any]], simulation: NullSimulator, at: Source | None, run: Run
-) -> None:
-    """Compute the null distribution by the metric's own method, if it has one, and drop its fitted state."""
+def _simulate_alone(computed: FittedMetric[Metric[Any]], simulation: NullSimulator, run: Run) -> None:
+    """Compute the null distribution by the metric's own method, if it has one, and drop the fit."""
+    metric = computed.metric
+    if not isinstance(metric, SimulatesNull):
+        return
 
-    def further(_: Sequence[FittedMetric[Metric[Any, Any]]], data_sets: NullSimulator) -> list[NullDistribution]:
-        found = computed.metric.null_distribution(computed.settings, computed.state, data_sets, at, run)
+    def further(_: Sequence[FittedMetric[Metric[Any]]], data_sets: NullSimulator) -> list[NullDistribution]:
+        found = metric.null_distribution(computed.fit, data_sets, run)
         return [] if found is None else [found]
 
-    null = computed.metric.null_distribution(computed.settings, computed.state, simulation, at, run)
+    null = metric.null_distribution(computed.fit, simulation, run)
     if null is None:
         return
     computed.null = null
@@ -231,17 +239,17 @@ def _simulate_alone(
     columns, details = pointwise_p_values(null, run.fdr)
     rows = computed.rows
     computed.rows = replace(rows, columns={**rows.columns, **columns}, details={**rows.details, **details})
-    computed.state = None
+    computed.fit = None
 
 
-def _is_simulated(computed: FittedMetric[Metric[Any, Any]], referred: Referred | None = None) -> bool:
+def _is_simulated(computed: FittedMetric[Metric[Any]], referred: Referred | None = None) -> bool:
     """Return whether the null distribution of a metric is simulated; False if no result would depend on it."""
-    if computed.basis.kind != "p" and (computed.metric.interval == "own" or computed.basis.reason == INTERPOLATED):
+    if computed.basis.kind != "p" and (computed.metric.info.interval == "own" or computed.basis.reason == INTERPOLATED):
         return False
     return referred is None or referred(computed.metric, computed.rows)
 
 
-def value_of(metric: Metric[Any, Any], rows: RowResults) -> float:
+def value_of(metric: Metric[Any], rows: RowResults) -> float:
     """Return the value of a metric, which is a function of the means of its rows."""
     import numpy as np
 
@@ -306,7 +314,7 @@ def _plain(value: Any) -> Any:
 
 
 def _result(
-    computed: FittedMetric[Metric[Any, Any]],
+    computed: FittedMetric[Metric[Any]],
     inferred: Inference,
     extremes: dict[str, list[dict[str, Any]]],
     warnings: tuple[str, ...],
@@ -314,10 +322,10 @@ def _result(
     metric, rows, value = computed.metric, computed.rows, computed.value
     missing = () if math.isfinite(value) else (f"no value: it is {value}",)
     return Result(
-        metric=metric.name,
+        metric=metric.info.name,
         summary=metric.description(),
         options=metric.options(),
-        unit=metric.unit,
+        unit=metric.info.unit,
         value=value if math.isfinite(value) else None,
         low=inferred.low,
         high=inferred.high,

@@ -8,6 +8,8 @@ from typing import Any, Literal
 SCHEMA_VERSION = 2
 
 Verdict = Literal["pass", "fail", "undecided", "none"]
+Alternative = Literal["greater", "less", "two-sided", "none"]
+Orientation = Literal["smaller", "larger", "reference", "zero", "none"]
 Level = Literal["fail", "warn"]
 FileRole = Literal["predictions", "sample", "embedding", "truth", "evaluation_points"]
 

@@ -5,22 +5,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import numpy as np
     from numpy.typing import NDArray
 
     from calcheck.report import Verdict
     from calcheck.statistics.groups import MeanTerm
-
-    Means = Mapping[str, NDArray[np.float64]]
-
-Alternative = Literal["greater", "less", "two-sided", "none"]
-Orientation = Literal["smaller", "larger", "reference", "zero", "none"]
-IntervalMethod = Literal["bca", "percentile", "own", "none"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,12 +10,13 @@ from calcheck.predictions import InMemory, Predictions
 
 
 def rows_of(metric, predictions, *, at=None, run=None):
-    """Run prepare, fit and rows."""
+    """Fit and evaluate."""
     run = run or Run()
     source = InMemory(predictions)
-    settings = metric.prepare(source, run)
-    state = metric.fit(settings, source, run)
-    return metric.rows(settings, state, source, None if at is None else InMemory(at), run)
+    fit = metric.fit(source, run)
+    if at is not None:
+        fit = metric.at_inputs(fit, InMemory(at))
+    return metric.evaluate(fit, source, run)
 
 
 def cce(x, y, predictive, *, at=None, run=None, has_embedding=True, **options):

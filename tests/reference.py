@@ -20,8 +20,8 @@ from calcheck.io.columns.options import ERROR, MEANS, STDS, TARGETS
 from calcheck.io.files import SUFFIXES
 from calcheck.io.filters import MODELS
 from calcheck.io.layouts import LONG
+from calcheck.metric_info import REMEDIES
 from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
-from calcheck.metrics.base import REMEDIES
 from calcheck.options import flag_of, options_of
 from calcheck.render.schema import diff_schema, report_schema
 from calcheck.report import Report, Result
@@ -256,7 +256,7 @@ def _flag(parameter):
 def _metrics():
     every = METRICS | TWO_SAMPLE_METRICS
     overview = [
-        _row(f"[`{name}`](#{_anchor(name)})", _cell(metric.summary()), metric.unit, ", ".join(metric.needs))
+        _row(f"[`{name}`](#{_anchor(name)})", _cell(metric.summary()), metric.info.unit, ", ".join(metric.info.needs))
         for name, metric in every.items()
     ]
     lines = [
@@ -274,18 +274,18 @@ def _metrics():
 def _metric(metric):
     """Return the lines about one metric: what its docstring says, its attributes, its options."""
     body, sections = _docstring(metric)
-    interval = INTERVALS[metric.interval] + (f": {metric.no_interval}" if metric.no_interval else "")
-    interval += f", given the {metric.conditional_on}" if metric.conditional_on else ""
+    interval = INTERVALS[metric.info.interval] + (f": {metric.info.no_interval}" if metric.info.no_interval else "")
+    interval += f", given the {metric.info.conditional_on}" if metric.info.conditional_on else ""
     facts = {
-        "Unit": f"`{metric.unit}`",
-        "Needs": "; ".join(REMEDIES[need] for need in metric.needs),
-        "Interpretation": metric.interpretation,
-        **({"Exact reference": "for any shape of distribution"} if metric.distribution_free else {}),
-        "Better": ORIENTATIONS[metric.orientation],
-        "Alternative": ALTERNATIVES[metric.alternative],
+        "Unit": f"`{metric.info.unit}`",
+        "Needs": "; ".join(REMEDIES[need] for need in metric.info.needs),
+        "Interpretation": metric.info.interpretation,
+        **({"Exact reference": "for any shape of distribution"} if metric.info.distribution_free else {}),
+        "Better": ORIENTATIONS[metric.info.orientation],
+        "Alternative": ALTERNATIVES[metric.info.alternative],
         "Interval": interval,
         "In batches": _streaming(metric),
-        "Source": metric.source,
+        "Source": metric.info.source,
     }
     lines = [_prose(metric.summary()), *("" if not body else ["", *body]), ""]
     lines += [f"- {title}: {_prose(text)}" for title, text in facts.items()]
@@ -305,7 +305,7 @@ def _metric(metric):
 
 def _streaming(metric):
     """Return whether a metric can be computed from batches, and with which options it cannot."""
-    if metric.name in TWO_SAMPLE_METRICS:
+    if metric.info.name in TWO_SAMPLE_METRICS:
         return "no"
     return "yes (`--save-state`, `--dask`)" if accumulator_of(metric()) is not None else "no; it needs all rows at once"
 
@@ -463,7 +463,7 @@ def _metric_options():
 
 def _always_null():
     for name, metric in (METRICS | TWO_SAMPLE_METRICS).items():
-        absent = [field.name for field in dataclasses.fields(Result) if field.name not in metric.fields()]
+        absent = [field.name for field in dataclasses.fields(Result) if field.name not in metric.info.result_fields()]
         if absent:
             yield _row(f"`{name}`", ", ".join(f"`{field}`" for field in absent))
 

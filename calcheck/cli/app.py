@@ -120,7 +120,7 @@ app.command("merge", rich_help_panel="Reports", epilog="Example: calcheck merge 
     merge_command
 )
 for _name, _metric in METRICS.items():
-    _conditional = " --embedding embedding" if _metric.conditional else ""
+    _conditional = " --embedding embedding" if _metric.info.conditional else ""
     _epilog = f"Example: calcheck {_name} preds.parquet{_conditional} --worst 5"
     app.command(_name, rich_help_panel="Metrics", epilog=_epilog)(metric_command(_metric))
 app.command("mcmd", rich_help_panel="Metrics", epilog="Example: calcheck mcmd a.parquet b.parquet --inputs x")(

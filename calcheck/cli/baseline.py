@@ -24,7 +24,7 @@ class Base:
     """Stored results, their metrics and the tolerance; empty without ``--against``."""
 
     results: tuple[Result, ...] = ()
-    metrics: tuple[Metric[Any, Any], ...] = ()
+    metrics: tuple[Metric[Any], ...] = ()
     reads: tuple[str, ...] = ()
     allowed: Allowed | None = None
 
@@ -74,7 +74,7 @@ def _require_comparable(base: Report) -> None:
             raise OptionError(msg)
 
 
-def _metric(stored: Result) -> Metric[Any, Any]:
+def _metric(stored: Result) -> Metric[Any]:
     """Return the metric of a stored result, with the stored options."""
     if stored.metric in TWO_SAMPLE_METRICS:
         msg = f"{stored.metric} compares two files, but check reads one. To compare stored reports, use calcheck diff"

@@ -59,17 +59,15 @@ def _check(files: list[str], settings: Settings, **given: Any) -> None:
         raise typer.Exit(EXIT_VIOLATED)
 
 
-def _metrics(said: RuleOptions, rules: Rules, base: Base, settings: Settings) -> list[Metric[Any, Any]]:
+def _metrics(said: RuleOptions, rules: Rules, base: Base, settings: Settings) -> list[Metric[Any]]:
     """Return the metrics of the rules, of ``--metrics`` and of the baseline; the latter with their stored options."""
     named = {name for rule, _ in rules for name in rule.metrics()}
     asked = select_metrics(said.metrics, settings) if said.metrics else []
-    wanted = {metric.name: metric for metric in (*map(settings.metric, named), *asked, *base.metrics)}
+    wanted = {metric.info.name: metric for metric in (*map(settings.metric, named), *asked, *base.metrics)}
     return [wanted[name] for name in METRICS if name in wanted]
 
 
-def _judged(
-    source: FileSource, metrics: list[Metric[Any, Any]], rules: Rules, base: Base, given: dict[str, Any]
-) -> Report:
+def _judged(source: FileSource, metrics: list[Metric[Any]], rules: Rules, base: Base, given: dict[str, Any]) -> Report:
     """Return the report of a file, with the outcomes of the rules and of the baseline comparison."""
     from calcheck.evaluation import evaluate
     from calcheck.gate.evaluate import evaluate_rule

@@ -66,7 +66,7 @@ def files_and_columns(metavar: str, text: str) -> list[inspect.Parameter]:
     return [inspect.Parameter("files", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=declared), *OF_FILES]
 
 
-def select_metrics(names: str | None, settings: Settings) -> list[Metric[Any, Any]]:
+def select_metrics(names: str | None, settings: Settings) -> list[Metric[Any]]:
     """Return the named metrics with their configured options; all metrics for None.
 
     Raises
@@ -85,7 +85,7 @@ def select_metrics(names: str | None, settings: Settings) -> list[Metric[Any, An
 def open_source(
     file: str,
     given: dict[str, Any],
-    metrics: Sequence[Metric[Any, Any]],
+    metrics: Sequence[Metric[Any]],
     *,
     narrow: bool,
     also: Sequence[str] = (),
@@ -98,10 +98,10 @@ def open_source(
     return FileSource(
         resolve(file, options.input_format),
         build(ColumnOptions, given),
-        wanted="all" if any("y" in metric.needs for metric in metrics) else "any",
+        wanted="all" if any("y" in metric.info.needs for metric in metrics) else "any",
         narrow=narrow,
-        inputs=any("x" in metric.needs for metric in metrics),
-        repeated=all(metric.repeated_targets for metric in metrics),
+        inputs=any("x" in metric.info.needs for metric in metrics),
+        repeated=all(metric.info.repeated_targets for metric in metrics),
         also=tuple(dict.fromkeys([*(name for metric in metrics for name in metric.columns()), *also])),
     )
 

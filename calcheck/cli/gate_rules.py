@@ -44,7 +44,7 @@ def _rule(text: str) -> Rule:
     from calcheck.gate.rules import parse
 
     rule = parse(text)
-    validate_rule(rule, {name: metric.fields() for name, metric in METRICS.items()})
+    validate_rule(rule, {name: metric.info.result_fields() for name, metric in METRICS.items()})
     return rule
 
 

@@ -66,7 +66,7 @@ def _mcmd(a: str, b: str, **given: Any) -> None:
         _require_curve(first)
     kept: list[tuple[Predictions, RowResults]] = []
 
-    def keep(metric: Metric[Any, Any], shown: Predictions, rows: RowResults) -> None:
+    def keep(metric: Metric[Any], shown: Predictions, rows: RowResults) -> None:
         pointwise.take(metric, shown, rows)
         kept.append((shown, rows))
 

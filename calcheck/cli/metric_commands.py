@@ -30,21 +30,25 @@ if TYPE_CHECKING:
     from calcheck.metrics.base import Metric
 
 
-def metric_command(metric: type[Metric[Any, Any]]) -> Callable[..., None]:
+def metric_command(metric: type[Metric[Any]]) -> Callable[..., None]:
     """Return the command of a metric."""
     declared = [
-        *(parameter for parameter in COLUMNS if "x" in metric.needs or parameter.name not in INPUTS),
+        *(parameter for parameter in COLUMNS if "x" in metric.info.needs or parameter.name not in INPUTS),
         *parameters(metric, "Metric"),
         *parameters(RowOptions, "Rows"),
-        *(parameters(EvaluationPointsOptions, "Rows") if metric.conditional else []),
-        *(BOOTSTRAP if metric.interval != "none" else []),
+        *(parameters(EvaluationPointsOptions, "Rows") if metric.info.conditional else []),
+        *(BOOTSTRAP if metric.info.interval != "none" else []),
         *REFERENCE,
-        *(SIGNIFICANCE if metric.conditional else []),
+        *(SIGNIFICANCE if metric.info.conditional else []),
         *REPORT,
-        *(parameters(PointwiseOptions, "Output") + parameters(WorstBestOptions, "Output") if metric.pointwise else []),
+        *(
+            parameters(PointwiseOptions, "Output") + parameters(WorstBestOptions, "Output")
+            if metric.info.pointwise
+            else []
+        ),
         *STATES,
         *SEED,
-        *(ENGINE if metric.uses_kernels else []),
+        *(ENGINE if metric.info.uses_kernels else []),
     ]
 
     def command(file: str, **given: Any) -> None:
@@ -54,7 +58,7 @@ def metric_command(metric: type[Metric[Any, Any]]) -> Callable[..., None]:
     return with_signature(command, declared)
 
 
-def run_metric(metric: Metric[Any, Any], file: str, given: dict[str, Any]) -> None:
+def run_metric(metric: Metric[Any], file: str, given: dict[str, Any]) -> None:
     """Compute one metric of a file, and write the requested outputs."""
     if streaming_requested(given):
         stream_metric(metric, file, given)

@@ -34,7 +34,7 @@ class Pointwise:
         self._shown: Predictions | None = None
         self._columns: dict[str, NDArray[Any]] = {}
 
-    def take(self, metric: Metric[Any, Any], shown: Predictions, rows: RowResults) -> None:
+    def take(self, metric: Metric[Any], shown: Predictions, rows: RowResults) -> None:
         """Add the results of one metric; a column name in use for other values gets the metric's name as prefix."""
         if self.path is None:
             return
@@ -42,7 +42,7 @@ class Pointwise:
         for name, values in rows.columns.items():
             known = self._columns.get(name)
             same = known is None or bool((known == values).all())
-            self._columns[name if same else f"{metric.name.replace('-', '_')}_{name}"] = values
+            self._columns[name if same else f"{metric.info.name.replace('-', '_')}_{name}"] = values
 
     def write(self) -> None:
         """Write all results in row order; an input column whose name is in use gets the suffix ``_given``."""

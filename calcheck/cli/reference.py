@@ -23,7 +23,7 @@ def list_metrics() -> None:
     for column in ("metric", "description", "unit", "needs"):
         table.add_column(column)
     for name, metric in (METRICS | TWO_SAMPLE_METRICS).items():
-        table.add_row(name, f"{metric.summary()} {metric.source}", metric.unit, ", ".join(metric.needs))
+        table.add_row(name, f"{metric.summary()} {metric.info.source}", metric.info.unit, ", ".join(metric.info.needs))
     sys.stdout.write(rendered(table))
 
 

@@ -107,10 +107,10 @@ class Settings:
         self.used += held.values()
         return {**given, **{name: setting.value for name, setting in held.items()}}
 
-    def metric(self, name: str, said: Mapping[str, Any] | None = None) -> Metric[Any, Any]:
+    def metric(self, name: str, said: Mapping[str, Any] | None = None) -> Metric[Any]:
         """Return a metric with the options given on the command line, and else with the configured ones."""
         told = self.resolve(name, options_of(METRICS[name]), said or {}, one_of_many=said is None)
-        metric: Metric[Any, Any] = build(METRICS[name], told)
+        metric: Metric[Any] = build(METRICS[name], told)
         return metric
 
     @contextmanager

@@ -46,7 +46,7 @@ def streaming_requested(given: dict[str, Any]) -> bool:
     return any(given.get(option.field) for option in options_of(StateOptions))
 
 
-def streaming_reason(source: FileSource, metrics: Sequence[Metric[Any, Any]], given: dict[str, Any]) -> str:
+def streaming_reason(source: FileSource, metrics: Sequence[Metric[Any]], given: dict[str, Any]) -> str:
     """Return why the file is streamed: its rows exceed the memory limit, and a metric can be streamed; else "".
 
     The decision uses only the file's metadata and the options.
@@ -65,7 +65,7 @@ def streaming_reason(source: FileSource, metrics: Sequence[Metric[Any, Any]], gi
     )
 
 
-def stream_metric(metric: Metric[Any, Any], file: str, given: dict[str, Any], reason: str = "") -> None:
+def stream_metric(metric: Metric[Any], file: str, given: dict[str, Any], reason: str = "") -> None:
     """Stream one metric over a file, and write the report; the reason for streaming becomes a warning."""
     options = build(StateOptions, given)
     like = _like(options)
@@ -73,18 +73,18 @@ def stream_metric(metric: Metric[Any, Any], file: str, given: dict[str, Any], re
     deliver(_summed(metrics, file, given, like, reason, strict=True), build(ReportOptions, given))
 
 
-def stream_metrics(metrics: Sequence[Metric[Any, Any]], file: str, given: dict[str, Any], reason: str = "") -> Report:
+def stream_metrics(metrics: Sequence[Metric[Any]], file: str, given: dict[str, Any], reason: str = "") -> Report:
     """Return the report of several streamed metrics; with ``--settings-from`` and no names, those of that state."""
     options = build(StateOptions, given)
     like = _like(options)
     if like is not None:
-        named = [metric.name for metric in metrics] if given.get("metrics") else list(_metrics_of(like))
+        named = [metric.info.name for metric in metrics] if given.get("metrics") else list(_metrics_of(like))
         metrics = [_named(like, options.settings_from, name) for name in named]
     return _summed(metrics, file, given, like, reason, strict=False)
 
 
 def _summed(
-    metrics: Sequence[Metric[Any, Any]],
+    metrics: Sequence[Metric[Any]],
     file: str,
     given: dict[str, Any],
     like: State | None,
@@ -119,7 +119,7 @@ def _summed(
 
 
 def _checkpoint(
-    options: StateOptions, source: FileSource, metrics: Sequence[Metric[Any, Any]], run: Run
+    options: StateOptions, source: FileSource, metrics: Sequence[Metric[Any]], run: Run
 ) -> FileCheckpoint | None:
     """Return the checkpoint, or None without ``--checkpoint``."""
     if options.checkpoint is None:
@@ -135,7 +135,7 @@ def _checkpoint(
     told = {
         "files": json.dumps(files),
         "column options": " ".join(source.explicit()),
-        "metrics": json.dumps([[metric.name, metric.options()] for metric in metrics]),
+        "metrics": json.dumps([[metric.info.name, metric.options()] for metric in metrics]),
         "seed and replicates": f"{run.seed}, {run.replicates}",
     }
     return FileCheckpoint(options.checkpoint, told, resume=options.resume)
@@ -173,11 +173,11 @@ def _like(options: StateOptions) -> State | None:
     return None if options.settings_from is None else read_state(options.settings_from)
 
 
-def _metrics_of(state: State) -> dict[str, Metric[Any, Any]]:
-    return {each.metric.name: each.metric for each in state.metrics}
+def _metrics_of(state: State) -> dict[str, Metric[Any]]:
+    return {each.metric.info.name: each.metric for each in state.metrics}
 
 
-def _named(like: State, path: str | None, name: str) -> Metric[Any, Any]:
+def _named(like: State, path: str | None, name: str) -> Metric[Any]:
     """Return a metric of a state.
 
     Raises
@@ -192,7 +192,7 @@ def _named(like: State, path: str | None, name: str) -> Metric[Any, Any]:
     return metrics[name]
 
 
-def _as_in(like: State, path: str | None, metric: Metric[Any, Any], given: dict[str, Any]) -> Metric[Any, Any]:
+def _as_in(like: State, path: str | None, metric: Metric[Any], given: dict[str, Any]) -> Metric[Any]:
     """Return a metric with the options it has in a state.
 
     Raises
@@ -200,7 +200,7 @@ def _as_in(like: State, path: str | None, metric: Metric[Any, Any], given: dict[
     OptionError
         An option given on the command line differs from the state.
     """
-    theirs = _named(like, path, metric.name)
+    theirs = _named(like, path, metric.info.name)
     for option in options_of(type(metric)):
         if given.get(option.field) in (None, False, []):
             continue

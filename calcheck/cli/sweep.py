@@ -69,7 +69,7 @@ def _sweep(files: list[str], settings: Settings, **given: Any) -> None:
     deliver_text(render(report, report_to.format, SWEEP_FORMATS, legend=not report_to.quiet), report_to)
 
 
-def _metric(name: str, settings: Settings, given: dict[str, Any]) -> Metric[Any, Any]:
+def _metric(name: str, settings: Settings, given: dict[str, Any]) -> Metric[Any]:
     """Return the metric of the sweep, with its options.
 
     Raises

@@ -30,7 +30,7 @@ def parameters(owner: type[Any], panel: str) -> list[inspect.Parameter]:
     return [_parameter(option, panel) for option in options_of(owner)]
 
 
-def metric_parameters(metrics: Iterable[type[Metric[Any, Any]]], panel: str) -> list[inspect.Parameter]:
+def metric_parameters(metrics: Iterable[type[Metric[Any]]], panel: str) -> list[inspect.Parameter]:
     """Return command parameters for the options of metrics, as text that :func:`parse_given` parses.
 
     They do not count as options of the command: configured values are looked up under the metric's name.
@@ -38,11 +38,11 @@ def metric_parameters(metrics: Iterable[type[Metric[Any, Any]]], panel: str) -> 
     declared: dict[str, dict[str, Option]] = {}
     for metric in metrics:
         for option in options_of(metric):
-            declared.setdefault(option.field, {})[metric.name] = option
+            declared.setdefault(option.field, {})[metric.info.name] = option
     return [_shared_parameter(of, panel) for of in declared.values()]
 
 
-def parse_given(metric: type[Metric[Any, Any]], given: dict[str, Any]) -> dict[str, Any]:
+def parse_given(metric: type[Metric[Any]], given: dict[str, Any]) -> dict[str, Any]:
     """Return the given options of a metric, parsed."""
     texts = {option: given.get(option.field) for option in options_of(metric)}
     return {

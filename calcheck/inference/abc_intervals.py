@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from calcheck.inference.intervals import Bca
+from calcheck.statistics.groups import Means
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -135,6 +136,6 @@ def abc(statistic: Statistic, confidence: float) -> Bca:
     averages = statistic.averages
     moments = Moments.from_values(averages.columns.T)
     names = tuple(averages.terms)
-    found = abc_limits(moments, names, lambda means: statistic.of_means(dict(means), averages.n), confidence)
+    found = abc_limits(moments, names, lambda means: statistic.of_means(Means(means, averages.n)), confidence)
     low, high, correction, acceleration = (float(each[0]) for each in found)
     return Bca(low, high, correction, acceleration)

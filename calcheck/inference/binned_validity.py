@@ -189,7 +189,7 @@ def _bin(
 ) -> dict[str, Any]:
     """Return the value and the BCa interval of a bin; None where they are undefined."""
 
-    def of_means(means: Mapping[str, NDArray[np.float64]], n: int) -> NDArray[np.float64]:  # noqa: ARG001 - signature of statistics
+    def of_means(means: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
         return function({name: means[name] / means["share"] for name in columns})
 
     if not len(share):  # Bin edges from other data may leave a bin empty

@@ -9,7 +9,7 @@ import numpy as np
 
 from calcheck.execution.context import RandomStream
 from calcheck.execution.prefetch import one_blas_thread
-from calcheck.statistics.groups import Averages
+from calcheck.statistics.groups import Averages, Means
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.execution.context import Run
-    from calcheck.statistics.groups import Means, MeanTerm
+    from calcheck.statistics.groups import MeanTerm
 
 BLOCK_DRAWS = 1 << 21  # Row draws per block of resamples: 16 MiB of weights share one pass over the columns
 BLOCK_DRAWS_IN_GROUPS = 1 << 18  # The same for grouped terms, which read the weights repeatedly: 2 MiB fit the cache
@@ -32,13 +32,13 @@ class Statistic:
     averages : Averages
         The terms that are averaged.
     function : callable
-        Takes the means, by name, and n; leading axes index resamples.
+        Takes the means; leading axes index resamples.
     fixed : mapping
         Further arguments of the function that are not means, by name.
     """
 
     averages: Averages
-    function: Callable[[Mapping[str, NDArray[np.float64]], int], NDArray[np.float64]]
+    function: Callable[[Means], NDArray[np.float64]]
     fixed: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
 
     @classmethod
@@ -46,23 +46,23 @@ class Statistic:
         cls,
         terms: Mapping[str, MeanTerm],
         n: int,
-        function: Callable[[Mapping[str, NDArray[np.float64]], int], NDArray[np.float64]],
+        function: Callable[[Means], NDArray[np.float64]],
     ) -> Statistic:
         """Return a statistic of n rows from the terms that it averages."""
         return cls(Averages(terms, n), function)
 
-    def of_means(self, means: Means, n: int) -> NDArray[np.float64]:
+    def of_means(self, means: Means) -> NDArray[np.float64]:
         """Return the statistic at the given means."""
         with np.errstate(all="ignore"):  # Empty groups have no mean; callers count non-finite values
-            return np.asarray(self.function({**means, **self.fixed}, n))
+            return np.asarray(self.function(means.joined(self.fixed)))
 
     def estimate(self) -> float:
         """Return the statistic of the original rows."""
-        return float(self.of_means(self.averages.means(), self.averages.n))
+        return float(self.of_means(self.averages.means()))
 
     def leave_one_out(self) -> NDArray[np.float64]:
         """Return the leave-one-out values of the statistic, (n,)."""
-        return self.of_means(self.averages.leave_one_out(), self.averages.n - 1)
+        return self.of_means(self.averages.leave_one_out())
 
 
 class Replicates:
@@ -108,8 +108,8 @@ class Replicates:
         rng = self._run.rng(RandomStream.RESAMPLES, self._blocks)
         self._blocks += 1
         found = self._averages.resampled(size, rng)
-        means: list[Means] = [{} for _ in self._statistics]
+        means = [Means({}, self._n) for _ in self._statistics]
         for joined, (at, name) in self._names.items():
             means[at][name] = found[joined]
-        each = [statistic.of_means(own, self._n) for statistic, own in zip(self._statistics, means, strict=True)]
+        each = [statistic.of_means(own) for statistic, own in zip(self._statistics, means, strict=True)]
         return np.stack([np.broadcast_to(values, size) for values in each])

@@ -1,45 +1,87 @@
-"""The interface of a metric that inference uses; :class:`calcheck.metrics.base.Metric` implements it."""
+"""The interface of a metric that inference uses, and protocols for what only few metrics can do.
+
+:class:`calcheck.metrics.base.Metric` implements the interface. Protocols are checked with ``isinstance``; another one
+is :class:`calcheck.inference.null_distribution.SimulatesNull`.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from calcheck.execution.context import Run
+    from calcheck.metric_info import MetricInfo
     from calcheck.predictions import Predictions, Source
-    from calcheck.results import Alternative, IntervalMethod, Means, RowResults
+    from calcheck.report import Alternative
+    from calcheck.results import RowResults
+    from calcheck.statistics.groups import Means
 
 
 class InferableMetric(Protocol):
     """The members of a metric that inference uses; they are documented in :class:`calcheck.metrics.base.Metric`."""
 
-    name: ClassVar[str]
-    interval: ClassVar[IntervalMethod]
-    no_interval: ClassVar[str]
-    conditional_on: ClassVar[str]
-    distribution_free: ClassVar[bool]
+    info: ClassVar[MetricInfo]
 
     @property
-    def alternative_in_use(self) -> Alternative: ...
+    def alternative(self) -> Alternative: ...
 
     def columns(self) -> tuple[str, ...]: ...
 
     def interpolates(self, levels: NDArray[np.float64]) -> bool: ...
 
-    def prepare_replicate(self, settings: Any, source: Source, run: Run) -> Any: ...
+    def fit(self, source: Source, run: Run) -> Any: ...
 
-    def rows(self, settings: Any, state: Any, source: Source, at: Source | None, run: Run) -> RowResults: ...
+    def evaluate(self, fit: Any, source: Source, run: Run) -> RowResults: ...
 
-    def quick_value(self, settings: Any, source: Source, run: Run) -> float | None: ...
+    def value(self, means: Means) -> NDArray[np.float64]: ...
 
-    def no_influences_reason(self, rows: RowResults) -> str: ...
 
-    def influences(self, both: Predictions, run: Run) -> NDArray[np.float64] | None: ...
+@runtime_checkable
+class RefitsReplicates(Protocol):
+    """A metric whose fit to a replicate reuses what depends on inputs only."""
 
-    def value(self, means: Means, n: int) -> NDArray[np.float64]: ...
+    def refit(self, fit: Any, source: Source, run: Run) -> Any:
+        """Return the fit to a replicate of the targets."""
+        ...
+
+
+@runtime_checkable
+class HasQuickStatistic(Protocol):
+    """A metric with a cheaper statistic for the comparison of data and replicates."""
+
+    def quick_statistic(self, fit: Any, source: Source, run: Run) -> float:
+        """Return the statistic of the data or of a replicate."""
+        ...
+
+
+@runtime_checkable
+class HasInfluences(Protocol):
+    """A metric whose difference between two models is a sum of contributions of the rows."""
+
+    def influences(self, both: Predictions, run: Run) -> NDArray[np.float64]:
+        """Return the contribution of each row to the second model's squared value minus the first model's.
+
+        Parameters
+        ----------
+        both : Predictions
+            The n rows of the first model, then those of the second, with the same targets and inputs.
+        run : Run
+            Seed, device, precision, memory.
+
+        Returns
+        -------
+        (n,)
+            Contributions; they sum to twice the difference, which is bilinear in the rows.
+
+        Raises
+        ------
+        DataError
+            Influences are not available for these rows and options; the message gives the reason.
+        """
+        ...
 
 
 MetricT_co = TypeVar("MetricT_co", bound=InferableMetric, covariant=True)

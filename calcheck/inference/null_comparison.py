@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from calcheck.execution.context import Run
     from calcheck.inference.metric_protocol import InferableMetric
     from calcheck.inference.null_distribution import FittedMetric
-    from calcheck.results import Alternative, Inference
+    from calcheck.report import Alternative
+    from calcheck.results import Inference
 
 BY_ZETA, BY_TEST = "the verdict is based on zeta: {}", "the verdict is based on an exact test: {}"
 
@@ -47,26 +48,26 @@ def compare_with_null(computed: FittedMetric[InferableMetric], inferred: Inferen
 def _with_p_value(computed: FittedMetric[InferableMetric], inferred: Inference, run: Run) -> Inference:
     """Add the p-value and the reference with its limits, if a null distribution was simulated."""
     metric, simulated = computed.metric, computed.null
-    if metric.alternative_in_use == "none" or simulated is None or not np.isfinite(computed.value):
+    if metric.alternative == "none" or simulated is None or not np.isfinite(computed.value):
         return inferred
     if simulated.no_verdict:
         return replace(inferred, details={**inferred.details, "null": simulated.details})
     values = simulated.values
     known = values[np.isfinite(values)]
-    p = p_value(values, computed.compared_value, metric.alternative_in_use)
+    p = p_value(values, computed.compared_value, metric.alternative)
     details = {"replicates": len(values), **simulated.details}
     if len(known) < len(values):
         details["undefined"] = len(values) - len(known)
     found = replace(
         inferred,
         p_value=p,
-        p_value_mc_error=p_value_error(p, len(values), metric.alternative_in_use),
+        p_value_mc_error=p_value_error(p, len(values), metric.alternative),
         details={**inferred.details, "null": details},
         warnings=(*inferred.warnings, *simulated.warnings),
     )
-    exact = found.reference is not None and metric.interval != "own"
+    exact = found.reference is not None and metric.info.interval != "own"
     return (
-        _with_null_reference(found, metric.alternative_in_use, computed.value, known, run.confidence, exact=exact)
+        _with_null_reference(found, metric.alternative, computed.value, known, run.confidence, exact=exact)
         if len(known)
         else found
     )
@@ -101,7 +102,7 @@ def _with_verdict(computed: FittedMetric[InferableMetric], found: Inference, run
     if simulated is None or p is None or error is None:
         return _without_verdict(found, found.no_verdict or (simulated.no_verdict if simulated else ""))
     count = len(simulated.values)
-    if cannot_reject(count, computed.metric.alternative_in_use, run.confidence):
+    if cannot_reject(count, computed.metric.alternative, run.confidence):
         message = f"{count} replicates cannot reject at a confidence of {run.confidence:g}: pass a larger --replicates"
         return _without_verdict(found, message)
     if computed.sequential and is_open(p, error, run.confidence):

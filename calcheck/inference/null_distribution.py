@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Any, Generic, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from calcheck.errors import DataError, NumericalError
 from calcheck.execution.context import RandomStream
 from calcheck.execution.data_hash import hash_order
 from calcheck.execution.row_keys import batch_row_keys, replicate_seed, row_keys
-from calcheck.inference.metric_protocol import InferableMetric, MetricT_co
+from calcheck.inference.metric_protocol import HasQuickStatistic, InferableMetric, MetricT_co, RefitsReplicates
 from calcheck.inference.p_values import is_open, p_value, p_value_error
 from calcheck.inference.verdicts import statistic_of
 from calcheck.predictions import InMemory
@@ -144,6 +144,15 @@ def _digest(rows: Predictions) -> int:
     return hash_order(rows.targets())
 
 
+@runtime_checkable
+class SimulatesNull(Protocol):
+    """A metric that computes all replicates of its null distribution together."""
+
+    def null_distribution(self, fit: Any, simulation: NullSimulator, run: Run) -> NullDistribution | None:
+        """Return the metric of all replicates; None if that is not cheaper than one by one."""
+        ...
+
+
 @dataclass(eq=False)
 class FittedMetric(Generic[MetricT_co]):
     """A metric evaluated on the data, which can be evaluated on replicates too.
@@ -152,8 +161,8 @@ class FittedMetric(Generic[MetricT_co]):
     ----------
     metric : Metric
         The metric.
-    settings, state : Any
-        The results of ``prepare`` and ``fit``.
+    fit : Any
+        The result of ``fit``.
     rows : RowResults
         Its results by row.
     value : float
@@ -167,8 +176,7 @@ class FittedMetric(Generic[MetricT_co]):
     """
 
     metric: MetricT_co
-    settings: Any
-    state: Any
+    fit: Any
     rows: RowResults
     value: float
     basis: Basis
@@ -181,14 +189,18 @@ class FittedMetric(Generic[MetricT_co]):
         data_value = None if self.null is None else self.null.data_value
         return self.value if data_value is None else data_value
 
-    def replicate_value(self, replicate: Source, at: Source | None, run: Run) -> float:
-        """Return the metric of a replicate; NaN where it is undefined."""
-        metric = self.metric
+    def replicate_value(self, replicate: Source, run: Run) -> float:
+        """Return the metric of a replicate, or its quick statistic if it has one; NaN where it is undefined."""
+        metric: InferableMetric = self.metric
         try:
-            settings = metric.prepare_replicate(self.settings, replicate, run)
-            if (quick := metric.quick_value(settings, replicate, run)) is not None:
-                return quick
-            return statistic_of(metric, metric.rows(settings, self.state, replicate, at, run)).estimate()
+            fit = (
+                metric.refit(self.fit, replicate, run)
+                if isinstance(metric, RefitsReplicates)
+                else metric.fit(replicate, run)
+            )
+            if isinstance(metric, HasQuickStatistic):
+                return metric.quick_statistic(fit, replicate, run)
+            return statistic_of(metric, metric.evaluate(fit, replicate, run)).estimate()
         except (DataError, NumericalError):
             return np.nan
 
@@ -196,14 +208,12 @@ class FittedMetric(Generic[MetricT_co]):
         """Return whether more replicates may change the verdict."""
         if self.null is None or self.null.no_verdict or self.basis.kind != "p" or not np.isfinite(self.value):
             return False
-        values, alternative = self.null.values, self.metric.alternative_in_use
+        values, alternative = self.null.values, self.metric.alternative
         p = p_value(values, self.compared_value, alternative)
         return is_open(p, p_value_error(p, len(values), alternative), run.confidence)
 
 
-def simulate_null(
-    computed: Sequence[FittedMetric[InferableMetric]], simulation: NullSimulator, at: Source | None, run: Run
-) -> None:
+def simulate_null(computed: Sequence[FittedMetric[InferableMetric]], simulation: NullSimulator, run: Run) -> None:
     """Simulate the null distributions of metrics, one replicate at a time, so that metrics share cached statistics.
 
     Metrics that have a null distribution already, or whose values are no evidence against a model, are skipped.
@@ -216,18 +226,24 @@ def simulate_null(
         for number, rows in enumerate(data_sets):
             replicate = InMemory(rows)
             with np.errstate(all="ignore"):
-                values[:, number] = [each.replicate_value(replicate, at, quiet) for each in waiting]
+                values[:, number] = [each.replicate_value(replicate, quiet) for each in waiting]
             run.progress("simulating", (number + 1) / len(data_sets))
         with np.errstate(all="ignore"):
-            data_values = [each.metric.quick_value(each.settings, data, quiet) for each in waiting]
+            data_values = [_quick_statistic(each, data, quiet) for each in waiting]
         return [NullDistribution(line, quick) for line, quick in zip(values, data_values, strict=True)]
 
-    waiting = [each for each in computed if each.null is None and each.metric.alternative_in_use != "none"]
+    waiting = [each for each in computed if each.null is None and each.metric.alternative != "none"]
     if not waiting or not len(simulation):
         return
     for each, found in zip(waiting, values_of(waiting, simulation), strict=True):
         each.null = found
     add_replicates(waiting, simulation, run, values_of, costly=False)
+
+
+def _quick_statistic(computed: FittedMetric[InferableMetric], data: Source, run: Run) -> float | None:
+    """Return the quick statistic of the data; None if the metric has none."""
+    metric = computed.metric
+    return metric.quick_statistic(computed.fit, data, run) if isinstance(metric, HasQuickStatistic) else None
 
 
 def add_replicates(

@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from calcheck.results import Alternative
+    from calcheck.report import Alternative
 
 TIED = 1e-12  # Relative tolerance for ties: smaller differences are rounding errors
 ERRORS = 3.0  # A verdict is open if p is within this many standard errors of the threshold

@@ -12,7 +12,7 @@ from calcheck.errors import DataError
 from calcheck.execution.context import RandomStream
 from calcheck.inference.bootstrap import Replicates, Statistic
 from calcheck.inference.intervals import acceleration, bca, percentile
-from calcheck.inference.metric_protocol import InferableMetric, MetricT_co
+from calcheck.inference.metric_protocol import HasInfluences, InferableMetric, MetricT_co
 from calcheck.inference.verdicts import (
     EQUAL,
     FEW_ROWS,
@@ -25,10 +25,10 @@ from calcheck.inference.verdicts import (
 from calcheck.lazy_inputs import same_inputs
 from calcheck.predictions import Predictions
 from calcheck.results import Inference
-from calcheck.statistics.groups import Averages, MeanTerm
+from calcheck.statistics.groups import Averages, Means, MeanTerm
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -74,7 +74,7 @@ class ModelPair(Generic[MetricT_co]):
     @property
     def plain(self) -> bool:
         """Whether the values are functions of column means, where each row depends on that row only."""
-        return self.metric.interval == "bca"
+        return self.metric.info.interval == "bca"
 
     @property
     def ties(self) -> bool:
@@ -95,15 +95,16 @@ class ModelPair(Generic[MetricT_co]):
         terms = {mark + name: term for mark, each in named for name, term in each.averages.terms.items()}
         fixed = {mark + name: values for mark, each in named for name, values in each.fixed.items()}
 
-        def difference(means: Mapping[str, Values], n: int) -> Values:
-            first, second = (metric.value(_side_means(means, mark), n) for mark, _ in named)
+        def difference(means: Means) -> Values:
+            first, second = (metric.value(_side_means(means, mark)) for mark, _ in named)
             return np.asarray(second - first)
 
         return Statistic(Averages(terms, n), difference, fixed)
 
 
-def _side_means(means: Mapping[str, Values], mark: str) -> dict[str, Values]:
-    return {name.removeprefix(mark): values for name, values in means.items() if name.startswith(mark)}
+def _side_means(means: Means, mark: str) -> Means:
+    side = {name.removeprefix(mark): values for name, values in means.items() if name.startswith(mark)}
+    return Means(side, means.n)
 
 
 def compare_pairs(
@@ -136,7 +137,7 @@ def compare_pairs(
     """
     known = [_undefined(pair) or _by_influences(pair, run, swaps) for pair in pairs]
     fit = [pair for pair, found in zip(pairs, known, strict=True) if found is None]
-    judged = [pair for pair in fit if pair.plain and pair.metric.alternative_in_use != "none"]
+    judged = [pair for pair in fit if pair.plain and pair.metric.alternative != "none"]
     resampled = dict(zip(map(id, fit), _resampled(fit, run), strict=True))
     swap_p = dict(zip(map(id, judged), _swap_p_values(judged, run, SWAPS if swaps is None else swaps), strict=True))
     return [
@@ -150,7 +151,7 @@ def _combine(
 ) -> Inference:
     """Combine the interval and the p-values of a difference."""
     p = resampled.p_value
-    if pair.metric.alternative_in_use == "none":
+    if pair.metric.alternative == "none":
         return _without_p(resampled, PREDICTIONS_ONLY)
     if swaps == 0:
         return _without_p(resampled, NO_PERMUTATIONS)
@@ -167,7 +168,7 @@ def _without_p(inferred: Inference, *notes: str) -> Inference:
 
 def _undefined(pair: ModelPair[InferableMetric]) -> Inference | None:
     """Return an inference that states why there is no interval and no p-value; None if there may be one."""
-    if pair.metric.interval == "own":
+    if pair.metric.info.interval == "own":
         return Inference(warnings=(BY_BIN,))
     if not np.isfinite(pair.values()).all():
         return Inference(warnings=("no interval and no p-value of the difference: a value is not finite",))
@@ -176,23 +177,23 @@ def _undefined(pair: ModelPair[InferableMetric]) -> Inference | None:
 
 def _by_influences(pair: ModelPair[InferableMetric], run: Run, swaps: int | None) -> Inference | None:
     """Return the inference of a metric whose rows share one fit, from influences of rows; None for other metrics."""
-    if pair.metric.interval != "none":
+    metric = pair.metric
+    if metric.info.interval != "none":
         return None
-    inferred = Inference(warnings=(f"no interval of the difference: {pair.metric.no_interval}",))
+    inferred = Inference(warnings=(f"no interval of the difference: {metric.info.no_interval}",))
     if swaps == 0:
         return _without_p(inferred, NO_PERMUTATIONS)
+    if not isinstance(metric, HasInfluences):
+        return _without_p(inferred, NO_TEST)
     first, second = pair.models
-    differ = "" if same_inputs(first.x, second.x) else "the models are conditioned on different inputs"
-    if reason := differ or pair.metric.no_influences_reason(pair.rows[0]):
-        return _without_p(inferred, f"no p-value: {reason}")
+    if not same_inputs(first.x, second.x):
+        return _without_p(inferred, "no p-value: the models are conditioned on different inputs")
     try:
-        terms = pair.metric.influences(_stacked(pair), run.quiet())
+        terms = metric.influences(_stacked(pair), run.quiet())
     except DataError as error:
         return _without_p(inferred, f"no p-value: {error}")
-    if terms is None:
-        return _without_p(inferred, NO_TEST)
     centered = terms - terms.mean()
-    replicates = Replicates([_studentized(centered)], run, stage=f"resampling for {pair.metric.name}")
+    replicates = Replicates([_studentized(centered)], run, stage=f"resampling for {metric.info.name}")
     replicates.draw(run.resamples or RESAMPLES)
     return replace(inferred, p_value=_p_of_ratio(replicates.values[0], float(terms.sum()) / 2, centered))
 
@@ -200,9 +201,9 @@ def _by_influences(pair: ModelPair[InferableMetric], run: Run, swaps: int | None
 def _studentized(influences: Values) -> Statistic:
     """Return the studentized sum of centered influences as a function of means."""
 
-    def ratio(means: Mapping[str, Values], n: int) -> Values:
+    def ratio(means: Means) -> Values:
         mean, square = means["influence"], means["square"]
-        return np.asarray(np.sqrt(n) * mean / np.sqrt(np.maximum(square - mean**2, 0)))
+        return np.asarray(np.sqrt(means.n) * mean / np.sqrt(np.maximum(square - mean**2, 0)))
 
     return Statistic.from_terms(
         {"influence": MeanTerm(influences), "square": MeanTerm(influences**2)}, len(influences), ratio
@@ -270,7 +271,7 @@ class _PlainDifference:
 def _biased_inference(pair: ModelPair[InferableMetric], run: Run) -> Inference:
     """Return the percentile interval of the difference of a noise-biased metric, and the centered bootstrap p-value."""
     statistic = pair.statistic()
-    replicates = Replicates([statistic], run, stage=pair.metric.name)
+    replicates = Replicates([statistic], run, stage=pair.metric.info.name)
     replicates.draw(run.resamples or PERCENTILE_RESAMPLES)
     estimate = statistic.estimate()
     values, details, reason = check_replicates(replicates.values[0], estimate)
@@ -307,8 +308,8 @@ def _swap_p_values(pairs: Sequence[ModelPair[InferableMetric]], run: Run, swaps:
         shifts = dict(zip(first.averages.terms, moved[:, at : at + gap.shape[1]].T, strict=True))
         at += gap.shape[1]
         own, others = first.averages.means(), second.averages.means()
-        before = first.of_means({name: own[name] + shift for name, shift in shifts.items()}, n)
-        after = second.of_means({name: others[name] - shift for name, shift in shifts.items()}, n)
+        before = first.of_means(Means({name: own[name] + shift for name, shift in shifts.items()}, n))
+        after = second.of_means(Means({name: others[name] - shift for name, shift in shifts.items()}, n))
         found.append(_p_value(after - before, pair.values()))
     return found
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from calcheck.execution.context import RandomStream
 from calcheck.inference.bootstrap import BLOCK_DRAWS_IN_GROUPS
-from calcheck.statistics.groups import Averages, MeanTerm, cumulative_at
+from calcheck.statistics.groups import Averages, Means, MeanTerm, cumulative_at
 from calcheck.statistics.tie_groups import TieGroups
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class RejectionCurves:
             terms[f"{criterion}/"] = MeanTerm(groups=groups)
             for metric, rows in self.row_results:
                 terms |= {
-                    f"{criterion}/{metric.name}/{name}": MeanTerm(column, groups)
+                    f"{criterion}/{metric.info.name}/{name}": MeanTerm(column, groups)
                     for name, column in rows.columns.items()
                 }
         return Averages(terms, self.n)
@@ -93,22 +93,22 @@ class RejectionCurves:
             parts.append(np.cumsum(columns[order], axis=1)[:, self.retained - 1] / self.retained[:, None])
             run.progress("shuffling", min(1.0, (start + size) / orders))
         means = iter(np.moveaxis(np.concatenate(parts), 2, 0))  # (orders, s) each
-        return {metric.name: self._value(metric, rows, means) for metric, rows in self.row_results}
+        return {metric.info.name: self._value(metric, rows, means) for metric, rows in self.row_results}
 
     def _curves(self, means: Mapping[str, Values]) -> Curves:
         shares, found = self.retained / self.n, {}
         for criterion in self.criteria:
             counts = means[f"{criterion}/"]
             for metric, rows in self.row_results:
-                sums = (means[f"{criterion}/{metric.name}/{name}"] for name in rows.columns)
+                sums = (means[f"{criterion}/{metric.info.name}/{name}"] for name in rows.columns)
                 kept = (cumulative_at(shares, counts, each) / shares for each in sums)
-                found[metric.name, criterion] = self._value(metric, rows, kept)
+                found[metric.info.name, criterion] = self._value(metric, rows, kept)
         return found
 
     def _value(self, metric: InferableMetric, rows: RowResults, means: Iterator[Values]) -> Values:
         """Return the metric at the means of its columns; consume these means from the iterator, in column order."""
         named = {name: next(means) for name in rows.columns}
-        return np.asarray(metric.value({**named, **rows.fixed}, self.n))
+        return np.asarray(metric.value(Means({**named, **rows.fixed}, self.n)))
 
 
 def area(rejected: Values, curves: Values) -> Values:

@@ -72,13 +72,13 @@ def basis_of(metric: InferableMetric, stated: StatedShape, rows: RowResults, *, 
     replicates : bool
         Whether the null distribution is simulated.
     """
-    if metric.alternative_in_use == "none":
+    if metric.alternative == "none":
         return Basis("none", NO_EVIDENCE)
     if stated.levels is not None and metric.interpolates(np.array(stated.levels)):
         return Basis("none", INTERPOLATED)
     if stated.shape and replicates:
         return Basis("p")
     if not stated.shape:
-        return Basis("interval" if metric.distribution_free else "none", NO_SHAPE)
+        return Basis("interval" if metric.info.distribution_free else "none", NO_SHAPE)
     exact = rows.inference is not None and rows.inference.verdict != "none"
-    return Basis("interval" if metric.distribution_free or exact else "none", NO_REPLICATES)
+    return Basis("interval" if metric.info.distribution_free or exact else "none", NO_REPLICATES)

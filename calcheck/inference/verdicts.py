@@ -63,7 +63,7 @@ def infer(found: Sequence[SweepCell], run: Run) -> list[Inference]:
     plain = {
         place: MeanInterval(rows, statistic_of(metric, rows), run)
         for place, (metric, rows, _) in enumerate(found)
-        if inferred[place] is None and metric.interval == "bca"
+        if inferred[place] is None and metric.info.interval == "bca"
     }
     shared = [each for each in plain.values() if not each.is_smooth]
     if shared:
@@ -101,8 +101,8 @@ def _without_bootstrap(metric: InferableMetric, rows: RowResults, run: Run) -> I
     n = rows.n
     if rows.inference is not None:
         return rows.inference
-    if metric.interval == "none":
-        return Inference(warnings=(f"no interval: {metric.no_interval}",))
+    if metric.info.interval == "none":
+        return Inference(warnings=(f"no interval: {metric.info.no_interval}",))
     if run.resamples == 0:
         return Inference(warnings=(NO_BOOTSTRAP,))
     if n == 1:
@@ -118,11 +118,11 @@ def percentile_resamples(n: int) -> int:
 
 
 def _by_percentiles(metric: InferableMetric, statistic: Statistic, run: Run) -> Inference:
-    replicates = Replicates([statistic], run, stage=metric.name)
+    replicates = Replicates([statistic], run, stage=metric.info.name)
     replicates.draw(run.resamples or percentile_resamples(statistic.averages.n))
     values, details, reason = check_replicates(replicates.values[0], statistic.estimate())
-    if metric.conditional_on:
-        details["bootstrap"]["held_fixed"] = metric.conditional_on
+    if metric.info.conditional_on:
+        details["bootstrap"]["held_fixed"] = metric.info.conditional_on
     if reason:
         return Inference(details=details, warnings=(reason,))
     low, high = percentile(values, run.confidence)

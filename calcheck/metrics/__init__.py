@@ -31,8 +31,8 @@ from calcheck.metrics.zms import Zms
 
 __all__ = ["METRICS", "TWO_SAMPLE_METRICS"]
 
-METRICS: dict[str, type[Metric[Any, Any]]] = {
-    metric.name: metric
+METRICS: dict[str, type[Metric[Any]]] = {
+    metric.info.name: metric
     for metric in (
         *(Zms, Rce, Lzms, Lrce),  # spread: on average, and by bins
         *(Ece, Pit, Coverage, Ence, Uce),  # marginal calibration
@@ -44,5 +44,5 @@ METRICS: dict[str, type[Metric[Any, Any]]] = {
 }
 """All metrics by name, in the order of reports."""
 
-TWO_SAMPLE_METRICS: dict[str, type[Metric[Any, Any]]] = {Mcmd.name: Mcmd}
+TWO_SAMPLE_METRICS: dict[str, type[Metric[Any]]] = {Mcmd.info.name: Mcmd}
 """Metrics that compare two samples from separate files instead of predictions and targets."""

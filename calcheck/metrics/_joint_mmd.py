@@ -6,14 +6,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from calcheck.embeddings.fitted_settings import MIN_NEIGHBORS, KernelSettings
 from calcheck.execution.context import RandomStream
 from calcheck.kernels.kernel_options import Bandwidth, KernelName, KernelOptions, Standardize
-from calcheck.metrics.base import Metric, Need, SettingsT, StateT
+from calcheck.metrics.base import FitT, Metric
 from calcheck.options import option, require_count_option, require_positive_option
-from calcheck.results import IntervalMethod, NullDistribution, Orientation
+from calcheck.results import NullDistribution
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,20 +26,18 @@ if TYPE_CHECKING:
     from calcheck.inference.null_distribution import NullSimulator
     from calcheck.mmd.joint import JointEmbedding
     from calcheck.predictions import Predictions, Source
+    from calcheck.statistics.groups import Means
 
 NARROW_KERNEL = "the input kernel is too narrow"
 EXACT_ROWS = 20_000  # maximum rows for exact sums over pairs of rows
 
 
-@dataclass(frozen=True)
-class GenerativeMetric(Metric[SettingsT, StateT]):
-    """Base class of metrics that accept several target columns and several targets per input."""
+SumsT = TypeVar("SumsT")
 
-    needs: ClassVar[tuple[Need, ...]] = ("y", "predictive", "x")
-    unit: ClassVar[str] = "1"
-    orientation: ClassVar[Orientation] = "smaller"
-    several_targets: ClassVar[bool] = True
-    repeated_targets: ClassVar[bool] = True
+
+@dataclass(frozen=True)
+class GenerativeMetric(Metric[FitT]):
+    """Base class of metrics that accept several target columns and several targets per input."""
 
     standardize: Standardize = option(
         "data",
@@ -54,13 +52,29 @@ class GenerativeMetric(Metric[SettingsT, StateT]):
 
         return gamma * target_precisions(y) if self.standardize == "data" else np.full(y.shape[1], gamma)
 
+    def value(self, means: Means) -> NDArray[np.float64]:
+        return means[self.info.name]
+
+
+@dataclass(frozen=True, eq=False)
+class JointFit(Generic[SumsT]):
+    """The fit of a metric with kernels on inputs and on targets.
+
+    Parameters
+    ----------
+    settings : KernelSettings
+        Kernels, scaling and features.
+    sums : GramSums or RidgeNorms
+        Sums over pairs of inputs.
+    """
+
+    settings: KernelSettings
+    sums: SumsT
+
 
 @dataclass(frozen=True)
-class JointMetric(GenerativeMetric[KernelSettings, StateT]):
+class JointMetric(GenerativeMetric[JointFit[SumsT]]):
     """Base class of metrics with kernels on inputs and on targets."""
-
-    interval: ClassVar[IntervalMethod] = "none"
-    uses_kernels: ClassVar[bool] = True
 
     kernel_x: KernelName = option("rbf", "Kernel on inputs; polynomial is (gamma x.x' + 1)^3.")
     gamma_x: float | Bandwidth | None = option(
@@ -79,12 +93,17 @@ class JointMetric(GenerativeMetric[KernelSettings, StateT]):
             require_positive_option("gamma_x", self.gamma_x)
         require_count_option("max_exact_rows", self.max_exact_rows)
 
-    def prepare(self, source: Source, run: Run) -> KernelSettings:
+    def fit(self, source: Source, run: Run) -> JointFit[SumsT]:
+        rows = source.predictions()
+        settings = self._settings(rows, run)
+        return JointFit(settings, self._sums(settings, rows.inputs(), run))
+
+    def _settings(self, rows: Predictions, run: Run) -> KernelSettings:
+        """Return the choices that depend on the data."""
         from calcheck.kernels.input_kernel import all_inputs, conditioning
         from calcheck.kernels.scaling import neighbors
         from calcheck.mmd.joint import repeated_targets
 
-        rows = source.predictions()
         x, predictive = all_inputs(rows, run), rows.distributions().load()
         y = repeated_targets(rows)
         gamma_y = self._bandwidths(y.reshape(-1, y.shape[2]), self.gamma_y)
@@ -107,19 +126,18 @@ class JointMetric(GenerativeMetric[KernelSettings, StateT]):
             normalize="standardize" if self.standardize == "data" else "none",
         )
 
-    def null_distribution(
-        self,
-        settings: KernelSettings,
-        state: StateT,
-        simulation: NullSimulator,
-        at: Source | None,  # noqa: ARG002 - not evaluated at other inputs
-        run: Run,
-    ) -> NullDistribution:
+    @abstractmethod
+    def _sums(self, settings: KernelSettings, x: NDArray[np.floating[Any]], run: Run) -> SumsT:
+        """Return sums over pairs of inputs (n, d)."""
+
+    def null_distribution(self, fit: JointFit[SumsT], simulation: NullSimulator, run: Run) -> NullDistribution:
+        """Return the metric of all replicates, which share the sums over pairs of inputs."""
         import numpy as np
 
         from calcheck.kernels.input_kernel import bandwidths_or_none
         from calcheck.mmd.joint import blocks, embed_replicates
 
+        settings = fit.settings
         replicates = simulation.with_predictive(settings.predictive)
         data_sets = embed_replicates(
             simulation.rows,
@@ -131,10 +149,10 @@ class JointMetric(GenerativeMetric[KernelSettings, StateT]):
         )
         values: list[float] = []
         for block in blocks(data_sets, 1 + len(replicates), run.progress):
-            values += self._replicate_values(state, block)
+            values += self._replicate_values(fit.sums, block)
         own, *others = values
         reason = NARROW_KERNEL if self._narrow_kernel(settings) else ""
-        details = self._replicate_details(state)
+        details = self._replicate_details(fit.sums)
         return NullDistribution(np.array(others), data_value=own, details=details, no_verdict=reason)
 
     @staticmethod
@@ -150,14 +168,15 @@ class JointMetric(GenerativeMetric[KernelSettings, StateT]):
         return [warning]
 
     def influences(self, both: Predictions, run: Run) -> NDArray[np.float64]:
+        """Return the contribution of each row to the difference between two models, (n,)."""
         from calcheck.mmd.joint import embed
         from calcheck.predictions import InMemory
 
         first = InMemory(both.take(slice(len(both) // 2)))
-        settings = self.prepare(first, run)
-        features = self._features(both, settings.features.pivots.gamma, run)
+        fit = self.fit(first, run)
+        features = self._features(both, fit.settings.features.pivots.gamma, run)
         found, _ = embed(features, both, both.distributions().load())
-        return self._influences(self.fit(settings, first, run), *found.halves())
+        return self._influences(fit.sums, *found.halves())
 
     @staticmethod
     def _features(rows: Predictions, gamma: NDArray[np.float64], run: Run) -> OutputFeatures:
@@ -170,7 +189,7 @@ class JointMetric(GenerativeMetric[KernelSettings, StateT]):
         )
 
     @abstractmethod
-    def _influences(self, state: StateT, first: JointEmbedding, second: JointEmbedding) -> NDArray[np.float64]:
+    def _influences(self, sums: SumsT, first: JointEmbedding, second: JointEmbedding) -> NDArray[np.float64]:
         """Return the contribution of each row to the second model's value minus the first's, (n,).
 
         Values are quadratic forms Q of embeddings. With b the mean of the two models and d half their difference,
@@ -184,9 +203,9 @@ class JointMetric(GenerativeMetric[KernelSettings, StateT]):
         return True
 
     @abstractmethod
-    def _replicate_values(self, state: StateT, data_sets: Iterable[JointEmbedding | None]) -> list[float]:
+    def _replicate_values(self, sums: SumsT, data_sets: Iterable[JointEmbedding | None]) -> list[float]:
         """Return the metric of each data set, NaN for None; the very first data set is the observed data."""
 
     @abstractmethod
-    def _replicate_details(self, state: StateT) -> dict[str, Any]:
+    def _replicate_details(self, sums: SumsT) -> dict[str, Any]:
         """Return how the metric of many data sets is computed."""

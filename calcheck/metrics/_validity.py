@@ -6,32 +6,45 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
+from calcheck.metric_info import MetricInfo
 from calcheck.metrics.base import BinnedMetric
-from calcheck.results import Alternative, IntervalMethod, Orientation, RowResults
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import numpy as np
     from numpy.typing import NDArray
 
     from calcheck.execution.context import Run
     from calcheck.predictions import Predictions, Source
-    from calcheck.results import Means
+    from calcheck.results import RowResults
     from calcheck.statistics.bins import Bins
+    from calcheck.statistics.groups import Means
+
+
+def valid_bins_info(name: str, source: str) -> MetricInfo:
+    """Return the properties of a metric that is a share of valid bins."""
+    return MetricInfo(
+        name=name,
+        unit="1",
+        needs=("y", "predictive"),
+        alternative="less",
+        orientation="larger",
+        source=source,
+        interpretation=(
+            "Expected: the confidence level of the intervals; a smaller share means that some bins are miscalibrated."
+        ),
+        interval="own",
+        conditional_on="bin edges",
+        distribution_free=True,
+    )
 
 
 @dataclass(frozen=True)
 class ValidBinsMetric(BinnedMetric):
     """Share of bins in which the interval of a statistic contains its reference value."""
-
-    alternative: ClassVar[Alternative] = "less"
-    orientation: ClassVar[Orientation] = "larger"
-    interpretation: ClassVar[str] = (
-        "Expected: the confidence level of the intervals; a smaller share means that some bins are miscalibrated."
-    )
-    interval: ClassVar[IntervalMethod] = "own"
-    distribution_free: ClassVar[bool] = True
 
     @abstractmethod
     def bin_means(self, rows: Predictions) -> tuple[dict[str, NDArray[np.float64]], float]:
@@ -45,23 +58,23 @@ class ValidBinsMetric(BinnedMetric):
 
     @staticmethod
     @abstractmethod
-    def bin_statistic(means: Means) -> NDArray[np.float64]:
+    def bin_statistic(means: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
         """Return the statistic of a bin from its column means."""
 
-    def rows(self, settings: Bins, state: None, source: Source, at: Source | None, run: Run) -> RowResults:  # noqa: ARG002
+    def evaluate(self, fit: Bins, source: Source, run: Run) -> RowResults:
         from calcheck.inference.binned_validity import share_of_valid_bins
 
         columns, reference = self.bin_means(source.predictions())
-        return share_of_valid_bins(settings, columns, self.bin_statistic, reference, run, stage=self.name)
+        return share_of_valid_bins(fit, columns, self.bin_statistic, reference, run, stage=self.info.name)
 
-    def quick_value(self, settings: Bins, source: Source, run: Run) -> float:
+    def quick_statistic(self, fit: Bins, source: Source, run: Run) -> float:
         """Return the share of valid bins by ABC intervals, which need no resamples."""
         from calcheck.inference.binned_validity import share_by_abc
 
         columns, reference = self.bin_means(source.predictions())
-        return share_by_abc(settings, columns, self.bin_statistic, reference, run.confidence)
+        return share_by_abc(fit, columns, self.bin_statistic, reference, run.confidence)
 
-    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - bins have equal weights
+    def value(self, means: Means) -> NDArray[np.float64]:
         import numpy as np
 
-        return np.asarray(means["valid"].mean(axis=-1))
+        return np.asarray(means["valid"].mean(axis=-1))  # bins have equal weights

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, ClassVar
 from calcheck.errors import DataError
 from calcheck.execution.context import RandomStream
 from calcheck.kernels.kernel_options import Estimator
+from calcheck.metric_info import MetricInfo
 from calcheck.metrics._joint_mmd import GenerativeMetric
-from calcheck.metrics.base import Need
 from calcheck.options import option, require_positive_option
-from calcheck.results import Alternative, NullDistribution, RowResults
+from calcheck.results import NullDistribution, RowResults
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from calcheck.execution.context import Run
     from calcheck.inference.null_distribution import NullSimulator
     from calcheck.predictions import Predictions, Source
-    from calcheck.results import Means
+    from calcheck.report import Alternative
 
     Bandwidths = NDArray[np.float64]
 
@@ -30,7 +30,7 @@ FEW_DRAWS = 8  # maximum draws per row at which exact pair sums cost less than f
 
 
 @dataclass(frozen=True)
-class Ammd(GenerativeMetric["Bandwidths", None]):
+class Ammd(GenerativeMetric["Bandwidths"]):
     r"""Average squared maximum mean discrepancy between each row's prediction and its targets.
 
     .. math:: \mathrm{AMMD}^2 = \frac1n \sum_i \Big[ \frac{1}{\ell(\ell-1)} \sum_{j \ne j'} k_Y(y'_{ij}, y'_{ij'})
@@ -79,14 +79,18 @@ class Ammd(GenerativeMetric["Bandwidths", None]):
     'v'
     """
 
-    name: ClassVar[str] = "ammd"
-    needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
-    alternative: ClassVar[Alternative] = "two-sided"
-    source: ClassVar[str] = "Huang, Lam, Zhang, Eq. 6 (arXiv 2206.04287)"
-    interpretation: ClassVar[str] = (
-        "A proper score without the term that depends on the data only; good models are below 0."
+    info: ClassVar[MetricInfo] = MetricInfo(
+        name="ammd",
+        unit="1",
+        needs=("y", "predictive"),
+        alternative="two-sided",
+        orientation="smaller",
+        source="Huang, Lam, Zhang, Eq. 6 (arXiv 2206.04287)",
+        interpretation="A proper score without the term that depends on the data only; good models are below 0.",
+        conditional_on="scale of the kernel on targets",
+        several_targets=True,
+        repeated_targets=True,
     )
-    conditional_on: ClassVar[str] = "scale of the kernel on targets"
 
     gamma_y: float = option(0.5, "Gamma of the kernel exp(-gamma |y - y'|^2) on targets.")
     statistic: Estimator = option("unbiased", "Estimator: pairs of distinct draws (unbiased, paper), or all pairs (v).")
@@ -106,19 +110,17 @@ class Ammd(GenerativeMetric["Bandwidths", None]):
         return f"{self.summary()} {reading}"
 
     @property
-    def alternative_in_use(self) -> Alternative:
+    def alternative(self) -> Alternative:
         return "greater" if self.constant else "two-sided"
 
-    def prepare(self, source: Source, run: Run) -> Bandwidths:  # noqa: ARG002 - not random
+    def fit(self, source: Source, run: Run) -> Bandwidths:  # noqa: ARG002 - not random
+        """Return the scale of the kernel on targets, (t,)."""
         from calcheck.mmd.joint import repeated_targets
 
         y = repeated_targets(source.predictions())
         return self._bandwidths(y.reshape(-1, y.shape[2]), self.gamma_y)
 
-    def fit(self, settings: Bandwidths, source: Source, run: Run) -> None:
-        """Return None; there is nothing to fit."""
-
-    def rows(self, settings: Bandwidths, state: None, source: Source, at: Source | None, run: Run) -> RowResults:  # noqa: ARG002
+    def evaluate(self, fit: Bandwidths, source: Source, run: Run) -> RowResults:
         from calcheck.embeddings.diagnostics import feature_details, feature_warnings
         from calcheck.embeddings.output_features import output_features
         from calcheck.mmd.joint import embed, repeated_targets
@@ -128,12 +130,12 @@ class Ammd(GenerativeMetric["Bandwidths", None]):
         y, predictive = repeated_targets(rows), rows.distributions()
         draws = predictive.n_draws
         self._require_pairs(draws, y.shape[1])
-        gamma = settings.tolist() if len(settings) > 1 else float(settings[0])
+        gamma = fit.tolist() if len(fit) > 1 else float(fit[0])
         details = {"targets": {"gamma": gamma, "repeats": y.shape[1]}, "draws": draws or "exact"}
-        found = direct_scores(y, predictive, settings, **self._pairs)
+        found = direct_scores(y, predictive, fit, **self._pairs)
         if found is not None:
             return RowResults({"ammd": found}, details=details)
-        psi = output_features(y.reshape(-1, y.shape[2]), predictive, settings, run.rng(RandomStream.FEATURES))
+        psi = output_features(y.reshape(-1, y.shape[2]), predictive, fit, run.rng(RandomStream.FEATURES))
         both, bounds = embed(psi, rows, predictive.load())
         details |= feature_details(bounds)
         return RowResults(
@@ -164,12 +166,11 @@ class Ammd(GenerativeMetric["Bandwidths", None]):
 
     def null_distribution(
         self,
-        settings: Bandwidths,  # noqa: ARG002 - recomputed for each replicate
-        state: None,  # noqa: ARG002
+        fit: Bandwidths,  # noqa: ARG002 - recomputed for each replicate
         simulation: NullSimulator,
-        at: Source | None,  # noqa: ARG002 - not evaluated at other inputs
         run: Run,
     ) -> NullDistribution | None:
+        """Return the metric of all replicates, which share features; None if single replicates are as cheap."""
         import numpy as np
 
         from calcheck.kernels.input_kernel import bandwidths_or_none
@@ -201,6 +202,3 @@ class Ammd(GenerativeMetric["Bandwidths", None]):
             return True
         draws = predictive.n_draws
         return draws is not None and (draws <= FEW_DRAWS or predictive.nbytes == 0)
-
-    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - mean
-        return means["ammd"]

@@ -7,19 +7,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from calcheck.metrics.base import Need, RowMetric
-from calcheck.results import Alternative, Orientation, RowResults
+from calcheck.metric_info import MetricInfo
+from calcheck.metrics.base import MeanMetric
+from calcheck.results import RowResults
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from calcheck.predictions import Predictions
-    from calcheck.results import Means
 
 
 @dataclass(frozen=True)
-class Bias(RowMetric):
+class Bias(MeanMetric):
     r"""Mean error: the average of target minus predicted mean.
 
     .. math:: \mathrm{bias} = \frac1n \sum_i (y_i - \mu_i)
@@ -47,19 +44,19 @@ class Bias(RowMetric):
     Pernot (2024), arXiv 2402.10043.
     """
 
-    name: ClassVar[str] = "bias"
-    unit: ClassVar[str] = "y"
-    needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
-    alternative: ClassVar[Alternative] = "two-sided"
-    orientation: ClassVar[Orientation] = "zero"
-    source: ClassVar[str] = "Pernot (arXiv 2402.10043)"
-    interpretation: ClassVar[str] = "0 is ideal; positive values mean that targets are above the predictions."
-    exempt_laws: ClassVar[dict[str, str]] = {"spread": "depends on the mean only"}
+    info: ClassVar[MetricInfo] = MetricInfo(
+        name="bias",
+        unit="y",
+        needs=("y", "predictive"),
+        alternative="two-sided",
+        orientation="zero",
+        source="Pernot (arXiv 2402.10043)",
+        interpretation="0 is ideal; positive values mean that targets are above the predictions.",
+        exempt_laws={"spread": "depends on the mean only"},
+    )
+    column: ClassVar[str] = "error"
 
     def compute(self, rows: Predictions) -> RowResults:
         from calcheck.statistics.moments import errors
 
         return RowResults({"error": errors(rows)})
-
-    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - mean
-        return means["error"]

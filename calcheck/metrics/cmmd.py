@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from calcheck.kernels.kernel_options import Solver
-from calcheck.metrics._joint_mmd import JointMetric
+from calcheck.metric_info import MetricInfo
+from calcheck.metrics._joint_mmd import JointFit, JointMetric
 from calcheck.options import option, require_positive_option
-from calcheck.results import Alternative, RowResults
+from calcheck.results import RowResults
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from calcheck.mmd.joint import JointEmbedding
     from calcheck.mmd.ridge_norms import RidgeNorms
     from calcheck.predictions import Source
-    from calcheck.results import Means
 
 
 @dataclass(frozen=True)
@@ -82,11 +82,20 @@ class Cmmd(JointMetric["RidgeNorms"]):
     0.01
     """
 
-    name: ClassVar[str] = "cmmd"
-    alternative: ClassVar[Alternative] = "greater"
-    source: ClassVar[str] = "Huang, Lam, Zhang, Eq. 2-4 (arXiv 2206.04287)"
-    interpretation: ClassVar[str] = "0 means equal distributions; because of noise, a perfect model is above 0."
-    no_interval: ClassVar[str] = "all rows share one fit, so resampling rows does not give a valid interval"
+    info: ClassVar[MetricInfo] = MetricInfo(
+        name="cmmd",
+        unit="1",
+        needs=("y", "predictive", "x"),
+        alternative="greater",
+        orientation="smaller",
+        source="Huang, Lam, Zhang, Eq. 2-4 (arXiv 2206.04287)",
+        interpretation="0 means equal distributions; because of noise, a perfect model is above 0.",
+        interval="none",
+        no_interval="all rows share one fit, so resampling rows does not give a valid interval",
+        uses_kernels=True,
+        several_targets=True,
+        repeated_targets=True,
+    )
 
     lambda_: float = option(0.1, "Regularizer: K + n lambda I.")
     solver: Solver = option("auto", "Cholesky or block conjugate gradients (cg); auto uses Cholesky up to 2,048 rows.")
@@ -95,25 +104,19 @@ class Cmmd(JointMetric["RidgeNorms"]):
         super().__post_init__()
         require_positive_option("lambda_", self.lambda_)
 
-    def fit(self, settings: KernelSettings, source: Source, run: Run) -> RidgeNorms:
+    def _sums(self, settings: KernelSettings, x: NDArray[np.floating[Any]], run: Run) -> RidgeNorms:
         from calcheck.mmd.ridge_norms import RidgeNorms
 
-        x = settings.scaling(source.predictions().inputs())
+        x = settings.scaling(x)
         return RidgeNorms(settings.kernel, x, run, self.lambda_, solver=self.solver, exact_rows=self.max_exact_rows)
 
-    def rows(
-        self,
-        settings: KernelSettings,
-        state: RidgeNorms,
-        source: Source,
-        at: Source | None,  # noqa: ARG002
-        run: Run,  # noqa: ARG002
-    ) -> RowResults:
+    def evaluate(self, fit: JointFit[RidgeNorms], source: Source, run: Run) -> RowResults:  # noqa: ARG002 - not random
         from calcheck.embeddings.diagnostics import feature_details, feature_warnings
         from calcheck.mmd.joint import embed
 
+        settings = fit.settings
         found, bounds = embed(settings.features, source.predictions(), settings.predictive)
-        norm = state.norm(found.difference)
+        norm = fit.sums.norm(found.difference)
         details = {**settings.details, "lambda": self.lambda_, **norm.details, **feature_details(bounds)}
         return RowResults(
             {"cmmd": len(norm.terms) * norm.terms},
@@ -121,19 +124,16 @@ class Cmmd(JointMetric["RidgeNorms"]):
             warnings=(*self._narrow_kernel(settings), *feature_warnings(details), *norm.warnings),
         )
 
-    def _replicate_values(self, state: RidgeNorms, data_sets: Iterable[JointEmbedding | None]) -> list[float]:
+    def _replicate_values(self, sums: RidgeNorms, data_sets: Iterable[JointEmbedding | None]) -> list[float]:
         differences = [None if each is None else each.difference for each in data_sets]
-        values = iter(state.norms([each for each in differences if each is not None]))
+        values = iter(sums.norms([each for each in differences if each is not None]))
         return [float("nan") if each is None else next(values) for each in differences]
 
-    def _influences(self, state: RidgeNorms, first: JointEmbedding, second: JointEmbedding) -> NDArray[np.float64]:
+    def _influences(self, sums: RidgeNorms, first: JointEmbedding, second: JointEmbedding) -> NDArray[np.float64]:
         import numpy as np
 
         mean, half = (first.difference + second.difference) / 2, (first.difference - second.difference) / 2
-        return np.asarray(-4 * np.sum(half * state.apply(mean) + mean * state.apply(half), axis=1))
+        return np.asarray(-4 * np.sum(half * sums.apply(mean) + mean * sums.apply(half), axis=1))
 
-    def _replicate_details(self, state: RidgeNorms) -> dict[str, Any]:
-        return state.replicate_details
-
-    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - mean
-        return means["cmmd"]
+    def _replicate_details(self, sums: RidgeNorms) -> dict[str, Any]:
+        return sums.replicate_details

@@ -7,17 +7,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from calcheck.metrics.base import Need, OrderedMetric
+from calcheck.metric_info import MetricInfo
+from calcheck.metrics.base import OrderedMetric
 from calcheck.options import option
-from calcheck.results import Alternative, IntervalMethod, Orientation, RowResults
+from calcheck.results import RowResults
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from calcheck.predictions import Predictions
-    from calcheck.results import Means
-
+    from calcheck.statistics.groups import Means
 LEVELS = 100  # points of the curve, in percent
 REPORTED_LEVELS = range(0, LEVELS, 10)
 
@@ -62,15 +62,17 @@ class ConfidenceCurve(OrderedMetric):
     Pernot (2022), "Confidence curves for UQ validation: probabilistic reference vs. oracle", arXiv 2206.15272.
     """
 
-    name: ClassVar[str] = "confidence-curve"
-    unit: ClassVar[str] = "y"
-    needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
-    alternative: ClassVar[Alternative] = "two-sided"
-    orientation: ClassVar[Orientation] = "smaller"
-    source: ClassVar[str] = "Pernot 2022 (arXiv 2206.15272)"
-    interpretation: ClassVar[str] = "Smaller is better; a perfect model is above 0, because errors are partly random."
-    exempt_laws: ClassVar[dict[str, str]] = {"spread": "depends on the order of the uncertainties only"}
-    interval: ClassVar[IntervalMethod] = "percentile"
+    info: ClassVar[MetricInfo] = MetricInfo(
+        name="confidence-curve",
+        unit="y",
+        needs=("y", "predictive"),
+        alternative="two-sided",
+        orientation="smaller",
+        source="Pernot 2022 (arXiv 2206.15272)",
+        interpretation="Smaller is better; a perfect model is above 0, because errors are partly random.",
+        interval="percentile",
+        exempt_laws={"spread": "depends on the order of the uncertainties only"},
+    )
 
     score: Literal["mae", "rmse"] = option(
         "mae", "Error of the remaining rows: mean absolute error or root mean squared error."
@@ -103,7 +105,7 @@ class ConfidenceCurve(OrderedMetric):
         ]
         return RowResults({"absolute_error": error, "std": std}, terms, details={"curve": lines})
 
-    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - function of means
+    def value(self, means: Means) -> NDArray[np.float64]:
         import numpy as np
 
         curve, oracle = self._curves(means)

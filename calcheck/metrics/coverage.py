@@ -7,9 +7,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from calcheck.metrics.base import Need, RowMetric
+from calcheck.metric_info import MetricInfo
+from calcheck.metrics.base import MeanMetric
 from calcheck.options import option, require_share_option
-from calcheck.results import Alternative, Inference, Orientation, RowResults
+from calcheck.results import Inference, RowResults
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,15 +19,13 @@ if TYPE_CHECKING:
     from calcheck.distributions import Predictive
     from calcheck.execution.context import Run
     from calcheck.predictions import Predictions, Source
-    from calcheck.results import Means
-
 MAX_AMBIGUITY = 1e-3  # maximum uncertainty of the reference
 ROUNDING = 1e-9  # tolerance for comparing quantile levels
 OTHER_LEVELS = (0.5, 0.8, 0.9, 0.95)
 
 
 @dataclass(frozen=True)
-class Coverage(RowMetric):
+class Coverage(MeanMetric):
     r"""Share of targets inside their central prediction intervals.
 
     .. math:: \mathrm{coverage} = \frac1n \sum_i 1\{l_i \le y_i \le u_i\}, \qquad
@@ -61,13 +60,16 @@ class Coverage(RowMetric):
     Gneiting, Balabdaoui, Raftery (2007), "Probabilistic forecasts, calibration and sharpness".
     """
 
-    name: ClassVar[str] = "coverage"
-    unit: ClassVar[str] = "1"
-    needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
-    alternative: ClassVar[Alternative] = "two-sided"
-    orientation: ClassVar[Orientation] = "reference"
-    source: ClassVar[str] = "Gneiting et al. 2007"
-    interpretation: ClassVar[str] = "The reference is the expected coverage if the model is correct."
+    info: ClassVar[MetricInfo] = MetricInfo(
+        name="coverage",
+        unit="1",
+        needs=("y", "predictive"),
+        alternative="two-sided",
+        orientation="reference",
+        source="Gneiting et al. 2007",
+        interpretation="The reference is the expected coverage if the model is correct.",
+    )
+    column: ClassVar[str] = "covered"
 
     level: float = option(0.9, "Nominal coverage of the central intervals.")
 
@@ -98,8 +100,8 @@ class Coverage(RowMetric):
         others = [level for level in OTHER_LEVELS if level != self.level]
         return others if known is None else [level for level in others if _has_interval(known, level)]
 
-    def rows(self, settings: None, state: None, source: Source, at: Source | None, run: Run) -> RowResults:
-        found = super().rows(settings, state, source, at, run)
+    def evaluate(self, fit: None, source: Source, run: Run) -> RowResults:
+        found = super().evaluate(fit, source, run)
         covered = found.columns["covered"]
         if found.reference is None or covered.min() < covered.max():
             return found
@@ -142,9 +144,6 @@ class Coverage(RowMetric):
             return part.interval_mass_error(y[rows], *central_interval(part, self.level))
 
         return float(rows.distributions().map_batches(error).mean())
-
-    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - mean
-        return means["covered"]
 
 
 def _has_interval(levels: NDArray[np.float64], level: float) -> bool:

@@ -7,20 +7,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from calcheck.metrics.base import Need, RowMetric
+from calcheck.metric_info import MetricInfo
+from calcheck.metrics.base import MeanMetric
 from calcheck.options import option
-from calcheck.results import Alternative, Orientation, RowResults
+from calcheck.results import RowResults
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from calcheck.predictions import Predictions
-    from calcheck.results import Means
 
 
 @dataclass(frozen=True)
-class Crps(RowMetric):
+class Crps(MeanMetric):
     r"""Continuous ranked probability score: calibration and sharpness combined, in the unit of the target.
 
     .. math:: \mathrm{CRPS} = \frac1n \sum_i \int (F_i(u) - 1\{u \ge y_i\})^2 \, du
@@ -55,13 +52,16 @@ class Crps(RowMetric):
     Gneiting, Raftery (2007), doi:10.1198/016214506000001437. Ferro (2014).
     """
 
-    name: ClassVar[str] = "crps"
-    unit: ClassVar[str] = "y"
-    needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
-    alternative: ClassVar[Alternative] = "two-sided"
-    orientation: ClassVar[Orientation] = "smaller"
-    source: ClassVar[str] = "Gneiting, Raftery 2007; Ferro 2014"
-    interpretation: ClassVar[str] = "Smaller is better; for a point forecast it is the absolute error."
+    info: ClassVar[MetricInfo] = MetricInfo(
+        name="crps",
+        unit="y",
+        needs=("y", "predictive"),
+        alternative="two-sided",
+        orientation="smaller",
+        source="Gneiting, Raftery 2007; Ferro 2014",
+        interpretation="Smaller is better; for a point forecast it is the absolute error.",
+    )
+    column: ClassVar[str] = "crps"
 
     ensemble: Literal["fair", "biased"] = option(
         "fair", "Score of samples: unbiased for the sampled distribution (fair), or of the draws themselves (biased)."
@@ -79,6 +79,3 @@ class Crps(RowMetric):
             warning = "the fair CRPS needs at least 2 draws per row, got 1; this is the biased CRPS (absolute error)"
             return RowResults({"crps": predictive.crps(y)}, details={"estimator": "biased"}, warnings=(warning,))
         return RowResults({"crps": predictive.fair_crps(y)}, details={"estimator": "fair"})
-
-    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - mean
-        return means["crps"]

@@ -7,15 +7,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from calcheck.metrics.base import Need, RowMetric
-from calcheck.results import Alternative, Orientation, RowResults
+from calcheck.metric_info import MetricInfo
+from calcheck.metrics.base import RowMetric
+from calcheck.results import RowResults
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from calcheck.predictions import Predictions
-    from calcheck.results import Means
+    from calcheck.statistics.groups import Means
 
 
 @dataclass(frozen=True)
@@ -46,16 +47,16 @@ class Cv(RowMetric):
     Levi et al. (2022), Eq. 10, doi:10.3390/s22155540.
     """
 
-    name: ClassVar[str] = "cv"
-    unit: ClassVar[str] = "1"
-    needs: ClassVar[tuple[Need, ...]] = ("predictive",)
-    alternative: ClassVar[Alternative] = "none"
-    orientation: ClassVar[Orientation] = "none"
-    source: ClassVar[str] = "Levi et al., Eq. 10"
-    interpretation: ClassVar[str] = (
-        "0 means that all rows have the same uncertainty; bins by uncertainty are then not informative."
+    info: ClassVar[MetricInfo] = MetricInfo(
+        name="cv",
+        unit="1",
+        needs=("predictive",),
+        alternative="none",
+        orientation="none",
+        source="Levi et al., Eq. 10",
+        interpretation="0 means that all rows have the same uncertainty; bins by uncertainty are then not informative.",
+        exempt_laws={"spread": "measures the variation of uncertainties, not their calibration"},
     )
-    exempt_laws: ClassVar[dict[str, str]] = {"spread": "measures the variation of uncertainties, not their calibration"}
 
     def compute(self, rows: Predictions) -> RowResults:
         from calcheck.errors import DataError
@@ -76,8 +77,8 @@ class Cv(RowMetric):
         away = std - center
         return RowResults({"std": std, "std_away": away, "std_away_squared": away**2})
 
-    def value(self, means: Means, n: int) -> NDArray[np.float64]:
+    def value(self, means: Means) -> NDArray[np.float64]:
         import numpy as np
 
         variance = np.maximum(means["std_away_squared"] - means["std_away"] ** 2, 0)
-        return np.asarray(np.sqrt(variance * n / (n - 1)) / means["std"])
+        return np.asarray(np.sqrt(variance * means.n / (means.n - 1)) / means["std"])

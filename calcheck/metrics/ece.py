@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from calcheck.errors import DataError, OptionError
-from calcheck.metrics.base import Need, RowMetric
+from calcheck.metric_info import MetricInfo
+from calcheck.metrics.base import RowMetric
 from calcheck.options import option, require_count_option
-from calcheck.results import Alternative, IntervalMethod, Orientation, RowResults
+from calcheck.results import RowResults
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,8 +19,7 @@ if TYPE_CHECKING:
 
     from calcheck.execution.context import Run
     from calcheck.predictions import Predictions, Source
-    from calcheck.results import Means
-
+    from calcheck.statistics.groups import Means
 REPORTED_LEVELS = 9  # maximum levels of the curve in details
 MAX_LEVELS = 10_000  # maximum number of quantile levels
 
@@ -71,14 +71,16 @@ class Ece(RowMetric):
     Kuleshov, Fenner, Ermon (ICML 2018); Young et al., Eq. 4-5 (arXiv 2405.12412). Czado, Gneiting, Held (2009).
     """
 
-    name: ClassVar[str] = "ece"
-    unit: ClassVar[str] = "1"
-    needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
-    alternative: ClassVar[Alternative] = "greater"
-    orientation: ClassVar[Orientation] = "smaller"
-    source: ClassVar[str] = "Kuleshov et al. 2018; Young et al., Eq. 4-5 (arXiv 2405.12412)"
-    interpretation: ClassVar[str] = "Smaller is better; because of noise, a perfect model is above 0."
-    interval: ClassVar[IntervalMethod] = "percentile"
+    info: ClassVar[MetricInfo] = MetricInfo(
+        name="ece",
+        unit="1",
+        needs=("y", "predictive"),
+        alternative="greater",
+        orientation="smaller",
+        source="Kuleshov et al. 2018; Young et al., Eq. 4-5 (arXiv 2405.12412)",
+        interpretation="Smaller is better; because of noise, a perfect model is above 0.",
+        interval="percentile",
+    )
 
     n_levels: int = option(99, "Number of quantile levels q, at j/(q + 1). Quantile files use their own levels.")
     alpha: int = option(1, "Power of the distance at each level: 1 or 2.")
@@ -101,7 +103,7 @@ class Ece(RowMetric):
         return False
 
     def compute(self, rows: Predictions) -> RowResults:
-        from calcheck.statistics.groups import MeanTerm
+        from calcheck.statistics.groups import Means, MeanTerm
         from calcheck.statistics.pit import levels_of, pit, share_below
 
         left, right = pit(rows)
@@ -112,11 +114,11 @@ class Ece(RowMetric):
             {"pit_low": left, "pit_high": right},
             {"below": MeanTerm(groups=below)},
             fixed={"levels": levels},
-            details=self.details({"below": below.sums(None) / len(rows), "levels": levels}),
+            details=self.details(Means({"below": below.sums(None) / len(rows), "levels": levels}, len(rows))),
         )
 
-    def rows(self, settings: None, state: None, source: Source, at: Source | None, run: Run) -> RowResults:
-        found = super().rows(settings, state, source, at, run)
+    def evaluate(self, fit: None, source: Source, run: Run) -> RowResults:
+        found = super().evaluate(fit, source, run)
         below = found.terms["below"].groups
         if self.level_weights == "frequency" and below is not None and not below.sums(None).any():
             msg = "--level-weights frequency is undefined, as no target is below any quantile. Pass uniform instead"
@@ -131,7 +133,7 @@ class Ece(RowMetric):
         chosen = range(count) if count <= REPORTED_LEVELS else range(step - 1, count, step)
         return {"curve": [{"level": float(levels[j]), "observed": float(observed[j])} for j in chosen]}
 
-    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - function of means
+    def value(self, means: Means) -> NDArray[np.float64]:
         import numpy as np
 
         observed = means["below"]  # (..., q)

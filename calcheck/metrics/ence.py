@@ -7,14 +7,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from calcheck.metrics.base import BinnedMetric, Need
-from calcheck.results import Alternative, IntervalMethod, Orientation
+from calcheck.metric_info import MetricInfo
+from calcheck.metrics.base import BinnedMetric
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from calcheck.results import Means
+    from calcheck.statistics.groups import Means
 
 
 @dataclass(frozen=True)
@@ -58,16 +58,19 @@ class Ence(BinnedMetric):
     Levi, Gispan, Giladi, Fetaya (2022), Eq. 6-8, doi:10.3390/s22155540. Pernot (2024), Eq. 8, arXiv 2402.10043.
     """
 
-    name: ClassVar[str] = "ence"
-    unit: ClassVar[str] = "1"
-    needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
-    alternative: ClassVar[Alternative] = "greater"
-    orientation: ClassVar[Orientation] = "smaller"
-    source: ClassVar[str] = "Levi et al., Eq. 6-8 (doi:10.3390/s22155540)"
-    interpretation: ClassVar[str] = "Smaller is better; because of noise in each bin, a perfect model is above 0."
-    interval: ClassVar[IntervalMethod] = "percentile"
+    info: ClassVar[MetricInfo] = MetricInfo(
+        name="ence",
+        unit="1",
+        needs=("y", "predictive"),
+        alternative="greater",
+        orientation="smaller",
+        source="Levi et al., Eq. 6-8 (doi:10.3390/s22155540)",
+        interpretation="Smaller is better; because of noise in each bin, a perfect model is above 0.",
+        interval="percentile",
+        conditional_on="bin edges",
+    )
 
-    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - bins have their own counts
+    def value(self, means: Means) -> NDArray[np.float64]:
         import numpy as np
 
         rmv, rmse = (np.sqrt(means[name] / means["rows"]) for name in ("variance", "squared_error"))

@@ -7,8 +7,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from calcheck.metric_info import MetricInfo
 from calcheck.metrics._joint_mmd import GenerativeMetric
-from calcheck.results import Alternative, IntervalMethod, RowResults
+from calcheck.results import RowResults
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,30 +17,28 @@ if TYPE_CHECKING:
 
     from calcheck.execution.context import Run
     from calcheck.kernels.kernel_options import Normalization
-    from calcheck.kernels.scaling import Scaling
     from calcheck.mmd.frechet import SharedInputs
     from calcheck.predictions import Predictions, Source
-    from calcheck.results import Means
 
 
 @dataclass(frozen=True, eq=False)
-class FidSettings:
-    """Settings that depend on the data.
+class FidFit:
+    """Choices that depend on the data, and moments that depend on inputs only.
 
     Parameters
     ----------
-    scaling : Scaling
-        Normalization of the inputs.
+    inputs : SharedInputs
+        The normalized inputs.
     spread : (t,)
         Scale of each target column; targets are divided by it.
     """
 
-    scaling: Scaling
+    inputs: SharedInputs
     spread: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Fid(GenerativeMetric[FidSettings, "SharedInputs"]):
+class Fid(GenerativeMetric[FidFit]):
     r"""Squared Fréchet distance between Gaussian fits to (input, target) and (input, prediction).
 
     .. math:: |m - m'|^2 + \mathrm{tr}\big( C + C' - 2 (C^{1/2} C' C^{1/2})^{1/2} \big)
@@ -85,24 +84,34 @@ class Fid(GenerativeMetric[FidSettings, "SharedInputs"]):
     {'standardize': 'data'}
     """
 
-    name: ClassVar[str] = "fid"
-    alternative: ClassVar[Alternative] = "greater"
-    interval: ClassVar[IntervalMethod] = "none"
-    pointwise: ClassVar[bool] = False
-    source: ClassVar[str] = "Dowson, Landau 1982; Heusel et al. 2017"
-    interpretation: ClassVar[str] = "0 means equal means and covariances."
-    no_interval: ClassVar[str] = "resampling adds noise to both covariances, which increases the distance"
+    info: ClassVar[MetricInfo] = MetricInfo(
+        name="fid",
+        unit="1",
+        needs=("y", "predictive", "x"),
+        alternative="greater",
+        orientation="smaller",
+        source="Dowson, Landau 1982; Heusel et al. 2017",
+        interpretation="0 means equal means and covariances.",
+        interval="none",
+        no_interval="resampling adds noise to both covariances, which increases the distance",
+        pointwise=False,
+        several_targets=True,
+        repeated_targets=True,
+    )
 
-    def prepare(self, source: Source, run: Run) -> FidSettings:
+    def fit(self, source: Source, run: Run) -> FidFit:
         from calcheck.kernels.input_kernel import all_inputs
         from calcheck.kernels.scaling import fit_scaling
+        from calcheck.mmd.frechet import SharedInputs
 
         rows = source.predictions()
         normalize: Normalization = "standardize" if self.standardize == "data" else "none"
-        return FidSettings(fit_scaling(all_inputs(rows, run), normalize, "rbf"), self._spread(rows))
+        scaling = fit_scaling(all_inputs(rows, run), normalize, "rbf")
+        return FidFit(SharedInputs(scaling(rows.inputs())), self._spread(rows))
 
-    def prepare_replicate(self, settings: FidSettings, source: Source, run: Run) -> FidSettings:  # noqa: ARG002 - not random
-        return replace(settings, spread=self._spread(source.predictions()))
+    def refit(self, fit: FidFit, source: Source, run: Run) -> FidFit:  # noqa: ARG002 - not random
+        """Return the fit to other targets at the same inputs."""
+        return replace(fit, spread=self._spread(source.predictions()))
 
     def _spread(self, rows: Predictions) -> NDArray[np.float64]:
         from calcheck.mmd.joint import repeated_targets
@@ -110,19 +119,7 @@ class Fid(GenerativeMetric[FidSettings, "SharedInputs"]):
         y = repeated_targets(rows)
         return self._bandwidths(y.reshape(-1, y.shape[2]), 1.0) ** -0.5
 
-    def fit(self, settings: FidSettings, source: Source, run: Run) -> SharedInputs:  # noqa: ARG002
-        from calcheck.mmd.frechet import SharedInputs
-
-        return SharedInputs(settings.scaling(source.predictions().inputs()))
-
-    def rows(
-        self,
-        settings: FidSettings,
-        state: SharedInputs,
-        source: Source,
-        at: Source | None,  # noqa: ARG002
-        run: Run,  # noqa: ARG002
-    ) -> RowResults:
+    def evaluate(self, fit: FidFit, source: Source, run: Run) -> RowResults:  # noqa: ARG002 - not random
         import numpy as np
 
         from calcheck.execution.prefetch import one_blas_thread
@@ -133,16 +130,13 @@ class Fid(GenerativeMetric[FidSettings, "SharedInputs"]):
         rows = source.predictions()
         y, predictive = repeated_targets(rows), rows.distributions()
         with one_blas_thread():  # many small products, repeated for each replicate
-            data = state.joint_moments(*covariances_within_targets(y), settings.spread)
-            model = state.joint_moments(*covariances_within_rows(predictive), settings.spread)
+            data = fit.inputs.joint_moments(*covariances_within_targets(y), fit.spread)
+            model = fit.inputs.joint_moments(*covariances_within_rows(predictive), fit.spread)
             distance = np.asarray(frechet(data, model))
         details: dict[str, Any] = {
-            "columns": {"inputs": state.columns, "targets": y.shape[2]},
+            "columns": {"inputs": fit.inputs.columns, "targets": y.shape[2]},
             "repeats": y.shape[1],
             "draws": predictive.n_draws or "exact",
             "means": float(np.sum((data.mean - model.mean) ** 2)),
         }
         return RowResults({}, fixed={"fid": distance}, details=details)
-
-    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - fixed value
-        return means["fid"]

@@ -7,9 +7,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from calcheck.metrics.base import Need, RowMetric
+from calcheck.metric_info import MetricInfo
+from calcheck.metrics.base import MeanMetric
 from calcheck.options import option, require_share_option
-from calcheck.results import Alternative, Orientation, RowResults
+from calcheck.results import RowResults
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,11 +18,10 @@ if TYPE_CHECKING:
 
     from calcheck.distributions import Predictive
     from calcheck.predictions import Predictions
-    from calcheck.results import Means
 
 
 @dataclass(frozen=True)
-class IntervalScore(RowMetric):
+class IntervalScore(MeanMetric):
     r"""Interval (Winkler) score: width of the central intervals plus a penalty for targets outside.
 
     .. math:: \frac1n \sum_i (u_i - l_i) + \frac2\alpha (l_i - y_i)_+ + \frac2\alpha (y_i - u_i)_+, \qquad
@@ -55,13 +55,16 @@ class IntervalScore(RowMetric):
     Gneiting, Raftery (2007), doi:10.1198/016214506000001437.
     """
 
-    name: ClassVar[str] = "interval-score"
-    unit: ClassVar[str] = "y"
-    needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
-    alternative: ClassVar[Alternative] = "two-sided"
-    orientation: ClassVar[Orientation] = "smaller"
-    source: ClassVar[str] = "Gneiting, Raftery 2007"
-    interpretation: ClassVar[str] = "Smaller is better."
+    info: ClassVar[MetricInfo] = MetricInfo(
+        name="interval-score",
+        unit="y",
+        needs=("y", "predictive"),
+        alternative="two-sided",
+        orientation="smaller",
+        source="Gneiting, Raftery 2007",
+        interpretation="Smaller is better.",
+    )
+    column: ClassVar[str] = "interval_score"
 
     level: float = option(0.9, "Nominal coverage of the central intervals.")
 
@@ -81,6 +84,3 @@ class IntervalScore(RowMetric):
             return np.reshape(interval_score(y[rows], *limits, 1 - self.level, backend="numpy"), -1)
 
         return RowResults({"interval_score": rows.distributions().map_batches(score)})
-
-    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - mean
-        return means["interval_score"]

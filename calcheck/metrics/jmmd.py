@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from calcheck.errors import DataError
 from calcheck.kernels.kernel_options import Estimator
-from calcheck.metrics._joint_mmd import JointMetric
+from calcheck.metric_info import MetricInfo
+from calcheck.metrics._joint_mmd import JointFit, JointMetric
 from calcheck.options import option
-from calcheck.results import Alternative, RowResults
+from calcheck.results import RowResults
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from calcheck.mmd.joint import JointEmbedding
     from calcheck.mmd.quadratic_forms import GramSums
     from calcheck.predictions import Source
-    from calcheck.results import Means
+    from calcheck.report import Alternative
 
 
 @dataclass(frozen=True)
@@ -82,11 +83,20 @@ class Jmmd(JointMetric["GramSums"]):
     'v'
     """
 
-    name: ClassVar[str] = "jmmd"
-    alternative: ClassVar[Alternative] = "greater"
-    source: ClassVar[str] = "Huang, Lam, Zhang, Eq. 7 (arXiv 2206.04287)"
-    interpretation: ClassVar[str] = "0 on average for a perfect model; negative values are possible."
-    no_interval: ClassVar[str] = "it is a mean over pairs of rows, for which the row bootstrap is not valid"
+    info: ClassVar[MetricInfo] = MetricInfo(
+        name="jmmd",
+        unit="1",
+        needs=("y", "predictive", "x"),
+        alternative="greater",
+        orientation="smaller",
+        source="Huang, Lam, Zhang, Eq. 7 (arXiv 2206.04287)",
+        interpretation="0 on average for a perfect model; negative values are possible.",
+        interval="none",
+        no_interval="it is a mean over pairs of rows, for which the row bootstrap is not valid",
+        uses_kernels=True,
+        several_targets=True,
+        repeated_targets=True,
+    )
 
     statistic: Estimator = option(
         "unbiased",
@@ -101,32 +111,25 @@ class Jmmd(JointMetric["GramSums"]):
         )
 
     @property
-    def alternative_in_use(self) -> Alternative:
+    def alternative(self) -> Alternative:
         return "two-sided" if self.statistic == "paper" else "greater"
 
-    def fit(self, settings: KernelSettings, source: Source, run: Run) -> GramSums:
+    def _sums(self, settings: KernelSettings, x: NDArray[np.floating[Any]], run: Run) -> GramSums:
         from calcheck.mmd.quadratic_forms import GramSums
 
-        x = source.predictions().inputs()
         if len(x) == 1:
             msg = "jmmd is a mean over pairs of rows and needs at least 2 rows, got 1"
             raise DataError(msg)
         return GramSums(settings.kernel, settings.scaling(x), run, self.max_exact_rows)
 
-    def rows(
-        self,
-        settings: KernelSettings,
-        state: GramSums,
-        source: Source,
-        at: Source | None,  # noqa: ARG002
-        run: Run,  # noqa: ARG002
-    ) -> RowResults:
+    def evaluate(self, fit: JointFit[GramSums], source: Source, run: Run) -> RowResults:  # noqa: ARG002 - not random
         from calcheck.embeddings.diagnostics import feature_details, feature_warnings
         from calcheck.mmd.joint import embed
 
+        settings = fit.settings
         found, bounds = embed(settings.features, source.predictions(), settings.predictive)
         form = found.form(self.statistic)
-        pairs = state.pairs(form)
+        pairs = fit.sums.pairs(form)
         values = len(form.u) * form.terms(pairs.products(form.u), pairs.diagonal)
         details = {**settings.details, "pairs": pairs.details, **feature_details(bounds)}
         return RowResults(
@@ -139,17 +142,17 @@ class Jmmd(JointMetric["GramSums"]):
     def _uses_differences(self) -> bool:
         return self.statistic != "paper"
 
-    def _replicate_values(self, state: GramSums, data_sets: Iterable[JointEmbedding | None]) -> list[float]:
+    def _replicate_values(self, sums: GramSums, data_sets: Iterable[JointEmbedding | None]) -> list[float]:
         forms = [None if each is None else each.form(self.statistic) for each in data_sets]
         known = [form for form in forms if form is not None]
-        values = iter(state.pairs_of_many(known[0]).totals(known) if known else ())
+        values = iter(sums.pairs_of_many(known[0]).totals(known) if known else ())
         return [float("nan") if form is None else float(next(values)) for form in forms]
 
-    def _influences(self, state: GramSums, first: JointEmbedding, second: JointEmbedding) -> NDArray[np.float64]:
+    def _influences(self, sums: GramSums, first: JointEmbedding, second: JointEmbedding) -> NDArray[np.float64]:
         import numpy as np
 
         one, other = first.form(self.statistic), second.form(self.statistic)
-        pairs = state.pairs(one)
+        pairs = sums.pairs(one)
         mean, half = (one.u + other.u) / 2, (one.u - other.u) / 2
         slope = (one.left_vectors + other.left_vectors) / 4 + one.scale / 2 * mean  # half of the gradient at the mean
         terms = half * pairs.products(slope) + slope * pairs.products(half)
@@ -157,8 +160,5 @@ class Jmmd(JointMetric["GramSums"]):
             terms -= 2 * one.scale * pairs.diagonal[:, None] * half * mean
         return np.asarray(-4 * terms.sum(axis=1))
 
-    def _replicate_details(self, state: GramSums) -> dict[str, Any]:
-        return state.replicate_details
-
-    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - mean
-        return means["jmmd"]
+    def _replicate_details(self, sums: GramSums) -> dict[str, Any]:
+        return sums.replicate_details

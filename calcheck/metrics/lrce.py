@@ -7,15 +7,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from calcheck.metrics._validity import ValidBinsMetric
-from calcheck.metrics.base import Need
+from calcheck.metric_info import MetricInfo
+from calcheck.metrics._validity import ValidBinsMetric, valid_bins_info
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import numpy as np
     from numpy.typing import NDArray
 
     from calcheck.predictions import Predictions
-    from calcheck.results import Means
 
 
 @dataclass(frozen=True)
@@ -60,10 +61,7 @@ class Lrce(ValidBinsMetric):
     Pernot (2024), arXiv 2402.10043, Section IV; f_v as in Pernot's ErrViewLib.
     """
 
-    name: ClassVar[str] = "lrce"
-    unit: ClassVar[str] = "1"
-    needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
-    source: ClassVar[str] = "Pernot, Sec. IV (arXiv 2402.10043)"
+    info: ClassVar[MetricInfo] = valid_bins_info("lrce", "Pernot, Sec. IV (arXiv 2402.10043)")
 
     def bin_means(self, rows: Predictions) -> tuple[dict[str, NDArray[np.float64]], float]:
         from calcheck.errors import DataError
@@ -77,7 +75,7 @@ class Lrce(ValidBinsMetric):
         return {"variance": uncertainties(rows) ** 2, "squared_error": errors(rows) ** 2}, reference_rce(rows)
 
     @staticmethod
-    def bin_statistic(means: Means) -> NDArray[np.float64]:
+    def bin_statistic(means: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
         import numpy as np
 
         return np.asarray(1 - np.sqrt(means["squared_error"] / means["variance"]))

@@ -7,19 +7,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from calcheck.metrics.base import Need, RowMetric
-from calcheck.results import Alternative, Orientation, RowResults
+from calcheck.metric_info import MetricInfo
+from calcheck.metrics.base import MeanMetric
+from calcheck.results import RowResults
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from calcheck.predictions import Predictions
-    from calcheck.results import Means
 
 
 @dataclass(frozen=True)
-class Mae(RowMetric):
+class Mae(MeanMetric):
     r"""Mean absolute error of the predicted median.
 
     .. math:: \mathrm{MAE} = \frac1n \sum_i |y_i - \tilde y_i|, \qquad \tilde y_i = \min \{u : F_i(u) \ge 1/2\}
@@ -47,14 +44,17 @@ class Mae(RowMetric):
     Gneiting (2011), "Making and evaluating point forecasts".
     """
 
-    name: ClassVar[str] = "mae"
-    unit: ClassVar[str] = "y"
-    needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
-    alternative: ClassVar[Alternative] = "two-sided"
-    orientation: ClassVar[Orientation] = "smaller"
-    source: ClassVar[str] = "Gneiting 2011"
-    interpretation: ClassVar[str] = "Smaller is better."
-    exempt_laws: ClassVar[dict[str, str]] = {"spread": "depends on the median only"}
+    info: ClassVar[MetricInfo] = MetricInfo(
+        name="mae",
+        unit="y",
+        needs=("y", "predictive"),
+        alternative="two-sided",
+        orientation="smaller",
+        source="Gneiting 2011",
+        interpretation="Smaller is better.",
+        exempt_laws={"spread": "depends on the median only"},
+    )
+    column: ClassVar[str] = "absolute_error"
 
     def compute(self, rows: Predictions) -> RowResults:
         import numpy as np
@@ -62,6 +62,3 @@ class Mae(RowMetric):
         from calcheck.statistics.moments import medians, targets
 
         return RowResults({"absolute_error": np.abs(targets(rows) - medians(rows.distributions()))})
-
-    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - mean
-        return means["absolute_error"]

@@ -11,9 +11,10 @@ from calcheck.embeddings.fitted_settings import MIN_NEIGHBORS
 from calcheck.errors import DataError, NumericalError
 from calcheck.execution.context import RandomStream
 from calcheck.kernels.kernel_options import Bandwidth, KernelOptions, Solver
-from calcheck.metrics.base import Metric, Need
+from calcheck.metric_info import MetricInfo
+from calcheck.metrics.base import Metric
 from calcheck.options import option, require_positive_option
-from calcheck.results import Alternative, IntervalMethod, NullDistribution, Orientation, RowResults
+from calcheck.results import NullDistribution, RowResults
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,8 +27,7 @@ if TYPE_CHECKING:
     from calcheck.kernels.input_kernel import Conditioning
     from calcheck.mmd.two_samples import TwoSamples
     from calcheck.predictions import Predictions, Source
-    from calcheck.results import Means
-
+    from calcheck.statistics.groups import Means
 SAMPLE = "sample"  # column with the sample of each row: 0 for the first, 1 for the second
 MIN_ROWS = 2  # minimum rows per sample
 MIN_EXCHANGEABLE = 0.5  # share of exchangeable rows below which there is a warning
@@ -41,8 +41,8 @@ NOT_EXACT = {
 
 
 @dataclass(frozen=True, eq=False)
-class McmdSettings:
-    """Settings that depend on the data.
+class McmdFit:
+    """Choices that depend on the data, and the kernels on the inputs of both samples.
 
     Parameters
     ----------
@@ -50,17 +50,23 @@ class McmdSettings:
         Normalization and kernel of the inputs of both samples.
     features : OutputFeatures
         Features psi with k_Y(u, v) = psi(u) . psi(v), for the targets of both samples.
+    samples : TwoSamples
+        The kernel matrices.
     details : dict
         Description of the settings, for the report.
+    at : Source, optional
+        The source of the evaluation inputs; by default the rows of both samples.
     """
 
     inputs: Conditioning
     features: OutputFeatures
+    samples: TwoSamples
     details: dict[str, Any]
+    at: Source | None = None
 
 
 @dataclass(frozen=True)
-class Mcmd(KernelOptions, Metric[McmdSettings, "TwoSamples"]):
+class Mcmd(KernelOptions, Metric[McmdFit]):
     r"""Distance between the conditional distributions of two samples, averaged over inputs.
 
     .. math:: \mathrm{MCMD}(x) = \left\| \hat U_{Y|X}(x) - \hat U_{Y'|X'}(x) \right\|, \qquad
@@ -121,20 +127,20 @@ class Mcmd(KernelOptions, Metric[McmdSettings, "TwoSamples"]):
     0.01
     """
 
-    name: ClassVar[str] = "mcmd"
-    unit: ClassVar[str] = "1"
-    needs: ClassVar[tuple[Need, ...]] = ("y", "x")
-    alternative: ClassVar[Alternative] = "greater"
-    orientation: ClassVar[Orientation] = "smaller"
-    source: ClassVar[str] = "Park, Muandet 2020; Young, Jenkins"
-    interpretation: ClassVar[str] = (
-        "0 means equal distributions; distributions that do not overlap have a distance of about 1.4."
+    info: ClassVar[MetricInfo] = MetricInfo(
+        name="mcmd",
+        unit="1",
+        needs=("y", "x"),
+        alternative="greater",
+        orientation="smaller",
+        source="Park, Muandet 2020; Young, Jenkins",
+        interpretation="0 means equal distributions; distributions that do not overlap have a distance of about 1.4.",
+        interval="none",
+        no_interval="all rows share one fit, so resampling rows does not give a valid interval",
+        uses_kernels=True,
+        conditional=True,
+        several_targets=True,
     )
-    no_interval: ClassVar[str] = "all rows share one fit, so resampling rows does not give a valid interval"
-    interval: ClassVar[IntervalMethod] = "none"
-    uses_kernels: ClassVar[bool] = True
-    conditional: ClassVar[bool] = True
-    several_targets: ClassVar[bool] = True
 
     gamma_x: float | Bandwidth | None = option(
         None,
@@ -157,10 +163,11 @@ class Mcmd(KernelOptions, Metric[McmdSettings, "TwoSamples"]):
     def columns(self) -> tuple[str, ...]:
         return (SAMPLE,)
 
-    def prepare(self, source: Source, run: Run) -> McmdSettings:
+    def fit(self, source: Source, run: Run) -> McmdFit:
         from calcheck.distributions import Samples
         from calcheck.embeddings.output_features import output_features
         from calcheck.kernels.input_kernel import conditioning, target_bandwidths
+        from calcheck.mmd.two_samples import TwoSamples
 
         rows = source.predictions()
         first, second = _targets(rows)
@@ -179,28 +186,25 @@ class Mcmd(KernelOptions, Metric[McmdSettings, "TwoSamples"]):
             "inputs": inputs.details,
             "targets": {"kernel": "rbf", "gamma": gamma_y.tolist() if len(gamma_y) > 1 else float(gamma_y[0])},
         }
-        return McmdSettings(inputs, features, described)
+        x, labels = inputs.scaling(rows.inputs()), _labels(rows)
+        samples = TwoSamples(inputs.kernel, (x[labels], x[~labels]), self.solver, run)
+        return McmdFit(inputs, features, samples, described)
 
-    def fit(self, settings: McmdSettings, source: Source, run: Run) -> TwoSamples:
-        from calcheck.mmd.two_samples import TwoSamples
+    def at_inputs(self, fit: McmdFit, source: Source) -> McmdFit:
+        """Return the fit, to be evaluated at the inputs of another source."""
+        return replace(fit, at=source)
 
-        rows = source.predictions()
-        x, first = settings.inputs.scaling(rows.inputs()), _labels(rows)
-        return TwoSamples(settings.inputs.kernel, (x[first], x[~first]), self.solver, run)
-
-    def rows(
-        self, settings: McmdSettings, state: TwoSamples, source: Source, at: Source | None, run: Run
-    ) -> RowResults:
+    def evaluate(self, fit: McmdFit, source: Source, run: Run) -> RowResults:
         import numpy as np
 
         from calcheck.embeddings.diagnostics import kernel_warnings, quantiles, solver_details
         from calcheck.embeddings.output_features import FeatureError
         from calcheck.kernels.input_kernel import evaluation_points
 
-        outputs = [settings.features.of_points(targets) for targets in _targets(source.predictions())]
-        bounds = FeatureError(settings.features, np.concatenate(outputs))
-        points = evaluation_points(at or source, settings.inputs.scaling)
-        found, dofs = state.distances(outputs, self._lambdas, points)
+        outputs = [fit.features.of_points(targets) for targets in _targets(source.predictions())]
+        bounds = FeatureError(fit.features, np.concatenate(outputs))
+        points = evaluation_points(fit.at or source, fit.inputs.scaling)
+        found, dofs = fit.samples.distances(outputs, self._lambdas, points)
         values = found.values[0]
         if not np.isfinite(values).all():
             msg = f"MCMD is not finite at {int((~np.isfinite(values)).sum()):,} inputs: the kernel overflows there"
@@ -208,9 +212,9 @@ class Mcmd(KernelOptions, Metric[McmdSettings, "TwoSamples"]):
         details = {
             "rows": len(values),
             "quantiles": quantiles(values),
-            **settings.details,
-            **_neighbors(state),
-            **solver_details(found, bounds, state.ridges[0], run),
+            **fit.details,
+            **_neighbors(fit.samples),
+            **solver_details(found, bounds, fit.samples.ridges[0], run),
             "dof_b": dofs[1].value,
             "dof_b_error": dofs[1].error,
         }
@@ -218,24 +222,18 @@ class Mcmd(KernelOptions, Metric[McmdSettings, "TwoSamples"]):
         warnings = (*kernel_warnings(fewest, found, run.precision), *_narrow_kernel_warnings(details))
         return RowResults({"mcmd": values}, details=details, warnings=warnings)
 
-    def null_distribution(
-        self,
-        settings: McmdSettings,
-        state: TwoSamples,  # noqa: ARG002 - each permutation has its own regressions
-        simulation: NullSimulator,
-        at: Source | None,
-        run: Run,
-    ) -> NullDistribution:
+    def null_distribution(self, fit: McmdFit, simulation: NullSimulator, run: Run) -> NullDistribution:
+        """Return the metric of permuted samples; each permutation has its own regressions."""
         import numpy as np
 
         from calcheck.embeddings.permutation_null import input_kernel_of, permutation_null
         from calcheck.embeddings.strata import strata
         from calcheck.kernels.input_kernel import evaluation_points, target_matrix
 
-        rows, scaling = simulation.rows, settings.inputs.scaling
+        rows, scaling = simulation.rows, fit.inputs.scaling
         y, x, labels = target_matrix(rows), scaling(rows.inputs()), _labels(rows)
-        points = x if at is None else evaluation_points(at, scaling)
-        kernel, centered = input_kernel_of(settings.inputs.kernel, x, points, run)
+        points = x if fit.at is None else evaluation_points(fit.at, scaling)
+        kernel, centered = input_kernel_of(fit.inputs.kernel, x, points, run)
         groups = strata(x, labels, lambda: centered.rows)
         details = {"labels": f"permuted by {groups.by}", "exchangeable": groups.exchangeable, **kernel.details}
         if not groups.exchangeable:
@@ -265,7 +263,7 @@ class Mcmd(KernelOptions, Metric[McmdSettings, "TwoSamples"]):
 
         return bandwidths_or_none(target_bandwidths, y, self.gamma_y)
 
-    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - mean
+    def value(self, means: Means) -> NDArray[np.float64]:
         return means["mcmd"]
 
     @property

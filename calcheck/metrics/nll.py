@@ -7,19 +7,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from calcheck.metrics.base import Need, RowMetric
-from calcheck.results import Alternative, Orientation, RowResults
+from calcheck.metric_info import MetricInfo
+from calcheck.metrics.base import MeanMetric
+from calcheck.results import RowResults
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from calcheck.predictions import Predictions
-    from calcheck.results import Means
 
 
 @dataclass(frozen=True)
-class Nll(RowMetric):
+class Nll(MeanMetric):
     r"""Negative log-likelihood of the targets under the predicted distributions.
 
     .. math:: \mathrm{NLL} = \frac1n \sum_i -\log f_i(y_i)
@@ -51,18 +48,19 @@ class Nll(RowMetric):
     Pernot (2024), Eq. 12, arXiv 2402.10043. Gneiting, Raftery (2007), doi:10.1198/016214506000001437.
     """
 
-    name: ClassVar[str] = "nll"
-    unit: ClassVar[str] = "1"
-    needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
-    alternative: ClassVar[Alternative] = "two-sided"
-    orientation: ClassVar[Orientation] = "smaller"
-    source: ClassVar[str] = "Pernot, Eq. 12 (arXiv 2402.10043)"
-    interpretation: ClassVar[str] = (
-        "Smaller is better; only comparisons on the same targets are meaningful, as there is no absolute scale."
+    info: ClassVar[MetricInfo] = MetricInfo(
+        name="nll",
+        unit="1",
+        needs=("y", "predictive"),
+        alternative="two-sided",
+        orientation="smaller",
+        source="Pernot, Eq. 12 (arXiv 2402.10043)",
+        interpretation=(
+            "Smaller is better; only comparisons on the same targets are meaningful, as there is no absolute scale."
+        ),
+        exempt_laws={"unit": "log of densities in 1/y: a change of the unit of y adds a constant"},
     )
-    exempt_laws: ClassVar[dict[str, str]] = {
-        "unit": "log of densities in 1/y: a change of the unit of y adds a constant"
-    }
+    column: ClassVar[str] = "nll"
 
     def compute(self, rows: Predictions) -> RowResults:
         import numpy as np
@@ -80,6 +78,3 @@ class Nll(RowMetric):
             f"{impossible:,} targets have probability 0 under their distributions, so the log-likelihood is infinite"
         )
         return RowResults({"nll": loss}, details=details, warnings=(warning,) if impossible else ())
-
-    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - mean
-        return means["nll"]

@@ -7,17 +7,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from calcheck.metrics.base import Need, OrderedMetric
+from calcheck.metric_info import MetricInfo
+from calcheck.metrics.base import OrderedMetric
 from calcheck.options import option, require_count_option
-from calcheck.results import Alternative, IntervalMethod, Orientation, RowResults
+from calcheck.results import RowResults
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from calcheck.predictions import Predictions
-    from calcheck.results import Means
-
+    from calcheck.statistics.groups import Means
 MAX_BINS = 10_000  # maximum number of histogram bins
 
 
@@ -61,14 +61,16 @@ class Pit(OrderedMetric):
     Czado, Gneiting, Held (2009); Gneiting, Balabdaoui, Raftery (2007).
     """
 
-    name: ClassVar[str] = "pit"
-    unit: ClassVar[str] = "1"
-    needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
-    alternative: ClassVar[Alternative] = "greater"
-    orientation: ClassVar[Orientation] = "smaller"
-    source: ClassVar[str] = "Czado, Gneiting, Held 2009"
-    interpretation: ClassVar[str] = "Smaller is better; a perfect model scores about 1/(6 n)."
-    interval: ClassVar[IntervalMethod] = "percentile"
+    info: ClassVar[MetricInfo] = MetricInfo(
+        name="pit",
+        unit="1",
+        needs=("y", "predictive"),
+        alternative="greater",
+        orientation="smaller",
+        source="Czado, Gneiting, Held 2009",
+        interpretation="Smaller is better; a perfect model scores about 1/(6 n).",
+        interval="percentile",
+    )
 
     bins: int = option(20, "Number of bins of the histogram in the details.")
 
@@ -105,7 +107,7 @@ class Pit(OrderedMetric):
         below = share_below(left, right, levels_of(self.bins - 1)).sums(None)
         return [float(count) for count in np.diff(below, prepend=0, append=len(left))]
 
-    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - function of means
+    def value(self, means: Means) -> NDArray[np.float64]:
         from calcheck.statistics.pit import distance_from_uniform
 
         return distance_from_uniform(means, means["places"])

@@ -7,15 +7,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from calcheck.metrics.base import Need, RowMetric
-from calcheck.results import Alternative, Orientation, RowResults
+from calcheck.metric_info import MetricInfo
+from calcheck.metrics.base import RowMetric
+from calcheck.results import RowResults
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from calcheck.predictions import Predictions
-    from calcheck.results import Means
+    from calcheck.statistics.groups import Means
 
 
 @dataclass(frozen=True)
@@ -52,14 +53,16 @@ class Rce(RowMetric):
     Pernot (2024), Eq. 7, arXiv 2402.10043.
     """
 
-    name: ClassVar[str] = "rce"
-    unit: ClassVar[str] = "1"
-    needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
-    alternative: ClassVar[Alternative] = "two-sided"
-    orientation: ClassVar[Orientation] = "reference"
-    source: ClassVar[str] = "Pernot, Eq. 7 (arXiv 2402.10043)"
-    interpretation: ClassVar[str] = "0 is ideal; negative values mean that the uncertainties are too small."
-    distribution_free: ClassVar[bool] = True
+    info: ClassVar[MetricInfo] = MetricInfo(
+        name="rce",
+        unit="1",
+        needs=("y", "predictive"),
+        alternative="two-sided",
+        orientation="reference",
+        source="Pernot, Eq. 7 (arXiv 2402.10043)",
+        interpretation="0 is ideal; negative values mean that the uncertainties are too small.",
+        distribution_free=True,
+    )
 
     def compute(self, rows: Predictions) -> RowResults:
         from calcheck.statistics.moments import errors, heavy_tails, reference_rce, uncertainties, why_no_moments
@@ -71,7 +74,7 @@ class Rce(RowMetric):
         reference = None if unknown else reference_rce(rows)
         return RowResults({"variance": variance, "squared_error": squared}, reference=reference, **tails)
 
-    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - function of means
+    def value(self, means: Means) -> NDArray[np.float64]:
         import numpy as np
 
         return np.asarray(1 - np.sqrt(means["squared_error"] / means["variance"]))

@@ -7,15 +7,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from calcheck.metrics.base import Need, RowMetric
-from calcheck.results import Alternative, Orientation, RowResults
+from calcheck.metric_info import MetricInfo
+from calcheck.metrics.base import RowMetric
+from calcheck.results import RowResults
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from calcheck.predictions import Predictions
-    from calcheck.results import Means
+    from calcheck.statistics.groups import Means
 
 
 @dataclass(frozen=True)
@@ -47,21 +48,23 @@ class Rmse(RowMetric):
     Pernot (2024), Eq. 7, arXiv 2402.10043.
     """
 
-    name: ClassVar[str] = "rmse"
-    unit: ClassVar[str] = "y"
-    needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
-    alternative: ClassVar[Alternative] = "two-sided"
-    orientation: ClassVar[Orientation] = "smaller"
-    source: ClassVar[str] = "Pernot, Eq. 7 (arXiv 2402.10043)"
-    interpretation: ClassVar[str] = "Smaller is better."
-    exempt_laws: ClassVar[dict[str, str]] = {"spread": "depends on the mean only"}
+    info: ClassVar[MetricInfo] = MetricInfo(
+        name="rmse",
+        unit="y",
+        needs=("y", "predictive"),
+        alternative="two-sided",
+        orientation="smaller",
+        source="Pernot, Eq. 7 (arXiv 2402.10043)",
+        interpretation="Smaller is better.",
+        exempt_laws={"spread": "depends on the mean only"},
+    )
 
     def compute(self, rows: Predictions) -> RowResults:
         from calcheck.statistics.moments import errors
 
         return RowResults({"squared_error": errors(rows) ** 2})
 
-    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - root of a mean
+    def value(self, means: Means) -> NDArray[np.float64]:
         import numpy as np
 
         return np.sqrt(means["squared_error"])

@@ -7,15 +7,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from calcheck.metrics.base import Need, RowMetric
-from calcheck.results import Alternative, Orientation, RowResults
+from calcheck.metric_info import MetricInfo
+from calcheck.metrics.base import RowMetric
+from calcheck.results import RowResults
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from calcheck.predictions import Predictions
-    from calcheck.results import Means
+    from calcheck.statistics.groups import Means
 
 
 @dataclass(frozen=True)
@@ -46,21 +47,23 @@ class Sharpness(RowMetric):
     Levi et al. (2022), Eq. 6, doi:10.3390/s22155540.
     """
 
-    name: ClassVar[str] = "sharpness"
-    unit: ClassVar[str] = "y"
-    needs: ClassVar[tuple[Need, ...]] = ("predictive",)
-    alternative: ClassVar[Alternative] = "none"
-    orientation: ClassVar[Orientation] = "none"
-    source: ClassVar[str] = "Levi et al., Eq. 6"
-    interpretation: ClassVar[str] = "Smaller is sharper, which is better only if the model is calibrated."
-    exempt_laws: ClassVar[dict[str, str]] = {"spread": "measures the width of predictions, not their calibration"}
+    info: ClassVar[MetricInfo] = MetricInfo(
+        name="sharpness",
+        unit="y",
+        needs=("predictive",),
+        alternative="none",
+        orientation="none",
+        source="Levi et al., Eq. 6",
+        interpretation="Smaller is sharper, which is better only if the model is calibrated.",
+        exempt_laws={"spread": "measures the width of predictions, not their calibration"},
+    )
 
     def compute(self, rows: Predictions) -> RowResults:
         from calcheck.statistics.moments import uncertainties
 
         return RowResults({"variance": uncertainties(rows) ** 2})
 
-    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - root of a mean
+    def value(self, means: Means) -> NDArray[np.float64]:
         import numpy as np
 
         return np.sqrt(means["variance"])

@@ -7,15 +7,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from calcheck.metrics.base import BinnedMetric, Need
+from calcheck.metric_info import MetricInfo
+from calcheck.metrics.base import BinnedMetric
 from calcheck.options import option
-from calcheck.results import Alternative, IntervalMethod, Orientation
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from calcheck.results import Means
+    from calcheck.statistics.groups import Means
 
 
 @dataclass(frozen=True)
@@ -60,20 +60,23 @@ class Uce(BinnedMetric):
     Levi, Gispan, Giladi, Fetaya (2022), doi:10.3390/s22155540; weights by count as in netcal.
     """
 
-    name: ClassVar[str] = "uce"
-    unit: ClassVar[str] = "y^2"
-    needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
-    alternative: ClassVar[Alternative] = "greater"
-    orientation: ClassVar[Orientation] = "smaller"
-    source: ClassVar[str] = "Levi et al. (doi:10.3390/s22155540)"
-    interpretation: ClassVar[str] = "Smaller is better; because of noise in each bin, a perfect model is above 0."
-    interval: ClassVar[IntervalMethod] = "percentile"
+    info: ClassVar[MetricInfo] = MetricInfo(
+        name="uce",
+        unit="y^2",
+        needs=("y", "predictive"),
+        alternative="greater",
+        orientation="smaller",
+        source="Levi et al. (doi:10.3390/s22155540)",
+        interpretation="Smaller is better; because of noise in each bin, a perfect model is above 0.",
+        interval="percentile",
+        conditional_on="bin edges",
+    )
 
     bin_weights: Literal["uniform", "count"] = option(
         "uniform", "Weights of the bins: uniform, or by number of rows (count)."
     )
 
-    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - bins have their own counts
+    def value(self, means: Means) -> NDArray[np.float64]:
         import numpy as np
 
         gaps = np.abs(means["variance"] - means["squared_error"])  # multiplied by the bin's share of the rows

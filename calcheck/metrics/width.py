@@ -7,9 +7,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from calcheck.metrics.base import Need, RowMetric
+from calcheck.metric_info import MetricInfo
+from calcheck.metrics.base import MeanMetric
 from calcheck.options import option, require_share_option
-from calcheck.results import Alternative, Orientation, RowResults
+from calcheck.results import RowResults
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,11 +18,10 @@ if TYPE_CHECKING:
 
     from calcheck.distributions import Predictive
     from calcheck.predictions import Predictions
-    from calcheck.results import Means
 
 
 @dataclass(frozen=True)
-class Width(RowMetric):
+class Width(MeanMetric):
     r"""Mean width of the central prediction intervals.
 
     .. math:: \mathrm{width} = \frac1n \sum_i (u_i - l_i), \qquad
@@ -54,14 +54,17 @@ class Width(RowMetric):
     Gneiting, Balabdaoui, Raftery (2007), "Probabilistic forecasts, calibration and sharpness".
     """
 
-    name: ClassVar[str] = "width"
-    unit: ClassVar[str] = "y"
-    needs: ClassVar[tuple[Need, ...]] = ("predictive",)
-    alternative: ClassVar[Alternative] = "none"
-    orientation: ClassVar[Orientation] = "none"
-    source: ClassVar[str] = "Gneiting et al. 2007"
-    interpretation: ClassVar[str] = "Smaller is sharper, which is better only if the coverage is correct."
-    exempt_laws: ClassVar[dict[str, str]] = {"spread": "measures the width of predictions, not their calibration"}
+    info: ClassVar[MetricInfo] = MetricInfo(
+        name="width",
+        unit="y",
+        needs=("predictive",),
+        alternative="none",
+        orientation="none",
+        source="Gneiting et al. 2007",
+        interpretation="Smaller is sharper, which is better only if the coverage is correct.",
+        exempt_laws={"spread": "measures the width of predictions, not their calibration"},
+    )
+    column: ClassVar[str] = "width"
 
     level: float = option(0.9, "Nominal coverage of the central intervals.")
 
@@ -76,6 +79,3 @@ class Width(RowMetric):
             return high - low
 
         return RowResults({"width": rows.distributions().map_batches(width)})
-
-    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - mean
-        return means["width"]

@@ -7,19 +7,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from calcheck.metrics.base import Need, RowMetric
-from calcheck.results import Alternative, Orientation, RowResults
+from calcheck.metric_info import MetricInfo
+from calcheck.metrics.base import MeanMetric
+from calcheck.results import RowResults
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from calcheck.predictions import Predictions
-    from calcheck.results import Means
 
 
 @dataclass(frozen=True)
-class Zms(RowMetric):
+class Zms(MeanMetric):
     r"""Mean squared z-score: squared errors relative to the predicted variances, averaged over rows.
 
     .. math:: \mathrm{ZMS} = \frac1n \sum_i z_i^2, \qquad z_i = \frac{y_i - \mu_i}{\sigma_i}
@@ -49,14 +46,17 @@ class Zms(RowMetric):
     Pernot (2024), Eq. 11, arXiv 2402.10043.
     """
 
-    name: ClassVar[str] = "zms"
-    unit: ClassVar[str] = "1"
-    needs: ClassVar[tuple[Need, ...]] = ("y", "predictive")
-    alternative: ClassVar[Alternative] = "two-sided"
-    orientation: ClassVar[Orientation] = "reference"
-    source: ClassVar[str] = "Pernot, Eq. 11 (arXiv 2402.10043)"
-    interpretation: ClassVar[str] = "1 is ideal; values above 1 mean that the uncertainties are too small."
-    distribution_free: ClassVar[bool] = True
+    info: ClassVar[MetricInfo] = MetricInfo(
+        name="zms",
+        unit="1",
+        needs=("y", "predictive"),
+        alternative="two-sided",
+        orientation="reference",
+        source="Pernot, Eq. 11 (arXiv 2402.10043)",
+        interpretation="1 is ideal; values above 1 mean that the uncertainties are too small.",
+        distribution_free=True,
+    )
+    column: ClassVar[str] = "z2"
 
     def compute(self, rows: Predictions) -> RowResults:
         from calcheck.statistics.moments import heavy_tails, why_no_reference_zms, z_scores
@@ -66,6 +66,3 @@ class Zms(RowMetric):
         if unknown := why_no_reference_zms(rows):
             tails["warnings"] += (f"no exact reference: {unknown}",)
         return RowResults({"z2": squared}, reference=None if unknown else 1.0, **tails)
-
-    def value(self, means: Means, n: int) -> NDArray[np.float64]:  # noqa: ARG002 - mean
-        return means["z2"]

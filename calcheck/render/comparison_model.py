@@ -105,7 +105,7 @@ def _named(report: Report, metrics: Sequence[str]) -> str:
 
 def _better(results: Sequence[Result]) -> str:
     """Return which values are better: smaller, larger, or near a number that is the same for all models."""
-    better = METRICS[results[0].metric].orientation
+    better = METRICS[results[0].metric].info.orientation
     if better == "zero":
         return "0"
     if better != "reference":

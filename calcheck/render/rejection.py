@@ -117,7 +117,7 @@ def _steps(results: Sequence[Result]) -> list[Result]:
 
 def _is_less(result: Result, chance: Result) -> bool:
     """Return whether smaller values are better and the value is below the interval of random rejection."""
-    better = METRICS[result.metric].orientation == "smaller"
+    better = METRICS[result.metric].info.orientation == "smaller"
     return better and result.value is not None and chance.low is not None and result.value < chance.low
 
 

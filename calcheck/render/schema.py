@@ -41,11 +41,11 @@ SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {"report": report_schema, "di
 """The schemas, by name."""
 
 
-def _result(metric: type[Metric[Any, Any]]) -> dict[str, Any]:
+def _result(metric: type[Metric[Any]]) -> dict[str, Any]:
     """Return the schema of a metric's result."""
     schema = _object(Result)
     options = options_of(metric)
-    schema["properties"]["metric"] = {"const": metric.name}
+    schema["properties"]["metric"] = {"const": metric.info.name}
     schema["properties"]["options"] = {
         "type": "object",
         "properties": {option.name: {**_type(option.hint), "description": option.help} for option in options},

@@ -17,10 +17,28 @@ if TYPE_CHECKING:
     from numpy.random import Generator
     from numpy.typing import NDArray
 
-    Means = dict[str, NDArray[np.float64]]
-
 DRAWS_AHEAD = 1 << 17  # Row draws per block; the next block is drawn while this one is counted
 CROWDED = 16  # Minimum rows per class for which multinomial class counts are faster than row draws
+
+
+class Means(dict[str, "NDArray[np.float64]"]):
+    """Means over n rows, by name: (...) for a column, (..., k) for a term with k groups.
+
+    Parameters
+    ----------
+    means : mapping
+        The means.
+    n : int
+        The number of rows.
+    """
+
+    def __init__(self, means: Mapping[str, NDArray[np.float64]], n: int) -> None:
+        super().__init__(means)
+        self.n = n
+
+    def joined(self, others: Mapping[str, NDArray[np.float64]]) -> Means:
+        """Return these means and other arrays that a function of them needs."""
+        return Means({**self, **others}, self.n)
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,12 +162,13 @@ class Averages:
 
     def means(self) -> Means:
         """Return the means with equal weights: () for each term, or (k,) for a term with k groups."""
-        return {
+        means = {
             name: np.asarray(self._values(term).mean())
             if term.groups is None
             else term.groups.sums(term.values) / self.n
             for name, term in self.terms.items()
         }
+        return Means(means, self.n)
 
     def weighted(self, weights: NDArray[np.float64], *, sums: NDArray[np.float64] | None = None) -> Means:
         """Return weighted means.
@@ -163,13 +182,14 @@ class Averages:
 
         Returns
         -------
-        dict
+        Means
             (b,) for each term, or (b, k) for a term with k groups.
         """
         total = weights.sum(axis=1) if sums is None else sums
         grouped = {name: (term, term.groups) for name, term in self.terms.items() if term.groups is not None}
         plain = [name for name in self.terms if name not in grouped]
-        found: Means = dict(zip(plain, (weights @ self.columns).T / total, strict=True)) if plain else {}
+        columns = zip(plain, (weights @ self.columns).T / total, strict=True) if plain else ()
+        found = Means(dict(columns), self.n)
         ordered = {groups: weights[:, groups.order] for groups in {groups for _, groups in grouped.values()}}
         for name, (term, groups) in grouped.items():
             weighted = ordered[groups] if term.values is None else ordered[groups] * term.values[groups.order]
@@ -180,7 +200,7 @@ class Averages:
         """Return the leave-one-out means, (n,) for each term; for terms without groups only."""
         means = self.columns.mean(axis=0)
         left = (self.n * means - self.columns) / (self.n - 1)
-        return dict(zip(self.terms, left.T, strict=True))
+        return Means(dict(zip(self.terms, left.T, strict=True)), self.n - 1)
 
     def resampled(self, resamples: int, rng: Generator) -> Means:
         """Return the means of bootstrap resamples: (b,) for each term, or (b, k) for a term with k groups.
@@ -189,7 +209,7 @@ class Averages:
         """
         if (groups := self._classes_only()) is not None:
             drawn = rng.multinomial(self.n, groups.counts / self.n, resamples) / self.n
-            return dict.fromkeys(self.terms, groups.of_classes(drawn))
+            return Means(dict.fromkeys(self.terms, groups.of_classes(drawn)), self.n)
         sums = np.full(resamples, float(self.n))
         return self.weighted(resampled_weights(self.n, resamples, rng), sums=sums)
 

@@ -17,19 +17,20 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from calcheck.metric_info import MetricInfo
     from calcheck.predictions import Predictions
     from calcheck.report import Input
 
 
-class TakesRepeats(Protocol):
-    """A metric that declares whether it supports repeated targets."""
+class HasInfo(Protocol):
+    """A metric; its info declares whether it supports repeated targets."""
 
-    repeated_targets: ClassVar[bool]
+    info: ClassVar[MetricInfo]
 
 
-def group_by_input(source: Source, metrics: Iterable[type[TakesRepeats]]) -> Source:
+def group_by_input(source: Source, metrics: Iterable[type[HasInfo]]) -> Source:
     """Return the source with one row per input, if rows share keys and all metrics support repeated targets."""
-    if all(metric.repeated_targets for metric in metrics) and _repeats(source.predictions()):
+    if all(metric.info.repeated_targets for metric in metrics) and _repeats(source.predictions()):
         return GroupedSource(source)
     return source
 

@@ -43,7 +43,7 @@ def write_state(path: str, state: State) -> None:
     header = {
         "calcheck": __version__,
         "input": asdict(state.input),
-        "metrics": [{"metric": each.metric.name, "options": each.metric.options()} for each in state.metrics],
+        "metrics": [{"metric": each.metric.info.name, "options": each.metric.options()} for each in state.metrics],
         "skipped": [asdict(each) for each in state.skipped],
         "warnings": state.warnings,
         "replicates": state.replicates,
@@ -51,8 +51,10 @@ def write_state(path: str, state: State) -> None:
     }
     arrays: dict[str, NDArray[Any]] = {}
     for each, sums in zip(state.metrics, state.sums, strict=True):
-        arrays |= {f"{each.metric.name}.settings.{name}": values for name, values in each.settings_arrays().items()}
-        arrays |= {f"{each.metric.name}.sums.{name}": values for name, values in sums.arrays().items()}
+        arrays |= {
+            f"{each.metric.info.name}.settings.{name}": values for name, values in each.settings_arrays().items()
+        }
+        arrays |= {f"{each.metric.info.name}.sums.{name}": values for name, values in sums.arrays().items()}
     write_archive(path, KIND, VERSION, header, arrays)
 
 
@@ -80,7 +82,7 @@ def _state(header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> State:
     chosen, sums = [], []
     for entry in header["metrics"]:
         metric, summing = _metric(entry["metric"], dict(entry["options"]))
-        stored = strip_prefix(metric.name, arrays)
+        stored = strip_prefix(metric.info.name, arrays)
         chosen.append(StreamedMetric(metric, summing, summing.from_arrays(strip_prefix("settings", stored))))
         sums.append(_sound(chosen[-1], summing.load(strip_prefix("sums", stored)), read.n))
     return State(
@@ -94,7 +96,7 @@ def _state(header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> State:
     )
 
 
-def _metric(name: Any, options: dict[str, Any]) -> tuple[Metric[Any, Any], MetricAccumulator[Any, Any]]:
+def _metric(name: Any, options: dict[str, Any]) -> tuple[Metric[Any], MetricAccumulator[Any, Any]]:
     """Return a metric with the given options, and its accumulator."""
     if name not in METRICS:
         msg = f"there is no metric {name!r}"

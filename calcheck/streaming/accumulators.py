@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from calcheck.errors import DataError
+from calcheck.statistics.groups import Means
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from calcheck.statistics.groups import Groups, Means, MeanTerm
+    from calcheck.statistics.groups import Groups, MeanTerm
 
     Values = NDArray[np.float64]
     Arrays = Mapping[str, NDArray[Any]]
@@ -132,11 +133,11 @@ class MomentSums(Sums):
 
     def means(self) -> Means:
         """Return the means, () or (k,) each."""
-        return {name: values / self.n for name, values in self.sums.items()}
+        return Means({name: values / self.n for name, values in self.sums.items()}, self.n)
 
     def replicate_means(self) -> Means:
         """Return the means of each replicate, (R,) or (R, k) each."""
-        return {name: values / self.n for name, values in self.replicates.items()}
+        return Means({name: values / self.n for name, values in self.replicates.items()}, self.n)
 
     def mean_vector(self) -> Values:
         """Return all means as one vector, (K,)."""

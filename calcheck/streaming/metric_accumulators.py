@@ -103,7 +103,7 @@ class MeanAccumulator(Stateless[MomentSums]):
         return MomentSums.load(arrays)
 
     def rows(self, settings: None, sums: MomentSums, run: Run) -> RowResults:  # noqa: ARG002
-        return rows_of_means(sums, self.metric.details({**sums.means(), **sums.fixed}))
+        return rows_of_means(sums, self.metric.details(sums.means().joined(sums.fixed)))
 
 
 @dataclass(frozen=True)
@@ -218,7 +218,9 @@ class ValidBinsAccumulator(Binned[ColumnStore]):
         columns = sums.columns()
         bins = replace(settings, label=columns.pop("class").astype(np.intp))
         reference = 0.0 if sums.metadata.reference is None else sums.metadata.reference
-        return share_of_valid_bins(bins, columns, self.metric.bin_statistic, reference, run, stage=self.metric.name)
+        return share_of_valid_bins(
+            bins, columns, self.metric.bin_statistic, reference, run, stage=self.metric.info.name
+        )
 
 
 def sum_rows(rows: RowResults) -> MomentSums:

@@ -19,6 +19,7 @@ from calcheck.inference.verdicts import (
     too_few_effective_rows,
 )
 from calcheck.results import Inference, NullDistribution
+from calcheck.statistics.groups import Means
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,7 +52,7 @@ def normal_interval(metric: InferableMetric, sums: MomentSums, run: Run, basis: 
     basis : Basis
         The basis of the verdict.
     """
-    estimate = float(metric.value({**sums.means(), **sums.fixed}, sums.n))
+    estimate = float(metric.value(sums.means().joined(sums.fixed)))
     if reason := _no_interval_reason(metric, sums, estimate, run):
         return Inference(warnings=(f"no interval: {reason}",))
     drawn, details, reason = check_replicates(_normal_draws(metric, sums, run), estimate)
@@ -60,7 +61,7 @@ def normal_interval(metric: InferableMetric, sums: MomentSums, run: Run, basis: 
         return replace(found, warnings=(reason.replace("resamples", "draws"),))
     low, high = percentile(drawn, run.confidence)
     found = replace(found, low=low, high=high, interval="normal")
-    if metric.interval == "percentile":
+    if metric.info.interval == "percentile":
         return found if low <= estimate <= high else replace(found, warnings=(BIASED,))
     effective = _effective_rows(metric, sums)
     if np.isfinite(effective):
@@ -77,8 +78,8 @@ def normal_interval(metric: InferableMetric, sums: MomentSums, run: Run, basis: 
 
 def _no_interval_reason(metric: InferableMetric, sums: MomentSums, estimate: float, run: Run) -> str:
     """Return why there is no interval, or ""."""
-    if metric.interval == "none":
-        return metric.no_interval
+    if metric.info.interval == "none":
+        return metric.info.no_interval
     reasons = {
         NO_BOOTSTRAP.removeprefix("no interval: "): run.resamples == 0,
         "a single row has no spread": sums.n == 1,
@@ -117,18 +118,16 @@ def _effective_rows(metric: InferableMetric, sums: MomentSums) -> float:
         return float("nan")
     line = sums.mean_vector()
     steps = np.diag(STEP * np.maximum(np.abs(line), STEP))
-    up, down = (
-        np.asarray(metric.value({**_means(sums, line + side * steps), **sums.fixed}, sums.n)) for side in (1, -1)
-    )
+    up, down = (np.asarray(metric.value(_means(sums, line + side * steps).joined(sums.fixed))) for side in (1, -1))
     gradient = (up - down) / (2 * np.diag(steps))
     influence = np.concatenate([[-gradient @ line], gradient])  # Coefficients of 1 and the columns
     pairs = np.outer(influence, influence).ravel()
     return float((pairs @ sums.fourth[:, 0]) ** 2 / (pairs @ sums.fourth @ pairs))
 
 
-def _means(sums: MomentSums, lines: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+def _means(sums: MomentSums, lines: NDArray[np.float64]) -> Means:
     """Return means by name from vectors of all means, (b, K)."""
-    means, start = {}, 0
+    means, start = Means({}, sums.n), 0
     for name, each in sums.sums.items():
         part = lines[:, start : start + each.size]
         means[name] = part if each.ndim else part[:, 0]
@@ -145,7 +144,7 @@ def _normal_draws(metric: InferableMetric, sums: MomentSums, run: Run) -> NDArra
     normal = run.rng(RandomStream.RESAMPLES).standard_normal((run.resamples or RESAMPLES, len(line)))
     means = _means(sums, line + normal @ root)
     with np.errstate(all="ignore"):  # Undefined draws are counted later
-        return np.asarray(metric.value({**means, **sums.fixed}, n), dtype=np.float64)
+        return np.asarray(metric.value(means.joined(sums.fixed)), dtype=np.float64)
 
 
 def null_distribution(metric: InferableMetric, sums: MomentSums) -> NullDistribution | None:
@@ -153,5 +152,5 @@ def null_distribution(metric: InferableMetric, sums: MomentSums) -> NullDistribu
     if not sums.replicates:
         return None
     with np.errstate(all="ignore"):
-        values = np.asarray(metric.value({**sums.replicate_means(), **sums.fixed}, sums.n), dtype=np.float64)
+        values = np.asarray(metric.value(sums.replicate_means().joined(sums.fixed)), dtype=np.float64)
     return NullDistribution(values)

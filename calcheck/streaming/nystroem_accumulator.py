@@ -19,7 +19,6 @@ from calcheck.execution.context import Run
 from calcheck.execution.reduce import reduce_batches
 from calcheck.kernels.functions import KERNELS
 from calcheck.kernels.scaling import Scaling
-from calcheck.predictions import InMemory
 from calcheck.results import NullDistribution, RowResults
 from calcheck.streaming.accumulators import Sums, strip_prefix
 from calcheck.streaming.batched_source import with_row_numbers
@@ -30,9 +29,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from calcheck.embeddings.fitted_settings import KernelSettings
     from calcheck.embeddings.landmark_selection import LandmarkOptions
-    from calcheck.metrics.base import Metric
+    from calcheck.metrics.cce import Cce
     from calcheck.predictions import Predictions
     from calcheck.streaming.batched_source import BatchedSource
 
@@ -103,14 +101,14 @@ class NystroemAccumulator(MetricAccumulator[StreamedLandmarks, NystroemSums]):
     Parameters
     ----------
     metric : Metric
-        Prepares kernels, scaling and output features.
+        Chooses kernels, scaling and output features.
     options : LandmarkOptions
         The number of landmarks, and how they are sampled.
     lambda_ : float
         The regularizer.
     """
 
-    metric: Metric[KernelSettings, Any]
+    metric: Cce
     options: LandmarkOptions
     lambda_: float
 
@@ -118,7 +116,7 @@ class NystroemAccumulator(MetricAccumulator[StreamedLandmarks, NystroemSums]):
         key = hash_key(stream.run)
         sample = reduce_batches(stream.source, SampleRows(key), stream.run, stage="sampling rows")
         with with_row_numbers(sample.rows):
-            settings = self.metric.prepare(InMemory(sample.rows), stream.run.for_worker())
+            settings = self.metric.settings(sample.rows, stream.run.for_worker())
             chosen = StreamedLandmarks.select(settings, sample, key, self.options, self.lambda_, stream.run)
         return self.from_arrays(self.to_arrays(chosen))  # Identical to the settings of a stored state
 
@@ -215,7 +213,7 @@ class NystroemAccumulator(MetricAccumulator[StreamedLandmarks, NystroemSums]):
         details = found.details(self.options, sums.quadrature)
         rows = RowResults(
             {},
-            fixed={self.metric.name: np.asarray(value)},
+            fixed={self.metric.info.name: np.asarray(value)},
             details=details,
             warnings=found.warnings(details, self.options),
             count=sums.n,

@@ -30,11 +30,19 @@ def _cce_accumulator(metric: Cce) -> NystroemAccumulator | None:
     return NystroemAccumulator(metric, LandmarkOptions.from_metric(metric), metric.lambda_)
 
 
+def not_streamable_reason(metric: Metric[Any]) -> str:
+    """Return why a metric cannot be computed in batches."""
+    if isinstance(metric, Cce):
+        exact = metric.exact_only or f"--solver {metric.solver}"
+        return f"{exact} needs all rows at once. Use --solver nystroem instead to compute cce in batches"
+    return "needs all rows at once and cannot be computed in batches"
+
+
 def _cv_accumulator(metric: Cv) -> ShiftedMeanAccumulator:
     return ShiftedMeanAccumulator(metric.about)
 
 
-ACCUMULATORS: tuple[tuple[type[Metric[Any, Any]], Callable[[Any], MetricAccumulator[Any, Any] | None]], ...] = (
+ACCUMULATORS: tuple[tuple[type[Metric[Any]], Callable[[Any], MetricAccumulator[Any, Any] | None]], ...] = (
     (Cce, _cce_accumulator),
     (Cv, _cv_accumulator),
     (ValidBinsMetric, ValidBinsAccumulator),
@@ -45,7 +53,7 @@ ACCUMULATORS: tuple[tuple[type[Metric[Any, Any]], Callable[[Any], MetricAccumula
 """Accumulators by class of metrics, with subclasses before their base classes."""
 
 
-def accumulator_of(metric: Metric[Any, Any]) -> MetricAccumulator[Any, Any] | None:
+def accumulator_of(metric: Metric[Any]) -> MetricAccumulator[Any, Any] | None:
     """Return the accumulator of a metric; None if the metric cannot be computed in batches."""
     factory = next((make for kind, make in ACCUMULATORS if isinstance(metric, kind)), None)
     return None if factory is None else factory(metric)

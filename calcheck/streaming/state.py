@@ -17,7 +17,7 @@ from calcheck.report import Report, Skipped
 from calcheck.streaming.accumulators import ColumnStore, MomentSums, strip_prefix
 from calcheck.streaming.batched_source import BatchedSource, with_row_numbers
 from calcheck.streaming.normal_intervals import NOT_REPLICATED, normal_interval, null_distribution
-from calcheck.streaming.registry import accumulator_of
+from calcheck.streaming.registry import accumulator_of, not_streamable_reason
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,7 +40,7 @@ NOT_LIKE = "is not in the --settings-from state"
 class StreamedMetric:
     """A metric, its accumulator, and its settings from the data."""
 
-    metric: Metric[Any, Any]
+    metric: Metric[Any]
     accumulator: MetricAccumulator[Any, Any]
     settings: Any
 
@@ -129,7 +129,7 @@ class BatchTask:
         with np.errstate(all="ignore"):  # Metrics raise errors for non-finite numbers
             parts = [_batch_sums(each, batch, self.run, self.replicates) for each in self.metrics]
             means = {at: part for at, part in enumerate(parts) if isinstance(part, MomentSums)}
-            wanted = {at: part for at, part in means.items() if self.metrics[at].metric.alternative_in_use != "none"}
+            wanted = {at: part for at, part in means.items() if self.metrics[at].metric.alternative != "none"}
             if self.replicates and wanted:
                 self._replicate(wanted, batch)
         return BatchSums(parts)
@@ -164,7 +164,7 @@ def _batch_sums(each: StreamedMetric, batch: Predictions, run: Run, replicates: 
         return error
 
 
-def accumulate(source: Source, metrics: Sequence[Metric[Any, Any]], run: Run, *, like: State | None = None) -> State:
+def accumulate(source: Source, metrics: Sequence[Metric[Any]], run: Run, *, like: State | None = None) -> State:
     """Return the state of metrics over the rows of a source, which is read in batches.
 
     Parameters
@@ -198,7 +198,7 @@ def accumulate(source: Source, metrics: Sequence[Metric[Any, Any]], run: Run, *,
     for metric in metrics:
         found = _streamed_metric(metric, stream, like)
         if isinstance(found, str):
-            skipped[metric.name] = found
+            skipped[metric.info.name] = found
         else:
             chosen.append(found)
     comparable = stream.first.y is not None and stream.first.predictive is not None
@@ -207,9 +207,10 @@ def accumulate(source: Source, metrics: Sequence[Metric[Any, Any]], run: Run, *,
     computed = []
     for each, part in zip(chosen, total.parts, strict=True):
         if isinstance(part, Exception):
-            skipped[each.metric.name] = _error_message(part, source)
+            skipped[each.metric.info.name] = _error_message(part, source)
         else:
             computed.append((each, part))
+    names = [metric.info.name for metric in metrics]
     caution = stream.first.predictive.caveat if stream.first.predictive is not None else ""
     return State(
         input=source.streamed_input_info(
@@ -217,18 +218,18 @@ def accumulate(source: Source, metrics: Sequence[Metric[Any, Any]], run: Run, *,
         ),
         metrics=tuple(each for each, _ in computed),
         sums=tuple(sums for _, sums in computed),
-        skipped=tuple(Skipped(metric=each.name, reason=skipped[each.name]) for each in metrics if each.name in skipped),
+        skipped=tuple(Skipped(metric=name, reason=skipped[name]) for name in names if name in skipped),
         warnings=(*source.warnings(), *([caution] if caution else [])),
         replicates=work.replicates,
         shape=StatedShape.from_predictive(stream.first.predictive),
     )
 
 
-def _streamed_metric(metric: Metric[Any, Any], stream: BatchedSource, like: State | None) -> StreamedMetric | str:
+def _streamed_metric(metric: Metric[Any], stream: BatchedSource, like: State | None) -> StreamedMetric | str:
     """Return a metric with its accumulator and settings, or why it cannot be accumulated."""
     summing = accumulator_of(metric)
     if summing is None:
-        return metric.not_streamable_reason
+        return not_streamable_reason(metric)
     if reason := inapplicable_reason(type(metric), stream.first):
         return reason
     if like is not None:
@@ -264,7 +265,7 @@ def report_from_state(state: State, run: Run) -> Report:
         try:
             found.append(_fitted_metric(each, sums, state, run))
         except (DataError, NumericalError) as error:
-            skipped.append(Skipped(metric=each.metric.name, reason=str(error)))
+            skipped.append(Skipped(metric=each.metric.info.name, reason=str(error)))
     return Report(
         calcheck=__version__,
         input=state.input,
@@ -274,7 +275,7 @@ def report_from_state(state: State, run: Run) -> Report:
     )
 
 
-def _fitted_metric(each: StreamedMetric, sums: Sums, state: State, run: Run) -> FittedMetric[Metric[Any, Any]]:
+def _fitted_metric(each: StreamedMetric, sums: Sums, state: State, run: Run) -> FittedMetric[Metric[Any]]:
     """Return a metric computed from its sums."""
     with np.errstate(all="ignore"):
         rows, replicated = each.accumulator.result(each.settings, sums, run)
@@ -285,7 +286,7 @@ def _fitted_metric(each: StreamedMetric, sums: Sums, state: State, run: Run) -> 
             basis = replace(basis, reason=NOT_REPLICATED)
         if isinstance(sums, MomentSums):
             rows = replace(rows, inference=normal_interval(each.metric, sums, run, basis))
-    return FittedMetric(each.metric, each.settings, None, rows, value_of(each.metric, rows), basis, replicated)
+    return FittedMetric(each.metric, each.settings, rows, value_of(each.metric, rows), basis, replicated)
 
 
 def merge(states: Sequence[tuple[str, State]]) -> State:
@@ -310,9 +311,9 @@ def merge(states: Sequence[tuple[str, State]]) -> State:
                 msg = f"{called} and {files[file.sha256]} both contain the rows of {file.path}, which would count twice"
                 raise OptionError(msg)
         files |= {file.sha256: called for file in other.input.files if file.role == "predictions"}
-        alike = {each.metric.name: sums for each, sums in zip(other.metrics, other.sums, strict=True)}
+        alike = {each.metric.info.name: sums for each, sums in zip(other.metrics, other.sums, strict=True)}
         for each, sums in zip(total.metrics, total.sums, strict=True):
-            sums.add(alike[each.metric.name])
+            sums.add(alike[each.metric.info.name])
         total.input = replace(
             total.input,
             files=(*total.input.files, *other.input.files),
@@ -338,7 +339,7 @@ def _require_same_settings(name: str, first: State, called: str, other: State) -
 
 def _difference(first: State, other: State) -> str:
     """Return how the settings of two states differ, or ""."""
-    names, theirs = ({each.metric.name for each in state.metrics} for state in (first, other))
+    names, theirs = ({each.metric.info.name for each in state.metrics} for state in (first, other))
     if names != theirs:
         more = [f"{', '.join(sorted(left))} only in the {which}" for left, which in _only_in_one(names, theirs) if left]
         return f"the metrics differ: {' and '.join(more)}"
@@ -348,9 +349,14 @@ def _difference(first: State, other: State) -> str:
     ):
         if one != two:
             return f"their {what} differ: {one} and {two}"
-    alike = {each.metric.name: each for each in other.metrics}
+    alike = {each.metric.info.name: each for each in other.metrics}
     return next(
-        (difference for each in first.metrics if (difference := _metric_difference(each, alike[each.metric.name]))), ""
+        (
+            difference
+            for each in first.metrics
+            if (difference := _metric_difference(each, alike[each.metric.info.name]))
+        ),
+        "",
     )
 
 
@@ -360,7 +366,7 @@ def _only_in_one(names: set[str], theirs: set[str]) -> tuple[tuple[set[str], str
 
 def _metric_difference(one: StreamedMetric, other: StreamedMetric) -> str:
     """Return how the settings of a metric differ, or ""."""
-    name, options = one.metric.name, other.metric.options()
+    name, options = one.metric.info.name, other.metric.options()
     for option, value in one.metric.options().items():
         if value != options[option]:
             return f"{name} has {option} {value} in the first and {options[option]} in the second"

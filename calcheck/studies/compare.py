@@ -33,7 +33,7 @@ TRUSTED = (
 
 
 def compare(
-    models: Sequence[Model], metrics: Sequence[Metric[Any, Any]], *, swaps: int | None = None, run: Run | None = None
+    models: Sequence[Model], metrics: Sequence[Metric[Any]], *, swaps: int | None = None, run: Run | None = None
 ) -> Report:
     """Return a report with the metrics of several models on the same rows, and the differences from the first model.
 
@@ -77,21 +77,21 @@ def compare(
     for done, (model, source) in enumerate(zip(models, align_models(models), strict=True)):
         run.progress("models", done / len(models))
 
-        def keep(metric: Metric[Any, Any], shown: Predictions, rows: RowResults, name: str = model.name) -> None:
-            said[metric.name, name] = (shown, rows)
+        def keep(metric: Metric[Any], shown: Predictions, rows: RowResults, name: str = model.name) -> None:
+            said[metric.info.name, name] = (shown, rows)
 
         referred = _ranked_by_simulation if run.replicates is None else None
         reports.append(evaluate(source, metrics, run=run.quiet(), sink=keep, referred=referred))
     run.progress("models", 1.0)
     skipped = _skipped(names, reports)
     left_out = {each.metric for each in skipped}
-    valid = [metric for metric in metrics if metric.name not in left_out]
+    valid = [metric for metric in metrics if metric.info.name not in left_out]
     found = {
         (result.metric, name): replace(result, slice={"model": name})
         for name, report in zip(names, reports, strict=True)
         for result in report.results
     }
-    values = [_ranked([found[metric.name, name] for name in names]) for metric in valid]
+    values = [_ranked([found[metric.info.name, name] for name in names]) for metric in valid]
     trusted = (TRUSTED,) if any(model.of_errors for model in models) and _by_id(said) else ()
     return replace(
         reports[0],
@@ -105,9 +105,9 @@ def compare(
     )
 
 
-def _ranked_by_simulation(metric: Metric[Any, Any], rows: RowResults) -> bool:
+def _ranked_by_simulation(metric: Metric[Any], rows: RowResults) -> bool:
     """Return whether the metric ranks models by their distance from a reference that must be simulated."""
-    return metric.orientation == "reference" and rows.reference is None
+    return metric.info.orientation == "reference" and rows.reference is None
 
 
 def _by_id(said: Said) -> bool:
@@ -130,7 +130,7 @@ def _skipped(names: Sequence[str], reports: Sequence[Report]) -> list[Skipped]:
 
 
 def _differences(
-    metrics: Sequence[Metric[Any, Any]],
+    metrics: Sequence[Metric[Any]],
     names: Sequence[str],
     found: dict[tuple[str, str], Result],
     said: Said,
@@ -144,20 +144,23 @@ def _differences(
     places = [(metric, name) for metric in metrics for name in others]
     pairs = []
     for metric, name in places:
-        (own, own_rows), (theirs, their_rows) = said[metric.name, first], said[metric.name, name]
+        (own, own_rows), (theirs, their_rows) = said[metric.info.name, first], said[metric.info.name, name]
         pairs.append(ModelPair(metric, (own, theirs), (own_rows, their_rows)))
     return [
         _difference(
-            found[pair.metric.name, first], found[pair.metric.name, name], inferred, (*notes, *_elsewhere(pair))
+            found[pair.metric.info.name, first],
+            found[pair.metric.info.name, name],
+            inferred,
+            (*notes, *_elsewhere(pair)),
         )
         for pair, (_, name), inferred in zip(pairs, places, compare_pairs(pairs, run, swaps=swaps), strict=True)
     ]
 
 
-def _elsewhere(pair: ModelPair[Metric[Any, Any]]) -> tuple[str, ...]:
+def _elsewhere(pair: ModelPair[Metric[Any]]) -> tuple[str, ...]:
     """Return a warning if a metric conditions the two models on different inputs."""
     first, second = (model.x for model in pair.models)
-    if "x" not in pair.metric.needs or first is None or second is None:
+    if "x" not in pair.metric.info.needs or first is None or second is None:
         return ()
     return () if same_inputs(first, second) else (ELSEWHERE,)
 

@@ -58,7 +58,7 @@ def columns_of(by: Sequence[str] | None) -> tuple[str, ...]:
 
 
 def compute_criteria(
-    source: Source, at: Source | None, by: Sequence[str] | None, cce: Metric[Any, Any], run: Run
+    source: Source, at: Source | None, by: Sequence[str] | None, cce: Metric[Any], run: Run
 ) -> Criteria:
     """Return the criteria of the rows of ``at``, or of ``source`` if that is None.
 
@@ -96,7 +96,7 @@ def compute_criteria(
     return found
 
 
-def _cce(source: Source, at: Source | None, cce: Metric[Any, Any], run: Run) -> RowResults:
+def _cce(source: Source, at: Source | None, cce: Metric[Any], run: Run) -> RowResults:
     """Return the per-row results of cce at the rows of another source, or at its own."""
     said = list[Any]()
     report = evaluate(source, [cce], at=at, run=run, sink=lambda _metric, _shown, rows: said.append(rows))

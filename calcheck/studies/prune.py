@@ -29,7 +29,7 @@ TIED = "rows with equal uncertainties are removed together, so steps that would 
 
 def prune(
     source: Source,
-    metrics: Sequence[Metric[Any, Any]],
+    metrics: Sequence[Metric[Any]],
     *,
     max_percent: float = 10.0,
     step: float = 1.0,

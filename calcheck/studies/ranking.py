@@ -16,7 +16,7 @@ DIGITS = 4  # significant digits of shown values; values that look equal count a
 
 def score(metric: str, value: float | None, reference: float | None) -> float | None:
     """Return a score that is smaller for a better model, rounded to the shown digits; None if no value is better."""
-    better = METRICS[metric].orientation
+    better = METRICS[metric].info.orientation
     if value is None or better == "none" or (better == "reference" and reference is None):
         return None
     if better == "reference":

@@ -86,10 +86,10 @@ class RejectionGrid:
 
 def reject(
     source: Source,
-    metrics: Sequence[Metric[Any, Any]],
+    metrics: Sequence[Metric[Any]],
     *,
     by: Sequence[str] | None = None,
-    cce: Metric[Any, Any] | None = None,
+    cce: Metric[Any] | None = None,
     at: Source | None = None,
     steps: RejectionGrid | None = None,
     run: Run | None = None,
@@ -154,7 +154,7 @@ def reject(
     )
 
 
-def _require_means(metrics: Sequence[Metric[Any, Any]]) -> None:
+def _require_means(metrics: Sequence[Metric[Any]]) -> None:
     """Raise unless each metric compares predictions with targets, and is a function of means over rows.
 
     Raises
@@ -163,9 +163,9 @@ def _require_means(metrics: Sequence[Metric[Any, Any]]) -> None:
         A metric does not meet these conditions.
     """
     for metric in metrics:
-        if metric.interval != "bca" or "y" not in metric.needs:
+        if metric.info.interval != "bca" or "y" not in metric.info.needs:
             msg = (
-                f"--metrics must be means of errors over rows, e.g. mae, rmse, nll or crps, got {metric.name}, which is"
+                f"--metrics must be means of errors over rows, e.g. mae, rmse, nll or crps, got {metric.info.name}, which is"
                 " not"
             )
             raise OptionError(msg)
@@ -228,12 +228,12 @@ class _Study:
             return ("no interval: a single row cannot be resampled",)
         return (f"there are only {n} rows: bootstrap intervals are too narrow",) if n < FEW_ROWS else ()
 
-    def results(self, metric: Metric[Any, Any], criterion: str, coverage: float | None) -> Iterator[Result]:
+    def results(self, metric: Metric[Any], criterion: str, coverage: float | None) -> Iterator[Result]:
         """Yield a metric at each step of a criterion, its area, the difference from random, and at the threshold."""
-        values = self.curves[metric.name, criterion]
-        replicates = self.resampled.get((metric.name, criterion))
+        values = self.curves[metric.info.name, criterion]
+        replicates = self.resampled.get((metric.info.name, criterion))
         if criterion == RANDOM:
-            replicates = self.random_orders.get(metric.name)
+            replicates = self.random_orders.get(metric.info.name)
         for place, (share, rows) in enumerate(zip(self.shares, self.retained, strict=True)):
             told = {"by": criterion, "rejected": f"{PERCENT * share:.4g} %", "rows": int(rows)}
             yield self._result(metric, told, values[place], None if replicates is None else replicates[:, place])
@@ -245,9 +245,9 @@ class _Study:
             if coverage is not None:
                 yield self._at_threshold(metric, criterion, coverage)
 
-    def _gain(self, metric: Metric[Any, Any], criterion: str) -> Result:
+    def _gain(self, metric: Metric[Any], criterion: str) -> Result:
         """Return the difference of the area from random rejection, with an interval and a p-value."""
-        pairs = [(metric.name, criterion), (metric.name, RANDOM)]
+        pairs = [(metric.info.name, criterion), (metric.info.name, RANDOM)]
         own, chance = (area(self.shares, self.curves[pair]) for pair in pairs)
         replicates = None
         if self.resampled:
@@ -255,13 +255,13 @@ class _Study:
             replicates = by_criterion - at_random
         told = {"by": criterion, "rejected": AREA, "minus": RANDOM}
         result = self._result(metric, told, own - chance, replicates)
-        if metric.orientation != "smaller" or not self.random_orders or not np.isfinite(own):
+        if metric.info.orientation != "smaller" or not self.random_orders or not np.isfinite(own):
             return result
-        orders = area(self.shares, self.random_orders[metric.name])
+        orders = area(self.shares, self.random_orders[metric.info.name])
         reached = np.sum(~(orders > own + EQUAL * abs(own)))
         return replace(result, p_value=float((1 + reached) / (len(orders) + 1)))
 
-    def _at_threshold(self, metric: Metric[Any, Any], criterion: str, coverage: float) -> Result:
+    def _at_threshold(self, metric: Metric[Any], criterion: str, coverage: float) -> Result:
         """Return the metric of the rows up to the smallest sufficient threshold, including rows equal to it."""
         values = self.criteria[criterion]
         threshold = np.sort(values)[max(1, int(np.ceil(len(values) * coverage * (1 - ROUNDING)))) - 1]
@@ -274,16 +274,16 @@ class _Study:
         )
 
     def _result(
-        self, metric: Metric[Any, Any], subset: dict[str, Any], value: float | Values, replicates: Values | None
+        self, metric: Metric[Any], subset: dict[str, Any], value: float | Values, replicates: Values | None
     ) -> Result:
         """Return a result with the central interval of its replicates."""
         number = float(value)
         result = Result(
-            metric=metric.name,
+            metric=metric.info.name,
             summary=metric.description(),
             options=metric.options(),
             slice=subset,
-            unit=metric.unit,
+            unit=metric.info.unit,
             value=number if np.isfinite(number) else None,
             warnings=() if np.isfinite(number) else (f"no value: it is {number}",),
         )

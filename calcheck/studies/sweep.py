@@ -12,7 +12,7 @@ from calcheck.evaluation import run_settings
 from calcheck.execution.context import RandomStream, Run
 from calcheck.inference.verdicts import statistic_of
 from calcheck.lazy_inputs import same_inputs
-from calcheck.metrics.base import inapplicable_reason
+from calcheck.metrics.base import SharesFit, inapplicable_reason
 from calcheck.predictions import InMemory
 from calcheck.report import Report, Result
 from calcheck.statistics.repeated_targets import group_by_input
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from calcheck.metrics.base import Metric
-    from calcheck.predictions import Predictions
+    from calcheck.predictions import Predictions, Source
     from calcheck.studies.align import Model
     from calcheck.studies.sweep_settings import SweepPoint, SweptSetting
 
-    AnyMetric = Metric[Any, Any]
+    AnyMetric = Metric[Any]
 
 REPEATS = 5  # default number of random subsets per size
 MOST_NAMED = 5  # maximum points with a changed ranking that a warning lists
@@ -104,7 +104,7 @@ def sweep(
     for model, source in zip(models, sources, strict=True):
         if reason := inapplicable_reason(type(metric), source.predictions()):
             with model.source.error_names():
-                msg = f"{metric.name} {reason}"
+                msg = f"{metric.info.name} {reason}"
                 raise DataError(msg)
     rows = [source.predictions() for source in sources]
     found = _computed(rows, places, subsets, replace(run, replicates=0))
@@ -149,7 +149,7 @@ def _computed(
         chosen = np.sort(run.rng(RandomStream.SUBSAMPLE, repeat).permutation(n)[:size])
         sources = [InMemory(rows if size == n else rows.take(chosen)) for rows in models]
         for sharing in _sharing(metrics):
-            for alike in _alike(sources, shared=sharing[0].fit_key is not None):
+            for alike in _alike(sources, shared=isinstance(sharing[0], SharesFit)):
                 for metric, model, value, reference, notes in _values(sources, sharing, alike, run.quiet()):
                     each = found.setdefault((size, metric, model), SweepCell())
                     each.values.append(value)
@@ -164,7 +164,7 @@ def _sharing(metrics: Sequence[AnyMetric]) -> list[list[AnyMetric]]:
     """Return groups of metrics that share a fit to the inputs."""
     groups: dict[Any, list[AnyMetric]] = {}
     for metric in metrics:
-        key = metric if metric.fit_key is None else tuple(getattr(metric, name) for name in metric.fit_key)
+        key = (type(metric), metric.fit_key) if isinstance(metric, SharesFit) else metric
         groups.setdefault(key, []).append(metric)
     return list(groups.values())
 
@@ -190,22 +190,30 @@ def _values(
     sources: Sequence[InMemory], metrics: Sequence[AnyMetric], alike: Sequence[int], run: Run
 ) -> Iterator[tuple[AnyMetric, int, float, float | None, tuple[str, ...]]]:
     """Yield metric, model, value, exact reference and notes, for metrics and models that share a fit."""
-    state, fitted = None, False
+    fit = None
     for metric in metrics:
         for model in alike:
             source = sources[model]
             try:
                 with source.error_context(), np.errstate(all="ignore"):  # values that are not finite become warnings
-                    settings = metric.prepare(source, run)
-                    if not fitted:
-                        state, fitted = metric.fit(settings, source, run), True
-                        metric.prepare_shared(state, metrics, len(alike))
-                    rows = metric.rows(settings, state, source, None, run)
+                    fit = _fit(metric, fit, source, metrics, len(alike), run)
+                    rows = metric.evaluate(fit, source, run)
                     yield metric, model, statistic_of(metric, rows).estimate(), rows.reference, rows.warnings
             except FileError:
                 raise
             except (DataError, NumericalError) as error:
                 yield metric, model, np.nan, None, (str(error),)
+
+
+def _fit(metric: AnyMetric, fit: Any, source: Source, metrics: Sequence[AnyMetric], models: int, run: Run) -> Any:
+    """Return the fit of a metric, which reuses another fit to the same inputs if there is one."""
+    if not isinstance(metric, SharesFit):
+        return metric.fit(source, run)
+    if fit is not None:
+        return metric.refit(fit, source, run)
+    fit = metric.fit(source, run)
+    metric.plan(fit, metrics, models)
+    return fit
 
 
 def _results(
@@ -216,7 +224,7 @@ def _results(
     results, first = list[Result](), list[float | None]()
     for place in places:
         own = [found[place.rows(n), place.metric, model] for model in range(len(names))]
-        scores = [score(place.metric.name, each.value, each.reference) for each in own]
+        scores = [score(place.metric.info.name, each.value, each.reference) for each in own]
         first = first or scores
         where = ", ".join(f"{name} {told}" for name, told in place.description.items())
         for name, each, rank in zip(names, own, ranks(scores), strict=True):
@@ -224,11 +232,11 @@ def _results(
             spread = {"subsets": len(each.values), "deviation": each.deviation} if each.deviation is not None else {}
             results.append(
                 Result(
-                    metric=place.metric.name,
+                    metric=place.metric.info.name,
                     summary=place.metric.description(),
                     options=place.metric.options(),
                     slice={**({"model": name} if len(names) > 1 else {}), **place.description},
-                    unit=place.metric.unit,
+                    unit=place.metric.info.unit,
                     value=each.value,
                     details={**ranked, **spread},
                     warnings=tuple(f"at {where}: {note}" if where else note for note in each.notes),

@@ -59,7 +59,7 @@ class SweepPoint:
     """
 
     description: dict[str, str]
-    metric: Metric[Any, Any]
+    metric: Metric[Any]
     size: float | int | None = None
 
     def rows(self, n: int) -> int:
@@ -82,7 +82,7 @@ class SweepPoint:
         return rows
 
 
-def parse(text: str, metric: type[Metric[Any, Any]]) -> SweptSetting:
+def parse(text: str, metric: type[Metric[Any]]) -> SweptSetting:
     """Return the setting in a text: ``"lambda=0.001..1:7"``, ``"draws=1,2,5"``, ``"subsample=25%,50%"``.
 
     Raises
@@ -96,7 +96,7 @@ def parse(text: str, metric: type[Metric[Any, Any]]) -> SweptSetting:
     if not equals or not listed or name not in (*known, SUBSAMPLE):
         there = ", ".join((*known, SUBSAMPLE))
         takes = "--vary takes NAME=VALUES, e.g. lambda=0.001..1 or draws=1,2,5"
-        msg = f"{takes}, got {text!r}. Names for {metric.name}: {there}"
+        msg = f"{takes}, got {text!r}. Names for {metric.info.name}: {there}"
         raise OptionError(msg)
     read = _size if name == SUBSAMPLE else partial(known[name].parse, called=f"--vary {name}")
     whole = name == SUBSAMPLE or not _is_fractional(known[name])
@@ -108,7 +108,7 @@ def parse(text: str, metric: type[Metric[Any, Any]]) -> SweptSetting:
     return SweptSetting(name, tuple(values), tuple(_told(value, name) for value in values))
 
 
-def points(metric: Metric[Any, Any], varied: Sequence[SweptSetting], *, all_combinations: bool) -> list[SweepPoint]:
+def points(metric: Metric[Any], varied: Sequence[SweptSetting], *, all_combinations: bool) -> list[SweepPoint]:
     """Return the points of a sweep: the unchanged metric, then each value alone or all combinations of values.
 
     Raises
@@ -135,7 +135,7 @@ def points(metric: Metric[Any, Any], varied: Sequence[SweptSetting], *, all_comb
     return [SweepPoint({}, metric), *(_point(metric, combination) for combination in combinations)]
 
 
-def _point(metric: Metric[Any, Any], settings: Sequence[tuple[str, Any, str]]) -> SweepPoint:
+def _point(metric: Metric[Any], settings: Sequence[tuple[str, Any, str]]) -> SweepPoint:
     fields = {option.flag.removeprefix("--"): option.field for option in options_of(type(metric))}
     changed = {fields[name]: value for name, value, _ in settings if name != SUBSAMPLE}
     size = next((value for name, value, _ in settings if name == SUBSAMPLE), None)

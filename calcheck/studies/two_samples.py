@@ -103,7 +103,7 @@ def _appended(what: str, parts: list[NDArray[Any] | None]) -> NDArray[Any] | Non
 def two_samples(
     first: Source,
     second: Source,
-    metric: Metric[Any, Any],
+    metric: Metric[Any],
     *,
     grid: int | None = None,
     at: Source | None = None,

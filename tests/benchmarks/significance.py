@@ -29,8 +29,8 @@ from tests.benchmarks.models import EQUAL, RIGHT, WRONG, equal_pair, rows_of
 from tests.computing import compared
 
 LEVEL, MOST = 0.05, 0.075
-JUDGED = [name for name, metric in METRICS.items() if metric.alternative != "none"]
-BY_ROWS = [name for name in JUDGED if "x" not in METRICS[name].needs]
+JUDGED = [name for name, metric in METRICS.items() if metric.info.alternative != "none"]
+BY_ROWS = [name for name in JUDGED if "x" not in METRICS[name].info.needs]
 IN_BINS = ("lzms", "lrce")  # whose intervals take the bootstrap
 
 

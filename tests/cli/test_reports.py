@@ -24,7 +24,7 @@ from tests.files import columns, table, write
 
 pytestmark = pytest.mark.usefixtures("few_replicates")
 FEW = ("--resamples", 100)
-OF_INPUTS = [name for name, metric in METRICS.items() if "x" in metric.needs]
+OF_INPUTS = [name for name, metric in METRICS.items() if "x" in metric.info.needs]
 OF_NO_INPUTS = [name for name in METRICS if name not in OF_INPUTS]
 
 
@@ -297,7 +297,7 @@ def test_no_cell_of_csv_is_computed_by_a_spreadsheet():
 
 @pytest.mark.parametrize("name", OF_NO_INPUTS)
 def test_every_metric_has_a_command_that_prints_a_table(calcheck, calibrated, name):
-    extra = FEW if METRICS[name].interval != "none" else ()
+    extra = FEW if METRICS[name].info.interval != "none" else ()
     found = calcheck(name, calibrated, "--worst", 2, *extra)
     assert found.code == 0
     assert found.err == ""

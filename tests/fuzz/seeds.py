@@ -17,7 +17,7 @@ from tests.files import columns, table, wide
 
 N, LEVELS = 30, (0.1, 0.5, 0.9)
 DAMAGED, WHOLE = "DAMAGED", "whole.parquet"  # in arguments: the damaged file, and the one beside it
-OF_ROWS = ("evaluate", *(name for name, metric in METRICS.items() if not metric.conditional))
+OF_ROWS = ("evaluate", *(name for name, metric in METRICS.items() if not metric.info.conditional))
 
 
 @dataclass(frozen=True)

@@ -47,8 +47,7 @@ def rows_of(seed=0, n=200, d=3, spread=1.0):
 def embedded(rows, run=QUICK, **options):
     """Return what is found on centres, before it is a report."""
     metric, source = Cce(**{**PLAIN, **options}), InMemory(rows)
-    settings = metric.prepare(source, run)
-    return metric.fit(settings, source, run).fitted(metric.lambda_)
+    return metric.fit(source, run).embedding.fitted(metric.lambda_)
 
 
 def result(rows, run=QUICK, **options):

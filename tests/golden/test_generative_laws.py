@@ -136,7 +136,7 @@ def test_the_joint_distance_is_at_most_the_average_one(seed, targets):
 )
 def test_distances_speak_against_a_model_where_they_are_large_and_parts_of_them_on_both_sides(name, options, evidence):
     """The part of the data alone, which a distance needs, varies from one data set to the next."""
-    assert METRICS[name](**options).alternative_in_use == evidence
+    assert METRICS[name](**options).alternative == evidence
 
 
 def refused(name, rows, **options):

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from calcheck.distributions import Gaussian, Samples
 from calcheck.distributions.poisson import Poisson
 from calcheck.execution.context import Run
-from calcheck.inference.null_distribution import FittedMetric, NullSimulator, simulate_null
+from calcheck.inference.null_distribution import FittedMetric, NullSimulator, SimulatesNull, simulate_null
 from calcheck.inference.verdict_basis import Basis
 from calcheck.inference.verdicts import statistic_of
 from calcheck.metrics import METRICS
@@ -78,14 +78,13 @@ def fid_of_normal(x, y, mean, std):
 def simulated(metric, rows):
     """The metric of each replicate."""
     source = InMemory(rows)
-    settings = metric.prepare(source, RUN)
-    state = metric.fit(settings, source, RUN)
+    fit = metric.fit(source, RUN)
     simulation = NullSimulator(rows, RUN)
-    found = metric.null_distribution(settings, state, simulation, None, RUN)
-    said = metric.rows(settings, state, source, None, RUN)
+    found = metric.null_distribution(fit, simulation, RUN) if isinstance(metric, SimulatesNull) else None
+    said = metric.evaluate(fit, source, RUN)
     own = statistic_of(metric, said).estimate()
-    computed = FittedMetric(metric, settings, state, said, own, Basis("p"), found)
-    simulate_null([computed], simulation, None, RUN)
+    computed = FittedMetric(metric, fit, said, own, Basis("p"), found)
+    simulate_null([computed], simulation, RUN)
     return computed.null.values, own if computed.null.data_value is None else computed.null.data_value
 
 

@@ -19,7 +19,7 @@ from tests.benchmarks.figure3 import VALID, share_of_valid
 
 
 def mean_of(values):
-    return Statistic.from_terms({"x": MeanTerm(values)}, len(values), lambda means, n: means["x"])  # noqa: ARG005
+    return Statistic.from_terms({"x": MeanTerm(values)}, len(values), lambda means: means["x"])
 
 
 def test_limits_without_correction_or_acceleration_are_percentiles():
@@ -82,7 +82,7 @@ def test_counts_of_classes_are_drawn_as_rows_are():
     ones = MeanTerm(groups=Groups(label, 2))
     rows = MeanTerm(np.ones(1000), Groups(label, 2))
     for term in (ones, rows):
-        statistic = Statistic.from_terms({"share": term}, 1000, lambda means, n: means["share"][..., 0])  # noqa: ARG005
+        statistic = Statistic.from_terms({"share": term}, 1000, lambda means: means["share"][..., 0])
         replicates = Replicates([statistic], Run())
         replicates.draw(4000)
         assert_allclose(replicates.values.mean(), 0.3, atol=4 * np.sqrt(0.21 / 1000 / 4000))

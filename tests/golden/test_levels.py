@@ -20,7 +20,7 @@ from calcheck.predictions import InMemory, Predictions
 
 LEVEL = 0.1  # which a p-value from 19 replicates takes exactly, for one side as for both
 GENERATIVE = {"ammd", "jmmd", "cmmd", "fid"}  # test_generative_levels.py
-TESTED = [name for name, metric in METRICS.items() if metric.alternative != "none" and name not in GENERATIVE]
+TESTED = [name for name, metric in METRICS.items() if metric.info.alternative != "none" and name not in GENERATIVE]
 IN_BINS = ("lzms", "lrce")
 SETS = 100
 PLAIN, OF_BINS = Run(replicates=19, resamples=0), Run(replicates=19, resamples=100)

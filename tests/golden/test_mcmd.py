@@ -132,12 +132,12 @@ def test_the_reference_is_what_files_with_exchanged_rows_score(d, equal, options
     rows, run, metric = pooled(first, second), Run(replicates=19), Mcmd(**options)
     at = InMemory(Predictions(x=rng.normal(size=(15, d)), has_embedding=False))
     source = InMemory(rows)
-    settings = metric.prepare(source, run)
+    fit = metric.at_inputs(metric.fit(source, run), at)
     simulation = NullSimulator(rows, run)
-    found = metric.null_distribution(settings, metric.fit(settings, source, run), simulation, at, run)
+    found = metric.null_distribution(fit, simulation, run)
     labels = rows.columns[SAMPLE] == 0
-    x = settings.inputs.scaling(rows.x)
-    _, centered = input_kernel_of(settings.inputs.kernel, x, settings.inputs.scaling(at.rows.x), run)
+    x = fit.inputs.scaling(rows.x)
+    _, centered = input_kernel_of(fit.inputs.kernel, x, fit.inputs.scaling(at.rows.x), run)
     groups = strata(x, labels, lambda: centered.rows)
     assert found.data_value == pytest.approx(rows_of(metric, rows, at=at.rows).columns["mcmd"].mean(), rel=1e-5)
     for value, exchanged in zip(found.values, groups.permuted(simulation.rng(), 19), strict=True):

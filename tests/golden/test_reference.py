@@ -77,7 +77,7 @@ def judged(
     """Compare a value with replicates."""
     simulated = NullDistribution(np.asarray(values, float), data_value=own, details=details or {})
     basis = Basis(basis, "" if basis == "p" else "for a reason")
-    computed = FittedMetric(METRICS[metric](), None, None, None, estimate, basis, simulated, sequential)
+    computed = FittedMetric(METRICS[metric](), None, None, estimate, basis, simulated, sequential)
     run = Run(confidence=confidence, replicates=max(len(values), 19))
     return compare_with_null(computed, inferred or Inference(), run)
 
@@ -339,7 +339,7 @@ def test_vectors_are_swapped_as_vectors():
 OF_MEANS = [
     name
     for name, metric in METRICS.items()
-    if metric.alternative != "none" and name not in ("lzms", "lrce", "cce", "jmmd", "ammd", "cmmd", "fid")
+    if metric.info.alternative != "none" and name not in ("lzms", "lrce", "cce", "jmmd", "ammd", "cmmd", "fid")
 ]
 
 
@@ -368,7 +368,7 @@ def test_metrics_of_replicates_are_their_metrics(family):
     for result in report.results:
         replicates, sided = (
             np.array([values[result.metric] for values in loop]),
-            METRICS[result.metric].alternative,
+            METRICS[result.metric].info.alternative,
         )
         assert_allclose(result.p_value, by_counting(replicates, result.value, sided), rtol=1e-12, err_msg=result.metric)
         if result.reference_kind == "simulated":

@@ -41,9 +41,10 @@ def gaussian(seed=0, n=N, unit=1.0):
 def simulated(rows, metric, *, at=None, run=RUN):
     """Return the metric of data and replicates, (1 + R,), and all that it says of them."""
     source, other = InMemory(rows), None if at is None else InMemory(at)
-    settings = metric.prepare(source, run)
-    state = metric.fit(settings, source, run)
-    found = metric.null_distribution(settings, state, NullSimulator(rows, run), other, run)
+    fit = metric.fit(source, run)
+    if other is not None:
+        fit = metric.at_inputs(fit, other)
+    found = metric.null_distribution(fit, NullSimulator(rows, run), run)
     return np.append(found.data_value, found.values), found
 
 

@@ -85,7 +85,7 @@ def changed(rows, *, scale=1.0, shift=0.0, spread=1.0):
 def result(metric, rows):
     """Evaluate one metric; skip the test where it is not meant to apply to the family, and nowhere else."""
     report = evaluate(InMemory(rows), [metric], run=FEW)
-    if (metric.name, rows.predictive.family) in INAPPLICABLE:
+    if (metric.info.name, rows.predictive.family) in INAPPLICABLE:
         assert report.skipped
         pytest.skip(report.skipped[0].reason)
     assert not report.skipped, report.skipped
@@ -97,13 +97,13 @@ def value(metric, rows):
 
 
 def under(statistic, weights):
-    return statistic.of_means(statistic.averages.weighted(np.asarray(weights, dtype=float)), statistic.averages.n)
+    return statistic.of_means(statistic.averages.weighted(np.asarray(weights, dtype=float)))
 
 
 def statistic(metric, rows):
     """Return a metric as a function of means, and skip where it has none."""
     result(metric, rows)
-    if metric.interval in ("own", "none"):
+    if metric.info.interval in ("own", "none"):
         pytest.skip("its value is no function of means of rows that could be weighted")
     return statistic_of(metric, rows_of(metric, rows))
 
@@ -113,7 +113,7 @@ def statistic(metric, rows):
 def test_permuting_rows_changes_nothing(metric, family):
     rows = calibrated(family)
     shuffled = rows.take(np.random.default_rng(1).permutation(len(rows)))
-    if metric.interval == "own":  # resamples take rows by their places: bins at the border may change sides
+    if metric.info.interval == "own":  # resamples take rows by their places: bins at the border may change sides
         assert_allclose(value(metric(), shuffled), value(metric(), rows), atol=0.2)
     else:
         assert_allclose(value(metric(), shuffled), value(metric(), rows), rtol=1e-10)
@@ -144,12 +144,12 @@ def test_a_batch_of_weights_gives_what_one_by_one_gives(metric, family):
 def test_a_weight_of_two_is_a_row_that_comes_twice(metric, family):
     rows = calibrated(family)
     found = statistic(metric(), rows)
-    if metric.conditional_on:
-        pytest.skip(f"{metric.conditional_on}: made anew for rows that come twice")
+    if metric.info.conditional_on:
+        pytest.skip(f"{metric.info.conditional_on}: made anew for rows that come twice")
     weights = np.random.default_rng(1).integers(1, 3, len(rows))
     twice = rows.take(np.repeat(np.arange(len(rows)), weights))
     expected = statistic(metric(), twice)
-    if metric.name == "cv":  # its n - 1 counts rows, which weights do not
+    if metric.info.name == "cv":  # its n - 1 counts rows, which weights do not
         n = len(rows)
         expected = expected.estimate() / np.sqrt(weights.sum() / (weights.sum() - 1)) * np.sqrt(n / (n - 1))
     else:
@@ -162,9 +162,9 @@ def test_a_weight_of_two_is_a_row_that_comes_twice(metric, family):
 @pytest.mark.parametrize("family", ["gaussian", "samples", "student-t", "mixture", "quantiles", "gamma", "lognormal"])
 def test_the_declared_unit_is_true(metric, scale, family):
     rows = calibrated(family)
-    expected = value(metric(), rows) * scale ** UNITS[metric.unit]
+    expected = value(metric(), rows) * scale ** UNITS[metric.info.unit]
     found = value(metric(), changed(rows, scale=scale))
-    if "unit" in metric.exempt_laws:
+    if "unit" in metric.info.exempt_laws:
         assert abs(found - expected) > 1e-3
     else:
         assert_allclose(found, expected, rtol=1e-8)
@@ -179,7 +179,7 @@ def test_shifting_targets_and_predictions_together_changes_nothing(metric, famil
 
 @every_metric
 def test_the_units_of_the_inputs_change_nothing(metric):
-    if "x" not in metric.needs:
+    if "x" not in metric.info.needs:
         pytest.skip("it does not look at inputs")
     rows = calibrated("gaussian")
     scaled = Predictions(y=rows.y, predictive=rows.predictive, x=rows.x * [1e-4, 1.0, 1e5], has_embedding=False)
@@ -188,7 +188,10 @@ def test_the_units_of_the_inputs_change_nothing(metric):
         embedded = [Predictions(y=rows.y, predictive=rows.predictive, x=x) for x in (rows.x, rows.x * factor)]
         assert_allclose(value(metric(), embedded[1]), value(metric(), embedded[0]), rtol=1e-8)
         single = [Predictions(y=rows.y, predictive=rows.predictive, x=x[:, :1]) for x in (rows.x, rows.x * factor)]
-        kernels = [{}, *({"kernel_x": kernel} for kernel in ("rbf", "laplace", "polynomial") if metric.uses_kernels)]
+        kernels = [
+            {},
+            *({"kernel_x": kernel} for kernel in ("rbf", "laplace", "polynomial") if metric.info.uses_kernels),
+        ]
         for options in kernels:
             for pair in (embedded, single):
                 first, second = (value(metric(**options), rows) for rows in pair)
@@ -208,10 +211,10 @@ def test_weights_are_rows_where_the_scale_of_targets_is_given():
 
 @every_metric
 def test_leaving_one_row_out_is_evaluating_the_others(metric):
-    if metric.interval != "bca":
+    if metric.info.interval != "bca":
         pytest.skip("its interval needs no acceleration")
-    if metric.conditional_on:
-        pytest.skip(f"{metric.conditional_on}: made anew for the others")
+    if metric.info.conditional_on:
+        pytest.skip(f"{metric.info.conditional_on}: made anew for the others")
     rows = calibrated("gaussian", n=12)
     others = [rows.take(np.delete(np.arange(12), row)) for row in range(12)]
     expected = [statistic(metric(), other).estimate() for other in others]
@@ -221,19 +224,21 @@ def test_leaving_one_row_out_is_evaluating_the_others(metric):
 def misfit(metric, rows):
     """Return how bad a model is: larger is worse."""
     found = result(metric, rows)
-    if metric.alternative == "less":
+    if metric.info.alternative == "less":
         return -found.value
-    known = {"zms": 1.0, "bias": 0.0}.get(metric.name, found.reference)  # for draws zms is near 1
+    known = {"zms": 1.0, "bias": 0.0}.get(metric.info.name, found.reference)  # for draws zms is near 1
     return found.value if known is None else abs(found.value - known)
 
 
 @every_metric
 @pytest.mark.parametrize("family", ["gaussian", "samples", "double-poisson", "student-t", "laplace", "nig"])
 def test_a_calibrated_model_scores_better_than_one_with_another_spread(metric, family):
-    rows = calibrated(family, n=4000 if metric.name == "jmmd" else 1000)  # whose noise is small beside double Poisson's
+    rows = calibrated(
+        family, n=4000 if metric.info.name == "jmmd" else 1000
+    )  # whose noise is small beside double Poisson's
     right = misfit(metric(), rows)
     wrong = [misfit(metric(), changed(rows, spread=spread)) for spread in (0.5, 2.0)]
-    if "spread" in metric.exempt_laws:
+    if "spread" in metric.info.exempt_laws:
         assert right >= min(wrong) * (1 - 0.05)
     else:
         assert right < min(wrong)
@@ -241,19 +246,19 @@ def test_a_calibrated_model_scores_better_than_one_with_another_spread(metric, f
 
 @every_metric
 def test_name_class_and_file_agree(metric):
-    assert metric.__name__ == "".join(part.capitalize() for part in metric.name.split("-"))
-    assert metric.__module__ == f"calcheck.metrics.{metric.name.replace('-', '_')}"
-    assert METRICS[metric.name] is metric
+    assert metric.__name__ == "".join(part.capitalize() for part in metric.info.name.split("-"))
+    assert metric.__module__ == f"calcheck.metrics.{metric.info.name.replace('-', '_')}"
+    assert METRICS[metric.info.name] is metric
 
 
 @every_metric
 def test_everything_is_documented(metric):
     assert metric.summary().endswith(".")
     assert len(metric.summary()) < 100
-    assert metric.source
-    assert metric.unit in UNITS
+    assert metric.info.source
+    assert metric.info.unit in UNITS
     assert {"Needs", "Value", "Raises", "Notes", "References"} <= set(metric.__doc__.replace(" ", "").splitlines())
-    assert set(metric.exempt_laws) <= {"unit", "spread"}
+    assert set(metric.info.exempt_laws) <= {"unit", "spread"}
     for option in options_of(metric):
         assert option.help.endswith((".", ")")), option
         assert option.metavar or option.hint is bool, option
@@ -270,7 +275,7 @@ def test_options_in_the_report_rebuild_the_metric(metric):
 def test_what_is_missing_is_skipped_with_the_reason(metric):
     rows = calibrated("gaussian", n=20)
     parts = {"y": "--target", "predictive": "--mean", "x": "--embedding"}
-    for need in metric.needs:
+    for need in metric.info.needs:
         without = {name: getattr(rows, name) for name in parts if name != need}
         report = evaluate(InMemory(Predictions(**without)), [metric()])
         assert not report.results
@@ -280,16 +285,16 @@ def test_what_is_missing_is_skipped_with_the_reason(metric):
 @pytest.mark.parametrize("name", METRICS)
 def test_values_without_evidence_are_neither_better_nor_worse(name):
     metric = METRICS[name]
-    assert (metric.orientation == "none") == (metric.alternative == "none")
+    assert (metric.info.orientation == "none") == (metric.info.alternative == "none")
 
 
 @every_metric
 def test_a_metric_names_the_fields_that_it_has_and_no_other_is_ever_there(metric):
     """Of both families at least one has each of them, but for limits and errors that hang on what is predicted."""
-    rows = [calibrated(family) for family in ("gaussian", "samples") if (metric.name, family) not in INAPPLICABLE]
+    rows = [calibrated(family) for family in ("gaussian", "samples") if (metric.info.name, family) not in INAPPLICABLE]
     run = Run(resamples=100, replicates=19)
     found = [evaluate(InMemory(each), [metric()], run=run).results[0] for each in rows]
     there = {each.name for each in fields(Result) if any(getattr(one, each.name) is not None for one in found)}
-    named = set(metric.fields())
+    named = set(metric.info.result_fields())
     assert there <= named
     assert named - there <= {"reference_low", "reference_high", "zeta_mc_error"}

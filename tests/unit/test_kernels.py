@@ -20,7 +20,7 @@ from calcheck.lazy_inputs import LazyInputs
 from calcheck.linalg.gram import Gram
 from calcheck.linalg.solvers import Cholesky, conjugate_gradients
 from calcheck.metrics.cce import Cce
-from calcheck.predictions import InMemory, Predictions
+from calcheck.predictions import Predictions
 from tests.computing import cce, gaussian_case, rows_of
 from tests.naive import input_kernel
 
@@ -221,8 +221,8 @@ def test_rows_for_the_median_follow_from_the_inputs_alone():
     chosen = Cce(kernel_x="rbf", gamma_x="median", normalize="l2")
     y = rng.normal(size=(2, len(x)))
     found = [
-        chosen.prepare(
-            InMemory(Predictions(y=targets, predictive=Gaussian(targets, np.ones(len(x))), x=inputs)), Run(seed=seed)
+        chosen.settings(
+            Predictions(y=targets, predictive=Gaussian(targets, np.ones(len(x))), x=inputs), Run(seed=seed)
         ).details["inputs"]["gamma"]
         for seed, targets, inputs in ((0, y[0], x + 1), (1, y[1], shuffled + 1))
     ]

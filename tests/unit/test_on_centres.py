@@ -237,7 +237,7 @@ def test_the_work_limit_and_the_memory_bound_centres():
     for limit in ({"max_flops": 1e6}, {}):
         run = replace(PLAIN, memory=4 << 30 if limit else 8 * 8 * 32**2)
         settings = Cce(solver="nystroem", **limit)
-        state = settings.fit(settings.prepare(InMemory(rows_of()), run), InMemory(rows_of()), run)
+        state = settings.fit(InMemory(rows_of()), run).embedding
         count = state._affordable(D, N)
         columns = state.settings.features.rank * (1 + state.replicates)
         if limit:
@@ -389,9 +389,9 @@ def test_leverage_takes_inputs_that_others_do_not_stand_for():
     found = {}
     for by in ("uniform", "leverage"):
         metric = Cce(solver="nystroem", landmark_sampling=by, **kept)
-        settings = metric.prepare(InMemory(rows_of(x=x)), PLAIN)
-        state = metric.fit(settings, InMemory(rows_of(x=x)), PLAIN).fitted(0.001)
-        scaled = settings.scaling(x)
+        fit = metric.fit(InMemory(rows_of(x=x)), PLAIN)
+        state = fit.embedding.fitted(0.001)
+        scaled = fit.settings.scaling(x)
         centres, evaluated = (
             {tuple(row) for row in each} for each in (state.landmarks.landmarks, scaled[state.places])
         )

@@ -23,9 +23,9 @@ FEW = Run(resamples=100)
 RESAMPLED = [
     name
     for name, metric in METRICS.items()
-    if metric.interval in ("bca", "percentile") and metric.alternative != "none"
+    if metric.info.interval in ("bca", "percentile") and metric.info.alternative != "none"
 ]
-PLAIN = [name for name in RESAMPLED if METRICS[name].interval == "bca"]
+PLAIN = [name for name in RESAMPLED if METRICS[name].info.interval == "bca"]
 BIASED = [name for name in RESAMPLED if name not in PLAIN]
 SWAPS_ONLY = Run(resamples=0)
 

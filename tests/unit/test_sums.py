@@ -183,7 +183,7 @@ def test_problems_are_told_by_the_places_of_rows_in_the_file():
     scale[17] = 1e-200
     broken = Predictions(y=rows.y, predictive=Gaussian(rows.predictive.loc, scale))
     state = accumulate(Batches(broken), [METRICS["zms"](), METRICS["mae"]()], RUN)
-    assert [each.metric.name for each in state.metrics] == ["mae"]
+    assert [each.metric.info.name for each in state.metrics] == ["mae"]
     assert "row 17, counted from 0" in state.skipped[0].reason
 
 

@@ -17,6 +17,7 @@ from calcheck.kernels.functions import KERNELS
 from calcheck.metrics import METRICS
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
+from calcheck.statistics.groups import Means
 from calcheck.studies.align import Model
 from calcheck.studies.ranking import kendall, ranks, score
 from calcheck.studies.sweep import sweep
@@ -37,7 +38,7 @@ def model(name="m", **about):
 def value(rows, metric, run=None):
     """Compute a metric on its own."""
     found = rows_of(metric, rows, run=run)
-    return float(metric.value({name: column.mean() for name, column in found.columns.items()}, len(rows)))
+    return float(metric.value(Means({name: column.mean() for name, column in found.columns.items()}, len(rows))))
 
 
 def swept(*texts, models=None, metric=None, **options):
@@ -203,10 +204,10 @@ def test_any_metric_is_swept_with_its_options():
     for result in report.results[1:3]:
         bins = int(result.slice["bins"])
         alone = METRICS["uce"](bins=bins)
-        settings = alone.prepare(InMemory(rows), Run())
+        fit = alone.fit(InMemory(rows), Run())
         from calcheck.inference.verdicts import statistic_of
 
-        found = alone.rows(settings, None, InMemory(rows), None, Run())
+        found = alone.evaluate(fit, InMemory(rows), Run())
         assert_allclose(result.value, statistic_of(alone, found).estimate(), rtol=1e-12)
 
 

@@ -205,9 +205,9 @@ def test_a_reference_whose_targets_are_constant_counts_as_farther_out():
 
 @of_two
 def test_name_class_and_file_agree(metric):
-    assert metric.__module__ == f"calcheck.metrics.{metric.name}"
-    assert metric.__name__ == metric.name.capitalize()
-    assert metric.name not in METRICS
+    assert metric.__module__ == f"calcheck.metrics.{metric.info.name}"
+    assert metric.__name__ == metric.info.name.capitalize()
+    assert metric.info.name not in METRICS
 
 
 @of_two

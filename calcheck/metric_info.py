@@ -1,0 +1,99 @@
+"""What is known of a metric before it is computed: name, requirements, null hypothesis and kind of interval."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Literal
+
+from calcheck.report import Alternative, Orientation, Result
+
+Need = Literal["y", "predictive", "x"]
+IntervalMethod = Literal["bca", "percentile", "own", "none"]
+
+REMEDIES: dict[Need, str] = {
+    "y": "targets (--target)",
+    "predictive": "predictive distributions (--mean and --std, --samples, or --dist)",
+    "x": "inputs to condition on (--embedding or --inputs)",
+}
+ABSENT_BY_ALTERNATIVE: dict[Alternative, tuple[str, ...]] = {
+    "two-sided": (),
+    "greater": ("reference_low",),
+    "less": ("reference_high",),
+    "none": (
+        *("reference", "reference_low", "reference_high", "reference_kind", "zeta", "zeta_mc_error"),
+        *("p_value", "p_value_mc_error"),
+    ),
+}
+ABSENT_BY_INTERVAL: dict[IntervalMethod, tuple[str, ...]] = {
+    "bca": (),
+    "percentile": ("zeta_mc_error",),
+    "own": ("zeta_mc_error",),
+    "none": ("low", "high", "interval", "zeta_mc_error"),
+}
+"""Result fields that are always null, by alternative hypothesis and by interval method."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetricInfo:
+    """Properties of a metric that do not depend on its options.
+
+    Parameters
+    ----------
+    name : str
+        Name of the metric and of its command.
+    unit : str
+        Unit of the value: ``"1"``, ``"y"``, ``"y^2"`` …
+    needs : tuple of str
+        Required data: targets (y), predictive distributions, inputs (x).
+    alternative : str
+        Values that are evidence against a model, relative to the null distribution.
+    orientation : str
+        Which of two values is better: the smaller, the larger, the one nearer to 0 or to the reference; or none.
+    source : str
+        Publication and equation.
+    interpretation : str
+        How to read a value: its range and its optimum.
+    interval : str
+        Interval method: bootstrap (percentile if resampling is biased), the metric's own method, or none.
+    no_interval : str
+        Reason why there is no interval; empty if there is one.
+    conditional_on : str
+        Data-dependent choices that are held fixed in the bootstrap.
+    distribution_free : bool
+        Whether the exact reference holds for any error distribution; the interval then decides if none is given.
+    uses_kernels : bool
+        Whether the metric uses kernels, and so the device, precision and memory options.
+    conditional : bool
+        Whether the metric can be evaluated at any input, including those of another file.
+    pointwise : bool
+        Whether the metric has a value per row.
+    several_targets : bool
+        Whether the metric accepts several target columns.
+    repeated_targets : bool
+        Whether the metric accepts several targets per input, given as rows with the same key.
+    exempt_laws : dict
+        Laws in tests/unit/test_every_metric.py that do not apply to the metric, with the reasons.
+    """
+
+    name: str
+    unit: str
+    needs: tuple[Need, ...]
+    alternative: Alternative
+    orientation: Orientation
+    source: str
+    interpretation: str
+    interval: IntervalMethod = "bca"
+    no_interval: str = ""
+    conditional_on: str = ""
+    distribution_free: bool = False
+    uses_kernels: bool = False
+    conditional: bool = False
+    pointwise: bool = True
+    several_targets: bool = False
+    repeated_targets: bool = False
+    exempt_laws: dict[str, str] = field(default_factory=dict)
+
+    def result_fields(self) -> tuple[str, ...]:
+        """Return the names of the result fields that are not always null."""
+        never = {*ABSENT_BY_ALTERNATIVE[self.alternative], *ABSENT_BY_INTERVAL[self.interval]}
+        return tuple(declared.name for declared in fields(Result) if declared.name not in never)

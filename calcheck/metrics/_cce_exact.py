@@ -1,0 +1,181 @@
+"""Conditional congruence error with an exact solver."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from calcheck.distributions import Samples
+from calcheck.embeddings.diagnostics import kernel_warnings, quantiles, solver_details, trial_statistics
+from calcheck.embeddings.difference_influences import difference_influences
+from calcheck.embeddings.distance import distances, noise
+from calcheck.embeddings.output_features import FeatureError
+from calcheck.embeddings.reach import FEW_ROWS, effective_neighbors, reach
+from calcheck.embeddings.replicate_embeddings import embed_replicates
+from calcheck.embeddings.rescaled_features import DataSet, SwappedDraw
+from calcheck.embeddings.ridge import KernelRidge
+from calcheck.errors import NumericalError
+from calcheck.execution.bottom_k import sample_inputs
+from calcheck.kernels.input_kernel import evaluation_points, require_inputs, target_matrix
+from calcheck.predictions import InMemory
+from calcheck.results import NullDistribution, RowResults
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from calcheck.embeddings.fitted_settings import KernelSettings
+    from calcheck.execution.context import Run
+    from calcheck.inference.null_distribution import NullSimulator
+    from calcheck.metrics._cce_options import CceOptions
+    from calcheck.predictions import Predictions, Source
+
+
+@dataclass(frozen=True, eq=False)
+class CceExact:
+    """The fit of cce with an exact solver.
+
+    Parameters
+    ----------
+    options : CceOptions
+        The options.
+    settings : KernelSettings
+        Kernels, scaling, features and distributions.
+    ridge : KernelRidge
+        Kernel ridge regression on the inputs.
+    at : (m, d), optional
+        Scaled inputs at which cce is evaluated; by default the rows' own inputs.
+    """
+
+    options: CceOptions
+    settings: KernelSettings
+    ridge: KernelRidge
+    at: NDArray[np.float64] | None = None
+
+    @classmethod
+    def from_source(cls, options: CceOptions, settings: KernelSettings, source: Source, run: Run) -> CceExact:
+        """Return the fit to the inputs of a source."""
+        x = settings.scaling.rounded(source.predictions().inputs(), precision=run.precision)
+        solver = "auto" if options.solver == "nystroem" else options.solver
+        return cls(options, settings, KernelRidge(settings.kernel, x, run, solver=solver))
+
+    def refit(self, options: CceOptions, settings: KernelSettings, _: Source) -> CceExact:
+        """Return the fit with other options and distributions, and with the same regression on the inputs."""
+        return replace(self, options=options, settings=settings)
+
+    def plan(self, options: Sequence[CceOptions], models: int) -> None:
+        """Choose a solver for the regularizers of several metrics; the noise must not depend on other metrics."""
+        lambdas = {lambda_ for each in options for lambda_ in each.lambdas}
+        alone = any(each.unbiased for each in options)
+        self.ridge.plan(len(lambdas), 0 if alone else len(options) * models)
+
+    def at_inputs(self, source: Source) -> CceExact:
+        """Return the fit, to be evaluated at the inputs of another source."""
+        return replace(self, at=evaluation_points(source, self.settings.scaling))
+
+    def evaluate(self, source: Source, run: Run) -> RowResults:
+        """Return the distance at each input.
+
+        Raises
+        ------
+        NumericalError
+            A value is not finite.
+        """
+        options, settings, ridge = self.options, self.settings, self.ridge
+        lambda_, lambda_model = options.lambdas
+        y, _ = require_inputs(source.predictions())
+        observed = settings.features.of_points(y)
+        bounds = FeatureError(settings.features, observed)
+        found = distances(
+            ridge,
+            observed,
+            map(bounds.embed, options.trials_of(settings.predictive, run)),
+            lambda_=lambda_,
+            lambda_model=lambda_model,
+            points=self.at,
+        )
+        values, noise_details = found.values.mean(axis=0), {}
+        if options.unbiased:
+            added, error = noise(ridge, found.sizes, lambda_, self.at)
+            values = (found.values**2).mean(axis=0) - added
+            noise_details = {"noise": float(added.mean()), "noise_error": error}
+        if not np.isfinite(values).all():
+            msg = f"CCE is not finite at {int((~np.isfinite(values)).sum()):,} inputs: the kernel overflows there"
+            raise NumericalError(msg)
+        few = sample_inputs(source.predictions().lazy_inputs(), FEW_ROWS)
+        details = {
+            "rows": len(values),
+            "quantiles": quantiles(values),
+            **noise_details,
+            **trial_statistics(found.values.mean(axis=1)),
+            **settings.details,
+            **solver_details(found, bounds, ridge, run),
+            "reach": reach(settings.kernel, settings.scaling(few), settings.scaling, lambda_),
+        }
+        columns = {options.column: values}
+        if run.keep_rows:
+            columns["effective_neighbors"] = effective_neighbors(ridge, lambda_, self.at)
+        return RowResults(columns, details=details, warnings=kernel_warnings(details, found, ridge.run.precision))
+
+    def null_distribution(self, simulation: NullSimulator, run: Run) -> NullDistribution:
+        """Return cce of replicates, which share the regression and its solutions for common features."""
+        options, distributions = self.options, self.settings.predictive
+        y, _ = require_inputs(simulation.rows)
+        model = list(options.trials_of(distributions, run))
+
+        def data_set(rows: Predictions) -> DataSet:
+            targets = target_matrix(rows)
+            if rows.predictive is distributions or rows.predictive is None:
+                return DataSet(targets, options.bandwidth(targets), model)
+            if isinstance(options.draws, int):
+                return DataSet(targets, options.bandwidth(targets), list(options.trials_of(rows.predictive, run)))
+            return DataSet(targets, options.bandwidth(targets), [SwappedDraw(distributions)])
+
+        trials = [each.draws for each in model if isinstance(each, Samples)]
+        known = not trials or distributions.n_draws is not None
+        replicates = simulation.with_predictive(distributions)
+        found = embed_replicates(
+            self.ridge,
+            DataSet(y, options.bandwidth(y), model),
+            map(data_set, replicates),
+            len(replicates) + 1,
+            covered=distributions if known else Samples(np.concatenate(trials, axis=1)),
+            lambdas=options.lambdas,
+            points=self.at,
+            unbiased=options.unbiased,
+        )
+        own, *others = found.values
+        return NullDistribution(
+            np.array(others), data_value=own, at_inputs=found.at_inputs, floor=found.floor, details=found.details
+        )
+
+
+def influences(options: CceOptions, settings: KernelSettings, both: Predictions, run: Run) -> NDArray[np.float64]:
+    """Return the contribution of each row to the difference of squared values of two models, (n,).
+
+    Parameters
+    ----------
+    options : CceOptions
+        The options.
+    settings : KernelSettings
+        The settings of the first model.
+    both : Predictions
+        The n rows of the first model, then those of the second.
+    run : Run
+        Seed, device, precision, memory.
+    """
+    n = len(both) // 2
+    first = CceExact.from_source(options, settings, InMemory(both.take(slice(n))), run)
+    y, predictive = require_inputs(both)
+    features = options.features(y[:n], predictive, run)
+    means = [features.of_distributions(trial) for trial in options.trials_of(predictive, run)]
+    return difference_influences(
+        first.ridge,
+        features.of_points(y[:n]),
+        [(mean[:n], mean[n:]) for mean in means],
+        options.lambdas,
+        unbiased=options.unbiased,
+    )

@@ -1,0 +1,111 @@
+"""Options of the conditional congruence error, and what its fits derive from them."""
+
+# NumPy and modules that import it are imported inside functions, so that `calcheck --help` is fast.
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from calcheck.errors import OptionError
+from calcheck.execution.context import RandomStream
+from calcheck.kernels.kernel_options import SolverOptions
+from calcheck.options import option, require_count_option, require_positive_option
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from calcheck.distributions import Predictive
+    from calcheck.embeddings.output_features import OutputFeatures
+    from calcheck.execution.context import Run
+
+MAX_VALUES = {"trials": 10_000, "draws": 100_000}  # maximum option values
+FITTED_OPTIONS = (
+    *("kernel_x", "gamma_x", "degree", "coef0", "normalize", "solver"),
+    *("landmarks", "landmark_sampling", "tolerance", "max_flops", "exact_only"),
+)
+"""Options that the kernel matrix or the landmarks depend on."""
+
+
+@dataclass(frozen=True)
+class CceOptions(SolverOptions):
+    """Options of the conditional congruence error."""
+
+    lambda_: float = option(0.1, "Regularizer of the data embedding: K + n lambda I.")
+    lambda_model: float | None = option(None, "Regularizer of the model embedding. Default: lambda.")
+    draws: int | Literal["exact", "all"] | None = option(
+        None,
+        "Draws per row that represent the model: a number, all saved draws, or exact (closed form). "
+        "Default: exact for parametric distributions, all for samples.",
+    )
+    estimator: Literal["plugin", "unbiased"] = option(
+        "plugin", "Distance (plugin), or its square corrected for noise (unbiased): 0 on average for a perfect model."
+    )
+    trials: int = option(1, "Number of repetitions with new draws; reports mean and standard deviation.")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("lambda_", "lambda_model"):
+            require_positive_option(name, getattr(self, name))
+        for name in ("trials", *(("draws",) if isinstance(self.draws, int) else ())):
+            require_count_option(name, getattr(self, name), MAX_VALUES[name])
+        if self.requested and self.exact_only:
+            msg = f"{self.requested} does not support {self.exact_only}. Remove {self.exact_only}, or pass --solver cg"
+            raise OptionError(msg)
+        if self.estimator == "unbiased" and self.lambda_model not in (None, self.lambda_):
+            msg = "--estimator unbiased requires equal regularizers, got two. Remove --lambda-model"
+            raise OptionError(msg)
+        if self.trials > 1 and not isinstance(self.draws, int):
+            msg = f"--trials {self.trials} requires a number of draws per row. Pass --draws 1 as well"
+            raise OptionError(msg)
+
+    @property
+    def unbiased(self) -> bool:
+        """Whether the value is the squared distance, corrected for noise."""
+        return self.estimator == "unbiased"
+
+    @property
+    def column(self) -> str:
+        """Name of the column of values."""
+        return "cce2" if self.unbiased else "cce"
+
+    @property
+    def lambdas(self) -> tuple[float, float]:
+        """Regularizers of the data embedding and of the model embedding."""
+        return self.lambda_, self.lambda_model or self.lambda_
+
+    @property
+    def exact_only(self) -> str:
+        """The option in use that requires an exact solver; empty if there is none."""
+        if self.lambda_model not in (None, self.lambda_):
+            return "--lambda-model"
+        if self.unbiased:
+            return "--estimator unbiased"
+        return "--draws N" if isinstance(self.draws, int) else ""
+
+    @property
+    def fit_key(self) -> tuple[Any, ...]:
+        """The options that the kernel matrix or the landmarks depend on."""
+        return tuple(getattr(self, name) for name in FITTED_OPTIONS)
+
+    def features(self, y: NDArray[np.float64], predictive: Predictive, run: Run) -> OutputFeatures:
+        """Return features of the kernel on targets for the targets (n, t) and the distributions."""
+        from calcheck.embeddings.output_features import output_features
+        from calcheck.kernels.input_kernel import target_bandwidths
+
+        return output_features(y, predictive, target_bandwidths(y, self.gamma_y), run.rng(RandomStream.FEATURES))
+
+    def bandwidth(self, y: NDArray[np.float64]) -> NDArray[np.float64] | None:
+        """Return the scale of the kernel on targets (n, t); None if it is undefined."""
+        from calcheck.kernels.input_kernel import bandwidths_or_none, target_bandwidths
+
+        return bandwidths_or_none(target_bandwidths, y, self.gamma_y)
+
+    def trials_of(self, predictive: Predictive, run: Run) -> Iterator[Predictive]:
+        """Yield the distributions, or draws from them, for each trial."""
+        from calcheck.embeddings.draws import trials_of
+
+        return trials_of(predictive, self.draws, self.trials, run)
