@@ -22,6 +22,7 @@ from calcheck.inference.null_distribution import (
 from calcheck.inference.pointwise_tests import pointwise_p_values
 from calcheck.inference.verdict_basis import INTERPOLATED, StatedShape, basis_of
 from calcheck.inference.verdicts import infer, statistic_of
+from calcheck.messages import Message
 from calcheck.metrics.base import Conditional, inapplicable_reason
 from calcheck.predictions import InMemory
 from calcheck.report import Report, Result, Skipped
@@ -33,9 +34,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from calcheck.distributions import Predictive
     from calcheck.metrics.base import Metric
     from calcheck.predictions import Predictions, Source
-    from calcheck.results import Inference, NullDistribution, RowResults
+    from calcheck.report import Inference
+    from calcheck.results import NullDistribution, RowResults
 
     Sink = Callable[[Metric[Any], Predictions, RowResults], None]
     Referred = Callable[[Metric[Any], RowResults], bool]
@@ -93,7 +96,7 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
 
     run = replace(run or Run(), keep_rows=bool(sink or worst or best))
     source = group_by_input(source, map(type, metrics))
-    told, warnings = source.input_info(), _warnings(source)
+    told, warnings = source.input_info(), data_warnings(source, source.predictions().predictive)
     if subsample is not None:
         source = InMemory(_subsample(source.predictions(), subsample, run))
         told = replace(told, n=subsample)
@@ -107,7 +110,7 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
         if len(metrics) > 1:
             run.progress("metrics", (done + 1) / len(metrics))
         if reason := inapplicable_reason(type(metric), source.predictions()):
-            skipped.append(Skipped(metric=metric.info.name, reason=reason))
+            skipped.append(Skipped(metric=metric.info.name, code="inapplicable", reason=reason))
             continue
         try:
             data_sets = simulation.for_inputs(len(shown)) if metric.info.conditional else simulation
@@ -115,7 +118,7 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
         except FileError:
             raise
         except (DataError, NumericalError) as error:
-            skipped.append(Skipped(metric=metric.info.name, reason=str(error)))
+            skipped.append(Skipped(metric=metric.info.name, code="error", reason=str(error)))
             continue
         if sink is not None:
             sink(metric, shown, computed.rows)
@@ -132,7 +135,7 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     )
 
 
-def make_results(found: Sequence[Known], run: Run, warnings: tuple[str, ...]) -> tuple[Result, ...]:
+def make_results(found: Sequence[Known], run: Run, warnings: tuple[Message, ...]) -> tuple[Result, ...]:
     """Return the results of computed metrics on the same rows, with intervals, references and verdicts.
 
     Parameters
@@ -141,7 +144,7 @@ def make_results(found: Sequence[Known], run: Run, warnings: tuple[str, ...]) ->
         Computed metrics, each with the listed rows for its details.
     run : Run
         Seed, confidence, resamples, progress.
-    warnings : tuple of str
+    warnings : tuple of Message
         Warnings that apply to all metrics.
     """
     import numpy as np
@@ -154,10 +157,10 @@ def make_results(found: Sequence[Known], run: Run, warnings: tuple[str, ...]) ->
     return tuple(results)
 
 
-def _warnings(source: Source) -> tuple[str, ...]:
+def data_warnings(source: Source, predictive: Predictive | None) -> tuple[Message, ...]:
     """Return the warnings about changed values, and about what the distributions leave open."""
-    predictive = source.predictions().predictive
-    return (*source.warnings(), *([predictive.caveat] if predictive is not None and predictive.caveat else []))
+    caveat = "" if predictive is None else predictive.caveat
+    return (*source.warnings(), *([Message("interpolated-distributions", caveat)] if caveat else []))
 
 
 def run_settings(run: Run, *, subsample: int | None, replicates: int | None) -> dict[str, Any]:
@@ -317,28 +320,14 @@ def _result(
     computed: FittedMetric[Metric[Any]],
     inferred: Inference,
     extremes: dict[str, list[dict[str, Any]]],
-    warnings: tuple[str, ...],
+    warnings: tuple[Message, ...],
 ) -> Result:
     metric, rows, value = computed.metric, computed.rows, computed.value
-    missing = () if math.isfinite(value) else (f"no value: it is {value}",)
-    return Result(
-        metric=metric.info.name,
-        summary=metric.description(),
-        options=metric.options(),
-        unit=metric.info.unit,
-        value=value if math.isfinite(value) else None,
-        low=inferred.low,
-        high=inferred.high,
-        interval=inferred.interval,
-        reference=inferred.reference,
-        reference_low=inferred.reference_low,
-        reference_high=inferred.reference_high,
-        reference_kind=inferred.reference_kind,
-        zeta=inferred.zeta,
-        zeta_mc_error=inferred.zeta_mc_error,
-        p_value=inferred.p_value,
-        p_value_mc_error=inferred.p_value_mc_error,
-        verdict=inferred.verdict,
+    finite = math.isfinite(value)
+    missing = () if finite else (Message("no-value", f"no value: it is {value}"),)
+    complete = replace(
+        inferred,
         details={**rows.details, **inferred.details, **extremes},
         warnings=(*warnings, *rows.warnings, *missing, *inferred.warnings),
     )
+    return Result.from_inference(metric.result(value if finite else None), complete)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from calcheck.distributions import Predictive
     from calcheck.lazy_inputs import Inputs
+    from calcheck.messages import Message
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,7 +281,7 @@ class Source(ABC):
         """Return a description of n rows that were read in batches, given the first batch."""
         return self.input_info()
 
-    def warnings(self) -> tuple[str, ...]:
+    def warnings(self) -> tuple[Message, ...]:
         """Return warnings about changes that were made to the data while reading."""
         return ()
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
+
+from calcheck.messages import Message  # noqa: TC001 - stored reports are read by the types of fields
 
 SCHEMA_VERSION = 2
 
@@ -18,10 +20,8 @@ ADDED: dict[str, bool] = {"added": True}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Result:
-    """The value of one metric, with its interval, reference, verdict and details.
-
-    A number that is not available is None, and ``warnings`` gives the reason.
+class MetricValue:
+    """The value of a metric, and what is needed to read it.
 
     Parameters
     ----------
@@ -35,8 +35,34 @@ class Result:
         The rows that were used, if not all: ``{"removed": "3 %", "rows": 1145}``.
     unit : str
         Unit of the value: ``"1"``, ``"y"``, ``"y^2"`` …
+    orientation : str
+        Which of two values is better: the smaller, the larger, the one nearer to 0 (``"zero"``) or to the reference,
+        or none.
+    alternative : str
+        Values that are evidence against a model: ``"greater"`` or ``"less"`` than those of perfect models,
+        ``"two-sided"``, or ``"none"``.
     value : float or None
         Value of the metric.
+    """
+
+    metric: str
+    summary: str
+    options: dict[str, Any]
+    slice: dict[str, Any] = field(default_factory=dict)
+    unit: str
+    orientation: Orientation = "none"
+    alternative: Alternative = "none"
+    value: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inference:
+    """Uncertainty of a value: interval, reference, p-value and verdict.
+
+    A number that is not available is None, and ``warnings`` gives the reason.
+
+    Parameters
+    ----------
     low, high : float or None
         Limits of the confidence interval, in the unit of the value.
     interval : str or None
@@ -53,16 +79,10 @@ class Result:
         ``"pass"``, ``"fail"``, ``"undecided"`` or ``"none"``.
     details : dict
         Settings and diagnostics of the computation: numbers, strings, lists and dicts.
-    warnings : tuple of str
-        Reasons to doubt the value.
+    warnings : tuple of Message
+        Reasons to doubt the value, and reasons for absent numbers.
     """
 
-    metric: str
-    summary: str
-    options: dict[str, Any]
-    slice: dict[str, Any] = field(default_factory=dict)
-    unit: str
-    value: float | None
     low: float | None = None
     high: float | None = None
     interval: str | None = None
@@ -73,10 +93,23 @@ class Result:
     zeta: float | None = None
     zeta_mc_error: float | None = None
     p_value: float | None = None
-    p_value_mc_error: float | None = field(default=None, metadata=ADDED)
+    p_value_mc_error: float | None = None
     verdict: Verdict = "none"
     details: dict[str, Any] = field(default_factory=dict)
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Message, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result(Inference, MetricValue):
+    """The value of one metric, with its interval, reference, verdict and details."""
+
+    @classmethod
+    def from_inference(cls, value: MetricValue, inference: Inference) -> Result:
+        """Return the result that joins a value and its inference."""
+        return cls(
+            **{each.name: getattr(value, each.name) for each in fields(MetricValue)},
+            **{each.name: getattr(inference, each.name) for each in fields(Inference)},
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,9 +171,21 @@ class Input:
 
 @dataclass(frozen=True, kw_only=True)
 class Skipped:
-    """A metric that could not be computed, and the reason."""
+    """A metric that could not be computed, and the reason.
+
+    Parameters
+    ----------
+    metric : str
+        Name of the metric.
+    code : str
+        ``"inapplicable"`` if the metric does not apply to the data or to the way they are read, and the reason then
+        continues the name of the metric; ``"error"`` if the computation failed.
+    reason : str
+        The reason in words.
+    """
 
     metric: str
+    code: Literal["inapplicable", "error"]
     reason: str
 
 

@@ -7,33 +7,27 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from calcheck.report import Inference
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from calcheck.report import Verdict
+    from calcheck.messages import Message
     from calcheck.statistics.groups import MeanTerm
 
 
 @dataclass(frozen=True, kw_only=True)
-class Inference:
-    """Uncertainty of a value: fields as in :class:`calcheck.report.Result`, and the reason if there is no verdict."""
+class IntervalInference(Inference):
+    """Inference from an interval, before the comparison with a null distribution.
 
-    low: float | None = None
-    high: float | None = None
-    interval: str | None = None
-    reference: float | None = None
-    reference_low: float | None = None
-    reference_high: float | None = None
-    reference_kind: str | None = None
-    zeta: float | None = None
-    zeta_mc_error: float | None = None
-    p_value: float | None = None
-    p_value_mc_error: float | None = None
-    verdict: Verdict = "none"
+    Parameters
+    ----------
+    no_verdict : str
+        Reason if the interval gives no verdict; empty otherwise.
+    """
+
     no_verdict: str = ""
-    details: dict[str, Any] = field(default_factory=dict)
-    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +46,7 @@ class NullDistribution:
         Smallest possible value at each input; None if ``at_inputs`` holds distances.
     details : dict
         Settings and diagnostics of the simulation.
-    warnings : tuple of str
+    warnings : tuple of Message
         Reasons to doubt the null distribution.
     no_verdict : str
         Reason if no verdict can be derived; empty otherwise.
@@ -63,7 +57,7 @@ class NullDistribution:
     at_inputs: NDArray[np.float64] | None = None
     floor: NDArray[np.float64] | None = None
     details: dict[str, Any] = field(default_factory=dict)
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Message, ...] = ()
     no_verdict: str = ""
 
     def concat(self, other: NullDistribution) -> NullDistribution:
@@ -87,11 +81,11 @@ class RowResults:
         Other arrays that the value depends on, by name; row weights do not affect them.
     details : dict
         Settings and diagnostics of the computation.
-    warnings : tuple of str
+    warnings : tuple of Message
         Reasons to doubt the value.
     reference : float, optional
         Mean score of a perfect model, if it is known for distributions of any shape.
-    inference : Inference, optional
+    inference : IntervalInference, optional
         Result of an inference method specific to the metric, which replaces the bootstrap of its means.
     count : int
         Number of rows if there are no columns: 1 for a result for all rows together.
@@ -101,9 +95,9 @@ class RowResults:
     terms: dict[str, MeanTerm] = field(default_factory=dict)
     fixed: dict[str, NDArray[np.float64]] = field(default_factory=dict)
     details: dict[str, Any] = field(default_factory=dict)
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Message, ...] = ()
     reference: float | None = None
-    inference: Inference | None = None
+    inference: IntervalInference | None = None
     count: int = 1
 
     @property

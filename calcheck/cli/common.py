@@ -154,6 +154,6 @@ def require_nothing_skipped(report: Report, source: FileSource) -> None:
         A metric was skipped; the message states the reason.
     """
     for skipped in report.skipped:
-        reason = f"{skipped.metric} {skipped.reason}" if skipped.reason.startswith("needs ") else skipped.reason
+        reason = f"{skipped.metric} {skipped.reason}" if skipped.code == "inapplicable" else skipped.reason
         msg = f"{source.name}: {reason}"
         raise FileError(msg)

@@ -24,6 +24,7 @@ from calcheck.cli.output import STDOUT, Pointwise, deliver, require_deliverable
 from calcheck.cli.streaming_options import MergeOptions, StateOptions
 from calcheck.cli.typer_bridge import build, parameters, with_signature
 from calcheck.errors import OptionError
+from calcheck.messages import Message
 from calcheck.options import flag_of, options_of
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def _summed(
         checkpoint = _checkpoint(options, source, metrics, run)
         with _workers(options.dask) as executor:
             state = accumulate(source, metrics, replace(run, executor=executor, checkpoint=checkpoint), like=like)
-        state.warnings += (reason,) if reason else ()
+        state.warnings += (Message("streamed", reason),) if reason else ()
         report = report_from_state(state, run)
     if strict:
         require_nothing_skipped(report, source)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calcheck.embeddings.landmark_selection import flops
+from calcheck.messages import Message
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -49,13 +50,14 @@ def feature_details(bounds: FeatureError) -> dict[str, Any]:
     return {"features": features}
 
 
-def feature_warnings(details: dict[str, Any]) -> list[str]:
+def feature_warnings(details: dict[str, Any]) -> list[Message]:
     """Return a warning if the residual of the output features is large."""
     features = details["features"]
     largest = max(features["residual_targets"], features["residual_predictive"])
     if largest <= MAX_RESIDUAL:
         return []
-    return [f"{features['rank']:,} output features have a residual of up to {largest:.1e} of a squared norm"]
+    text = f"{features['rank']:,} output features have a residual of up to {largest:.1e} of a squared norm"
+    return [Message("feature-residual", text)]
 
 
 def solver_details(found: Distances, bounds: FeatureError, ridge: KernelRidge, run: Run) -> dict[str, Any]:
@@ -102,7 +104,7 @@ def nystroem_details(
     }
 
 
-def nystroem_warnings(details: dict[str, Any], *, accurate: bool, value: float) -> tuple[str, ...]:
+def nystroem_warnings(details: dict[str, Any], *, accurate: bool, value: float) -> tuple[Message, ...]:
     """Return the warnings for a value computed with the Nyström approximation."""
     warnings = [*few_dof(details), *feature_warnings(details)]
     solver = details["solver"]
@@ -116,25 +118,26 @@ def nystroem_warnings(details: dict[str, Any], *, accurate: bool, value: float) 
     if solver["bias_correction"] > solver["tolerance"] * value:
         correction = solver["bias_correction"]
         message += f". A bias correction of {correction:.2g} is added to the mean, but not to rows or quantiles"
-    return (*warnings, message)
+    return (*warnings, Message("approximation", message))
 
 
-def few_dof(details: dict[str, Any]) -> list[str]:
+def few_dof(details: dict[str, Any]) -> list[Message]:
     """Return a warning if the input kernel hardly distinguishes inputs."""
     message = (
         f"dof {details['dof']:.2g}: the kernel hardly distinguishes inputs, so this is close to a marginal test."
         " Try --normalize l2 or standardize, --gamma-x median, or a smaller --lambda"
     )
-    return [message] if details["dof"] < MIN_DOF else []
+    return [Message("low-dof", message)] if details["dof"] < MIN_DOF else []
 
 
-def kernel_warnings(details: dict[str, Any], found: Distances, precision: str) -> tuple[str, ...]:
+def kernel_warnings(details: dict[str, Any], found: Distances, precision: str) -> tuple[Message, ...]:
     """Return the warnings for a value computed with an exact solver."""
     warnings = [*few_dof(details), *feature_warnings(details)]
     moved = found.residual * found.rms / max(float(found.values.mean()), np.finfo(float).tiny)
     if moved > MAX_ROUNDING_ERROR[precision] and found.values.any():
-        warnings.append(
+        text = (
             f"rounding in {precision} may change the value by {moved:.1e} (relative)."
             " Pass --precision float64, or a larger --lambda"
         )
+        warnings.append(Message("rounding", text))
     return tuple(warnings)

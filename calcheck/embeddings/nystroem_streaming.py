@@ -14,6 +14,7 @@ from calcheck.embeddings.nystroem_sums import RegressionTargets, RowProducts
 from calcheck.embeddings.output_features import ROUNDING
 from calcheck.embeddings.row_sample import SAMPLE_ROWS, RowSample, RowSampleSums
 from calcheck.execution.bottom_k import bottom_k, hash_rows_and_inputs
+from calcheck.messages import Message
 from calcheck.predictions import InMemory
 
 if TYPE_CHECKING:
@@ -194,23 +195,25 @@ class StreamedFit:
             **solver_details,
         }
 
-    def warnings(self, details: dict[str, Any], options: LandmarkOptions) -> tuple[str, ...]:
+    def warnings(self, details: dict[str, Any], options: LandmarkOptions) -> tuple[Message, ...]:
         """Return the warnings for the value."""
         value, accurate = float(self.measured.means[0]), options.met_by(self.measured)
         warnings = [*nystroem_warnings(details, accurate=accurate, value=value)]
         if (share := _share(self.left_out)) > MAX_RESIDUAL_SHARE:
-            warnings.append(
+            text = (
                 "targets or predictions have moved outside the range of the rows that the settings were fitted to:"
                 f" a share of {share:.2g} of their squared norm is not represented. Create a new state without"
                 " --settings-from"
             )
+            warnings.append(Message("targets-moved", text))
         if self._moved():
-            warnings.append(
+            text = (
                 "the inputs have moved away from those that the landmarks were sampled from: the Nyström residual of"
                 f" k(x, x) is {self.residual.mean():.2g}, but {self.validation_residual.mean():.2g} at the validation"
                 " inputs, where the error is estimated. The error may be larger than reported. Create a new state"
                 " without --settings-from"
             )
+            warnings.append(Message("inputs-moved", text))
         return tuple(warnings)
 
     def _moved(self) -> bool:

@@ -7,13 +7,21 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from calcheck.messages import Code
     from calcheck.report import Result
 
     SweepCell = float | str | None
 
 
-TOPICS = {"value": "no value", "low": "no interval", "high": "no interval", "interval": "no interval"}
-"""Prefixes of warnings that state why a field is absent. For other fields it is any warning starting with ``no``."""
+TOPICS: dict[str, tuple[Code, ...]] = {
+    "value": ("no-value",),
+    "low": ("no-interval",),
+    "high": ("no-interval",),
+    "interval": ("no-interval",),
+}
+"""Codes of warnings that state why a field is absent."""
+ABSENCES: tuple[Code, ...] = ("no-value", "no-interval", "no-verdict", "no-p-value", "no-difference", "no-reference")
+"""Codes of warnings that may state why any other field is absent."""
 
 FIELDS = {
     "low": "there is no interval",
@@ -65,7 +73,7 @@ def _because(name: str, result: Result | None) -> str:
     """Return why a number is absent: a matching warning of its metric, else the field's reason, else all warnings."""
     field = name.rpartition(".")[2] if "." in name else "value"
     warnings = () if result is None else result.warnings
-    for topic in (TOPICS.get(field, "no "), "no "):
-        if said := [warning for warning in warnings if warning.startswith(topic)]:
+    for codes in (TOPICS.get(field, ABSENCES), ABSENCES):
+        if said := [warning.text for warning in warnings if warning.code in codes]:
             return "; ".join(said)
-    return FIELDS.get(field) or "; ".join(warnings) or UNKNOWN
+    return FIELDS.get(field) or "; ".join(warning.text for warning in warnings) or UNKNOWN

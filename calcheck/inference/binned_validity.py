@@ -19,9 +19,10 @@ from calcheck.inference.verdicts import (
     RESAMPLES,
     SMALL_ACCELERATION,
     check_replicates,
+    no_interval,
     too_few_effective_rows,
 )
-from calcheck.results import Inference, RowResults
+from calcheck.results import IntervalInference, RowResults
 from calcheck.statistics.cache import cached
 from calcheck.statistics.groups import MeanTerm
 
@@ -81,7 +82,7 @@ def share_of_valid_bins(
         The bootstrap is turned off, or no bin has an interval.
     """
     if run.resamples == 0:
-        msg = "needs the bootstrap, which is turned off (--no-bootstrap)"
+        msg = "the intervals of bins need the bootstrap, which is turned off (--no-bootstrap)"
         raise DataError(msg)
     shares = np.eye(bins.classes) if bins.shares is None else bins.shares  # (c, k)
     found = []
@@ -216,17 +217,17 @@ def _bin(
     )
 
 
-def _binomial_inference(bins: Bins, found: list[dict[str, Any]], run: Run) -> Inference:
+def _binomial_inference(bins: Bins, found: list[dict[str, Any]], run: Run) -> IntervalInference:
     """Return the Clopper-Pearson interval of the share of valid bins, and its binomial test where this applies."""
     from scipy.special import bdtr, betaincinv
 
     if reason := _no_interval_reason(bins, found):
-        return Inference(warnings=(f"no interval: {reason}",), no_verdict=reason)
+        return IntervalInference(warnings=(no_interval(reason),), no_verdict=reason)
     valid, count = sum(each["valid"] for each in found), len(found)
     tail = (1 - run.confidence) / 2
     low = float(betaincinv(valid, count - valid + 1, tail)) if valid else 0.0
     high = float(betaincinv(valid + 1, count - valid, 1 - tail)) if valid < count else 1.0
-    inferred = Inference(low=low, high=high, interval="clopper-pearson")
+    inferred = IntervalInference(low=low, high=high, interval="clopper-pearson")
     if unfit := _no_verdict_reason(found):
         return replace(inferred, no_verdict=unfit)
     p_value = float(bdtr(valid, count, run.confidence))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from calcheck.inference.p_values import cannot_reject, is_open, p_value, p_value_error, rejects
+from calcheck.messages import Message
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -16,19 +17,21 @@ if TYPE_CHECKING:
     from calcheck.inference.metric_protocol import InferableMetric
     from calcheck.inference.null_distribution import FittedMetric
     from calcheck.report import Alternative
-    from calcheck.results import Inference
+    from calcheck.results import IntervalInference
 
 BY_ZETA, BY_TEST = "the verdict is based on zeta: {}", "the verdict is based on an exact test: {}"
 
 
-def compare_with_null(computed: FittedMetric[InferableMetric], inferred: Inference, run: Run) -> Inference:
+def compare_with_null(
+    computed: FittedMetric[InferableMetric], inferred: IntervalInference, run: Run
+) -> IntervalInference:
     """Return the inference of a metric with its reference, p-value and verdict.
 
     Parameters
     ----------
     computed : FittedMetric
         The metric of the data, with its null distribution.
-    inferred : Inference
+    inferred : IntervalInference
         Its interval and, if it has an exact reference, its zeta score.
     run : Run
         The confidence.
@@ -41,11 +44,12 @@ def compare_with_null(computed: FittedMetric[InferableMetric], inferred: Inferen
         return _with_verdict(computed, found, run)
     if found.verdict == "none":
         return _without_verdict(found, "; ".join(filter(None, (found.no_verdict, basis.reason))))
-    notes = ((BY_TEST if found.zeta is None else BY_ZETA).format(basis.reason),) if basis.reason else ()
+    text = (BY_TEST if found.zeta is None else BY_ZETA).format(basis.reason)
+    notes = (Message("verdict-basis", text),) if basis.reason else ()
     return replace(found, warnings=(*found.warnings, *notes))
 
 
-def _with_p_value(computed: FittedMetric[InferableMetric], inferred: Inference, run: Run) -> Inference:
+def _with_p_value(computed: FittedMetric[InferableMetric], inferred: IntervalInference, run: Run) -> IntervalInference:
     """Add the p-value and the reference with its limits, if a null distribution was simulated."""
     metric, simulated = computed.metric, computed.null
     if metric.alternative == "none" or simulated is None or not np.isfinite(computed.value):
@@ -74,14 +78,14 @@ def _with_p_value(computed: FittedMetric[InferableMetric], inferred: Inference, 
 
 
 def _with_null_reference(
-    found: Inference,
+    found: IntervalInference,
     alternative: Alternative,
     estimate: float,
     known: NDArray[np.float64],
     confidence: float,
     *,
     exact: bool,
-) -> Inference:
+) -> IntervalInference:
     """Add the mean and limits of the null distribution as reference, with zeta, unless the reference is exact."""
     mean = float(known.mean())
     tail = (1 - confidence) / (2 if alternative == "two-sided" else 1)
@@ -96,7 +100,7 @@ def _with_null_reference(
     return replace(found, reference=mean, reference_low=low, reference_high=high, reference_kind="simulated", zeta=zeta)
 
 
-def _with_verdict(computed: FittedMetric[InferableMetric], found: Inference, run: Run) -> Inference:
+def _with_verdict(computed: FittedMetric[InferableMetric], found: IntervalInference, run: Run) -> IntervalInference:
     """Add the verdict from the p-value; undecided if its Monte Carlo error is too large at the maximum replicates."""
     simulated, p, error = computed.null, found.p_value, found.p_value_mc_error
     if simulated is None or p is None or error is None:
@@ -108,10 +112,10 @@ def _with_verdict(computed: FittedMetric[InferableMetric], found: Inference, run
     if computed.sequential and is_open(p, error, run.confidence):
         level = 1 - run.confidence
         message = f"undecided: p is {p:.3f} ± {error:.3f} (Monte Carlo error), and the threshold is {level:.3g}"
-        return replace(found, verdict="undecided", warnings=(*found.warnings, message))
+        return replace(found, verdict="undecided", warnings=(*found.warnings, Message("undecided", message)))
     return replace(found, verdict="fail" if rejects(p, run.confidence) else "pass")
 
 
-def _without_verdict(found: Inference, reason: str) -> Inference:
-    notes = (f"no verdict: {reason}",) if reason else ()
+def _without_verdict(found: IntervalInference, reason: str) -> IntervalInference:
+    notes = (Message("no-verdict", f"no verdict: {reason}"),) if reason else ()
     return replace(found, verdict="none", warnings=(*found.warnings, *notes))

@@ -19,12 +19,16 @@ from calcheck.inference.verdicts import (
     NO_BOOTSTRAP,
     PERCENTILE_RESAMPLES,
     RESAMPLES,
+    SINGLE_ROW,
     check_replicates,
+    few_rows,
+    no_interval,
     statistic_of,
 )
 from calcheck.lazy_inputs import same_inputs
+from calcheck.messages import Message
 from calcheck.predictions import Predictions
-from calcheck.results import Inference
+from calcheck.report import Inference
 from calcheck.statistics.groups import Averages, Means, MeanTerm
 
 if TYPE_CHECKING:
@@ -39,18 +43,21 @@ if TYPE_CHECKING:
 
 SWAPS = 9_999  # Default number of swaps for the permutation test
 BLOCK = 1 << 21  # Rows swapped at a time
-SPREAD_ONLY = (
+SPREAD_ONLY = Message(
+    "interval-shows-spread",
     "resampling adds noise to both values, so the interval of the difference shows its spread only and is not used for"
-    " a decision"
+    " a decision",
 )
-NO_PERMUTATIONS = "no p-value: the permutation test was turned off (--permutations 0)"
-NOT_RESAMPLED = "no p-value: the bootstrap was turned off (--no-bootstrap)"
-EXCHANGEABLE = "p is from swapping models only, without the bootstrap: it assumes that the models are exchangeable"
-PREDICTIONS_ONLY = "no p-value: the metric depends on the predictions only"
-BY_BIN = "no interval and no p-value of the difference: the metric tests each bin separately"
-NO_TEST = (
-    "no p-value: no test of the difference is known that is valid for models that are equally good but not exchangeable"
+NO_PERMUTATIONS = "the permutation test was turned off (--permutations 0)"
+NOT_RESAMPLED = "the bootstrap was turned off (--no-bootstrap)"
+EXCHANGEABLE = Message(
+    "exchangeability-assumed",
+    "p is from swapping models only, without the bootstrap: it assumes that the models are exchangeable",
 )
+PREDICTIONS_ONLY = "the metric depends on the predictions only"
+BY_BIN = Message("no-interval", "no interval and no p-value of the difference: the metric tests each bin separately")
+NOT_FINITE = Message("no-interval", "no interval and no p-value of the difference: a value is not finite")
+NO_TEST = "no test of the difference is known that is valid for models that are equally good but not exchangeable"
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,8 +169,9 @@ def _combine(
     return replace(resampled, p_value=max(p, swapped))
 
 
-def _without_p(inferred: Inference, *notes: str) -> Inference:
-    return replace(inferred, p_value=None, warnings=(*inferred.warnings, *notes))
+def _without_p(inferred: Inference, reason: str) -> Inference:
+    message = Message("no-p-value", f"no p-value: {reason}")
+    return replace(inferred, p_value=None, warnings=(*inferred.warnings, message))
 
 
 def _undefined(pair: ModelPair[InferableMetric]) -> Inference | None:
@@ -171,7 +179,7 @@ def _undefined(pair: ModelPair[InferableMetric]) -> Inference | None:
     if pair.metric.info.interval == "own":
         return Inference(warnings=(BY_BIN,))
     if not np.isfinite(pair.values()).all():
-        return Inference(warnings=("no interval and no p-value of the difference: a value is not finite",))
+        return Inference(warnings=(NOT_FINITE,))
     return None
 
 
@@ -180,18 +188,19 @@ def _by_influences(pair: ModelPair[InferableMetric], run: Run, swaps: int | None
     metric = pair.metric
     if metric.info.interval != "none":
         return None
-    inferred = Inference(warnings=(f"no interval of the difference: {metric.info.no_interval}",))
+    absent = Message("no-interval", f"no interval of the difference: {metric.info.no_interval}")
+    inferred = Inference(warnings=(absent,))
     if swaps == 0:
         return _without_p(inferred, NO_PERMUTATIONS)
     if not isinstance(metric, HasInfluences):
         return _without_p(inferred, NO_TEST)
     first, second = pair.models
     if not same_inputs(first.x, second.x):
-        return _without_p(inferred, "no p-value: the models are conditioned on different inputs")
+        return _without_p(inferred, "the models are conditioned on different inputs")
     try:
         terms = metric.influences(_stacked(pair), run.quiet())
     except DataError as error:
-        return _without_p(inferred, f"no p-value: {error}")
+        return _without_p(inferred, str(error))
     centered = terms - terms.mean()
     replicates = Replicates([_studentized(centered)], run, stage=f"resampling for {metric.info.name}")
     replicates.draw(run.resamples or RESAMPLES)
@@ -224,7 +233,7 @@ def _resampled(pairs: Sequence[ModelPair[InferableMetric]], run: Run) -> list[In
     """Return the bootstrap interval and p-value of each difference; plain ones share their resamples."""
     n = len(pairs[0].models[0]) if pairs else 0
     if run.resamples == 0 or n == 1:
-        why = "no interval: a single row cannot be resampled" if n == 1 else NO_BOOTSTRAP
+        why = SINGLE_ROW if n == 1 else NO_BOOTSTRAP
         return [Inference(warnings=(why,)) for _ in pairs]
     plain = {id(pair): _PlainDifference(pair) for pair in pairs if pair.plain}
     if plain:
@@ -234,9 +243,8 @@ def _resampled(pairs: Sequence[ModelPair[InferableMetric]], run: Run) -> list[In
         for found, values in zip(plain.values(), np.split(together.values, len(plain)), strict=True):
             found.replicates = values
     inferred = [plain[id(pair)].inference(run) if id(pair) in plain else _biased_inference(pair, run) for pair in pairs]
-    few = f"{n} rows are few: bootstrap intervals are too narrow"
     return [
-        replace(found, warnings=(*found.warnings, few)) if n < FEW_ROWS and found.interval else found
+        replace(found, warnings=(*found.warnings, few_rows(n))) if n < FEW_ROWS and found.interval else found
         for found in inferred
     ]
 
@@ -258,11 +266,11 @@ class _PlainDifference:
         values, details, reason = check_replicates(self.replicates[0], estimate)
         p = _p_of_ratio(self.replicates[1], 0.0 if self.pair.ties else estimate, self.influences)
         if reason:
-            return Inference(p_value=p, details=details, warnings=(reason,))
+            return Inference(p_value=p, details=details, warnings=(no_interval(reason),))
         accel = acceleration(self.left)
         limits = bca(values, estimate, accel, run.confidence)
         if not np.isfinite([limits.low, limits.high]).all():
-            message = "no interval: the BCa interval is undefined; there are too few rows"
+            message = no_interval("the BCa interval is undefined; there are too few rows")
             return Inference(p_value=p, details=details, warnings=(message,))
         details["bootstrap"] |= {"z0": limits.correction, "acceleration": accel}
         return Inference(low=limits.low, high=limits.high, interval="bca", p_value=p, details=details)
@@ -277,7 +285,7 @@ def _biased_inference(pair: ModelPair[InferableMetric], run: Run) -> Inference:
     values, details, reason = check_replicates(replicates.values[0], estimate)
     if pair.ties or reason:
         p = 1.0 if pair.ties else None
-        return Inference(p_value=p, details=details, warnings=(reason,) if reason else ())
+        return Inference(p_value=p, details=details, warnings=(no_interval(reason),) if reason else ())
     low, high = percentile(values, run.confidence)
     away = np.abs(replicates.values[0] - values.mean())
     p = float((1 + np.sum(~(away < abs(estimate)))) / (len(away) + 1))

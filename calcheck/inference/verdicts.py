@@ -10,7 +10,8 @@ import numpy as np
 from calcheck.inference.abc_intervals import abc
 from calcheck.inference.bootstrap import Replicates, Statistic
 from calcheck.inference.intervals import Bca, acceleration, bca, effective_rows, percentile, zeta, zeta_error
-from calcheck.results import Inference
+from calcheck.messages import Message
+from calcheck.results import IntervalInference
 from calcheck.statistics.groups import Averages, MeanTerm
 
 if TYPE_CHECKING:
@@ -33,10 +34,12 @@ EQUAL = 1e-12  # Relative tolerance: smaller differences of replicates are round
 FEW_ROWS, MIN_TAIL_RESAMPLES = 30, 5  # Minimum rows, and resamples beyond a limit, for nominal coverage
 MIN_EFFECTIVE_ROWS = 15  # At this minimum, calibrated models fail by zeta in at most 6 % of data sets, for any tail
 UNDECIDED_ERRORS = 3.0  # A verdict is undecided if zeta is within this many standard errors of the threshold
-NO_BOOTSTRAP = "no interval: the bootstrap was turned off (--no-bootstrap)"
-BIASED = (
+NO_BOOTSTRAP = Message("no-interval", "no interval: the bootstrap was turned off (--no-bootstrap)")
+SINGLE_ROW = Message("no-interval", "no interval: a single row cannot be resampled")
+BIASED = Message(
+    "interval-shows-spread",
     "resampling adds noise, so the interval does not contain the value: it shows the spread only and is not used for"
-    " a decision"
+    " a decision",
 )
 
 
@@ -46,7 +49,7 @@ def statistic_of(metric: InferableMetric, rows: RowResults) -> Statistic:
     return Statistic(Averages(terms, rows.n), metric.value, rows.fixed)
 
 
-def infer(found: Sequence[SweepCell], run: Run) -> list[Inference]:
+def infer(found: Sequence[SweepCell], run: Run) -> list[IntervalInference]:
     """Return the inference of each metric: interval, exact reference and zeta.
 
     Metrics that are functions of column means share their resamples. With many rows and no influential ones, ABC limits
@@ -59,7 +62,7 @@ def infer(found: Sequence[SweepCell], run: Run) -> list[Inference]:
     run : Run
         Seed, confidence, number of resamples, progress.
     """
-    inferred: list[Inference | None] = [_without_bootstrap(metric, rows, run) for metric, rows, _ in found]
+    inferred: list[IntervalInference | None] = [_without_bootstrap(metric, rows, run) for metric, rows, _ in found]
     plain = {
         place: MeanInterval(rows, statistic_of(metric, rows), run)
         for place, (metric, rows, _) in enumerate(found)
@@ -81,7 +84,7 @@ def infer(found: Sequence[SweepCell], run: Run) -> list[Inference]:
     ]
 
 
-def _with_reference(inferred: Inference, rows: RowResults, run: Run) -> Inference:
+def _with_reference(inferred: IntervalInference, rows: RowResults, run: Run) -> IntervalInference:
     """Add the exact reference, if there is one, and warnings about intervals that may undercover."""
     if rows.reference is not None:
         inferred = replace(inferred, reference=rows.reference, reference_kind="exact")
@@ -90,25 +93,27 @@ def _with_reference(inferred: Inference, rows: RowResults, run: Run) -> Inferenc
     warnings = inferred.warnings
     n, resamples = rows.n, inferred.details["bootstrap"]["resamples"]
     if n < FEW_ROWS:
-        warnings += (f"{n} rows are few: bootstrap intervals are too narrow",)
+        warnings += (few_rows(n),)
     if resamples * (1 - run.confidence) / 2 < MIN_TAIL_RESAMPLES:
-        warnings += (f"{resamples:,} resamples are too few for limits at a confidence of {run.confidence:g}",)
+        text = f"{resamples:,} resamples are too few for limits at a confidence of {run.confidence:g}"
+        warnings += (Message("few-resamples", text),)
     return replace(inferred, warnings=warnings)
 
 
-def _without_bootstrap(metric: InferableMetric, rows: RowResults, run: Run) -> Inference | None:
+def _without_bootstrap(metric: InferableMetric, rows: RowResults, run: Run) -> IntervalInference | None:
     """Return the inference of a metric without a bootstrap of means; None if it needs one."""
     n = rows.n
     if rows.inference is not None:
         return rows.inference
     if metric.info.interval == "none":
-        return Inference(warnings=(f"no interval: {metric.info.no_interval}",))
+        return IntervalInference(warnings=(no_interval(metric.info.no_interval),))
     if run.resamples == 0:
-        return Inference(warnings=(NO_BOOTSTRAP,))
+        return IntervalInference(warnings=(NO_BOOTSTRAP,))
     if n == 1:
-        return Inference(warnings=("no interval: a single row cannot be resampled",))
+        return IntervalInference(warnings=(SINGLE_ROW,))
     if not np.isfinite(statistic_of(metric, rows).estimate()):
-        return Inference(warnings=("no interval: the value is not finite",), no_verdict="the value is not finite")
+        reason = "the value is not finite"
+        return IntervalInference(warnings=(no_interval(reason),), no_verdict=reason)
     return None
 
 
@@ -117,17 +122,17 @@ def percentile_resamples(n: int) -> int:
     return max(MIN_RESAMPLES, min(PERCENTILE_RESAMPLES, PERCENTILE_DRAWS // n))
 
 
-def _by_percentiles(metric: InferableMetric, statistic: Statistic, run: Run) -> Inference:
+def _by_percentiles(metric: InferableMetric, statistic: Statistic, run: Run) -> IntervalInference:
     replicates = Replicates([statistic], run, stage=metric.info.name)
     replicates.draw(run.resamples or percentile_resamples(statistic.averages.n))
     values, details, reason = check_replicates(replicates.values[0], statistic.estimate())
     if metric.info.conditional_on:
         details["bootstrap"]["held_fixed"] = metric.info.conditional_on
     if reason:
-        return Inference(details=details, warnings=(reason,))
+        return IntervalInference(details=details, warnings=(no_interval(reason),))
     low, high = percentile(values, run.confidence)
     warnings = () if low <= statistic.estimate() <= high else (BIASED,)
-    return Inference(low=low, high=high, interval="percentile", details=details, warnings=warnings)
+    return IntervalInference(low=low, high=high, interval="percentile", details=details, warnings=warnings)
 
 
 class MeanInterval:
@@ -161,7 +166,7 @@ class MeanInterval:
         many = self.run.resamples is None and self.rows.n >= MANY_ROWS
         return many and abs(self.acceleration) <= SMALL_ACCELERATION
 
-    def inference(self, *, decides: bool) -> Inference:
+    def inference(self, *, decides: bool) -> IntervalInference:
         """Return the interval and, if there is an exact reference, zeta; with a verdict by zeta if ``decides``."""
         if self.is_smooth:
             limits = abc(self.statistic, self.run.confidence)
@@ -169,7 +174,7 @@ class MeanInterval:
             return self._compared(limits, "abc", details, 0.0, decides=decides)
         values, details, reason = check_replicates(self.replicates, self.estimate)
         if reason:
-            return Inference(details=details, warnings=(reason,))
+            return IntervalInference(details=details, warnings=(no_interval(reason),))
         limits, error, extra = self._settled(values, decides=decides and not self._few)
         details["bootstrap"] |= extra
         return self._compared(limits, "bca", details, error, decides=decides)
@@ -200,13 +205,15 @@ class MeanInterval:
             values, details, _ = check_replicates(more.values[0], self.estimate)
             details_so_far = details["bootstrap"]
 
-    def _compared(self, limits: Bca, kind: str, details: dict[str, Any], error: float, *, decides: bool) -> Inference:
+    def _compared(
+        self, limits: Bca, kind: str, details: dict[str, Any], error: float, *, decides: bool
+    ) -> IntervalInference:
         """Return the interval, compared with the exact reference if there is one."""
         if not np.isfinite([limits.low, limits.high]).all():
             message = f"z0 {limits.correction:.3g}, acceleration {limits.acceleration:.3g}"
-            reason = f"no interval: the BCa interval is undefined ({message}); the rows are too few or too skewed"
-            return Inference(details=details, warnings=(reason,))
-        found = Inference(low=limits.low, high=limits.high, interval=kind, details=details)
+            reason = f"the BCa interval is undefined ({message}); the rows are too few or too skewed"
+            return IntervalInference(details=details, warnings=(no_interval(reason),))
+        found = IntervalInference(low=limits.low, high=limits.high, interval=kind, details=details)
         if self.rows.reference is None:
             return found
         next(iter(details.values()))["effective_rows"] = self.effective_rows
@@ -221,7 +228,7 @@ class MeanInterval:
             return replace(found, no_verdict=self._few)
         if _is_undecided(distance, error):
             message = f"undecided: zeta is {distance:.3f} ± {error:.3f} (Monte Carlo error), and the threshold is 1"
-            return replace(found, verdict="undecided", warnings=(message,))
+            return replace(found, verdict="undecided", warnings=(Message("undecided", message),))
         verdict: Verdict = "pass" if abs(distance) <= 1 else "fail"
         return replace(found, verdict=verdict)
 
@@ -235,6 +242,16 @@ def _is_undecided(distance: float, error: float) -> bool:
     return abs(abs(distance) - 1) < UNDECIDED_ERRORS * error
 
 
+def no_interval(reason: str) -> Message:
+    """Return the message that there is no interval."""
+    return Message("no-interval", f"no interval: {reason}")
+
+
+def few_rows(n: int) -> Message:
+    """Return the message that there are too few rows for the nominal coverage of the bootstrap."""
+    return Message("few-rows", f"{n} rows are few: bootstrap intervals are too narrow")
+
+
 def too_few_effective_rows(effective: float, n: int) -> str:
     """Return why an interval with few effective rows gives no verdict, and how many rows would suffice."""
     enough = n * MIN_EFFECTIVE_ROWS / effective
@@ -245,20 +262,16 @@ def too_few_effective_rows(effective: float, n: int) -> str:
 
 
 def check_replicates(
-    replicates: NDArray[np.float64], estimate: float
+    replicates: NDArray[np.float64], estimate: float, *, kind: str = "resamples"
 ) -> tuple[NDArray[np.float64], dict[str, Any], str]:
-    """Return the finite replicates, their details, and why they give no interval, or ""."""
+    """Return the finite replicates, their details, and why they give no interval, or ""; ``kind`` names them."""
     finite = replicates[np.isfinite(replicates)]
     details: dict[str, Any] = {"resamples": len(replicates), "bias": None}
     if undefined := len(replicates) - len(finite):
         details["undefined"] = undefined
     if undefined > len(replicates) / 2:
-        return (
-            finite,
-            {"bootstrap": details},
-            "no interval: most resamples have no finite value; there are too few rows",
-        )
+        return finite, {"bootstrap": details}, f"most {kind} have no finite value; there are too few rows"
     details["bias"] = float(finite.mean() - estimate)
     if np.ptp(finite) <= EQUAL * max(np.abs(finite).max(), abs(estimate)):
-        return finite, {"bootstrap": details}, "no interval: all resamples have the same value"
+        return finite, {"bootstrap": details}, f"all {kind} have the same value"
     return finite, {"bootstrap": details}, ""

@@ -33,6 +33,7 @@ from calcheck.io.paths import Files, resolve
 from calcheck.io.scale_hint import scale_hint
 from calcheck.io.scan import Scan, load_all, require_no_rerun, require_unique_keys
 from calcheck.io.tables.formats import open_table, read_batches
+from calcheck.messages import Message
 from calcheck.predictions import Predictions, Source
 from calcheck.report import FileRole, Input, InputFile
 
@@ -334,18 +335,19 @@ class FileSource(Source):
         others = [name for name in (self._external_name, self.options.truth) if name is not None]
         return (*self.file.paths, *(path for name in others for path in resolve(split_column(name)[0]).paths))
 
-    def warnings(self) -> tuple[str, ...]:
-        messages = [*self.layout.notes]
+    def warnings(self) -> tuple[Message, ...]:
+        messages = [Message("layout", note) for note in self.layout.notes]
         if self.n_clipped:
-            messages.append(f"{self.n_clipped:,} standard deviations were raised to {self.options.min_std} (--min-std)")
+            text = f"{self.n_clipped:,} standard deviations were raised to {self.options.min_std} (--min-std)"
+            messages.append(Message("clipped-std", text))
         if self.truth is not None and self.truth.keyed is None:
-            messages.append(
-                f"targets are joined {self.truth.how_joined()} with {self.truth.file.name}; name keys with --join-on"
-            )
+            text = f"targets are joined {self.truth.how_joined()} with {self.truth.file.name}; name keys with --join-on"
+            messages.append(Message("targets-joined-by-row", text))
         if isinstance(self.roles.predictive, ResidualRole) and self.roles.predictive.shape is None:
-            messages.append(SHAPE_UNKNOWN)
+            messages.append(Message("unknown-shape", SHAPE_UNKNOWN))
         if getattr(self.roles.predictive, "error", None) and self._never_negative():
-            messages.append("no error is negative: are they absolute? Metrics that use the sign are wrong then")
+            text = "no error is negative: are they absolute? Metrics that use the sign are wrong then"
+            messages.append(Message("no-negative-error", text))
         return tuple(messages)
 
     def _never_negative(self) -> bool:

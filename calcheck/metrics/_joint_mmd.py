@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from calcheck.embeddings.fitted_settings import MIN_NEIGHBORS, KernelSettings
 from calcheck.execution.context import RandomStream
 from calcheck.kernels.kernel_options import Bandwidth, KernelName, KernelOptions, Standardize
+from calcheck.messages import Message
 from calcheck.metrics.base import FitT, Metric
 from calcheck.options import option, require_count_option, require_positive_option
 from calcheck.results import NullDistribution
@@ -156,7 +157,7 @@ class JointMetric(GenerativeMetric[JointFit[SumsT]]):
         return NullDistribution(np.array(others), data_value=own, details=details, no_verdict=reason)
 
     @staticmethod
-    def _narrow_kernel(settings: KernelSettings) -> list[str]:
+    def _narrow_kernel(settings: KernelSettings) -> list[Message]:
         """Return a warning if the input kernel is too narrow to relate different inputs."""
         near = settings.details["neighbors"]
         if near >= MIN_NEIGHBORS:
@@ -165,7 +166,7 @@ class JointMetric(GenerativeMetric[JointFit[SumsT]]):
             f"the input kernel is too narrow: {near:.2g} effective neighbors per row, expected at least"
             f" {MIN_NEIGHBORS:g}. Pass --gamma-x 1/d or median"
         )
-        return [warning]
+        return [Message("narrow-kernel", warning)]
 
     def influences(self, both: Predictions, run: Run) -> NDArray[np.float64]:
         """Return the contribution of each row to the difference between two models, (n,)."""

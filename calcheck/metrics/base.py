@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, run
 
 from calcheck.metric_info import REMEDIES, MetricInfo
 from calcheck.options import option, options_of, require_count_option
+from calcheck.report import MetricValue
 from calcheck.results import RowResults
 
 if TYPE_CHECKING:
@@ -55,6 +56,19 @@ class Metric(ABC, Generic[FitT]):
     def from_options(cls, options: dict[str, Any]) -> Metric[Any]:
         """Return the metric with the given :meth:`options`."""
         return cls(**{option.field: options[option.name] for option in options_of(cls)})
+
+    def result(self, value: float | None, rows: dict[str, Any] | None = None) -> MetricValue:
+        """Return a value with what is needed to read it; ``rows`` describes the rows that were used, if not all."""
+        return MetricValue(
+            metric=self.info.name,
+            summary=self.description(),
+            options=self.options(),
+            slice=rows or {},
+            unit=self.info.unit,
+            orientation=self.info.orientation,
+            alternative=self.alternative,
+            value=value,
+        )
 
     @property
     def alternative(self) -> Alternative:

@@ -7,10 +7,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
+from calcheck.messages import Message
 from calcheck.metric_info import MetricInfo
 from calcheck.metrics.base import MeanMetric
 from calcheck.options import option, require_share_option
-from calcheck.results import Inference, RowResults
+from calcheck.results import IntervalInference, RowResults
 
 if TYPE_CHECKING:
     import numpy as np
@@ -88,7 +89,7 @@ class Coverage(MeanMetric):
         ambiguity = self._ambiguity(rows)
         if ambiguity > MAX_AMBIGUITY:
             warning = f"no exact reference: ties or missing quantile levels make it uncertain by {ambiguity:.2g}"
-            return RowResults(columns, details=details, warnings=(warning,))
+            return RowResults(columns, details=details, warnings=(Message("no-reference", warning),))
         return RowResults(columns, details=details, reference=float(expected.mean()))
 
     def interpolates(self, levels: NDArray[np.float64]) -> bool:
@@ -108,15 +109,21 @@ class Coverage(MeanMetric):
         return replace(found, inference=self._inference_if_constant(covered, found.columns["expected"], run))
 
     @staticmethod
-    def _inference_if_constant(covered: NDArray[np.float64], expected: NDArray[np.float64], run: Run) -> Inference:
+    def _inference_if_constant(
+        covered: NDArray[np.float64], expected: NDArray[np.float64], run: Run
+    ) -> IntervalInference:
         """Return an exact test if all targets are inside or all outside, where the bootstrap is constant."""
         import numpy as np
 
         p_value = min(1.0, 2 * float(np.prod(expected if covered[0] else 1 - expected)))
-        return Inference(
+        return IntervalInference(
             p_value=p_value,
             verdict="fail" if p_value <= 1 - run.confidence else "pass",
-            warnings=("no interval: all rows are equal; the verdict uses the exact probability of that",),
+            warnings=(
+                Message(
+                    "no-interval", "no interval: all rows are equal; the verdict uses the exact probability of that"
+                ),
+            ),
         )
 
     @staticmethod

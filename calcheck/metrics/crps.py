@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from calcheck.messages import Message
 from calcheck.metric_info import MetricInfo
 from calcheck.metrics.base import MeanMetric
 from calcheck.options import option
@@ -77,5 +78,9 @@ class Crps(MeanMetric):
             return RowResults({"crps": predictive.crps(y)}, details={"estimator": "biased"})
         if predictive.n_draws == 1:
             warning = "the fair CRPS needs at least 2 draws per row, got 1; this is the biased CRPS (absolute error)"
-            return RowResults({"crps": predictive.crps(y)}, details={"estimator": "biased"}, warnings=(warning,))
+            return RowResults(
+                {"crps": predictive.crps(y)},
+                details={"estimator": "biased"},
+                warnings=(Message("biased-estimator", warning),),
+            )
         return RowResults({"crps": predictive.fair_crps(y)}, details={"estimator": "fair"})

@@ -11,6 +11,7 @@ from calcheck.embeddings.fitted_settings import MIN_NEIGHBORS
 from calcheck.errors import DataError, NumericalError
 from calcheck.execution.context import RandomStream
 from calcheck.kernels.kernel_options import Bandwidth, KernelOptions, Solver
+from calcheck.messages import Message
 from calcheck.metric_info import MetricInfo
 from calcheck.metrics.base import Metric
 from calcheck.options import option, require_positive_option
@@ -304,7 +305,7 @@ def _neighbors(state: TwoSamples) -> dict[str, float]:
     return {} if found is None else {"neighbors": found}
 
 
-def _narrow_kernel_warnings(details: dict[str, Any]) -> tuple[str, ...]:
+def _narrow_kernel_warnings(details: dict[str, Any]) -> tuple[Message, ...]:
     """Return a warning if the input kernel is too narrow to relate different inputs."""
     if details.get("neighbors", MIN_NEIGHBORS) >= MIN_NEIGHBORS:
         return ()
@@ -312,13 +313,14 @@ def _narrow_kernel_warnings(details: dict[str, Any]) -> tuple[str, ...]:
         f"the input kernel is too narrow: {details['neighbors']:.2g} effective neighbors per input, expected at least"
         f" {MIN_NEIGHBORS:g}. Pass --gamma-x variance or median"
     )
-    return (warning,)
+    return (Message("narrow-kernel", warning),)
 
 
-def _permutation_warnings(groups: Strata) -> tuple[str, ...]:
+def _permutation_warnings(groups: Strata) -> tuple[Message, ...]:
     """Return warnings about why p is not exact."""
-    warnings = [NOT_EXACT[groups.by]] if groups.by in NOT_EXACT else []
+    warnings = [Message("permutations-approximate", NOT_EXACT[groups.by])] if groups.by in NOT_EXACT else []
     if groups.exchangeable < MIN_EXCHANGEABLE * len(groups.labels):
         share = f"{groups.exchangeable:,} of {len(groups.labels):,} rows"
-        warnings.append(f"only {share} have neighbors in both files: p is for these rows, the value is for all rows")
+        text = f"only {share} have neighbors in both files: p is for these rows, the value is for all rows"
+        warnings.append(Message("permutations-partial", text))
     return tuple(warnings)

@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from calcheck.messages import Message
 from calcheck.metric_info import MetricInfo
 from calcheck.metrics.base import MeanMetric
 from calcheck.results import RowResults
@@ -77,4 +78,6 @@ class Nll(MeanMetric):
         warning = (
             f"{impossible:,} targets have probability 0 under their distributions, so the log-likelihood is infinite"
         )
-        return RowResults({"nll": loss}, details=details, warnings=(warning,) if impossible else ())
+        return RowResults(
+            {"nll": loss}, details=details, warnings=(Message("impossible-targets", warning),) if impossible else ()
+        )

@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from calcheck.messages import Message
 from calcheck.metric_info import MetricInfo
 from calcheck.metrics.base import RowMetric
 from calcheck.results import RowResults
@@ -70,7 +71,7 @@ class Rce(RowMetric):
         variance, squared = uncertainties(rows) ** 2, errors(rows) ** 2
         tails = heavy_tails({"variance": (variance, 0.6), "squared_error": (squared, 0.8)})
         if unknown := why_no_moments(rows):
-            tails["warnings"] += (f"no exact reference: {unknown}",)
+            tails["warnings"] += (Message("no-reference", f"no exact reference: {unknown}"),)
         reference = None if unknown else reference_rce(rows)
         return RowResults({"variance": variance, "squared_error": squared}, reference=reference, **tails)
 

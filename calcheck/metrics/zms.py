@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from calcheck.messages import Message
 from calcheck.metric_info import MetricInfo
 from calcheck.metrics.base import MeanMetric
 from calcheck.results import RowResults
@@ -64,5 +65,5 @@ class Zms(MeanMetric):
         squared = z_scores(rows) ** 2
         tails = heavy_tails({"z2": (squared, 0.8)})
         if unknown := why_no_reference_zms(rows):
-            tails["warnings"] += (f"no exact reference: {unknown}",)
+            tails["warnings"] += (Message("no-reference", f"no exact reference: {unknown}"),)
         return RowResults({"z2": squared}, reference=None if unknown else 1.0, **tails)

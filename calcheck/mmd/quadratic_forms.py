@@ -13,6 +13,7 @@ from calcheck.execution.backend import backend
 from calcheck.execution.context import RandomStream
 from calcheck.linalg.gram import Gram
 from calcheck.linalg.nystroem import LandmarkSamples
+from calcheck.messages import Message
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -96,7 +97,7 @@ class Pairs(ABC):
     details: dict[str, Any]
 
     @property
-    def warnings(self) -> list[str]:
+    def warnings(self) -> list[Message]:
         """Warnings if the sums are inaccurate."""
         if self.details.get("accurate", True):
             return []
@@ -104,7 +105,7 @@ class Pairs(ABC):
             f"the low-rank kernel ({self.details['rank']:,} features of inputs) causes an error of about"
             f" {self.details['error']:.1e}. Pass a larger --max-exact-rows to sum all pairs, or a smaller --gamma-x"
         )
-        return [warning]
+        return [Message("low-rank-error", warning)]
 
     @property
     @abstractmethod

@@ -10,6 +10,7 @@ import numpy as np
 from calcheck.embeddings.ridge import KernelRidge
 from calcheck.embeddings.smoother import smoother
 from calcheck.linalg.nystroem import LandmarkSamples
+from calcheck.messages import Message
 from calcheck.mmd.quadratic_forms import VALUE_TOLERANCE, LowRankGram
 
 if TYPE_CHECKING:
@@ -35,13 +36,13 @@ class Norm:
         Contribution of each row.
     details : dict
         Solver, its settings and the effective degrees of freedom.
-    warnings : tuple of str
+    warnings : tuple of Message
         Warnings about its accuracy.
     """
 
     terms: Values
     details: dict[str, Any]
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Message, ...] = ()
 
 
 class RidgeNorms:
@@ -158,9 +159,10 @@ class NystroemNorm:
         warnings = [] if self.details["relative_error"] <= VALUE_TOLERANCE else [self._missing()]
         return Norm(terms, {"dof": self.dof, "solver": {"name": "nystroem", **self.details}}, tuple(warnings))
 
-    def _missing(self) -> str:
-        return (
+    def _missing(self) -> Message:
+        text = (
             f"the low-rank kernel ({self.details['rank']:,} features of inputs) has a relative error of"
             f" {self.details['relative_error']:.1%} on {self.details['validation_rows']:,} validation rows."
             " Pass a larger --max-exact-rows or a larger --lambda"
         )
+        return Message("low-rank-error", text)

@@ -110,7 +110,7 @@ def notes(report: Report) -> list[tuple[str, str]]:
     belongs: dict[str, dict[str, None]] = {}
     for result in report.results:
         for warning in result.warnings:
-            belongs.setdefault(warning, {})[result.metric] = None
+            belongs.setdefault(warning.text, {})[result.metric] = None
     metrics = {result.metric for result in report.results}
     told = [("" if set(names) == metrics else ", ".join(names), note) for note, names in belongs.items()]
     return told + [(f"skipped {names}", reason) for names, reason in reasons(report.skipped)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from calcheck.metrics import METRICS
 from calcheck.render.cells import ABSENT, number, reasons
 
 if TYPE_CHECKING:
@@ -13,8 +12,8 @@ if TYPE_CHECKING:
 
     from calcheck.report import Report, Result
 
-NOT_SHOWN = ("no interval", "no verdict", "undecided", "resampling adds noise")
-"""Prefixes of warnings about intervals and verdicts, which the table of values does not show."""
+NOT_SHOWN = ("no-interval", "no-verdict", "undecided", "interval-shows-spread")
+"""Codes of warnings about intervals and verdicts, which the table of values does not show."""
 
 
 @dataclass(frozen=True)
@@ -78,10 +77,10 @@ def notes_of(report: Report) -> list[str]:
     told: dict[str, dict[str, list[str]]] = {}
     for result in report.results:
         difference = "minus" in result.slice
-        for note in result.warnings:
-            if difference or not note.startswith(NOT_SHOWN):
+        for message in result.warnings:
+            if difference or message.code not in NOT_SHOWN:
                 model = f"difference{_of(report, result)}" if difference else str(result.slice["model"])
-                told.setdefault(note, {}).setdefault(model, []).append(result.metric)
+                told.setdefault(message.text, {}).setdefault(model, []).append(result.metric)
     models = models_of(report)
     lines = []
     for note, by in told.items():
@@ -105,7 +104,7 @@ def _named(report: Report, metrics: Sequence[str]) -> str:
 
 def _better(results: Sequence[Result]) -> str:
     """Return which values are better: smaller, larger, or near a number that is the same for all models."""
-    better = METRICS[results[0].metric].info.orientation
+    better = results[0].orientation
     if better == "zero":
         return "0"
     if better != "reference":

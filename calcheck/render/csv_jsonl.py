@@ -64,7 +64,7 @@ def _lines(report: Report) -> Iterator[dict[str, Any]]:
             **numbers,
             "interval": result.interval,
             "verdict": result.verdict,
-            "notes": "; ".join(result.warnings),
+            "notes": "; ".join(warning.text for warning in result.warnings),
         }
     for skipped in report.skipped:
         yield {**_shared(report), "metric": skipped.metric, "verdict": "skipped", "notes": skipped.reason}

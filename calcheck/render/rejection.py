@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from calcheck.metrics import METRICS
 from calcheck.render.cells import ABSENT, number, short
 from calcheck.render.plot import Curve, Panel, Plot
 from calcheck.render.tables import Pivot, pivots_to_markdown, pivots_to_table
@@ -117,7 +116,7 @@ def _steps(results: Sequence[Result]) -> list[Result]:
 
 def _is_less(result: Result, chance: Result) -> bool:
     """Return whether smaller values are better and the value is below the interval of random rejection."""
-    better = METRICS[result.metric].info.orientation == "smaller"
+    better = result.orientation == "smaller"
     return better and result.value is not None and chance.low is not None and result.value < chance.low
 
 

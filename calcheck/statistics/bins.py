@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calcheck.errors import DataError, named_some
+from calcheck.messages import Message
 from calcheck.statistics.cache import cached
 from calcheck.statistics.digitize import digitize
 from calcheck.statistics.groups import Groups, MeanTerm
@@ -138,12 +139,14 @@ def reliability(sums: Mapping[str, NDArray[np.float64]], bins: Bins) -> dict[str
     return {"bins": [dict(zip(columns, line, strict=True)) for line in lines]}
 
 
-def bin_warnings(bins: Bins, rows: NDArray[np.float64]) -> tuple[str, ...]:
+def bin_warnings(bins: Bins, rows: NDArray[np.float64]) -> tuple[Message, ...]:
     """Return warnings about bins with few rows, or with shared rows."""
     least = float(rows.min())
-    few = (f"{least:.4g} rows per bin are few, {FEW_ROWS} or more are better: use fewer --bins",)
-    tied = ("bins share tied rows and therefore repeat each other: use fewer --bins",)
-    return (few if least < FEW_ROWS else ()) + (tied if bins.has_shared_rows() else ())
+    few = f"{least:.4g} rows per bin are few, {FEW_ROWS} or more are better: use fewer --bins"
+    tied = "bins share tied rows and therefore repeat each other: use fewer --bins"
+    return ((Message("few-rows-per-bin", few),) if least < FEW_ROWS else ()) + (
+        (Message("tied-bins", tied),) if bins.has_shared_rows() else ()
+    )
 
 
 @cached

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calcheck.messages import Message
 from calcheck.statistics.cache import cached
 from calcheck.validation import require, require_finite
 
@@ -156,8 +157,11 @@ def heavy_tails(columns: dict[str, tuple[NDArray[np.float64], float]]) -> dict[s
     """
     found = {name: skewness(values) for name, (values, _) in columns.items()}
     warnings = tuple(
-        f"heavy tail: the skewness of {name} is above {threshold}, so few rows dominate the value,"
-        " and its interval may be too narrow"
+        Message(
+            "heavy-tail",
+            f"heavy tail: the skewness of {name} is above {threshold}, so few rows dominate the value,"
+            " and its interval may be too narrow",
+        )
         for name, (_, threshold) in columns.items()
         if found[name] > threshold
     )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 
 from calcheck.errors import DataError
+from calcheck.messages import Message
 from calcheck.predictions import Source
 
 if TYPE_CHECKING:
@@ -62,12 +63,12 @@ class GroupedSource(Source):
     def input_info(self) -> Input:
         return replace(self.source.input_info(), n=len(self._gathered))
 
-    def warnings(self) -> tuple[str, ...]:
+    def warnings(self) -> tuple[Message, ...]:
         rows, n = self.source.predictions(), len(self._gathered)
         message = (
             f"{len(rows):,} rows were grouped by {rows.id_name} into {n:,} inputs with {len(rows) // n} targets each"
         )
-        return (*self.source.warnings(), message)
+        return (*self.source.warnings(), Message("grouped-rows", message))
 
 
 def _repeats(rows: Predictions) -> bool:

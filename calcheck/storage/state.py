@@ -9,6 +9,7 @@ import numpy as np
 
 from calcheck.errors import CalcheckError, FileError
 from calcheck.inference.verdict_basis import StatedShape
+from calcheck.messages import Message
 from calcheck.metrics import METRICS
 from calcheck.options import options_of
 from calcheck.report import Input, Skipped
@@ -45,7 +46,7 @@ def write_state(path: str, state: State) -> None:
         "input": asdict(state.input),
         "metrics": [{"metric": each.metric.info.name, "options": each.metric.options()} for each in state.metrics],
         "skipped": [asdict(each) for each in state.skipped],
-        "warnings": state.warnings,
+        "warnings": [asdict(each) for each in state.warnings],
         "replicates": state.replicates,
         "stated": asdict(state.shape),
     }
@@ -90,7 +91,7 @@ def _state(header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> State:
         metrics=tuple(chosen),
         sums=tuple(sums),
         skipped=from_json(tuple[Skipped, ...], header["skipped"], "skipped"),
-        warnings=from_json(tuple[str, ...], header["warnings"], "warnings"),
+        warnings=from_json(tuple[Message, ...], header["warnings"], "warnings"),
         replicates=from_json(int, header["replicates"], "replicates"),
         shape=from_json(StatedShape, header["stated"], "stated"),
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from calcheck.errors import DataError
+from calcheck.messages import Message
 from calcheck.statistics.groups import Means
 
 if TYPE_CHECKING:
@@ -60,13 +61,13 @@ class Metadata:
         The number of rows.
     reference : float or None
         The expected value of a perfect model, if known: the mean over batches, weighted by their rows.
-    warnings : tuple of str
+    warnings : tuple of Message
         Warnings about batches.
     """
 
     n: int
     reference: float | None = None
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Message, ...] = ()
 
     def add(self, other: Metadata) -> None:
         """Add the metadata of other rows, in place."""
@@ -81,13 +82,19 @@ class Metadata:
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the metadata as named arrays."""
         reference = {} if self.reference is None else {"reference": np.array(self.reference)}
-        return {"n": np.array(self.n), **reference, "warnings": np.array(self.warnings, dtype=str)}
+        return {
+            "n": np.array(self.n),
+            **reference,
+            "warnings": np.array([(each.code, each.text) for each in self.warnings], str).reshape(-1, 2),
+        }
 
     @classmethod
     def load(cls, arrays: Arrays) -> Metadata:
         """Return the metadata from their :meth:`arrays`."""
         reference = float(arrays["reference"]) if "reference" in arrays else None
-        return cls(int(arrays["n"]), reference, tuple(map(str, arrays["warnings"].tolist())))
+        return cls(
+            int(arrays["n"]), reference, tuple(Message(code, text) for code, text in arrays["warnings"].tolist())
+        )
 
 
 @dataclass(eq=False)

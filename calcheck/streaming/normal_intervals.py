@@ -12,13 +12,14 @@ from calcheck.inference.intervals import percentile, zeta, zeta_error
 from calcheck.inference.verdicts import (
     BIASED,
     MIN_EFFECTIVE_ROWS,
-    NO_BOOTSTRAP,
     RESAMPLES,
     UNDECIDED_ERRORS,
     check_replicates,
+    no_interval,
     too_few_effective_rows,
 )
-from calcheck.results import Inference, NullDistribution
+from calcheck.messages import Message
+from calcheck.results import IntervalInference, NullDistribution
 from calcheck.statistics.groups import Means
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ UNKNOWN_TAILS = "the effective number of rows of the interval is unknown"
 NOT_REPLICATED = "each replicate would require all stored rows"
 
 
-def normal_interval(metric: InferableMetric, sums: MomentSums, run: Run, basis: Basis) -> Inference:
+def normal_interval(metric: InferableMetric, sums: MomentSums, run: Run, basis: Basis) -> IntervalInference:
     """Return the inference of a function of means from sums over rows.
 
     Means of many rows are approximately normal, with a covariance estimated from the sums. Draws from this distribution
@@ -54,11 +55,11 @@ def normal_interval(metric: InferableMetric, sums: MomentSums, run: Run, basis: 
     """
     estimate = float(metric.value(sums.means().joined(sums.fixed)))
     if reason := _no_interval_reason(metric, sums, estimate, run):
-        return Inference(warnings=(f"no interval: {reason}",))
-    drawn, details, reason = check_replicates(_normal_draws(metric, sums, run), estimate)
-    found = Inference(details={"normal": details["bootstrap"]})
+        return IntervalInference(warnings=(no_interval(reason),))
+    drawn, details, reason = check_replicates(_normal_draws(metric, sums, run), estimate, kind="draws")
+    found = IntervalInference(details={"normal": details["bootstrap"]})
     if reason:
-        return replace(found, warnings=(reason.replace("resamples", "draws"),))
+        return replace(found, warnings=(no_interval(reason),))
     low, high = percentile(drawn, run.confidence)
     found = replace(found, low=low, high=high, interval="normal")
     if metric.info.interval == "percentile":
@@ -67,7 +68,7 @@ def normal_interval(metric: InferableMetric, sums: MomentSums, run: Run, basis: 
     if np.isfinite(effective):
         found.details["normal"]["effective_rows"] = effective
     why = _no_verdict_reason(effective, sums.n)
-    few = (why,) if why and np.isfinite(effective) and basis.kind != "interval" else ()
+    few = (Message("few-effective-rows", why),) if why and np.isfinite(effective) and basis.kind != "interval" else ()
     if sums.metadata.reference is None:
         return replace(found, warnings=few)
     judged = _with_verdict(found, drawn, estimate, sums.metadata.reference, run)
@@ -81,7 +82,7 @@ def _no_interval_reason(metric: InferableMetric, sums: MomentSums, estimate: flo
     if metric.info.interval == "none":
         return metric.info.no_interval
     reasons = {
-        NO_BOOTSTRAP.removeprefix("no interval: "): run.resamples == 0,
+        "the bootstrap was turned off (--no-bootstrap)": run.resamples == 0,
         "a single row has no spread": sums.n == 1,
         "the metric is a function of too many means for a stored covariance": sums.products is None,
         "the value is not finite": not np.isfinite(estimate)
@@ -91,8 +92,8 @@ def _no_interval_reason(metric: InferableMetric, sums: MomentSums, estimate: flo
 
 
 def _with_verdict(
-    found: Inference, drawn: NDArray[np.float64], estimate: float, reference: float, run: Run
-) -> Inference:
+    found: IntervalInference, drawn: NDArray[np.float64], estimate: float, reference: float, run: Run
+) -> IntervalInference:
     """Add zeta against an exact reference, and the verdict by zeta."""
     distance = zeta(estimate, reference, found.low or 0.0, found.high or 0.0)
     error = zeta_error(drawn, estimate, reference, 0.0, run.confidence)
@@ -102,7 +103,13 @@ def _with_verdict(
     verdict: Verdict = "undecided" if undecided else ("pass" if abs(distance) <= 1 else "fail")
     message = f"undecided: zeta is {distance:.3f} ± {error:.3f} (Monte Carlo error), and the threshold is 1"
     known = error if np.isfinite(error) else None
-    return replace(found, zeta=distance, zeta_mc_error=known, verdict=verdict, warnings=(message,) if undecided else ())
+    return replace(
+        found,
+        zeta=distance,
+        zeta_mc_error=known,
+        verdict=verdict,
+        warnings=(Message("undecided", message),) if undecided else (),
+    )
 
 
 def _no_verdict_reason(effective: float, n: int) -> str:

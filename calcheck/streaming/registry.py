@@ -34,7 +34,7 @@ def not_streamable_reason(metric: Metric[Any]) -> str:
     """Return why a metric cannot be computed in batches."""
     if isinstance(metric, Cce):
         exact = metric.exact_only or f"--solver {metric.solver}"
-        return f"{exact} needs all rows at once. Use --solver nystroem instead to compute cce in batches"
+        return f"needs all rows at once with {exact}. Use --solver nystroem instead to compute cce in batches"
     return "needs all rows at once and cannot be computed in batches"
 
 

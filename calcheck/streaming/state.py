@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calcheck.errors import DataError, FileError, NumericalError, OptionError, ValuesError
-from calcheck.evaluation import make_results, run_settings, value_of
+from calcheck.evaluation import data_warnings, make_results, run_settings, value_of
 from calcheck.execution.reduce import reduce_batches
 from calcheck.inference.null_distribution import FEW_REPLICATES, FittedMetric, batch_replicates
 from calcheck.inference.verdict_basis import NO_REPLICATES, StatedShape, basis_of
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.execution.context import Run
+    from calcheck.messages import Message
     from calcheck.metrics.base import Metric
     from calcheck.predictions import Predictions, Source
     from calcheck.report import Input
@@ -64,7 +65,7 @@ class State:
         The sums of each metric.
     skipped : tuple of Skipped
         The metrics that could not be computed.
-    warnings : tuple of str
+    warnings : tuple of Message
         Warnings about the rows.
     replicates : int
         The number of replicates of the targets.
@@ -76,7 +77,7 @@ class State:
     metrics: tuple[StreamedMetric, ...]
     sums: tuple[Sums, ...]
     skipped: tuple[Skipped, ...] = ()
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Message, ...] = ()
     replicates: int = 0
     shape: StatedShape = field(default_factory=StatedShape)
 
@@ -194,10 +195,10 @@ def accumulate(source: Source, metrics: Sequence[Metric[Any]], run: Run, *, like
         count = like.replicates
     stream = BatchedSource(source, replace(run, replicates=count))
     chosen: list[StreamedMetric] = []
-    skipped: dict[str, str] = {}
+    skipped: dict[str, Skipped] = {}
     for metric in metrics:
         found = _streamed_metric(metric, stream, like)
-        if isinstance(found, str):
+        if isinstance(found, Skipped):
             skipped[metric.info.name] = found
         else:
             chosen.append(found)
@@ -207,45 +208,45 @@ def accumulate(source: Source, metrics: Sequence[Metric[Any]], run: Run, *, like
     computed = []
     for each, part in zip(chosen, total.parts, strict=True):
         if isinstance(part, Exception):
-            skipped[each.metric.info.name] = _error_message(part, source)
+            skipped[each.metric.info.name] = _skipped_by_error(each.metric, part, source)
         else:
             computed.append((each, part))
-    names = [metric.info.name for metric in metrics]
-    caution = stream.first.predictive.caveat if stream.first.predictive is not None else ""
     return State(
         input=source.streamed_input_info(
             max((sums.n for _, sums in computed), default=len(stream.first)), stream.first
         ),
         metrics=tuple(each for each, _ in computed),
         sums=tuple(sums for _, sums in computed),
-        skipped=tuple(Skipped(metric=name, reason=skipped[name]) for name in names if name in skipped),
-        warnings=(*source.warnings(), *([caution] if caution else [])),
+        skipped=tuple(skipped[metric.info.name] for metric in metrics if metric.info.name in skipped),
+        warnings=data_warnings(source, stream.first.predictive),
         replicates=work.replicates,
         shape=StatedShape.from_predictive(stream.first.predictive),
     )
 
 
-def _streamed_metric(metric: Metric[Any], stream: BatchedSource, like: State | None) -> StreamedMetric | str:
+def _streamed_metric(metric: Metric[Any], stream: BatchedSource, like: State | None) -> StreamedMetric | Skipped:
     """Return a metric with its accumulator and settings, or why it cannot be accumulated."""
-    summing = accumulator_of(metric)
+    name, summing = metric.info.name, accumulator_of(metric)
     if summing is None:
-        return not_streamable_reason(metric)
+        return Skipped(metric=name, code="inapplicable", reason=not_streamable_reason(metric))
     if reason := inapplicable_reason(type(metric), stream.first):
-        return reason
+        return Skipped(metric=name, code="inapplicable", reason=reason)
     if like is not None:
-        return next((each for each in like.metrics if each.metric == metric), NOT_LIKE)
+        absent = Skipped(metric=name, code="inapplicable", reason=NOT_LIKE)
+        return next((each for each in like.metrics if each.metric == metric), absent)
     try:
         with np.errstate(all="ignore"):
             return StreamedMetric(metric, summing, summing.fit(stream))
     except FileError:
         raise
     except (DataError, NumericalError) as error:
-        return _error_message(error, stream.source)
+        return _skipped_by_error(metric, error, stream.source)
 
 
-def _error_message(error: Exception, source: Source) -> str:
-    """Return the message of an error, with the column names of the source."""
-    return error.message(source.column_name(error.name)) if isinstance(error, ValuesError) else str(error)
+def _skipped_by_error(metric: Metric[Any], error: Exception, source: Source) -> Skipped:
+    """Return the metric as skipped, with the message of an error and the column names of the source."""
+    text = error.message(source.column_name(error.name)) if isinstance(error, ValuesError) else str(error)
+    return Skipped(metric=metric.info.name, code="error", reason=text)
 
 
 def report_from_state(state: State, run: Run) -> Report:
@@ -265,7 +266,7 @@ def report_from_state(state: State, run: Run) -> Report:
         try:
             found.append(_fitted_metric(each, sums, state, run))
         except (DataError, NumericalError) as error:
-            skipped.append(Skipped(metric=each.metric.info.name, reason=str(error)))
+            skipped.append(Skipped(metric=each.metric.info.name, code="error", reason=str(error)))
     return Report(
         calcheck=__version__,
         input=state.input,

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from calcheck.messages import Message
     from calcheck.predictions import Predictions
     from calcheck.report import Input
 
@@ -60,7 +61,7 @@ class AlignedSource(Source):
     def input_info(self) -> Input:
         return self.origin.input_info()
 
-    def warnings(self) -> tuple[str, ...]:
+    def warnings(self) -> tuple[Message, ...]:
         return self.origin.warnings()
 
 

@@ -10,6 +10,7 @@ from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.inference.paired import ModelPair, compare_pairs
 from calcheck.lazy_inputs import same_inputs
+from calcheck.messages import Message
 from calcheck.report import Input, Report, Result, Skipped
 from calcheck.statistics.repeated_targets import group_by_input
 from calcheck.studies.align import align_models
@@ -20,15 +21,19 @@ if TYPE_CHECKING:
 
     from calcheck.metrics.base import Metric
     from calcheck.predictions import Predictions
-    from calcheck.results import Inference, RowResults
+    from calcheck.report import Inference
+    from calcheck.results import RowResults
     from calcheck.studies.align import Model
 
     Said = dict[tuple[str, str], tuple[Predictions, RowResults]]
 
 MOST_SWAPS = 10_000_000  # maximum number of permutations
-ELSEWHERE = "the models are conditioned on different inputs, so their values refer to different regions"
-TRUSTED = (
-    "the files have errors instead of targets, so the rows are matched by their ids without a check of the targets"
+ELSEWHERE = Message(
+    "different-inputs", "the models are conditioned on different inputs, so their values refer to different regions"
+)
+TRUSTED = Message(
+    "matched-without-targets",
+    "the files have errors instead of targets, so the rows are matched by their ids without a check of the targets",
 )
 
 
@@ -116,16 +121,17 @@ def _by_id(said: Said) -> bool:
 
 def _skipped(names: Sequence[str], reports: Sequence[Report]) -> list[Skipped]:
     """Return the skipped metrics: each metric once, with the reasons of the models unless they are all the same."""
-    reasons: dict[str, dict[str, str]] = {}
+    reasons: dict[str, dict[str, Skipped]] = {}
     for name, report in zip(names, reports, strict=True):
         for each in report.skipped:
-            reasons.setdefault(each.metric, {})[name] = each.reason
+            reasons.setdefault(each.metric, {})[name] = each
     found = []
-    for metric, told in reasons.items():
-        if len(told) == len(names) and len(set(told.values())) == 1:
-            found.append(Skipped(metric=metric, reason=next(iter(told.values()))))
+    for metric, by_model in reasons.items():
+        if len(by_model) == len(names) and len(set(by_model.values())) == 1:
+            found.append(next(iter(by_model.values())))
         else:
-            found.append(Skipped(metric=metric, reason="; ".join(f"{name}: {why}" for name, why in told.items())))
+            text = "; ".join(f"{name}: {each.reason}" for name, each in by_model.items())
+            found.append(Skipped(metric=metric, code="error", reason=text))
     return found
 
 
@@ -134,7 +140,7 @@ def _differences(
     names: Sequence[str],
     found: dict[tuple[str, str], Result],
     said: Said,
-    notes: tuple[str, ...],
+    notes: tuple[Message, ...],
     *,
     swaps: int | None,
     run: Run,
@@ -157,7 +163,7 @@ def _differences(
     ]
 
 
-def _elsewhere(pair: ModelPair[Metric[Any]]) -> tuple[str, ...]:
+def _elsewhere(pair: ModelPair[Metric[Any]]) -> tuple[Message, ...]:
     """Return a warning if a metric conditions the two models on different inputs."""
     first, second = (model.x for model in pair.models)
     if "x" not in pair.metric.info.needs or first is None or second is None:
@@ -165,7 +171,7 @@ def _elsewhere(pair: ModelPair[Metric[Any]]) -> tuple[str, ...]:
     return () if same_inputs(first, second) else (ELSEWHERE,)
 
 
-def _difference(first: Result, second: Result, inferred: Inference, notes: tuple[str, ...]) -> Result:
+def _difference(first: Result, second: Result, inferred: Inference, notes: tuple[Message, ...]) -> Result:
     names = first.slice["model"], second.slice["model"]
     absent = [name for name, each in zip(names, (first, second), strict=True) if each.value is None]
     return Result(
@@ -174,19 +180,25 @@ def _difference(first: Result, second: Result, inferred: Inference, notes: tuple
         options=first.options,
         slice={"model": names[1], "minus": names[0]},
         unit=first.unit,
+        orientation=first.orientation,
+        alternative="two-sided",
         value=None if first.value is None or second.value is None else second.value - first.value,
         low=inferred.low,
         high=inferred.high,
         interval=inferred.interval,
         p_value=inferred.p_value,
         details=inferred.details,
-        warnings=(*notes, *(f"no difference: {name} has no value" for name in absent), *inferred.warnings),
+        warnings=(
+            *notes,
+            *(Message("no-difference", f"no difference: {name} has no value") for name in absent),
+            *inferred.warnings,
+        ),
     )
 
 
 def _ranked(results: Sequence[Result]) -> list[Result]:
     """Return results with ranks 1 and, for three or more models, 2; ties share a rank, and if all tie there is none."""
-    scores = [score(result.metric, result.value, result.reference) for result in results]
+    scores = [score(result.orientation, result.value, result.reference) for result in results]
     if len({each for each in scores if each is not None}) <= 1:
         return list(results)
     most = 1 if len(results) == 2 else 2  # noqa: PLR2004 - with two models, the second is the last

@@ -9,6 +9,7 @@ import numpy as np
 
 from calcheck.errors import DataError
 from calcheck.evaluation import evaluate
+from calcheck.messages import Message
 from calcheck.metrics.base import inapplicable_reason
 from calcheck.statistics.moments import uncertainties
 from calcheck.validation import require_finite
@@ -27,9 +28,10 @@ if TYPE_CHECKING:
 
 CCE, STD, RANDOM = "cce", "std", "random"
 WORDS = (CCE, STD, RANDOM)
-HINDSIGHT = (
+HINDSIGHT = Message(
+    "in-hindsight",
     "cce is evaluated at the rows it was fitted on and includes their own errors, so the gain from rejecting by it is"
-    " optimistic. To avoid this, fit cce on other rows, and pass the rows to reject with --new"
+    " optimistic. To avoid this, fit cce on other rows, and pass the rows to reject with --new",
 )
 
 
@@ -43,13 +45,13 @@ class Criteria:
         Values of each criterion, (n,), by name.
     notes : dict
         Warnings about each criterion, by name.
-    missing : tuple of str
+    missing : tuple of Message
         Why a default criterion is absent.
     """
 
     values: dict[str, Values]
-    notes: dict[str, tuple[str, ...]]
-    missing: tuple[str, ...] = ()
+    notes: dict[str, tuple[Message, ...]]
+    missing: tuple[Message, ...] = ()
 
 
 def columns_of(by: Sequence[str] | None) -> tuple[str, ...]:
@@ -84,7 +86,7 @@ def compute_criteria(
     found = Criteria({}, {})
     if by is None and (reason := inapplicable_reason(type(cce), source.predictions())):
         names.remove(CCE)
-        found = replace(found, missing=(f"cce is not used as a criterion: it {reason}",))
+        found = replace(found, missing=(Message("criterion-missing", f"cce is not used as a criterion: it {reason}"),))
     for name in names:
         if name == CCE:
             rows = _cce(source, at, cce, run)
@@ -102,7 +104,7 @@ def _cce(source: Source, at: Source | None, cce: Metric[Any], run: Run) -> RowRe
     report = evaluate(source, [cce], at=at, run=run, sink=lambda _metric, _shown, rows: said.append(rows))
     with source.error_names():
         for skipped in report.skipped:
-            msg = f"cce {skipped.reason}" if skipped.reason.startswith("needs ") else skipped.reason
+            msg = f"cce {skipped.reason}" if skipped.code == "inapplicable" else skipped.reason
             raise DataError(msg)
     rows: RowResults = said[0]
     return rows

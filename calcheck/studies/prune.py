@@ -10,6 +10,7 @@ import numpy as np
 from calcheck.errors import DataError, OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
+from calcheck.messages import Message
 from calcheck.predictions import InMemory
 from calcheck.statistics.moments import uncertainties
 
@@ -24,7 +25,10 @@ if TYPE_CHECKING:
 
 PERCENT, ROUNDING = 100, 1e-9
 MOST_STEPS = 1000  # maximum number of steps
-TIED = "rows with equal uncertainties are removed together, so steps that would remove no further row are omitted"
+TIED = Message(
+    "tied-uncertainties",
+    "rows with equal uncertainties are removed together, so steps that would remove no further row are omitted",
+)
 
 
 def prune(
@@ -124,11 +128,16 @@ def _noted(first: Result, reports: Sequence[Report]) -> list[Result]:
         same = [result for result in report.results if (result.metric, result.options) == (first.metric, first.options)]
         reasons = [skipped.reason for skipped in report.skipped if skipped.metric == first.metric]
         found += [replace(result, slice={"removed": removed, "rows": report.input.n}) for result in same[:1]]
-        told += [f"not computed when {removed} of the rows are removed: {reason}" for reason in reasons if not same]
+        told += [
+            Message("not-computed", f"not computed when {removed} of the rows are removed: {reason}")
+            for reason in reasons
+            if not same
+        ]
     outside = [each.slice["removed"] for each in found if _outside(each.value, first)]
     if outside and not _outside(first.value, first):
         limits = f"[{first.low:.4g}, {first.high:.4g}]"
-        told.insert(0, f"leaves its interval for all rows, {limits}, when {outside[0]} of the rows are removed")
+        text = f"leaves its interval for all rows, {limits}, when {outside[0]} of the rows are removed"
+        told.insert(0, Message("outside-interval", text))
     return [_told(found[0], *told[:2]), *found[1:]]
 
 
@@ -139,5 +148,5 @@ def _outside(value: float | None, whole: Result) -> bool:
     return not whole.low <= value <= whole.high
 
 
-def _told(result: Result, *notes: str) -> Result:
+def _told(result: Result, *notes: Message) -> Result:
     return replace(result, warnings=(*result.warnings, *notes))

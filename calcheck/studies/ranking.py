@@ -6,17 +6,16 @@ import math
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from calcheck.metrics import METRICS
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from calcheck.report import Orientation
 
 DIGITS = 4  # significant digits of shown values; values that look equal count as ties
 
 
-def score(metric: str, value: float | None, reference: float | None) -> float | None:
+def score(better: Orientation, value: float | None, reference: float | None) -> float | None:
     """Return a score that is smaller for a better model, rounded to the shown digits; None if no value is better."""
-    better = METRICS[metric].info.orientation
     if value is None or better == "none" or (better == "reference" and reference is None):
         return None
     if better == "reference":

@@ -18,11 +18,14 @@ from calcheck.inference.verdicts import (
     FEW_ROWS,
     NO_BOOTSTRAP,
     PERCENTILE_RESAMPLES,
+    SINGLE_ROW,
     check_replicates,
+    few_rows,
     statistic_of,
 )
+from calcheck.messages import Message
 from calcheck.metrics.cce import Cce
-from calcheck.report import Result
+from calcheck.report import Inference, Result
 from calcheck.studies.criteria import RANDOM, compute_criteria
 
 if TYPE_CHECKING:
@@ -219,14 +222,14 @@ class _Study:
         return self.rejection.random_orders(self.resamples, self.run) if self.resamples else {}
 
     @property
-    def warnings(self) -> tuple[str, ...]:
+    def warnings(self) -> tuple[Message, ...]:
         """Warnings about all intervals."""
         n = self.retained[0]
         if self.run.resamples == 0:
             return (NO_BOOTSTRAP,)
         if n == 1:
-            return ("no interval: a single row cannot be resampled",)
-        return (f"there are only {n} rows: bootstrap intervals are too narrow",) if n < FEW_ROWS else ()
+            return (SINGLE_ROW,)
+        return (few_rows(n),) if n < FEW_ROWS else ()
 
     def results(self, metric: Metric[Any], criterion: str, coverage: float | None) -> Iterator[Result]:
         """Yield a metric at each step of a criterion, its area, the difference from random, and at the threshold."""
@@ -278,19 +281,13 @@ class _Study:
     ) -> Result:
         """Return a result with the central interval of its replicates."""
         number = float(value)
-        result = Result(
-            metric=metric.info.name,
-            summary=metric.description(),
-            options=metric.options(),
-            slice=subset,
-            unit=metric.info.unit,
-            value=number if np.isfinite(number) else None,
-            warnings=() if np.isfinite(number) else (f"no value: it is {number}",),
-        )
-        if replicates is None or not np.isfinite(number):
-            return result
+        if not np.isfinite(number):
+            absent = Message("no-value", f"no value: it is {number}")
+            return Result.from_inference(metric.result(None, subset), Inference(warnings=(absent,)))
+        if replicates is None:
+            return Result.from_inference(metric.result(number, subset), Inference())
         finite, details, reason = check_replicates(replicates, number)
-        result = replace(result, details=details)
+        result = Result.from_inference(metric.result(number, subset), Inference(details=details))
         if reason:
             return result
         low, high = percentile(finite, self.run.confidence)

@@ -12,9 +12,10 @@ from calcheck.evaluation import run_settings
 from calcheck.execution.context import RandomStream, Run
 from calcheck.inference.verdicts import statistic_of
 from calcheck.lazy_inputs import same_inputs
+from calcheck.messages import Message
 from calcheck.metrics.base import SharesFit, inapplicable_reason
 from calcheck.predictions import InMemory
-from calcheck.report import Report, Result
+from calcheck.report import Inference, Report, Result
 from calcheck.statistics.repeated_targets import group_by_input
 from calcheck.studies.align import align_models
 from calcheck.studies.compare import comparison_input
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from calcheck.studies.sweep_settings import SweepPoint, SweptSetting
 
     AnyMetric = Metric[Any]
+    Ranking = list[int | None]
 
 REPEATS = 5  # default number of random subsets per size
 MOST_NAMED = 5  # maximum points with a changed ranking that a warning lists
@@ -42,7 +44,7 @@ class SweepCell:
 
     values: list[float] = field(default_factory=list)
     reference: float | None = None
-    notes: dict[str, None] = field(default_factory=dict)
+    notes: dict[Message, None] = field(default_factory=dict)
 
     @property
     def value(self) -> float | None:
@@ -109,11 +111,11 @@ def sweep(
     rows = [source.predictions() for source in sources]
     found = _computed(rows, places, subsets, replace(run, replicates=0))
     names = [model.name for model in models]
-    results = _results(names, places, found)
+    results, rankings = _results(names, places, found)
     notes = tuple(dict.fromkeys(note for source in sources for note in source.warnings()))
     first = replace(
         results[0],
-        warnings=(*notes, *_changes(varied, names, results, all_combinations=all_combinations), *results[0].warnings),
+        warnings=(*notes, *_changes(varied, places, rankings, all_combinations=all_combinations), *results[0].warnings),
     )
     return Report(
         calcheck=__version__,
@@ -188,7 +190,7 @@ def _same_inputs(first: Predictions, second: Predictions) -> bool:
 
 def _values(
     sources: Sequence[InMemory], metrics: Sequence[AnyMetric], alike: Sequence[int], run: Run
-) -> Iterator[tuple[AnyMetric, int, float, float | None, tuple[str, ...]]]:
+) -> Iterator[tuple[AnyMetric, int, float, float | None, tuple[Message, ...]]]:
     """Yield metric, model, value, exact reference and notes, for metrics and models that share a fit."""
     fit = None
     for metric in metrics:
@@ -202,7 +204,7 @@ def _values(
             except FileError:
                 raise
             except (DataError, NumericalError) as error:
-                yield metric, model, np.nan, None, (str(error),)
+                yield metric, model, np.nan, None, (Message("no-value", str(error)),)
 
 
 def _fit(metric: AnyMetric, fit: Any, source: Source, metrics: Sequence[AnyMetric], models: int, run: Run) -> Any:
@@ -218,51 +220,52 @@ def _fit(metric: AnyMetric, fit: Any, source: Source, metrics: Sequence[AnyMetri
 
 def _results(
     names: Sequence[str], places: Sequence[SweepPoint], found: dict[tuple[int, AnyMetric, int], SweepCell]
-) -> list[Result]:
-    """Return the result of each model at each point, with its rank."""
+) -> tuple[list[Result], list[Ranking]]:
+    """Return the result of each model at each point, and the ranks of the models at each point."""
     n = max(size for size, *_ in found)
-    results, first = list[Result](), list[float | None]()
+    results, rankings, first = list[Result](), list[Ranking](), list[float | None]()
     for place in places:
         own = [found[place.rows(n), place.metric, model] for model in range(len(names))]
-        scores = [score(place.metric.info.name, each.value, each.reference) for each in own]
+        scores = [score(place.metric.info.orientation, each.value, each.reference) for each in own]
         first = first or scores
         where = ", ".join(f"{name} {told}" for name, told in place.description.items())
-        for name, each, rank in zip(names, own, ranks(scores), strict=True):
+        rankings.append(ranks(scores))
+        for name, each, rank in zip(names, own, rankings[-1], strict=True):
             ranked = {"rank": rank, "tau": kendall(first, scores)} if len(names) > 1 else {}
             spread = {"subsets": len(each.values), "deviation": each.deviation} if each.deviation is not None else {}
-            results.append(
-                Result(
-                    metric=place.metric.info.name,
-                    summary=place.metric.description(),
-                    options=place.metric.options(),
-                    slice={**({"model": name} if len(names) > 1 else {}), **place.description},
-                    unit=place.metric.info.unit,
-                    value=each.value,
-                    details={**ranked, **spread},
-                    warnings=tuple(f"at {where}: {note}" if where else note for note in each.notes),
-                )
+            value = place.metric.result(
+                each.value, {**({"model": name} if len(names) > 1 else {}), **place.description}
             )
-    return results
+            warnings = tuple(note.prefixed(f"at {where}: ") if where else note for note in each.notes)
+            results.append(Result.from_inference(value, Inference(details={**ranked, **spread}, warnings=warnings)))
+    return results, rankings
 
 
 def _changes(
-    varied: Sequence[SweptSetting], names: Sequence[str], results: Sequence[Result], *, all_combinations: bool
-) -> list[str]:
+    varied: Sequence[SweptSetting],
+    places: Sequence[SweepPoint],
+    rankings: Sequence[Ranking],
+    *,
+    all_combinations: bool,
+) -> list[Message]:
     """Return warnings about points where the ranking of the models differs from the first."""
-    if len(names) == 1:
+    first, *others = rankings
+    if len(first) == 1:
         return []
-    at = [results[start : start + len(names)] for start in range(0, len(results), len(names))]
-    first, *others = [[each.details["rank"] for each in group] for group in at]
     changed = [
-        {name: value for name, value in group[0].slice.items() if name != "model"}
-        for group, found in zip(at[1:], others, strict=True)
+        place.description
+        for place, found in zip(places[1:], others, strict=True)
         if found != first and None not in found
     ]
     if all_combinations:
         told = [", ".join(f"{name} {value}" for name, value in subset.items()) for subset in changed]
-        return [f"the ranking of the models changes at {_some(told)}"] if told else []
+        return [Message("ranking-changes", f"the ranking of the models changes at {_some(told)}")] if told else []
     by = {each.name: [subset[each.name] for subset in changed if each.name in subset] for each in varied}
-    return [f"the ranking of the models changes at {name} {_some(values)}" for name, values in by.items() if values]
+    return [
+        Message("ranking-changes", f"the ranking of the models changes at {name} {_some(values)}")
+        for name, values in by.items()
+        if values
+    ]
 
 
 def _some(told: Sequence[str]) -> str:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.evaluation import Sink
+    from calcheck.messages import Message
     from calcheck.metrics.base import Metric
     from calcheck.report import Input, Report
 
@@ -84,7 +85,7 @@ class PooledSamples(Source):
             options=first.options if first.options == second.options else (),
         )
 
-    def warnings(self) -> tuple[str, ...]:
+    def warnings(self) -> tuple[Message, ...]:
         return tuple(dict.fromkeys((*self.first.warnings(), *self.second.warnings())))
 
 

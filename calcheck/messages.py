@@ -1,0 +1,81 @@
+"""Messages of reports: warnings and notes with a stable code and a text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+Code = Literal[
+    # why a number is absent
+    "no-value",
+    "no-interval",
+    "no-verdict",
+    "no-p-value",
+    "no-difference",
+    "no-reference",
+    "undecided",
+    # what a verdict and a p-value are based on
+    "verdict-basis",
+    "exchangeability-assumed",
+    "permutations-approximate",
+    "permutations-partial",
+    # intervals
+    "interval-shows-spread",
+    "few-rows",
+    "few-resamples",
+    "few-effective-rows",
+    "heavy-tail",
+    # bins
+    "few-rows-per-bin",
+    "tied-bins",
+    # kernels
+    "approximation",
+    "low-dof",
+    "narrow-kernel",
+    "feature-residual",
+    "low-rank-error",
+    "rounding",
+    "targets-moved",
+    "inputs-moved",
+    # data and distributions
+    "layout",
+    "clipped-std",
+    "targets-joined-by-row",
+    "unknown-shape",
+    "no-negative-error",
+    "interpolated-distributions",
+    "grouped-rows",
+    "impossible-targets",
+    "biased-estimator",
+    # studies
+    "different-inputs",
+    "in-hindsight",
+    "criterion-missing",
+    "outside-interval",
+    "not-computed",
+    "tied-uncertainties",
+    "matched-without-targets",
+    "ranking-changes",
+    "streamed",
+]
+"""Codes of messages. Their texts may change between versions; the codes do not."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """A warning or a note.
+
+    Parameters
+    ----------
+    code : str
+        What the message is about, for programs.
+    text : str
+        The message, for readers.
+    """
+
+    code: Code
+    text: str
+
+    def prefixed(self, prefix: str) -> Message:
+        """Return the message with a text in front."""
+        return replace(self, text=prefix + self.text)
