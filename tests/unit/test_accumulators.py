@@ -34,7 +34,7 @@ def only(report):
 
 
 def test_all_metrics_but_those_of_two_samples_are_summed():
-    assert accumulator_of(METRICS["cce"]()) is not None  # test_sums_of_cce.py
+    assert accumulator_of(METRICS["cce"]()) is not None  # test_nystroem_accumulator.py
     assert set(METRICS) - set(SUMMED) == {"cce", "jmmd", "ammd", "cmmd", "fid"}
 
 
