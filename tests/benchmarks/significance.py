@@ -26,7 +26,7 @@ from calcheck.execution.context import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory
 from tests.benchmarks.models import EQUAL, RIGHT, WRONG, equal_pair, rows_of
-from tests.computing import compared
+from tests.shorthand import compared
 
 LEVEL, MOST = 0.05, 0.075
 JUDGED = [name for name, metric in METRICS.items() if metric.alternative != "none"]

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from calcheck.metrics import METRICS
 from tests.fuzz.seeds import DAMAGED, OF_ROWS, SEEDS, TEXT, WHOLE, WRITERS, Seed, cells
-from tests.hostile import of_big_endian, write_encrypted
+from tests.malicious_files import of_big_endian, write_encrypted
 
 FLOATS = (
     3.0,

@@ -6,8 +6,8 @@ from numpy.testing import assert_allclose
 
 from calcheck.distributions import Gaussian, Independent, Samples
 from calcheck.execution.context import Run
-from tests.computing import cce, drawn, gaussian_case
 from tests.naive import cce_squared, cce_squared_gaussian, form, input_kernel, quantile_ece, weights
+from tests.shorthand import cce, drawn, gaussian_case
 
 KERNELS = {
     "rbf": {"gamma": 0.3},

@@ -23,10 +23,10 @@ from calcheck import InMemory, Predictions, read, write
 from calcheck.distributions import Gaussian, Independent, Samples
 from calcheck.embeddings.output_features import output_features, residual_of_points
 from calcheck.execution.context import Run, parse_memory
-from tests.computing import cce
 from tests.families import FAMILIES
 from tests.files import wide
 from tests.files import write as write_columns
+from tests.shorthand import cce
 
 finite = st.floats(-1e6, 1e6, allow_subnormal=False)
 positive = st.floats(1e-3, 1e3)

@@ -28,8 +28,8 @@ from calcheck.predictions import InMemory, Predictions
 from calcheck.studies.align import Model
 from calcheck.studies.sweep import sweep
 from calcheck.studies.sweep_settings import parse
-from tests.computing import gaussian_case
 from tests.files import write
+from tests.shorthand import gaussian_case
 
 N, D = 240, 5
 X, Y, RIGHT = gaussian_case(np.random.default_rng(0), N, D)

@@ -10,7 +10,7 @@ from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
-from tests.computing import cce, gaussian_case
+from tests.shorthand import cce, gaussian_case
 
 PLAIN = Run(replicates=0)
 X, Y, RIGHT = gaussian_case(np.random.default_rng(0), 60, 4)

@@ -12,7 +12,7 @@ from calcheck.execution.context import Run
 from calcheck.metrics import METRICS
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import Predictions
-from tests.computing import compared, rows_of
+from tests.shorthand import compared, rows_of
 
 
 def models(n, *, spread=1.0, seed=0):

@@ -34,8 +34,8 @@ from calcheck.metrics import METRICS
 from calcheck.options import options_of
 from calcheck.predictions import InMemory, Predictions
 from calcheck.report import Result
-from tests.computing import rows_of
 from tests.families import FAMILIES, calibrated
+from tests.shorthand import rows_of
 
 UNITS = {"1": 0, "y": 1, "y^2": 2}
 OF_MOMENTS = {

@@ -21,8 +21,8 @@ from calcheck.linalg.gram import Gram
 from calcheck.linalg.solvers import Cholesky, conjugate_gradients
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
-from tests.computing import cce, gaussian_case, rows_of
 from tests.naive import input_kernel
+from tests.shorthand import cce, gaussian_case, rows_of
 
 KERNELS = {
     "rbf": (Rbf(0.3), {"gamma": 0.3}),

@@ -13,7 +13,7 @@ from calcheck import read
 from calcheck.errors import FileError
 from calcheck.io.tables.jsonl import MAX_DEPTH, depth
 from tests.files import columns, table, wide, write
-from tests.hostile import of_big_endian, streamed, write_encrypted
+from tests.malicious_files import of_big_endian, streamed, write_encrypted
 
 PARTS = wide(columns())
 WORDS = np.array(["a", "b"] * 6)

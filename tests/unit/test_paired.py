@@ -16,8 +16,8 @@ from calcheck.inference.paired import ModelPair, compare_pairs
 from calcheck.inference.verdicts import statistic_of
 from calcheck.metrics import METRICS
 from calcheck.predictions import Predictions
-from tests.computing import rows_of
 from tests.families import calibrated
+from tests.shorthand import rows_of
 
 FEW = Run(resamples=100)
 RESAMPLED = [

@@ -14,8 +14,8 @@ from calcheck.linalg.preconditioner import Costs, Preconditioner
 from calcheck.linalg.solvers import conjugate_gradients
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import Predictions
-from tests.computing import gaussian_case, rows_of
 from tests.naive import input_kernel
+from tests.shorthand import gaussian_case, rows_of
 
 CUDA = pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU"))
 DEVICES = [None, "cpu", CUDA]

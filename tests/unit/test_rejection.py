@@ -15,7 +15,7 @@ from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
 from calcheck.results import RowResults
 from calcheck.studies.reject import RejectionGrid, reject
-from tests.computing import cce
+from tests.shorthand import cce
 
 FAST = Run(resamples=200)
 NONE = Run(resamples=0)

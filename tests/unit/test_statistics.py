@@ -23,7 +23,7 @@ from calcheck.statistics.groups import Averages, Groups, MeanTerm, cumulative_at
 from calcheck.statistics.moments import errors, heavy_tails, skewness, uncertainties
 from calcheck.statistics.pit import distance_from_uniform, distribution, levels_of, pit, share_below
 from calcheck.statistics.tie_groups import TieGroups
-from tests.computing import rows_of
+from tests.shorthand import rows_of
 
 
 def shares_by_definition(values, bins):

@@ -21,7 +21,7 @@ from calcheck.studies.align import Model
 from calcheck.studies.ranking import kendall, ranks, score
 from calcheck.studies.sweep import sweep
 from calcheck.studies.sweep_settings import parse, points
-from tests.computing import gaussian_case, rows_of
+from tests.shorthand import gaussian_case, rows_of
 
 
 def rows_of_model(n=40, *, spread=1.0, seed=0):
