@@ -80,12 +80,12 @@ def assert_same(found, expected, rtol):
 
 
 @pytest.mark.parametrize("by", ["uniform", "leverage"])
-def test_rows_in_another_order_say_the_same(by):
+def test_the_result_does_not_depend_on_the_order_of_rows(by):
     order = np.random.default_rng(1).permutation(N)
     assert_same(result(rows_of().take(order), landmark_sampling=by), result(rows_of(), landmark_sampling=by), 1e-9)
 
 
-def test_another_unit_of_the_targets_says_the_same():
+def test_the_result_does_not_depend_on_the_unit_of_targets():
     scaled = Gaussian(1000 * WRONG.loc, 1000 * WRONG.scale)
     for run in (PLAIN, Run(replicates=19)):
         expected, found = result(rows_of(), run), result(rows_of(y=1000 * Y, predictive=scaled), run)
@@ -94,7 +94,7 @@ def test_another_unit_of_the_targets_says_the_same():
 
 
 @pytest.mark.parametrize("size", [1, 7, 64, 1000])
-def test_blocks_of_any_size_say_the_same(size, monkeypatch):
+def test_the_result_does_not_depend_on_the_block_size(size, monkeypatch):
     expected = result(rows_of())
     monkeypatch.setattr(row_sums, "BLOCK_ROWS", size)
     assert_same(result(rows_of()), expected, 1e-10)
@@ -109,7 +109,7 @@ def test_blocks_of_any_size_say_the_same(size, monkeypatch):
         ("none", "rbf", "variance"),
     ],
 )
-def test_inputs_that_stay_in_their_file_say_the_same(tmp_path, monkeypatch, normalize, kernel_x, gamma_x):
+def test_lazy_inputs_give_the_same_result(tmp_path, monkeypatch, normalize, kernel_x, gamma_x):
     parts = {"y": Y, "mean": WRONG.loc, "std": WRONG.scale, "embedding": (X * 3 + 2).astype(np.float32)}
     path = write(tmp_path / "preds.parquet", parts)
     options = {"normalize": normalize, "kernel_x": kernel_x, "gamma_x": gamma_x}
@@ -124,7 +124,7 @@ def test_inputs_that_stay_in_their_file_say_the_same(tmp_path, monkeypatch, norm
     assert values[0].shape == (N,)
 
 
-def test_torch_says_the_same():
+def test_torch_gives_the_same_result():
     pytest.importorskip("torch")
     expected = result(rows_of(), Run(replicates=19))
     found = result(rows_of(), Run(replicates=19, device="cpu"))
@@ -135,7 +135,7 @@ def test_torch_says_the_same():
 
 
 @pytest.mark.parametrize("ridge", [0.1, 1e-3])
-def test_single_precision_tells_of_rounding(monkeypatch, ridge):
+def test_the_error_in_single_precision_includes_rounding(monkeypatch, ridge):
     """All rows are checked, so that rounding is the only error."""
     monkeypatch.setattr(on_centres, "FULL_VALIDATION_ROWS", N)
     monkeypatch.setattr(on_centres, "EVALUATED_ROWS", N)
@@ -147,7 +147,7 @@ def test_single_precision_tells_of_rounding(monkeypatch, ridge):
     assert found.details["solver"]["validation_rows"] == N
 
 
-def test_replicates_differ_between_targets_and_not_between_runs(monkeypatch):
+def test_replicates_depend_on_the_targets_and_not_on_the_run(monkeypatch):
     met = []
 
     def recorded(self, y, rng, numbers):
@@ -161,7 +161,7 @@ def test_replicates_differ_between_targets_and_not_between_runs(monkeypatch):
     assert first == again != other
 
 
-def test_the_value_is_that_of_all_rows_and_not_of_one_sample():
+def test_the_value_estimates_the_mean_over_all_rows():
     """The mean over 150 rows plus what 70 say that centres miss, beside the exact mean over 240."""
     exact = result(rows_of(), solver="cholesky")
     found = result(rows_of())
@@ -171,7 +171,7 @@ def test_the_value_is_that_of_all_rows_and_not_of_one_sample():
     assert found.details["solver"]["validation_rows"] == 70
 
 
-def test_every_row_is_evaluated_where_that_is_wanted():
+def test_every_row_is_evaluated_on_request():
     values = []
     found = result(rows_of(), worst=2, sink=lambda *told: values.append(told[2].columns["cce"]))
     assert_allclose(found.value, result(rows_of()).value, rtol=1e-12)
@@ -182,7 +182,7 @@ def test_every_row_is_evaluated_where_that_is_wanted():
     assert np.corrcoef(values[0], exact[0])[0, 1] > 0.9
 
 
-def test_where_all_rows_are_evaluated_each_is_tested(monkeypatch):
+def test_every_row_is_tested_if_all_are_evaluated(monkeypatch):
     monkeypatch.setattr(on_centres, "EVALUATED_ROWS", N)
     rows = []
     result(rows_of(), Run(), sink=lambda *told: rows.append(told[2].columns))
@@ -197,7 +197,7 @@ def counts(options=None, **about):
     return found["landmarks"], found["error"]
 
 
-def test_a_smaller_tolerance_takes_more_centres():
+def test_a_smaller_tolerance_requires_more_landmarks():
     found = [counts({"tolerance": tolerance}) for tolerance in (0.5, 0.1, 0.001)]
     assert found[0][0] == 8
     assert found[0][0] < found[1][0] < found[2][0] == 150
@@ -205,7 +205,7 @@ def test_a_smaller_tolerance_takes_more_centres():
     assert "above --tolerance" not in str(result(rows_of(), landmarks=None, tolerance=0.5).warnings)
 
 
-def test_an_error_too_small_to_move_the_verdict_is_enough():
+def test_an_error_too_small_to_change_the_verdict_is_sufficient():
     """A tenth of the width of the reference: with replicates, a perfect model takes no more centres than that."""
     rows, hard = rows_of(predictive=RIGHT), {"tolerance": 1e-4, "kernel_x": "rbf", "gamma_x": 0.02, "normalize": "none"}
     alone = solver_of(rows, landmarks=None, **hard)
@@ -217,7 +217,7 @@ def test_an_error_too_small_to_move_the_verdict_is_enough():
     )
 
 
-def test_a_work_limit_stops_and_says_so():
+def test_reaching_the_maximum_of_flops_gives_a_warning():
     found = result(rows_of(), Run(replicates=19), landmarks=None, tolerance=1e-5, max_flops=1e6)
     assert found.details["solver"]["landmarks"] == 8
     assert found.verdict == "fail"
@@ -232,7 +232,7 @@ def test_a_work_limit_stops_and_says_so():
     assert result(rows_of(), landmarks=None, tolerance=1e-5, max_flops=1e12).details["solver"]["landmarks"] == 150
 
 
-def test_the_work_limit_and_the_memory_bound_centres():
+def test_flops_and_memory_limit_the_number_of_landmarks():
     """N (M + 70) (5 + M + columns) products; 8 arrays of M^2 numbers."""
     for limit in ({"max_flops": 1e6}, {}):
         run = replace(PLAIN, memory=4 << 30 if limit else 8 * 8 * 32**2)
@@ -247,11 +247,11 @@ def test_the_work_limit_and_the_memory_bound_centres():
             assert count == 32
 
 
-def test_work_is_counted_in_products():
+def test_flops_are_counted_in_multiply_adds():
     assert on_centres.flops(1000, 20, 100, 7) == 1000 * (100 + 100) * (20 + 100 + 7)
 
 
-def test_auto_says_why_it_takes_centres(monkeypatch):
+def test_auto_reports_why_it_uses_landmarks(monkeypatch):
     assert solver_of(rows_of(), solver="auto", landmarks=None)["name"] != "nystroem"
     little = solver_of(rows_of(), replace(PLAIN, memory=20_000), solver="auto", landmarks=None)
     assert (little["name"], "--memory allows" in little["reason"]) == ("nystroem", True)
@@ -263,7 +263,7 @@ def test_auto_says_why_it_takes_centres(monkeypatch):
     assert solver_of(rows_of(), solver="cg", landmarks=None)["name"] == "cg"
 
 
-def test_a_number_of_centres_asks_for_them():
+def test_a_number_of_landmarks_selects_the_nystroem_solver():
     found = solver_of(rows_of(), solver="auto", landmarks=30)
     assert (found["name"], found["reason"], found["landmarks"]) == ("nystroem", "as requested", 30)
     with pytest.raises(OptionError, match="--landmarks requires --solver nystroem, got --solver cg"):
@@ -272,7 +272,7 @@ def test_a_number_of_centres_asks_for_them():
         Cce(landmarks=30, draws=2)
 
 
-def test_auto_goes_by_numbers_of_rows_columns_and_outputs_alone():
+def test_auto_depends_only_on_numbers_of_rows_columns_and_outputs():
     def why(n, d, outputs=20, memory=4 << 30, precision="float64"):
         return on_centres.approximation_reason(n, d, outputs, replace(PLAIN, memory=memory, precision=precision))
 
@@ -307,12 +307,12 @@ def test_options_are_checked(options):
         Cce(**options)
 
 
-def test_other_inputs_need_an_exact_solver():
+def test_evaluation_inputs_require_an_exact_solver():
     with pytest.raises(OptionError, match=r"--at requires an exact solver\. Pass --solver cg"):
         evaluate(InMemory(rows_of()), [Cce(solver="nystroem")], at=InMemory(rows_of()), run=PLAIN)
 
 
-def test_kernels_that_overflow_or_vanish_are_told_in_words():
+def test_kernels_that_overflow_or_vanish_are_refused():
     assert "the kernel overflows at some inputs" in skipped(
         rows_of(x=X * 1e150), normalize="none", kernel_x="polynomial"
     )
@@ -321,7 +321,7 @@ def test_kernels_that_overflow_or_vanish_are_told_in_words():
         result(rows_of().take(slice(1)))
 
 
-def test_data_that_say_little_have_a_value_all_the_same():
+def test_degenerate_data_have_a_value():
     """Two rows, equal rows, more centres than rows, inputs that are all alike, predictions that always hold."""
     for rows in (rows_of().take(slice(2)), rows_of().take(np.repeat(np.arange(80), 3)), rows_of(x=np.ones((N, D)))):
         for count in (1, 8, 5000):
@@ -333,7 +333,7 @@ def test_data_that_say_little_have_a_value_all_the_same():
     assert held.value < 1e-8
 
 
-def test_regressed_is_at_least_one_direction_where_nothing_varies():
+def test_constant_differences_have_one_principal_direction():
     class Always:
         def of_points(self, points):
             return np.zeros((len(points), 4))
@@ -352,7 +352,7 @@ def places(rows, size=400, seed=0):
     return sample_rows(rows, size, Run(seed=seed))
 
 
-def test_rows_that_stand_for_all_are_a_uniform_sample_where_few_targets_differ():
+def test_samples_of_rows_with_few_distinct_targets_are_uniform():
     """Counts of 0 to 3 that are predicted alike: no count is left out, nor all of one kind taken."""
     rng = np.random.default_rng(0)
     y = rng.integers(0, 4, SAMPLED).astype(float)
@@ -366,7 +366,7 @@ def test_rows_that_stand_for_all_are_a_uniform_sample_where_few_targets_differ()
     assert np.all(np.abs(np.array(halves) - 0.25) < 0.15)
 
 
-def test_the_sample_goes_by_what_rows_hold_and_by_the_seed():
+def test_the_sample_depends_on_the_content_of_rows_and_the_seed():
     rng = np.random.default_rng(1)
     y, order = rng.normal(size=SAMPLED), rng.permutation(SAMPLED)
     rows = Predictions(y=y, predictive=Gaussian(np.round(y), np.ones(SAMPLED)), x=y[:, None])
@@ -381,7 +381,7 @@ def test_the_sample_goes_by_what_rows_hold_and_by_the_seed():
     assert len(np.intersect1d(chosen, places(other))) < 200
 
 
-def test_leverage_takes_inputs_that_others_do_not_stand_for():
+def test_leverage_sampling_selects_isolated_inputs():
     """Ten inputs far from all others, each on its own: centres by leverage have most, uniform ones hardly any."""
     x = X.copy()
     x[:10] = 40 * np.eye(10, D) + np.arange(10)[:, None] * 5
@@ -402,7 +402,7 @@ def test_leverage_takes_inputs_that_others_do_not_stand_for():
     assert found["leverage"] > max(0.75, found["uniform"])
 
 
-def test_settings_and_models_that_share_inputs_have_their_own_values():
+def test_settings_and_models_on_shared_inputs_have_separate_values():
     rows = [replace(rows_of(predictive=each), id=np.arange(N)) for each in (RIGHT, WRONG)]
     models = [Model(name, InMemory(each)) for name, each in zip("ab", rows, strict=True)]
     metric = Cce(solver="nystroem", landmarks=30)
@@ -415,7 +415,7 @@ def test_settings_and_models_that_share_inputs_have_their_own_values():
     assert len({round(found.value, 9) for found in report.results}) == len(report.results) == 8
 
 
-def test_settings_that_need_an_exact_solver_have_one_beside_those_on_centres(monkeypatch):
+def test_a_sweep_combines_exact_solvers_and_landmarks(monkeypatch):
     rows = replace(rows_of(), id=np.arange(N))
     expected = {
         text: result(rows, solver="cholesky", draws=draws).value for text, draws in (("1", 1), ("exact", "exact"))
@@ -427,12 +427,12 @@ def test_settings_that_need_an_exact_solver_have_one_beside_those_on_centres(mon
     assert first.value == exact.value == result(rows, landmarks=None).value
 
 
-def test_there_are_no_rows():
+def test_an_empty_source_is_refused():
     with pytest.raises(DataError):
         evaluate(InMemory(rows_of().take(slice(0))), [Cce(solver="nystroem")], run=PLAIN)
 
 
-def test_the_next_batch_is_read_while_one_is_used():
+def test_the_next_batch_is_prefetched():
     made = [Event() for _ in range(3)]
 
     def batches():
@@ -450,7 +450,7 @@ def test_the_next_batch_is_read_while_one_is_used():
         next(found)
 
 
-def test_inputs_far_from_all_others_are_checked_always_and_the_others_by_chance():
+def test_isolated_inputs_are_always_validated_and_others_at_random():
     """Chances add up to what is chosen and average to their inverse weights: a weighted count is right on average."""
     rng = np.random.default_rng(0)
     x = np.concatenate([rng.normal(size=(500, 1)), 50 + 20 * np.arange(10.0)[:, None]])
@@ -469,13 +469,13 @@ def test_inputs_far_from_all_others_are_checked_always_and_the_others_by_chance(
     assert_array_equal(weights, 1)
 
 
-def test_where_inputs_are_alike_all_are_checked_as_often():
+def test_equal_inputs_are_validated_with_equal_probability():
     chosen, weights = weighted_leverage_sample(Rbf(1.0), np.zeros((100, 2)), np.zeros((5, 2)), 20, 0.1, Run())
     assert len(np.unique(chosen)) == 20
     assert_allclose(weights, 5)
 
 
-def test_kernels_that_overflow_are_refused_before_rows_are_chosen():
+def test_kernels_that_overflow_are_refused_before_rows_are_sampled():
     x = np.full((30, 2), 1e200)
     with pytest.raises(NumericalError, match="overflows"), np.errstate(all="ignore"):
         weighted_leverage_sample(Polynomial(3, 1.0, 1.0), x, x[:5], 10, 0.1, Run())

@@ -57,7 +57,7 @@ def test_contributions_add_up_to_twice_the_difference_of_mean_squares(samples, o
 
 
 @pytest.mark.parametrize("options", [{"gamma_y": 0.2}, {"gamma_y": 0.2, "lambda_model": 0.03}], ids=str)
-def test_contributions_are_those_of_each_row_in_both_of_its_roles(options):
+def test_contributions_cover_both_roles_of_each_row(options):
     """Swapping the models of a row turns its part in the first role; another target changes its part in the second.
 
     By values of the metric itself, with the kernel on targets fixed.
@@ -89,7 +89,7 @@ FEW = Run(resamples=999)
 
 
 @pytest.mark.parametrize("name", ["cce", "jmmd", "cmmd"])
-def test_a_worse_model_is_told_from_a_right_one(name):
+def test_a_worse_model_differs_significantly_from_a_right_one(name):
     assert compared(METRICS[name](), *models(300, spread=2.5), run=FEW).p_value <= 0.01
 
 
@@ -112,7 +112,7 @@ def noisy(n, seed):
 
 @pytest.mark.parametrize("name", ["cce", "jmmd", "cmmd", "ece", "pit"])
 @pytest.mark.parametrize("design", [mirrored, noisy])
-def test_models_as_good_as_each_other_differ_no_more_often_than_the_level_says(name, design):
+def test_equally_good_models_differ_no_more_often_than_the_level(name, design):
     """60 pairs, p <= 0.1 in as many as a binomial chance of 1e-3 allows, of which 14 is the most."""
     sets = 60
     below = sum(
@@ -122,14 +122,14 @@ def test_models_as_good_as_each_other_differ_no_more_often_than_the_level_says(n
     assert below <= binom.ppf(1 - 1e-3, sets, 0.1)
 
 
-def test_models_conditioned_on_other_inputs_are_not_compared_by_influences():
+def test_models_with_different_inputs_have_no_p_value():
     first, second = models(40)
     found = compared(METRICS["cce"](), first, replace(second, x=second.x + 1), run=FEW)
     assert found.p_value is None
     assert any("different inputs" in told for told in found.warnings)
 
 
-def test_a_metric_without_a_test_of_its_difference_says_so():
+def test_a_metric_without_a_difference_test_has_no_p_value():
     found = compared(METRICS["fid"](), *models(40), run=FEW)
     assert found.p_value is None
     assert any("no test of the difference" in told for told in found.warnings)

@@ -131,7 +131,7 @@ def test_weights_are_relative_and_ones_change_nothing(metric, family):
 
 @every_metric
 @every_family
-def test_a_batch_of_weights_gives_what_one_by_one_gives(metric, family):
+def test_batched_weights_agree_with_single_ones(metric, family):
     rows = calibrated(family)
     found = statistic(metric(), rows)
     weights = np.random.default_rng(1).integers(0, 4, (5, len(rows)))
@@ -141,7 +141,7 @@ def test_a_batch_of_weights_gives_what_one_by_one_gives(metric, family):
 
 @every_metric
 @every_family
-def test_a_weight_of_two_is_a_row_that_comes_twice(metric, family):
+def test_a_weight_of_two_equals_a_repeated_row(metric, family):
     rows = calibrated(family)
     found = statistic(metric(), rows)
     if metric.conditional_on:
@@ -160,7 +160,7 @@ def test_a_weight_of_two_is_a_row_that_comes_twice(metric, family):
 @every_metric
 @pytest.mark.parametrize("scale", [1e-6, 7.0, 1e6])
 @pytest.mark.parametrize("family", ["gaussian", "samples", "student-t", "mixture", "quantiles", "gamma", "lognormal"])
-def test_the_declared_unit_is_true(metric, scale, family):
+def test_the_declared_unit_is_correct(metric, scale, family):
     rows = calibrated(family)
     expected = value(metric(), rows) * scale ** UNITS[metric.unit]
     found = value(metric(), changed(rows, scale=scale))
@@ -178,7 +178,7 @@ def test_shifting_targets_and_predictions_together_changes_nothing(metric, famil
 
 
 @every_metric
-def test_the_units_of_the_inputs_change_nothing(metric):
+def test_values_do_not_depend_on_the_units_of_inputs(metric):
     if "x" not in metric.needs:
         pytest.skip("it does not look at inputs")
     rows = calibrated("gaussian")
@@ -195,7 +195,7 @@ def test_the_units_of_the_inputs_change_nothing(metric):
                 assert_allclose(second, first, rtol=1e-8)
 
 
-def test_weights_are_rows_where_the_scale_of_targets_is_given():
+def test_weights_equal_repeated_rows_for_a_fixed_scale_of_targets():
     rows = calibrated("gaussian")
     given = METRICS["ammd"](standardize="none")
     weights = np.random.default_rng(1).integers(1, 3, len(rows))
@@ -207,7 +207,7 @@ def test_weights_are_rows_where_the_scale_of_targets_is_given():
 
 
 @every_metric
-def test_leaving_one_row_out_is_evaluating_the_others(metric):
+def test_leave_one_out_values_are_those_of_the_other_rows(metric):
     if metric.interval != "bca":
         pytest.skip("its interval needs no acceleration")
     if metric.conditional_on:
@@ -267,7 +267,7 @@ def test_options_in_the_report_rebuild_the_metric(metric):
 
 
 @every_metric
-def test_what_is_missing_is_skipped_with_the_reason(metric):
+def test_metrics_without_their_columns_are_skipped_with_the_reason(metric):
     rows = calibrated("gaussian", n=20)
     parts = {"y": "--target", "predictive": "--mean", "x": "--embedding"}
     for need in metric.needs:
@@ -278,13 +278,13 @@ def test_what_is_missing_is_skipped_with_the_reason(metric):
 
 
 @pytest.mark.parametrize("name", METRICS)
-def test_values_without_evidence_are_neither_better_nor_worse(name):
+def test_metrics_without_an_alternative_have_no_orientation(name):
     metric = METRICS[name]
     assert (metric.orientation == "none") == (metric.alternative == "none")
 
 
 @every_metric
-def test_a_metric_names_the_fields_that_it_has_and_no_other_is_ever_there(metric):
+def test_results_have_only_the_fields_that_the_metric_lists(metric):
     """Of both families at least one has each of them, but for limits and errors that hang on what is predicted."""
     rows = [calibrated(family) for family in ("gaussian", "samples") if (metric.name, family) not in INAPPLICABLE]
     run = Run(resamples=100, replicates=19)

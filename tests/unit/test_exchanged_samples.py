@@ -24,14 +24,14 @@ cases = pytest.mark.parametrize(("m", "ties"), [(1, False), (2, False), (5, Fals
 
 
 @cases
-def test_the_draws_that_are_left_are_the_others_of_their_row(m, ties):
+def test_the_remaining_draws_are_the_others_of_their_row(m, ties):
     _, quick, plain = swaps(m, ties=ties)
     assert_array_equal(np.sort(quick.load().draws), np.sort(plain.draws))
     assert quick.n_draws == m
 
 
 @cases
-def test_all_that_metrics_ask_for_is_that_of_the_draws(m, ties):
+def test_statistics_agree_with_those_of_the_exchanged_draws(m, ties):
     y, quick, plain = swaps(m, ties=ties)
     for name in ("mean", "median", *(("std",) if m > 1 else ())):
         assert_allclose(getattr(quick, name)(), getattr(plain, name)(), rtol=1e-12, atol=1e-12)
@@ -46,7 +46,7 @@ def test_all_that_metrics_ask_for_is_that_of_the_draws(m, ties):
 
 
 @cases
-def test_other_targets_are_compared_with_the_draws_too(m, ties):
+def test_statistics_at_other_targets_agree_with_those_of_the_exchanged_draws(m, ties):
     y, quick, plain = swaps(m, ties=ties)
     assert_allclose(quick.cdf_limits(y + 0.3), plain.cdf_limits(y + 0.3), rtol=1e-14)
     assert_allclose(quick.crps(y + 0.3), plain.crps(y + 0.3), rtol=1e-12)

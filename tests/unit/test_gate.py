@@ -86,7 +86,7 @@ def violated(text):
         ("  ece > 0.01\n", True),
     ],
 )
-def test_a_rule_says_what_must_not_be(text, expected):
+def test_a_rule_is_violated_if_its_condition_is_true(text, expected):
     assert violated(text) is expected
 
 
@@ -109,7 +109,7 @@ def test_not_binds_tighter_than_and_and_that_tighter_than_or(text, expected):
     assert violated(text) is expected
 
 
-def test_a_gate_tells_what_it_found():
+def test_a_gate_reports_its_values():
     assert held(" abs(zms.zeta) > 1 and ece > 1 ") == Gate(
         rule="abs(zms.zeta) > 1 and ece > 1",
         level="fail",
@@ -135,7 +135,7 @@ def test_a_gate_tells_what_it_found():
         ("input.layout == 'x'", ("input.layout",)),
     ],
 )
-def test_an_absent_number_violates_whatever_the_rest_of_the_rule_says(text, absent):
+def test_a_missing_number_violates_the_rule_regardless_of_the_rest(text, absent):
     gate = held(text)
     assert not gate.passed
     assert gate.missing == absent
@@ -143,12 +143,12 @@ def test_an_absent_number_violates_whatever_the_rest_of_the_rule_says(text, abse
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-def test_numbers_that_are_not_finite_are_absent(value):
+def test_numbers_that_are_not_finite_count_as_missing(value):
     gate = evaluate_rule(parse("ece < 1"), replace(REPORT, results=(replace(ECE, value=value),)))
     assert (gate.passed, gate.values) == (False, {"ece": None})
 
 
-def test_an_absent_number_has_its_reason():
+def test_a_missing_number_is_reported_with_its_reason():
     assert held("nll > 5").message == "nll is null (no value: it is inf)"
     assert held("zms.p_value < 1").message == "zms.p_value is null (no p-value: it was not asked for)"
     no_interval = replace(NLL, warnings=(*NLL.warnings, "no interval: one row", "no verdict without an interval"))
@@ -236,14 +236,14 @@ def test_an_absent_number_has_its_reason():
         ("abs(zms.unit) > 1", "takes abs(...) of the text '1'"),
     ],
 )
-def test_what_is_no_rule_of_this_report_is_refused_and_never_passes(text, message):
+def test_rules_that_do_not_apply_to_the_report_are_refused(text, message):
     with pytest.raises(OptionError) as refused:
         held(text)
     assert message in str(refused.value)
     assert "\n" not in str(refused.value)
 
 
-def test_a_rule_as_deep_and_as_long_as_rules_may_be_is_read():
+def test_a_rule_of_maximal_depth_is_parsed():
     deep = "(" * DEEPEST + "ece > 1" + ")" * DEEPEST
     assert parse(deep).condition == parse("ece > 1").condition
     assert violated(" or ".join(["(ece>1)"] * 90) + " or ece > 0")
@@ -280,7 +280,7 @@ def test_a_change_beyond_both_tolerances_violates(rtol, atol, value, passed):
     assert gate.values == {"zms": value, "base.zms.value": 1.25}
 
 
-def test_the_tolerance_is_a_share_of_the_size_of_what_was_stored():
+def test_the_relative_tolerance_refers_to_the_stored_magnitude():
     stored = replace(ZMS, value=-1.25)
     assert changed(-1.5, stored=stored, allowed=Tolerance(rtol=0.2, atol=0)).passed
     assert not changed(1.25, stored=stored, allowed=Tolerance(rtol=0.2, atol=0)).passed
@@ -304,14 +304,14 @@ def test_a_value_outside_the_stored_interval_violates(value, passed):
         (1, replace(ZMS, high=None), StoredInterval(), "base.zms.high is null"),
     ],
 )
-def test_what_is_absent_now_or_then_violates(value, stored, allowed, message):
+def test_a_value_that_is_missing_now_or_in_the_baseline_violates(value, stored, allowed, message):
     gate = changed(value, stored=stored, allowed=allowed)
     assert not gate.passed
     assert gate.missing
     assert message in gate.message
 
 
-def test_an_interval_that_lies_beside_its_own_value_is_told():
+def test_a_stored_interval_that_excludes_its_own_value_is_reported():
     gate = changed(0.9, stored=replace(ZMS, value=0.9), allowed=StoredInterval())
     assert not gate.passed
     assert gate.message == "zms is 0.9; the stored value 0.9 is also outside its interval: compare zms with --rtol"

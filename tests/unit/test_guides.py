@@ -110,7 +110,7 @@ def test_the_list_of_kinds_names_guides_that_exist():
     assert {topic for topics in GROUPS.values() for topic in topics} <= set(read_guides())
 
 
-def test_kinds_of_guides():
+def test_guides_have_a_kind():
     assert group_of("tutorial") == "Tutorial"
     assert group_of("reference-json") == "Reference"
     assert group_of("glossary") == "Explanation"

@@ -19,32 +19,32 @@ def joined(tmp_path, here, there, **said):
     return read(path, truth=f"{other}{said.pop('column', '')}", **said).predictions().y
 
 
-def test_predictions_and_targets_are_no_keys(tmp_path):
+def test_predictions_and_targets_are_not_used_as_keys(tmp_path):
     """Whole numbers that both files have, but that are what was predicted there and observed here."""
     here = {"item": ["a", "b", "c"], "sold": [7, 7, 7], "mean": [1, 2, 3], "std": [1, 1, 1]}
     there = {"item": ["c", "b", "a"], "mean": [8, 8, 8], "sold": [30, 20, 10]}
     assert_array_equal(joined(tmp_path, here, there, column=":sold"), [10, 20, 30])
 
 
-def test_targets_of_the_other_file_take_the_place_of_those_here(tmp_path):
+def test_targets_of_the_truth_file_take_precedence(tmp_path):
     here = {"item": ["a", "b", "c"], "y": [7.0, 7.0, 7.0], **NORMAL}
     assert_array_equal(joined(tmp_path, here, {"item": ["c", "b", "a"], "y": [30.0, 20.0, 10.0]}), [10, 20, 30])
 
 
-def test_an_id_is_the_key_whatever_else_both_have(tmp_path):
+def test_an_id_is_the_only_key(tmp_path):
     here = {"id": [1, 2, 3], "fold": [0, 0, 0], **NORMAL}
     there = {"id": [3, 2, 1], "fold": [5, 6, 7], "y": [30.0, 20.0, 10.0]}
     assert_array_equal(joined(tmp_path, here, there), [10, 20, 30])
 
 
-def test_fractions_are_no_keys_but_ids_with_gaps_are(tmp_path):
+def test_fractions_are_not_keys_but_whole_floats_are(tmp_path):
     """pandas writes whole numbers as 1.0 where some are absent; inputs differ in their last digits."""
     here = {"item_id": [1, 2, 3], "age": [0.1, 0.2, 0.3], **NORMAL}
     there = {"item_id": [3.0, 2.0, 1.0], "age": [0.3, 0.2, 0.1 + 1e-17], "y": [30.0, 20.0, 10.0]}
     assert_array_equal(joined(tmp_path, here, there | {"age": [0.0] * 3}), [10, 20, 30])
 
 
-def test_keys_of_a_layout_are_keys_even_as_fractions(tmp_path):
+def test_keys_of_a_layout_may_be_floats(tmp_path):
     columns = {
         "horizon": [1.0, 1.0, 2.0, 2.0],
         "output_type": ["quantile"] * 4,
@@ -54,7 +54,7 @@ def test_keys_of_a_layout_are_keys_even_as_fractions(tmp_path):
     assert_array_equal(joined(tmp_path, columns, {"horizon": [2.0, 1.0], "value": [20.0, 10.0]}), [10, 20])
 
 
-def test_row_labels_join_where_nothing_else_does(tmp_path):
+def test_row_labels_are_keys_only_without_other_keys(tmp_path):
     """pandas' labels have no name, or one that pandas gave; where rows have keys of their own labels mean nothing."""
     (tmp_path / "preds.csv").write_text(",mean,std\n7,1,1\n3,2,1\n")
     (tmp_path / "truth.csv").write_text("Unnamed: 0,y\n3,30\n7,70\n")
@@ -68,7 +68,7 @@ def test_row_labels_join_where_nothing_else_does(tmp_path):
         assert_array_equal(found.predictions().y, [10, 20])
 
 
-def test_other_dates_of_the_targets_file_are_not_those_of_the_observation(tmp_path):
+def test_other_date_columns_of_the_truth_file_are_not_keys(tmp_path):
     """`as_of` is when a file was made: the date that holds all of the hub's dates is the other one."""
     path = write(tmp_path / "hub.csv", pa.table(hub()))
     late = {"as_of": [f"2026-03-{day:02}" for day in range(1, 7)]}
@@ -81,7 +81,7 @@ def test_other_dates_of_the_targets_file_are_not_those_of_the_observation(tmp_pa
     assert source.explicit()[-1] == "location,target_end_date"
 
 
-def test_dates_belong_together_only_if_all_of_them_do(tmp_path):
+def test_date_columns_are_matched_only_if_all_values_match(tmp_path):
     """Dates are those of columns so named, or `ds`, even as text."""
     here = {"ds": ["2026-01-03", "2026-01-10"], "mean": [1.0, 2.0], "std": [1.0, 1.0]}
     there = {"date": ["2026-01-10", "2026-01-03"], "y": [2.0, 1.0]}
@@ -90,7 +90,7 @@ def test_dates_belong_together_only_if_all_of_them_do(tmp_path):
         joined(tmp_path, here, there | {"date": ["2026-01-10", "2026-01-17"]})
 
 
-def test_dates_that_are_shared_keys_are_not_paired_again(tmp_path):
+def test_shared_date_columns_are_not_matched_again(tmp_path):
     """Two places on one date: the date joins by its name, and what else may be a date has no partner."""
     here = {"date": ["2026-01-03"] * 2, "issue_date": ["2026-01-03"] * 2, "mean": [1.0, 2.0], "std": [1.0, 1.0]}
     there = {"date": ["2026-01-03"] * 2, "y": [1.0, 2.0]}
@@ -108,7 +108,7 @@ def test_dates_that_are_shared_keys_are_not_paired_again(tmp_path):
         ({"item": ["a"], "sales": [1.0], "rate": [1.0]}, None),
     ],
 )
-def test_the_column_of_targets_is_known_or_asked_for(tmp_path, columns, told):
+def test_the_target_column_is_recognized_or_ambiguous(tmp_path, columns, told):
     """A name of targets comes first, then `value` as hubs have it, then the only column that there is."""
     here = {"item": ["a"], "mean": [1.0], "std": [1.0]}
     if told is None:
@@ -118,7 +118,7 @@ def test_the_column_of_targets_is_known_or_asked_for(tmp_path, columns, told):
         assert joined(tmp_path, here, columns) == told
 
 
-def test_keys_are_compared_part_by_part_and_must_be_there(tmp_path):
+def test_keys_are_compared_column_by_column_and_must_be_present(tmp_path):
     """(ab, c) is not (a, bc)."""
     here = {"one": ["ab", "a"], "two": ["c", "bc"], "mean": [1.0, 2.0], "std": [1.0, 1.0]}
     there = {"one": ["a", "ab"], "two": ["bc", "c"], "y": [2.0, 1.0]}
@@ -132,7 +132,7 @@ def test_keys_are_compared_part_by_part_and_must_be_there(tmp_path):
 
 
 @pytest.mark.parametrize(("wanted", "other"), [("02", "10"), ("0x", "10"), ("01", "USA")])
-def test_zeros_are_lost_only_from_numbers_of_other_lengths(tmp_path, wanted, other):
+def test_lost_leading_zeros_are_suggested_only_if_they_explain_the_keys(tmp_path, wanted, other):
     here = {"place": [wanted], "mean": [1.0], "std": [1.0]}
     with pytest.raises(CalcheckError, match=f"its keys look like place='{other}'") as raised:
         joined(tmp_path, here, {"place": [other], "y": [1.0]})
@@ -152,13 +152,13 @@ def test_zeros_are_lost_only_from_numbers_of_other_lengths(tmp_path, wanted, oth
         (pa.array([0, 3600, 7200], pa.timestamp("s")), pa.array([72 * 10**8, 36 * 10**8, 0], pa.timestamp("us"))),
     ],
 )
-def test_keys_of_any_type_are_the_same_keys(tmp_path, here, there):
+def test_keys_of_different_types_are_compared_by_value(tmp_path, here, there):
     """Whole numbers, fractions, text, categories, dates, and times in any unit; an hour later is another key."""
     table = {"key_id": here, **NORMAL}
     assert_array_equal(joined(tmp_path, table, {"key_id": there, "y": [30.0, 20.0, 10.0]}), [10, 20, 30])
 
 
-def test_other_files_are_joined_by_the_rows_of_the_file_whatever_is_left_out(tmp_path):
+def test_other_files_are_joined_by_rows_before_filtering(tmp_path):
     """Four rows of which a filter leaves two: targets and embeddings are those of rows 1 and 3."""
     here = {"split": ["a", "b", "a", "b"], "mean": [1.0] * 4, "std": [1.0] * 4}
     path = write(tmp_path / "preds.csv", pa.table(here))
@@ -173,7 +173,7 @@ def test_other_files_are_joined_by_the_rows_of_the_file_whatever_is_left_out(tmp
     assert "more rows than the 2 of" in refused(path, filter=("split=b",), **said)
 
 
-def test_units_of_a_layout_are_joined_by_their_number(tmp_path):
+def test_forecast_units_without_keys_are_joined_by_number(tmp_path):
     """Without keys the second unit, which begins at row 3 of the file, has the second target and embedding."""
     path = write(tmp_path / "hub.csv", pa.table(hub(units=UNITS[:2])))
     np.save(tmp_path / "emb.npy", np.arange(4.0).reshape(2, 2))
@@ -183,7 +183,7 @@ def test_units_of_a_layout_are_joined_by_their_number(tmp_path):
     assert_array_equal(rows.x, [[0, 1], [2, 3]])
 
 
-def test_an_embedding_is_joined_by_an_id_that_is_not_called_so(tmp_path):
+def test_an_embedding_is_joined_by_an_id_with_another_name(tmp_path):
     path = write(tmp_path / "preds.parquet", pa.table({"smiles": ["C", "N", "O"], "y": [1.0, 2.0, 3.0], **NORMAL}))
     vectors = pa.table({"smiles": ["O", "N", "C"], "v": [[3.0], [2.0], [1.0]]})
     other = write(tmp_path / "emb.parquet", vectors)

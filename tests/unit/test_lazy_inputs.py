@@ -48,7 +48,7 @@ def columns_met(monkeypatch):
 
 @pytest.mark.usefixtures("little_memory")
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_embedding_that_is_too_large_is_not_looked_at_before_it_is_needed(tmp_path, columns_met, kind):
+def test_a_large_embedding_is_read_only_when_needed(tmp_path, columns_met, kind):
     rows = table({name: PARTS[name] for name in ("id", "y", "mean", "std")}).append_column("embedding", KINDS[kind])
     source = read(write(tmp_path / "preds.parquet", rows))
     x = source.predictions().x
@@ -77,7 +77,7 @@ def test_batches_have_their_inputs_and_are_small(tmp_path):
 
 
 @pytest.mark.usefixtures("little_memory")
-def test_blocks_are_the_rows_in_order_and_no_more_is_held_at_a_time(tmp_path):
+def test_blocks_are_small_and_in_the_order_of_rows(tmp_path):
     x = read(write(tmp_path / "preds.parquet", PARTS)).predictions().x
     places, blocks = zip(*x.blocks(), strict=True)
     assert [place.start for place in places] == [0, *(place.stop for place in places[:-1])]
@@ -86,7 +86,7 @@ def test_blocks_are_the_rows_in_order_and_no_more_is_held_at_a_time(tmp_path):
     assert_array_equal(np.concatenate(blocks), x.load())
 
 
-def test_a_small_share_of_a_large_embedding_is_held(tmp_path, monkeypatch):
+def test_a_small_share_of_a_large_embedding_is_loaded(tmp_path, monkeypatch):
     """What is too large is known of the file beforehand, and of the rows that filters keep when these are counted."""
     monkeypatch.setattr(gathered, "MAX_INPUT_BYTES", 1000)
     path = write(tmp_path / "preds.parquet", PARTS | {"half": np.arange(N) % 10})
@@ -95,7 +95,7 @@ def test_a_small_share_of_a_large_embedding_is_held(tmp_path, monkeypatch):
 
 
 @pytest.mark.usefixtures("little_memory")
-def test_what_is_wrong_with_deferred_inputs_is_told_when_they_are_read(tmp_path):
+def test_problems_of_lazy_inputs_are_reported_when_they_are_read(tmp_path):
     x = PARTS["embedding"].copy()
     x[177, 2] = np.nan
     source = read(write(tmp_path / "preds.parquet", PARTS | {"embedding": x}))
@@ -112,7 +112,7 @@ def test_what_is_wrong_with_deferred_inputs_is_told_when_they_are_read(tmp_path)
 
 
 @pytest.mark.usefixtures("little_memory")
-def test_deferred_inputs_lack_the_rows_that_were_left_out_for_other_columns(tmp_path):
+def test_lazy_inputs_exclude_rows_dropped_for_other_columns(tmp_path):
     y = PARTS["y"].copy()
     y[::7] = np.nan
     rows = read(write(tmp_path / "preds.parquet", PARTS | {"y": y}), nan_policy="omit").predictions()
@@ -121,7 +121,7 @@ def test_deferred_inputs_lack_the_rows_that_were_left_out_for_other_columns(tmp_
 
 
 @pytest.mark.parametrize("shape", [(100,), (100, 3), (50, 2, 2)])
-def test_numbers_are_looked_at_in_blocks_wherever_they_are(monkeypatch, shape):
+def test_numbers_are_validated_in_blocks(monkeypatch, shape):
     monkeypatch.setattr(validation, "BLOCK", 20)
     for bad in (0, 7, 33, shape[0] - 1):
         values = np.zeros(shape)
@@ -132,7 +132,7 @@ def test_numbers_are_looked_at_in_blocks_wherever_they_are(monkeypatch, shape):
 
 @pytest.mark.usefixtures("little_memory")
 @pytest.mark.parametrize("keyed", [True, False])
-def test_an_embedding_of_another_file_comes_in_small_batches_too(tmp_path, keyed):
+def test_an_embedding_of_another_file_is_read_in_small_batches(tmp_path, keyed):
     """By place, and by keys in another order."""
     order = np.random.default_rng(0).permutation(N) if keyed else np.arange(N)
     key = {"id": PARTS["id"][order]} if keyed else {}
@@ -144,7 +144,7 @@ def test_an_embedding_of_another_file_comes_in_small_batches_too(tmp_path, keyed
     assert max(len(batch) for batch in source.batches()) <= 64
 
 
-def test_inputs_that_would_fill_the_memory_are_refused_by_metrics_of_all_of_them(tmp_path, monkeypatch):
+def test_metrics_that_need_all_inputs_are_skipped_if_memory_is_too_small(tmp_path, monkeypatch):
     monkeypatch.setattr(gathered, "MAX_INPUT_BYTES", 1)
     path = write(tmp_path / "preds.parquet", PARTS)
     metrics = [METRICS[name]() for name in ("cce", "jmmd", "cmmd", "fid")]
@@ -153,7 +153,7 @@ def test_inputs_that_would_fill_the_memory_are_refused_by_metrics_of_all_of_them
     assert all("--memory allows" in skipped.reason for skipped in report.skipped)
 
 
-def test_metrics_are_the_same_whether_inputs_are_held_or_deferred(tmp_path, monkeypatch):
+def test_metrics_agree_for_lazy_and_loaded_inputs(tmp_path, monkeypatch):
     path = write(tmp_path / "preds.parquet", PARTS)
     run = Run(resamples=0, replicates=0)
     metrics = [metric() for metric in METRICS.values()]
@@ -167,7 +167,7 @@ def test_metrics_are_the_same_whether_inputs_are_held_or_deferred(tmp_path, monk
     assert any(result.metric == "cce" for result in found.results)
 
 
-def test_an_embedding_of_single_precision_in_columns_of_its_own_stays_so(tmp_path):
+def test_embedding_columns_in_single_precision_stay_so(tmp_path):
     wide = {f"emb_{place}": PARTS["embedding"][:, place] for place in range(D)}
     parts = {name: PARTS[name] for name in ("y", "mean", "std")}
     x = read(write(tmp_path / "preds.parquet", parts | wide)).predictions().x
@@ -177,7 +177,7 @@ def test_an_embedding_of_single_precision_in_columns_of_its_own_stays_so(tmp_pat
     assert read(write(tmp_path / "preds.parquet", mixed)).predictions().x.dtype == np.float64
 
 
-def test_inputs_are_compared_whether_they_are_held_or_deferred():
+def test_lazy_and_loaded_inputs_are_compared():
     x = np.arange(12.0).reshape(6, 2)
 
     def deferred(values):

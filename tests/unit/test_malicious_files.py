@@ -34,20 +34,20 @@ def nested(count, opening="[", closing="]"):
 
 
 @pytest.mark.parametrize("deep", [nested(10_000), nested(10_000, '{"a":', "}").replace(":}", ":1}"), "[" * 10_000])
-def test_json_lines_that_are_nested_deep_are_refused(tmp_path, deep):
+def test_deeply_nested_json_lines_are_refused(tmp_path, deep):
     path = tmp_path / "deep.jsonl"
     path.write_text('{"y": 1, "mean": 1, "std": 1, "embedding": ' + deep + "}\n")
     refused(path, r"objects and lists are nested 10,00\d levels deep, at most 32 are supported")
 
 
-def test_an_embedding_that_is_nested_deep_is_refused_by_its_own_name(tmp_path):
+def test_a_deeply_nested_embedding_file_is_refused_with_its_name(tmp_path):
     path = tmp_path / "deep.jsonl"
     path.write_text('{"embedding": ' + nested(10_000) + "}\n")
     with pytest.raises(FileError, match=r"deep\.jsonl: objects and lists are nested 10,001 levels deep"):
         read(write(tmp_path / "preds.parquet", PARTS), embedding=str(path)).predictions()
 
 
-def test_what_tables_are_nested_is_read(tmp_path):
+def test_ordinary_nesting_is_read(tmp_path):
     path = tmp_path / "preds.jsonl"
     records = [{"y": 1, "mean": 1, "std": 1, "note": "[" * 100 + '"\\' + "{" * 100, "embedding": [row]} for row in "12"]
     path.write_text("\n".join(json.dumps(record).replace('["', "[").replace('"]', "]") for record in records))
@@ -55,7 +55,7 @@ def test_what_tables_are_nested_is_read(tmp_path):
 
 
 @given(st.recursive(st.text('[]{}"\\a', max_size=4), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
-def test_depth_is_that_of_the_parsed_value(value):
+def test_depth_agrees_with_the_parsed_value(value):
     def measured(part):
         inner = part.values() if isinstance(part, dict) else part if isinstance(part, list) else None
         return 0 if inner is None else 1 + max(map(measured, inner), default=0)
@@ -64,7 +64,7 @@ def test_depth_is_that_of_the_parsed_value(value):
     assert depth(json.dumps(value, ensure_ascii=False, indent=1).encode()) == measured(value)
 
 
-def test_the_limit_is_far_above_what_tools_write():
+def test_the_depth_limit_is_far_above_what_tools_write():
     gluonts = {"mean": [1.0], "quantiles": {"0.5": [1.0]}, "samples": [[[1.0]]]}
     assert 4 * depth(json.dumps(gluonts).encode()) < MAX_DEPTH
 

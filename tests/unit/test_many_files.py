@@ -80,14 +80,14 @@ def test_patterns_are_read_as_one_file(tmp_path, pattern):
         assert_same_rows(read(f"{tmp_path.as_uri()}/{pattern}"))
 
 
-def test_files_are_read_in_the_order_of_their_paths_wherever_they_are(tmp_path, monkeypatch):
+def test_files_are_read_in_the_order_of_their_paths(tmp_path, monkeypatch):
     spread(tmp_path / "preds", name="{:02d}/x/part")
     monkeypatch.chdir(tmp_path)
     for name in ("preds", "preds/", "./preds", str(tmp_path / "preds"), (tmp_path / "preds").as_uri(), "preds/*/x"):
         assert_same_rows(read(name))
 
 
-def test_what_other_tools_leave_beside_data_is_passed_over(tmp_path):
+def test_auxiliary_files_of_other_tools_are_skipped(tmp_path):
     folder = tmp_path / "preds"
     spread(folder)
     for name in (
@@ -105,7 +105,7 @@ def test_what_other_tools_leave_beside_data_is_passed_over(tmp_path):
         assert_same_rows(read(str(name)))
 
 
-def test_files_without_endings_are_known_by_their_first_bytes(tmp_path):
+def test_files_without_endings_are_recognized_by_their_first_bytes(tmp_path):
     folder = tmp_path / "preds"
     spread(folder)
     for path in folder.iterdir():
@@ -137,7 +137,7 @@ def test_no_file_stays_open(tmp_path):
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
-def test_folders_tell_keys(tmp_path, ending):
+def test_folder_names_are_partition_keys(tmp_path, ending):
     """As Hive writes them; whole numbers are numbers unless a zero leads, and the file's own column wins."""
     name = "day=2026-11-2{0:d}/hour=0{0:d}/_rank={0:d}/who=a%20b/none=__HIVE_DEFAULT_PARTITION__/part"
     bare = ROWS.select(["id", "y", "mean", "std"])
@@ -155,7 +155,7 @@ def test_folders_tell_keys(tmp_path, ending):
         assert_array_equal(one.y, ROWS["y"][300:400].to_numpy())
 
 
-def test_files_whose_folders_do_not_agree_with_a_filter_are_not_opened(tmp_path):
+def test_files_excluded_by_a_partition_filter_are_not_opened(tmp_path):
     folder = spread(tmp_path / "preds", name="day={0:d}/part")
     (tmp_path / "preds" / "day=2" / "part.parquet").write_bytes(b"PAR1 cut short")
     source = read(folder, filter=("day=1",))
@@ -174,7 +174,7 @@ def test_the_order_of_columns_may_differ(tmp_path):
     assert_same_rows(read(str(folder)))
 
 
-def test_text_that_looks_like_other_types_in_some_files_is_read_as_in_one(tmp_path):
+def test_column_types_are_inferred_from_all_files(tmp_path):
     """Whole numbers among fractions, keys without leading zeros among keys with them, columns without a value."""
     (tmp_path / "a.csv").write_text("id,y,mean,std,note\n1,1,0,1,\n2,2,0,1,\n")
     (tmp_path / "b.csv").write_text("id,y,mean,std,note\n03,0.5,0,1,x\n04,0.25,0,1,y\n")
@@ -236,7 +236,7 @@ WRONG = {
 
 @pytest.mark.parametrize("wrong", WRONG)
 @pytest.mark.parametrize("as_uri", [False, True])
-def test_what_is_wrong_with_one_file_is_told_with_its_name(tmp_path, wrong, as_uri):
+def test_problems_of_one_file_are_reported_with_its_name(tmp_path, wrong, as_uri):
     change, message = WRONG[wrong]
     folder = tmp_path / "preds"
     spread(folder)
@@ -245,7 +245,7 @@ def test_what_is_wrong_with_one_file_is_told_with_its_name(tmp_path, wrong, as_u
         read(folder.as_uri() if as_uri else str(folder)).predictions()
 
 
-def test_folders_that_tell_other_keys_are_refused(tmp_path):
+def test_different_partition_keys_are_refused(tmp_path):
     folder = spread(tmp_path / "preds", name="day={:d}/part")
     write(tmp_path / "preds" / "part.parquet", ROWS)
     with pytest.raises(FileError, match=r"the path of .*part.parquet lacks the partition key 'day' of other files"):
@@ -268,7 +268,7 @@ def test_folders_that_tell_other_keys_are_refused(tmp_path):
         ("file://{}/pickle.pkl", "is a pickle-based file, unsafe to load"),
     ],
 )
-def test_what_is_not_there_is_told_in_a_line(tmp_path, name, message):
+def test_missing_files_are_reported_in_one_line(tmp_path, name, message):
     (tmp_path / "empty" / ".hidden").mkdir(parents=True)
     (tmp_path / "pickle.pkl").write_bytes(b"\x80")
     with pytest.raises(FileError, match=message) as told:
@@ -295,7 +295,7 @@ Unreachable.__abstractmethods__ = frozenset()
 
 
 @pytest.mark.parametrize("name", ["s3://bucket/a.parquet", "s3://bucket/a/*.parquet", "gs://bucket/a/"])
-def test_a_store_that_does_not_answer_is_told_in_a_line(monkeypatch, name):
+def test_an_unreachable_store_is_reported_in_one_line(monkeypatch, name):
     found = fs.PyFileSystem(Unreachable()), "bucket/a"
     monkeypatch.setattr(fs, "FileSystem", SimpleNamespace(from_uri=lambda _: found))
     with pytest.raises(CalcheckError, match=r"bucket/a.* cannot be read: .*NETWORK_CONNECTION") as told:
@@ -324,7 +324,7 @@ def test_every_metric_is_the_same_from_one_file_and_from_a_hundred(tmp_path, ord
         assert mine.value == pytest.approx(theirs.value, rel=1e-10, abs=1e-12), mine.metric
 
 
-def test_the_report_tells_how_many_files_there_are_and_their_fingerprint(tmp_path):
+def test_the_report_contains_the_number_and_hash_of_files(tmp_path):
     """That of their fingerprints, a line each."""
     folder = spread(tmp_path / "preds")
     file = read(folder).input_info().files[0]
@@ -334,7 +334,7 @@ def test_the_report_tells_how_many_files_there_are_and_their_fingerprint(tmp_pat
     assert len(read(folder).reads()) == 5
 
 
-def test_reports_of_before_there_were_many_files_are_read(tmp_path):
+def test_reports_without_a_number_of_files_are_read(tmp_path):
     report = evaluate(read(write(tmp_path / "one.parquet", ROWS)), [METRICS["rmse"]()], run=Run(resamples=0))
     stored = json.loads(FORMATS["json"](report))
     assert stored["input"]["files"][0].pop("files") == 1
@@ -344,7 +344,7 @@ def test_reports_of_before_there_were_many_files_are_read(tmp_path):
 
 
 @pytest.mark.parametrize("keyed", [True, False])
-def test_targets_and_embeddings_may_be_in_many_files_too(tmp_path, keyed):
+def test_targets_and_embeddings_may_be_in_many_files(tmp_path, keyed):
     order = np.random.default_rng(0).permutation(N) if keyed else np.arange(N)
     names = ["id"] if keyed else []
     preds = spread(tmp_path / "preds", ROWS.select([*names, "mean", "std"]))
@@ -386,7 +386,7 @@ def assert_parts_make_the_whole(source):
 
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
 @pytest.mark.parametrize("said", [{}, {"filter": ("day=2",)}, {"filter": ("id=333",)}, {"nan_policy": "omit"}])
-def test_many_files_have_a_part_each(tmp_path, ending, said):
+def test_each_file_is_a_partition(tmp_path, ending, said):
     """What all files decide on, the types of columns and keys, is known to each; some may have no row left."""
     rows = table(wide(columns(N)))
     gaps = [None] * 100 + rows["y"].to_pylist()[100:] if said.get("nan_policy") else rows["y"].to_pylist()
@@ -397,14 +397,14 @@ def test_many_files_have_a_part_each(tmp_path, ending, said):
     assert all(part.table.schema == read(folder, **said).table.schema for part in sent)
 
 
-def test_a_part_knows_the_family_that_other_files_name(tmp_path):
+def test_a_partition_knows_the_family_named_in_other_files(tmp_path):
     rows = pa.table({"y": [0.0, 1.0], "loc": [0.0, 0.0], "scale": [1.0, 1.0], "dist": ["laplace", None]})
     source = read(spread(tmp_path / "preds", rows, count=2))
     assert [part.predictions().predictive.display_name for part in source.parts()] == ["laplace", "laplace"]
 
 
 @pytest.mark.parametrize("batch", [1 << 25, 1000])
-def test_row_groups_of_a_large_file_are_its_parts(tmp_path, monkeypatch, batch):
+def test_row_groups_of_a_large_file_are_its_partitions(tmp_path, monkeypatch, batch):
     """As many as make a part worth while; too few that are left over belong to the last. Read at once, or in pieces."""
     monkeypatch.setattr(parquet, "BATCH_BYTES", batch)
     path = tmp_path / "preds.parquet"
@@ -419,7 +419,7 @@ def test_row_groups_of_a_large_file_are_its_parts(tmp_path, monkeypatch, batch):
     assert all(list(part.parts()) == [part] for part in read(str(path)).parts())
 
 
-def test_a_problem_in_a_part_is_told_by_its_row_in_the_file(tmp_path, monkeypatch):
+def test_problems_of_a_partition_are_reported_by_row_of_the_file(tmp_path, monkeypatch):
     monkeypatch.setattr(parts, "MIN_ROWS", 100)
     x = columns(N)["embedding"]
     x[333, 0] = np.inf
@@ -432,7 +432,7 @@ def test_a_problem_in_a_part_is_told_by_its_row_in_the_file(tmp_path, monkeypatc
         list(read(folder).parts()[1].batches())
 
 
-def test_rows_that_are_known_by_others_are_not_taken_apart(tmp_path):
+def test_sources_that_depend_on_all_rows_have_one_partition(tmp_path):
     """Those that other files add to, and those of several models, which only all of them can tell."""
     folder = spread(tmp_path / "preds")
     truth = write(tmp_path / "truth.parquet", ROWS.select(["id", "y"]))
@@ -442,7 +442,7 @@ def test_rows_that_are_known_by_others_are_not_taken_apart(tmp_path):
     assert len(read(models, model="a").parts()) == 5
 
 
-def test_a_source_in_a_store_is_read_as_one_on_this_machine(tmp_path, monkeypatch):
+def test_sources_in_an_object_store_are_read_like_local_ones(tmp_path, monkeypatch):
     """Of a store that pyarrow knows by another name than a path's."""
     folder = tmp_path / "bucket" / "preds"
     spread(folder, count=5, name="day={0:d}/part")
@@ -464,7 +464,7 @@ def test_a_source_in_a_store_is_read_as_one_on_this_machine(tmp_path, monkeypatc
     assert_array_equal(source.predictions().x, columns(N)["embedding"])
 
 
-def test_a_store_is_not_asked_for_ever(monkeypatch):
+def test_requests_to_google_cloud_storage_have_a_time_limit(monkeypatch):
     asked = []
     found = fs.LocalFileSystem(), "/nothing"
     monkeypatch.setattr(fs, "FileSystem", SimpleNamespace(from_uri=lambda uri: asked.append(uri) or found))
@@ -474,7 +474,7 @@ def test_a_store_is_not_asked_for_ever(monkeypatch):
     assert asked == [f"gs://b/a?{patience}", f"gs://b/a?x=1&{patience}", "gs://b/a?retry_limit_seconds=5", "s3://b/a"]
 
 
-def test_predictions_are_written_as_often_as_one_likes(tmp_path):
+def test_predictions_can_be_written_repeatedly(tmp_path):
     source = read(spread(tmp_path / "preds"))
     for name in ("a.parquet", "b.parquet"):
         calcheck.write(source, str(tmp_path / name))

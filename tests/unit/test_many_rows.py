@@ -40,7 +40,7 @@ def model(n, family=gaussian, seed=0):
 
 @given(values=NUMBERS, cuts=NUMBERS, part=st.integers(1, 9), none=st.booleans())
 @settings(max_examples=100, deadline=None)
-def test_cuts_below_values_are_counted(values, cuts, part, none):
+def test_digitize_agrees_with_searchsorted(values, cuts, part, none):
     """Also by parts, without cuts, and below infinity."""
     values, cuts = np.array([*values, np.inf, -np.inf]), np.sort([] if none else cuts)
     with pytest.MonkeyPatch.context() as patch:
@@ -50,7 +50,7 @@ def test_cuts_below_values_are_counted(values, cuts, part, none):
 
 
 @pytest.mark.parametrize(("count", "size"), [(255, 1), (256, 2)])
-def test_counts_of_cuts_take_no_more_bytes_than_they_need(count, size):
+def test_digitize_returns_the_smallest_integer_type(count, size):
     found = digitize(np.array([-1.0, 1e9]), np.arange(float(count)))
     assert found.tolist() == [0, count]
     assert found.itemsize == size
@@ -58,7 +58,7 @@ def test_counts_of_cuts_take_no_more_bytes_than_they_need(count, size):
 
 @given(values=NUMBERS, seed=st.integers(0, 100))
 @settings(max_examples=100, deadline=None)
-def test_ranks_are_groups_of_equal_values(values, seed):
+def test_tie_groups_are_groups_of_equal_values(values, seed):
     """Their sums, plain and weighted, are those of the classes that numpy finds."""
     values, rng = np.array(values), np.random.default_rng(seed)
     distinct, label = np.unique(values, return_inverse=True)
@@ -77,7 +77,7 @@ def test_ranks_are_groups_of_equal_values(values, seed):
 
 @given(values=NUMBERS, seed=st.integers(0, 100))
 @settings(max_examples=100, deadline=None)
-def test_sums_over_first_rows_take_no_more_groups_than_are_cut(values, seed):
+def test_cut_tie_groups_give_the_sums_of_all_tie_groups(values, seed):
     """Rows between two cuts are summed together; curves are those of all groups, and under weights made of all."""
     values = np.minimum(np.array(values), 4.0)
     other = np.random.default_rng(seed).normal(size=len(values))
@@ -95,13 +95,13 @@ def test_sums_over_first_rows_take_no_more_groups_than_are_cut(values, seed):
         assert_allclose(*terms, rtol=1e-12, atol=1e-12)
 
 
-def test_a_thousand_rows_are_summed_in_few_groups():
+def test_cut_tie_groups_are_few():
     values = np.random.default_rng(0).normal(size=1000)
     assert len(CutTieGroups(values, FIRST).sums(None)) <= 1 + 2 * len(FIRST)
 
 
 @pytest.mark.parametrize("jumps", [False, True])
-def test_the_distance_of_the_pit_is_the_same_in_parts(monkeypatch, jumps):
+def test_the_pit_distance_does_not_depend_on_the_size_of_parts(monkeypatch, jumps):
     rng = np.random.default_rng(0)
     left = rng.random(100) * 0.9
     terms, places = distribution(left, left + rng.random(100) / 10 if jumps else left)
@@ -120,13 +120,13 @@ def test_groups_are_summed_in_parts(monkeypatch):
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 10, 11])
-def test_the_median_is_that_of_numpy(count):
+def test_the_median_agrees_with_numpy(count):
     values = np.random.default_rng(count).normal(size=count)
     assert median(values) == np.median(values)
 
 
 @pytest.mark.parametrize("family", [gaussian, laplace, student_t, cauchy])
-def test_metrics_are_the_same_in_parts(monkeypatch, family):
+def test_metrics_do_not_depend_on_the_size_of_parts(monkeypatch, family):
     """Every metric of rows, of 100 rows at once and seven at a time; nobody sees the parts."""
     rows = model(100, family)
     metrics = [metric() for metric in METRICS.values()]
@@ -165,7 +165,7 @@ def test_columns_are_kept_for_resampling_only(resamples, kept):
     assert alive == [kept] * 3
 
 
-def test_few_parameters_are_held_however_many_rows_there_are(tmp_path, monkeypatch):
+def test_few_parameters_are_loaded_for_any_number_of_rows(tmp_path, monkeypatch):
     """Mean and standard deviation are; the fifteen parameters of a mixture of five are read again."""
     rng = np.random.default_rng(0)
     columns = {"y": rng.normal(size=99), "mean": rng.normal(size=99), "std": rng.uniform(1, 2, 99)}
@@ -181,7 +181,7 @@ def test_few_parameters_are_held_however_many_rows_there_are(tmp_path, monkeypat
     assert read(save(tmp_path / "wide.parquet", wide), dist="mixture").predictions().predictive.nbytes == 0
 
 
-def test_places_of_rows_are_held_where_some_are_left_out(tmp_path, monkeypatch):
+def test_row_numbers_are_stored_only_if_rows_are_excluded(tmp_path, monkeypatch):
     monkeypatch.setattr(parquet, "BATCH_BYTES", 1)
     monkeypatch.setattr(parquet, "MIN_ROWS", 2)
     columns = {"y": [0.0, 1, 2, 3, 4, 5], "mean": [0.0] * 6, "std": [1.0] * 6, "part": list("aaabab")}

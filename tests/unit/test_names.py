@@ -38,7 +38,7 @@ def test_a_bad_name_is_found(package, text, name, line):
     assert package(text)[f"pkg.good.{name}"] == f"pkg/good.py:{line}"
 
 
-def test_modules_and_packages_are_looked_at(package):
+def test_modules_and_packages_are_checked(package):
     assert package("", "words.py") == {"pkg.words": "pkg/words.py:1"}
     assert package("", "beside/__init__.py")["pkg.beside"] == "pkg/beside/__init__.py:1"
 

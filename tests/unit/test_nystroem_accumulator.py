@@ -65,7 +65,7 @@ def exact(data, metric=METRIC):
     ).results[0]
 
 
-def test_the_value_is_the_exact_one(first):
+def test_the_value_agrees_with_the_exact_solver(first):
     found, whole = result(first), exact(rows())
     assert_allclose(found.value, whole.value, rtol=2e-6)  # up to 4,096 rows all are checked
     assert abs(found.value - whole.value) <= found.details["solver"]["error"]
@@ -75,7 +75,7 @@ def test_the_value_is_the_exact_one(first):
 
 
 @pytest.mark.parametrize("sampled", ["all", "few"])
-def test_batches_files_and_days_give_the_same_in_any_order(sampled, request):
+def test_batches_and_merged_states_give_the_same_value_in_any_order(sampled, request):
     if sampled == "few":
         request.getfixturevalue("few")
     data, rng = rows(), np.random.default_rng(1)
@@ -93,7 +93,7 @@ def test_batches_files_and_days_give_the_same_in_any_order(sampled, request):
 
 
 @pytest.mark.usefixtures("few")
-def test_the_error_of_a_sample_is_told():
+def test_the_error_includes_that_of_sampling():
     """200 of 1,500 rows are evaluated and checked: the exact value is within what is told, and that within 15 %."""
     data = rows(1500)
     metric = replace(METRIC, landmarks=150)
@@ -103,7 +103,7 @@ def test_the_error_of_a_sample_is_told():
     assert 0 < abs(found.value - whole.value) <= found.details["solver"]["error"] < 0.15 * whole.value
 
 
-def test_replicates_that_are_summed_tell_right_from_wrong(first):
+def test_accumulated_replicates_distinguish_right_from_wrong_models(first):
     assert result(first).verdict == "pass"
     wrong = result(summed(Batches(rows(spread=0.6))))
     assert (wrong.verdict, wrong.p_value) == ("fail", 1 / 20)
@@ -113,7 +113,7 @@ def test_replicates_that_are_summed_tell_right_from_wrong(first):
     assert result(day).verdict == "fail"
 
 
-def test_replicates_are_what_a_right_model_scores():
+def test_replicates_have_the_mean_of_right_models():
     """Their mean is within four standard errors of the mean of right models."""
     values = [result(summed(InMemory(rows(300, seed=seed)), replace(METRIC, landmarks=32))) for seed in range(8)]
     scores, references = (np.array([getattr(each, name) for each in values]) for name in ("value", "reference"))
@@ -121,13 +121,13 @@ def test_replicates_are_what_a_right_model_scores():
     assert_allclose(scores.mean(), references.mean(), rtol=0.1)
 
 
-def test_no_replicates_no_verdict():
+def test_without_replicates_there_is_no_verdict():
     state = accumulate(Batches(rows(200)), [METRIC], Run(replicates=0))
     found = report_from_state(state, RUN).results[0]
     assert (found.verdict, found.p_value, found.reference) == ("none", None, None)
 
 
-def test_a_state_comes_back_as_it_was(first, tmp_path):
+def test_a_state_is_read_back_unchanged(first, tmp_path):
     path = str(tmp_path / "day.state")
     write_state(path, first)
     back = read_state(path)
@@ -140,7 +140,7 @@ def test_a_state_comes_back_as_it_was(first, tmp_path):
     assert total.details["rows"] == 800
 
 
-def test_what_is_no_state_of_cce_is_refused(first, tmp_path):
+def test_invalid_states_of_cce_are_refused(first, tmp_path):
     path = str(tmp_path / "day.state")
     write_state(path, first)
     header, arrays = read_archive(path, "state", 1)
@@ -160,12 +160,12 @@ def test_what_is_no_state_of_cce_is_refused(first, tmp_path):
             read_state(path)
 
 
-def test_states_of_other_centres_are_not_merged(first):
+def test_states_with_different_landmarks_are_not_merged(first):
     with pytest.raises(Exception, match="cce was prepared on other rows: its setting 'directions' differs"):
         merged(first, summed(InMemory(rows(seed=1))))
 
 
-def test_rows_that_are_elsewhere_are_told(first):
+def test_shifted_inputs_and_targets_give_a_warning(first):
     for seed in range(3):
         alike = result(summed(Batches(rows(seed=seed + 2)), like=first))
         assert not any("moved" in warning for warning in alike.warnings)
@@ -181,7 +181,7 @@ def test_rows_that_are_elsewhere_are_told(first):
     assert told.details["features"]["residual_rows"] > 0.9
 
 
-def test_centres_are_as_many_as_the_tolerance_takes_on_a_sample(monkeypatch):
+def test_the_number_of_landmarks_depends_on_the_tolerance(monkeypatch):
     monkeypatch.setattr(on_centres, "MIN_LANDMARKS", 32)
     monkeypatch.setattr(on_centres, "VALIDATION_ROWS", 100)
 
@@ -194,7 +194,7 @@ def test_centres_are_as_many_as_the_tolerance_takes_on_a_sample(monkeypatch):
 
 
 @pytest.mark.parametrize("size", [100, 500, 1500])
-def test_the_error_of_a_day_whose_rows_are_not_those_that_are_checked_is_told_too(first, size):
+def test_the_error_covers_rows_other_than_the_validation_rows(first, size):
     for spread in (1.0, 0.5):
         day = rows(size, seed=1, spread=spread)
         found, whole = result(summed(InMemory(day), like=first)), exact(day)
@@ -203,14 +203,14 @@ def test_the_error_of_a_day_whose_rows_are_not_those_that_are_checked_is_told_to
         assert 1e-5 * whole.value < abs(found.value - whole.value) <= solver["error"] < 0.05 * whole.value
 
 
-def test_the_error_of_days_together_is_told(first):
+def test_the_error_covers_merged_states(first):
     day = rows(700, seed=1)
     found = result(merged(summed(Batches(rows()), like=first), summed(Batches(day), like=first)))
     whole = exact(concat([rows(), replace(day, row=np.arange(500, 1200))]))
     assert abs(found.value - whole.value) <= found.details["solver"]["error"] < 0.01 * whole.value
 
 
-def test_inputs_in_float32_are_summed_in_float32():
+def test_inputs_in_float32_are_accumulated_in_float32():
     data = rows(300, dtype=np.float32)
     state = summed(Batches(data))
     found = result(state)
@@ -226,7 +226,7 @@ def test_inputs_in_float32_are_summed_in_float32():
     assert result(days[1]).details["solver"]["precision"] == "float32"
 
 
-def test_samples_and_several_targets_are_summed():
+def test_samples_and_several_targets_are_accumulated():
     rng = np.random.default_rng(0)
     data = rows(300)
     draws = data.predictive.sample(rng, 9)
@@ -240,7 +240,7 @@ def test_samples_and_several_targets_are_summed():
         assert found.verdict == "pass"
 
 
-def test_a_metric_that_takes_exact_solvers_is_not_summed():
+def test_a_metric_with_an_exact_solver_has_no_accumulator():
     for options, told in (
         ({"solver": "cg"}, "--solver cg"),
         ({"solver": "cholesky"}, "--solver cholesky"),
@@ -252,7 +252,7 @@ def test_a_metric_that_takes_exact_solvers_is_not_summed():
         assert state.skipped[0].reason.startswith(f"{told} needs all rows at once")
 
 
-def test_problems_are_told_by_the_places_of_rows_in_the_file():
+def test_problems_are_reported_by_row_of_the_file():
     data = rows(60)
     x = data.x.copy()
     x[41] = 0
@@ -263,7 +263,7 @@ def test_problems_are_told_by_the_places_of_rows_in_the_file():
 
 
 @pytest.mark.usefixtures("few")
-def test_a_sample_of_all_is_that_of_samples_of_parts():
+def test_merged_samples_equal_the_sample_of_all_rows():
     data = rows(1500)
     whole = SampleRows(7)(data)
     first, *others = [SampleRows(7)(part) for part in Batches(data, 40).batches()]
@@ -276,7 +276,7 @@ def test_a_sample_of_all_is_that_of_samples_of_parts():
 
 
 @pytest.mark.usefixtures("few")
-def test_rows_of_few_values_are_sampled_alike():
+def test_rows_with_few_distinct_values_are_sampled_uniformly():
     """With ones alone among targets and means, and one of eight inputs: an eighth of the sample each, nearly."""
     rng = np.random.default_rng(0)
     kind = rng.integers(0, 8, 9000)
@@ -289,7 +289,7 @@ def test_rows_of_few_values_are_sampled_alike():
     assert len(np.unique(hash_rows_and_inputs(data, 0))) == 9000
 
 
-def test_hashes_of_inputs_of_few_digits_differ():
+def test_hashes_of_inputs_with_few_digits_differ():
     for dtype in (np.float32, np.float64):
         x = np.stack(np.meshgrid(*[np.arange(10)] * 3), axis=-1).reshape(-1, 3).astype(dtype)
         data = Predictions(y=np.zeros(1000), predictive=Gaussian(np.zeros(1000), np.ones(1000)), x=x)

@@ -29,7 +29,7 @@ def gram_of(x, kernel, engine):
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("memory", [ROOM, 0])
-def test_it_is_the_inverse_of_its_matrix(device, memory):
+def test_the_preconditioner_is_the_inverse_of_its_matrix(device, memory):
     """s (Q + s I)^-1 R with Q = K_nM K_MM^-1 K_Mn, all n x n matrices written out."""
     rng = np.random.default_rng(0)
     x, columns = rng.normal(size=(700, 4)), rng.normal(size=(700, 3))
@@ -43,7 +43,7 @@ def test_it_is_the_inverse_of_its_matrix(device, memory):
     assert_allclose(engine.to_numpy(found(engine.asarray(columns))), expected, rtol=0, atol=1e-10)
 
 
-def test_features_that_are_made_again_are_the_same():
+def test_recomputed_features_are_the_same():
     rng = np.random.default_rng(1)
     x, columns = rng.normal(size=(600, 3)), rng.normal(size=(600, 2))
     engine = backend(None, "float32")
@@ -52,7 +52,7 @@ def test_features_that_are_made_again_are_the_same():
     assert_array_equal(kept(engine.asarray(columns)), made(engine.asarray(columns)))
 
 
-def test_eigenvalues_that_are_negligible_are_left_out():
+def test_negligible_eigenvalues_are_dropped():
     rng = np.random.default_rng(2)
     x = rng.normal(size=(500, 2))
     engine = backend(None, "float64")
@@ -64,7 +64,9 @@ def test_eigenvalues_that_are_negligible_are_left_out():
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize(("precision", "tolerance", "accuracy"), [("float64", 1e-11, 1e-9), ("float32", 1e-5, 1e-3)])
 @pytest.mark.parametrize("tried", [1, 3])
-def test_it_saves_iterations_and_changes_no_result(device, precision, tolerance, accuracy, tried):
+def test_the_preconditioner_saves_iterations_and_does_not_change_the_result(
+    device, precision, tolerance, accuracy, tried
+):
     rng = np.random.default_rng(3)
     x, rhs = rng.normal(size=(600, 5)), rng.normal(size=(600, 4))
     engine = backend(device, precision)
@@ -100,13 +102,13 @@ def test_small_regularizers_of_wide_inputs_are_preconditioned(device):
     assert ridge.solve(outputs, 0.1).preconditioner == 0  # a few iterations
 
 
-def test_the_same_seed_gives_the_same_to_the_bit():
+def test_the_same_seed_gives_identical_results():
     (*_, one), (*_, two) = (many_iterations(Run(memory=FEATURES, seed=3)) for _ in range(2))
     assert one.iterations == two.iterations
     assert_array_equal(one.coefficients, two.coefficients)
 
 
-def test_it_pays_where_iterations_are_many_and_products_dear():
+def test_the_preconditioner_pays_off_for_many_expensive_iterations():
     """A hundred thousand rows: 12 iterations in all or 4; then kernel values in memory; then few rows."""
     large = Costs(n=100_000, d=512, columns=64, cached=False, cached_features=True)
     assert large.pays_off(residual=1e-2, tolerance=1e-6)
@@ -115,7 +117,7 @@ def test_it_pays_where_iterations_are_many_and_products_dear():
     assert not Costs(n=4_000, d=8, columns=64, cached=False, cached_features=True).pays_off(1e-2, 1e-6)
 
 
-def test_the_report_tells_of_it():
+def test_the_report_contains_the_preconditioner():
     rng = np.random.default_rng(5)
     _, y, predictive = gaussian_case(rng, 600, 3)
     x = rng.normal(size=(600, 300)) * 0.9 ** np.arange(300)

@@ -17,7 +17,7 @@ def told(predictive, **more):
     return dict(first_rows(Predictions(y=Y, predictive=predictive, **more)))
 
 
-def test_three_rows_are_told_by_their_places_in_the_file():
+def test_three_rows_are_labeled_by_row_number_or_key():
     rows = told(Gaussian(np.ones(4), np.full(4, 2.0)), row=np.array([4, 6, 7, 9]))
     assert list(rows) == ["row 4", "row 6", "row 7"]
     assert [words.split("observed ")[1] for words in rows.values()] == ["3: z = 1.00", "0: z = -0.50", "1: z = 0.00"]
@@ -34,6 +34,6 @@ def test_three_rows_are_told_by_their_places_in_the_file():
         (Cauchy(np.full(4, 2.0), np.ones(4)), 0.75),
     ],
 )
-def test_what_has_no_z_score_of_its_own_is_told_by_its_mass(predictive, share):
+def test_distributions_without_a_z_score_show_the_pit(predictive, share):
     """Counts, draws, interpolated quantiles, and what has no mean."""
     assert told(predictive)["row 0"].endswith(f"observed 3: P(Y ≤ y) = {share:.2g}")

@@ -39,7 +39,7 @@ def test_csv_and_tsv_are_read(tmp_path):
     assert_same(read(str(tmp_path / "preds.tsv")).predictions())
 
 
-def test_a_file_without_an_ending_is_known_by_its_first_bytes(tmp_path):
+def test_a_file_without_an_ending_is_recognized_by_its_first_bytes(tmp_path):
     for ending in ("parquet", "feather"):
         source = tmp_path / f"preds.{ending}"
         write(source, PARTS)
@@ -88,7 +88,7 @@ def test_embeddings_of_every_shape_are_read(tmp_path, shape):
     assert rows.x.dtype == (np.float32 if narrow else np.float64)
 
 
-def test_wide_columns_come_in_the_order_of_their_numbers(tmp_path):
+def test_wide_columns_are_ordered_by_their_numbers(tmp_path):
     parts = {"y": PARTS["y"], "mean": PARTS["mean"], "std": PARTS["std"]}
     parts |= {f"emb_{k}": np.full(N, float(k)) for k in (10, 9, 0, 1, 11, 2)}
     source = read(write(tmp_path / "preds.csv", parts))
@@ -112,7 +112,7 @@ def test_wide_columns_come_in_the_order_of_their_numbers(tmp_path):
         (pa.array(["[1,,3]", "[1,2,]"] * (N // 2)), "must be lists of numbers, .*row 0"),
     ],
 )
-def test_embeddings_that_lost_something_are_refused(tmp_path, column, message):
+def test_incomplete_embeddings_are_refused(tmp_path, column, message):
     parts = {name: values for name, values in PARTS.items() if name != "embedding"}
     path = write(tmp_path / "preds.parquet", table(parts).append_column("embedding", column))
     with pytest.raises(DataError, match=message):
@@ -120,7 +120,7 @@ def test_embeddings_that_lost_something_are_refused(tmp_path, column, message):
 
 
 @pytest.mark.parametrize("ending", ["npy", "npz"])
-def test_embeddings_from_numpy_files_are_joined_by_place(tmp_path, ending):
+def test_embeddings_from_numpy_files_are_joined_by_position(tmp_path, ending):
     parts = {name: values for name, values in PARTS.items() if name != "embedding"}
     path, vectors = write(tmp_path / "preds.csv", parts), tmp_path / f"emb.{ending}"
     (np.save if ending == "npy" else np.savez)(vectors, PARTS["embedding"])
@@ -164,7 +164,7 @@ def test_keys_with_leading_zeros_stay_text(tmp_path):
     assert read(str(tmp_path / "preds.csv")).predictions().id.tolist() == ["01", "1", "10"]
 
 
-def test_a_column_whose_first_values_are_whole_is_read_to_its_end(tmp_path):
+def test_column_types_are_inferred_from_the_whole_file(tmp_path):
     """Types are found over the whole file: 300,000 whole numbers and then 0.5 are numbers, not an error."""
     text = "y,mean,std\n" + "1,2,3\n" * 300_000 + "0.5,2,3\n"
     (tmp_path / "preds.csv").write_text(text)
@@ -172,7 +172,7 @@ def test_a_column_whose_first_values_are_whole_is_read_to_its_end(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["std", "var", "log_std", "log_var"])
-def test_spreads_of_every_kind_are_read(tmp_path, kind):
+def test_uncertainties_on_every_scale_are_read(tmp_path, kind):
     std = PARTS["std"]
     spread = {"std": std, "var": std**2, "log_std": np.log(std), "log_var": 2 * np.log(std)}[kind]
     parts = {"y": PARTS["y"], "mean": PARTS["mean"], "u": spread}
@@ -226,7 +226,7 @@ def test_several_targets_are_read(tmp_path):
         read(path, mean="mean1,mean2", std="std1").predictions()
 
 
-def test_inputs_take_the_place_of_an_embedding(tmp_path):
+def test_inputs_replace_an_embedding(tmp_path):
     path = write(tmp_path / "preds.parquet", PARTS | {"a": np.arange(N), "b": np.ones(N)})
     rows = read(path, inputs="a,b").predictions()
     assert_allclose(rows.x[:, 0], np.arange(N))
@@ -263,7 +263,7 @@ def test_inputs_take_the_place_of_an_embedding(tmp_path):
         ({"rate": -PARTS["std"], "y": np.arange(N)}, {"dist": "poisson"}, "rate must be positive"),
     ],
 )
-def test_what_is_unclear_or_wrong_is_refused_with_the_file_and_the_remedy(tmp_path, change, said, message):
+def test_ambiguous_or_invalid_columns_are_refused_with_the_file_and_a_remedy(tmp_path, change, said, message):
     parts = {name: values for name, values in (PARTS | change).items() if values is not None}
     path = write(tmp_path / "preds.parquet", parts)
     with pytest.raises(DataError, match=message) as caught:
@@ -271,7 +271,7 @@ def test_what_is_unclear_or_wrong_is_refused_with_the_file_and_the_remedy(tmp_pa
     assert str(caught.value).startswith(path)
 
 
-def test_a_scale_that_is_unclear_is_told_with_what_either_reading_gives(tmp_path):
+def test_an_ambiguous_scale_is_refused_with_the_result_of_each_reading(tmp_path):
     """The column is a variance of a right model: mean z^2 is about 1 read so, and far from it read as a std."""
     rng = np.random.default_rng(3)
     var = rng.uniform(0.001, 0.1, 500)
@@ -297,7 +297,7 @@ def test_options_that_contradict_each_other_are_refused(tmp_path, said, message)
         read(write(tmp_path / "preds.parquet", PARTS), **said)
 
 
-def test_rows_that_lack_a_number_are_left_out_on_request(tmp_path):
+def test_incomplete_rows_are_dropped_on_request(tmp_path):
     y = np.where(np.isin(np.arange(N), [2, 5]), np.nan, PARTS["y"])
     source = read(write(tmp_path / "preds.csv", wide(PARTS) | {"y": y}), nan_policy="omit")
     rows = source.predictions()
@@ -318,13 +318,13 @@ def test_small_deviations_are_raised_on_request_and_counted(tmp_path):
     assert source.explicit()[-2:] == ["--min-std", "0.25"]
 
 
-def test_column_names_that_come_twice_are_refused(tmp_path):
+def test_duplicate_column_names_are_refused(tmp_path):
     (tmp_path / "preds.csv").write_text("y,mean,std,y\n1,2,3,4\n")
     with pytest.raises(DataError, match="1 duplicate column name: 'y'"):
         read(str(tmp_path / "preds.csv")).predictions()
 
 
-def test_files_that_are_not_what_they_say_are_refused(tmp_path):
+def test_unreadable_files_are_refused(tmp_path):
     whole = tmp_path / "whole.parquet"
     write(whole, PARTS)
     (tmp_path / "cut.parquet").write_bytes(whole.read_bytes()[:-100])
@@ -359,7 +359,7 @@ def test_pickles_are_never_loaded(tmp_path):
         read(write(tmp_path / "preds.csv", parts), embedding=str(tmp_path / "objects.npy")).predictions()
 
 
-def test_what_was_found_can_be_said_explicitly(tmp_path):
+def test_recognized_columns_can_be_passed_explicitly(tmp_path):
     """Reading again with the options that `inspect` prints gives the same predictions."""
     source = read(write(tmp_path / "preds.parquet", PARTS))
     said = source.explicit()
@@ -368,7 +368,7 @@ def test_what_was_found_can_be_said_explicitly(tmp_path):
     assert_same(read(str(tmp_path / "preds.parquet"), **names).predictions())
 
 
-def test_the_report_names_files_with_their_fingerprint(tmp_path):
+def test_the_report_contains_files_with_their_hash(tmp_path):
     import hashlib
 
     path = write(tmp_path / "preds.parquet", PARTS)
@@ -378,14 +378,14 @@ def test_the_report_names_files_with_their_fingerprint(tmp_path):
     assert (found.n, found.dropped, found.predictive) == (N, 0, "gaussian")
 
 
-def test_text_that_is_not_utf8_is_shown_nowhere_but_does_no_harm(tmp_path):
+def test_columns_that_are_not_utf8_are_ignored(tmp_path):
     (tmp_path / "latin.csv").write_bytes("y,mean,std,note\n1,2,3,é\n2,3,4,a\n".encode("latin-1"))
     source = read(str(tmp_path / "latin.csv"))
     assert_allclose(source.predictions().y, [1, 2])
     assert source.roles.narrow == ("y", "mean", "std")
 
 
-def test_inputs_of_a_file_are_read_whatever_else_it_holds(tmp_path):
+def test_evaluation_inputs_are_read_despite_problems_in_other_columns(tmp_path):
     """Targets may be absent, two columns may be the mean, and deviations may be 0: none of it is looked at."""
     from calcheck.io.columns.options import ColumnOptions
     from calcheck.io.files import File
@@ -398,7 +398,7 @@ def test_inputs_of_a_file_are_read_whatever_else_it_holds(tmp_path):
     assert rows.predictive is None
 
 
-def test_problems_are_told_by_rows_of_the_file_after_others_were_left_out(tmp_path):
+def test_problems_are_reported_by_row_of_the_file_after_rows_were_dropped(tmp_path):
     y = np.where(np.arange(N) == 0, np.nan, 1.0)
     twice = np.where(np.arange(N) == 7, 105, PARTS["id"])
     path = write(tmp_path / "preds.parquet", PARTS | {"y": y, "id": twice})
@@ -406,14 +406,14 @@ def test_problems_are_told_by_rows_of_the_file_after_others_were_left_out(tmp_pa
         read(path, nan_policy="omit").predictions()
 
 
-def test_no_remedy_is_given_that_would_be_refused(tmp_path):
+def test_errors_suggest_only_options_that_are_accepted(tmp_path):
     path = write(tmp_path / "preds.parquet", {"y": np.ones(3), "loc": np.ones(3), "scale": np.zeros(3)})
     with pytest.raises(DataError, match="must be positive") as caught:
         read(path, dist="gaussian").predictions()
     assert "--min-std" not in str(caught.value)
 
 
-def test_a_file_of_several_batches_is_one(tmp_path, monkeypatch):
+def test_predictions_do_not_depend_on_the_batch_size(tmp_path, monkeypatch):
     """Batches of five rows: the same predictions, and problems told by their places in the file."""
     from calcheck.io.tables import parquet
 
@@ -433,7 +433,7 @@ def test_a_file_of_several_batches_is_one(tmp_path, monkeypatch):
         read(write(tmp_path / "ragged.parquet", ragged)).predictions()
 
 
-def test_the_pattern_that_is_printed_matches_what_was_found_and_nothing_else(tmp_path):
+def test_printed_patterns_match_exactly_the_recognized_columns(tmp_path):
     """emb_* would take emb_norm along, and sample_* sample_id; where no pattern is exact the columns are listed."""
     parts = {"y": np.ones(3), "sample_0": np.ones(3), "sample_1": np.ones(3), "sample_id": np.arange(3)}
     parts |= {"emb_0": np.arange(3.0), "emb_1": np.ones(3), "emb_norm": np.full(3, 9.0)}
@@ -445,7 +445,7 @@ def test_the_pattern_that_is_printed_matches_what_was_found_and_nothing_else(tmp
     assert read(path, embedding="emb_0,emb_1").predictions().x.shape == (3, 2)
 
 
-def test_distributions_left_in_their_file_give_the_same_numbers(tmp_path, monkeypatch):
+def test_lazy_distributions_give_the_same_numbers(tmp_path, monkeypatch):
     """All metrics of samples that are read again for each of them, and of samples held in memory."""
     from calcheck.io import scan as gathered
     from calcheck.io import source

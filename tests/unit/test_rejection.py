@@ -53,7 +53,7 @@ def area_of(results, minus=None):
 QUARTERS = RejectionGrid(step=25, max_percent=75)
 
 
-def test_the_curve_the_area_and_the_gain_are_those_of_a_hand():
+def test_the_curve_the_area_and_the_gain_by_hand():
     """Errors 1, 2, 3, 6 with std 1, 2, 3, 4: kept are all, without 6, without 3, and 1 alone.
 
     MAE 3, 2, 1.5, 1; area by the trapezoidal rule over 0, 25, 50, 75 %: 0.25 (1.5 + 2 + 1.5 + 0.5) = 1.375.
@@ -96,7 +96,7 @@ def test_the_order_of_the_file_does_not_matter():
         assert_allclose([each.value for each in first[pair]], [each.value for each in second[pair]], rtol=1e-12)
 
 
-def test_random_orders_are_what_shuffling_by_hand_gives():
+def test_random_orders_agree_with_the_exact_standard_error():
     """The band holds the middle 95 % of the means of 30 of 100 rows, whose standard error is known exactly."""
     rng = np.random.default_rng(1)
     error = np.abs(rng.normal(size=100))
@@ -109,7 +109,7 @@ def test_random_orders_are_what_shuffling_by_hand_gives():
     assert_allclose([kept.low, kept.high], error.mean() + 1.96 * spread * np.array([-1, 1]), atol=0.1 * spread)
 
 
-def test_resamples_are_those_of_a_loop():
+def test_resampled_curves_agree_with_a_loop():
     """Weights by rows, sorted by the criterion: the curve of each resample is the naive one of its rows."""
     rng = np.random.default_rng(2)
     n, criterion, lost = 12, rng.normal(size=12), np.abs(rng.normal(size=12))
@@ -127,7 +127,7 @@ def test_resamples_are_those_of_a_loop():
         assert_allclose(curve, [ordered[:kept].mean() for kept in (12, 9, 3)], rtol=1e-12)
 
 
-def test_a_criterion_that_orders_the_errors_is_significant_and_one_that_knows_nothing_is_not():
+def test_an_informative_criterion_is_significant_and_an_uninformative_one_is_not():
     rng = np.random.default_rng(3)
     error = rng.normal(size=200)
     rows = predictions(error, column=np.abs(error), noise=rng.normal(size=200), against=-np.abs(error))
@@ -140,7 +140,7 @@ def test_a_criterion_that_orders_the_errors_is_significant_and_one_that_knows_no
     assert gain.low < gain.value < gain.high < 0
 
 
-def test_p_values_of_a_criterion_that_knows_nothing_are_uniform():
+def test_p_values_of_uninformative_criteria_are_uniform():
     """Of 200 such criteria 5 % are below 5 %, within 4 standard errors."""
     rng = np.random.default_rng(4)
     error = rng.normal(size=40)
@@ -152,7 +152,7 @@ def test_p_values_of_a_criterion_that_knows_nothing_are_uniform():
     assert abs(chances.mean() - 0.5) < 4 / math.sqrt(12 * 200)
 
 
-def test_the_threshold_is_the_least_that_keeps_enough_and_rows_that_tie_with_it_stay():
+def test_the_threshold_is_the_smallest_with_enough_coverage_and_keeps_ties():
     """Of 5 rows 60 % are 3; the third and fourth tie at 3, so four are kept."""
     found = rejected(
         predictions([1, 1, 2, 4, 9], [1, 2, 3, 3, 5]), by=["std", "random"], steps=RejectionGrid(coverage=0.6)
@@ -199,7 +199,7 @@ def test_rejecting_by_cce_beats_rejecting_at_random_from_10_to_50_percent(seed):
             assert_allclose(by_std.value, at_random.value, rtol=1e-9)  # equally sure everywhere
 
 
-def test_cce_of_other_rows_does_not_see_their_targets():
+def test_cce_of_other_rows_does_not_use_their_targets():
     """Other targets of the rows that are rejected change what is scored, and nothing of who is rejected."""
     reference, place = sine(60, 0), sine(40, 1)
     others = place.with_targets(place.y[::-1].copy(), place.predictive)
@@ -219,14 +219,14 @@ def test_cce_of_other_rows_does_not_see_their_targets():
     assert_allclose(thresholds[0], np.sort(at)[19], rtol=1e-12)
 
 
-def test_cce_at_its_own_rows_is_said_to_be_hindsight():
+def test_cce_at_its_own_rows_gives_a_warning():
     notes = [note for each in rejected(sine(60, 0))["mae", "cce"] for note in each.warnings]
     assert any("optimistic" in note for note in notes)
     report = reject(InMemory(sine(60, 0)), [METRICS["mae"]()], at=InMemory(sine(60, 1)), run=NONE)
     assert not any("optimistic" in note for each in report.results for note in each.warnings)
 
 
-def test_without_inputs_nothing_is_rejected_by_cce_unless_it_was_asked_for():
+def test_without_inputs_cce_is_skipped_or_refused_if_requested():
     found = rejected(predictions([1, 2, 3]))
     assert {by for _, by in found} == {"std", "random"}
     assert any("it needs inputs" in note for note in found["mae", "std"][0].warnings)
@@ -234,14 +234,14 @@ def test_without_inputs_nothing_is_rejected_by_cce_unless_it_was_asked_for():
         rejected(predictions([1, 2, 3]), by=["cce"])
 
 
-def test_a_metric_that_does_not_apply_is_left_out_with_the_reason():
+def test_a_metric_that_does_not_apply_is_skipped():
     rows = Predictions(y=np.arange(5.0), predictive=Samples(np.random.default_rng(0).normal(size=(5, 4))))
     report = reject(InMemory(rows), [METRICS["mae"](), METRICS["nll"]()], run=NONE)
     assert {each.metric for each in report.results} == {"mae"}
     assert [each.metric for each in report.skipped] == ["nll"]
 
 
-def test_what_is_not_finite_is_no_number():
+def test_infinite_values_are_missing():
     """A target that is impossible makes the mean infinite until its row is rejected."""
     report = rejected(
         predictions([0, 1e200, 0], [1, 1e-100, 1e-120]), "nll", by=["std"], steps=RejectionGrid(30, 60), run=FAST
@@ -251,7 +251,7 @@ def test_what_is_not_finite_is_no_number():
     assert any("no value" in note for note in first.warnings)
 
 
-def test_few_rows_are_said_to_be_few_and_a_single_one_has_no_interval():
+def test_few_rows_give_a_warning_and_a_single_row_has_no_interval():
     assert any("only 3 rows" in note for note in rejected(predictions([1, 2, 3]), run=FAST)["mae", "std"][0].warnings)
     single = rejected(predictions([1]), run=FAST)["mae", "std"][0]
     assert single.low is None
@@ -271,7 +271,7 @@ def test_few_rows_are_said_to_be_few_and_a_single_one_has_no_interval():
         ({"coverage": float("nan")}, "--coverage must be"),
     ],
 )
-def test_shares_that_make_no_sense_are_refused(options, message):
+def test_invalid_percentages_are_refused(options, message):
     with pytest.raises(OptionError, match=message):
         RejectionGrid(**options)
 
@@ -284,6 +284,6 @@ def test_criteria_must_be_columns_of_numbers():
 
 
 @pytest.mark.parametrize("metric", ["ece", "cce", "sharpness", "lzms"])
-def test_only_means_of_errors_are_shown(metric):
+def test_only_means_of_errors_are_accepted(metric):
     with pytest.raises(OptionError, match=f"got {metric}, which is not"):
         rejected(predictions([1, 2, 3]), metric)

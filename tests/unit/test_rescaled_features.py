@@ -55,7 +55,7 @@ def normal_case(columns=1):
 
 
 @pytest.mark.parametrize("factor", [1.0, 1.3, 0.75, 1.42, 1.9, 0.3, 8.0, 40.0, 1e-3])
-def test_kernels_of_any_width_have_their_own_distances(factor):
+def test_distances_are_accurate_for_kernels_of_any_width(factor):
     """Within half an octave of the data's bandwidth the features are shared; beyond, others are made."""
     rng, mean, std, predictive = normal_case()
     data = DataSet(mean + std, np.array([0.5]), [predictive])
@@ -67,7 +67,7 @@ def test_kernels_of_any_width_have_their_own_distances(factor):
 
 
 @pytest.mark.parametrize("columns", [2, 3])
-def test_vectors_have_their_own_distances(columns):
+def test_distances_are_accurate_for_vectors(columns):
     """Bandwidths of the columns change apart; targets that lie between the pool's become elements."""
     rng, mean, std, predictive = normal_case(columns)
     gamma = np.full(columns, 0.5 / columns)
@@ -79,7 +79,7 @@ def test_vectors_have_their_own_distances(columns):
 
 
 @pytest.mark.parametrize("far", [30.0, -1e4, 1e12])
-def test_targets_far_outside_are_represented(far):
+def test_distant_targets_are_represented(far):
     """A target hundreds of length scales from everything shares nothing with it: |psi(y)|² = 1, other products 0."""
     rng, mean, std, predictive = normal_case()
     features = shared(DataSet(mean + std, np.array([0.5]), [predictive]))
@@ -92,7 +92,7 @@ def test_targets_far_outside_are_represented(far):
 
 @pytest.mark.parametrize("columns", [1, 2])
 @pytest.mark.parametrize("size", [1, 2, 5])
-def test_exchanged_draws_are_those_with_the_target_among_them(columns, size):
+def test_distances_are_accurate_for_exchanged_draws(columns, size):
     rng = np.random.default_rng(size)
     values = rng.normal(size=(N, size + 1, columns))
     values[:, :, -1] *= 30
@@ -121,7 +121,7 @@ def test_draws_of_all_trials_are_represented():
         assert_allclose(distances(features, data, trial), expected, rtol=0, atol=1e-6)
 
 
-def test_counts_have_their_own_distances():
+def test_distances_are_accurate_for_counts():
     """Poisson(3): masses on 0, ..., 59, as the rows' distributions."""
     from scipy import stats
 
@@ -141,7 +141,7 @@ def crossed(features, each):
     return observed @ norm @ (model[0] @ norm).T
 
 
-def test_elements_that_a_data_set_adds_see_its_distributions():
+def test_elements_added_by_a_data_set_represent_its_distributions():
     """The pool is made for narrow distributions, and targets of wide ones are added.
 
     Products with these are exact for the kernel that the features are of, half an octave above the data's.
@@ -155,7 +155,7 @@ def test_elements_that_a_data_set_adds_see_its_distributions():
     assert_allclose(crossed(features, DataSet(targets, np.array([own]), [wide])), expected, rtol=0, atol=2e-4)
 
 
-def test_elements_that_a_data_set_adds_see_exchanged_draws():
+def test_elements_added_by_a_data_set_represent_exchanged_draws():
     """The pool is made for the first draws, near 0; the second ones, near 20, become targets."""
     rng = np.random.default_rng(0)
     values, gamma = rng.normal((0, 0, 20), 1, (N, 3)), np.array([0.5])
