@@ -31,6 +31,6 @@ def test_damage_is_refused_or_harmless(run, first):
 
 
 @pytest.mark.parametrize("seed", SEEDS, ids=lambda seed: f"{seed.name} {seed.ending}")
-def test_whole_files_are_read(run, seed):
+def test_intact_files_are_read(run, seed):
     last, told = run(intact(seed))[-1]
     assert last == READ, told

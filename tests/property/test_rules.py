@@ -66,7 +66,7 @@ def named(node):
 
 @quick
 @given(st.one_of(st.text(max_size=60), st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join)))
-def test_whatever_is_written_is_a_rule_or_refused(text):
+def test_any_text_is_a_rule_or_refused(text):
     with contextlib.suppress(OptionError):
         rule = parse(text)
         validate_rule(rule, dict.fromkeys(METRICS, ("value", "zeta", "unit")))
@@ -75,7 +75,7 @@ def test_whatever_is_written_is_a_rule_or_refused(text):
 
 @quick
 @given(conditions.filter(named), st.sampled_from(["", " ", "  \t\n"]))
-def test_a_rule_is_what_was_meant(condition, space):
+def test_parsing_restores_a_formatted_rule(condition, space):
     assert parse(written(condition, space)).condition == condition
 
 
@@ -88,7 +88,7 @@ def test_a_rule_is_what_was_meant(condition, space):
     ).filter(lambda parts: any(named(part) for *_, part in parts)),
     st.tuples(small, small, small),
 )
-def test_a_rule_holds_when_python_says_so(parts, values):
+def test_rules_agree_with_python(parts, values):
     """Without any brackets: it is precedence that is compared."""
     text = " ".join(f"{joint} {denial}{written(part, ' ')}" for joint, denial, part in parts)
     text = text.removeprefix("and ").removeprefix("or ")
@@ -99,13 +99,13 @@ def test_a_rule_holds_when_python_says_so(parts, values):
 
 @quick
 @given(conditions.filter(named))
-def test_a_rule_with_an_absent_number_is_violated(condition):
+def test_a_rule_with_a_missing_number_is_violated(condition):
     gate = evaluate_rule(parse(written(condition, " ")), report_of(dict.fromkeys(METRICS)))
     assert not gate.passed
     assert gate.missing == tuple(gate.values)
 
 
 @pytest.mark.parametrize("text", ["(" * 10**5, "not " * 10**4, "1e" + "9" * 900 + " > zms", "9" * 900 + "> zms"])
-def test_what_would_overflow_is_refused(text):
+def test_rules_that_would_overflow_are_refused(text):
     with pytest.raises(OptionError):
         parse(text)
