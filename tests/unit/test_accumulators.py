@@ -1,4 +1,4 @@
-"""Sums over batches, days and machines: what they add up to does not hang on how rows came."""
+"""Accumulators over batches and merged states do not depend on how rows are divided."""
 
 import numpy as np
 import pytest
@@ -131,7 +131,7 @@ def test_merged_products_agree_with_those_of_all_rows(groups):
 
 
 def test_the_interval_of_a_mean_is_normal():
-    """z² of 400 rows: mean ± 1.96 std/√n, up to the chance of 10,000 draws."""
+    """z² of 400 rows: mean ± 1.96 std/√n, up to the Monte Carlo error of 10,000 draws."""
     rows = calibrated("gaussian", n=400)
     result = only(report_from_state(accumulate(Batches(rows), [METRICS["zms"]()], RUN), Run(replicates=0)))
     z2 = ((rows.y - rows.predictive.loc) / rows.predictive.scale) ** 2
@@ -143,14 +143,14 @@ def test_the_interval_of_a_mean_is_normal():
 
 @pytest.mark.parametrize(("last", "few"), [(1.0, False), (100.0, True)])
 def test_normal_intervals_with_few_effective_rows_give_a_warning(last, few):
-    """(sum t^2)^2 / sum t^4 of z^2 less its mean: 40 rows alike but one, and of 0 and 2."""
+    """(sum t^2)^2 / sum t^4 for centered z^2: 40 rows of 0 and 2, with and without one outlier."""
     z = np.sqrt(np.append(np.tile([0.0, 2.0], 20)[:-1], 2 * last))
     rows = Predictions(y=z, predictive=Gaussian(np.zeros(40), np.ones(40)))
     away = z**2 - np.mean(z**2)
     for run in (RUN, Run(resamples=100, replicates=39)):
         result = only(report_from_state(accumulate(Batches(rows), [METRICS["zms"]()], run), run))
         assert_allclose(result.details["normal"]["effective_rows"], np.sum(away**2) ** 2 / np.sum(away**4), rtol=1e-6)
-        assert any("effective rows" in told for told in result.warnings) == few
+        assert any("effective rows" in message for message in result.warnings) == few
     assert result.verdict == ("fail" if few else "pass")
 
 
@@ -166,7 +166,7 @@ def test_accumulated_replicates_distinguish_right_from_wrong_models(spread):
 
 
 def test_p_values_of_perfect_models_are_uniform_for_sorted_rows():
-    """Replicates of batches in the same order would share their luck, and p pile up in the middle."""
+    """With equal random streams in every batch, p-values would concentrate around 0.5."""
     found = []
     for seed in range(60):
         rows = calibrated("gaussian", n=60, seed=seed)

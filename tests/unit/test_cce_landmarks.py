@@ -1,4 +1,4 @@
-"""CCE on centres: the same however rows come, as many centres as it takes, and clear about what it cannot do."""
+"""CCE with landmarks: invariances, the number of landmarks, errors, and refused options."""
 
 from dataclasses import replace
 from threading import Event
@@ -10,18 +10,15 @@ from numpy.testing import assert_allclose, assert_array_equal
 from calcheck import read
 from calcheck.distributions import Gaussian, Samples
 from calcheck.distributions.poisson import Poisson
-from calcheck.embeddings import landmark_selection as on_centres
-from calcheck.embeddings import nystroem_sums as row_sums
+from calcheck.embeddings import landmark_selection, nystroem_sums
 from calcheck.embeddings.leverage import weighted_leverage_sample
 from calcheck.errors import DataError, NumericalError, OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.bottom_k import sample_rows
 from calcheck.execution.context import Run
 from calcheck.execution.prefetch import prefetched
-from calcheck.io import scan as gathered
-from calcheck.io import scan as passes
-from calcheck.io.tables import memory as held
-from calcheck.io.tables import parquet
+from calcheck.io import scan
+from calcheck.io.tables import memory, parquet
 from calcheck.kernels.functions import Polynomial, Rbf
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
@@ -38,8 +35,8 @@ PLAIN = Run(replicates=0)
 
 
 @pytest.fixture(autouse=True)
-def some_of_few(monkeypatch):
-    """Some rows are evaluated, fewer are checked, and the number of centres is tried on few: as of a million."""
+def small_sizes(monkeypatch):
+    """Evaluate some rows, validate fewer, and choose the number of landmarks on few, as for a million rows."""
     sizes = {
         "FULL_VALIDATION_ROWS": 0,
         "VALIDATION_ROWS": 70,
@@ -48,7 +45,7 @@ def some_of_few(monkeypatch):
         "MIN_LANDMARKS": 8,
     }
     for name, size in sizes.items():
-        monkeypatch.setattr(on_centres, name, size)
+        monkeypatch.setattr(landmark_selection, name, size)
 
 
 def rows_of(x=X, y=Y, predictive=WRONG, **parts):
@@ -96,7 +93,7 @@ def test_the_result_does_not_depend_on_the_unit_of_targets():
 @pytest.mark.parametrize("size", [1, 7, 64, 1000])
 def test_the_result_does_not_depend_on_the_block_size(size, monkeypatch):
     expected = result(rows_of())
-    monkeypatch.setattr(row_sums, "BLOCK_ROWS", size)
+    monkeypatch.setattr(nystroem_sums, "BLOCK_ROWS", size)
     assert_same(result(rows_of()), expected, 1e-10)
 
 
@@ -114,11 +111,11 @@ def test_lazy_inputs_give_the_same_result(tmp_path, monkeypatch, normalize, kern
     path = write(tmp_path / "preds.parquet", parts)
     options = {"normalize": normalize, "kernel_x": kernel_x, "gamma_x": gamma_x}
     values, expected = [], result(read(path), run=replace(PLAIN, keep_rows=True), worst=3, **options)
-    monkeypatch.setattr(gathered, "MAX_INPUT_BYTES", 1)
-    for module in (parquet, held, passes):
+    monkeypatch.setattr(scan, "MAX_INPUT_BYTES", 1)
+    for module in (parquet, memory, scan):
         monkeypatch.setattr(module, "BATCH_BYTES", 50 * D * 4)
-    found = result(read(path), sink=lambda *told: values.append(told[2].columns["cce"]), worst=3, **options)
-    assert_same(found, expected, 1e-5)  # single precision, 6e-8, times what the powers of a polynomial make of it
+    found = result(read(path), sink=lambda *given: values.append(given[2].columns["cce"]), worst=3, **options)
+    assert_same(found, expected, 1e-5)  # single precision, 6e-8, amplified by the powers of a polynomial
     assert found.details["solver"]["precision"] == "float32"
     assert [row["row"] for row in found.details["worst"]] == [row["row"] for row in expected.details["worst"]]
     assert values[0].shape == (N,)
@@ -136,9 +133,9 @@ def test_torch_gives_the_same_result():
 
 @pytest.mark.parametrize("ridge", [0.1, 1e-3])
 def test_the_error_in_single_precision_includes_rounding(monkeypatch, ridge):
-    """All rows are checked, so that rounding is the only error."""
-    monkeypatch.setattr(on_centres, "FULL_VALIDATION_ROWS", N)
-    monkeypatch.setattr(on_centres, "EVALUATED_ROWS", N)
+    """All rows are validated, so that rounding is the only error."""
+    monkeypatch.setattr(landmark_selection, "FULL_VALIDATION_ROWS", N)
+    monkeypatch.setattr(landmark_selection, "EVALUATED_ROWS", N)
     exact = result(rows_of(), solver="cholesky", lambda_=ridge).value
     found = result(rows_of(), replace(PLAIN, precision="float32"), lambda_=ridge)
     error = found.details["solver"]["error"]
@@ -148,21 +145,21 @@ def test_the_error_in_single_precision_includes_rounding(monkeypatch, ridge):
 
 
 def test_replicates_depend_on_the_targets_and_not_on_the_run(monkeypatch):
-    met = []
+    numbers_drawn = []
 
     def recorded(self, y, rng, numbers):
-        met.append(rng.random(1)[0])
+        numbers_drawn.append(rng.random(1)[0])
         return ((y, self) for _ in numbers)
 
     monkeypatch.setattr(Gaussian, "replicates", recorded)
     for rows in (rows_of(), rows_of(), rows_of(y=Y[::-1])):
         result(rows, Run(replicates=19))
-    first, again, other = np.reshape(met, (3, -1)).tolist()
+    first, again, other = np.reshape(numbers_drawn, (3, -1)).tolist()
     assert first == again != other
 
 
 def test_the_value_estimates_the_mean_over_all_rows():
-    """The mean over 150 rows plus what 70 say that centres miss, beside the exact mean over 240."""
+    """The mean over 150 rows plus a bias correction from 70, compared with the exact mean over 240."""
     exact = result(rows_of(), solver="cholesky")
     found = result(rows_of())
     assert found.value != exact.value
@@ -173,22 +170,22 @@ def test_the_value_estimates_the_mean_over_all_rows():
 
 def test_every_row_is_evaluated_on_request():
     values = []
-    found = result(rows_of(), worst=2, sink=lambda *told: values.append(told[2].columns["cce"]))
+    found = result(rows_of(), worst=2, sink=lambda *given: values.append(given[2].columns["cce"]))
     assert_allclose(found.value, result(rows_of()).value, rtol=1e-12)
     assert values[0].shape == (N,)
     assert [row["row"] for row in found.details["worst"]] == np.argsort(values[0])[::-1][:2].tolist()
     exact = []
-    result(rows_of(), solver="cholesky", sink=lambda *told: exact.append(told[2].columns["cce"]))
+    result(rows_of(), solver="cholesky", sink=lambda *given: exact.append(given[2].columns["cce"]))
     assert np.corrcoef(values[0], exact[0])[0, 1] > 0.9
 
 
 def test_every_row_is_tested_if_all_are_evaluated(monkeypatch):
-    monkeypatch.setattr(on_centres, "EVALUATED_ROWS", N)
+    monkeypatch.setattr(landmark_selection, "EVALUATED_ROWS", N)
     rows = []
-    result(rows_of(), Run(), sink=lambda *told: rows.append(told[2].columns))
+    result(rows_of(), Run(), sink=lambda *given: rows.append(given[2].columns))
     assert set(rows[0]) >= {"cce", "p_value", "significant"}
     order = np.random.default_rng(2).permutation(N)
-    result(rows_of().take(order), Run(), sink=lambda *told: rows.append(told[2].columns))
+    result(rows_of().take(order), Run(), sink=lambda *given: rows.append(given[2].columns))
     assert_allclose(rows[1]["cce"], rows[0]["cce"][order], rtol=1e-7)
 
 
@@ -206,7 +203,7 @@ def test_a_smaller_tolerance_requires_more_landmarks():
 
 
 def test_an_error_too_small_to_change_the_verdict_is_sufficient():
-    """A tenth of the width of the reference: with replicates, a perfect model takes no more centres than that."""
+    """With replicates, an error of a tenth of the width of the reference is sufficient."""
     rows, hard = rows_of(predictive=RIGHT), {"tolerance": 1e-4, "kernel_x": "rbf", "gamma_x": 0.02, "normalize": "none"}
     alone = solver_of(rows, landmarks=None, **hard)
     compared = solver_of(rows, Run(replicates=39), landmarks=None, **hard)
@@ -223,8 +220,8 @@ def test_reaching_the_maximum_of_flops_gives_a_warning():
     assert found.verdict == "fail"
     error = found.details["solver"]["error"]
     share = f"{100 * error / found.value:.2g} % of the value"
-    told = f"approximation with 8 landmarks: the error may be {error:.2g} ({share}), which is above"
-    (warning,) = [text for text in found.warnings if text.startswith(told)]
+    start = f"approximation with 8 landmarks: the error may be {error:.2g} ({share}), which is above"
+    (warning,) = [text for text in found.warnings if text.startswith(start)]
     assert " above --tolerance 1e-05. Pass more --landmarks, or a larger --max-flops" in warning
     correction = found.details["solver"]["bias_correction"]
     assert warning.endswith(f"A bias correction of {correction:.2g} is added to the mean, but not to rows or quantiles")
@@ -241,21 +238,21 @@ def test_flops_and_memory_limit_the_number_of_landmarks():
         count = state._affordable(D, N)
         columns = state.settings.features.rank * (1 + state.replicates)
         if limit:
-            assert on_centres.flops(N, D, count, columns) <= 1e6 or count == 8
-            assert on_centres.flops(N, D, 2 * count, columns) > 1e6
+            assert landmark_selection.flops(N, D, count, columns) <= 1e6 or count == 8
+            assert landmark_selection.flops(N, D, 2 * count, columns) > 1e6
         else:
             assert count == 32
 
 
 def test_flops_are_counted_in_multiply_adds():
-    assert on_centres.flops(1000, 20, 100, 7) == 1000 * (100 + 100) * (20 + 100 + 7)
+    assert landmark_selection.flops(1000, 20, 100, 7) == 1000 * (100 + 100) * (20 + 100 + 7)
 
 
 def test_auto_reports_why_it_uses_landmarks(monkeypatch):
     assert solver_of(rows_of(), solver="auto", landmarks=None)["name"] != "nystroem"
     little = solver_of(rows_of(), replace(PLAIN, memory=20_000), solver="auto", landmarks=None)
     assert (little["name"], "--memory allows" in little["reason"]) == ("nystroem", True)
-    monkeypatch.setattr(on_centres, "MAX_EXACT_FLOPS", 1e6)
+    monkeypatch.setattr(landmark_selection, "MAX_EXACT_FLOPS", 1e6)
     busy = solver_of(rows_of(), solver="auto", landmarks=None)
     assert (busy["name"], "multiply-adds" in busy["reason"]) == ("nystroem", True)
     assert solver_of(rows_of())["reason"] == "as requested"
@@ -274,7 +271,9 @@ def test_a_number_of_landmarks_selects_the_nystroem_solver():
 
 def test_auto_depends_only_on_numbers_of_rows_columns_and_outputs():
     def why(n, d, outputs=20, memory=4 << 30, precision="float64"):
-        return on_centres.approximation_reason(n, d, outputs, replace(PLAIN, memory=memory, precision=precision))
+        return landmark_selection.approximation_reason(
+            n, d, outputs, replace(PLAIN, memory=memory, precision=precision)
+        )
 
     assert why(40_000, 512) == ""
     assert "conjugate gradients would need 2.9e+13 multiply-adds; the maximum is 2e+13" in why(63_000, 512)
@@ -322,26 +321,26 @@ def test_kernels_that_overflow_or_vanish_are_refused():
 
 
 def test_degenerate_data_have_a_value():
-    """Two rows, equal rows, more centres than rows, inputs that are all alike, predictions that always hold."""
+    """Two rows, repeated rows, more landmarks than rows, equal inputs, perfect predictions."""
     for rows in (rows_of().take(slice(2)), rows_of().take(np.repeat(np.arange(80), 3)), rows_of(x=np.ones((N, D)))):
         for count in (1, 8, 5000):
             found = result(rows, landmarks=count, normalize="none", kernel_x="rbf", gamma_x=0.1)
             exact = result(rows, solver="cholesky", normalize="none", kernel_x="rbf", gamma_x=0.1)
             assert abs(found.value - exact.value) <= found.details["solver"]["error"] + 1e-8
             assert found.details["solver"]["landmarks"] <= min(count, len(rows))
-    held = result(rows_of(predictive=Samples(np.repeat(Y[:, None], 3, axis=1))), Run(replicates=19))
-    assert held.value < 1e-8
+    perfect = result(rows_of(predictive=Samples(np.repeat(Y[:, None], 3, axis=1))), Run(replicates=19))
+    assert perfect.value < 1e-8
 
 
 def test_constant_differences_have_one_principal_direction():
-    class Always:
+    class ConstantFeatures:
         def of_points(self, points):
             return np.zeros((len(points), 4))
 
         def of_distributions(self, predictive):
             return np.zeros((len(predictive), 4))
 
-    _, few = row_sums.principal_directions(Always(), Y, RIGHT)
+    _, few = nystroem_sums.principal_directions(ConstantFeatures(), Y, RIGHT)
     assert few == 1
 
 
@@ -353,7 +352,7 @@ def places(rows, size=400, seed=0):
 
 
 def test_samples_of_rows_with_few_distinct_targets_are_uniform():
-    """Counts of 0 to 3 that are predicted alike: no count is left out, nor all of one kind taken."""
+    """Counts of 0 to 3 with equal predictions are sampled in proportion."""
     rng = np.random.default_rng(0)
     y = rng.integers(0, 4, SAMPLED).astype(float)
     rows = Predictions(y=y, predictive=Poisson(np.full(SAMPLED, 1.5)), x=rng.normal(size=(SAMPLED, 2)))
@@ -382,7 +381,7 @@ def test_the_sample_depends_on_the_content_of_rows_and_the_seed():
 
 
 def test_leverage_sampling_selects_isolated_inputs():
-    """Ten inputs far from all others, each on its own: centres by leverage have most, uniform ones hardly any."""
+    """Of ten isolated inputs, leverage sampling selects most and uniform sampling few."""
     x = X.copy()
     x[:10] = 40 * np.eye(10, D) + np.arange(10)[:, None] * 5
     kept = {"normalize": "none", "kernel_x": "rbf", "gamma_x": 0.01, "lambda_": 0.001, "landmarks": 40}
@@ -392,13 +391,13 @@ def test_leverage_sampling_selects_isolated_inputs():
         settings = metric.prepare(InMemory(rows_of(x=x)), PLAIN)
         state = metric.fit(settings, InMemory(rows_of(x=x)), PLAIN).fitted(0.001)
         scaled = settings.scaling(x)
-        centres, evaluated = (
+        landmarks, evaluated = (
             {tuple(row) for row in each} for each in (state.landmarks.landmarks, scaled[state.places])
         )
         far = {tuple(row) for row in scaled[:10]} & evaluated
-        found[by] = len(far & centres) / len(far)
+        found[by] = len(far & landmarks) / len(far)
         assert len(state.landmarks.landmarks) == 40
-        assert centres <= evaluated
+        assert landmarks <= evaluated
     assert found["leverage"] > max(0.75, found["uniform"])
 
 
@@ -420,7 +419,7 @@ def test_a_sweep_combines_exact_solvers_and_landmarks(monkeypatch):
     expected = {
         text: result(rows, solver="cholesky", draws=draws).value for text, draws in (("1", 1), ("exact", "exact"))
     }
-    monkeypatch.setattr(on_centres, "MAX_EXACT_FLOPS", 1.0)
+    monkeypatch.setattr(landmark_selection, "MAX_EXACT_FLOPS", 1.0)
     report = sweep([Model("m", InMemory(rows))], Cce(), [parse("draws=1,exact", Cce)], run=PLAIN)
     first, one, exact = report.results
     assert_allclose(one.value, expected["1"], rtol=1e-6)
@@ -451,7 +450,7 @@ def test_the_next_batch_is_prefetched():
 
 
 def test_isolated_inputs_are_always_validated_and_others_at_random():
-    """Chances add up to what is chosen and average to their inverse weights: a weighted count is right on average."""
+    """Weights are inverse sampling probabilities: a weighted count is unbiased."""
     rng = np.random.default_rng(0)
     x = np.concatenate([rng.normal(size=(500, 1)), 50 + 20 * np.arange(10.0)[:, None]])
     counts, low = [], []
@@ -463,7 +462,7 @@ def test_isolated_inputs_are_always_validated_and_others_at_random():
         counts.append(weights[x[chosen, 0] > 1].sum())
         low.append(weights.max() * 60 / 510)
     assert_allclose(np.mean(counts), np.sum(x > 1), rtol=0.03)
-    assert max(low) < 4  # an input's chance is at least a third of that in a uniform sample, about
+    assert max(low) < 4  # a probability is at least about a quarter of that in a uniform sample
     chosen, weights = weighted_leverage_sample(Rbf(1.0), x, x[:40], 510, 0.01, Run())
     assert_array_equal(chosen, np.arange(510))
     assert_array_equal(weights, 1)

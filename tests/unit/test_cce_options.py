@@ -1,4 +1,4 @@
-"""CCE's options: what they default to, what they refuse, what the report says of them."""
+"""Options of CCE: defaults, validation, and their effect on the report."""
 
 import numpy as np
 import pytest
@@ -56,7 +56,7 @@ def test_trials_report_mean_and_deviation():
     found = details(draws=1, trials=4)["trials"]
     assert len(found["values"]) == 4
     assert_allclose(found["std"], np.std(found["values"], ddof=1))
-    assert len(set(found["values"])) == 4  # fresh draws each time
+    assert len(set(found["values"])) == 4  # new draws in each trial
     single = [details(draws=1), details(draws=1)]
     assert single[0] == single[1]
     assert "trials" not in single[0]

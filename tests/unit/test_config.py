@@ -1,4 +1,4 @@
-"""The nearest file of settings is found and read."""
+"""The nearest configuration file is found and read."""
 
 from pathlib import Path
 
@@ -10,9 +10,9 @@ from calcheck.errors import FileError
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """Return a folder two below the one where we are."""
+    """Return a folder two levels below the working directory."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "calcheck.toml").write_text("")  # whatever lies above ends here
+    (tmp_path / "calcheck.toml").write_text("")  # so that no file above is found
     inner = tmp_path / "a" / "b"
     inner.mkdir(parents=True)
     return inner

@@ -41,7 +41,7 @@ def k(gamma, u, v):
 
 
 def naive_ammd_terms(y, draws, gamma, *, diagonal, constant):
-    """Row by row, pair by pair; with or without the pairs of a point with itself."""
+    """By row and pair, with or without the pairs of a point with itself."""
     found = []
     for own, drawn in zip(y, draws, strict=True):
         r, size = len(own), len(drawn)
@@ -96,7 +96,7 @@ def naive_cmmd(x, y, draws, gamma_x, gamma_y, ridge):
 
 
 def naive_fid(x, y, draws):
-    """By covariances and the square root of a matrix; they must be regular."""
+    """By covariances, which must be regular, and a matrix square root."""
     from scipy.linalg import sqrtm
 
     def moments(points):
@@ -124,7 +124,7 @@ def test_values_agree_with_naive_formulas(d, size, r, t):
         expected = naive_jmmd(x, y, draws, 0.2, 0.6, statistic)
         assert_allclose(jmmd(x, y, draws, statistic=statistic, **gammas), expected, rtol=1e-11, atol=1e-13)
     assert_allclose(cmmd(x, y, draws, lambda_=0.03, **gammas), naive_cmmd(x, y, draws, 0.2, 0.6, 0.03), rtol=1e-11)
-    if d == 1:  # with 8 and 7 rows covariances are singular
+    if d == 1:  # with d = 8 and 7 rows covariances are singular
         assert_allclose(fid(x, y, draws), naive_fid(x, y, draws), rtol=1e-10)
 
 
@@ -186,7 +186,7 @@ def test_fid_by_hand():
     assert_allclose(fid(x, y, draws), 9 + 4 + 10 - 2 * 6, rtol=1e-14)
     assert_allclose(fid(x, y, y[:, None]), 0, atol=1e-14)
     one, other = Moments(np.zeros(2), np.diag([3.0, 0.0])), Moments(np.ones(2), np.diag([0.0, 4.0]))
-    assert_allclose(frechet(one, other), 2 + 9 + 16, rtol=1e-14)  # they share no direction
+    assert_allclose(frechet(one, other), 2 + 9 + 16, rtol=1e-14)  # orthogonal ranges
 
 
 def test_fid_weights_inputs_equally():
@@ -266,7 +266,7 @@ def test_squared_mcmd_has_a_finite_gradient_at_0():
 
 @pytest.fixture
 def one_thread():
-    """Let torch compute on one processor: several wait for each other where all are busy."""
+    """Use one thread of torch: several are slow on a busy machine."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -275,7 +275,7 @@ def one_thread():
 
 @pytest.mark.usefixtures("one_thread")
 def test_gradient_descent_moves_draws_to_the_distribution_of_targets():
-    """Adam on free draws: what is trained on ammd, jmmd or cmmd comes closer in all four."""
+    """Adam on free draws: training on ammd, jmmd or cmmd reduces all four discrepancies."""
     x, y, _ = case(n=30, d=1)
     start = np.random.default_rng(1).normal(3, 0.1, (30, 5))
     for train in ("ammd", "jmmd", "cmmd"):
@@ -323,7 +323,7 @@ def test_discrepancies_satisfy_known_inequalities(seed):
 
 
 def test_unbiased_estimates_average_to_0_for_equal_distributions():
-    """2,000 data sets, within 4 standard errors; the V-statistic is far from it."""
+    """2,000 data sets, within 4 standard errors; the V-statistic is far from 0."""
     rng = np.random.default_rng(0)
     found = {"jmmd": [], "jmmd, v": [], "ammd": []}
     for _ in range(2000):
@@ -353,7 +353,7 @@ def test_standardized_columns_have_mean_0_and_deviation_1():
 
 
 @pytest.mark.parametrize(
-    ("call", "error", "told"),
+    ("call", "error", "message"),
     [
         (lambda _, y, draws: ammd(y[:-1], draws), DataError, r"\(5, 1, 1\) and draws have shape \(6, 3, 1\)"),
         (lambda _, __, draws: ammd(np.zeros((6, 2)), draws), DataError, r"\(6, 2\).*targets.*\(n, r, t\)"),
@@ -381,6 +381,6 @@ def test_standardized_columns_have_mean_0_and_deviation_1():
         ),
     ],
 )
-def test_arrays_and_options_that_do_not_fit_are_refused(call, error, told):
-    with pytest.raises(error, match=told):
+def test_arrays_and_options_that_do_not_fit_are_refused(call, error, message):
+    with pytest.raises(error, match=message):
         call(*case())

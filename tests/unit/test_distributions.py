@@ -1,4 +1,4 @@
-"""Every family agrees with scipy, with sums, and with integrals that it does not compute itself."""
+"""Counts, Gaussians, samples and independent targets agree with scipy, sums and independent integrals."""
 
 import numpy as np
 import pytest
@@ -251,7 +251,7 @@ def test_log_probabilities_and_jumps_of_counts_agree_with_reference_distribution
 
 @pytest.mark.parametrize("name", COUNTS)
 def test_crps_of_counts_is_the_sum_of_squares_over_the_support(name):
-    """Also where the target lies beyond all of the support: the distance to it."""
+    """Also if the target is beyond the support."""
     family, peers = COUNTS[name]
     k = np.arange(5000.0)
     for shift in (-2.0, 0.0, 3.0, 200.0):
@@ -288,7 +288,7 @@ def test_crps_of_samples_agrees_with_mean_distances():
 
 
 def test_intervals_between_draws_contain_another_draw_with_their_mass():
-    """Of 40,000 rows, within four standard errors: [x_(2), x_(6)] of 7 draws holds 4 of 8 gaps."""
+    """Of 40,000 rows, within four standard errors: [x_(2), x_(6)] of 7 draws contains 4 of 8 gaps."""
     values = np.random.default_rng(0).exponential(size=(40_000, 8))
     draws = Samples(values[:, 1:])
     low, high = draws.quantile(2 / 7), draws.quantile(6 / 7)

@@ -1,4 +1,4 @@
-"""Families agree with scipy, and with integrals that they do not compute themselves."""
+"""Continuous families, mixtures and quantiles agree with scipy and with independent integrals."""
 
 # ruff: noqa: B023 - integrands are used in the loop that defines them
 
@@ -95,7 +95,7 @@ def at_levels(peers, p):
 
 
 def integral(peer, of, places):
-    """Integrate of(y) times a density, piece by piece between places, to 1e-11; below the first in log y if y > 0."""
+    """Integrate of(y) times a density, piecewise between places, to 1e-11."""
     low, high = peer.ppf(1e-13), peer.isf(1e-13)
     edges = np.unique(np.clip([low, *peer.ppf([1e-6, 1e-3, 0.05, 0.3, 0.7, 0.95, 0.999]), *places, high], low, high))
     return sum(
@@ -182,7 +182,7 @@ def test_crps_is_the_integral_of_squared_differences(name):
 @every_continuous
 @pytest.mark.parametrize("width", [1e-2, 1.0, 30.0])
 def test_kernel_means_are_integrals(name, width):
-    """``width`` is the interquartile range in 1 / sqrt(gamma), from a kernel far wider to one far narrower."""
+    """``width`` is the interquartile range in 1 / sqrt(gamma), from very wide to very narrow kernels."""
     family, peers = CONTINUOUS[name]
     for row, peer in enumerate(peers):
         low, middle, high = peer.ppf([0.25, 0.5, 0.75])
@@ -195,11 +195,11 @@ def test_kernel_means_are_integrals(name, width):
             places = point + reach * np.array([-6, -3, -1, 0, 1, 3, 6])
             expected = integral(peer, lambda y, p=point: np.exp(-gamma[0] * (y - p) ** 2), places)
             assert_allclose(value, expected, atol=2e-9)
-        # E k(Y, Y') is the mean of the kernel mean, which was compared above
+        # E k(Y, Y') is the mean of the kernel mean, compared above
         places = [middle + reach * far for far in (-6, -3, -1, 0, 1, 3, 6)]
         embedded = lambda y, one=one: one.kernel_mean(np.array([[y]]), gamma)[0, 0]  # noqa: E731
         assert_allclose(one.kernel_norm(gamma)[0], integral(peer, embedded, places), atol=5e-9)
-    varied = family.kernel_mean(np.array([[0.5], [0.5]]), np.array([[0.2], [3.0]]))  # a gamma each
+    varied = family.kernel_mean(np.array([[0.5], [0.5]]), np.array([[0.2], [3.0]]))  # one gamma per row
     for column, gamma in enumerate((0.2, 3.0)):
         assert_allclose(varied[:, column], family.kernel_mean(np.array([[0.5]]), np.array([gamma]))[:, 0], atol=1e-9)
 
@@ -318,10 +318,10 @@ def test_kernel_means_by_quadrature_are_within_their_stated_error(family, width)
 @pytest.mark.parametrize("sigma", [5.0, 8.0, 30.0, 300.0])
 @pytest.mark.parametrize("gamma", [1e-4, 0.5, 1e6])
 def test_kernel_means_of_wide_lognormals_agree_with_sums(sigma, gamma):
-    """Log-normal ones, wider than numbers are: by the trapezoidal rule in the normal score, on both sides of y*.
+    """Log-normal distributions beyond the range of floats: by the trapezoidal rule in the normal score.
 
-    The norm too, as the mean of such means: over scores where y goes from 1e-9 length scales to 1e6, below which the
-    kernel is 1, and beyond which it is hardly anything.
+    The norm is the mean of such means, over scores where y is between 1e-9 and 1e6 length scales: the kernel is 1
+    below and negligible above.
     """
     length, family = np.sqrt(0.5 / gamma), LogNormal(np.zeros(1), np.array([sigma]))
     score = np.linspace(-7.5, 7.5, 3_000_001)
@@ -524,7 +524,7 @@ HEAVY = {
     "name", ["laplace", "gamma", "student-t", "nig", "cauchy", "lognormal", "quantiles", "mixture", *HEAVY]
 )
 def test_cce_agrees_with_integrated_kernel_means(name):
-    """To 1e-6; to 1e-5 for mixtures with empty stretches and for quantiles, where the sums are no better."""
+    """To 1e-6; to 1e-5 for mixtures with gaps and for quantiles, where the sums are less accurate."""
     n = 20
     rng = np.random.default_rng(5)
     if name in HEAVY:
@@ -547,7 +547,7 @@ def test_cce_agrees_with_integrated_kernel_means(name):
 
 
 @pytest.mark.parametrize(
-    ("family", "told"),
+    ("family", "text"),
     [
         (Gaussian(*arrays([3.2], [0.4])), "N(3.2, 0.4²)"),
         (Laplace(*arrays([3.2], [0.4])), "Laplace(3.2, 0.4)"),
@@ -570,8 +570,8 @@ def test_cce_agrees_with_integrated_kernel_means(name):
         (Independent((Poisson(np.array([3.2])), Cauchy(*arrays([1], [2])))), "Poisson(3.2); Cauchy(1, 2)"),
     ],
 )
-def test_distributions_are_described_in_text(family, told):
-    assert family.describe() == [told]
+def test_distributions_are_described_in_text(family, text):
+    assert family.describe() == [text]
 
 
 def test_conventions_agree_with_their_libraries():

@@ -1,4 +1,4 @@
-"""Rows of long and nested files become units: none is lost, merged, or told by another's place."""
+"""Rows of long and nested files become forecast units with the right row numbers."""
 
 import json
 
@@ -48,7 +48,7 @@ def test_horizons_distinguish_units_of_legacy_hubs(tmp_path):
     assert_array_equal(rows.predictive.values, [[0.1, 0.9], [1.1, 1.9]])
     assert_array_equal(rows.columns["horizon"], [1, 2])
     assert rows.columns["target"].tolist() == ["wk inc death"] * 2
-    given = legacy(["1 wk ahead inc death"], horizon=[7, 7])  # a horizon of its own is kept
+    given = legacy(["1 wk ahead inc death"], horizon=[7, 7])  # an existing horizon is kept
     rows = read(write(tmp_path / "b.csv", pa.table(given)), wanted="any", narrow=True).predictions()
     assert_array_equal(rows.columns["horizon"], [7])
     assert rows.columns["target"].tolist() == ["1 wk ahead inc death"]
@@ -70,7 +70,7 @@ def test_point_forecasts_do_not_shift_the_row_numbers_of_quantiles(tmp_path):
 
 
 def test_a_missing_key_distinguishes_units(tmp_path):
-    """Keys (A, s), (B, absent), (B, s) are three units."""
+    """Keys (A, s), (B, missing), (B, s) are three units."""
     keys = [("A", "s"), ("B", None), ("B", "s")]
     columns = {
         "place": [key[0] for key in keys for _ in range(2)],
@@ -118,7 +118,7 @@ def test_levels_that_differ_by_rounding_are_merged(tmp_path):
 
 
 def test_rows_without_a_level_are_not_quantiles(tmp_path):
-    """scoringutils writes point forecasts so; the values of the levels after them stay their own."""
+    """scoringutils writes point forecasts this way; the values at other levels are not shifted."""
     columns = scores()
     point = {name: [values[0]] for name, values in columns.items()} | {"quantile_level": [None], "predicted": [99.0]}
     whole = pa.concat_tables([pa.table(point).cast(pa.table(columns).schema), pa.table(columns)])
@@ -129,8 +129,8 @@ def test_rows_without_a_level_are_not_quantiles(tmp_path):
 
 @pytest.mark.parametrize("level", ["0", "1.5"])
 def test_levels_outside_0_and_1_are_refused(tmp_path, level):
-    told = refused(write(tmp_path / "hub.csv", pa.table(hub(ids=(level, 0.5, 0.9)))))
-    assert f"column 'output_type_id' must hold levels strictly between 0 and 1, got {level}" in told
+    message = refused(write(tmp_path / "hub.csv", pa.table(hub(ids=(level, 0.5, 0.9)))))
+    assert f"column 'output_type_id' must hold levels strictly between 0 and 1, got {level}" in message
 
 
 def test_duplicate_and_unnamed_draws_are_refused(tmp_path):
@@ -148,7 +148,7 @@ def records(**changed):
     return [
         {
             "item_id": name,
-            "target": "sales",  # a label, not what was observed
+            "target": "sales",  # a label, not an observation
             "mean": [0.0, 0.0],
             "samples": [[start + 10.0 * path + step for step in range(2)] for path in range(3)],
         }
@@ -157,18 +157,18 @@ def records(**changed):
     ]
 
 
-def saved(path, lines):
+def save(path, lines):
     path.write_text("\n".join(map(json.dumps, lines)))
     return str(path)
 
 
 def test_steps_keep_the_fields_of_their_record(tmp_path):
-    path = saved(tmp_path / "forecasts.jsonl", records())
+    path = save(tmp_path / "forecasts.jsonl", records())
     source = read(path, wanted="any", narrow=True)
     rows = source.predictions()
     assert_array_equal(rows.predictive.draws, [[0, 10, 20], [1, 11, 21], [100, 110, 120], [101, 111, 121]])
     assert rows.columns["item_id"].tolist() == ["a", "a", "b", "b"]
-    assert_array_equal(rows.row, [0, 0, 1, 1])  # places are those of records
+    assert_array_equal(rows.row, [0, 0, 1, 1])  # row numbers are those of records
     assert source.input_info().files[0].rows == 2
     assert rows.y is None
     known = {"item_id": ["b", "b", "a", "a"], "step": [1, 2, 1, 2], "y": [3.0, 4.0, 1.0, 2.0]}
@@ -178,11 +178,11 @@ def test_steps_keep_the_fields_of_their_record(tmp_path):
 
 
 def test_records_without_samples_are_refused(tmp_path):
-    assert "'samples'" in refused(saved(tmp_path / "empty.jsonl", records(samples=[[]])), wanted="any")
+    assert "'samples'" in refused(save(tmp_path / "empty.jsonl", records(samples=[[]])), wanted="any")
 
 
 def test_filtered_units_are_joined_with_their_own_targets(tmp_path):
-    """A filter that leaves the last three units joins their targets, and not those of the first."""
+    """A filter keeps the last three units, which are joined with their own targets."""
     path = write(tmp_path / "hub.csv", pa.table(hub()))
     known = write(tmp_path / "truth.csv", pa.table(truth()))
     source = read(path, truth=known, filter=(f"target_end_date={UNITS[3][1]}",))

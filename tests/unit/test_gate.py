@@ -1,4 +1,4 @@
-"""Rules on results: the language they are written in, what they are held against, and what never passes."""
+"""Rules on results: their language, their evaluation, and comparisons with a baseline."""
 
 import math
 from dataclasses import fields, replace
@@ -42,14 +42,14 @@ REPORT = Report(
 )
 
 
-def held(text):
+def evaluate_text(text):
     rule = parse(text)
     validate_rule(rule, KNOWN)
     return evaluate_rule(rule, REPORT)
 
 
 def violated(text):
-    gate = held(text)
+    gate = evaluate_text(text)
     assert not gate.missing
     return not gate.passed
 
@@ -110,7 +110,7 @@ def test_not_binds_tighter_than_and_and_that_tighter_than_or(text, expected):
 
 
 def test_a_gate_reports_its_values():
-    assert held(" abs(zms.zeta) > 1 and ece > 1 ") == Gate(
+    assert evaluate_text(" abs(zms.zeta) > 1 and ece > 1 ") == Gate(
         rule="abs(zms.zeta) > 1 and ece > 1",
         level="fail",
         passed=True,
@@ -136,7 +136,7 @@ def test_a_gate_reports_its_values():
     ],
 )
 def test_a_missing_number_violates_the_rule_regardless_of_the_rest(text, absent):
-    gate = held(text)
+    gate = evaluate_text(text)
     assert not gate.passed
     assert gate.missing == absent
     assert all(f"{name} is null" in gate.message for name in absent)
@@ -149,8 +149,8 @@ def test_numbers_that_are_not_finite_count_as_missing(value):
 
 
 def test_a_missing_number_is_reported_with_its_reason():
-    assert held("nll > 5").message == "nll is null (no value: it is inf)"
-    assert held("zms.p_value < 1").message == "zms.p_value is null (no p-value: it was not asked for)"
+    assert evaluate_text("nll > 5").message == "nll is null (no value: it is inf)"
+    assert evaluate_text("zms.p_value < 1").message == "zms.p_value is null (no p-value: it was not asked for)"
     no_interval = replace(NLL, warnings=(*NLL.warnings, "no interval: one row", "no verdict without an interval"))
     whys = {"nll": "no value: it is inf", "nll.value": "no value: it is inf", "base.nll.high": "no interval: one row"}
     for name, why in whys.items():
@@ -158,9 +158,9 @@ def test_a_missing_number_is_reported_with_its_reason():
     assert format_values({"nll.zeta": None}, lambda _: no_interval).endswith(
         "no interval: one row; no verdict without an interval)"
     )
-    assert held("ece.low < 1").message == "ece.low is null (there is no interval)"
-    assert held("ece.p_value < 1").message == "ece.p_value is null (the null distribution was not simulated)"
-    assert held("input.layout != 'x'").message == f"input.layout is null ({UNKNOWN})"
+    assert evaluate_text("ece.low < 1").message == "ece.low is null (there is no interval)"
+    assert evaluate_text("ece.p_value < 1").message == "ece.p_value is null (the null distribution was not simulated)"
+    assert evaluate_text("input.layout != 'x'").message == f"input.layout is null ({UNKNOWN})"
     assert format_values({"a": None}, lambda _: replace(ECE, warnings=("odd", "strange"))) == "a is null (odd; strange)"
 
 
@@ -238,7 +238,7 @@ def test_a_missing_number_is_reported_with_its_reason():
 )
 def test_rules_that_do_not_apply_to_the_report_are_refused(text, message):
     with pytest.raises(OptionError) as refused:
-        held(text)
+        evaluate_text(text)
     assert message in str(refused.value)
     assert "\n" not in str(refused.value)
 
@@ -255,7 +255,7 @@ def test_a_rule_lists_its_metrics_each_once():
     assert [str(name) for name in found.names()] == ["ece", "zms.zeta", "zms.high", "input.n", "ece.low"]
 
 
-def changed(value, *, allowed=None, stored=ZMS):
+def baseline_gate(value, *, allowed=None, stored=ZMS):
     (gate,) = compare_with_baseline(replace(REPORT, results=(replace(ZMS, value=value),)), [stored], allowed)
     assert gate.level == "fail"
     return gate
@@ -275,20 +275,20 @@ def changed(value, *, allowed=None, stored=ZMS):
     ],
 )
 def test_a_change_beyond_both_tolerances_violates(rtol, atol, value, passed):
-    gate = changed(value, allowed=Tolerance(rtol=rtol, atol=atol))
+    gate = baseline_gate(value, allowed=Tolerance(rtol=rtol, atol=atol))
     assert gate.passed is passed
     assert gate.values == {"zms": value, "base.zms.value": 1.25}
 
 
 def test_the_relative_tolerance_refers_to_the_stored_magnitude():
     stored = replace(ZMS, value=-1.25)
-    assert changed(-1.5, stored=stored, allowed=Tolerance(rtol=0.2, atol=0)).passed
-    assert not changed(1.25, stored=stored, allowed=Tolerance(rtol=0.2, atol=0)).passed
+    assert baseline_gate(-1.5, stored=stored, allowed=Tolerance(rtol=0.2, atol=0)).passed
+    assert not baseline_gate(1.25, stored=stored, allowed=Tolerance(rtol=0.2, atol=0)).passed
 
 
 @pytest.mark.parametrize(("value", "passed"), [(1.0, True), (1.5, True), (0.9999, False), (1.5001, False)])
 def test_a_value_outside_the_stored_interval_violates(value, passed):
-    gate = changed(value, allowed=StoredInterval())
+    gate = baseline_gate(value, allowed=StoredInterval())
     assert gate.passed is passed
     assert gate.rule == "zms is within [1, 1.5]"
     assert gate.values == {"zms": value, "base.zms.low": 1.0, "base.zms.high": 1.5}
@@ -305,13 +305,13 @@ def test_a_value_outside_the_stored_interval_violates(value, passed):
     ],
 )
 def test_a_value_that_is_missing_now_or_in_the_baseline_violates(value, stored, allowed, message):
-    gate = changed(value, stored=stored, allowed=allowed)
+    gate = baseline_gate(value, stored=stored, allowed=allowed)
     assert not gate.passed
     assert gate.missing
     assert message in gate.message
 
 
 def test_a_stored_interval_that_excludes_its_own_value_is_reported():
-    gate = changed(0.9, stored=replace(ZMS, value=0.9), allowed=StoredInterval())
+    gate = baseline_gate(0.9, stored=replace(ZMS, value=0.9), allowed=StoredInterval())
     assert not gate.passed
     assert gate.message == "zms is 0.9; the stored value 0.9 is also outside its interval: compare zms with --rtol"

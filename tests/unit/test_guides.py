@@ -1,4 +1,4 @@
-"""The guides are complete, lead somewhere, and say what the program says."""
+"""The guides are complete, have working links, and agree with the program."""
 
 import re
 
@@ -17,7 +17,7 @@ LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
 def without_code(text):
-    """Return Markdown without blocks and spans of code, which hold no links and no headings."""
+    """Return Markdown without blocks and spans of code, which contain no links and no headings."""
     return re.sub(r"`[^`\n]*`", "", re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL))
 
 

@@ -1,4 +1,4 @@
-"""The kernel engine: kernels, features, Gram strips, solvers, dof; one answer whatever the route."""
+"""Kernels, features, Gram matrices in tiles, solvers and dof, on any device and in any precision."""
 
 import tracemalloc
 
@@ -56,7 +56,7 @@ def test_products_do_not_depend_on_tiles_or_storage(tile, memory):
     x, b = rng.normal(size=(150, 6)), rng.normal(size=(150, 3))
     gram = Gram(Rbf(0.3), x, memory=memory, progress=silent, tile=tile)
     full = input_kernel("rbf", 0.3)(x, x)
-    for _ in range(2):  # the second pass uses what was kept
+    for _ in range(2):  # the second pass uses the cache
         assert_allclose(gram @ b, full @ b, rtol=1e-12)
     assert_allclose(gram.dense(), full, rtol=1e-12)
     assert gram.kept == (memory > 0)
@@ -204,12 +204,12 @@ def test_bandwidths_by_hand():
 def test_the_median_bandwidth_of_many_rows_uses_a_sample():
     x = np.random.default_rng(9).normal(size=(5000, 1))
     found = bandwidth("median", x, AS_IT_IS, "rbf")
-    # |x - x'| / sqrt 2 is half-normal with median 0.6745; 2,000 rows know the scale squared to 3 %
+    # |x - x'| / sqrt 2 is half-normal with median 0.6745; 2,000 rows give the scale squared to 3 %
     assert_allclose(found, 1 / (2 * 0.6745**2), rtol=0.1)
 
 
 def test_rows_for_the_median_depend_on_the_inputs_only():
-    """Neither order, seed, target nor the blocks of a file choose them; a part of the equal ones is taken, not all."""
+    """They depend on neither order, seed, targets nor blocks of the file; equal rows are sampled in part."""
     rng = np.random.default_rng(3)
     x = np.concatenate([rng.normal(size=(2500, 2)), np.zeros((2500, 2))]).astype(np.float32)
     some = sample_inputs(x, 2000)
@@ -246,7 +246,7 @@ def test_float32_agrees_with_float64(scale, lambda_, device):
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("memory", [1, 1 << 30])
 def test_single_precision_agrees_with_double_to_six_digits(device, memory):
-    """Products, their evaluation elsewhere, solutions and dof, against all n x n values in float64."""
+    """Products, predictions at other inputs, solutions and dof, against dense float64."""
     rng = np.random.default_rng(21)
     x, outputs, at = rng.normal(size=(900, 6)), rng.normal(size=(900, 5)), rng.normal(size=(70, 6))
     scaling = fit_scaling(x, "l2", "polynomial")
@@ -302,12 +302,12 @@ def test_negative_seeds_are_refused():
 
 @pytest.mark.parametrize("lambda_", [1e-6, 1e-8, 1e-10])
 def test_iterations_continue_if_the_residual_first_rises(lambda_):
-    """At small lambda the residual grows by orders before it falls; giving up then would return zeros."""
+    """At small lambda the residual grows by orders of magnitude before it falls."""
     rng = np.random.default_rng(14)
     x, y, predictive = gaussian_case(rng, 300, 3)
     options = {"kernel_x": "rbf", "gamma_x": 0.3, "normalize": "none", "lambda_": lambda_}
     direct = cce(x, y, predictive, solver="cholesky", **options)
-    # condition numbers of 1e6 to 1e10 leave so many digits
+    # the accuracy at condition numbers of 1e6 to 1e10
     assert_allclose(cce(x, y, predictive, solver="cg", **options), direct, atol=1e-16 / lambda_ + 1e-8)
 
 
@@ -352,12 +352,12 @@ def test_small_distances_far_from_the_origin_are_accurate(offset, precision):
     engine = backend(None, precision)
     centered = engine.asarray(fit_scaling(x, "none", "rbf")(x))
     expected = input_kernel("rbf", 0.05)(x, x)
-    grid = np.spacing(np.float32(offset)) if precision == "float32" else 0.0  # what float32 inputs can tell
+    grid = np.spacing(np.float32(offset)) if precision == "float32" else 0.0  # the resolution of float32 inputs
     assert_allclose(kernel.gram(centered, centered), expected, atol=1e-9 + grid + 1e-5 * (grid > 0))
 
 
 def test_a_constant_column_is_recognized_despite_rounding():
-    """0.1 has no exact float: its mean over 1,000 rows is not 0.1, and its deviation not 0."""
+    """0.1 has no exact float: its mean over 1,000 rows is not 0.1, and its standard deviation not 0."""
     x = np.random.default_rng(18).normal(size=(1000, 2))
     for constant in (0.1, 1 / 3, 1e9 + 0.1, -7.7):
         both = np.column_stack([x, np.full(1000, constant)])
@@ -376,14 +376,14 @@ def test_inputs_of_any_magnitude_are_normalized(normalize):
     ("solver", "memory", "share"), [("cholesky", 1 << 30, 1.0), ("cg", 1 << 30, 0.55), ("cg", 1, 0.0)]
 )
 def test_solvers_store_no_square_matrix_except_the_gram_matrix(solver, memory, share):
-    """n = 1,500 in tiles of 100 x 500: one matrix factorized in place, half of one kept, or none at all.
+    """n = 1,500 in tiles of 100 x 500: one matrix factorized in place, half of one stored, or none.
 
-    Beside it: 2 tiles, and 2 blocks of 256 columns of the inverse or 10 arrays of n x 44 (outputs, dof's directions).
+    In addition: 2 tiles, and 2 blocks of 256 columns of the inverse or 10 arrays of n x 44 (outputs, dof's directions).
     """
     n, rng = 1500, np.random.default_rng(20)
     x, outputs = rng.normal(size=(n, 8)), rng.normal(size=(n, 20))
     small = KernelRidge(Rbf(0.1), x[:50], Run(memory=1 << 30), solver=solver)
-    small.solve(outputs[:50], 0.1)  # what imports take is not counted
+    small.solve(outputs[:50], 0.1)  # so that imports are not counted
     tracemalloc.start()
     try:
         ridge = KernelRidge(Rbf(0.1), x, Run(memory=memory), solver=solver, tile=(100, 500))

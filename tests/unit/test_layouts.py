@@ -1,4 +1,4 @@
-"""Layouts of the field's tools become units, and what is not one clear set of units is refused in words."""
+"""Layouts of common tools become forecast units; ambiguous or incomplete ones are refused."""
 
 import json
 import sys
@@ -50,8 +50,8 @@ def truth(units=UNITS, **columns):
     }
 
 
-def read(path, *, wanted="all", narrow=False, **said):
-    return FileSource(File(str(path)), ColumnOptions(**said), wanted=wanted, narrow=narrow)
+def read(path, *, wanted="all", narrow=False, **options):
+    return FileSource(File(str(path)), ColumnOptions(**options), wanted=wanted, narrow=narrow)
 
 
 def refused(path, **options):
@@ -71,14 +71,14 @@ def test_hub_quantiles_become_units(tmp_path, ending):
     assert_array_equal(rows.predictive.values, [[value_of(unit, column) for column in range(3)] for unit in range(6)])
     assert_array_equal(rows.y, 100.0 + np.arange(6))
     assert_array_equal(rows.row, np.arange(6) * 3)  # the row of the file at which each unit begins
-    told = source.input_info()
-    assert told.layout == "hubverse, quantiles"
-    assert [file.rows for file in told.files] == [18, 6]
-    assert told.options[-2:] == ("--join-on", "location,target_end_date=date")
+    info = source.input_info()
+    assert info.layout == "hubverse, quantiles"
+    assert [file.rows for file in info.files] == [18, 6]
+    assert info.options[-2:] == ("--join-on", "location,target_end_date=date")
 
 
 def test_the_order_of_rows_does_not_change_units(tmp_path):
-    """The order of rows in a hub's file means nothing; the order of columns neither."""
+    """Neither the order of rows nor that of columns in a hub's file matters."""
     whole = pa.table(hub())
     order = np.random.default_rng(0).permutation(len(whole))
     shuffled = whole.take(pa.array(order)).select(whole.schema.names[::-1])
@@ -103,10 +103,10 @@ def test_several_output_types_are_refused_with_their_names(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("kind", "told"), [("median", "point forecasts only"), ("pmf", "not supported yet"), ("x", "'x'")]
+    ("kind", "message"), [("median", "point forecasts only"), ("pmf", "not supported yet"), ("x", "'x'")]
 )
-def test_unsupported_output_types_are_refused(tmp_path, kind, told):
-    assert told in refused(write(tmp_path / "hub.csv", pa.table(hub(kind))))
+def test_unsupported_output_types_are_refused(tmp_path, kind, message):
+    assert message in refused(write(tmp_path / "hub.csv", pa.table(hub(kind))))
 
 
 def test_several_models_and_targets_are_refused_with_their_names(tmp_path):
@@ -128,9 +128,9 @@ def test_duplicate_units_are_refused(tmp_path):
 
 def test_incomplete_units_are_refused_or_dropped(tmp_path):
     path = write(tmp_path / "hub.csv", pa.table(hub()).slice(1))
-    told = refused(path)
-    assert "1 of 6 units lack some of the 3 quantile levels" in told
-    assert "location=01" in told
+    message = refused(path)
+    assert "1 of 6 units lack some of the 3 quantile levels" in message
+    assert "location=01" in message
     source = read(path, nan_policy="omit", wanted="any")
     assert len(source.predictions()) == 5
     assert source.n_dropped == 1
@@ -149,7 +149,7 @@ def test_crossing_quantiles_are_counted(tmp_path):
 
 
 def test_targets_of_legacy_hubs_contain_the_horizon(tmp_path):
-    """ "1 wk ahead inc flu hosp" is "wk inc flu hosp" at horizon 1, as truth files call it; points are counted."""
+    """ "1 wk ahead inc flu hosp" is "wk inc flu hosp" at horizon 1, as in truth files; point forecasts are counted."""
     columns = hub()
     columns |= {"target": ["1 wk ahead inc flu hosp"] * 18, "type": columns.pop("output_type")}
     columns |= {"quantile": columns.pop("output_type_id")}
@@ -222,7 +222,7 @@ def test_plain_records_are_rows(tmp_path):
 
 
 def test_multilevel_column_names_define_quantiles_and_intervals(tmp_path):
-    """Two or three lines of names, and row labels by which the targets are joined, whatever their order."""
+    """Two or three header lines, and row labels by which targets are joined in any order."""
     (tmp_path / "q.csv").write_text(",y,y,y\n,0.05,0.5,0.95\n7,1,2,3\n3,4,5,6\n")
     (tmp_path / "i.csv").write_text(",y,y,y,y\n,0.5,0.5,0.9,0.9\n,lower,upper,lower,upper\n7,2,3,1,4\n3,5,6,4,7\n")
     (tmp_path / "truth.csv").write_text(",y\n3,30\n7,70\n")
@@ -259,7 +259,7 @@ def test_nixtla_intervals_are_quantiles_of_one_model(tmp_path):
 
 
 def test_neuralforecast_parameters_require_a_family(tmp_path):
-    """The Poisson rate is named -loc; loc and scale alone do not tell a family; mixtures number their components."""
+    """The Poisson rate is named -loc; loc and scale do not determine a family; mixtures number their components."""
     columns = {"y": [1.0, 2.0], "M-loc": [3.0, 4.0], "M-scale": [1.0, 2.0]}
     path = write(tmp_path / "nf.csv", pa.table(columns))
     assert "Pass --dist" in refused(path)
@@ -310,19 +310,19 @@ def test_chemprop_files_require_the_scale_of_the_uncertainty(tmp_path):
     rows = read(preds, mean="lipo", var="lipo_unc", truth=test).predictions()
     assert_array_equal(rows.y, [0.5, 2.5])
     assert_array_equal(rows.predictive.std(), [2, 3])
-    told = refused(preds, mean="lipo", truth=f"{test}:lipo")
-    assert "'lipo_unc' may be a variance or a standard deviation" in told
+    message = refused(preds, mean="lipo", truth=f"{test}:lipo")
+    assert "'lipo_unc' may be a variance or a standard deviation" in message
 
 
 def test_two_forms_of_predictions_are_refused_with_both_names(tmp_path):
     columns = {"y": [1.0], "pred": [1.0], "pred_uct": [1.0], "sample_0": [0.0], "sample_1": [2.0]}
-    told = refused(write(tmp_path / "uq.csv", pa.table(columns)))
-    assert "mean 'pred' with std 'pred_uct', and samples 'sample_0, sample_1'" in told
-    assert "Pass --mean pred --std pred_uct, or --samples 'sample_*'" in told
+    message = refused(write(tmp_path / "uq.csv", pa.table(columns)))
+    assert "mean 'pred' with std 'pred_uct', and samples 'sample_0, sample_1'" in message
+    assert "Pass --mean pred --std pred_uct, or --samples 'sample_*'" in message
 
 
 def test_repeated_column_names_and_rows_are_refused(tmp_path):
-    """Two runs appended to one file: the header comes again among the rows."""
+    """Two runs appended to one file repeat the header among the rows."""
     (tmp_path / "preds.csv").write_text("y,mean,std\n1,1,1\ny,mean,std\n1,1,1\n")
     assert "row 1, counted from 0, repeats the column names" in refused(tmp_path / "preds.csv")
     (tmp_path / "preds.csv").write_text("id,y,pred,pred_uct\n1,1,1,1\n2,1,1,1\n1,1,1,1\n")
@@ -331,23 +331,23 @@ def test_repeated_column_names_and_rows_are_refused(tmp_path):
 
 def test_targets_in_another_file_are_joined_or_reported_as_missing(tmp_path):
     path = write(tmp_path / "hub.csv", pa.table(hub()))
-    told = refused(path, truth=write(tmp_path / "few.csv", pa.table(truth(UNITS[1:]))))
-    assert "1 of 6 rows are not in" in told
-    assert "location='01', target_end_date='2026-01-03'" in told
+    message = refused(path, truth=write(tmp_path / "few.csv", pa.table(truth(UNITS[1:]))))
+    assert "1 of 6 rows are not in" in message
+    assert "location='01', target_end_date='2026-01-03'" in message
     source = read(path, truth=str(tmp_path / "few.csv"), nan_policy="omit")
     assert len(source.predictions()) == 5
     whole = truth()
     as_numbers = [(1 if unit[0] == "01" else 2, unit[1]) for unit in UNITS if unit[0] != "US"]
-    told = refused(path, truth=write(tmp_path / "ints.csv", pa.table(truth(as_numbers))))
-    assert "One file lost leading zeros ('01' became 1)" in told
+    message = refused(path, truth=write(tmp_path / "ints.csv", pa.table(truth(as_numbers))))
+    assert "One file lost leading zeros ('01' became 1)" in message
     twice = {name: values + values[:1] for name, values in whole.items()}
-    told = refused(path, truth=write(tmp_path / "twice.csv", pa.table(twice)))
-    assert "1 key occurs more than once, for example" in told
-    said = {"truth": write(tmp_path / "truth.csv", pa.table(whole)), "join_on": "location,target_end_date=date"}
-    assert_array_equal(read(path, **said).predictions().y, 100.0 + np.arange(6))
-    assert "there is no key column 'place'" in refused(path, truth=said["truth"], join_on="place")
-    assert_array_equal(read(path, truth=f"{said['truth']}:weekly_rate").predictions().y, np.zeros(6))
-    assert "has no column 'nothing'" in refused(path, truth=f"{said['truth']}:nothing")
+    message = refused(path, truth=write(tmp_path / "twice.csv", pa.table(twice)))
+    assert "1 key occurs more than once, for example" in message
+    options = {"truth": write(tmp_path / "truth.csv", pa.table(whole)), "join_on": "location,target_end_date=date"}
+    assert_array_equal(read(path, **options).predictions().y, 100.0 + np.arange(6))
+    assert "there is no key column 'place'" in refused(path, truth=options["truth"], join_on="place")
+    assert_array_equal(read(path, truth=f"{options['truth']}:weekly_rate").predictions().y, np.zeros(6))
+    assert "has no column 'nothing'" in refused(path, truth=f"{options['truth']}:nothing")
 
 
 def test_ambiguous_date_columns_are_refused(tmp_path):
@@ -355,8 +355,8 @@ def test_ambiguous_date_columns_are_refused(tmp_path):
     days = [f"2026-01-{day:02}" for day in (3, 10, 17)]
     path = write(tmp_path / "preds.csv", pa.table(preds))
     known = write(tmp_path / "truth.csv", pa.table({"date": days, "y": [1.0, 2.0, 3.0]}))
-    told = refused(path, truth=known)
-    assert "--join-on issued=date or --join-on due=date" in told
+    message = refused(path, truth=known)
+    assert "--join-on issued=date or --join-on due=date" in message
     assert_array_equal(read(path, truth=known, join_on="due=date").predictions().y, [2, 3])
     late = write(tmp_path / "late.csv", pa.table({"date": days[1:], "y": [2.0, 3.0]}))
     assert_array_equal(read(path, truth=late).predictions().y, [2, 3])  # only `due` has all its values there
@@ -401,8 +401,8 @@ def test_tensors_in_safetensors_files_are_columns(tmp_path):
     }
     path = tmp_path / "emb.safetensors"
 
-    def save(told):
-        text = json.dumps(told).encode()
+    def save(fields):
+        text = json.dumps(fields).encode()
         path.write_bytes(len(text).to_bytes(8, "little") + text + body)
         return str(path)
 
@@ -430,27 +430,27 @@ def test_errors_have_the_specified_distribution(tmp_path):
     assert "needs a family with a location" in refused(path, error="E", dist="gamma:scipy")
 
 
-def skipped(path, metric, **said):
-    report = evaluate(read(path, **said), [METRICS[metric]()], run=Run(resamples=0, replicates=0))
+def skip_reason(path, metric, **options):
+    report = evaluate(read(path, **options), [METRICS[metric]()], run=Run(resamples=0, replicates=0))
     assert not report.results
     return report.skipped[0].reason
 
 
 def test_metrics_that_the_predictions_do_not_support_are_skipped_with_a_reason(tmp_path):
-    """One sample has no spread, quantiles no likelihood and no tails, a Cauchy distribution no mean; each says so."""
+    """One sample has no spread, quantiles no likelihood and no tails, a Cauchy distribution no mean."""
     rng = np.random.default_rng(0)
     y = rng.normal(size=40)
     one = write(tmp_path / "one.csv", pa.table({"y": y, "sample_0": y[::-1].copy(), "x": y}))
-    assert "one sample per row has no standard deviation" in skipped(one, "zms")
+    assert "one sample per row has no standard deviation" in skip_reason(one, "zms")
     assert evaluate(read(one, inputs="x"), [METRICS["cce"]()], run=Run(resamples=0, replicates=0)).results
     few = write(tmp_path / "few.csv", pa.table({"y": y, "0.2": y - 1, "0.8": y + 1}))
-    assert "quantiles have no density" in skipped(few, "nll")
-    assert "nothing is known beyond the quantiles 0.2 … 0.8" in skipped(few, "coverage")
-    assert "the standard deviation depends on the tails" in skipped(few, "sharpness")
-    assert "the mean depends on the tails" in skipped(few, "rmse")
+    assert "quantiles have no density" in skip_reason(few, "nll")
+    assert "nothing is known beyond the quantiles 0.2 … 0.8" in skip_reason(few, "coverage")
+    assert "the standard deviation depends on the tails" in skip_reason(few, "sharpness")
+    assert "the mean depends on the tails" in skip_reason(few, "rmse")
     cauchy = write(tmp_path / "cauchy.csv", pa.table({"y": y, "loc": y * 0, "scale": y * 0 + 1}))
-    assert "a cauchy distribution has no standard deviation" in skipped(cauchy, "sharpness", dist="cauchy")
-    assert "a cauchy distribution has no mean" in skipped(cauchy, "bias", dist="cauchy")
+    assert "a cauchy distribution has no standard deviation" in skip_reason(cauchy, "sharpness", dist="cauchy")
+    assert "a cauchy distribution has no mean" in skip_reason(cauchy, "bias", dist="cauchy")
     assert evaluate(read(cauchy, dist="cauchy"), [METRICS["ece"]()], run=Run(resamples=0, replicates=0)).results
 
 
@@ -479,18 +479,18 @@ def test_quantile_files_are_evaluated_at_their_own_levels(tmp_path):
 
 
 def test_interval_limits_between_known_quantiles_have_a_mass_error():
-    """Levels 0.1, 0.5, 0.9 at 0, 1, 2: the 80 % interval is known, the 60 % one by the masses around its limits."""
+    """Levels 0.1, 0.5, 0.9 at 0, 1, 2: the 80 % interval is known, the 60 % interval up to the mass at its limits."""
     known = Quantiles(np.array([0.1, 0.5, 0.9]), np.tile([0.0, 1.0, 2.0], (2, 1)))
     y = np.array([0.3, 1.7])
     assert_array_equal(known.interval_mass_error(y, *known.central_interval(0.8)), [0, 0])
     assert_allclose(known.interval_mass_error(y, *known.central_interval(0.6)), [0.8, 0.8])
-    counts = np.array([1.0, 2.0])  # whole numbers everywhere: a unit of counts around each limit, 0.5 at either side
+    counts = np.array([1.0, 2.0])  # integers: a unit of counts around each limit, 0.5 on either side
     tail = 0.1 * np.exp(-0.5 / (0.1 * 1 / 0.4))  # exponential, its mean distance a / d
     assert_allclose(known.interval_mass_error(counts, *known.central_interval(0.8)), 2 * (0.2 + 0.1 - tail), rtol=1e-12)
 
 
 def test_rows_with_an_index_are_not_joined_by_position(tmp_path):
-    """A shuffled file and a sorted one without labels: joined row by row every target would be another's."""
+    """A shuffled file and a sorted one without labels: joined by row, every target would be wrong."""
     (tmp_path / "q.csv").write_text(",y,y\n,0.1,0.9\n2,1,2\n0,3,4\n1,5,6\n")
     (tmp_path / "sorted.csv").write_text("y\n10\n11\n12\n")
     assert "the predictions have an index that is not 0, 1, … (2, 0, 1, …)" in refused(
@@ -520,12 +520,12 @@ def test_several_targets_of_a_wide_file_are_not_pooled(tmp_path):
 def test_rows_that_were_appended_repeatedly_are_refused(tmp_path):
     rng = np.random.default_rng(0)
     runs = {name: np.tile(rng.uniform(1, 2, 12), 3) for name in ("y", "pred", "pred_uct")}
-    told = refused(write(tmp_path / "preds.csv", pa.table(runs)))
-    assert "the same 12 rows 3 times, one after the other" in told
+    message = refused(write(tmp_path / "preds.csv", pa.table(runs)))
+    assert "the same 12 rows 3 times, one after the other" in message
     two = {"y1": runs["y"], "y2": runs["y"], "m1": np.arange(36.0), "m2": runs["y"], "s": runs["pred_uct"]}
-    path = write(tmp_path / "two.csv", pa.table(two))  # the targets repeat, what is predicted of one of them does not
+    path = write(tmp_path / "two.csv", pa.table(two))  # the targets repeat, but one prediction does not
     assert len(read(path, target="y1,y2", mean="m1,m2", std="s,s").predictions()) == 36
-    alike = {"y": [1.0] * 30, "mean": [1.0] * 30, "std": [1.0] * 30}  # nothing tells such rows apart, or repeated
+    alike = {"y": [1.0] * 30, "mean": [1.0] * 30, "std": [1.0] * 30}  # constant rows are not reported as repeated
     assert len(read(write(tmp_path / "alike.csv", pa.table(alike))).predictions()) == 30
     series = {"item_id": ["a", "a"], "timestamp": ["t", "t"], "y": [1.0, 2.0], "0.1": [0.0, 1.0], "0.9": [2.0, 3.0]}
     assert "1 key occurs more than once, for example item_id='a', timestamp='t'" in refused(
@@ -550,7 +550,7 @@ def test_errors_without_a_sign_give_a_warning(tmp_path):
     columns = {"error": errors, "std": np.ones(50)}
     assert "are they absolute?" in read(write(tmp_path / "e.csv", pa.table(columns))).warnings()[-1]
     columns["error"] = errors * np.where(np.arange(50) % 2, 1, -1)
-    assert not any("absolute" in told for told in read(write(tmp_path / "e.csv", pa.table(columns))).warnings())
+    assert not any("absolute" in message for message in read(write(tmp_path / "e.csv", pa.table(columns))).warnings())
 
 
 def test_mixtures_without_weights_have_equal_weights(tmp_path):
@@ -558,8 +558,8 @@ def test_mixtures_without_weights_have_equal_weights(tmp_path):
     found = read(write(tmp_path / "gmm.csv", pa.table(columns)), dist="mixture").predictions().predictive
     assert_allclose(found.mean(), [1.5])
     del columns["M-std-1"], columns["M-std-2"]
-    told = refused(write(tmp_path / "half.csv", pa.table(columns)), dist="mixture")
-    assert "needs the parameter 'scale'" in told
+    message = refused(write(tmp_path / "half.csv", pa.table(columns)), dist="mixture")
+    assert "needs the parameter 'scale'" in message
 
 
 def test_hub_targets_are_selected_by_output_type(tmp_path):
@@ -600,9 +600,9 @@ def test_gaps_in_another_file_are_reported_with_its_name(tmp_path):
     path = write(tmp_path / "hub.csv", pa.table(hub()))
     known = truth()
     known["value"][2] = None
-    told = refused(path, truth=write(tmp_path / "gap.csv", pa.table(known)))
-    assert "column 'value'" in told
-    assert "gap.csv has no number in 1 rows" in told
+    message = refused(path, truth=write(tmp_path / "gap.csv", pa.table(known)))
+    assert "column 'value'" in message
+    assert "gap.csv has no number in 1 rows" in message
     unused = {name: [*values, None if name == "location" else values[0]] for name, values in truth().items()}
     assert len(read(path, truth=write(tmp_path / "unused.csv", pa.table(unused))).predictions()) == 6
 
@@ -637,21 +637,20 @@ def test_every_step_of_a_record_is_shown(tmp_path):
 
 
 def test_a_long_file_is_pivoted_once(tmp_path, monkeypatch):
-    """However often its distributions are read again; targets in another file are not joined again for that."""
-    from calcheck.io import layouts
-    from calcheck.io import scan as gathered
+    """Reading its lazy distributions again neither pivots nor joins targets again."""
+    from calcheck.io import layouts, scan
 
     path = write(tmp_path / "hub.csv", pa.table(hub("sample", range(8))))
     known = write(tmp_path / "truth.csv", pa.table(truth()))
-    held = read(path, truth=known).predictions().predictive
+    in_memory = read(path, truth=known).predictions().predictive
     calls = []
     pivot_long = layouts.pivot_long
-    monkeypatch.setattr(gathered, "MAX_PREDICTIVE_BYTES", 1)
+    monkeypatch.setattr(scan, "MAX_PREDICTIVE_BYTES", 1)
     monkeypatch.setattr(layouts, "pivot_long", lambda *given: calls.append(1) or pivot_long(*given))
-    left = read(path, truth=known).predictions().predictive
-    assert left.nbytes == 0
+    lazy = read(path, truth=known).predictions().predictive
+    assert lazy.nbytes == 0
     for _ in range(3):
-        assert_array_equal(left.mean(), held.mean())
+        assert_array_equal(lazy.mean(), in_memory.mean())
     assert len(calls) == 1
 
 

@@ -1,4 +1,4 @@
-"""Many rows take little memory and time: what is done in parts, or by sorting alone, gives what all at once gives."""
+"""Computations in parts or by sorting give the same results as computations on all rows at once."""
 
 import gc
 import weakref
@@ -14,11 +14,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from calcheck import METRICS, InMemory, Predictions, evaluate, read
 from calcheck.distributions import Gaussian, continuous
 from calcheck.execution.context import Run
-from calcheck.io import scan as gathered
+from calcheck.io import scan
 from calcheck.io.tables import parquet
-from calcheck.statistics import digitize as of_cuts
-from calcheck.statistics import groups as of_groups
-from calcheck.statistics import pit as of_pit
+from calcheck.statistics import digitize as digitize_module
+from calcheck.statistics import groups as groups_module
+from calcheck.statistics import pit as pit_module
 from calcheck.statistics.digitize import digitize
 from calcheck.statistics.groups import Averages, Groups, MeanTerm, cumulative_at
 from calcheck.statistics.moments import median
@@ -44,7 +44,7 @@ def test_digitize_agrees_with_searchsorted(values, cuts, part, none):
     """Also by parts, without cuts, and below infinity."""
     values, cuts = np.array([*values, np.inf, -np.inf]), np.sort([] if none else cuts)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(of_cuts, "PART", part)
+        patch.setattr(digitize_module, "PART", part)
         assert_array_equal(digitize(values, cuts), np.searchsorted(cuts, values, "left"))
         assert_array_equal(digitize(values, cuts, equal=True), np.searchsorted(cuts, values, "right"))
 
@@ -59,7 +59,7 @@ def test_digitize_returns_the_smallest_integer_type(count, size):
 @given(values=NUMBERS, seed=st.integers(0, 100))
 @settings(max_examples=100, deadline=None)
 def test_tie_groups_are_groups_of_equal_values(values, seed):
-    """Their sums, plain and weighted, are those of the classes that numpy finds."""
+    """Their sums and weighted sums agree with those of numpy's unique values."""
     values, rng = np.array(values), np.random.default_rng(seed)
     distinct, label = np.unique(values, return_inverse=True)
     peer, found = Groups(label, len(distinct)), TieGroups(values)
@@ -78,7 +78,7 @@ def test_tie_groups_are_groups_of_equal_values(values, seed):
 @given(values=NUMBERS, seed=st.integers(0, 100))
 @settings(max_examples=100, deadline=None)
 def test_cut_tie_groups_give_the_sums_of_all_tie_groups(values, seed):
-    """Rows between two cuts are summed together; curves are those of all groups, and under weights made of all."""
+    """Rows between two cuts are summed together; curves agree with those of all groups, also under weights."""
     values = np.minimum(np.array(values), 4.0)
     other = np.random.default_rng(seed).normal(size=len(values))
     few, every = CutTieGroups(values, FIRST), TieGroups(values)
@@ -107,14 +107,14 @@ def test_the_pit_distance_does_not_depend_on_the_size_of_parts(monkeypatch, jump
     terms, places = distribution(left, left + rng.random(100) / 10 if jumps else left)
     means = Averages(terms, 100).means()
     whole = distance_from_uniform(means, places)
-    monkeypatch.setattr(of_pit, "PART", 7)
+    monkeypatch.setattr(pit_module, "PART", 7)
     assert_allclose(distance_from_uniform(means, places), whole, rtol=1e-13)
 
 
 def test_groups_are_summed_in_parts(monkeypatch):
     rng = np.random.default_rng(0)
     label, values = rng.integers(0, 3, 100).astype(np.uint8), rng.normal(size=100)
-    monkeypatch.setattr(of_groups, "PART", 7)
+    monkeypatch.setattr(groups_module, "PART", 7)
     assert_allclose(Groups(label, 3).sums(values), [values[label == each].sum() for each in range(3)], rtol=1e-12)
     assert Groups(label, 3).sums(None).tolist() == [(label == each).sum() for each in range(3)]
 
@@ -127,7 +127,7 @@ def test_the_median_agrees_with_numpy(count):
 
 @pytest.mark.parametrize("family", [gaussian, laplace, student_t, cauchy])
 def test_metrics_do_not_depend_on_the_size_of_parts(monkeypatch, family):
-    """Every metric of rows, of 100 rows at once and seven at a time; nobody sees the parts."""
+    """Every metric on 100 rows at once, and seven at a time."""
     rows = model(100, family)
     metrics = [metric() for metric in METRICS.values()]
     whole = evaluate(InMemory(rows), metrics, run=PLAIN)
@@ -142,7 +142,7 @@ def test_metrics_do_not_depend_on_the_size_of_parts(monkeypatch, family):
 
 @pytest.mark.parametrize("family", [gaussian, laplace, student_t, cauchy])
 def test_a_central_interval_has_its_mass_in_every_row(family):
-    """Far from zero too, where the limits themselves have lost the digits that tell it."""
+    """Also far from zero, where the limits are inaccurate."""
     predictive = model(20, family).predictive
     assert_allclose(predictive.central_mass(0.8), 0.8, rtol=1e-12)
     assert_allclose(predictive.interval_mass(*predictive.central_interval(0.8)), 0.8, rtol=1e-9)
@@ -152,7 +152,7 @@ def test_a_central_interval_has_its_mass_in_every_row(family):
 
 @pytest.mark.parametrize(("resamples", "kept"), [(0, False), (100, True)])
 def test_columns_are_kept_for_resampling_only(resamples, kept):
-    """With the columns of all metrics, ten million rows take gigabytes."""
+    """The columns of all metrics take gigabytes at ten million rows."""
     columns, alive = [], []
 
     def sink(metric, shown, rows):  # noqa: ARG001 - as it is called
@@ -166,11 +166,11 @@ def test_columns_are_kept_for_resampling_only(resamples, kept):
 
 
 def test_few_parameters_are_loaded_for_any_number_of_rows(tmp_path, monkeypatch):
-    """Mean and standard deviation are; the fifteen parameters of a mixture of five are read again."""
+    """Mean and standard deviation are loaded; the fifteen parameters of a mixture of five are read again."""
     rng = np.random.default_rng(0)
     columns = {"y": rng.normal(size=99), "mean": rng.normal(size=99), "std": rng.uniform(1, 2, 99)}
     mixture = {f"{kind}_{part}": np.full(99, 0.2) for kind in ("weight", "mean", "std") for part in range(5)}
-    monkeypatch.setattr(gathered, "MAX_PREDICTIVE_BYTES", 1)
+    monkeypatch.setattr(scan, "MAX_PREDICTIVE_BYTES", 1)
     monkeypatch.setattr(parquet, "BATCH_BYTES", 1)
     monkeypatch.setattr(parquet, "MIN_ROWS", 10)
     rows = read(save(tmp_path / "narrow.parquet", pa.table(columns))).predictions()

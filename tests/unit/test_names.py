@@ -1,4 +1,4 @@
-"""The lint for names finds what it is to find, and nothing else."""
+"""The lint for names reports refused names and nothing else."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Plots are the same whoever draws them, and text in them is text."""
+"""Plots are reproducible, and text in them is plain text."""
 
 import sys
 import xml.etree.ElementTree as ET
@@ -26,7 +26,7 @@ def texts(plot):
 
 
 def strokes(plot):
-    """Return the colors of the lines with names that are drawn, in order; axes are black."""
+    """Return the colors of curves with names, in order; axes are black."""
     styles = [each.get("style", "") for each in svg_of(plot).iter(f"{SVG}path")]
     lines = [style for style in styles if "fill: none" in style]
     return [color for style in lines for color in COLORS[:-1] if f"stroke: {color.lower()}" in style]
@@ -43,7 +43,7 @@ def test_plots_are_reproducible_and_do_not_depend_on_the_users_style(suffix):
     first = draw_plot(plot, f"a{suffix}")
     with mpl.rc_context({"lines.linewidth": 9.0, "font.size": 20.0, "svg.hashsalt": None}):
         assert draw_plot(plot, f"b{suffix.upper()}") == first
-        assert mpl.rcParams["font.size"] == 20.0  # and it stays the user's
+        assert mpl.rcParams["font.size"] == 20.0  # the user's style is unchanged
     assert b"date" not in first.lower()
 
 
@@ -80,7 +80,7 @@ def test_a_missing_number_leaves_a_gap():
 
 
 def test_tick_labels_are_plain_numbers_or_names():
-    """A logarithmic axis has plain numbers; one of hardly a power of ten has some between; names stand for places."""
+    """A logarithmic axis has plain numbers, also within one power of ten; names replace positions."""
     curve = Curve("a", [0.001, 1.0], [0.3, 0.7])
     assert {"0.001", "0.01", "0.1", "1"} <= set(texts(plot_of(curve, x_log=True)))
     assert "0.5" in texts(plot_of(curve, x_log=True, y_log=True))

@@ -1,4 +1,4 @@
-"""Predictions are sound or refused, and come back whole from pieces."""
+"""Predictions are validated, and can be selected and concatenated."""
 
 import numpy as np
 import pytest

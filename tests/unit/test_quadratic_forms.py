@@ -1,4 +1,4 @@
-"""Sums over pairs of inputs are what they say, by every pair and by features."""
+"""Quadratic forms in Gram matrices, exact and by low-rank features."""
 
 import numpy as np
 import pytest
@@ -61,7 +61,7 @@ def test_diagonal_terms_agree_with_the_diagonal_of_the_gram_matrix():
 
 
 def test_forms_of_a_subset_of_rows_are_rescaled():
-    """Where all values are alike, some rows say what all say: 1 over all pairs, and over different ones to 1/m."""
+    """With equal values a subset gives the total of all rows: 1 over all pairs, and up to 1/m over different ones."""
     ones, some = np.ones((N, 1)), np.arange(0, N, 3)
     every = QuadraticForm(ones, np.zeros(N), 1 / N**2)
     different = QuadraticForm(ones, np.full(N, 1 / (N * (N - 1))), 1 / (N * (N - 1)))

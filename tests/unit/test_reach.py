@@ -1,4 +1,4 @@
-"""How far a conditional mean embedding reaches, and how many rows it rests on: by hand, and by explicit inverses."""
+"""Reach and effective neighbors of a conditional mean embedding, by hand and by explicit inverses."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ AS_IT_IS = Scaling(np.zeros(1), np.ones(1), unit_norm=False)
 
 
 def neighbors_of(x, **options):
-    """Return the report's reach, and the pointwise column, of inputs."""
+    """Return the reach in the report, and effective neighbors at each input."""
     n, found = len(x), {}
     rows = Predictions(y=np.arange(float(n)), predictive=Gaussian(np.zeros(n), np.ones(n)), x=x)
     report = evaluate(
@@ -60,13 +60,13 @@ def test_the_reach_of_two_inputs_by_hand():
 def test_equal_inputs_have_all_rows_as_neighbors():
     ridge = KernelRidge(Rbf(1.0), np.zeros((30, 2)), Run())
     assert_allclose(effective_neighbors(ridge, 0.1, None), 30)
-    assert_allclose(effective_neighbors(ridge, 0.1, np.full((1, 2), 1e9)), 0)  # where no row has any weight
+    assert_allclose(effective_neighbors(ridge, 0.1, np.full((1, 2), 1e9)), 0)  # all weights are 0
 
 
 @pytest.mark.parametrize("solver", ["cholesky", "cg"])
 @pytest.mark.parametrize("elsewhere", [False, True])
 def test_effective_neighbors_agree_with_explicit_weights(solver, elsewhere, monkeypatch):
-    """Also where a low-rank form misses most of the weights, and random signs estimate the rest."""
+    """Also if a low-rank form misses most of the weights, and random signs estimate the rest."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(120, 2))
     points = rng.normal(size=(9, 2)) if elsewhere else None
@@ -82,9 +82,9 @@ def test_effective_neighbors_agree_with_explicit_weights(solver, elsewhere, monk
 def test_landmarks_give_the_effective_neighbors_of_an_exact_solver():
     x = np.random.default_rng(1).normal(size=(700, 1))
     exact, expected = neighbors_of(x, lambda_=0.01)
-    on_centres, found = neighbors_of(x, lambda_=0.01, solver="nystroem", landmarks=200)
+    with_landmarks, found = neighbors_of(x, lambda_=0.01, solver="nystroem", landmarks=200)
     assert_allclose(found, expected, rtol=1e-3)
-    assert_allclose(on_centres["distance"], exact["distance"], rtol=1e-6)
+    assert_allclose(with_landmarks["distance"], exact["distance"], rtol=1e-6)
 
 
 def test_the_reach_has_the_unit_of_a_single_input_or_states_its_unit():

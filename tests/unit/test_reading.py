@@ -144,7 +144,7 @@ def test_embeddings_from_another_file_are_joined_by_id(tmp_path):
     assert_same(read(path, embedding=f"{vectors}:vector").predictions())
     as_text = write(tmp_path / "text.parquet", other | {"id": other["id"].astype(str)})
     assert_same(read(path, embedding=f"{as_text}:vector").predictions())
-    assert_same(read(path, embedding=vectors).predictions())  # the one column that is no key
+    assert_same(read(path, embedding=vectors).predictions())  # the only column that is not a key
     both = write(tmp_path / "both.parquet", other | {"score": other["vector"][:, 0]})
     with pytest.raises(DataError, match=r"both\.parquet has no column 'embedding'. Name one as"):
         read(path, embedding=both).predictions()
@@ -165,7 +165,7 @@ def test_keys_with_leading_zeros_stay_text(tmp_path):
 
 
 def test_column_types_are_inferred_from_the_whole_file(tmp_path):
-    """Types are found over the whole file: 300,000 whole numbers and then 0.5 are numbers, not an error."""
+    """300,000 integers and then 0.5 are numbers, not an error."""
     text = "y,mean,std\n" + "1,2,3\n" * 300_000 + "0.5,2,3\n"
     (tmp_path / "preds.csv").write_text(text)
     assert read(str(tmp_path / "preds.csv")).predictions().y[-1] == 0.5
@@ -183,13 +183,13 @@ def test_uncertainties_on_every_scale_are_read(tmp_path, kind):
 
 def test_samples_are_read_wide_and_as_lists(tmp_path):
     draws = np.random.default_rng(2).normal(size=(N, 11))
-    for parts, said in (
+    for parts, options in (
         ({f"sample_{k}": draws[:, k] for k in range(11)}, {}),
         ({f"s{k}": draws[:, k] for k in range(11)}, {"samples": "s*"}),
         ({"samples": draws}, {}),
         ({"ens": draws}, {"samples": "ens"}),
     ):
-        source = read(write(tmp_path / "preds.parquet", {"y": PARTS["y"]} | parts), **said)
+        source = read(write(tmp_path / "preds.parquet", {"y": PARTS["y"]} | parts), **options)
         assert_allclose(source.predictions().predictive.draws, draws)
         back = read(str(tmp_path / "preds.parquet"), samples=source.explicit()[-1])
         assert_allclose(back.predictions().predictive.draws, draws)
@@ -234,7 +234,7 @@ def test_inputs_replace_an_embedding(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("change", "said", "message"),
+    ("change", "options", "message"),
     [
         ({"y_true": PARTS["y"]}, {}, "two columns may hold the target: 'y' and 'y_true'. Pass --target"),
         ({"pred": PARTS["y"]}, {}, "two columns may hold the mean: 'mean' and 'pred'"),
@@ -263,16 +263,16 @@ def test_inputs_replace_an_embedding(tmp_path):
         ({"rate": -PARTS["std"], "y": np.arange(N)}, {"dist": "poisson"}, "rate must be positive"),
     ],
 )
-def test_ambiguous_or_invalid_columns_are_refused_with_the_file_and_a_remedy(tmp_path, change, said, message):
+def test_ambiguous_or_invalid_columns_are_refused_with_the_file_and_a_remedy(tmp_path, change, options, message):
     parts = {name: values for name, values in (PARTS | change).items() if values is not None}
     path = write(tmp_path / "preds.parquet", parts)
     with pytest.raises(DataError, match=message) as caught:
-        read(path, **said).predictions()
+        read(path, **options).predictions()
     assert str(caught.value).startswith(path)
 
 
 def test_an_ambiguous_scale_is_refused_with_the_result_of_each_reading(tmp_path):
-    """The column is a variance of a right model: mean z^2 is about 1 read so, and far from it read as a std."""
+    """The column is a variance of a right model: mean z^2 is about 1 read as such, and far from 1 read as a std."""
     rng = np.random.default_rng(3)
     var = rng.uniform(0.001, 0.1, 500)
     parts = {"y": np.sqrt(var) * rng.normal(size=500), "mean": np.zeros(500), "uq": var}
@@ -283,7 +283,7 @@ def test_an_ambiguous_scale_is_refused_with_the_result_of_each_reading(tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("said", "message"),
+    ("options", "message"),
     [
         ({"std": "a", "var": "b"}, "pass only one of --std, --var"),
         ({"dist": "poisson", "samples": "s*"}, "--dist and --samples both describe the predictions"),
@@ -292,9 +292,9 @@ def test_an_ambiguous_scale_is_refused_with_the_result_of_each_reading(tmp_path)
         ({"min_std": -1.0}, "--min-std must be a positive number, got -1.0"),
     ],
 )
-def test_options_that_contradict_each_other_are_refused(tmp_path, said, message):
+def test_options_that_contradict_each_other_are_refused(tmp_path, options, message):
     with pytest.raises(OptionError, match=message):
-        read(write(tmp_path / "preds.parquet", PARTS), **said)
+        read(write(tmp_path / "preds.parquet", PARTS), **options)
 
 
 def test_incomplete_rows_are_dropped_on_request(tmp_path):
@@ -362,8 +362,8 @@ def test_pickles_are_never_loaded(tmp_path):
 def test_recognized_columns_can_be_passed_explicitly(tmp_path):
     """Reading again with the options that `inspect` prints gives the same predictions."""
     source = read(write(tmp_path / "preds.parquet", PARTS))
-    said = source.explicit()
-    names = {flag.removeprefix("--"): value for flag, value in zip(said[::2], said[1::2], strict=True)}
+    arguments = source.explicit()
+    names = {flag.removeprefix("--"): value for flag, value in zip(arguments[::2], arguments[1::2], strict=True)}
     assert names == {"target": "y", "mean": "mean", "std": "std", "embedding": "embedding", "id": "id"}
     assert_same(read(str(tmp_path / "preds.parquet"), **names).predictions())
 
@@ -386,7 +386,7 @@ def test_columns_that_are_not_utf8_are_ignored(tmp_path):
 
 
 def test_evaluation_inputs_are_read_despite_problems_in_other_columns(tmp_path):
-    """Targets may be absent, two columns may be the mean, and deviations may be 0: none of it is looked at."""
+    """Targets are missing, two columns may be the mean, and deviations are 0; none of these is validated."""
     from calcheck.io.columns.options import ColumnOptions
     from calcheck.io.files import File
     from calcheck.io.source import FileSource
@@ -414,7 +414,7 @@ def test_errors_suggest_only_options_that_are_accepted(tmp_path):
 
 
 def test_predictions_do_not_depend_on_the_batch_size(tmp_path, monkeypatch):
-    """Batches of five rows: the same predictions, and problems told by their places in the file."""
+    """Batches of five rows give the same predictions, and problems are reported by row of the file."""
     from calcheck.io.tables import parquet
 
     monkeypatch.setattr(parquet, "BATCH_BYTES", 1)
@@ -434,7 +434,7 @@ def test_predictions_do_not_depend_on_the_batch_size(tmp_path, monkeypatch):
 
 
 def test_printed_patterns_match_exactly_the_recognized_columns(tmp_path):
-    """emb_* would take emb_norm along, and sample_* sample_id; where no pattern is exact the columns are listed."""
+    """emb_* would include emb_norm, and sample_* sample_id; if no pattern is exact, the columns are listed."""
     parts = {"y": np.ones(3), "sample_0": np.ones(3), "sample_1": np.ones(3), "sample_id": np.arange(3)}
     parts |= {"emb_0": np.arange(3.0), "emb_1": np.ones(3), "emb_norm": np.full(3, 9.0)}
     source = read(write(tmp_path / "preds.parquet", parts))
@@ -446,9 +446,8 @@ def test_printed_patterns_match_exactly_the_recognized_columns(tmp_path):
 
 
 def test_lazy_distributions_give_the_same_numbers(tmp_path, monkeypatch):
-    """All metrics of samples that are read again for each of them, and of samples held in memory."""
-    from calcheck.io import scan as gathered
-    from calcheck.io import source
+    """All metrics on samples that are read again for each metric, and on samples in memory."""
+    from calcheck.io import scan, source
     from calcheck.io.tables import parquet
 
     rng = np.random.default_rng(0)
@@ -462,22 +461,22 @@ def test_lazy_distributions_give_the_same_numbers(tmp_path, monkeypatch):
             **{f"sample_{j}": draws[:, j + 1] for j in range(m)},
         },
     )
-    held = evaluate(read(path), [metric() for metric in METRICS.values()], run=Run(resamples=100, replicates=0))
-    monkeypatch.setattr(gathered, "MAX_PREDICTIVE_BYTES", 1)
+    in_memory = evaluate(read(path), [metric() for metric in METRICS.values()], run=Run(resamples=100, replicates=0))
+    monkeypatch.setattr(scan, "MAX_PREDICTIVE_BYTES", 1)
     monkeypatch.setattr(parquet, "BATCH_BYTES", 1)
     monkeypatch.setattr(parquet, "MIN_ROWS", 64)
-    left = read(path)
-    assert left.predictions().predictive.nbytes == 0
-    report = evaluate(left, [metric() for metric in METRICS.values()], run=Run(resamples=100, replicates=0))
-    assert report.results == held.results
-    assert report.skipped == held.skipped
-    assert {skipped.metric for skipped in held.skipped} == {"nll", "lzms", "lrce"}
+    lazy = read(path)
+    assert lazy.predictions().predictive.nbytes == 0
+    report = evaluate(lazy, [metric() for metric in METRICS.values()], run=Run(resamples=100, replicates=0))
+    assert report.results == in_memory.results
+    assert report.skipped == in_memory.skipped
+    assert {skipped.metric for skipped in in_memory.skipped} == {"nll", "lzms", "lrce"}
     bare = write(tmp_path / "bare.parquet", {f"sample_{j}": draws[:, j] for j in range(m)})
     nothing_else = source.FileSource(File(bare), wanted="any")  # no targets, no inputs, no keys
     assert len(nothing_else.predictions()) == n
     chosen = np.array([300, 5, 5, 399])
-    assert_array_equal(left.predictions().predictive.take(chosen).draws, draws[chosen, 1:])
-    first = left.predictions().predictive
+    assert_array_equal(lazy.predictions().predictive.take(chosen).draws, draws[chosen, 1:])
+    first = lazy.predictions().predictive
     assert first.display_name == "samples"
     assert first.describe()[7].startswith("12 draws from")
     for made, other in ((first.cdf, 0), (first.cdf_left, 1)):

@@ -22,7 +22,7 @@ PLAIN = Run(replicates=0, resamples=0)
 
 
 def repeated(n=12, targets=3, seed=0):
-    """Rows in any order, r a key, with columns that vary within keys and columns that do not."""
+    """Return rows in random order, r per key, with columns that are and are not constant within keys."""
     rng = np.random.default_rng(seed)
     key = rng.permutation(np.repeat(np.arange(n), targets))
     x, draws = rng.normal(size=(n, 2)), rng.normal(size=(n, 4))
@@ -77,9 +77,9 @@ def test_different_numbers_of_targets_are_refused():
 
 def test_grouping_is_reported_and_only_for_metrics_that_support_it():
     source = InMemory(repeated())
-    taken = group_by_input(source, [METRICS["jmmd"], METRICS["ammd"]])
-    assert taken.input_info().n == len(taken.predictions()) == 12
-    assert taken.warnings() == ("36 rows were grouped by id into 12 inputs with 3 targets each",)
+    grouped = group_by_input(source, [METRICS["jmmd"], METRICS["ammd"]])
+    assert grouped.input_info().n == len(grouped.predictions()) == 12
+    assert grouped.warnings() == ("36 rows were grouped by id into 12 inputs with 3 targets each",)
     assert group_by_input(source, [METRICS["jmmd"], METRICS["crps"]]) is source
     (result,) = evaluate(source, [METRICS["ammd"]()], run=PLAIN).results
     assert "36 rows were grouped by id into 12 inputs with 3 targets each" in result.warnings
@@ -115,7 +115,7 @@ def test_replicates_keep_the_number_of_targets_per_input(family):
     assert drawn.shape == again.shape == y.shape
     assert (drawn != again).any()
     assert abs((drawn[:, :, 0] - mean[:, None]).mean()) < 0.1
-    if made is None:  # the same five values, dealt again
+    if made is None:  # the same five values, exchanged
         values = np.concatenate([drawn[:, :, 0], distributions.draws], axis=1)
         assert_array_equal(np.sort(values), np.sort(np.concatenate([y[:, :, 0], predictive.draws], axis=1)))
         kept = np.mean([np.isin(row, old).sum() for row, old in zip(drawn[:, :, 0], y[:, :, 0], strict=True)])

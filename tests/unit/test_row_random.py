@@ -1,4 +1,4 @@
-"""Random numbers of rows: their laws, and that each row's follow from its key and the replicate alone."""
+"""Random streams of rows: their distributions, and their dependence on key and replicate only."""
 
 import numpy as np
 import pytest
@@ -72,7 +72,7 @@ def test_poisson_numbers_follow_their_probabilities(rate):
 
 @pytest.mark.parametrize("rate", [1e5, 1e10, 1e15, 1e18, 1e300])
 def test_poisson_numbers_of_large_rates_are_whole_and_nearly_normal(rate):
-    """At 1e18, numpy refuses. What doubles can tell apart is normal with deviation sqrt(rate)."""
+    """numpy refuses 1e18. Up to rounding the numbers are normal with standard deviation sqrt(rate)."""
     found = RowRandom(KEYS).poisson(column(rate), (N, 1))[:, 0]
     assert_array_equal(found, np.floor(found))
     if rate <= 1e18:
@@ -88,7 +88,7 @@ def test_integers_are_uniform():
 
 @pytest.mark.parametrize("draw", [draw for draw, _ in LAWS.values()], ids=LAWS)
 def test_a_replicate_does_not_depend_on_earlier_ones(draw):
-    """Numbers of replicates 1 and 2 from the first on, and from replicate 1 on."""
+    """Replicate 1 of two, and replicate 1 alone."""
     assert_array_equal(draw(RowRandom(KEYS))[:, 1], draw(RowRandom(KEYS).for_replicate(1))[:, 0])
 
 
@@ -126,7 +126,7 @@ def test_the_hash_depends_on_the_order_of_columns():
 
 @pytest.mark.parametrize("family", [*FAMILIES, "several targets"])
 def test_replicates_do_not_depend_on_the_order_of_rows(family):
-    """Each row has the same targets drawn as in the file as it was."""
+    """Each row has the same simulated targets as in the original order."""
     rows = calibrated("gaussian", n=40) if family == "several targets" else calibrated(family, n=40)
     order = np.random.default_rng(0).permutation(40)
     run = Run(replicates=19)
@@ -144,7 +144,7 @@ def test_equal_rows_have_independent_replicates():
 
 
 def test_equal_predictions_are_distinguished_by_inputs_columns_and_ids():
-    """Counts with one rate: the drawn targets follow the inputs to any place of the file."""
+    """Counts with one rate: simulated targets follow the inputs to any row of the file."""
     n, rng = 60, np.random.default_rng(1)
     order = rng.permutation(n)
     rows = Predictions(

@@ -1,4 +1,4 @@
-"""Predictions saved in single precision are computed with in double, and end."""
+"""Predictions stored in single precision are computed in double precision, and iterations converge."""
 
 from dataclasses import fields
 
@@ -64,7 +64,7 @@ def test_quantiles_of_a_mixture_converge_at_any_scale(size):
 
 
 def test_draws_and_quantiles_in_single_precision_have_moments_in_double():
-    draws = np.array([[16777216.0, 16777218.0, 16777220.0]], dtype=np.float32)  # single precision counts by twos here
+    draws = np.array([[16777216.0, 16777218.0, 16777220.0]], dtype=np.float32)  # spacing 2 in single precision
     assert Samples(draws).mean()[0] == 16777218
     assert Samples(draws).std()[0] == 2
     assert Quantiles(np.array([0.25, 0.75], dtype=np.float32), draws[:, :2]).quantile(0.5)[0] == 16777217

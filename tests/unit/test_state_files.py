@@ -1,4 +1,4 @@
-"""States in files: what was written comes back, and nothing else is taken for a state."""
+"""State files are read back unchanged; other and damaged files are refused."""
 
 import hashlib
 import io
@@ -18,12 +18,12 @@ from calcheck.storage.state import read_state, write_state
 from calcheck.streaming.state import accumulate, report_from_state
 from tests.families import calibrated
 
-METRICS_SUMMED = ("zms", "ece", "ence", "lzms", "confidence-curve", "cv", "pit")
+METRIC_NAMES = ("zms", "ece", "ence", "lzms", "confidence-curve", "cv", "pit")
 
 
 @pytest.fixture(scope="module")
 def state():
-    metrics = [METRICS[name]() for name in METRICS_SUMMED]
+    metrics = [METRICS[name]() for name in METRIC_NAMES]
     return accumulate(InMemory(calibrated("gaussian", n=60)), metrics, Run(replicates=19))
 
 
@@ -35,7 +35,7 @@ def stored(state, tmp_path):
 
 
 def refused(path):
-    """Return the one line that says why a file is no state."""
+    """Return the one-line error of a file that is not a state."""
     with pytest.raises(FileError) as error:
         read_state(str(path))
     assert "\n" not in str(error.value)
@@ -70,7 +70,7 @@ def test_truncated_files_are_refused(stored):
 
 
 def test_flipped_bits_are_detected_or_harmless(state, stored):
-    """A byte of the archive's own bookkeeping may not matter; what is read is never another number."""
+    """A flipped bit in the archive's metadata may be harmless; numbers that are read never differ."""
     content, rng = stored.read_bytes(), np.random.default_rng(0)
     for place in rng.integers(2, len(content), 250):
         damaged = bytearray(content)
@@ -86,8 +86,8 @@ def test_flipped_bits_are_detected_or_harmless(state, stored):
                 assert all(np.array_equal(kept[name], values) for name, values in ours.arrays().items())
 
 
-def changed(stored, change, *, compression=zipfile.ZIP_STORED):
-    """Write the archive again, with other members and a checksum that fits."""
+def rewrite(stored, change, *, compression=zipfile.ZIP_STORED):
+    """Write the archive again, with changed members and a matching checksum."""
     with zipfile.ZipFile(stored) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     change(members)
@@ -99,11 +99,11 @@ def changed(stored, change, *, compression=zipfile.ZIP_STORED):
             archive.writestr(name, content)
 
 
-def header(**said):
+def header(**fields):
     def change(members):
-        told = json.loads(members["header.json"])
-        told |= said
-        members["header.json"] = json.dumps(told).encode()
+        content = json.loads(members["header.json"])
+        content |= fields
+        members["header.json"] = json.dumps(content).encode()
 
     return change
 
@@ -115,9 +115,9 @@ def npy(values, **options):
 
 
 def test_files_that_are_not_states_are_refused(stored, tmp_path):
-    changed(stored, header(version=2))
+    rewrite(stored, header(version=2))
     assert "was written by a newer calcheck: its version is 2, this calcheck reads 1" in refused(stored)
-    changed(stored, header(version=1, kind="checkpoint"))
+    rewrite(stored, header(version=1, kind="checkpoint"))
     assert "is not a calcheck state, but a checkpoint" in refused(stored)
     np.savez(tmp_path / "other.npz", a=np.ones(3))
     assert "is not a calcheck state" in refused(tmp_path / "other.npz")
@@ -130,7 +130,7 @@ def test_files_that_are_not_states_are_refused(stored, tmp_path):
 
 
 def test_compressed_archives_are_refused(stored):
-    changed(stored, lambda _: None, compression=zipfile.ZIP_DEFLATED)
+    rewrite(stored, lambda _: None, compression=zipfile.ZIP_DEFLATED)
     assert "its members are compressed" in refused(stored)
 
 
@@ -146,7 +146,7 @@ def test_compressed_archives_are_refused(stored):
     ids=["objects", "too long", "complex", "empty", "short"],
 )
 def test_invalid_arrays_are_refused(stored, content):
-    changed(stored, lambda members: members.update({"1.npy": content}))
+    rewrite(stored, lambda members: members.update({"1.npy": content}))
     assert "is damaged" in refused(stored)
 
 
@@ -154,15 +154,20 @@ def test_invalid_arrays_are_refused(stored, content):
 def test_inconsistent_accumulators_are_refused(stored, name):
     _, arrays = read_archive(str(stored), "state", 1)
     place = list(arrays).index(f"zms.{name}")
-    changed(stored, lambda members: members.update({f"{place}.npy": npy(np.arange(35.0).reshape(5, 7))}))
+    rewrite(stored, lambda members: members.update({f"{place}.npy": npy(np.arange(35.0).reshape(5, 7))}))
     assert "is damaged" in refused(stored)
 
 
 def test_an_invalid_header_is_refused(stored):
-    for said in ({"metrics": [{"metric": "nope", "options": {}}]}, {"input": {}}, {"metrics": 3}, {"replicates": "a"}):
+    for fields in (
+        {"metrics": [{"metric": "nope", "options": {}}]},
+        {"input": {}},
+        {"metrics": 3},
+        {"replicates": "a"},
+    ):
         with zipfile.ZipFile(stored) as archive:
-            told = json.loads(archive.read("header.json"))["header"]
+            content = json.loads(archive.read("header.json"))["header"]
         before = stored.read_bytes()
-        changed(stored, header(header=told | said))
+        rewrite(stored, header(header=content | fields))
         assert "is damaged" in refused(stored)
         stored.write_bytes(before)

@@ -1,4 +1,4 @@
-"""Bins, groups and row quantities, against their definitions written out row by row."""
+"""Bins, groups and row quantities agree with their definitions, row by row."""
 
 import gc
 import weakref
@@ -16,7 +16,7 @@ from calcheck.errors import DataError
 from calcheck.execution.prefetch import map_ahead
 from calcheck.metrics.ece import Ece
 from calcheck.predictions import Predictions
-from calcheck.statistics import cache as shared
+from calcheck.statistics import cache as cache_module
 from calcheck.statistics.bins import bins_of, equal_count_bins
 from calcheck.statistics.cache import cached
 from calcheck.statistics.groups import Averages, Groups, MeanTerm, cumulative_at, resampled_weights
@@ -27,7 +27,7 @@ from tests.shorthand import rows_of
 
 
 def shares_by_definition(values, bins):
-    """Return the share of each row in each bin, (n, bins): rows that tie share the places that they take together."""
+    """Return the share of each row in each bin, (n, bins): tied rows share their positions."""
     n = len(values)
     edges = np.round(np.linspace(0, n, bins + 1)).astype(int)
     place_of_bin = np.repeat(np.arange(bins), np.diff(edges))
@@ -62,7 +62,7 @@ def test_bins_agree_with_their_definition(values, bins):
 
 
 def test_many_bins_agree_with_their_definition():
-    """More than 255 edges take another route to labels."""
+    """More than 255 edges are labeled by another algorithm."""
     values = np.random.default_rng(0).integers(0, 400, 3000).astype(float)
     found = equal_count_bins(values, 600)
     assert_allclose(found.shares[found.label], shares_by_definition(values, 600), atol=1e-12)
@@ -79,7 +79,7 @@ def test_shares_below_levels_are_counts(count):
 
 
 def test_shares_below_unevenly_spaced_levels_are_counts():
-    """Levels of a file of quantiles are those that it has; a PIT value on a level lies up to it."""
+    """As in files of quantiles; a PIT value equal to a level counts as below it."""
     levels = np.array([0.01, 0.02, 0.03, 0.5, 0.975])
     values = np.array([0.0, 0.01, 0.015, 0.02, 0.1, 0.2, 0.5, 0.6, 0.975, 1.0])
     assert share_below(values, values, levels).sums(None).tolist() == [2, 4, 4, 7, 9]
@@ -98,12 +98,12 @@ def test_shares_below_levels_are_linear_within_jumps():
 
 
 def test_a_row_without_a_jump_counts_at_its_level():
-    """PIT 1/2 exactly, beside a row that jumps from 0.1 to 0.3: both lie up to the level 1/2."""
+    """PIT 1/2 exactly, beside a row that jumps from 0.1 to 0.3: both count as below the level 1/2."""
     assert share_below(np.array([0.5, 0.1]), np.array([0.5, 0.3]), levels_of(1)).sums(None).tolist() == [2.0]
 
 
 def test_jumps_of_rounding_size_are_treated_as_points():
-    """Beside wide jumps, 500 of 1e-15 have the distance of 500 points: their slopes leave the others their digits."""
+    """Beside wide jumps, 500 of 1e-15 have the distance of 500 points, without loss of accuracy."""
     rng = np.random.default_rng(0)
     left = rng.random(1000) * 0.9
     found = []
@@ -132,7 +132,7 @@ def test_weighted_sums_of_groups_agree_with_their_definition(seed, label, shared
 
 
 def test_resampling_draws_rows_uniformly():
-    """n draws a resample; over 4,000 resamples each row comes once on average, within five standard errors."""
+    """n draws per resample; over 4,000 resamples each row is drawn once on average, within five standard errors."""
     weights = resampled_weights(7, 4000, np.random.default_rng(0))
     assert (weights.sum(axis=1) == 7).all()
     assert_allclose(weights.mean(axis=0), 1.0, atol=5 * np.sqrt(6 / 7 / 4000))
@@ -140,7 +140,7 @@ def test_resampling_draws_rows_uniformly():
 
 
 def test_cumulative_sums_split_a_group_in_proportion():
-    """Two groups of one row and three rows: up to half of the rows come the first and a third of the second."""
+    """Two groups of one row and three rows: half of the rows are the first group and a third of the second."""
     found = cumulative_at(np.array([0.0, 0.25, 0.5, 1.0]), np.array([0.25, 0.75]), np.array([10.0, 6.0]))
     assert_allclose(found, [0.0, 10.0, 12.0, 16.0])
 
@@ -150,7 +150,7 @@ def test_tie_groups_are_ordered_by_value():
 
 
 def test_skewness_by_hand():
-    """0, 0, 3: mean 1, median 0, mean distance from the median 1; a symmetric set has none, and one value neither."""
+    """0, 0, 3: mean 1, median 0, mean distance from the median 1; symmetric and constant values have skewness 0."""
     assert_allclose(skewness(np.array([0.0, 0.0, 3.0])), 1.0)
     assert_allclose(skewness(np.array([0.0, 3.0, 3.0])), -1.0)
     assert skewness(np.array([1.0, 2.0, 3.0])) == 0
@@ -214,9 +214,9 @@ def test_cached_results_are_freed_with_their_rows():
 
 
 def test_the_least_recently_used_results_are_evicted(monkeypatch):
-    """Room for two columns of ten rows; what the rows hold themselves takes none, nor does an array the second time."""
-    monkeypatch.setattr(shared, "KEPT_BYTES", 170)
-    monkeypatch.setattr(shared, "_known", WeakKeyDictionary())
+    """A limit of two columns of ten rows; arrays of the rows themselves and repeated arrays do not count."""
+    monkeypatch.setattr(cache_module, "KEPT_BYTES", 170)
+    monkeypatch.setattr(cache_module, "_known", WeakKeyDictionary())
     calls = []
 
     @cached

@@ -1,4 +1,4 @@
-"""Groups in which the rows of two samples may change places."""
+"""Strata in which the labels of two samples are permuted."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ def labels_of(n, m):
 
 
 def test_equal_inputs_in_both_samples_are_strata():
-    """Also where an input comes more often in one of them."""
+    """Also if an input is more frequent in one sample."""
     x = np.array([[1.0, 0], [2, 0], [3, 0], [3, 0], [2, 0], [1, 0], [3, 0]])
     found = strata(x, labels_of(4, 3), never)
     assert found.by == "equal inputs"
@@ -35,7 +35,7 @@ def test_one_dimensional_inputs_are_grouped_in_their_order():
 
 
 def test_equal_inputs_are_in_one_stratum():
-    """Else, in the order of the file, all of one sample would be on one side."""
+    """Otherwise the order of the file would separate the samples."""
     x = np.repeat([0.0, 1, 2, 3], [20, 4, 5, 20])[:, None]
     x[0] = -1.0  # in one sample only
     labels = np.arange(49) % 2 == 0
@@ -63,7 +63,7 @@ def test_several_inputs_are_grouped_by_propensity():
 
 
 def test_propensities_agree_with_logistic_regression():
-    """The penalised likelihood has no slope there; independent of the features' size, |w|^2 / 2n beside the mean."""
+    """The gradient of the penalized likelihood is 0: mean loss plus |w|^2 / 2n, for features of any scale."""
     rng = np.random.default_rng(3)
     features = rng.normal(size=(200, 4)) * [3.0, 1, 1, 0.2]
     labels = rng.random(200) < 1 / (1 + np.exp(-features[:, 0]))

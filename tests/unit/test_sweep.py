@@ -1,4 +1,4 @@
-"""Settings are varied as they are written, values are those of single computations, and rankings are compared."""
+"""Sweeps: parsing of settings, values, shared fits, subsets and rankings."""
 
 import itertools
 import math
@@ -25,7 +25,7 @@ from tests.shorthand import gaussian_case, rows_of
 
 
 def rows_of_model(n=40, *, spread=1.0, seed=0):
-    """Rows that several models share; their spreads differ."""
+    """Return rows shared by several models with different spreads."""
     x, y, predictive = gaussian_case(np.random.default_rng(seed), n, 3)
     return Predictions(y=y, predictive=Gaussian(predictive.loc, spread * predictive.scale), x=x, id=np.arange(n))
 
@@ -46,7 +46,7 @@ def swept(*texts, models=None, metric=None, **options):
 
 
 @pytest.mark.parametrize(
-    ("text", "name", "values", "told"),
+    ("text", "name", "values", "description"),
     [
         ("draws=1,2, 5", "draws", (1, 2, 5), ("1", "2", "5")),
         ("draws=exact,1", "draws", ("exact", 1), ("exact", "1")),
@@ -62,9 +62,9 @@ def swept(*texts, models=None, metric=None, **options):
         ("lambda=1,1,1.0", "lambda", (1.0,), ("1",)),
     ],
 )
-def test_settings_are_parsed(text, name, values, told):
+def test_settings_are_parsed(text, name, values, description):
     found = parse(text, Cce)
-    assert (found.name, found.description) == (name, told)
+    assert (found.name, found.description) == (name, description)
     assert [type(each) for each in found.values] == [type(each) for each in values]
     assert found.values == values
 
@@ -123,7 +123,7 @@ def test_settings_are_varied_one_by_one_or_all_together():
 
 @pytest.mark.parametrize("memory", [1 << 30, 1 << 14, 1000])
 def test_values_agree_with_single_computations(memory):
-    """A spectrum, factors that are kept, or products with K: each to rounding, in any order of settings."""
+    """By eigendecomposition, cached factors or products with K: each up to rounding."""
     run = Run(memory=memory)
     rows = rows_of_model()
     texts = ("lambda=0.001..1", "gamma-y=0.1,1,10", "draws=1,2", "degree=1,2", "lambda-model=0.5")
@@ -190,7 +190,7 @@ def test_random_subsets_have_a_mean_and_a_deviation():
 
 
 def test_all_models_have_the_same_subsets_of_rows():
-    """Two copies of a model, one of them in another order of rows."""
+    """Two copies of a model, one with another order of rows."""
     rows = rows_of_model()
     turned = rows.take(np.random.default_rng(0).permutation(40))
     report = swept("subsample=50%", models=[Model("a", InMemory(rows)), Model("b", InMemory(turned))])
@@ -221,7 +221,7 @@ def test_a_point_without_a_value_reports_the_reason():
 
 
 def test_warnings_name_their_setting():
-    """With a strong regularizer the kernel tells nothing apart: dof is near 1."""
+    """With a strong regularizer the kernel distinguishes nothing: dof is near 0."""
     base, strong = swept("lambda=100").results
     assert base.warnings == ()
     assert [note[:22] for note in strong.warnings] == ["at lambda 100: dof 0.0"]
@@ -243,7 +243,7 @@ def test_the_ranking_is_compared_with_that_of_the_base_setting():
 
 
 def test_settings_that_change_the_ranking_are_listed():
-    """Coverage at a low level is near right for one, at a high level for the other."""
+    """The ranking by interval scores depends on the level."""
     rng = np.random.default_rng(0)
     y = np.concatenate([rng.normal(size=400), 8 * rng.normal(size=100)])
     models = [
@@ -320,7 +320,7 @@ def test_factors_are_cached_up_to_the_memory_limit():
     ridge, outputs = kernel_ridge()
     for penalty in (0.1, 0.2):
         ridge.solve(outputs, penalty)
-    assert list(ridge._factors) == [n * 0.2]  # one matrix at a time where nobody said that there are more
+    assert list(ridge._factors) == [n * 0.2]  # one matrix at a time without a plan
 
 
 def test_many_regressions_with_one_lambda_use_a_factor_unless_a_solver_is_set(monkeypatch):

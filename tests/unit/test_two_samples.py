@@ -1,4 +1,4 @@
-"""Two samples as one source, where they are compared, and what is said of it."""
+"""Two samples as one source: evaluation inputs, reports and warnings."""
 
 import json
 from dataclasses import fields
@@ -17,7 +17,7 @@ from calcheck.predictions import InMemory, Predictions
 from calcheck.studies.two_samples import two_samples
 
 PLAIN, QUICK = Run(replicates=0), Run(replicates=19)
-of_two = pytest.mark.parametrize("metric", TWO_SAMPLE_METRICS.values(), ids=TWO_SAMPLE_METRICS)
+every_metric = pytest.mark.parametrize("metric", TWO_SAMPLE_METRICS.values(), ids=TWO_SAMPLE_METRICS)
 
 
 def sample(seed, n=40, d=1, *, shift=0.0, scale=1.0, stretch=1.0, moved=0.0):
@@ -33,8 +33,8 @@ def result(first, second, run=PLAIN, **options):
     return found
 
 
-def taken(first, second, **options):
-    """Return the inputs where the samples were compared."""
+def evaluated(first, second, **options):
+    """Return the evaluation inputs and the results at them."""
     shown = []
     result(first, second, sink=lambda _, rows, found: shown.append((rows, found)), **options)
     return shown[0]
@@ -44,7 +44,7 @@ def test_single_inputs_are_compared_on_a_grid_over_the_range_of_both():
     first, second = sample(0), sample(1, moved=2.0)
     both = np.concatenate([first.rows.x, second.rows.x])
     for size, options in ((200, {}), (5, {"grid": 5}), (1, {"grid": 1})):
-        rows, found = taken(first, second, **options)
+        rows, found = evaluated(first, second, **options)
         assert_allclose(rows.x[:, 0], np.linspace(both.min(), both.max(), size))
         assert_array_equal(rows.columns["x"], rows.x[:, 0])
         assert found.columns["mcmd"].shape == (size,)
@@ -53,15 +53,15 @@ def test_single_inputs_are_compared_on_a_grid_over_the_range_of_both():
 
 def test_several_inputs_are_compared_at_those_of_the_first_sample():
     first, second = sample(0, d=3), sample(1, d=3)
-    rows, _ = taken(first, second)
+    rows, _ = evaluated(first, second)
     assert_array_equal(rows.x, first.rows.x)
     assert two_samples(first, second, Mcmd(), run=PLAIN).settings["grid"] is None
-    elsewhere, _ = taken(first, second, at=second)
+    elsewhere, _ = evaluated(first, second, at=second)
     assert_array_equal(elsewhere.x, second.rows.x)
 
 
 def test_the_value_is_the_mean_over_these_inputs():
-    _, rows = taken(sample(0), sample(1))
+    _, rows = evaluated(sample(0), sample(1))
     assert result(sample(0), sample(1)).value == pytest.approx(rows.columns["mcmd"].mean(), rel=1e-12)
 
 
@@ -143,7 +143,7 @@ def test_a_kernel_that_is_too_narrow_for_the_inputs_gives_a_warning():
 
 
 def test_effective_neighbors_by_hand():
-    """A row of the first sample sees one other row in full and one by exp(-1): (1 + e^-1 + 1 + e^-1 + 2 e^-1) / 3."""
+    """Rows of the first sample have neighbors with weights 1 and exp(-1): (1 + e^-1 + 1 + e^-1 + 2 e^-1) / 3."""
     rows = [
         Predictions(x=np.array([[0.0], [0], [1]]), y=np.array([0.0, 1, 2]), has_embedding=False),
         Predictions(x=np.zeros((5, 1)), y=np.arange(5.0), has_embedding=False),
@@ -175,10 +175,10 @@ def test_permutations_are_exact_for_samples_at_the_same_inputs_in_any_order():
     assert not any("exact" in warning for warning in found.warnings)
 
 
-@pytest.mark.parametrize(("d", "told"), [(1, "are exact if the inputs have the same"), (3, "is approximate")])
-def test_warnings_say_why_p_values_are_not_exact(d, told):
+@pytest.mark.parametrize(("d", "message"), [(1, "are exact if the inputs have the same"), (3, "is approximate")])
+def test_warnings_say_why_p_values_are_not_exact(d, message):
     warnings = result(sample(0, d=d), sample(1, d=d), QUICK).warnings
-    assert any(told in warning for warning in warnings)
+    assert any(message in warning for warning in warnings)
 
 
 def test_samples_that_do_not_overlap_have_no_verdict():
@@ -194,7 +194,7 @@ def test_samples_that_hardly_overlap_give_a_warning():
 
 
 def test_permutations_with_constant_targets_count_as_more_extreme():
-    """Exchanged, A may be left with one value, and no kernel: it counts against no sample."""
+    """After a permutation, the targets of the first sample may be constant, and the kernel undefined."""
     x = np.arange(4.0)[:, None]
     first = InMemory(Predictions(x=x, y=np.array([0.0, 0, 0, 1]), has_embedding=False))
     second = InMemory(Predictions(x=x, y=np.array([1.0, 1, 1, 0]), has_embedding=False))
@@ -203,14 +203,14 @@ def test_permutations_with_constant_targets_count_as_more_extreme():
     assert found.p_value > 0.1
 
 
-@of_two
+@every_metric
 def test_name_class_and_file_agree(metric):
     assert metric.__module__ == f"calcheck.metrics.{metric.name}"
     assert metric.__name__ == metric.name.capitalize()
     assert metric.name not in METRICS
 
 
-@of_two
+@every_metric
 def test_everything_is_documented(metric):
     assert metric.summary().endswith(".")
     assert len(metric.summary()) < 105
@@ -221,7 +221,7 @@ def test_everything_is_documented(metric):
     assert [option.field for option in options_of(metric)] == [field.name for field in fields(metric)]
 
 
-@of_two
+@every_metric
 def test_options_in_the_report_rebuild_the_metric(metric):
     found = result(sample(0), sample(1), lambda_b=0.3)
     assert metric.from_options(json.loads(json.dumps(found.options))) == metric(lambda_b=0.3)
