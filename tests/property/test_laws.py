@@ -1,10 +1,10 @@
 """Laws for all inputs.
 
 1. Writing predictions of any family and reading them back is the identity, in every format.
-2. Features of targets reproduce the kernel between any targets, and never claim more than they keep.
+2. Features of targets reproduce the kernel between any targets, with a small residual.
 3. CCE does not depend on the solver, the storage, or the order of rows.
 4. CCE is 0 where every draw is the target, and at most sqrt(2) (1 + 1 / sqrt(lambda)) anywhere.
-5. Options read what they print.
+5. Memory sizes in bytes are parsed.
 """
 
 import io
@@ -30,7 +30,7 @@ from tests.shorthand import cce
 
 finite = st.floats(-1e6, 1e6, allow_subnormal=False)
 positive = st.floats(1e-3, 1e3)
-# how long making an example takes says how busy the machine is, not whether a law holds
+# the time of an example depends on the load of the machine
 quick = settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 
 
@@ -63,7 +63,7 @@ def test_writing_and_reading_back_is_the_identity(parts, ending, piped):
     assert_array_equal(rows.predictive.mean(), parts["mean"])
     assert_array_equal(rows.predictive.std(), parts["std"])
     assert_allclose(rows.x, parts["embedding"], rtol=1e-7)
-    assert rows.id.astype(str).tolist() == parts["id"].tolist()  # CSV does not tell 7 from "7"
+    assert rows.id.astype(str).tolist() == parts["id"].tolist()  # CSV does not distinguish 7 from "7"
 
 
 @quick
