@@ -22,7 +22,7 @@ from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
 from tests.naive import cce_squared, input_kernel
 from tests.naive_nystroem import corrections, differences_gaussian, error_of_mean, left_over
-from tests.naive_nystroem import on_centres as naive
+from tests.naive_nystroem import nystroem_embedding as naive
 from tests.shorthand import gaussian_case
 
 PLAIN = {"kernel_x": "rbf", "gamma_x": 0.3, "normalize": "none", "solver": "nystroem"}
