@@ -177,7 +177,7 @@ def fid(x, y, draws):
 
 
 def fid_in_digits(moments, digits=50):
-    """The same from means and covariances (two pairs), by eigenvalues of S S' in so many digits."""
+    """The same from means and covariances (two pairs), by eigenvalues of S S' in the given number of digits."""
     import mpmath
 
     with mpmath.workdps(digits):
@@ -189,7 +189,7 @@ def fid_in_digits(moments, digits=50):
 
 
 def moments_in_digits(pairs, n, digits=50):
-    """Mean and covariance of equally weighted pairs (m, c), times n / (n - 1), in so many digits."""
+    """Mean and covariance of equally weighted pairs (m, c), times n / (n - 1), in the given number of digits."""
     import mpmath
 
     with mpmath.workdps(digits):

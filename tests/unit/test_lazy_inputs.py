@@ -134,9 +134,9 @@ def test_an_embedding_of_another_file_is_read_in_small_batches(tmp_path, keyed):
     """By position, and by keys in another order."""
     order = np.random.default_rng(0).permutation(N) if keyed else np.arange(N)
     key = {"id": PARTS["id"][order]} if keyed else {}
-    beside = write(tmp_path / "emb.parquet", key | {"embedding": PARTS["embedding"][order]})
+    vectors = write(tmp_path / "emb.parquet", key | {"embedding": PARTS["embedding"][order]})
     path = write(tmp_path / "preds.parquet", {name: PARTS[name] for name in ("id", "y", "mean", "std")})
-    source = read(path, embedding=beside)
+    source = read(path, embedding=vectors)
     assert isinstance(source.predictions().x, LazyInputs)
     assert_array_equal(source.predictions().inputs(), PARTS["embedding"])
     assert max(len(batch) for batch in source.batches()) <= 64

@@ -348,8 +348,8 @@ def test_targets_and_embeddings_may_be_in_many_files(tmp_path, keyed):
     names = ["id"] if keyed else []
     preds = write_parts(tmp_path / "preds", ROWS.select([*names, "mean", "std"]))
     truth = write_parts(tmp_path / "truth", ROWS.take(order).select([*names, "y"]), count=3)
-    beside = write_parts(tmp_path / "emb", ROWS.take(order).select([*names, "embedding"]), count=7)
-    for embedding in (beside, f"{beside}/*:embedding", (tmp_path / "emb").as_uri()):
+    vectors = write_parts(tmp_path / "emb", ROWS.take(order).select([*names, "embedding"]), count=7)
+    for embedding in (vectors, f"{vectors}/*:embedding", (tmp_path / "emb").as_uri()):
         source = read(preds, truth=truth, embedding=embedding)
         assert_same_rows(source, ROWS.select(["y", "mean", "std"]))
         assert_array_equal(source.predictions().x, columns(N)["embedding"])

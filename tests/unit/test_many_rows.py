@@ -155,7 +155,7 @@ def test_columns_are_kept_for_resampling_only(resamples, kept):
     """The columns of all metrics take gigabytes at ten million rows."""
     columns, alive = [], []
 
-    def sink(metric, shown, rows):  # noqa: ARG001 - as it is called
+    def sink(metric, shown, rows):  # noqa: ARG001 - the signature of sinks
         gc.collect()
         alive.extend(column() is not None for column in columns)
         columns.append(weakref.ref(next(iter(rows.columns.values()))))

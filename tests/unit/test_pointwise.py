@@ -84,9 +84,9 @@ def test_columns_summarize_the_replicates_at_each_input():
     for level in (5, 50, 95):
         assert_allclose(columns[f"reference_q{level:02}"], np.quantile(others, level / 100, axis=0), rtol=1e-14)
     assert_array_equal(columns["significant"], benjamini_hochberg(columns["p_value"], 0.07))
-    told = details["rejected"]
-    assert (told["count"], told["of"], told["fdr"]) == (1, 3, 0.07)
-    assert "approximate" in told["p_value_method"]
+    rejected = details["rejected"]
+    assert (rejected["count"], rejected["of"], rejected["fdr"]) == (1, 3, 0.07)
+    assert "approximate" in rejected["p_value_method"]
 
 
 def test_a_smaller_false_discovery_rate_rejects_fewer_inputs():

@@ -98,7 +98,7 @@ def test_shares_below_levels_are_linear_within_jumps():
 
 
 def test_a_row_without_a_jump_counts_at_its_level():
-    """PIT 1/2 exactly, beside a row that jumps from 0.1 to 0.3: both count as below the level 1/2."""
+    """PIT 1/2 exactly, and a row that jumps from 0.1 to 0.3: both count as below the level 1/2."""
     assert share_below(np.array([0.5, 0.1]), np.array([0.5, 0.3]), levels_of(1)).sums(None).tolist() == [2.0]
 
 
