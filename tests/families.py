@@ -1,4 +1,4 @@
-"""Calibrated models of every family, for laws that all of them obey."""
+"""Calibrated models of every family, for laws that all of them satisfy."""
 
 import numpy as np
 
@@ -18,12 +18,12 @@ LEVELS = np.array([0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.
 
 
 def gaussian(rng, n):
-    """Normal distributions with means and spreads of their own."""
+    """Normal distributions with random means and standard deviations."""
     return Gaussian(rng.normal(size=n), np.exp(0.3 * rng.normal(size=n)))
 
 
 def samples(rng, n, m=40):
-    """Draws from such distributions."""
+    """Draws from normal distributions."""
     return Samples(gaussian(rng, n).sample(rng, m))
 
 
@@ -43,32 +43,32 @@ def double_poisson(rng, n):
 
 
 def laplace(rng, n):
-    """Laplace distributions with means and spreads of their own."""
+    """Laplace distributions with random locations and scales."""
     return Laplace(rng.normal(size=n), np.exp(0.3 * rng.normal(size=n)))
 
 
 def student_t(rng, n):
-    """Student-t distributions with four moments and more."""
+    """Student-t distributions with at least four moments."""
     return StudentT(loc=rng.normal(size=n), scale=np.exp(0.3 * rng.normal(size=n)), df=rng.uniform(5, 9, n))
 
 
 def cauchy(rng, n):
-    """Cauchy distributions with medians and widths of their own."""
+    """Cauchy distributions with random locations and scales."""
     return Cauchy(rng.normal(size=n), np.exp(0.3 * rng.normal(size=n)))
 
 
 def lognormal(rng, n):
-    """Positive, skewed to the right by half."""
+    """Log-normal distributions, moderately skewed."""
     return LogNormal(mu=rng.normal(size=n), sigma=rng.uniform(0.2, 0.6, n))
 
 
 def gamma(rng, n):
-    """Positive, with relative spreads of a half."""
+    """Gamma distributions with coefficients of variation of about a half."""
     return Gamma(shape=rng.uniform(2, 8, n), scale=np.exp(0.3 * rng.normal(size=n)))
 
 
 def mixture(rng, n):
-    """Two or three humps."""
+    """Mixtures of three normal distributions."""
     return Mixture(rng.normal(0, 2, (n, 3)), np.exp(0.3 * rng.normal(size=(n, 3))), rng.dirichlet([2, 2, 2], n))
 
 
@@ -79,7 +79,7 @@ def nig(rng, n):
 
 
 def quantiles(rng, n):
-    """Some quantiles of normal distributions; what lies between them is linear."""
+    """Quantiles of normal distributions, interpolated linearly."""
     normal = gaussian(rng, n)
     return Quantiles(LEVELS, np.stack([normal.quantile(level) for level in LEVELS], axis=1))
 
@@ -102,7 +102,7 @@ FAMILIES = {
 
 
 def calibrated(family, *, n=300, seed=0):
-    """Return predictions whose targets are drawn from them (for samples: from what the draws are from)."""
+    """Return predictions whose targets are drawn from them (for samples: from the distribution of the draws)."""
     rng = np.random.default_rng(seed)
     predictive = FAMILIES[family](rng, n)
     if family == "samples":  # y is one more draw

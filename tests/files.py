@@ -21,7 +21,7 @@ def columns(n=N, d=D, seed=0):
 
 
 def table(parts):
-    """Make an Arrow table; two-dimensional arrays become fixed-size lists."""
+    """Return an Arrow table; two-dimensional arrays become fixed-size lists."""
     return pa.table({name: vector_column(v) if np.ndim(v) == 2 else pa.array(v) for name, v in parts.items()})
 
 
@@ -31,7 +31,7 @@ def vector_column(values):
 
 
 def wide(parts):
-    """Spread vectors over columns emb_0, emb_1, …, as text formats need it."""
+    """Spread vectors over columns emb_0, emb_1, …, for text formats."""
     flat = {name: values for name, values in parts.items() if np.ndim(values) == 1}
     for name, values in parts.items():
         if np.ndim(values) == 2:

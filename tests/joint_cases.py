@@ -1,4 +1,4 @@
-"""Random cases for the metrics of joint samples: n inputs, r targets each, and what the model says of each."""
+"""Random cases for the metrics of joint samples: n inputs, r targets each, and a model's predictions."""
 
 import numpy as np
 
@@ -13,23 +13,23 @@ PLAIN = Run(replicates=0, resamples=0)
 
 
 def sampled_case(seed, n=14, *, draws=2, targets=1, d=1, columns=1, wrong=0.4):
-    """Inputs (n, d), targets (n, r, t) and draws (n, l, t) in units of their own, which the model gets about right."""
+    """Inputs (n, d), targets (n, r, t) and draws (n, l, t) on different scales; the model is nearly right."""
     rng = np.random.default_rng([seed, n, draws, targets, d, columns])
     x = rng.normal(size=(n, d))
-    centre = np.sin(x @ rng.normal(size=(d, columns)))[:, None]
-    y = centre + 0.5 * rng.normal(size=(n, targets, columns))
-    model = centre + wrong + 0.5 * rng.normal(size=(n, draws, columns))
+    center = np.sin(x @ rng.normal(size=(d, columns)))[:, None]
+    y = center + 0.5 * rng.normal(size=(n, targets, columns))
+    model = center + wrong + 0.5 * rng.normal(size=(n, draws, columns))
     unit = 10.0 ** np.arange(columns)
     return 3 * x + np.arange(d), unit * y + 7, unit * model + 7
 
 
 def flat(values):
-    """Targets or draws with their last axis only where it counts several columns."""
+    """Return targets or draws, without the last axis if it has one column."""
     return values[..., 0] if values.shape[-1] == 1 else values
 
 
 def rows_of_case(x, y, predictive):
-    """Predictions of n inputs with r targets each: as many rows with the same id, the rest of them repeated."""
+    """Predictions of n inputs with r targets each: r rows with the same id, and everything else repeated."""
     n, r, _ = y.shape
     which = np.repeat(np.arange(n), r)
     return Predictions(
@@ -53,7 +53,7 @@ def sampled_rows(x, y, draws):
 
 
 def scaled(case, standardize):
-    """What a metric sees of inputs, targets and draws."""
+    """Return inputs, targets and draws as a metric scales them."""
     x, y, draws = case
     if standardize == "none":
         return case

@@ -115,7 +115,7 @@ def gaussian_embeddings(y, mean, std, gamma_y=0.5):
 
 
 def weighted_embeddings(y, points, mass, gamma_y=0.5):
-    """The same for models that are masses (n, s) on points (n, s), or on points (s,) that they share; y (n, r, 1)."""
+    """The same for discrete models with masses (n, s) on points (n, s), or on shared points (s,); y (n, r, 1)."""
     k_y = target_kernel(gamma_y)
     n, size = mass.shape
     points = np.broadcast_to(points, mass.shape).reshape(-1, 1)
@@ -131,7 +131,7 @@ def weighted_embeddings(y, points, mass, gamma_y=0.5):
 
 
 def ammd_of(embeddings, targets=1, *, statistic="unbiased", constant=False):
-    """AMMD of infinitely many draws, from what the embeddings say; the constant from so many targets an input."""
+    """AMMD of infinitely many draws, from the products of embeddings; the constant from the targets per input."""
     data, cross, model = (np.diagonal(each) for each in embeddings)
     own = data if statistic == "v" or not constant else (targets**2 * data - targets) / (targets * (targets - 1))
     return np.mean(-2 * cross + model + (own if constant else 0))
@@ -177,7 +177,7 @@ def fid(x, y, draws):
 
 
 def fid_in_digits(moments, digits=50):
-    """The same from means and covariances (two pairs), by eigenvalues of S S' in so many digits."""
+    """The same from means and covariances (two pairs), by eigenvalues of S S' in the given number of digits."""
     import mpmath
 
     with mpmath.workdps(digits):
@@ -189,7 +189,7 @@ def fid_in_digits(moments, digits=50):
 
 
 def moments_in_digits(pairs, n, digits=50):
-    """Mean and covariance of equally weighted pairs (m, c), times n / (n - 1), in so many digits."""
+    """Mean and covariance of equally weighted pairs (m, c), times n / (n - 1), in the given number of digits."""
     import mpmath
 
     with mpmath.workdps(digits):

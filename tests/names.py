@@ -1,4 +1,4 @@
-"""No public name is a bare participle or preposition: `python -m tests.names`."""
+"""Lint for names, `python -m tests.names`: no bare participles or prepositions, no archaic words in names of tests."""
 
 import ast
 import sys
@@ -18,6 +18,17 @@ EXCEPTIONS: dict[str, str] = {
     "calcheck.gate.rules.Comparison.left": "the operand to the left of the operator, beside `operator` and `right`",
 }
 """Qualified names that are such a word, and the reason why each is the right name."""
+
+TEST_FOLDERS = ("unit", "property", "fuzz")
+"""Folders of tests whose test functions are checked."""
+
+TEST_WORDS = frozenset(
+    """
+    told tells said says held hang hangs luck had centre centres whatever looked asked met seen sees parted anew afresh
+    dear
+    """.split()  # noqa: SIM905 - as above
+)
+"""Words that no name of a test function contains: there is a standard or plainer one."""
 
 
 def refused_names(package):
@@ -51,6 +62,16 @@ def problems(found, exceptions):
     return bad + sorted(stale)
 
 
+def problems_of_tests(folder):
+    """Return a line for each test function below a folder whose name contains one of the words for tests."""
+    return [
+        f"{path.relative_to(folder.parent)}:{line}: {name} contains {', '.join(words)}: use a standard term"
+        for path in sorted(folder.rglob("test_*.py"))
+        for name, line in _definitions(ast.parse(path.read_text(encoding="utf-8")).body)
+        if name.startswith("test_") and (words := sorted(TEST_WORDS.intersection(name.split("_"))))
+    ]
+
+
 def _is_refused(name):
     return name.strip("_").lower() in REFUSED
 
@@ -80,6 +101,7 @@ def _defined(statement, owner):
 def main():
     """Print what is wrong; fail if anything is."""
     lines = problems(refused_names(ROOT / "calcheck"), EXCEPTIONS)
+    lines += [line for folder in TEST_FOLDERS for line in problems_of_tests(ROOT / "tests" / folder)]
     sys.stdout.writelines(f"{line}\n" for line in lines)
     return bool(lines)
 

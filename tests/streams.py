@@ -1,4 +1,4 @@
-"""Sources whose rows come in several batches, or lie in several files."""
+"""Sources whose rows are in several batches or files."""
 
 import os
 import signal
@@ -23,7 +23,7 @@ class Batches(Source):
             yield self.rows.take(part)
 
     def predictions(self):
-        raise AssertionError("all rows were asked for at once")
+        raise AssertionError("all rows were requested at once")
 
     def input_info(self):
         return InMemory(self.rows).input_info()
@@ -34,7 +34,7 @@ class Batches(Source):
 
 @dataclass(frozen=True)
 class Files(Source):
-    """Several files, one after the other; where ``deadly`` is no file yet, whoever reads the second one dies of it."""
+    """Several files in order; while the file ``deadly`` does not exist, reading the second file kills the process."""
 
     paths: tuple[str, ...]
     deadly: str | None = None
@@ -46,7 +46,7 @@ class Files(Source):
 
     def _die(self, place):
         if self.deadly is not None and place == 1 and not Path(self.deadly).exists():
-            Path(self.deadly).write_text("someone died")
+            Path(self.deadly).write_text("killed")
             os.kill(os.getpid(), signal.SIGKILL)
 
     def input_info(self):

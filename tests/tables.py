@@ -1,4 +1,4 @@
-"""Tables that examples print, as numbers."""
+"""Parse the tables that examples print."""
 
 
 def generator_table(printed):

@@ -223,7 +223,7 @@ def _results(
 ) -> tuple[list[Result], list[Ranking]]:
     """Return the result of each model at each point, and the ranks of the models at each point."""
     n = max(size for size, *_ in found)
-    results, rankings, first = list[Result](), list[Ranking](), list[float | None]()
+    results, rankings, first = list[Result](), list[list[int | None]](), list[float | None]()
     for place in places:
         own = [found[place.rows(n), place.metric, model] for model in range(len(names))]
         scores = [score(place.metric.info.orientation, each.value, each.reference) for each in own]

@@ -12,7 +12,7 @@ from calcheck.inference.intervals import acceleration, bca, zeta
 from calcheck.inference.verdicts import statistic_of
 from calcheck.metrics import METRICS
 from calcheck.predictions import Predictions
-from tests.computing import rows_of
+from tests.shorthand import rows_of
 
 VALID = (0.922, 0.978)  # 0.95 of 1,000 sets, within four standard errors
 

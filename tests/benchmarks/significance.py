@@ -26,7 +26,7 @@ from calcheck.execution.context import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory
 from tests.benchmarks.models import EQUAL, RIGHT, WRONG, equal_pair, rows_of
-from tests.computing import compared
+from tests.shorthand import compare_models
 
 LEVEL, MOST = 0.05, 0.075
 JUDGED = [name for name, metric in METRICS.items() if metric.info.alternative != "none"]
@@ -52,7 +52,7 @@ def differences(maker, names, n, seed):
     """Return whether each metric's difference of two models has p <= 0.05; absent without a p-value."""
     first, second = equal_pair(maker, n, seed)
     run = Run(seed=seed, resamples=999)
-    found = {name: compared(METRICS[name](), first, second, run=run, swaps=999).p_value for name in names}
+    found = {name: compare_models(METRICS[name](), first, second, run=run, swaps=999).p_value for name in names}
     return {name: "fail" if p <= LEVEL else "pass" for name, p in found.items() if p is not None}
 
 

@@ -11,7 +11,7 @@ from calcheck.predictions import InMemory, Predictions
 from calcheck.studies.align import Model
 from calcheck.studies.sweep import sweep
 from calcheck.studies.sweep_settings import parse, points
-from tests.computing import gaussian_case, rows_of
+from tests.shorthand import gaussian_case, rows_of
 
 SIZES, SWEPT = (
     ((2000, 512), (4000, 512)),

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from calcheck.embeddings import landmark_selection as on_centres
-from tests.computing import gaussian_case
 from tests.files import write
+from tests.shorthand import gaussian_case
 
 N = 300
 

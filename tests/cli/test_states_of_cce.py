@@ -13,7 +13,7 @@ from calcheck.streaming.registry import accumulator_of
 from calcheck.streaming.state import accumulate, report_from_state
 from tests.files import columns, write
 from tests.streams import Batches
-from tests.unit.test_sums_of_cce import METRIC, rows
+from tests.unit.test_nystroem_accumulator import METRIC, rows
 
 CCE = ("--landmarks", 64, "--gamma-y", 0.5, "--replicates", 19)
 

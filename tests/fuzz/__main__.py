@@ -1,7 +1,7 @@
-"""Damaged files through the whole program, in processes that are used again: `python -m tests.fuzz`.
+"""Run the program on damaged files, in reused processes: `python -m tests.fuzz`.
 
-No file may end in a traceback, a warning, a number that is none, more than 5 s, more than 1 GB, or the end of its
-process; each that does is kept in a folder with its story. File number 17 comes again with `--only 17`.
+No file may cause a traceback, a warning, an invalid number, more than 5 s, more than 1 GB, or a crash; each that does
+is kept in a folder with its output. `--only 17` repeats file number 17.
 """
 
 import argparse
@@ -25,7 +25,7 @@ FOUND = "found"
 
 
 class Findings:
-    """What came of files, counted; what must not come is kept."""
+    """Counts of outcomes; files with bad outcomes are saved."""
 
     def __init__(self, number, keep):
         self.number = number
@@ -33,9 +33,9 @@ class Findings:
         self.counts = Counter()
         self.bad = Counter()
 
-    def take(self, index, outcomes):
+    def add(self, index, outcomes):
         made = case(self.number, index, (*SEEDS, *FAMILIES))
-        for outcome, told in outcomes:
+        for outcome, story in outcomes:
             fine = outcome in (READ, REFUSED)
             self.counts[made.seed.ending, outcome if fine else FOUND] += 1
             if fine:
@@ -47,10 +47,10 @@ class Findings:
             again = f"python -m tests.fuzz --seed {self.number} --only {index}"
             commands = "\n".join(f"calcheck {' '.join(command)}" for command in made.commands)
             with (folder / "story.txt").open("a") as file:
-                file.write(f"{outcome}\n{made.seed}\n{made.damages}\n{again}\n{commands}\n{told}\n")
+                file.write(f"{outcome}\n{made.seed}\n{made.damages}\n{again}\n{commands}\n{story}\n")
 
     def print(self):
-        """Print what came of the files of each format, and the findings by kind."""
+        """Print the outcomes for each format, and the bad ones by kind."""
         table = Table("format", READ, REFUSED, FOUND)
         for ending in dict.fromkeys(ending for ending, _ in self.counts):
             table.add_row(ending, *(f"{self.counts[ending, outcome]:,}" for outcome in (READ, REFUSED, FOUND)))
@@ -63,35 +63,35 @@ class Findings:
 
 
 def main():
-    """Run the files, and print what came of them."""
+    """Run the files, and print the outcomes."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__.splitlines()[0])
     parser.add_argument("--files", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--keep", type=Path, default=Path(tempfile.gettempdir(), "calcheck-findings"))
     parser.add_argument("--only", type=int, help="the number of one file")
-    said = parser.parse_args()
-    wanted = range(said.files) if said.only is None else [said.only]
-    indices, lock, findings = iter(wanted), threading.Lock(), Findings(said.seed, said.keep)
+    arguments = parser.parse_args()
+    wanted = range(arguments.files) if arguments.only is None else [arguments.only]
+    indices, lock, findings = iter(wanted), threading.Lock(), Findings(arguments.seed, arguments.keep)
 
     def serve(_):
         with tempfile.TemporaryDirectory() as folder:
-            worker = Worker(said.seed, folder)
+            worker = Worker(arguments.seed, folder)
             while True:
                 with lock:
                     index = next(indices, None)
                 if index is None:
                     break
                 outcomes = worker.run(index)
-                if outcomes[0][0] == SLOW:  # or was it the machine?
+                if outcomes[0][0] == SLOW:  # repeated, as the machine may have been busy
                     outcomes = worker.run(index)
                 with lock:
-                    findings.take(index, outcomes)
+                    findings.add(index, outcomes)
             worker.stop()
 
     started = time.perf_counter()
     with ThreadPoolExecutor() as threads:
-        list(threads.map(serve, range(min(said.workers, len(wanted)))))
+        list(threads.map(serve, range(min(arguments.workers, len(wanted)))))
     seconds = time.perf_counter() - started
     findings.print()
     print(f"{len(wanted):,} files in {seconds:.0f} s: {len(wanted) / seconds:.0f} a second, two commands each")

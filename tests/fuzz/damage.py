@@ -1,4 +1,4 @@
-"""What can happen to a file: to its bytes, to its text, and to its table before it is written again."""
+"""Damages to the bytes of a file, to its text, and to its table before it is written again."""
 
 import gzip
 import io
@@ -11,8 +11,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from calcheck.metrics import METRICS
-from tests.fuzz.seeds import DAMAGED, OF_ROWS, SEEDS, TEXT, WHOLE, WRITERS, Seed, cells
-from tests.hostile import of_big_endian, write_encrypted
+from tests.fuzz.seeds import DAMAGED, ROW_METRICS, SEEDS, TEXT, WHOLE, WRITERS, Seed, cells
+from tests.malicious_files import as_big_endian, write_encrypted
 
 FLOATS = (
     3.0,
@@ -79,32 +79,32 @@ TYPES = (  # and the value of each row
 # tables
 
 
-def dropped(table, rnd):
+def drop_column(table, rnd):
     return table.remove_column(rnd.randrange(table.num_columns))
 
 
-def replaced(table, column, values, kind):
+def replace_column(table, column, values, kind):
     name = table.column_names[column]
     return table.set_column(column, pa.field(name, kind), pa.array(values, kind))
 
 
-def retyped(table, rnd):
+def change_type(table, rnd):
     kind, make = rnd.choice(TYPES)
-    return replaced(table, rnd.randrange(table.num_columns), [make(row) for row in range(len(table))], kind)
+    return replace_column(table, rnd.randrange(table.num_columns), [make(row) for row in range(len(table))], kind)
 
 
-def renamed(table, rnd):
+def rename_column(table, rnd):
     names = table.column_names
     names[rnd.randrange(len(names))] = rnd.choice(names + list(NAMES))
     return table.rename_columns(names)
 
 
-def moved(table, rnd):
+def reorder_columns(table, rnd):
     return table.select(rnd.sample(range(table.num_columns), table.num_columns))
 
 
-def celled(table, rnd):
-    """Change some values of a column, or all to the same, without changing its type."""
+def change_cells(table, rnd):
+    """Set some or all values of a column to the same value, without changing its type."""
     column = rnd.randrange(table.num_columns)
     kind, values = table.schema.field(column).type, cells(table.column(column))
     rows = range(len(values)) if rnd.random() < 0.3 else [rnd.randrange(len(values)) for _ in range(3 if values else 0)]
@@ -115,16 +115,16 @@ def celled(table, rnd):
     elif pa.types.is_string(kind):
         value = rnd.choice((*CELLS, None))
     elif pa.types.is_fixed_size_list(kind) or pa.types.is_list(kind):
-        return ragged(table, column, rows, rnd)
+        return change_lists(table, column, rows, rnd)
     else:
         return table
     for row in rows:
         values[row] = value
-    return replaced(table, column, values, kind)
+    return replace_column(table, column, values, kind)
 
 
-def scaled(table, rnd):
-    """Make the numbers of a column, or of all of them, extreme: large, small, apart, or the same."""
+def scale_numbers(table, rnd):
+    """Make the numbers of one or all columns extreme: large, small, or equal."""
     power, every = rnd.choice((-300, -100, -20, -8, 5, 18, 100, 300)), rnd.random() < 0.3
     for column in range(table.num_columns) if every else [rnd.randrange(table.num_columns)]:
         kind = table.schema.field(column).type
@@ -133,97 +133,97 @@ def scaled(table, rnd):
         values = [
             None if value is None else float(f"{value:.3e}") * 10.0**power for value in cells(table.column(column))
         ]
-        table = replaced(table, column, values[:1] * len(values) if rnd.random() < 0.2 else values, kind)
+        table = replace_column(table, column, values[:1] * len(values) if rnd.random() < 0.2 else values, kind)
     return table
 
 
-def ragged(table, column, rows, rnd):
+def change_lists(table, column, rows, rnd):
     """Change some lists of a column: their lengths, or values in them."""
     kind, values = table.schema.field(column).type, cells(table.column(column))
     number = rnd.choice(FLOATS) if pa.types.is_floating(kind.value_type) else None
     for row in rows:
         vector = values[row] or []
         values[row] = rnd.choice((vector[1:], [], None, vector * 2, *[[number, *vector[1:]]] * 4))
-    return replaced(table, column, values, pa.list_(kind.value_type))
+    return replace_column(table, column, values, pa.list_(kind.value_type))
 
 
-def rerun(table, rnd):
+def repeat_rows(table, rnd):
     return pa.concat_tables([table] * rnd.randint(2, 3))
 
 
-def emptied(table, rnd):
+def keep_few_rows(table, rnd):
     return table.slice(0, rnd.choice((0, 1, 2)))
 
 
 # text
 
 
-def edited(text, rnd):
+def edit_cell(text, rnd):
     cells = list(re.finditer(r'[^,\t\n\[\]{}:"]+', text)) or [re.match("", text)]
     cell = rnd.choice(cells)
     return text[: cell.start()] + rnd.choice(CELLS) + text[cell.end() :]
 
 
-def headed(text, rnd):
+def repeat_header(text, rnd):
     lines = text.split("\n")
     lines.insert(rnd.randrange(len(lines)), lines[0])
     return "\n".join(lines)
 
 
-def broken(text, rnd):
+def change_line_breaks(text, rnd):
     return re.sub("\n", lambda _: rnd.choice(("\n", "\r\n", "\r", "\n\n", "\u2028", "")), text)
 
 
-def quoted(text, rnd):
+def insert_quote(text, rnd):
     place = rnd.randrange(len(text) + 1)
     return text[:place] + rnd.choice(('"', '""', "'", '"""', "\\")) + text[place:]
 
 
-def delimited(text, rnd):
+def change_delimiter(text, rnd):
     return text.replace(rnd.choice((",", ".", "\t")), rnd.choice((";", ",", " ", "|", "\x00")))
 
 
 # bytes
 
 
-def flipped(content, rnd):
+def flip_bytes(content, rnd):
     for _ in range(rnd.randint(1, 8) if content else 0):
         content[rnd.randrange(len(content))] = rnd.randrange(256)
     return content
 
 
-def cut(content, rnd):
+def truncate(content, rnd):
     return content[: rnd.randrange(len(content) + 1)]
 
 
-def stuffed(content, rnd):
+def insert_bytes(content, rnd):
     place = rnd.randrange(len(content) + 1)
     content[place:place] = rnd.randbytes(rnd.randint(1, 20))
     return content
 
 
-def doubled(content, rnd):
+def repeat_bytes(content, rnd):
     start, stop = sorted(rnd.randrange(len(content) + 1) for _ in range(2))
     content[stop:stop] = content[start:stop]
     return content
 
 
-def zeroed(content, rnd):
+def zero_bytes(content, rnd):
     start = rnd.randrange(len(content) + 1)
     content[start : start + 64] = bytes(len(content[start : start + 64]))
     return content
 
 
-def numbered(content, rnd):
-    """Write a large or negative number where a format may keep a size."""
+def write_size(content, rnd):
+    """Write a large or negative number where the format may store a size."""
     place = rnd.randrange(len(content) + 1)
     size = rnd.choice((4, 8))
     content[place : place + size] = rnd.choice((-1, 2**31 - 1, 2**20, -(2**31))).to_bytes(size, "little", signed=True)
     return content
 
 
-def encoded(content, rnd):
-    """Keep the text in another encoding; what is no text is compressed."""
+def change_encoding(content, rnd):
+    """Encode text differently; compress other content."""
     try:
         text = content.decode() + "é"
     except UnicodeDecodeError:
@@ -232,20 +232,42 @@ def encoded(content, rnd):
     return bytearray(text.encode(coding, errors="replace"))
 
 
-def reversed_order(content, _):
-    """Say that the numbers of an Arrow stream are in the other byte order."""
-    return bytearray(of_big_endian(content)) if content[:4] == b"\xff\xff\xff\xff" else content
+def reverse_byte_order(content, _):
+    """Mark the numbers of an Arrow stream as big-endian."""
+    return bytearray(as_big_endian(content)) if content[:4] == b"\xff\xff\xff\xff" else content
 
 
-OF_TABLES = (dropped, retyped, retyped, renamed, moved, celled, celled, celled, scaled, scaled, rerun, emptied)
-OF_TEXT = (edited, edited, edited, headed, broken, quoted, delimited)
-OF_BYTES = (flipped, cut, stuffed, doubled, zeroed, numbered, encoded, reversed_order)
+TABLE_DAMAGES = (
+    drop_column,
+    change_type,
+    change_type,
+    rename_column,
+    reorder_columns,
+    change_cells,
+    change_cells,
+    change_cells,
+    scale_numbers,
+    scale_numbers,
+    repeat_rows,
+    keep_few_rows,
+)
+TEXT_DAMAGES = (edit_cell, edit_cell, edit_cell, repeat_header, change_line_breaks, insert_quote, change_delimiter)
+BYTE_DAMAGES = (
+    flip_bytes,
+    truncate,
+    insert_bytes,
+    repeat_bytes,
+    zero_bytes,
+    write_size,
+    change_encoding,
+    reverse_byte_order,
+)
 ENDINGS = (*WRITERS, "pkl", "txt", "h5", "gz", "CSV")
 
 
 @dataclass(frozen=True)
 class Case:
-    """A damaged file, the file beside it, and the commands that read them."""
+    """A damaged file, the other files, and the commands that read them."""
 
     seed: Seed
     damages: tuple[str, ...]
@@ -259,12 +281,12 @@ class Case:
 
 
 def case(seed, index, seeds=SEEDS):
-    """Damage one of the whole files; the same two numbers give the same damage."""
+    """Return a damaged version of an intact file; the seed and the index determine it."""
     rnd = random.Random(f"{seed} {index}")
     whole = seeds[index % len(seeds)]
     made, damages = whole.table, []
 
-    def damaged(thing, kinds, times):
+    def damage_some(thing, kinds, times):
         for damage in rnd.choices(kinds, k=times):
             if isinstance(thing, pa.Table) and not thing.num_columns:
                 break
@@ -274,37 +296,37 @@ def case(seed, index, seeds=SEEDS):
 
     where = rnd.choice(("table", "table", "text" if whole.ending in TEXT else "bytes", "bytes", "both"))
     if where in ("table", "both"):
-        made = damaged(made, OF_TABLES, rnd.choice((1, 1, 2, 3)))
-    content = bytearray(_written(whole, made, damages, rnd))
+        made = damage_some(made, TABLE_DAMAGES, rnd.choice((1, 1, 2, 3)))
+    content = bytearray(_content_of(whole, made, damages, rnd))
     if where in ("text", "both") and whole.ending in TEXT:
-        content = bytearray(damaged(content.decode(), OF_TEXT, rnd.choice((1, 1, 2, 3))).encode())
+        content = bytearray(damage_some(content.decode(), TEXT_DAMAGES, rnd.choice((1, 1, 2, 3))).encode())
     if where in ("bytes", "both"):
-        content = damaged(content, OF_BYTES, rnd.choice((1, 1, 2)))
+        content = damage_some(content, BYTE_DAMAGES, rnd.choice((1, 1, 2)))
     ending = rnd.choice(ENDINGS) if rnd.random() < 0.03 else whole.ending
-    return _asked(whole, tuple(damages), rnd.choice(whole.metrics), f"damaged.{ending}", bytes(content))
+    return _case_of(whole, tuple(damages), rnd.choice(whole.metrics), f"damaged.{ending}", bytes(content))
 
 
-def _written(whole, made, damages, rnd):
-    """Write a table; Parquet at times so that nobody can read it."""
+def _content_of(whole, made, damages, rnd):
+    """Return the bytes of a table; Parquet is sometimes encrypted."""
     if whole.ending != "parquet" or not made.num_columns or rnd.random() > 0.05:
         return WRITERS[whole.ending](made)
     damages.append("encrypted")
     sink = io.BytesIO()
     try:
         write_encrypted(sink, made, plaintext_footer=rnd.random() < 0.7)
-    except (pa.ArrowException, OSError):  # it has no such types, or columns of lists have other names inside
+    except (pa.ArrowException, OSError):  # unsupported types, or nested columns with other names
         return WRITERS[whole.ending](made)
     return sink.getvalue()
 
 
 def intact(seed):
-    """Damage nothing."""
-    return _asked(seed, (), seed.metrics[0], f"intact.{seed.ending}", WRITERS[seed.ending](seed.table))
+    """Return the case without damage."""
+    return _case_of(seed, (), seed.metrics[0], f"intact.{seed.ending}", WRITERS[seed.ending](seed.table))
 
 
-def _asked(seed, damages, metric, name, content):
+def _case_of(seed, damages, metric, name, content):
     files = {name: content} | ({} if seed.beside is None else {WHOLE: WRITERS["parquet"](seed.beside)})
-    inspected = seed.asked if DAMAGED in seed.asked else DAMAGED
-    more = ("--worst 2" if metric in METRICS else "") + (" --no-bootstrap" if metric in OF_ROWS else "")
-    commands = f"inspect {inspected}", f"{metric} {seed.asked} {seed.compared} --format json {more}"
+    inspected = seed.arguments if DAMAGED in seed.arguments else DAMAGED
+    more = ("--worst 2" if metric in METRICS else "") + (" --no-bootstrap" if metric in ROW_METRICS else "")
+    commands = f"inspect {inspected}", f"{metric} {seed.arguments} {seed.metric_options} --format json {more}"
     return Case(seed, damages, files, tuple(tuple(line.replace(DAMAGED, name).split()) for line in commands))

@@ -1,4 +1,4 @@
-"""The program, run in this process as a user runs it, and what may come of it."""
+"""Run the program in this process, as a user runs it, and classify the outcome."""
 
 import json
 import sys
@@ -13,15 +13,15 @@ LONGEST = 2000
 PACKAGE = Path(calcheck.__file__).parent
 
 
-def ended(command, captured):
-    """Run a command; return what came of it in a few words, and the whole story.
+def run_command(command, captured):
+    """Return the outcome of a command, and its output.
 
     Parameters
     ----------
     command : tuple of str
         Name and arguments.
     captured : callable
-        Returns what was written to standard output and error since it was last called.
+        Returns the standard output and error since the last call.
     """
     sys.argv = ["calcheck", *command]
     captured()
@@ -29,14 +29,14 @@ def ended(command, captured):
         main()
     except SystemExit as end:
         out, err = captured()
-        return judged(end.code, out, err, "json" in command), err
-    except Exception as error:  # noqa: BLE001 - this is what is looked for
+        return classify(end.code, out, err, "json" in command), err
+    except Exception as error:  # noqa: BLE001 - these are the findings
         captured()
         return f"{type(error).__name__} at {_line(error)}", traceback.format_exc()
 
 
-def judged(code, out, err, is_json):
-    """Say what came of a command that ended by itself."""
+def classify(code, out, err, is_json):
+    """Return the outcome of a command that ended without an unexpected error."""
     if code == 2:
         if not err.startswith("calcheck: ") or err.count("\n") != 1 or not err.endswith("\n") or out:
             return "refused in more than a line"
@@ -47,13 +47,13 @@ def judged(code, out, err, is_json):
         return "read with noise"
     try:
         if is_json:
-            json.loads(out, parse_constant=int)  # an int is neither NaN nor infinite
+            json.loads(out, parse_constant=int)  # NaN and infinity raise
     except ValueError as error:
         return f"no number or no JSON: {error}"
     return READ
 
 
 def _line(error):
-    """Name the last line of calcheck on the way to an error."""
+    """Return the last line of calcheck in the traceback of an error."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if PACKAGE in Path(frame.filename).parents]
     return f"{Path(frames[-1].filename).relative_to(PACKAGE.parent)}:{frames[-1].lineno}" if frames else "the test"

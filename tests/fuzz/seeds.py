@@ -1,4 +1,4 @@
-"""Whole files to damage, of every kind that calcheck reads or will read: a table, and how it is written."""
+"""Intact files to damage, in every format and layout that calcheck reads."""
 
 import csv
 import io
@@ -16,27 +16,27 @@ from calcheck.metrics import METRICS
 from tests.files import columns, table, wide
 
 N, LEVELS = 30, (0.1, 0.5, 0.9)
-DAMAGED, WHOLE = "DAMAGED", "whole.parquet"  # in arguments: the damaged file, and the one beside it
-OF_ROWS = ("evaluate", *(name for name, metric in METRICS.items() if not metric.info.conditional))
+DAMAGED, WHOLE = "DAMAGED", "whole.parquet"  # in arguments: the damaged file, and an intact second one
+ROW_METRICS = ("evaluate", *(name for name, metric in METRICS.items() if not metric.info.conditional))
 
 
 @dataclass(frozen=True)
 class Seed:
-    """A file, and what is asked of it."""
+    """A file, and the arguments that it is read with."""
 
     name: str
     ending: str
     table: pa.Table = field(repr=False)
-    asked: str = DAMAGED
-    metrics: tuple[str, ...] = field(default=OF_ROWS, repr=False)
-    compared: str = ""  # options of the metric only
+    arguments: str = DAMAGED
+    metrics: tuple[str, ...] = field(default=ROW_METRICS, repr=False)
+    metric_options: str = ""  # options of the metric only
     beside: pa.Table | None = field(default=None, repr=False)
 
 
 def cells(column):
     try:
         return column.to_pylist()
-    except (ValueError, OverflowError):  # Python has no nanoseconds, and ten thousand years
+    except (ValueError, OverflowError):  # Python has neither nanoseconds nor years above 9999
         return column.cast(pa.string()).to_pylist()
 
 
@@ -54,7 +54,7 @@ def array(values):
 def parquet(made, sink):
     try:
         pq.write_table(made, sink)
-    except pa.ArrowException:  # it has neither intervals of months nor the end of time
+    except pa.ArrowException:  # Parquet has neither intervals of months nor very large times
         feather.write_feather(made, sink)
 
 
@@ -72,7 +72,7 @@ def npz(made, sink):
 
 
 def netcdf(made, sink):
-    """Write draws as ArviZ does, by chain, draw and row; where no library can, only the first bytes."""
+    """Write draws as ArviZ does, by chain, draw and row; without h5py only the first bytes."""
     if not find_spec("h5py"):
         sink.write(b"\x89HDF\r\n\x1a\n")
         return
@@ -90,19 +90,19 @@ def netcdf(made, sink):
                     inside[axis] = np.arange(size)
 
 
-def into(write):
-    """Return what makes bytes of a table, from what writes it to a file."""
+def to_bytes_by(write):
+    """Return a function from a table to bytes, given one that writes to a file."""
 
-    def written(made):
+    def to_bytes(made):
         sink = io.BytesIO()
         write(made, sink)
         return sink.getvalue()
 
-    return written
+    return to_bytes
 
 
-def delimited(made, delimiter=","):
-    """Write text; names with | in them stand in several lines of names."""
+def to_csv(made, delimiter=","):
+    """Return delimited text; names that contain | are split over several header lines."""
     names = itertools.zip_longest(*(name.split("|") for name in made.column_names), fillvalue="")
     sink = io.StringIO()
     csv.writer(sink, delimiter=delimiter, lineterminator="\n").writerows(
@@ -119,26 +119,26 @@ def lines(made):
 def safetensors(made):
     header, body = {}, b""
     for name, values in arrays(made).items():
-        told = values if values.dtype == float else np.frombuffer(str(values.tolist()).encode(), "u1")
-        place = [len(body), len(body) + told.nbytes]
-        kind = "F64" if told is values else "U8"
-        header[name] = {"dtype": kind, "shape": told.shape, "data_offsets": place}
-        body += told.tobytes()
+        stored = values if values.dtype == float else np.frombuffer(str(values.tolist()).encode(), "u1")
+        place = [len(body), len(body) + stored.nbytes]
+        kind = "F64" if stored is values else "U8"
+        header[name] = {"dtype": kind, "shape": stored.shape, "data_offsets": place}
+        body += stored.tobytes()
     start = json.dumps(header).encode()
     return len(start).to_bytes(8, "little") + start + body
 
 
 WRITERS = {
-    "parquet": into(parquet),
-    "csv": delimited,
-    "tsv": lambda made: delimited(made, "\t"),
-    "feather": into(feather.write_feather),
-    "arrow": into(stream),
+    "parquet": to_bytes_by(parquet),
+    "csv": to_csv,
+    "tsv": lambda made: to_csv(made, "\t"),
+    "feather": to_bytes_by(feather.write_feather),
+    "arrow": to_bytes_by(stream),
     "jsonl": lines,
-    "npy": into(npy),
-    "npz": into(npz),
+    "npy": to_bytes_by(npy),
+    "npz": to_bytes_by(npz),
     "safetensors": safetensors,
-    "nc": into(netcdf),
+    "nc": to_bytes_by(netcdf),
 }
 TEXT = ("csv", "tsv", "jsonl")
 
@@ -174,8 +174,8 @@ def hub(level):
     return table(made | kinds)
 
 
-EMBEDDED = ("cce", "cce", *OF_ROWS)
-PARAMETERS = {  # of each family, around which they become extreme
+EMBEDDED = ("cce", "cce", *ROW_METRICS)
+PARAMETERS = {  # of each family, made extreme by damage
     "gaussian": ("loc", "scale"),
     "laplace": ("loc", "scale"),
     "student-t": ("df", "loc", "scale"),
@@ -189,24 +189,24 @@ PARAMETERS = {  # of each family, around which they become extreme
 }
 
 
-def of_family(names):
-    """Make targets that all families allow, inputs, and parameters that all allow."""
+def family_table(names):
+    """Return a table of targets, inputs and parameters that all families allow."""
     parameters = {name: RNG.uniform(1.1, 2, N) for name in names}
     return table({"y": RNG.poisson(2, N) + 1.0, **parameters, "embedding": PLAIN["embedding"]})
 
 
 APART = {
-    "asked": f"{WHOLE} --embedding {DAMAGED}",
+    "arguments": f"{WHOLE} --embedding {DAMAGED}",
     "metrics": ("cce", "evaluate"),
     "beside": table(without("embedding")),
 }
-AT = {"asked": WHOLE, "metrics": ("cce",), "compared": f"--at {DAMAGED}", "beside": table(PLAIN)}
-TRUTH = {"asked": f"{WHOLE} --truth {DAMAGED} --join-on location,horizon", "beside": hub("U4")}
+AT = {"arguments": WHOLE, "metrics": ("cce",), "metric_options": f"--at {DAMAGED}", "beside": table(PLAIN)}
+TRUTH = {"arguments": f"{WHOLE} --truth {DAMAGED} --join-on location,horizon", "beside": hub("U4")}
 HUB = {
-    "asked": f"{DAMAGED} --truth {WHOLE} --join-on location,horizon",
+    "arguments": f"{DAMAGED} --truth {WHOLE} --join-on location,horizon",
     "beside": table(KEYS | {"observation": PLAIN["y"]}),
 }
-SERVED = {"asked": f"{DAMAGED} --truth {WHOLE}", "beside": table({"y": QUANTILES.ravel()})}
+SERVED = {"arguments": f"{DAMAGED} --truth {WHOLE}", "beside": table({"y": QUANTILES.ravel()})}
 VECTORS = table({"embedding": PLAIN["embedding"]})
 NIXTLA = {"y": PLAIN["y"], "M": QUANTILES[:, 1], "M-lo-80": QUANTILES[:, 0], "M-hi-80": QUANTILES[:, 2]}
 GLUON = {
@@ -251,7 +251,7 @@ SEEDS = (
     Seed("arviz", "nc", table({"posterior_predictive/y": DRAWS, "observed_data/y": PLAIN["y"]})),
 )
 FAMILIES = tuple(
-    Seed(f"{family}, with inputs", "parquet", of_family(names), f"{DAMAGED} --dist {family}", ("evaluate", *METRICS))
+    Seed(f"{family}, with inputs", "parquet", family_table(names), f"{DAMAGED} --dist {family}", ("evaluate", *METRICS))
     for family, names in PARAMETERS.items()
 )
-"""Files of which every metric is asked; that takes its time."""
+"""Files on which every metric is computed, which takes long."""

@@ -1,4 +1,4 @@
-"""A process that runs damaged files through the program, and what it may use."""
+"""A process that runs the program on damaged files, with limits on time and memory."""
 
 import faulthandler
 import multiprocessing
@@ -9,7 +9,7 @@ import warnings
 from pathlib import Path
 
 from tests.fuzz.damage import case, intact
-from tests.fuzz.program import ended
+from tests.fuzz.program import run_command
 from tests.fuzz.seeds import FAMILIES, SEEDS
 
 SECONDS, BYTES = 5, 1 << 30
@@ -17,7 +17,7 @@ SLOW, LARGE = "over 5 s", "over 1 GB"
 
 
 class Redirected:
-    """Standard output and error of this process, in files: what libraries in C write is seen too."""
+    """Standard output and error of this process, in files, including what C libraries write."""
 
     def __init__(self):
         self.files = [Path(name).open("w+b", buffering=0) for name in ("stdout", "stderr")]  # noqa: SIM115 - to the end
@@ -27,10 +27,10 @@ class Redirected:
     def __call__(self):
         sys.stdout.flush()
         sys.stderr.flush()
-        return [self._taken(file) for file in self.files]
+        return [self._read(file) for file in self.files]
 
     @staticmethod
-    def _taken(file):
+    def _read(file):
         text = os.pread(file.fileno(), 1 << 30, 0).decode(errors="replace")
         file.seek(0)
         file.truncate()
@@ -45,16 +45,16 @@ def work(pipe, number, folder):
 
     def run(made):
         made.save(folder)
-        return [ended(command, captured) for command in made.commands]
+        return [run_command(command, captured) for command in made.commands]
 
-    pipe.send([run(intact(seed)) for seed in SEEDS[:6]])  # imports take no time of a damaged file
+    pipe.send([run(intact(seed)) for seed in SEEDS[:6]])  # so that imports do not count for a damaged file
     warnings.simplefilter("error")
     while True:
         pipe.send(run(case(number, pipe.recv(), (*SEEDS, *FAMILIES))))
 
 
 class Worker:
-    """A process that runs damaged files; it is replaced when it dies, or has to be killed."""
+    """A process that runs damaged files, and is replaced if it dies or has to be killed."""
 
     def __init__(self, number, folder):
         self.number = number
@@ -70,8 +70,8 @@ class Worker:
         self.pipe.recv()
 
     def run(self, index):
-        """Return what came of each command of a file in a few words, and the whole story."""
-        Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")  # forget the peak of memory
+        """Return the outcome of each command on a file, and its output."""
+        Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")  # reset the peak of memory
         self.pipe.send(index)
         started, excess = time.monotonic(), None
         while excess is None and not self.pipe.poll(0.02):
@@ -85,9 +85,9 @@ class Worker:
         if excess is None:
             return outcomes
         self.stop()
-        told = Path(self.folder, "stderr").read_text(errors="replace")
+        story = Path(self.folder, "stderr").read_text(errors="replace")
         self._start()
-        return [(excess, told)]
+        return [(excess, story)]
 
     def stop(self):
         self.process.kill()
@@ -96,7 +96,7 @@ class Worker:
     def _large(self):
         try:
             lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
-        except OSError:  # it is gone
+        except OSError:  # the process has ended
             return None
         kilobytes = next((int(line.split()[1]) for line in lines if line.startswith("VmHWM")), 0)
         return LARGE if kilobytes * 1024 > BYTES else None

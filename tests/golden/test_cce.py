@@ -6,8 +6,8 @@ from numpy.testing import assert_allclose
 
 from calcheck.distributions import Gaussian, Independent, Samples
 from calcheck.execution.context import Run
-from tests.computing import cce, drawn, gaussian_case
 from tests.naive import cce_squared, cce_squared_gaussian, form, input_kernel, quantile_ece, weights
+from tests.shorthand import as_samples, cce, gaussian_case
 
 KERNELS = {
     "rbf": {"gamma": 0.3},
@@ -58,7 +58,7 @@ def test_two_rows_far_apart_by_hand():
 def test_draws_equal_the_naive_closed_form(d, kernel, size, ridge_model):
     rng = np.random.default_rng([d, size])
     x, y, predictive = gaussian_case(rng, 70, d)
-    draws = drawn(rng, predictive, size)
+    draws = as_samples(rng, predictive, size)
     at = rng.normal(size=(30, d))
     shape = KERNELS[kernel] | {"gamma": KERNELS[kernel]["gamma"] / d}
     expected = {

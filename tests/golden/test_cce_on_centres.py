@@ -20,10 +20,10 @@ from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
-from tests.computing import gaussian_case
 from tests.naive import cce_squared, input_kernel
-from tests.naive_centres import corrections, differences_gaussian, error_of_mean, left_over
-from tests.naive_centres import on_centres as naive
+from tests.naive_nystroem import corrections, differences_gaussian, error_of_mean, left_over
+from tests.naive_nystroem import nystroem_embedding as naive
+from tests.shorthand import gaussian_case
 
 PLAIN = {"kernel_x": "rbf", "gamma_x": 0.3, "normalize": "none", "solver": "nystroem"}
 K_X = input_kernel("rbf", 0.3)

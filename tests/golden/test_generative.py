@@ -12,8 +12,8 @@ from calcheck.inference.verdicts import statistic_of
 from calcheck.metrics import METRICS
 from calcheck.statistics.repeated_targets import group_rows
 from tests import naive_joint as naive
-from tests.computing import rows_of
 from tests.joint_cases import gaussians, rows_of_case, sampled_case, sampled_rows, scaled, value
+from tests.shorthand import rows_of
 
 ESTIMATORS = ["unbiased", "v", "paper"]
 KERNELS = [("rbf", 0.5), ("rbf", "1/d"), ("rbf", "median"), ("laplace", 0.3), ("laplace", "1/d"), ("laplace", "median")]

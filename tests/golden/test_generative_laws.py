@@ -10,9 +10,9 @@ from calcheck.evaluation import evaluate
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory
 from tests import naive_joint as naive
-from tests.computing import rows_of
 from tests.joint_cases import PLAIN, gaussians, rows_of_case, sampled_case, sampled_rows, scaled, value
 from tests.naive import input_kernel
+from tests.shorthand import rows_of
 
 VARIANTS = [
     *[("ammd", {"statistic": statistic, "constant": True}) for statistic in ("unbiased", "v")],

@@ -15,8 +15,8 @@ from calcheck.inference.null_distribution import NullSimulator
 from calcheck.metrics.mcmd import SAMPLE, Mcmd
 from calcheck.predictions import InMemory, Predictions
 from calcheck.studies.two_samples import two_samples
-from tests.computing import cce, rows_of
 from tests.naive import form, input_kernel, target_kernel, weights
+from tests.shorthand import cce, rows_of
 
 
 def pooled(first, second):

@@ -15,8 +15,8 @@ from calcheck.inference import null_distribution as simulation
 from calcheck.inference.null_distribution import NullSimulator
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
-from tests.computing import rows_of
 from tests.naive import cce_squared, cce_squared_gaussian, input_kernel, weights
+from tests.shorthand import rows_of
 
 RUN = Run(replicates=19)
 K_X = input_kernel("rbf", 0.3)

@@ -1,9 +1,9 @@
-"""Damaged files are read or refused in words; `python -m tests.fuzz` tries many more than these."""
+"""Damaged files are read or refused with a message; `python -m tests.fuzz` tries many more."""
 
 import pytest
 
 from tests.fuzz.damage import case, intact
-from tests.fuzz.program import READ, REFUSED, ended
+from tests.fuzz.program import READ, REFUSED, run_command
 from tests.fuzz.seeds import SEEDS
 
 FILES, AT_ONCE = 250, 25
@@ -11,13 +11,13 @@ FILES, AT_ONCE = 250, 25
 
 @pytest.fixture
 def run(tmp_path, monkeypatch, capfd):
-    """Run the commands of a case, and return what came of each."""
+    """Return a function that runs the commands of a case and returns their outcomes."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.argv", [])
 
     def run(made):
         made.save(tmp_path)
-        return [ended(command, capfd.readouterr) for command in made.commands]
+        return [run_command(command, capfd.readouterr) for command in made.commands]
 
     return run
 
@@ -31,6 +31,6 @@ def test_damage_is_refused_or_harmless(run, first):
 
 
 @pytest.mark.parametrize("seed", SEEDS, ids=lambda seed: f"{seed.name} {seed.ending}")
-def test_whole_files_are_read(run, seed):
-    last, told = run(intact(seed))[-1]
-    assert last == READ, told
+def test_intact_files_are_read(run, seed):
+    last, story = run(intact(seed))[-1]
+    assert last == READ, story

@@ -1,10 +1,10 @@
 """Laws for all inputs.
 
 1. Writing predictions of any family and reading them back is the identity, in every format.
-2. Features of targets reproduce the kernel between any targets, and never claim more than they keep.
+2. Features of targets reproduce the kernel between any targets, with a small residual.
 3. CCE does not depend on the solver, the storage, or the order of rows.
 4. CCE is 0 where every draw is the target, and at most sqrt(2) (1 + 1 / sqrt(lambda)) anywhere.
-5. Options read what they print.
+5. Memory sizes in bytes are parsed.
 """
 
 import io
@@ -23,14 +23,14 @@ from calcheck import InMemory, Predictions, read, write
 from calcheck.distributions import Gaussian, Independent, Samples
 from calcheck.embeddings.output_features import output_features, residual_of_points
 from calcheck.execution.context import Run, parse_memory
-from tests.computing import cce
 from tests.families import FAMILIES
 from tests.files import wide
 from tests.files import write as write_columns
+from tests.shorthand import cce
 
 finite = st.floats(-1e6, 1e6, allow_subnormal=False)
 positive = st.floats(1e-3, 1e3)
-# how long making an example takes says how busy the machine is, not whether a law holds
+# the time of an example depends on the load of the machine
 quick = settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 
 
@@ -63,7 +63,7 @@ def test_writing_and_reading_back_is_the_identity(parts, ending, piped):
     assert_array_equal(rows.predictive.mean(), parts["mean"])
     assert_array_equal(rows.predictive.std(), parts["std"])
     assert_allclose(rows.x, parts["embedding"], rtol=1e-7)
-    assert rows.id.astype(str).tolist() == parts["id"].tolist()  # CSV does not tell 7 from "7"
+    assert rows.id.astype(str).tolist() == parts["id"].tolist()  # CSV does not distinguish 7 from "7"
 
 
 @quick
@@ -74,7 +74,7 @@ def test_writing_and_reading_back_is_the_identity(parts, ending, piped):
     st.sampled_from(["parquet", "csv", "feather", "arrow"]),
     st.booleans(),
 )
-def test_predictions_of_every_family_are_what_was_written(family, n, seed, ending, piped):
+def test_predictions_of_every_family_are_read_back_unchanged(family, n, seed, ending, piped):
     rng = np.random.default_rng(seed)
     predictive = FAMILIES[family](rng, n)
     rows = Predictions(
@@ -103,7 +103,7 @@ def test_predictions_of_every_family_are_what_was_written(family, n, seed, endin
 
 @quick
 @given(st.integers(1, 6), st.integers(2, 4), st.sampled_from(["gaussian", "samples"]), st.integers(0, 2**32 - 1))
-def test_several_targets_are_what_was_written(n, t, family, seed):
+def test_several_targets_are_read_back_unchanged(n, t, family, seed):
     rng = np.random.default_rng(seed)
     marginals = tuple(Gaussian(rng.normal(size=n), rng.uniform(0.1, 1, n)) for _ in range(t))
     predictive = Independent(marginals) if family == "gaussian" else Samples(rng.normal(size=(n, 3, t)))
@@ -144,7 +144,7 @@ def test_features_reproduce_the_kernel(y, gamma, std):
     st.floats(0.01, 10),
     st.sampled_from(["rbf", "laplace", "polynomial"]),
 )
-def test_cce_does_not_depend_on_the_route(n, d, seed, lambda_, kernel):
+def test_cce_does_not_depend_on_solver_device_or_row_order(n, d, seed, lambda_, kernel):
     rng = np.random.default_rng(seed)
     x, y = rng.normal(size=(n, d)), rng.normal(size=n)
     predictive = Gaussian(rng.normal(size=n), rng.uniform(0.1, 3, n))
@@ -158,7 +158,7 @@ def test_cce_does_not_depend_on_the_route(n, d, seed, lambda_, kernel):
 
 @quick
 @given(arrays(np.float64, st.integers(2, 20), elements=st.floats(-10, 10), unique=True), st.floats(0.01, 1))
-def test_cce_is_zero_for_an_oracle_and_bounded_for_anyone(y, lambda_):
+def test_cce_is_zero_for_an_oracle_and_bounded_for_any_model(y, lambda_):
     x = np.arange(len(y), dtype=float)[:, None]
     oracle, anyone = Samples(np.tile(y[:, None], 3)), Samples(y[::-1, None].copy())
     assert_allclose(cce(x, y, oracle, lambda_=lambda_), 0, atol=1e-7)
@@ -167,5 +167,5 @@ def test_cce_is_zero_for_an_oracle_and_bounded_for_anyone(y, lambda_):
 
 @quick
 @given(st.integers(1, 10**12))
-def test_memory_reads_what_it_prints(size):
+def test_memory_sizes_in_bytes_are_parsed(size):
     assert parse_memory(f"{size}B") == parse_memory(str(size)) == size

@@ -1,9 +1,9 @@
 """Laws of the language of rules.
 
-1. Whatever is written, it is a rule or refused: nothing else is ever raised.
-2. A rule is what was meant, however it is spaced and bracketed.
-3. A rule holds when Python, whose grammar ours is a part of, says so.
-4. A rule with an absent number is violated.
+1. Any text is a rule or raises an OptionError.
+2. Parsing a formatted rule restores it, for any spaces and parentheses.
+3. A rule evaluates as in Python, whose grammar includes that of rules.
+4. A rule with a missing number is violated.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ from calcheck.report import Input, Report, Result
 METRICS = ("zms", "rce", "interval-score")
 OPERATORS = ("<", "<=", ">", ">=", "==", "!=")
 WORDS = [*OPERATORS, *METRICS, "zms.zeta", "abs", "(", ")", "and", "or", "not", "1", "-2.5e-3", "'x'", '"', "zms.unit"]
-# how long making an example takes says how busy the machine is, not whether a law holds
+# the time of an example depends on the load of the machine
 quick = settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 
 small = st.integers(-3, 3).map(float)
@@ -43,30 +43,30 @@ def report_of(values):
     return Report(calcheck="0", input=read, settings={}, results=tuple(results))
 
 
-def written(node, space):
-    """Write a rule down; what is joined or denied is bracketed, as no precedence is relied on."""
+def format_rule(node, space):
+    """Return the text of a rule, with parentheses in place of precedence."""
     match node:
         case Constant():
             return repr(node.value)
         case Name():
             return str(node)
         case Abs():
-            return f"abs({space}{written(node.operand, space)}{space})"
+            return f"abs({space}{format_rule(node.operand, space)}{space})"
         case Comparison():
-            return f"{written(node.left, space)}{space}{node.operator}{space}{written(node.right, space)}"
+            return f"{format_rule(node.left, space)}{space}{node.operator}{space}{format_rule(node.right, space)}"
         case Not():
-            return f"not ({written(node.condition, space)})"
+            return f"not ({format_rule(node.condition, space)})"
         case BoolOp():
-            return f" {node.word} ".join(f"({space}{written(each, space)})" for each in node.conditions)
+            return f" {node.word} ".join(f"({space}{format_rule(each, space)})" for each in node.conditions)
 
 
-def named(node):
-    return any(f"{name}" in written(node, " ") for name in METRICS)
+def has_name(node):
+    return any(f"{name}" in format_rule(node, " ") for name in METRICS)
 
 
 @quick
 @given(st.one_of(st.text(max_size=60), st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join)))
-def test_whatever_is_written_is_a_rule_or_refused(text):
+def test_any_text_is_a_rule_or_refused(text):
     with contextlib.suppress(OptionError):
         rule = parse(text)
         validate_rule(rule, dict.fromkeys(METRICS, ("value", "zeta", "unit")))
@@ -74,9 +74,9 @@ def test_whatever_is_written_is_a_rule_or_refused(text):
 
 
 @quick
-@given(conditions.filter(named), st.sampled_from(["", " ", "  \t\n"]))
-def test_a_rule_is_what_was_meant(condition, space):
-    assert parse(written(condition, space)).condition == condition
+@given(conditions.filter(has_name), st.sampled_from(["", " ", "  \t\n"]))
+def test_parsing_restores_a_formatted_rule(condition, space):
+    assert parse(format_rule(condition, space)).condition == condition
 
 
 @quick
@@ -85,12 +85,12 @@ def test_a_rule_is_what_was_meant(condition, space):
         st.tuples(st.sampled_from(["and", "or"]), st.sampled_from(["", "not ", "not not "]), comparisons),
         min_size=1,
         max_size=5,
-    ).filter(lambda parts: any(named(part) for *_, part in parts)),
+    ).filter(lambda parts: any(has_name(part) for *_, part in parts)),
     st.tuples(small, small, small),
 )
-def test_a_rule_holds_when_python_says_so(parts, values):
-    """Without any brackets: it is precedence that is compared."""
-    text = " ".join(f"{joint} {denial}{written(part, ' ')}" for joint, denial, part in parts)
+def test_rules_agree_with_python(parts, values):
+    """Without parentheses, so that precedence is compared."""
+    text = " ".join(f"{joint} {denial}{format_rule(part, ' ')}" for joint, denial, part in parts)
     text = text.removeprefix("and ").removeprefix("or ")
     found = dict(zip(METRICS, values, strict=True))
     expected = eval(text.replace("interval-score", "score"), {}, {**found, "score": values[-1]})  # noqa: S307
@@ -98,14 +98,14 @@ def test_a_rule_holds_when_python_says_so(parts, values):
 
 
 @quick
-@given(conditions.filter(named))
-def test_a_rule_with_an_absent_number_is_violated(condition):
-    gate = evaluate_rule(parse(written(condition, " ")), report_of(dict.fromkeys(METRICS)))
+@given(conditions.filter(has_name))
+def test_a_rule_with_a_missing_number_is_violated(condition):
+    gate = evaluate_rule(parse(format_rule(condition, " ")), report_of(dict.fromkeys(METRICS)))
     assert not gate.passed
     assert gate.missing == tuple(gate.values)
 
 
 @pytest.mark.parametrize("text", ["(" * 10**5, "not " * 10**4, "1e" + "9" * 900 + " > zms", "9" * 900 + "> zms"])
-def test_what_would_overflow_is_refused(text):
+def test_rules_that_would_overflow_are_refused(text):
     with pytest.raises(OptionError):
         parse(text)

@@ -15,7 +15,7 @@ from calcheck.errors import DataError
 from calcheck.execution.context import Run
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import Predictions
-from tests.computing import rows_of
+from tests.shorthand import rows_of
 
 FEW = ("--replicates", "39")
 EMBEDDINGS = [

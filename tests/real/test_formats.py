@@ -11,7 +11,7 @@ from calcheck.io.files import File
 from calcheck.io.source import FileSource
 from calcheck.metrics.coverage import Coverage
 from calcheck.metrics.zms import Zms
-from tests.computing import rows_of
+from tests.shorthand import rows_of
 
 # file, options, units, family, and what is read off the first unit: a target, or None, and a number of its prediction
 EMBEDDED = (20, "gaussian", 0.08905603873921995, lambda one: one.std(), 1.080532978717757)

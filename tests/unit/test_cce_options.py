@@ -1,4 +1,4 @@
-"""CCE's options: what they default to, what they refuse, what the report says of them."""
+"""Options of CCE: defaults, validation, and their effect on the report."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
-from tests.computing import cce, gaussian_case
+from tests.shorthand import cce, gaussian_case
 
 PLAIN = Run(replicates=0)
 X, Y, RIGHT = gaussian_case(np.random.default_rng(0), 60, 4)
@@ -22,7 +22,7 @@ def details(*, x=X, predictive=RIGHT, has_embedding=True, **options):
     return result.details
 
 
-def test_defaults_depend_on_what_the_inputs_are():
+def test_defaults_depend_on_the_kind_of_inputs():
     embedding = details()["inputs"]
     assert (embedding["kernel"], embedding["normalize"], embedding["gamma"]) == ("polynomial", "l2", 1.0)
     assert (embedding["degree"], embedding["coef0"]) == (3, 1.0)
@@ -34,7 +34,7 @@ def test_defaults_depend_on_what_the_inputs_are():
     assert_allclose(details()["targets"]["gamma"], 1 / (2 * Y.var(ddof=1)))
 
 
-def test_the_papers_kernel_can_be_asked_for():
+def test_the_kernel_of_the_paper_is_available():
     paper = details(normalize="none", gamma_x="1/d")["inputs"]
     assert (paper["normalize"], paper["gamma"]) == ("none", 0.25)
     assert details(kernel_x="rbf")["inputs"]["normalize"] == "l2"
@@ -56,19 +56,19 @@ def test_trials_report_mean_and_deviation():
     found = details(draws=1, trials=4)["trials"]
     assert len(found["values"]) == 4
     assert_allclose(found["std"], np.std(found["values"], ddof=1))
-    assert len(set(found["values"])) == 4  # fresh draws each time
+    assert len(set(found["values"])) == 4  # new draws in each trial
     single = [details(draws=1), details(draws=1)]
     assert single[0] == single[1]
     assert "trials" not in single[0]
 
 
-def test_trials_do_not_depend_on_how_many_there_are():
+def test_values_of_trials_do_not_depend_on_their_number():
     rows = Predictions(y=Y, predictive=RIGHT, x=X)
     (one,), (many,) = (evaluate(InMemory(rows), [Cce(draws=1, trials=trials)], run=PLAIN).results for trials in (2, 5))
     assert_allclose(many.details["trials"]["values"][:2], one.details["trials"]["values"], rtol=1e-9)
 
 
-def test_all_saved_draws_repeated_are_the_same_model():
+def test_repeating_all_saved_draws_gives_the_same_values():
     draws = RIGHT.sample(np.random.default_rng(2), 3)
     assert_allclose(cce(X, Y, Samples(np.tile(draws, 4))), cce(X, Y, Samples(draws)), rtol=1e-10)
 
@@ -92,7 +92,7 @@ def test_options_are_checked(options, message):
         Cce(**options)
 
 
-def test_data_that_say_nothing_are_refused():
+def test_degenerate_data_are_refused():
     with pytest.raises(DataError, match=r"targets are constant \(2\)"):
         cce(X, np.full(60, 2.0), RIGHT)
     with pytest.raises(DataError, match="at least 2 rows"):
@@ -103,7 +103,7 @@ def test_data_that_say_nothing_are_refused():
         cce(X, Y * 1e160, RIGHT)
 
 
-def test_kernels_on_targets_that_no_features_can_follow_are_refused(monkeypatch):
+def test_target_kernels_that_need_too_many_features_are_refused(monkeypatch):
     from calcheck.embeddings import output_features as features
 
     monkeypatch.setattr(features, "MAX_FEATURES", 50)
@@ -114,7 +114,7 @@ def test_kernels_on_targets_that_no_features_can_follow_are_refused(monkeypatch)
         cce(X, Y, RIGHT, gamma_y=1e9, draws=500)
 
 
-def test_a_kernel_that_sees_no_inputs_is_warned_of():
+def test_a_nearly_constant_input_kernel_gives_a_warning():
     """On unit-norm embeddings of 400 dimensions (x.x'/d + 1)^3 is nearly constant: dof is near 1."""
     x = np.random.default_rng(3).normal(size=(60, 400))
     rows = Predictions(y=Y, predictive=RIGHT, x=x)
@@ -125,7 +125,7 @@ def test_a_kernel_that_sees_no_inputs_is_warned_of():
     assert not any("marginal test" in warning for warning in seeing.warnings)
 
 
-def test_the_unbiased_square_is_not_read_as_a_distance():
+def test_the_unbiased_square_is_not_described_as_a_distance():
     plain, squared = (
         evaluate(InMemory(Predictions(y=Y, predictive=RIGHT, x=X)), [Cce(estimator=estimator)], run=PLAIN)
         .results[0]
@@ -137,7 +137,7 @@ def test_the_unbiased_square_is_not_read_as_a_distance():
     assert "Squared and corrected for noise" in squared
 
 
-def test_the_report_has_the_spread_over_rows():
+def test_the_report_contains_quantiles_over_rows():
     found = details()
     values = cce(X, Y, RIGHT)
     assert found["rows"] == 60
@@ -154,7 +154,7 @@ def test_rows_are_listed_from_the_worst_and_from_the_best():
     assert result.details["worst"][0]["note"] == "a"
 
 
-def test_a_subsample_is_a_seeded_choice_of_rows():
+def test_a_subsample_is_reproducible():
     rows = Predictions(y=Y, predictive=RIGHT, x=X)
     reports = [evaluate(InMemory(rows), [Cce()], run=PLAIN, subsample=30) for _ in range(2)]
     assert reports[0] == reports[1]

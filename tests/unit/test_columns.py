@@ -1,4 +1,4 @@
-"""Names of columns tell one form of predictions or are asked about; what files hold besides does not change it."""
+"""Column names determine one form of predictions or are refused as ambiguous; other columns have no effect."""
 
 import json
 
@@ -23,40 +23,40 @@ def file(tmp_path, columns):
     return save(tmp_path / "preds.parquet", pa.table(columns))
 
 
-def test_filters_compare_what_comes_after_the_first_sign(tmp_path):
+def test_filters_split_at_the_first_equals_sign(tmp_path):
     path = file(tmp_path, NORMAL | {"note": ["a=b", "a"]})
     assert_array_equal(read(path, filter=("note=a=b",)).predictions().y, [1])
-    path = file(tmp_path, NORMAL | {"note": [None, "a"]})  # nothing is no value
+    path = file(tmp_path, NORMAL | {"note": [None, "a"]})  # a missing value matches no filter
     assert_array_equal(read(path, filter=("note=a",)).predictions().row, [1])
 
 
-def test_one_column_is_no_ensemble_and_no_set_of_quantiles(tmp_path):
+def test_a_single_column_is_neither_samples_nor_quantiles(tmp_path):
     rows = read(file(tmp_path, NORMAL | {"loss_s1": [9.0, 9.0], "q_0.5": [0.0, 1.0]})).predictions()
     assert_array_equal(rows.predictive.std(), [1, 2])
 
 
-def test_intervals_that_hold_everything_are_no_quantiles(tmp_path):
-    """Limits of 100 % would be levels 0 and 1; a median is the level 1/2."""
+def test_intervals_of_100_percent_are_ignored(tmp_path):
+    """Limits of 100 % would be the levels 0 and 1; a median is the level 1/2."""
     ends = {"-lo-100": -9.0, "-lo-90": -1.0, "-median": 0.0, "-hi-90": 1.0, "-hi-100": 9.0}
     rows = read(file(tmp_path, Y | {f"M{end}": [value] * 2 for end, value in ends.items()})).predictions()
     assert_array_equal(rows.predictive.levels, [0.05, 0.5, 0.95])
     assert_array_equal(rows.predictive.values, [[-1, 0, 1]] * 2)
 
 
-def test_quantiles_of_two_targets_are_two(tmp_path):
+def test_quantiles_of_two_targets_are_ambiguous(tmp_path):
     columns = {f"{of}_q{level}": [start + level] * 2 for of, start in (("a", 0), ("b", 10)) for level in (0.1, 0.9)}
     path = file(tmp_path, Y | columns)
     assert "several models or targets: 'a', 'b'. Pass --model 'a'" in refused(path)
     assert_allclose(read(path, model="b").predictions().predictive.values, [[10.1, 10.9]] * 2)
 
 
-def test_names_that_tell_no_level_or_one_twice_are_refused(tmp_path):
+def test_quantile_names_without_a_level_or_with_a_duplicate_are_refused(tmp_path):
     path = file(tmp_path, Y | {name: [0.0, 0.0] for name in ("q_0.1", "0.1", "q_0.9", "other")})
-    for said, odd in (("q_0.1,other", "other"), ("q_0.1,0.1", "q_0.1")):
-        assert f"--quantiles: column name '{odd}' has no level (as in q_0.05), or two" in refused(path, quantiles=said)
+    for names, odd in (("q_0.1,other", "other"), ("q_0.1,0.1", "q_0.1")):
+        assert f"--quantiles: column name '{odd}' has no level (as in q_0.05), or two" in refused(path, quantiles=names)
 
 
-def test_rows_of_nixtla_are_told_apart_by_their_cutoff(tmp_path, monkeypatch):
+def test_nixtla_rows_are_distinguished_by_their_cutoff(tmp_path, monkeypatch):
     from calcheck.io.tables import parquet
 
     ends = {"M-lo-90": [0.0] * 4, "M-hi-90": [2.0] * 4}
@@ -66,13 +66,13 @@ def test_rows_of_nixtla_are_told_apart_by_their_cutoff(tmp_path, monkeypatch):
     monkeypatch.setattr(parquet, "BATCH_BYTES", 1)
     monkeypatch.setattr(parquet, "MIN_ROWS", 2)
     path = file(tmp_path, keys | {"y": [1.0] * 4, "cutoff": [0, 0, 0, 0]} | ends)  # the second batch repeats the first
-    told = refused(path)
-    assert "2 keys occur more than once" in told
-    assert "for example unique_id='a', ds='1', cutoff='0'" in told
+    message = refused(path)
+    assert "2 keys occur more than once" in message
+    assert "for example unique_id='a', ds='1', cutoff='0'" in message
 
 
-def test_parameters_are_those_of_one_model(tmp_path):
-    """Bare names come first, then a prefix that all have; two prefixes are two models."""
+def test_parameters_are_read_from_one_model(tmp_path):
+    """Names without a prefix come first, then a common prefix; two prefixes are two models."""
     one = {"A-loc": [1.0, 1.0], "A-scale": [2.0, 2.0]}
     two = one | {"B-loc": [3.0, 3.0], "B-scale": [4.0, 4.0]}
     path = file(tmp_path, Y | two)
@@ -80,75 +80,75 @@ def test_parameters_are_those_of_one_model(tmp_path):
     assert_array_equal(read(path, dist="gaussian", model="B").predictions().predictive.std(), [4, 4])
     path = file(tmp_path, Y | one | {"loc": [5.0, 5.0], "scale": [6.0, 6.0]})
     assert_array_equal(read(path, dist="gaussian").predictions().predictive.std(), [6, 6])
-    path = file(tmp_path, Y | {"centre": [7.0, 7.0], "A-scale": [2.0, 2.0], "B-loc": [3.0, 3.0]})
-    rows = read(path, dist="gaussian", param=("loc=centre",)).predictions()
+    path = file(tmp_path, Y | {"center": [7.0, 7.0], "A-scale": [2.0, 2.0], "B-loc": [3.0, 3.0]})
+    rows = read(path, dist="gaussian", param=("loc=center",)).predictions()
     assert_array_equal(rows.predictive.mean(), [7, 7])
     assert_array_equal(rows.predictive.std(), [2, 2])
 
 
-def test_parameters_that_may_be_in_two_columns_are_asked_about(tmp_path):
+def test_ambiguous_parameter_columns_are_refused(tmp_path):
     path = file(tmp_path, Y | {"loc": [0.0, 0.0], "mu": [1.0, 1.0], "scale": [1.0, 1.0]})
     assert "two columns may hold the loc: 'loc' and 'mu'. Pass --param loc=COLUMN" in refused(path, dist="gaussian")
-    said = {"dist": "gaussian", "param": ("loc=mu",)}
-    assert_array_equal(read(path, **said).predictions().predictive.mean(), [1, 1])
-    told = refused(path, dist="gaussian", param=("rate=mu",))
-    assert "--param must be NAME=COLUMN with a name among loc, scale, got 'rate=mu'" in told
+    options = {"dist": "gaussian", "param": ("loc=mu",)}
+    assert_array_equal(read(path, **options).predictions().predictive.mean(), [1, 1])
+    message = refused(path, dist="gaussian", param=("rate=mu",))
+    assert "--param must be NAME=COLUMN with a name among loc, scale, got 'rate=mu'" in message
     parts = {f"{name}_{part}": [0.5, 0.5] for name in ("loc", "scale", "weight") for part in range(2)}
-    told = refused(file(tmp_path, Y | parts | {"loc_2": [0.5, 0.5]}), dist="mixture")
-    assert "different numbers of columns: loc has 3, scale has 2, weight has 2" in told
+    message = refused(file(tmp_path, Y | parts | {"loc_2": [0.5, 0.5]}), dist="mixture")
+    assert "different numbers of columns: loc has 3, scale has 2, weight has 2" in message
 
 
-def test_a_family_in_the_file_has_its_convention(tmp_path):
-    """mu and alpha mean variance mu + mu^2 / alpha to PyMC, and mu + alpha mu^2 to statsmodels."""
+def test_a_family_named_in_the_file_keeps_its_convention(tmp_path):
+    """mu and alpha mean variance mu + mu^2 / alpha in PyMC, and mu + alpha mu^2 in statsmodels."""
     columns = {"y": [1, 2], "mu": [2.0, 2.0], "alpha": [4.0, 4.0], "dist": ["nbinom:pymc"] * 2}
     assert_allclose(read(file(tmp_path, columns)).predictions().predictive.std() ** 2, 2 + 4 / 4)
 
 
-def test_errors_stand_alone_or_not_at_all(tmp_path):
-    """A column `error` beside targets or samples is one more column."""
+def test_an_error_column_is_used_only_without_targets_and_samples(tmp_path):
+    """A column `error` is ignored if there are targets or samples."""
     error = {"error": [9.0, 9.0], "std": [1.0, 2.0]}
-    told = refused(file(tmp_path, Y | error))
-    assert "no column was recognized as the mean" in told
-    assert "--error COLUMN" in told
+    message = refused(file(tmp_path, Y | error))
+    assert "no column was recognized as the mean" in message
+    assert "--error COLUMN" in message
     assert_array_equal(read(file(tmp_path, NORMAL | error)).predictions().y, [1, 2])
     drawn = error | {"sample_0": [0.0, 0.0], "sample_1": [1.0, 1.0]}
     rows = read(file(tmp_path, drawn), wanted="any").predictions()
     assert_array_equal(rows.predictive.draws, [[0, 1], [0, 1]])
     assert rows.y is None
-    told = refused(file(tmp_path, error | {"std2": [1.0, 1.0]}), error="error", std="std,std2")
-    assert "--error names 1 column and --std 2. Name one column for each" in told
+    message = refused(file(tmp_path, error | {"std2": [1.0, 1.0]}), error="error", std="std,std2")
+    assert "--error names 1 column and --std 2. Name one column for each" in message
 
 
-def test_two_embeddings_are_one_too_many(tmp_path):
+def test_two_embedding_columns_are_ambiguous(tmp_path):
     vectors = {"embedding": [[1.0], [2.0]], "emb_0": [1.0, 2.0]}
     assert "two columns may hold the embedding: 'embedding' and 'emb_0'" in refused(file(tmp_path, NORMAL | vectors))
 
 
-def test_deviations_that_are_the_least_are_not_raised(tmp_path):
+def test_deviations_equal_to_the_minimum_are_not_raised(tmp_path):
     source = read(file(tmp_path, NORMAL), min_std=1.0)
     assert_array_equal(source.predictions().predictive.std(), [1, 2])
     assert source.warnings() == ()
 
 
-def test_logs_that_no_float_can_hold_are_refused(tmp_path):
+def test_logarithms_that_overflow_are_refused(tmp_path):
     path = file(tmp_path, NORMAL | {"u": [0.0, 800.0]})
     assert "must be logarithms of finite floats, but 1 of 2 rows are not (row 1" in refused(path, log_std="u")
     assert_allclose(read(path, log_var="u").predictions().predictive.std(), [1, np.exp(400)])
 
 
-def test_draws_of_targets_stay_with_their_target(tmp_path):
-    """Targets y1, y2 with draws a_0, a_1 and b_0, b_1: as many for each."""
+def test_draws_are_assigned_to_their_targets(tmp_path):
+    """Targets y1, y2 with draws a_0, a_1 and b_0, b_1: the same number for each."""
     draws = {f"{of}_{draw}": [10.0 * place + draw] * 2 for place, of in enumerate("ab") for draw in range(2)}
     columns = {"y1": [1.0, 1.0], "y2": [2.0, 2.0]} | draws
-    said = {"target": "y1,y2", "samples": "a_*,b_*"}
-    rows = read(file(tmp_path, columns), **said).predictions()
+    options = {"target": "y1,y2", "samples": "a_*,b_*"}
+    rows = read(file(tmp_path, columns), **options).predictions()
     assert_array_equal(rows.predictive.draws, [[[0, 10], [1, 11]]] * 2)
     assert_array_equal(rows.y, [[1, 2]] * 2)
-    told = refused(file(tmp_path, columns | {"b_2": [0.0, 0.0]}), **said)
-    assert "targets have different numbers of samples: 2, 3" in told
+    message = refused(file(tmp_path, columns | {"b_2": [0.0, 0.0]}), **options)
+    assert "targets have different numbers of samples: 2, 3" in message
 
 
-def test_rows_left_out_are_counted_afresh_in_every_pass(tmp_path):
+def test_dropped_rows_are_counted_once_per_pass(tmp_path):
     path = file(tmp_path, NORMAL | {"y": [np.nan, 2.0], "std": [1.0, 0.1]})
     source = read(path, nan_policy="omit", min_std=0.5)
     for _ in range(2):
@@ -156,11 +156,11 @@ def test_rows_left_out_are_counted_afresh_in_every_pass(tmp_path):
     assert (source.n_dropped, source.n_clipped) == (1, 1)
 
 
-def test_distributions_left_in_their_file_lack_the_rows_that_were_left_out(tmp_path, monkeypatch):
-    """Row 1 has no input: it is left out of targets, inputs and distributions alike."""
-    from calcheck.io import scan as gathered
+def test_lazy_distributions_exclude_dropped_rows(tmp_path, monkeypatch):
+    """Row 1 has no input: it is dropped from targets, inputs and distributions."""
+    from calcheck.io import scan
 
-    monkeypatch.setattr(gathered, "MAX_PREDICTIVE_BYTES", 1)
+    monkeypatch.setattr(scan, "MAX_PREDICTIVE_BYTES", 1)
     columns = {"y": [0.0, 1.0, 2.0], "embedding": [[0.0], [np.nan], [2.0]]}
     path = file(tmp_path, columns | {f"sample_{draw}": [0.0 + draw, 10.0 + draw, 20.0 + draw] for draw in range(2)})
     rows = read(path, nan_policy="omit").predictions()
@@ -169,9 +169,9 @@ def test_distributions_left_in_their_file_lack_the_rows_that_were_left_out(tmp_p
     assert_array_equal(rows.y, [0, 2])
 
 
-def test_quantiles_left_in_their_file_are_quantiles_still(tmp_path, monkeypatch):
-    """Their levels, their caution and the masses around limits are the same as in memory."""
-    from calcheck.io import scan as gathered
+def test_lazy_quantiles_behave_like_quantiles_in_memory(tmp_path, monkeypatch):
+    """Their levels, their errors and the masses around limits are the same as in memory."""
+    from calcheck.io import scan
     from calcheck.io.tables import parquet
 
     rng = np.random.default_rng(0)
@@ -181,25 +181,25 @@ def test_quantiles_left_in_their_file_are_quantiles_still(tmp_path, monkeypatch)
     path = save(tmp_path / "q.parquet", columns)
     metrics = [METRICS[name]() for name in ("ece", "pit", "crps", "cce")]
     metrics += [METRICS["coverage"](level=level) for level in (0.8, 0.6)]
-    held = evaluate(read(path), metrics, run=Run(resamples=0, replicates=0))
-    monkeypatch.setattr(gathered, "MAX_PREDICTIVE_BYTES", 1)
+    in_memory = evaluate(read(path), metrics, run=Run(resamples=0, replicates=0))
+    monkeypatch.setattr(scan, "MAX_PREDICTIVE_BYTES", 1)
     monkeypatch.setattr(parquet, "BATCH_BYTES", 1)
     monkeypatch.setattr(parquet, "MIN_ROWS", 16)
-    left = read(path)
-    assert left.predictions().predictive.nbytes == 0
-    assert evaluate(left, metrics, run=Run(resamples=0, replicates=0)).results == held.results
-    assert held.results[4].reference == pytest.approx(0.8)
-    assert held.results[5].reference is None
-    given = held.results[3].details["features"]["quadrature_error"]
-    assert given == pytest.approx(left.predictions().predictive.kernel_error)
-    low, high = np.full(60, 9.0), width * 0.4  # the one is nowhere known, the other is a quantile
-    for one in (read(path).predictions().predictive, left.predictions().predictive):
+    lazy = read(path)
+    assert lazy.predictions().predictive.nbytes == 0
+    assert evaluate(lazy, metrics, run=Run(resamples=0, replicates=0)).results == in_memory.results
+    assert in_memory.results[4].reference == pytest.approx(0.8)
+    assert in_memory.results[5].reference is None
+    given = in_memory.results[3].details["features"]["quadrature_error"]
+    assert given == pytest.approx(lazy.predictions().predictive.kernel_error)
+    low, high = np.full(60, 9.0), width * 0.4  # 9.0 is at no known level, the other limit is a quantile
+    for one in (read(path).predictions().predictive, lazy.predictions().predictive):
         assert_array_equal(one.central_interval(0.8)[0], width * -0.4)
         assert_allclose(one.interval_mass_error(y, low, high), 0.1)
 
 
-def test_limits_that_are_not_known_leave_no_reference(tmp_path):
-    """Levels 0.025 … 0.975: 90 % intervals are interpolated, those of 50 % and 95 % known, rounding or not."""
+def test_coverage_between_unknown_quantiles_has_no_reference(tmp_path):
+    """Levels 0.025 … 0.975: 90 % intervals are interpolated, those of 50 % and 95 % are known despite rounding."""
     levels = (0.025, 0.25, 0.5, 0.75, 0.975)
     path = save(tmp_path / "q.parquet", {"y": np.linspace(0, 1, 40)} | {f"{p}": np.full(40, p) for p in levels})
     known, open_ = evaluate(
@@ -211,8 +211,8 @@ def test_limits_that_are_not_known_leave_no_reference(tmp_path):
     assert any("missing quantile levels make it uncertain" in warning for warning in open_.warnings)
 
 
-def test_what_others_call_columns_does_not_come_back_as_a_role(tmp_path):
-    """A hub's label `target` is written beside the predictions, and is no target of theirs when they are read."""
+def test_labels_named_like_roles_are_renamed_when_written(tmp_path):
+    """A hub's label `target` is written with the predictions, and is not read back as their target."""
     path = save(tmp_path / "hub.csv", pa.table(hub(model_id="A")))
     source = read(path, wanted="any", narrow=True)
     write(source, str(tmp_path / "out.parquet"))
@@ -231,14 +231,14 @@ def test_inputs_are_written_as_inputs(tmp_path):
     assert_array_equal(rows.x, [[3, 5], [4, 6]])
 
 
-def test_text_has_no_place_for_several_targets(tmp_path):
+def test_several_targets_cannot_be_written_as_csv(tmp_path):
     one = Gaussian(np.zeros(2), np.ones(2))
     rows = Predictions(y=np.zeros((2, 2)), predictive=Independent((one, one)))
     with pytest.raises(DataError, match="CSV cannot represent several targets per row"):
         write(InMemory(rows), str(tmp_path / "out.csv"))
 
 
-def test_only_what_begins_with_a_zero_is_text(tmp_path):
+def test_only_keys_with_leading_zeros_are_text(tmp_path):
     for text, expected in (("100\n205", [100, 205]), ("-01\n1", ["-01", "1"]), ("0\n10", [0, 10])):
         (tmp_path / "preds.csv").write_text("id,y,mean,std\n" + "".join(f"{key},1,1,1\n" for key in text.split("\n")))
         assert read(str(tmp_path / "preds.csv")).predictions().id.tolist() == expected
@@ -254,8 +254,8 @@ def test_every_type_of_tensor_is_read(tmp_path, kind):
     assert_array_equal(read(str(tmp_path / "e.safetensors"), wanted="any").predictions().x, values)
 
 
-def test_draws_of_all_chains_are_the_draws_of_a_unit(tmp_path):
-    """Two chains of three draws for four units, with the axes beside them, and the targets by the same name."""
+def test_draws_of_all_chains_are_pooled(tmp_path):
+    """Two chains of three draws for four units, with their axes, and targets of the same name."""
     h5py = pytest.importorskip("h5py")
     path = tmp_path / "posterior.nc"
     values = np.arange(24.0).reshape(2, 3, 4)
@@ -278,9 +278,9 @@ def test_draws_of_all_chains_are_the_draws_of_a_unit(tmp_path):
     rows = read(posterior()).predictions()
     assert_array_equal(rows.predictive.draws, [[unit + 4 * draw for draw in range(6)] for unit in range(4)])
     assert_array_equal(rows.y, [100, 101, 102, 103])
-    told = refused(posterior(**{"posterior_predictive.z": values}))
-    assert "there must be draws of one variable" in told
-    assert "'y', 'z'" in told
+    message = refused(posterior(**{"posterior_predictive.z": values}))
+    assert "there must be draws of one variable" in message
+    assert "'y', 'z'" in message
     assert len(read(posterior(**{"posterior_predictive.other": np.zeros((4, 5))})).predictions()) == 4  # has no draws
     with h5py.File(path, "w") as archive:
         archive["posterior_predictive/y"], archive["posterior_predictive/draw"] = values[0], np.arange(3)
@@ -290,7 +290,7 @@ def test_draws_of_all_chains_are_the_draws_of_a_unit(tmp_path):
     assert "'posterior_predictive'" in refused(path)
 
 
-def test_models_in_later_batches_are_seen(tmp_path, monkeypatch):
+def test_models_in_later_batches_are_detected(tmp_path, monkeypatch):
     from calcheck.io.tables import parquet
 
     monkeypatch.setattr(parquet, "BATCH_BYTES", 1)
@@ -308,8 +308,8 @@ def test_a_wrong_name_is_refused_before_anything_is_read(tmp_path):
         source.predictions()
 
 
-def test_columns_beside_predictions_keep_their_values(tmp_path):
-    """Whole numbers with a gap stay whole, categories are their words, times keep their nanoseconds."""
+def test_other_columns_keep_their_values(tmp_path):
+    """Integers with a gap stay integers, categories become text, times keep their nanoseconds."""
     others = {
         "count": pa.array([7, None]),
         "kind": pa.array(["b", "a"]).dictionary_encode(),
@@ -322,13 +322,13 @@ def test_columns_beside_predictions_keep_their_values(tmp_path):
     assert columns["at"].tolist() == ["00:00:00.000000001", "01:00:00.000000000"]
 
 
-@pytest.mark.parametrize("said", [{"target": "nope"}, {"id": "nope"}, {"samples": "x*"}, {"embedding": "nope"}, {}])
-def test_a_refusal_lists_a_line_of_names_not_a_page(tmp_path, said):
+@pytest.mark.parametrize("options", [{"target": "nope"}, {"id": "nope"}, {"samples": "x*"}, {"embedding": "nope"}, {}])
+def test_errors_list_a_limited_number_of_column_names(tmp_path, options):
     many = {f"v{number}_unc": np.ones(3) for number in range(2000)}
     path = save(
         tmp_path / "preds.parquet",
-        {"y": np.ones(3), "mean": np.ones(3), **({"std": np.ones(3)} if said else {}), **many},
+        {"y": np.ones(3), "mean": np.ones(3), **({"std": np.ones(3)} if options else {}), **many},
     )
     with pytest.raises(DataError, match=r"… 2,0\d\d in all") as refused:
-        read(path, **said).predictions()
+        read(path, **options).predictions()
     assert len(str(refused.value)) < 700

@@ -1,4 +1,4 @@
-"""The nearest file of settings is found and read."""
+"""The nearest configuration file is found and read."""
 
 from pathlib import Path
 
@@ -10,15 +10,15 @@ from calcheck.errors import FileError
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """Return a folder two below the one where we are."""
+    """Return a folder two levels below the working directory."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "calcheck.toml").write_text("")  # whatever lies above ends here
+    (tmp_path / "calcheck.toml").write_text("")  # so that no file above is found
     inner = tmp_path / "a" / "b"
     inner.mkdir(parents=True)
     return inner
 
 
-def test_keys_tables_and_gates_are_told_apart(folder):
+def test_settings_commands_and_gates_are_distinguished(folder):
     text = 'seed = 1\nno-bootstrap = true\n[cce]\nlambda = 0.01\n[gates]\nfail-on = ["ece > 0.05"]\n'
     (folder / "calcheck.toml").write_text(text)
     assert find_config(folder) == Config(
@@ -29,7 +29,7 @@ def test_keys_tables_and_gates_are_told_apart(folder):
     )
 
 
-def test_the_nearest_file_counts_alone(folder):
+def test_only_the_nearest_file_is_used(folder):
     (folder.parent / "calcheck.toml").write_text("seed = 1\nconfidence = 0.9")
     assert find_config(folder).settings == {"seed": 1, "confidence": 0.9}
     (folder / "pyproject.toml").write_text("[tool.calcheck]\nseed = 2")
@@ -39,18 +39,18 @@ def test_the_nearest_file_counts_alone(folder):
 
 
 @pytest.mark.parametrize("text", ["", "[tool.ruff]\nline-length = 9", "tool = 3", "[broken"])
-def test_a_pyproject_about_other_things_is_passed_over(folder, text):
+def test_a_pyproject_without_our_table_is_skipped(folder, text):
     (folder.parent / "calcheck.toml").write_text("seed = 1")
     (folder / "pyproject.toml").write_text(text)
     assert find_config(folder).settings == {"seed": 1}
 
 
-def test_a_folder_of_that_name_is_no_file(folder):
+def test_a_folder_with_the_name_of_the_file_is_ignored(folder):
     (folder / "calcheck.toml").mkdir()
     assert find_config(folder).path == "calcheck.toml"
 
 
-def test_a_table_of_pyproject_is_a_file_of_settings(folder):
+def test_a_pyproject_table_is_read_as_settings(folder):
     (folder.parents[1] / "calcheck.toml").unlink()
     (folder.parents[1] / "pyproject.toml").write_text("[tool.calcheck.cce]\nlambda = 1")
     assert find_config(folder) == Config(path="pyproject.toml", commands={"cce": {"lambda": 1}})
@@ -69,13 +69,13 @@ def test_a_table_of_pyproject_is_a_file_of_settings(folder):
         ("pyproject.toml", b"[tool]\ncalcheck = 3", r"must be a table \[tool.calcheck\], got 3"),
     ],
 )
-def test_files_that_are_none_are_refused(folder, name, content, message):
+def test_invalid_files_are_refused(folder, name, content, message):
     (folder / name).write_bytes(content)
     with pytest.raises(FileError, match=message):
         find_config(folder)
 
 
-def test_a_file_that_is_named_must_be_there_and_about_calcheck(folder):
+def test_a_named_file_must_exist_and_contain_settings(folder):
     with pytest.raises(FileError, match=r"cannot read the settings in .*x\.toml: No such file"):
         read_config(folder / "x.toml")
     (folder / "pyproject.toml").write_text("[tool.ruff]")

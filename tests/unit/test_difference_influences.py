@@ -1,4 +1,4 @@
-"""Two models on the same inputs: what rows contribute to the difference of their squared distances."""
+"""Influences of rows on the difference of squared distances of two models on the same inputs."""
 
 from dataclasses import replace
 
@@ -12,11 +12,11 @@ from calcheck.execution.context import Run
 from calcheck.metrics import METRICS
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import Predictions
-from tests.computing import compared, rows_of
+from tests.shorthand import compare_models, rows_of
 
 
 def models(n, *, spread=1.0, seed=0):
-    """Return two models' predictions of the same targets: one right, one whose means and spread are off."""
+    """Return two models' predictions of the same targets: one right, and one with wrong means and spread."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(n, 2))
     mean, std = np.sin(x[:, 0]), np.exp(0.3 * x[:, 1])
@@ -24,7 +24,7 @@ def models(n, *, spread=1.0, seed=0):
     return first, replace(first, predictive=Gaussian(mean + 0.1 * rng.normal(size=n), spread * std))
 
 
-def drawn(predictions, seed):
+def with_samples(predictions, seed):
     return replace(predictions, predictive=Samples(predictions.predictive.sample(np.random.default_rng(seed), 4)))
 
 
@@ -50,17 +50,17 @@ OPTIONS = [{}, {"lambda_model": 0.03}, {"estimator": "unbiased"}, {"solver": "cg
 def test_contributions_add_up_to_twice_the_difference_of_mean_squares(samples, options):
     first, second = models(60, spread=1.3)
     if samples:
-        first, second = drawn(first, 1), drawn(second, 2)
+        first, second = with_samples(first, 1), with_samples(second, 2)
     cce = Cce(**options)
     found = cce.influences(both(first, second), Run())
     assert_allclose(found.sum() / 2, squares(cce, second) - squares(cce, first), rtol=1e-4)
 
 
 @pytest.mark.parametrize("options", [{"gamma_y": 0.2}, {"gamma_y": 0.2, "lambda_model": 0.03}], ids=str)
-def test_contributions_are_those_of_each_row_in_both_of_its_roles(options):
-    """Swapping the models of a row turns its part in the first role; another target changes its part in the second.
+def test_contributions_cover_both_roles_of_each_row(options):
+    """Exchanging the models of a row changes the sign of its first part; another target changes its second part.
 
-    By values of the metric itself, with the kernel on targets fixed.
+    Compared with values of the metric, with a fixed kernel on targets.
     """
     cce = Cce(**options)
     first, second = models(40, spread=1.3)
@@ -89,8 +89,8 @@ FEW = Run(resamples=999)
 
 
 @pytest.mark.parametrize("name", ["cce", "jmmd", "cmmd"])
-def test_a_worse_model_is_told_from_a_right_one(name):
-    assert compared(METRICS[name](), *models(300, spread=2.5), run=FEW).p_value <= 0.01
+def test_a_worse_model_differs_significantly_from_a_right_one(name):
+    assert compare_models(METRICS[name](), *models(300, spread=2.5), run=FEW).p_value <= 0.01
 
 
 def mirrored(n, seed):
@@ -112,24 +112,24 @@ def noisy(n, seed):
 
 @pytest.mark.parametrize("name", ["cce", "jmmd", "cmmd", "ece", "pit"])
 @pytest.mark.parametrize("design", [mirrored, noisy])
-def test_models_as_good_as_each_other_differ_no_more_often_than_the_level_says(name, design):
-    """60 pairs, p <= 0.1 in as many as a binomial chance of 1e-3 allows, of which 14 is the most."""
+def test_equally_good_models_differ_no_more_often_than_the_level(name, design):
+    """60 pairs; p <= 0.1 in at most as many as the binomial quantile at 1 - 1e-3 allows, which is 14."""
     sets = 60
     below = sum(
-        compared(METRICS[name](), *design(80, seed), run=Run(seed=seed, resamples=399)).p_value <= 0.1
+        compare_models(METRICS[name](), *design(80, seed), run=Run(seed=seed, resamples=399)).p_value <= 0.1
         for seed in range(sets)
     )
     assert below <= binom.ppf(1 - 1e-3, sets, 0.1)
 
 
-def test_models_conditioned_on_other_inputs_are_not_compared_by_influences():
+def test_models_with_different_inputs_have_no_p_value():
     first, second = models(40)
-    found = compared(METRICS["cce"](), first, replace(second, x=second.x + 1), run=FEW)
+    found = compare_models(METRICS["cce"](), first, replace(second, x=second.x + 1), run=FEW)
     assert found.p_value is None
-    assert any("different inputs" in told for told in found.warnings)
+    assert any("different inputs" in message for message in found.warnings)
 
 
-def test_a_metric_without_a_test_of_its_difference_says_so():
-    found = compared(METRICS["fid"](), *models(40), run=FEW)
+def test_a_metric_without_a_difference_test_has_no_p_value():
+    found = compare_models(METRICS["fid"](), *models(40), run=FEW)
     assert found.p_value is None
-    assert any("no test of the difference" in told for told in found.warnings)
+    assert any("no test of the difference" in message for message in found.warnings)

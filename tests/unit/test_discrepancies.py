@@ -41,7 +41,7 @@ def k(gamma, u, v):
 
 
 def naive_ammd_terms(y, draws, gamma, *, diagonal, constant):
-    """Row by row, pair by pair; with or without the pairs of a point with itself."""
+    """By row and pair, with or without the pairs of a point with itself."""
     found = []
     for own, drawn in zip(y, draws, strict=True):
         r, size = len(own), len(drawn)
@@ -96,7 +96,7 @@ def naive_cmmd(x, y, draws, gamma_x, gamma_y, ridge):
 
 
 def naive_fid(x, y, draws):
-    """By covariances and the square root of a matrix; they must be regular."""
+    """By covariances, which must be regular, and a matrix square root."""
     from scipy.linalg import sqrtm
 
     def moments(points):
@@ -112,7 +112,7 @@ def naive_fid(x, y, draws):
 @pytest.mark.parametrize("r", [1, 3])
 @pytest.mark.parametrize("size", [2, 5])
 @pytest.mark.parametrize("d", [1, 8])
-def test_values_are_the_formulas_written_naively(d, size, r, t):
+def test_values_agree_with_naive_formulas(d, size, r, t):
     x, y, draws = case(n=7, d=d, t=t, r=r, size=size)
     gammas = {"gamma_x": 0.2, "gamma_y": 0.6}
     for statistic in ESTIMATORS:
@@ -124,7 +124,7 @@ def test_values_are_the_formulas_written_naively(d, size, r, t):
         expected = naive_jmmd(x, y, draws, 0.2, 0.6, statistic)
         assert_allclose(jmmd(x, y, draws, statistic=statistic, **gammas), expected, rtol=1e-11, atol=1e-13)
     assert_allclose(cmmd(x, y, draws, lambda_=0.03, **gammas), naive_cmmd(x, y, draws, 0.2, 0.6, 0.03), rtol=1e-11)
-    if d == 1:  # with 8 and 7 rows covariances are singular
+    if d == 1:  # with d = 8 and 7 rows covariances are singular
         assert_allclose(fid(x, y, draws), naive_fid(x, y, draws), rtol=1e-10)
 
 
@@ -186,10 +186,10 @@ def test_fid_by_hand():
     assert_allclose(fid(x, y, draws), 9 + 4 + 10 - 2 * 6, rtol=1e-14)
     assert_allclose(fid(x, y, y[:, None]), 0, atol=1e-14)
     one, other = Moments(np.zeros(2), np.diag([3.0, 0.0])), Moments(np.ones(2), np.diag([0.0, 4.0]))
-    assert_allclose(frechet(one, other), 2 + 9 + 16, rtol=1e-14)  # they share no direction
+    assert_allclose(frechet(one, other), 2 + 9 + 16, rtol=1e-14)  # orthogonal ranges
 
 
-def test_fid_weighs_inputs_evenly_and_their_targets_within():
+def test_fid_weights_inputs_equally():
     """Each draw written twice, or every row's pair of draws as two rows of halved weight, is the same distribution."""
     x, y, draws = case(size=2)
     assert_allclose(fid(x, y, np.repeat(draws, 2, axis=1)), fid(x, y, draws), rtol=1e-12)
@@ -197,7 +197,7 @@ def test_fid_weighs_inputs_evenly_and_their_targets_within():
 
 
 @pytest.mark.parametrize("t", [1, 2])
-def test_mcmd_is_the_formula_of_two_samples_with_explicit_inverses(t):
+def test_mcmd_agrees_with_explicit_inverses(t):
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(20, 2)), rng.normal(size=(20, t))
     other_x, other_y, at = rng.normal(size=(33, 2)), 1 + rng.normal(size=(33, t)), rng.normal(size=(5, 2))
@@ -212,7 +212,7 @@ def test_mcmd_is_the_formula_of_two_samples_with_explicit_inverses(t):
     assert_allclose(mcmd(x, y, x, y, at, **options), 0, atol=1e-7)
 
 
-def test_what_has_one_column_may_be_given_without_it():
+def test_a_single_column_may_be_one_dimensional():
     x, y, draws = case(d=1)
     for name, function in OF_ROWS.items():
         expected = function(x, y, draws)
@@ -226,7 +226,7 @@ def test_what_has_one_column_may_be_given_without_it():
 
 @pytest.mark.parametrize("name", OF_ROWS)
 @pytest.mark.parametrize(("t", "r"), [(1, 1), (2, 3)])
-def test_torch_says_what_numpy_says(name, t, r):
+def test_torch_and_numpy_agree(name, t, r):
     arrays = case(n=9, t=t, r=r)
     found = OF_ROWS[name](*(torch.tensor(each) for each in arrays))
     assert isinstance(found, torch.Tensor)
@@ -236,7 +236,7 @@ def test_torch_says_what_numpy_says(name, t, r):
 @pytest.mark.parametrize("name", OF_ROWS)
 @pytest.mark.parametrize(("d", "t", "r"), [(1, 1, 1), (6, 2, 2)])
 @pytest.mark.filterwarnings("error")
-def test_gradients_pass_through_inputs_targets_and_draws(name, d, t, r):
+def test_gradients_of_inputs_targets_and_draws_are_correct(name, d, t, r):
     n = 5 if name != "fid" else 12  # enough for covariances of full rank
     tensors = [torch.tensor(each, requires_grad=True) for each in case(n=n, d=d, t=t, r=r, size=2)]
     assert gradcheck(OF_ROWS[name], tensors)
@@ -245,19 +245,19 @@ def test_gradients_pass_through_inputs_targets_and_draws(name, d, t, r):
 
 
 @pytest.mark.parametrize("squared", [False, True])
-def test_gradients_pass_through_both_samples_and_the_points_of_mcmd(squared):
+def test_gradients_of_mcmd_are_correct(squared):
     rng = np.random.default_rng(0)
     shapes = [(6, 1), (6,), (5, 1), (5,), (3, 1)]
     tensors = [torch.tensor(rng.normal(size=shape), requires_grad=True) for shape in shapes]
     assert gradcheck(lambda *each: mcmd(*each, gamma_x=0.5, gamma_y=0.5, squared=squared), tensors)
 
 
-def test_gradients_of_rows_and_of_the_constant():
+def test_gradients_of_ammd_terms_with_the_constant_are_correct():
     y, draws = (torch.tensor(each, requires_grad=True) for each in case(r=2)[1:])
     assert gradcheck(lambda *each: ammd_terms(*each, constant=True), [y, draws])
 
 
-def test_the_gradient_of_the_square_of_mcmd_is_finite_where_it_is_0():
+def test_squared_mcmd_has_a_finite_gradient_at_0():
     x = torch.linspace(0, 1, 4, dtype=torch.float64)
     y = torch.sin(x).requires_grad_()
     mcmd(x, y.detach(), x, y, x, gamma_x=1.0, gamma_y=1.0, squared=True).sum().backward()
@@ -266,7 +266,7 @@ def test_the_gradient_of_the_square_of_mcmd_is_finite_where_it_is_0():
 
 @pytest.fixture
 def one_thread():
-    """Let torch compute on one processor: several wait for each other where all are busy."""
+    """Use one thread of torch: several are slow on a busy machine."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -274,8 +274,8 @@ def one_thread():
 
 
 @pytest.mark.usefixtures("one_thread")
-def test_draws_descend_to_the_targets_distribution():
-    """Adam on free draws: what is trained on ammd, jmmd or cmmd comes closer in all four."""
+def test_gradient_descent_moves_draws_to_the_distribution_of_targets():
+    """Adam on free draws: training on ammd, jmmd or cmmd reduces all four discrepancies."""
     x, y, _ = case(n=30, d=1)
     start = np.random.default_rng(1).normal(3, 0.1, (30, 5))
     for train in ("ammd", "jmmd", "cmmd"):
@@ -291,14 +291,14 @@ def test_draws_descend_to_the_targets_distribution():
 
 @pytest.mark.parametrize("block", [1, 50, 1 << 20])
 @pytest.mark.parametrize("name", OF_ROWS)
-def test_blocks_change_nothing(monkeypatch, name, block):
+def test_values_do_not_depend_on_the_block_size(monkeypatch, name, block):
     arrays = case(n=11, t=2, r=2)
     expected = OF_ROWS[name](*arrays)
     monkeypatch.setattr(pairs, "BLOCK_PAIRS", block)
     assert_allclose(OF_ROWS[name](*arrays), expected, rtol=1e-12)
 
 
-def test_memory_of_ammd_and_jmmd_is_that_of_blocks():
+def test_memory_of_ammd_and_jmmd_is_bounded_by_blocks():
     rng = np.random.default_rng(0)
     y, draws, x = rng.normal(size=200_000), rng.normal(size=(200_000, 2)), rng.normal(size=(1500, 3))
     for function, arrays in ((ammd, (y, draws)), (jmmd, (x, y[:1500], draws[:1500]))):
@@ -311,7 +311,7 @@ def test_memory_of_ammd_and_jmmd_is_that_of_blocks():
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_relations_between_the_discrepancies(seed):
+def test_discrepancies_satisfy_known_inequalities(seed):
     """Mean CCE^2 <= max k_X CMMD^2, for k_X(x, x) = 1, and JMMD^2_V <= mean k_X * mean |delta_i|^2 (k_X >= 0)."""
     x, y, draws = case(n=60, d=2, t=2, size=4, seed=seed)
     gammas = {"gamma_x": 0.5, "gamma_y": 0.5}
@@ -322,8 +322,8 @@ def test_relations_between_the_discrepancies(seed):
     assert 0 < jmmd(x, y, draws, statistic="v") <= naive.input_kernel("rbf", 0.5)(x, x).mean() * sizes
 
 
-def test_unbiased_estimates_are_0_on_average_where_distributions_are_equal():
-    """2,000 data sets, within 4 standard errors; the V-statistic is far from it."""
+def test_unbiased_estimates_average_to_0_for_equal_distributions():
+    """2,000 data sets, within 4 standard errors; the V-statistic is far from 0."""
     rng = np.random.default_rng(0)
     found = {"jmmd": [], "jmmd, v": [], "ammd": []}
     for _ in range(2000):
@@ -353,7 +353,7 @@ def test_standardized_columns_have_mean_0_and_deviation_1():
 
 
 @pytest.mark.parametrize(
-    ("call", "error", "told"),
+    ("call", "error", "message"),
     [
         (lambda _, y, draws: ammd(y[:-1], draws), DataError, r"\(5, 1, 1\) and draws have shape \(6, 3, 1\)"),
         (lambda _, __, draws: ammd(np.zeros((6, 2)), draws), DataError, r"\(6, 2\).*targets.*\(n, r, t\)"),
@@ -381,6 +381,6 @@ def test_standardized_columns_have_mean_0_and_deviation_1():
         ),
     ],
 )
-def test_what_does_not_fit_is_told(call, error, told):
-    with pytest.raises(error, match=told):
+def test_arrays_and_options_that_do_not_fit_are_refused(call, error, message):
+    with pytest.raises(error, match=message):
         call(*case())

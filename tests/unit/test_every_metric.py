@@ -1,17 +1,17 @@
-"""Laws that every metric obeys, and what its entry in METRICS must say.
+"""Laws that every metric satisfies, and requirements on its entry in METRICS.
 
-Laws (STYLE.md section 4.2), on every family that the metric takes:
+Laws (STYLE.md section 4.2), on every family that the metric supports:
 
 1. permuting rows changes nothing;
 2. weights are relative: w and 3 w give the same value;
-3. a batch of weights gives what one by one gives; a weight of 2 is a row that comes twice; weights of 1 change nothing;
-4. the declared unit is true ("unit");
+3. batched weights agree with single ones; a weight of 2 equals a repeated row; weights of 1 change nothing;
+4. the declared unit is correct ("unit");
 5. shifting targets and predictions together changes nothing;
 6. a calibrated model scores better than the same model with its spread halved or doubled ("spread");
 7. name, class and file agree; summary, source and options are documented;
 8. the options in the report rebuild the same metric.
 
-A metric for which a law is not meant to hold names it in ``unlawful``, and then it must fail.
+A metric that a law does not apply to lists it in ``exempt_laws``, and then the law must fail.
 """
 
 import json
@@ -34,8 +34,8 @@ from calcheck.metrics import METRICS
 from calcheck.options import options_of
 from calcheck.predictions import InMemory, Predictions
 from calcheck.report import Result
-from tests.computing import rows_of
 from tests.families import FAMILIES, calibrated
+from tests.shorthand import rows_of
 
 UNITS = {"1": 0, "y": 1, "y^2": 2}
 OF_MOMENTS = {
@@ -53,37 +53,37 @@ OF_MOMENTS = {
 }
 INAPPLICABLE = {
     *{("nll", "samples"), ("lzms", "samples"), ("lrce", "samples")},
-    *{("nll", "quantiles"), ("lzms", "quantiles"), ("lrce", "quantiles")},  # neither density nor moments are known
-    *{(metric, "cauchy") for metric in (*OF_MOMENTS, "fid")},  # it has no mean
+    *{("nll", "quantiles"), ("lzms", "quantiles"), ("lrce", "quantiles")},  # neither density nor moments are available
+    *{(metric, "cauchy") for metric in (*OF_MOMENTS, "fid")},  # no mean exists
 }
-FEW = Run(resamples=100, replicates=0)  # values do not depend on how many, but for the bins of lzms and lrce
+FEW = Run(resamples=100, replicates=0)  # values do not depend on the number, except the bins of lzms and lrce
 every_metric = pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
 every_family = pytest.mark.parametrize("family", FAMILIES)
 
 
-def changed(rows, *, scale=1.0, shift=0.0, spread=1.0):
+def transform(rows, *, scale=1.0, shift=0.0, spread=1.0):
     """Scale and shift targets and predictions together; change the predicted spread."""
     predictive = rows.predictive
     match predictive:
         case LocationScale() | Mixture():
             made = replace(predictive, loc=predictive.loc * scale + shift, scale=predictive.scale * scale * spread)
         case Quantiles():
-            centre = predictive.median()[:, None]
-            made = replace(predictive, values=(centre + spread * (predictive.values - centre)) * scale + shift)
+            center = predictive.median()[:, None]
+            made = replace(predictive, values=(center + spread * (predictive.values - center)) * scale + shift)
         case Gamma():
             made = replace(predictive, scale=predictive.scale * scale)
         case LogNormal():
             made = replace(predictive, mu=predictive.mu + np.log(scale), sigma=predictive.sigma * spread)
         case Samples():
-            centre = predictive.draws.mean(axis=1, keepdims=True)
-            made = Samples((centre + spread * (predictive.draws - centre)) * scale + shift)
+            center = predictive.draws.mean(axis=1, keepdims=True)
+            made = Samples((center + spread * (predictive.draws - center)) * scale + shift)
         case DoublePoisson():
             made = DoublePoisson(predictive.mu, predictive.phi / spread**2)
     return Predictions(y=rows.y * scale + shift, predictive=made, x=rows.x, has_embedding=rows.has_embedding)
 
 
 def result(metric, rows):
-    """Evaluate one metric; skip the test where it is not meant to apply to the family, and nowhere else."""
+    """Evaluate one metric; skip the test exactly if the metric does not apply to the family."""
     report = evaluate(InMemory(rows), [metric], run=FEW)
     if (metric.info.name, rows.predictive.family) in INAPPLICABLE:
         assert report.skipped
@@ -96,15 +96,15 @@ def value(metric, rows):
     return result(metric, rows).value
 
 
-def under(statistic, weights):
+def weighted_value(statistic, weights):
     return statistic.of_means(statistic.averages.weighted(np.asarray(weights, dtype=float)))
 
 
 def statistic(metric, rows):
-    """Return a metric as a function of means, and skip where it has none."""
+    """Return a metric as a function of means; skip the test if it is not one."""
     result(metric, rows)
     if metric.info.interval in ("own", "none"):
-        pytest.skip("its value is no function of means of rows that could be weighted")
+        pytest.skip("its value is not a function of weighted means")
     return statistic_of(metric, rows_of(metric, rows))
 
 
@@ -113,7 +113,7 @@ def statistic(metric, rows):
 def test_permuting_rows_changes_nothing(metric, family):
     rows = calibrated(family)
     shuffled = rows.take(np.random.default_rng(1).permutation(len(rows)))
-    if metric.info.interval == "own":  # resamples take rows by their places: bins at the border may change sides
+    if metric.info.interval == "own":  # resamples depend on row positions: bins near the limit may change
         assert_allclose(value(metric(), shuffled), value(metric(), rows), atol=0.2)
     else:
         assert_allclose(value(metric(), shuffled), value(metric(), rows), rtol=1e-10)
@@ -125,45 +125,47 @@ def test_weights_are_relative_and_ones_change_nothing(metric, family):
     rows = calibrated(family)
     found = statistic(metric(), rows)
     weights = np.random.default_rng(1).integers(1, 5, (1, len(rows)))
-    assert_allclose(under(found, 3 * weights), under(found, weights), rtol=1e-11)
-    assert_allclose(under(found, np.ones((1, len(rows)))), [found.estimate()], rtol=1e-11)
+    assert_allclose(weighted_value(found, 3 * weights), weighted_value(found, weights), rtol=1e-11)
+    assert_allclose(weighted_value(found, np.ones((1, len(rows)))), [found.estimate()], rtol=1e-11)
 
 
 @every_metric
 @every_family
-def test_a_batch_of_weights_gives_what_one_by_one_gives(metric, family):
+def test_batched_weights_agree_with_single_ones(metric, family):
     rows = calibrated(family)
     found = statistic(metric(), rows)
     weights = np.random.default_rng(1).integers(0, 4, (5, len(rows)))
-    assert_allclose(under(found, weights), [under(found, line[None])[0] for line in weights], rtol=1e-11)
-    assert np.ptp(under(found, weights)) > 0
+    assert_allclose(
+        weighted_value(found, weights), [weighted_value(found, line[None])[0] for line in weights], rtol=1e-11
+    )
+    assert np.ptp(weighted_value(found, weights)) > 0
 
 
 @every_metric
 @every_family
-def test_a_weight_of_two_is_a_row_that_comes_twice(metric, family):
+def test_a_weight_of_two_equals_a_repeated_row(metric, family):
     rows = calibrated(family)
     found = statistic(metric(), rows)
     if metric.info.conditional_on:
-        pytest.skip(f"{metric.info.conditional_on}: made anew for rows that come twice")
+        pytest.skip(f"{metric.info.conditional_on}: differs for repeated rows")
     weights = np.random.default_rng(1).integers(1, 3, len(rows))
     twice = rows.take(np.repeat(np.arange(len(rows)), weights))
     expected = statistic(metric(), twice)
-    if metric.info.name == "cv":  # its n - 1 counts rows, which weights do not
+    if metric.info.name == "cv":  # its n - 1 counts rows, not weights
         n = len(rows)
         expected = expected.estimate() / np.sqrt(weights.sum() / (weights.sum() - 1)) * np.sqrt(n / (n - 1))
     else:
         expected = expected.estimate()
-    assert_allclose(under(found, weights[None]), [expected], rtol=1e-10)
+    assert_allclose(weighted_value(found, weights[None]), [expected], rtol=1e-10)
 
 
 @every_metric
 @pytest.mark.parametrize("scale", [1e-6, 7.0, 1e6])
 @pytest.mark.parametrize("family", ["gaussian", "samples", "student-t", "mixture", "quantiles", "gamma", "lognormal"])
-def test_the_declared_unit_is_true(metric, scale, family):
+def test_the_declared_unit_is_correct(metric, scale, family):
     rows = calibrated(family)
     expected = value(metric(), rows) * scale ** UNITS[metric.info.unit]
-    found = value(metric(), changed(rows, scale=scale))
+    found = value(metric(), transform(rows, scale=scale))
     if "unit" in metric.info.exempt_laws:
         assert abs(found - expected) > 1e-3
     else:
@@ -174,13 +176,13 @@ def test_the_declared_unit_is_true(metric, scale, family):
 @pytest.mark.parametrize("family", ["gaussian", "samples", "laplace", "cauchy", "mixture", "quantiles"])
 def test_shifting_targets_and_predictions_together_changes_nothing(metric, family):
     rows = calibrated(family)
-    assert_allclose(value(metric(), changed(rows, shift=1000.0)), value(metric(), rows), rtol=1e-7)
+    assert_allclose(value(metric(), transform(rows, shift=1000.0)), value(metric(), rows), rtol=1e-7)
 
 
 @every_metric
-def test_the_units_of_the_inputs_change_nothing(metric):
+def test_values_do_not_depend_on_the_units_of_inputs(metric):
     if "x" not in metric.info.needs:
-        pytest.skip("it does not look at inputs")
+        pytest.skip("it does not use inputs")
     rows = calibrated("gaussian")
     scaled = Predictions(y=rows.y, predictive=rows.predictive, x=rows.x * [1e-4, 1.0, 1e5], has_embedding=False)
     assert_allclose(value(metric(), scaled), value(metric(), rows), rtol=1e-8)
@@ -198,23 +200,23 @@ def test_the_units_of_the_inputs_change_nothing(metric):
                 assert_allclose(second, first, rtol=1e-8)
 
 
-def test_weights_are_rows_where_the_scale_of_targets_is_given():
+def test_weights_equal_repeated_rows_for_a_fixed_scale_of_targets():
     rows = calibrated("gaussian")
     given = METRICS["ammd"](standardize="none")
     weights = np.random.default_rng(1).integers(1, 3, len(rows))
     twice = statistic(given, rows.take(np.repeat(np.arange(len(rows)), weights)))
-    assert_allclose(under(statistic(given, rows), weights[None]), [twice.estimate()], rtol=1e-10)
+    assert_allclose(weighted_value(statistic(given, rows), weights[None]), [twice.estimate()], rtol=1e-10)
     few = rows.take(slice(12))
     others = [statistic(given, few.take(np.delete(np.arange(12), row))).estimate() for row in range(12)]
     assert_allclose(statistic(given, few).leave_one_out(), others, rtol=1e-9)
 
 
 @every_metric
-def test_leaving_one_row_out_is_evaluating_the_others(metric):
+def test_leave_one_out_values_are_those_of_the_other_rows(metric):
     if metric.info.interval != "bca":
         pytest.skip("its interval needs no acceleration")
     if metric.info.conditional_on:
-        pytest.skip(f"{metric.info.conditional_on}: made anew for the others")
+        pytest.skip(f"{metric.info.conditional_on}: differs for the other rows")
     rows = calibrated("gaussian", n=12)
     others = [rows.take(np.delete(np.arange(12), row)) for row in range(12)]
     expected = [statistic(metric(), other).estimate() for other in others]
@@ -222,7 +224,7 @@ def test_leaving_one_row_out_is_evaluating_the_others(metric):
 
 
 def misfit(metric, rows):
-    """Return how bad a model is: larger is worse."""
+    """Return how far a value is from that of a perfect model; larger is worse."""
     found = result(metric, rows)
     if metric.info.alternative == "less":
         return -found.value
@@ -233,11 +235,9 @@ def misfit(metric, rows):
 @every_metric
 @pytest.mark.parametrize("family", ["gaussian", "samples", "double-poisson", "student-t", "laplace", "nig"])
 def test_a_calibrated_model_scores_better_than_one_with_another_spread(metric, family):
-    rows = calibrated(
-        family, n=4000 if metric.info.name == "jmmd" else 1000
-    )  # whose noise is small beside double Poisson's
+    rows = calibrated(family, n=4000 if metric.info.name == "jmmd" else 1000)  # small noise even for double Poisson
     right = misfit(metric(), rows)
-    wrong = [misfit(metric(), changed(rows, spread=spread)) for spread in (0.5, 2.0)]
+    wrong = [misfit(metric(), transform(rows, spread=spread)) for spread in (0.5, 2.0)]
     if "spread" in metric.info.exempt_laws:
         assert right >= min(wrong) * (1 - 0.05)
     else:
@@ -272,7 +272,7 @@ def test_options_in_the_report_rebuild_the_metric(metric):
 
 
 @every_metric
-def test_what_is_missing_is_skipped_with_the_reason(metric):
+def test_metrics_without_their_columns_are_skipped_with_the_reason(metric):
     rows = calibrated("gaussian", n=20)
     parts = {"y": "--target", "predictive": "--mean", "x": "--embedding"}
     for need in metric.info.needs:
@@ -283,14 +283,14 @@ def test_what_is_missing_is_skipped_with_the_reason(metric):
 
 
 @pytest.mark.parametrize("name", METRICS)
-def test_values_without_evidence_are_neither_better_nor_worse(name):
+def test_metrics_without_an_alternative_have_no_orientation(name):
     metric = METRICS[name]
     assert (metric.info.orientation == "none") == (metric.info.alternative == "none")
 
 
 @every_metric
-def test_a_metric_names_the_fields_that_it_has_and_no_other_is_ever_there(metric):
-    """Of both families at least one has each of them, but for limits and errors that hang on what is predicted."""
+def test_results_have_only_the_fields_that_the_metric_lists(metric):
+    """Each field occurs for at least one of two families, except limits and errors that depend on the predictions."""
     rows = [calibrated(family) for family in ("gaussian", "samples") if (metric.info.name, family) not in INAPPLICABLE]
     run = Run(resamples=100, replicates=19)
     found = [evaluate(InMemory(each), [metric()], run=run).results[0] for each in rows]

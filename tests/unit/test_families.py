@@ -1,4 +1,4 @@
-"""Families agree with scipy, and with integrals that they do not compute themselves."""
+"""Continuous families, mixtures and quantiles agree with scipy and with independent integrals."""
 
 # ruff: noqa: B023 - integrands are used in the loop that defines them
 
@@ -95,7 +95,7 @@ def at_levels(peers, p):
 
 
 def integral(peer, of, places):
-    """Integrate of(y) times a density, piece by piece between places, to 1e-11; below the first in log y if y > 0."""
+    """Integrate of(y) times a density, piecewise between places, to 1e-11."""
     low, high = peer.ppf(1e-13), peer.isf(1e-13)
     edges = np.unique(np.clip([low, *peer.ppf([1e-6, 1e-3, 0.05, 0.3, 0.7, 0.95, 0.999]), *places, high], low, high))
     return sum(
@@ -182,7 +182,7 @@ def test_crps_is_the_integral_of_squared_differences(name):
 @every_continuous
 @pytest.mark.parametrize("width", [1e-2, 1.0, 30.0])
 def test_kernel_means_are_integrals(name, width):
-    """``width`` is the interquartile range in 1 / sqrt(gamma), from a kernel far wider to one far narrower."""
+    """``width`` is the interquartile range in 1 / sqrt(gamma), from very wide to very narrow kernels."""
     family, peers = CONTINUOUS[name]
     for row, peer in enumerate(peers):
         low, middle, high = peer.ppf([0.25, 0.5, 0.75])
@@ -195,17 +195,17 @@ def test_kernel_means_are_integrals(name, width):
             places = point + reach * np.array([-6, -3, -1, 0, 1, 3, 6])
             expected = integral(peer, lambda y, p=point: np.exp(-gamma[0] * (y - p) ** 2), places)
             assert_allclose(value, expected, atol=2e-9)
-        # E k(Y, Y') is the mean of the kernel mean, which was compared above
+        # E k(Y, Y') is the mean of the kernel mean, compared above
         places = [middle + reach * far for far in (-6, -3, -1, 0, 1, 3, 6)]
         embedded = lambda y, one=one: one.kernel_mean(np.array([[y]]), gamma)[0, 0]  # noqa: E731
         assert_allclose(one.kernel_norm(gamma)[0], integral(peer, embedded, places), atol=5e-9)
-    varied = family.kernel_mean(np.array([[0.5], [0.5]]), np.array([[0.2], [3.0]]))  # a gamma each
+    varied = family.kernel_mean(np.array([[0.5], [0.5]]), np.array([[0.2], [3.0]]))  # one gamma per row
     for column, gamma in enumerate((0.2, 3.0)):
         assert_allclose(varied[:, column], family.kernel_mean(np.array([[0.5]]), np.array([gamma]))[:, 0], atol=1e-9)
 
 
 @pytest.mark.parametrize("scale", [1e-9, 1e-3, 0.009, 0.0101, 1.0, 1e4])
-def test_laplace_kernels_keep_their_digits(scale):
+def test_kernel_means_of_laplace_are_accurate_at_any_scale(scale):
     """Against the integrals over one side, in units of the scale; gamma 1, so A = 1 / (2 scale) up to 5e8."""
     family, gamma = Laplace(np.zeros(1), np.array([scale])), np.array([1.0])
     for point in (0.0, 0.7, -3.0, 40.0):
@@ -230,7 +230,7 @@ def test_laplace_kernels_keep_their_digits(scale):
 
 @pytest.mark.parametrize("df", [0.1, 1.0, 2.3, 30.0, 60.0, 1e6])
 @pytest.mark.parametrize("scale", [1e-4, 1.0, 1e3])
-def test_student_t_kernels_hold_for_any_df(df, scale):
+def test_kernel_means_of_student_t_are_accurate_for_any_df(df, scale):
     """In 25 digits, gamma 1: the mean over y = scale sinh(u); the norm over the spread of a difference, twice."""
     import mpmath as mp
 
@@ -281,7 +281,7 @@ POSITIVE = [
 
 @pytest.mark.parametrize("family", POSITIVE, ids=lambda family: family.describe()[0])
 @pytest.mark.parametrize("width", [1e-3, 0.1, 1.0, 3.0, 30.0, 50.0, 1e3])
-def test_kernel_means_by_quadrature_are_within_their_error(family, width):
+def test_kernel_means_by_quadrature_are_within_their_stated_error(family, width):
     """Against Gauss-Legendre sums in log y with panels of a 20th of everything that varies: 1e-12."""
     shape = family.sigma[0] if family.family == "lognormal" else family.shape[0]
     peer = stats.lognorm(shape) if family.family == "lognormal" else stats.gamma(shape)
@@ -317,11 +317,11 @@ def test_kernel_means_by_quadrature_are_within_their_error(family, width):
 
 @pytest.mark.parametrize("sigma", [5.0, 8.0, 30.0, 300.0])
 @pytest.mark.parametrize("gamma", [1e-4, 0.5, 1e6])
-def test_kernel_means_of_wide_distributions_are_sums_over_scores(sigma, gamma):
-    """Log-normal ones, wider than numbers are: by the trapezoidal rule in the normal score, on both sides of y*.
+def test_kernel_means_of_wide_lognormals_agree_with_sums(sigma, gamma):
+    """Log-normal distributions beyond the range of floats: by the trapezoidal rule in the normal score.
 
-    The norm too, as the mean of such means: over scores where y goes from 1e-9 length scales to 1e6, below which the
-    kernel is 1, and beyond which it is hardly anything.
+    The norm is the mean of such means, over scores where y is between 1e-9 and 1e6 length scales: the kernel is 1
+    below and negligible above.
     """
     length, family = np.sqrt(0.5 / gamma), LogNormal(np.zeros(1), np.array([sigma]))
     score = np.linspace(-7.5, 7.5, 3_000_001)
@@ -339,7 +339,7 @@ def test_kernel_means_of_wide_distributions_are_sums_over_scores(sigma, gamma):
     assert_allclose(family.kernel_norm(np.array([gamma])), below + mass @ means, atol=1e-6)
 
 
-def test_norms_of_narrow_kernels_are_those_of_squared_densities():
+def test_norms_of_narrow_kernels_agree_with_squared_densities():
     """E k(Y, Y') = sqrt(pi / gamma) (int f^2 - L^2 / 2 int f'^2 + …), L^2 = 1 / (2 gamma).
 
     For gamma int f_a f_b = Gamma(a + b - 1) / (Gamma(a) Gamma(b) 2^(a + b - 1)) and f_a' = f_(a-1) - f_a; for
@@ -359,7 +359,7 @@ def test_norms_of_narrow_kernels_are_those_of_squared_densities():
     assert_allclose(found, np.sqrt(np.pi) / 1e10 * np.exp(9 / 4) / (6 * np.sqrt(np.pi)), rtol=1e-7)
 
 
-def test_upper_quantiles_of_mixtures_have_the_digits_of_lower_ones():
+def test_upper_quantiles_of_mixtures_are_as_accurate_as_lower_ones():
     loc, scale, weight = arrays(*MIX)
     tail = 2.0**-40  # 1 - tail is exact
     assert_allclose(
@@ -401,7 +401,7 @@ def test_quantiles_are_linear_between_levels_and_exponential_beyond():
         QUANTILES.log_prob(at(0.0, 0.0))
 
 
-def test_moments_of_quantiles_are_those_of_their_distribution():
+def test_moments_of_quantiles_by_hand():
     """Levels 0.05, 0.5, 0.95 at 0, 1, 3 and 2, 2, 2.9: densities 0.45, 0.225, so tails of 1/9 and 2/9; atom and 0.1.
 
     Row 0: 0.45 (0.5 + 2) + 0.05 (0 - 1/9 + 3 + 2/9) = 1.1250 + 0.15556; row 1: 0.05 (2) + 0.45 (2 + 2.45) + 0.05 (3).
@@ -491,7 +491,7 @@ def test_quantiles_are_drawn_by_inversion():
         assert_allclose(np.mean(draws[1] == value), 0.3, atol=5 * np.sqrt(0.21 / 50_000))
 
 
-def test_rows_of_quantiles_are_taken_and_joined_at_the_same_levels():
+def test_quantiles_are_joined_only_at_equal_levels():
     back = QUANTILES.take(slice(0, 1)).join([QUANTILES.take(np.array([1]))])
     assert len(back) == 2
     assert_allclose(back.values, QUANTILES.values)
@@ -523,8 +523,8 @@ HEAVY = {
 @pytest.mark.parametrize(
     "name", ["laplace", "gamma", "student-t", "nig", "cauchy", "lognormal", "quantiles", "mixture", *HEAVY]
 )
-def test_cce_is_that_of_integrated_kernel_means(name):
-    """To 1e-6; to 1e-5 for mixtures with empty stretches and for quantiles, where the sums are no better."""
+def test_cce_agrees_with_integrated_kernel_means(name):
+    """To 1e-6; to 1e-5 for mixtures with gaps and for quantiles, where the sums are less accurate."""
     n = 20
     rng = np.random.default_rng(5)
     if name in HEAVY:
@@ -547,7 +547,7 @@ def test_cce_is_that_of_integrated_kernel_means(name):
 
 
 @pytest.mark.parametrize(
-    ("family", "told"),
+    ("family", "text"),
     [
         (Gaussian(*arrays([3.2], [0.4])), "N(3.2, 0.4²)"),
         (Laplace(*arrays([3.2], [0.4])), "Laplace(3.2, 0.4)"),
@@ -570,11 +570,11 @@ def test_cce_is_that_of_integrated_kernel_means(name):
         (Independent((Poisson(np.array([3.2])), Cauchy(*arrays([1], [2])))), "Poisson(3.2); Cauchy(1, 2)"),
     ],
 )
-def test_distributions_are_told_in_words(family, told):
-    assert family.describe() == [told]
+def test_distributions_are_described_in_text(family, text):
+    assert family.describe() == [text]
 
 
-def test_conventions_mean_what_their_libraries_mean():
+def test_conventions_agree_with_their_libraries():
     """torch: LogNormal(loc, scale), Gamma(concentration, rate), NegativeBinomial(total_count, logits)."""
     made = CONVENTIONS["lognormal:torch"](loc=np.array([0.3]), scale=np.array([0.6]))
     assert_allclose(made.mean(), stats.lognorm(0.6, scale=np.exp(0.3)).mean())
@@ -598,12 +598,12 @@ def test_conventions_mean_what_their_libraries_mean():
         assert all(names[0] == parameter for parameter, names in made.parameters.items())
 
 
-def test_weights_nearly_one_are_scaled_to_one():
+def test_mixture_weights_that_nearly_sum_to_one_are_normalized():
     made = Mixture(*arrays([[0, 1]], [[1, 1]], [[0.5, 0.5 + 9e-7]]))
     assert_allclose(made.weight.sum(axis=1), 1, rtol=1e-15)
 
 
-def test_what_is_missing_is_counted():
+def test_rows_without_a_moment_are_counted():
     some = StudentT(*arrays([0.0, 1.0, 2.0], [1.0, 1.0, 1.0], [1.0, 2.0, 3.0]))
     with pytest.raises(DataError, match=r"1 of 3 student-t distributions have no mean \(df <= 1\)"):
         some.mean()
@@ -622,7 +622,7 @@ def test_what_is_missing_is_counted():
 
 
 @pytest.mark.parametrize("family", POSITIVE, ids=lambda family: family.describe()[0])
-def test_targets_that_are_not_positive_are_impossible(family):
+def test_nonpositive_targets_have_no_density(family):
     family = family.take(np.zeros(2, dtype=int))
     y = np.array([-1.0, 0.0])
     assert family.log_prob(y)[0] == -np.inf
@@ -631,7 +631,7 @@ def test_targets_that_are_not_positive_are_impossible(family):
     assert_allclose(family.crps(y) - below, [1.0, 0.0], rtol=1e-9, atol=1e-12)
 
 
-def test_gamma_densities_at_zero_are_those_of_scipy():
+def test_gamma_densities_at_zero_agree_with_scipy():
     family = Gamma(*arrays([0.5, 1.0, 2.0], [2.0, 4.0, 1.0]))
     assert_allclose(family.log_prob(np.zeros(3)), stats.gamma([0.5, 1.0, 2.0], scale=[2.0, 4.0, 1.0]).logpdf(0))
     assert LogNormal(*arrays([0.0], [1.0])).log_prob(np.zeros(1)) == -np.inf

@@ -1,4 +1,4 @@
-"""Rules on results: the language they are written in, what they are held against, and what never passes."""
+"""Rules on results: their language, their evaluation, and comparisons with a baseline."""
 
 import math
 from dataclasses import fields, replace
@@ -42,14 +42,14 @@ REPORT = Report(
 )
 
 
-def held(text):
+def evaluate_text(text):
     rule = parse(text)
     validate_rule(rule, KNOWN)
     return evaluate_rule(rule, REPORT)
 
 
 def violated(text):
-    gate = held(text)
+    gate = evaluate_text(text)
     assert not gate.missing
     return not gate.passed
 
@@ -86,7 +86,7 @@ def violated(text):
         ("  ece > 0.01\n", True),
     ],
 )
-def test_a_rule_says_what_must_not_be(text, expected):
+def test_a_rule_is_violated_if_its_condition_is_true(text, expected):
     assert violated(text) is expected
 
 
@@ -109,8 +109,8 @@ def test_not_binds_tighter_than_and_and_that_tighter_than_or(text, expected):
     assert violated(text) is expected
 
 
-def test_a_gate_tells_what_it_found():
-    assert held(" abs(zms.zeta) > 1 and ece > 1 ") == Gate(
+def test_a_gate_reports_its_values():
+    assert evaluate_text(" abs(zms.zeta) > 1 and ece > 1 ") == Gate(
         rule="abs(zms.zeta) > 1 and ece > 1",
         level="fail",
         passed=True,
@@ -135,22 +135,22 @@ def test_a_gate_tells_what_it_found():
         ("input.layout == 'x'", ("input.layout",)),
     ],
 )
-def test_an_absent_number_violates_whatever_the_rest_of_the_rule_says(text, absent):
-    gate = held(text)
+def test_a_missing_number_violates_the_rule_regardless_of_the_rest(text, absent):
+    gate = evaluate_text(text)
     assert not gate.passed
     assert gate.missing == absent
     assert all(f"{name} is null" in gate.message for name in absent)
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-def test_numbers_that_are_not_finite_are_absent(value):
+def test_numbers_that_are_not_finite_count_as_missing(value):
     gate = evaluate_rule(parse("ece < 1"), replace(REPORT, results=(replace(ECE, value=value),)))
     assert (gate.passed, gate.values) == (False, {"ece": None})
 
 
-def test_an_absent_number_has_its_reason():
-    assert held("nll > 5").message == "nll is null (no value: it is inf)"
-    assert held("zms.p_value < 1").message == "zms.p_value is null (no p-value: it was not asked for)"
+def test_a_missing_number_is_reported_with_its_reason():
+    assert evaluate_text("nll > 5").message == "nll is null (no value: it is inf)"
+    assert evaluate_text("zms.p_value < 1").message == "zms.p_value is null (no p-value: it was not asked for)"
     no_interval = replace(NLL, warnings=(*NLL.warnings, "no interval: one row", "no verdict without an interval"))
     whys = {"nll": "no value: it is inf", "nll.value": "no value: it is inf", "base.nll.high": "no interval: one row"}
     for name, why in whys.items():
@@ -158,9 +158,9 @@ def test_an_absent_number_has_its_reason():
     assert format_values({"nll.zeta": None}, lambda _: no_interval).endswith(
         "no interval: one row; no verdict without an interval)"
     )
-    assert held("ece.low < 1").message == "ece.low is null (there is no interval)"
-    assert held("ece.p_value < 1").message == "ece.p_value is null (the null distribution was not simulated)"
-    assert held("input.layout != 'x'").message == f"input.layout is null ({UNKNOWN})"
+    assert evaluate_text("ece.low < 1").message == "ece.low is null (there is no interval)"
+    assert evaluate_text("ece.p_value < 1").message == "ece.p_value is null (the null distribution was not simulated)"
+    assert evaluate_text("input.layout != 'x'").message == f"input.layout is null ({UNKNOWN})"
     assert format_values({"a": None}, lambda _: replace(ECE, warnings=("odd", "strange"))) == "a is null (odd; strange)"
 
 
@@ -236,14 +236,14 @@ def test_an_absent_number_has_its_reason():
         ("abs(zms.unit) > 1", "takes abs(...) of the text '1'"),
     ],
 )
-def test_what_is_no_rule_of_this_report_is_refused_and_never_passes(text, message):
+def test_rules_that_do_not_apply_to_the_report_are_refused(text, message):
     with pytest.raises(OptionError) as refused:
-        held(text)
+        evaluate_text(text)
     assert message in str(refused.value)
     assert "\n" not in str(refused.value)
 
 
-def test_a_rule_as_deep_and_as_long_as_rules_may_be_is_read():
+def test_a_rule_of_maximal_depth_is_parsed():
     deep = "(" * DEEPEST + "ece > 1" + ")" * DEEPEST
     assert parse(deep).condition == parse("ece > 1").condition
     assert violated(" or ".join(["(ece>1)"] * 90) + " or ece > 0")
@@ -255,7 +255,7 @@ def test_a_rule_lists_its_metrics_each_once():
     assert [str(name) for name in found.names()] == ["ece", "zms.zeta", "zms.high", "input.n", "ece.low"]
 
 
-def changed(value, *, allowed=None, stored=ZMS):
+def baseline_gate(value, *, allowed=None, stored=ZMS):
     (gate,) = compare_with_baseline(replace(REPORT, results=(replace(ZMS, value=value),)), [stored], allowed)
     assert gate.level == "fail"
     return gate
@@ -275,20 +275,20 @@ def changed(value, *, allowed=None, stored=ZMS):
     ],
 )
 def test_a_change_beyond_both_tolerances_violates(rtol, atol, value, passed):
-    gate = changed(value, allowed=Tolerance(rtol=rtol, atol=atol))
+    gate = baseline_gate(value, allowed=Tolerance(rtol=rtol, atol=atol))
     assert gate.passed is passed
     assert gate.values == {"zms": value, "base.zms.value": 1.25}
 
 
-def test_the_tolerance_is_a_share_of_the_size_of_what_was_stored():
+def test_the_relative_tolerance_refers_to_the_stored_magnitude():
     stored = replace(ZMS, value=-1.25)
-    assert changed(-1.5, stored=stored, allowed=Tolerance(rtol=0.2, atol=0)).passed
-    assert not changed(1.25, stored=stored, allowed=Tolerance(rtol=0.2, atol=0)).passed
+    assert baseline_gate(-1.5, stored=stored, allowed=Tolerance(rtol=0.2, atol=0)).passed
+    assert not baseline_gate(1.25, stored=stored, allowed=Tolerance(rtol=0.2, atol=0)).passed
 
 
 @pytest.mark.parametrize(("value", "passed"), [(1.0, True), (1.5, True), (0.9999, False), (1.5001, False)])
 def test_a_value_outside_the_stored_interval_violates(value, passed):
-    gate = changed(value, allowed=StoredInterval())
+    gate = baseline_gate(value, allowed=StoredInterval())
     assert gate.passed is passed
     assert gate.rule == "zms is within [1, 1.5]"
     assert gate.values == {"zms": value, "base.zms.low": 1.0, "base.zms.high": 1.5}
@@ -304,14 +304,14 @@ def test_a_value_outside_the_stored_interval_violates(value, passed):
         (1, replace(ZMS, high=None), StoredInterval(), "base.zms.high is null"),
     ],
 )
-def test_what_is_absent_now_or_then_violates(value, stored, allowed, message):
-    gate = changed(value, stored=stored, allowed=allowed)
+def test_a_value_that_is_missing_now_or_in_the_baseline_violates(value, stored, allowed, message):
+    gate = baseline_gate(value, stored=stored, allowed=allowed)
     assert not gate.passed
     assert gate.missing
     assert message in gate.message
 
 
-def test_an_interval_that_lies_beside_its_own_value_is_told():
-    gate = changed(0.9, stored=replace(ZMS, value=0.9), allowed=StoredInterval())
+def test_a_stored_interval_that_excludes_its_own_value_is_reported():
+    gate = baseline_gate(0.9, stored=replace(ZMS, value=0.9), allowed=StoredInterval())
     assert not gate.passed
     assert gate.message == "zms is 0.9; the stored value 0.9 is also outside its interval: compare zms with --rtol"

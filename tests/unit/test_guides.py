@@ -1,4 +1,4 @@
-"""The guides are complete, lead somewhere, and say what the program says."""
+"""The guides are complete, have working links, and agree with the program."""
 
 import re
 
@@ -17,7 +17,7 @@ LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
 def without_code(text):
-    """Return Markdown without blocks and spans of code, which hold no links and no headings."""
+    """Return Markdown without blocks and spans of code, which contain no links and no headings."""
     return re.sub(r"`[^`\n]*`", "", re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL))
 
 
@@ -110,7 +110,7 @@ def test_the_list_of_kinds_names_guides_that_exist():
     assert {topic for topics in GROUPS.values() for topic in topics} <= set(read_guides())
 
 
-def test_kinds_of_guides():
+def test_guides_have_a_kind():
     assert group_of("tutorial") == "Tutorial"
     assert group_of("reference-json") == "Reference"
     assert group_of("glossary") == "Explanation"

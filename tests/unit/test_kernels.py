@@ -1,4 +1,4 @@
-"""The kernel engine: kernels, features, Gram strips, solvers, dof; one answer whatever the route."""
+"""Kernels, features, Gram matrices in tiles, solvers and dof, on any device and in any precision."""
 
 import tracemalloc
 
@@ -21,8 +21,8 @@ from calcheck.linalg.gram import Gram
 from calcheck.linalg.solvers import Cholesky, conjugate_gradients
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import Predictions
-from tests.computing import cce, gaussian_case, rows_of
 from tests.naive import input_kernel
+from tests.shorthand import cce, gaussian_case, rows_of
 
 KERNELS = {
     "rbf": (Rbf(0.3), {"gamma": 0.3}),
@@ -39,7 +39,7 @@ AS_IT_IS = Scaling(np.zeros(1), np.ones(1), unit_norm=False)
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("name", KERNELS)
 @pytest.mark.parametrize("d", [1, 4, 5, 40])
-def test_kernels_are_their_formulas(name, d, device):
+def test_kernels_agree_with_their_formulas(name, d, device):
     rng = np.random.default_rng(d)
     a, b = rng.normal(size=(300, d)), rng.normal(size=(900, d))
     kernel, shape = KERNELS[name]
@@ -56,7 +56,7 @@ def test_products_do_not_depend_on_tiles_or_storage(tile, memory):
     x, b = rng.normal(size=(150, 6)), rng.normal(size=(150, 3))
     gram = Gram(Rbf(0.3), x, memory=memory, progress=silent, tile=tile)
     full = input_kernel("rbf", 0.3)(x, x)
-    for _ in range(2):  # the second pass uses what was kept
+    for _ in range(2):  # the second pass uses the cache
         assert_allclose(gram @ b, full @ b, rtol=1e-12)
     assert_allclose(gram.dense(), full, rtol=1e-12)
     assert gram.kept == (memory > 0)
@@ -77,7 +77,7 @@ def test_solvers_agree(device):
     assert_allclose(direct.trace_of_inverse(), np.trace(inverse), rtol=1e-10)
 
 
-def test_conjugate_gradients_survive_dependent_right_hand_sides():
+def test_conjugate_gradients_handle_dependent_right_hand_sides():
     rng = np.random.default_rng(2)
     x, column = rng.normal(size=(100, 3)), rng.normal(size=(100, 1))
     gram = Gram(Rbf(0.5), x, memory=1 << 30, progress=silent)
@@ -90,7 +90,7 @@ def test_conjugate_gradients_survive_dependent_right_hand_sides():
 
 @pytest.mark.parametrize("kernel", ["rbf", "polynomial"])
 @pytest.mark.parametrize("ridge", [0.1, 0.001])
-def test_dof_is_the_trace(kernel, ridge):
+def test_dof_agrees_with_the_trace(kernel, ridge):
     rng = np.random.default_rng(3)
     x = rng.normal(size=(300, 4))
     values = np.linalg.eigvalsh(KERNELS[kernel][0].gram(x, x))
@@ -104,7 +104,7 @@ def test_dof_is_the_trace(kernel, ridge):
 
 @pytest.mark.parametrize("run", [Run(), Run(memory=1), Run(device="cpu"), Run(device="cpu", memory=1)])
 @pytest.mark.parametrize("tile", [(5, 50), (31, 31), None])
-def test_every_route_gives_the_same_regression(run, tile):
+def test_regressions_do_not_depend_on_solver_device_or_memory(run, tile):
     rng = np.random.default_rng(4)
     x, outputs, at = rng.normal(size=(120, 3)), rng.normal(size=(120, 6)), rng.normal(size=(50, 3))
     exact = np.linalg.solve(Rbf(0.4).gram(x, x) + 12 * np.eye(120), outputs)
@@ -125,7 +125,7 @@ def test_small_systems_are_factorized_and_large_ones_iterated():
         KernelRidge(Rbf(1.0), x, Run(memory=1), solver="cholesky")
 
 
-def test_a_matrix_that_is_not_positive_definite_is_told_with_the_remedy():
+def test_a_matrix_that_is_not_positive_definite_is_refused_with_a_remedy():
     x = np.random.default_rng(5).normal(size=(50, 1)) * 1e3
     gram = Gram(Polynomial(3, 1.0, 1.0), x, memory=1 << 30, progress=silent)
     with pytest.raises(NumericalError, match="--lambda"):
@@ -155,7 +155,7 @@ def test_features_cover_distributions_far_from_the_targets():
         assert_allclose(features.of_points(y) @ embedded.T, expected, atol=1e-11)
 
 
-def test_features_of_vectors_report_what_they_leave_out():
+def test_features_of_vectors_report_their_residual():
     rng = np.random.default_rng(8)
     y = rng.normal(size=(300, 2))
     features = output_features(y, Samples(y[:, None, :] + 0.1), np.array([0.25, 0.25]), rng)
@@ -165,7 +165,7 @@ def test_features_of_vectors_report_what_they_leave_out():
     assert missed.max() < 1e-10
 
 
-def test_normalization_is_fixed_on_the_fitted_rows():
+def test_normalization_uses_statistics_of_the_fitted_rows():
     x = np.array([[3.0, 4.0], [0.0, 2.0]])
     assert_allclose(fit_scaling(x, "l2", "polynomial")(x), [[0.6, 0.8], [0, 1]])
     standardized = fit_scaling(x, "standardize", "polynomial")
@@ -177,7 +177,7 @@ def test_normalization_is_fixed_on_the_fitted_rows():
     assert_allclose(fit_scaling(constant, "standardize", "rbf")(constant)[:, 1], 0)
 
 
-def test_embeddings_without_direction_are_refused():
+def test_zero_embeddings_are_refused():
     x = np.array([[0.0, 0.0], [0.0, 2.0]])
     with pytest.raises(DataError, match=r"x must be nonzero, but 1 of 2 rows are not \(row 0.*--normalize"):
         fit_scaling(x, "l2", "polynomial")(x)
@@ -201,15 +201,15 @@ def test_bandwidths_by_hand():
         bandwidth("median", np.zeros((4, 1)), AS_IT_IS, "rbf")
 
 
-def test_the_median_of_many_rows_is_taken_over_some():
+def test_the_median_bandwidth_of_many_rows_uses_a_sample():
     x = np.random.default_rng(9).normal(size=(5000, 1))
     found = bandwidth("median", x, AS_IT_IS, "rbf")
-    # |x - x'| / sqrt 2 is half-normal with median 0.6745; 2,000 rows know the scale squared to 3 %
+    # |x - x'| / sqrt 2 is half-normal with median 0.6745; 2,000 rows give the scale squared to 3 %
     assert_allclose(found, 1 / (2 * 0.6745**2), rtol=0.1)
 
 
-def test_rows_for_the_median_follow_from_the_inputs_alone():
-    """Neither order, seed, target nor the blocks of a file choose them; a part of the equal ones is taken, not all."""
+def test_rows_for_the_median_depend_on_the_inputs_only():
+    """They depend on neither order, seed, targets nor blocks of the file; equal rows are sampled in part."""
     rng = np.random.default_rng(3)
     x = np.concatenate([rng.normal(size=(2500, 2)), np.zeros((2500, 2))]).astype(np.float32)
     some = sample_inputs(x, 2000)
@@ -245,8 +245,8 @@ def test_float32_agrees_with_float64(scale, lambda_, device):
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("memory", [1, 1 << 30])
-def test_single_precision_has_six_digits_of_what_double_has(device, memory):
-    """Products, their evaluation elsewhere, solutions and dof, against all n x n values in float64."""
+def test_single_precision_agrees_with_double_to_six_digits(device, memory):
+    """Products, predictions at other inputs, solutions and dof, against dense float64."""
     rng = np.random.default_rng(21)
     x, outputs, at = rng.normal(size=(900, 6)), rng.normal(size=(900, 5)), rng.normal(size=(70, 6))
     scaling = fit_scaling(x, "l2", "polynomial")
@@ -280,12 +280,12 @@ def test_many_inputs_are_normalized_block_by_block():
         fit_scaling(x, "l2", "polynomial")(x)
 
 
-def test_devices_that_are_not_there_are_refused():
+def test_unavailable_devices_are_refused():
     with pytest.raises(OptionError, match="torch cannot use device 'abacus'"):
         backend("abacus", "float64")
 
 
-def test_memory_is_read_with_its_unit():
+def test_memory_sizes_are_parsed_with_their_unit():
     assert parse_memory("800MB") == 800_000_000
     assert parse_memory("2 GiB") == 2 << 30
     assert parse_memory("1000") == 1000
@@ -295,19 +295,19 @@ def test_memory_is_read_with_its_unit():
     assert 0 < default_memory() <= 4 << 30
 
 
-def test_seeds_are_not_negative():
+def test_negative_seeds_are_refused():
     with pytest.raises(OptionError, match="seed must be >= 0, got -1"):
         Run(seed=-1)
 
 
 @pytest.mark.parametrize("lambda_", [1e-6, 1e-8, 1e-10])
-def test_iterations_go_on_where_the_residual_first_rises(lambda_):
-    """At small lambda the residual grows by orders before it falls; giving up then would return zeros."""
+def test_iterations_continue_if_the_residual_first_rises(lambda_):
+    """At small lambda the residual grows by orders of magnitude before it falls."""
     rng = np.random.default_rng(14)
     x, y, predictive = gaussian_case(rng, 300, 3)
     options = {"kernel_x": "rbf", "gamma_x": 0.3, "normalize": "none", "lambda_": lambda_}
     direct = cce(x, y, predictive, solver="cholesky", **options)
-    # condition numbers of 1e6 to 1e10 leave so many digits
+    # the accuracy at condition numbers of 1e6 to 1e10
     assert_allclose(cce(x, y, predictive, solver="cg", **options), direct, atol=1e-16 / lambda_ + 1e-8)
 
 
@@ -319,7 +319,7 @@ def test_kernels_that_overflow_are_refused(solver, options):
         cce(x, y, predictive, solver=solver, **options)
 
 
-def test_float32_that_cannot_tell_is_refused_or_warned_of():
+def test_inaccurate_float32_is_refused_or_gives_a_warning():
     rng = np.random.default_rng(16)
     x, y, predictive = gaussian_case(rng, 300, 3)
     rows = Predictions(y=y, predictive=predictive, x=x)
@@ -342,7 +342,7 @@ def test_float32_that_cannot_tell_is_refused_or_warned_of():
 
 @pytest.mark.parametrize("offset", [1e3, 1e5, 1e7])
 @pytest.mark.parametrize("precision", ["float64", "float32"])
-def test_small_distances_between_far_inputs_keep_their_digits(offset, precision):
+def test_small_distances_far_from_the_origin_are_accurate(offset, precision):
     """Two clusters far apart in ten dimensions: |x|^2 - 2 x.x' + |x'|^2 would cancel."""
     rng = np.random.default_rng(17)
     x = rng.normal(size=(80, 10))
@@ -352,12 +352,12 @@ def test_small_distances_between_far_inputs_keep_their_digits(offset, precision)
     engine = backend(None, precision)
     centered = engine.asarray(fit_scaling(x, "none", "rbf")(x))
     expected = input_kernel("rbf", 0.05)(x, x)
-    grid = np.spacing(np.float32(offset)) if precision == "float32" else 0.0  # what float32 inputs can tell
+    grid = np.spacing(np.float32(offset)) if precision == "float32" else 0.0  # the resolution of float32 inputs
     assert_allclose(kernel.gram(centered, centered), expected, atol=1e-9 + grid + 1e-5 * (grid > 0))
 
 
-def test_a_constant_column_is_constant_whatever_its_value():
-    """0.1 has no exact float: its mean over 1,000 rows is not 0.1, and its deviation not 0."""
+def test_a_constant_column_is_recognized_despite_rounding():
+    """0.1 has no exact float: its mean over 1,000 rows is not 0.1, and its standard deviation not 0."""
     x = np.random.default_rng(18).normal(size=(1000, 2))
     for constant in (0.1, 1 / 3, 1e9 + 0.1, -7.7):
         both = np.column_stack([x, np.full(1000, constant)])
@@ -365,7 +365,7 @@ def test_a_constant_column_is_constant_whatever_its_value():
 
 
 @pytest.mark.parametrize("normalize", ["l2", "standardize"])
-def test_inputs_of_any_size_are_normalized(normalize):
+def test_inputs_of_any_magnitude_are_normalized(normalize):
     x = np.random.default_rng(19).normal(size=(50, 4))
     expected = fit_scaling(x, normalize, "polynomial")(x)
     for factor in (1e-170, 1e160):
@@ -375,15 +375,15 @@ def test_inputs_of_any_size_are_normalized(normalize):
 @pytest.mark.parametrize(
     ("solver", "memory", "share"), [("cholesky", 1 << 30, 1.0), ("cg", 1 << 30, 0.55), ("cg", 1, 0.0)]
 )
-def test_there_is_no_square_matrix_but_the_gram_matrix(solver, memory, share):
-    """n = 1,500 in tiles of 100 x 500: one matrix factorized in place, half of one kept, or none at all.
+def test_solvers_store_no_square_matrix_except_the_gram_matrix(solver, memory, share):
+    """n = 1,500 in tiles of 100 x 500: one matrix factorized in place, half of one stored, or none.
 
-    Beside it: 2 tiles, and 2 blocks of 256 columns of the inverse or 10 arrays of n x 44 (outputs, dof's directions).
+    In addition: 2 tiles, and 2 blocks of 256 columns of the inverse or 10 arrays of n x 44 (outputs, dof's directions).
     """
     n, rng = 1500, np.random.default_rng(20)
     x, outputs = rng.normal(size=(n, 8)), rng.normal(size=(n, 20))
     small = KernelRidge(Rbf(0.1), x[:50], Run(memory=1 << 30), solver=solver)
-    small.solve(outputs[:50], 0.1)  # what imports take is not counted
+    small.solve(outputs[:50], 0.1)  # so that imports are not counted
     tracemalloc.start()
     try:
         ridge = KernelRidge(Rbf(0.1), x, Run(memory=memory), solver=solver, tile=(100, 500))

@@ -1,4 +1,4 @@
-"""Layouts of the field's tools become units, and what is not one clear set of units is refused in words."""
+"""Layouts of common tools become forecast units; ambiguous or incomplete ones are refused."""
 
 import json
 import sys
@@ -50,8 +50,8 @@ def truth(units=UNITS, **columns):
     }
 
 
-def read(path, *, wanted="all", narrow=False, **said):
-    return FileSource(File(str(path)), ColumnOptions(**said), wanted=wanted, narrow=narrow)
+def read(path, *, wanted="all", narrow=False, **options):
+    return FileSource(File(str(path)), ColumnOptions(**options), wanted=wanted, narrow=narrow)
 
 
 def refused(path, **options):
@@ -71,14 +71,14 @@ def test_hub_quantiles_become_units(tmp_path, ending):
     assert_array_equal(rows.predictive.values, [[value_of(unit, column) for column in range(3)] for unit in range(6)])
     assert_array_equal(rows.y, 100.0 + np.arange(6))
     assert_array_equal(rows.row, np.arange(6) * 3)  # the row of the file at which each unit begins
-    told = source.input_info()
-    assert told.layout == "hubverse, quantiles"
-    assert [file.rows for file in told.files] == [18, 6]
-    assert told.options[-2:] == ("--join-on", "location,target_end_date=date")
+    info = source.input_info()
+    assert info.layout == "hubverse, quantiles"
+    assert [file.rows for file in info.files] == [18, 6]
+    assert info.options[-2:] == ("--join-on", "location,target_end_date=date")
 
 
-def test_shuffled_rows_are_the_same_units(tmp_path):
-    """The order of rows in a hub's file means nothing; the order of columns neither."""
+def test_the_order_of_rows_does_not_change_units(tmp_path):
+    """Neither the order of rows nor that of columns in a hub's file matters."""
     whole = pa.table(hub())
     order = np.random.default_rng(0).permutation(len(whole))
     shuffled = whole.take(pa.array(order)).select(whole.schema.names[::-1])
@@ -94,7 +94,7 @@ def test_hub_samples_become_draws_in_the_order_of_their_ids(tmp_path):
     assert len(rows) == 6
 
 
-def test_rows_with_more_than_one_type_of_output_are_refused_by_name(tmp_path):
+def test_several_output_types_are_refused_with_their_names(tmp_path):
     both = pa.concat_tables([pa.table(hub()), pa.table(hub("sample", ["a", "b"]))])
     path = write(tmp_path / "hub.csv", both)
     assert "several output types: 'quantile', 'sample'. Pass --filter output_type=quantile" in refused(path)
@@ -103,13 +103,13 @@ def test_rows_with_more_than_one_type_of_output_are_refused_by_name(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("kind", "told"), [("median", "point forecasts only"), ("pmf", "not supported yet"), ("x", "'x'")]
+    ("kind", "message"), [("median", "point forecasts only"), ("pmf", "not supported yet"), ("x", "'x'")]
 )
-def test_other_types_of_output_are_refused(tmp_path, kind, told):
-    assert told in refused(write(tmp_path / "hub.csv", pa.table(hub(kind))))
+def test_unsupported_output_types_are_refused(tmp_path, kind, message):
+    assert message in refused(write(tmp_path / "hub.csv", pa.table(hub(kind))))
 
 
-def test_several_models_and_targets_are_refused_by_name(tmp_path):
+def test_several_models_and_targets_are_refused_with_their_names(tmp_path):
     two = pa.concat_tables([pa.table(hub(model_id="A")), pa.table(hub(model_id="B"))])
     path = write(tmp_path / "hub.csv", two)
     assert "several models: 'A', 'B'. Pass --model 'A'" in refused(path)
@@ -121,26 +121,26 @@ def test_several_models_and_targets_are_refused_by_name(tmp_path):
     assert len(read(path, filter=("target=deaths",), wanted="any").predictions()) == 6
 
 
-def test_a_unit_that_comes_twice_is_refused(tmp_path):
+def test_duplicate_units_are_refused(tmp_path):
     path = write(tmp_path / "hub.csv", pa.concat_tables([pa.table(hub())] * 2))
     assert "18 rows repeat a unit and its output_type_id, for example" in refused(path)
 
 
-def test_a_unit_that_is_not_whole_is_refused_or_left_out(tmp_path):
+def test_incomplete_units_are_refused_or_dropped(tmp_path):
     path = write(tmp_path / "hub.csv", pa.table(hub()).slice(1))
-    told = refused(path)
-    assert "1 of 6 units lack some of the 3 quantile levels" in told
-    assert "location=01" in told
+    message = refused(path)
+    assert "1 of 6 units lack some of the 3 quantile levels" in message
+    assert "location=01" in message
     source = read(path, nan_policy="omit", wanted="any")
     assert len(source.predictions()) == 5
     assert source.n_dropped == 1
 
 
-def test_levels_that_are_none_are_refused(tmp_path):
+def test_levels_outside_0_and_1_are_refused(tmp_path):
     assert "strictly between 0 and 1" in refused(write(tmp_path / "hub.csv", pa.table(hub(ids=(0.1, 0.5, 1.0)))))
 
 
-def test_quantiles_that_cross_are_counted(tmp_path):
+def test_crossing_quantiles_are_counted(tmp_path):
     crossing = hub()
     crossing["value"][0] = 99.0
     assert "must be nondecreasing (no crossing), but 1 of 6 rows are not (row 0" in refused(
@@ -148,8 +148,8 @@ def test_quantiles_that_cross_are_counted(tmp_path):
     )
 
 
-def test_legacy_hubs_say_how_far_ahead(tmp_path):
-    """ "1 wk ahead inc flu hosp" is "wk inc flu hosp" at horizon 1, as truth files call it; points are counted."""
+def test_targets_of_legacy_hubs_contain_the_horizon(tmp_path):
+    """ "1 wk ahead inc flu hosp" is "wk inc flu hosp" at horizon 1, as in truth files; point forecasts are counted."""
     columns = hub()
     columns |= {"target": ["1 wk ahead inc flu hosp"] * 18, "type": columns.pop("output_type")}
     columns |= {"quantile": columns.pop("output_type_id")}
@@ -162,7 +162,7 @@ def test_legacy_hubs_say_how_far_ahead(tmp_path):
 
 
 @pytest.mark.parametrize(("index", "ids"), [("quantile_level", LEVELS), ("sample_id", (1, 2, 3))])
-def test_scoringutils_files_have_their_targets(tmp_path, index, ids):
+def test_scoringutils_files_contain_targets(tmp_path, index, ids):
     columns = {
         "location": [unit for unit in "abcd" for _ in ids],
         "observed": [float(unit) for unit in range(4) for _ in ids],
@@ -180,7 +180,7 @@ def test_scoringutils_files_have_their_targets(tmp_path, index, ids):
     assert "must be finite numbers, but 1 of 4 rows" in refused(write(tmp_path / "gap.csv", pa.table(columns)))
 
 
-def test_draws_in_long_form_are_put_together(tmp_path):
+def test_draws_in_long_form_are_grouped(tmp_path):
     """xarray's to_dataframe: chain, draw, the variable's axis, the variable."""
     grid = [(chain, draw, unit) for chain in range(2) for draw in range(3) for unit in range(4)]
     columns = {
@@ -198,7 +198,7 @@ def gluonts(h=2, paths=3):
     return {"mean": [1.0] * h, "quantiles": {"0.1": [0.0] * h, "0.9": [2.0] * h}, "samples": draws, "item_id": "a"}
 
 
-def test_gluonts_records_become_a_row_a_step(tmp_path):
+def test_gluonts_records_become_one_row_per_step(tmp_path):
     path = tmp_path / "forecasts.jsonl"
     path.write_text("\n".join(json.dumps(gluonts()) for _ in range(2)))
     rows = read(str(path), wanted="any", narrow=True).predictions()
@@ -221,8 +221,8 @@ def test_plain_records_are_rows(tmp_path):
     assert_array_equal(read(str(path)).predictions().y, [1, 2])
 
 
-def test_column_names_in_parts_tell_quantiles_and_intervals(tmp_path):
-    """Two or three lines of names, and row labels by which the targets are joined, whatever their order."""
+def test_multilevel_column_names_define_quantiles_and_intervals(tmp_path):
+    """Two or three header lines, and row labels by which targets are joined in any order."""
     (tmp_path / "q.csv").write_text(",y,y,y\n,0.05,0.5,0.95\n7,1,2,3\n3,4,5,6\n")
     (tmp_path / "i.csv").write_text(",y,y,y,y\n,0.5,0.5,0.9,0.9\n,lower,upper,lower,upper\n7,2,3,1,4\n3,5,6,4,7\n")
     (tmp_path / "truth.csv").write_text(",y\n3,30\n7,70\n")
@@ -258,8 +258,8 @@ def test_nixtla_intervals_are_quantiles_of_one_model(tmp_path):
     assert "1 key occurs more than once, for example unique_id='a', ds='1'" in refused(twice, model="ETS")
 
 
-def test_neuralforecast_parameters_need_their_family(tmp_path):
-    """The Poisson rate is named -loc; loc and scale alone do not tell a family; mixtures number their components."""
+def test_neuralforecast_parameters_require_a_family(tmp_path):
+    """The Poisson rate is named -loc; loc and scale do not determine a family; mixtures number their components."""
     columns = {"y": [1.0, 2.0], "M-loc": [3.0, 4.0], "M-scale": [1.0, 2.0]}
     path = write(tmp_path / "nf.csv", pa.table(columns))
     assert "Pass --dist" in refused(path)
@@ -292,7 +292,7 @@ def test_darts_columns_are_samples_quantiles_or_parameters(tmp_path):
 
 
 @pytest.mark.parametrize("names", [("0.1", "0.5", "0.9"), ("q_0.1", "q_0.5", "q_0.9"), ("y_q0.1", "y_q0.5", "y_q0.9")])
-def test_quantile_columns_are_known_by_their_names(tmp_path, names):
+def test_quantile_columns_are_recognized_by_their_names(tmp_path, names):
     columns = {"target": [2.0], "mean": [2.1]} | {name: [float(place)] for place, name in enumerate(names)}
     source = read(write(tmp_path / "q.parquet", pa.table(columns)))
     assert_array_equal(source.predictions().predictive.levels, LEVELS)
@@ -301,7 +301,7 @@ def test_quantile_columns_are_known_by_their_names(tmp_path, names):
     assert_array_equal(again.predictions().predictive.values, [[0, 1, 2]])
 
 
-def test_chemprop_files_need_to_be_told_the_scale(tmp_path):
+def test_chemprop_files_require_the_scale_of_the_uncertainty(tmp_path):
     """`lipo_unc` is a variance, or half an interval; `lipo` is the prediction, and the target is in the test file."""
     preds = write(
         tmp_path / "preds.csv", pa.table({"smiles": ["CC", "CO"], "lipo": [1.0, 2.0], "lipo_unc": [4.0, 9.0]})
@@ -310,53 +310,53 @@ def test_chemprop_files_need_to_be_told_the_scale(tmp_path):
     rows = read(preds, mean="lipo", var="lipo_unc", truth=test).predictions()
     assert_array_equal(rows.y, [0.5, 2.5])
     assert_array_equal(rows.predictive.std(), [2, 3])
-    told = refused(preds, mean="lipo", truth=f"{test}:lipo")
-    assert "'lipo_unc' may be a variance or a standard deviation" in told
+    message = refused(preds, mean="lipo", truth=f"{test}:lipo")
+    assert "'lipo_unc' may be a variance or a standard deviation" in message
 
 
-def test_two_forms_of_predictions_are_a_tie_that_names_both(tmp_path):
+def test_two_forms_of_predictions_are_refused_with_both_names(tmp_path):
     columns = {"y": [1.0], "pred": [1.0], "pred_uct": [1.0], "sample_0": [0.0], "sample_1": [2.0]}
-    told = refused(write(tmp_path / "uq.csv", pa.table(columns)))
-    assert "mean 'pred' with std 'pred_uct', and samples 'sample_0, sample_1'" in told
-    assert "Pass --mean pred --std pred_uct, or --samples 'sample_*'" in told
+    message = refused(write(tmp_path / "uq.csv", pa.table(columns)))
+    assert "mean 'pred' with std 'pred_uct', and samples 'sample_0, sample_1'" in message
+    assert "Pass --mean pred --std pred_uct, or --samples 'sample_*'" in message
 
 
-def test_the_names_of_columns_are_no_row(tmp_path):
-    """Two runs appended to one file: the header comes again among the rows."""
+def test_repeated_column_names_and_rows_are_refused(tmp_path):
+    """Two runs appended to one file repeat the header among the rows."""
     (tmp_path / "preds.csv").write_text("y,mean,std\n1,1,1\ny,mean,std\n1,1,1\n")
     assert "row 1, counted from 0, repeats the column names" in refused(tmp_path / "preds.csv")
     (tmp_path / "preds.csv").write_text("id,y,pred,pred_uct\n1,1,1,1\n2,1,1,1\n1,1,1,1\n")
     assert "1 values of 'id' occur more than once" in refused(tmp_path / "preds.csv")
 
 
-def test_targets_in_another_file_are_joined_or_missed_in_words(tmp_path):
+def test_targets_in_another_file_are_joined_or_reported_as_missing(tmp_path):
     path = write(tmp_path / "hub.csv", pa.table(hub()))
-    told = refused(path, truth=write(tmp_path / "few.csv", pa.table(truth(UNITS[1:]))))
-    assert "1 of 6 rows are not in" in told
-    assert "location='01', target_end_date='2026-01-03'" in told
+    message = refused(path, truth=write(tmp_path / "few.csv", pa.table(truth(UNITS[1:]))))
+    assert "1 of 6 rows are not in" in message
+    assert "location='01', target_end_date='2026-01-03'" in message
     source = read(path, truth=str(tmp_path / "few.csv"), nan_policy="omit")
     assert len(source.predictions()) == 5
     whole = truth()
     as_numbers = [(1 if unit[0] == "01" else 2, unit[1]) for unit in UNITS if unit[0] != "US"]
-    told = refused(path, truth=write(tmp_path / "ints.csv", pa.table(truth(as_numbers))))
-    assert "One file lost leading zeros ('01' became 1)" in told
+    message = refused(path, truth=write(tmp_path / "ints.csv", pa.table(truth(as_numbers))))
+    assert "One file lost leading zeros ('01' became 1)" in message
     twice = {name: values + values[:1] for name, values in whole.items()}
-    told = refused(path, truth=write(tmp_path / "twice.csv", pa.table(twice)))
-    assert "1 key occurs more than once, for example" in told
-    said = {"truth": write(tmp_path / "truth.csv", pa.table(whole)), "join_on": "location,target_end_date=date"}
-    assert_array_equal(read(path, **said).predictions().y, 100.0 + np.arange(6))
-    assert "there is no key column 'place'" in refused(path, truth=said["truth"], join_on="place")
-    assert_array_equal(read(path, truth=f"{said['truth']}:weekly_rate").predictions().y, np.zeros(6))
-    assert "has no column 'nothing'" in refused(path, truth=f"{said['truth']}:nothing")
+    message = refused(path, truth=write(tmp_path / "twice.csv", pa.table(twice)))
+    assert "1 key occurs more than once, for example" in message
+    options = {"truth": write(tmp_path / "truth.csv", pa.table(whole)), "join_on": "location,target_end_date=date"}
+    assert_array_equal(read(path, **options).predictions().y, 100.0 + np.arange(6))
+    assert "there is no key column 'place'" in refused(path, truth=options["truth"], join_on="place")
+    assert_array_equal(read(path, truth=f"{options['truth']}:weekly_rate").predictions().y, np.zeros(6))
+    assert "has no column 'nothing'" in refused(path, truth=f"{options['truth']}:nothing")
 
 
-def test_dates_that_may_belong_together_in_two_ways_are_not_guessed(tmp_path):
+def test_ambiguous_date_columns_are_refused(tmp_path):
     preds = {"issued": ["2026-01-03"] * 2, "due": ["2026-01-10", "2026-01-17"], "mean": [1.0, 2.0], "std": [1.0, 1.0]}
     days = [f"2026-01-{day:02}" for day in (3, 10, 17)]
     path = write(tmp_path / "preds.csv", pa.table(preds))
     known = write(tmp_path / "truth.csv", pa.table({"date": days, "y": [1.0, 2.0, 3.0]}))
-    told = refused(path, truth=known)
-    assert "--join-on issued=date or --join-on due=date" in told
+    message = refused(path, truth=known)
+    assert "--join-on issued=date or --join-on due=date" in message
     assert_array_equal(read(path, truth=known, join_on="due=date").predictions().y, [2, 3])
     late = write(tmp_path / "late.csv", pa.table({"date": days[1:], "y": [2.0, 3.0]}))
     assert_array_equal(read(path, truth=late).predictions().y, [2, 3])  # only `due` has all its values there
@@ -370,7 +370,7 @@ def test_targets_without_keys_are_joined_row_by_row(tmp_path):
     assert "2 rows, not the 3 of" in refused(path, truth=longer)
 
 
-def test_filters_keep_places_and_refuse_what_is_not_there(tmp_path):
+def test_filters_keep_row_numbers_and_refuse_unknown_values(tmp_path):
     columns = {
         "split": ["a", "b", "b"],
         "y": [1.0, 2.0, 3.0],
@@ -401,8 +401,8 @@ def test_tensors_in_safetensors_files_are_columns(tmp_path):
     }
     path = tmp_path / "emb.safetensors"
 
-    def save(told):
-        text = json.dumps(told).encode()
+    def save(fields):
+        text = json.dumps(fields).encode()
         path.write_bytes(len(text).to_bytes(8, "little") + text + body)
         return str(path)
 
@@ -421,7 +421,7 @@ def test_a_family_may_be_named_in_the_file(tmp_path):
     assert "several families of distributions: 'laplace', 'gaussian'" in refused(mixed)
 
 
-def test_errors_have_the_distribution_that_is_said(tmp_path):
+def test_errors_have_the_specified_distribution(tmp_path):
     columns = {"E": [0.5, -0.5], "df": [5.0, 5.0], "scale": [1.0, 2.0]}
     path = write(tmp_path / "errors.csv", pa.table(columns))
     source = read(path, error="E", dist="student-t")
@@ -430,31 +430,31 @@ def test_errors_have_the_distribution_that_is_said(tmp_path):
     assert "needs a family with a location" in refused(path, error="E", dist="gamma:scipy")
 
 
-def skipped(path, metric, **said):
-    report = evaluate(read(path, **said), [METRICS[metric]()], run=Run(resamples=0, replicates=0))
+def skip_reason(path, metric, **options):
+    report = evaluate(read(path, **options), [METRICS[metric]()], run=Run(resamples=0, replicates=0))
     assert not report.results
     return report.skipped[0].reason
 
 
-def test_what_a_form_of_predictions_cannot_say_is_said(tmp_path):
-    """One sample has no spread, quantiles no likelihood and no tails, a Cauchy distribution no mean; each says so."""
+def test_metrics_that_the_predictions_do_not_support_are_skipped_with_a_reason(tmp_path):
+    """One sample has no spread, quantiles no likelihood and no tails, a Cauchy distribution no mean."""
     rng = np.random.default_rng(0)
     y = rng.normal(size=40)
     one = write(tmp_path / "one.csv", pa.table({"y": y, "sample_0": y[::-1].copy(), "x": y}))
-    assert "one sample per row has no standard deviation" in skipped(one, "zms")
+    assert "one sample per row has no standard deviation" in skip_reason(one, "zms")
     assert evaluate(read(one, inputs="x"), [METRICS["cce"]()], run=Run(resamples=0, replicates=0)).results
     few = write(tmp_path / "few.csv", pa.table({"y": y, "0.2": y - 1, "0.8": y + 1}))
-    assert "quantiles have no density" in skipped(few, "nll")
-    assert "nothing is known beyond the quantiles 0.2 … 0.8" in skipped(few, "coverage")
-    assert "the standard deviation depends on the tails" in skipped(few, "sharpness")
-    assert "the mean depends on the tails" in skipped(few, "rmse")
+    assert "quantiles have no density" in skip_reason(few, "nll")
+    assert "nothing is known beyond the quantiles 0.2 … 0.8" in skip_reason(few, "coverage")
+    assert "the standard deviation depends on the tails" in skip_reason(few, "sharpness")
+    assert "the mean depends on the tails" in skip_reason(few, "rmse")
     cauchy = write(tmp_path / "cauchy.csv", pa.table({"y": y, "loc": y * 0, "scale": y * 0 + 1}))
-    assert "a cauchy distribution has no standard deviation" in skipped(cauchy, "sharpness", dist="cauchy")
-    assert "a cauchy distribution has no mean" in skipped(cauchy, "bias", dist="cauchy")
+    assert "a cauchy distribution has no standard deviation" in skip_reason(cauchy, "sharpness", dist="cauchy")
+    assert "a cauchy distribution has no mean" in skip_reason(cauchy, "bias", dist="cauchy")
     assert evaluate(read(cauchy, dist="cauchy"), [METRICS["ece"]()], run=Run(resamples=0, replicates=0)).results
 
 
-def test_point_forecasts_and_columns_without_names_are_asked_about(tmp_path):
+def test_point_forecasts_and_unnamed_columns_are_refused(tmp_path):
     points = write(tmp_path / "points.csv", pa.table({"y": [1.0], "prediction": [1.0]}))
     assert "only point forecasts, 'prediction': no column was recognized as the std" in refused(points)
     bare = write(tmp_path / "bare.csv", pa.table({"y": [1.0], "0": [1.0], "1": [-1.0]}))
@@ -463,7 +463,7 @@ def test_point_forecasts_and_columns_without_names_are_asked_about(tmp_path):
     assert_allclose(rows.predictive.std(), np.exp(-1))
 
 
-def test_quantile_files_are_judged_at_their_own_levels(tmp_path):
+def test_quantile_files_are_evaluated_at_their_own_levels(tmp_path):
     """Levels 0.2 and 0.8 of 100 rows, 30 below the first and 90 below the second: ECE (0.1 + 0.1) / 2."""
     y = np.concatenate([np.full(30, -2.0), np.zeros(60), np.full(10, 2.0)])
     path = write(tmp_path / "q.csv", pa.table({"y": y, "0.2": np.full(100, -1.0), "0.8": np.full(100, 1.0)}))
@@ -478,19 +478,19 @@ def test_quantile_files_are_judged_at_their_own_levels(tmp_path):
     assert any("given by 2 quantiles, from 0.2 to 0.8" in warning for warning in ece.warnings)
 
 
-def test_limits_that_are_no_known_quantiles_leave_coverage_open():
-    """Levels 0.1, 0.5, 0.9 at 0, 1, 2: the 80 % interval is known, the 60 % one by the masses around its limits."""
+def test_interval_limits_between_known_quantiles_have_a_mass_error():
+    """Levels 0.1, 0.5, 0.9 at 0, 1, 2: the 80 % interval is known, the 60 % interval up to the mass at its limits."""
     known = Quantiles(np.array([0.1, 0.5, 0.9]), np.tile([0.0, 1.0, 2.0], (2, 1)))
     y = np.array([0.3, 1.7])
     assert_array_equal(known.interval_mass_error(y, *known.central_interval(0.8)), [0, 0])
     assert_allclose(known.interval_mass_error(y, *known.central_interval(0.6)), [0.8, 0.8])
-    counts = np.array([1.0, 2.0])  # whole numbers everywhere: a unit of counts around each limit, 0.5 at either side
+    counts = np.array([1.0, 2.0])  # integers: a unit of counts around each limit, 0.5 on either side
     tail = 0.1 * np.exp(-0.5 / (0.1 * 1 / 0.4))  # exponential, its mean distance a / d
     assert_allclose(known.interval_mass_error(counts, *known.central_interval(0.8)), 2 * (0.2 + 0.1 - tail), rtol=1e-12)
 
 
-def test_rows_with_labels_are_not_joined_by_place(tmp_path):
-    """A shuffled file and a sorted one without labels: joined row by row every target would be another's."""
+def test_rows_with_an_index_are_not_joined_by_position(tmp_path):
+    """A shuffled file and a sorted one without labels: joined by row, every target would be wrong."""
     (tmp_path / "q.csv").write_text(",y,y\n,0.1,0.9\n2,1,2\n0,3,4\n1,5,6\n")
     (tmp_path / "sorted.csv").write_text("y\n10\n11\n12\n")
     assert "the predictions have an index that is not 0, 1, … (2, 0, 1, …)" in refused(
@@ -503,7 +503,7 @@ def test_rows_with_labels_are_not_joined_by_place(tmp_path):
     assert source.input_info().columns["y"].endswith("sorted.csv:y, row by row")
 
 
-def test_how_targets_were_joined_is_reported(tmp_path):
+def test_the_report_contains_how_targets_were_joined(tmp_path):
     path = write(tmp_path / "hub.csv", pa.table(hub()))
     source = read(path, truth=write(tmp_path / "truth.csv", pa.table(truth())))
     assert source.input_info().columns["y"].endswith("truth.csv:value, by location, target_end_date=date")
@@ -517,15 +517,15 @@ def test_several_targets_of_a_wide_file_are_not_pooled(tmp_path):
     assert_array_equal(read(path, filter=("target_name=u",)).predictions().y, [2])
 
 
-def test_rows_that_were_appended_again_are_refused(tmp_path):
+def test_rows_that_were_appended_repeatedly_are_refused(tmp_path):
     rng = np.random.default_rng(0)
     runs = {name: np.tile(rng.uniform(1, 2, 12), 3) for name in ("y", "pred", "pred_uct")}
-    told = refused(write(tmp_path / "preds.csv", pa.table(runs)))
-    assert "the same 12 rows 3 times, one after the other" in told
+    message = refused(write(tmp_path / "preds.csv", pa.table(runs)))
+    assert "the same 12 rows 3 times, one after the other" in message
     two = {"y1": runs["y"], "y2": runs["y"], "m1": np.arange(36.0), "m2": runs["y"], "s": runs["pred_uct"]}
-    path = write(tmp_path / "two.csv", pa.table(two))  # the targets repeat, what is predicted of one of them does not
+    path = write(tmp_path / "two.csv", pa.table(two))  # the targets repeat, but one prediction does not
     assert len(read(path, target="y1,y2", mean="m1,m2", std="s,s").predictions()) == 36
-    alike = {"y": [1.0] * 30, "mean": [1.0] * 30, "std": [1.0] * 30}  # nothing tells such rows apart, or repeated
+    alike = {"y": [1.0] * 30, "mean": [1.0] * 30, "std": [1.0] * 30}  # constant rows are not reported as repeated
     assert len(read(write(tmp_path / "alike.csv", pa.table(alike))).predictions()) == 30
     series = {"item_id": ["a", "a"], "timestamp": ["t", "t"], "y": [1.0, 2.0], "0.1": [0.0, 1.0], "0.9": [2.0, 3.0]}
     assert "1 key occurs more than once, for example item_id='a', timestamp='t'" in refused(
@@ -533,36 +533,36 @@ def test_rows_that_were_appended_again_are_refused(tmp_path):
     )
 
 
-def test_rows_without_a_model_are_rows_of_another_one(tmp_path):
+def test_rows_without_a_model_count_as_another_model(tmp_path):
     half = [None] * 9 + ["B"] * 9
     assert "several models: '', 'B'" in refused(write(tmp_path / "hub.parquet", pa.table(hub() | {"model_id": half})))
 
 
-def test_two_columns_of_one_level_are_a_tie(tmp_path):
+def test_two_columns_of_one_level_are_refused(tmp_path):
     columns = NIXTLA | {"ETS-lo-90.0": [0.0, 0.0, 0.0]}
     assert "two columns hold the quantile 0.05: 'ETS-lo-90' and 'ETS-lo-90.0'" in refused(
         write(tmp_path / "cv.csv", pa.table(columns)), model="ETS"
     )
 
 
-def test_errors_without_a_sign_are_doubted(tmp_path):
+def test_errors_without_a_sign_give_a_warning(tmp_path):
     errors = np.abs(np.random.default_rng(0).normal(size=50))
     columns = {"error": errors, "std": np.ones(50)}
     assert "are they absolute?" in read(write(tmp_path / "e.csv", pa.table(columns))).warnings()[-1]
     columns["error"] = errors * np.where(np.arange(50) % 2, 1, -1)
-    assert not any("absolute" in told for told in read(write(tmp_path / "e.csv", pa.table(columns))).warnings())
+    assert not any("absolute" in message for message in read(write(tmp_path / "e.csv", pa.table(columns))).warnings())
 
 
-def test_mixtures_without_weights_have_equal_ones(tmp_path):
+def test_mixtures_without_weights_have_equal_weights(tmp_path):
     columns = {"y": [1.0], "M-mu-1": [0.0], "M-mu-2": [3.0], "M-std-1": [1.0], "M-std-2": [1.0]}
     found = read(write(tmp_path / "gmm.csv", pa.table(columns)), dist="mixture").predictions().predictive
     assert_allclose(found.mean(), [1.5])
     del columns["M-std-1"], columns["M-std-2"]
-    told = refused(write(tmp_path / "half.csv", pa.table(columns)), dist="mixture")
-    assert "needs the parameter 'scale'" in told
+    message = refused(write(tmp_path / "half.csv", pa.table(columns)), dist="mixture")
+    assert "needs the parameter 'scale'" in message
 
 
-def test_hub_targets_by_type_of_output_are_those_of_the_predictions(tmp_path):
+def test_hub_targets_are_selected_by_output_type(tmp_path):
     path = write(tmp_path / "hub.csv", pa.table(hub()))
     oracle = {"location": [unit[0] for unit in UNITS], "target_end_date": [unit[1] for unit in UNITS]}
     tables = [
@@ -573,7 +573,7 @@ def test_hub_targets_by_type_of_output_are_those_of_the_predictions(tmp_path):
     assert_array_equal(rows.y, np.arange(6))
 
 
-def test_keys_match_whatever_type_they_were_stored_in(tmp_path):
+def test_keys_match_across_storage_types(tmp_path):
     """1 and 1.0; 2026-01-03, the same at midnight, as text, and as a time."""
     preds = {"unique_id": ["a", "a"], "ds": [1.0, 2.0], "ETS-lo-90": [0.0, 1.0], "ETS-hi-90": [2.0, 3.0]}
     known = {"unique_id": ["a", "a"], "ds": [2, 1], "y": [20.0, 10.0]}
@@ -588,7 +588,7 @@ def test_keys_match_whatever_type_they_were_stored_in(tmp_path):
 
 
 @pytest.mark.parametrize("delimiter", [";", "|", "\t"])
-def test_other_delimiters_are_seen(tmp_path, delimiter):
+def test_other_delimiters_are_detected(tmp_path, delimiter):
     path = tmp_path / "preds.csv"
     path.write_text("y,mean,std\n1.5,2,1\n2.5,3,1\n".replace(",", delimiter))
     assert_array_equal(read(path).predictions().y, [1.5, 2.5])
@@ -596,18 +596,18 @@ def test_other_delimiters_are_seen(tmp_path, delimiter):
     assert "column 'y' has decimal commas, for example '1,5'. Write numbers with decimal points" in refused(path)
 
 
-def test_gaps_in_another_file_are_told_of_it(tmp_path):
+def test_gaps_in_another_file_are_reported_with_its_name(tmp_path):
     path = write(tmp_path / "hub.csv", pa.table(hub()))
     known = truth()
     known["value"][2] = None
-    told = refused(path, truth=write(tmp_path / "gap.csv", pa.table(known)))
-    assert "column 'value'" in told
-    assert "gap.csv has no number in 1 rows" in told
+    message = refused(path, truth=write(tmp_path / "gap.csv", pa.table(known)))
+    assert "column 'value'" in message
+    assert "gap.csv has no number in 1 rows" in message
     unused = {name: [*values, None if name == "location" else values[0]] for name, values in truth().items()}
     assert len(read(path, truth=write(tmp_path / "unused.csv", pa.table(unused))).predictions()) == 6
 
 
-def test_text_that_stands_for_no_number_is_a_gap(tmp_path):
+def test_na_is_a_missing_value_and_other_text_is_refused(tmp_path):
     path = tmp_path / "preds.csv"
     path.write_text("y,mean,std\n1,1,1\nNA,1,1\n-,1,1\n")
     assert "must be numbers, but 1 of 3 rows are not (row 2, counted from 0). The first is '-'" in refused(path)
@@ -636,26 +636,25 @@ def test_every_step_of_a_record_is_shown(tmp_path):
     assert shown[2][1] == "predicts 3 draws from 2 to 22"
 
 
-def test_a_long_file_is_laid_out_once(tmp_path, monkeypatch):
-    """However often its distributions are read again; targets in another file are not joined again for that."""
-    from calcheck.io import layouts
-    from calcheck.io import scan as gathered
+def test_a_long_file_is_pivoted_once(tmp_path, monkeypatch):
+    """Reading its lazy distributions again neither pivots nor joins targets again."""
+    from calcheck.io import layouts, scan
 
     path = write(tmp_path / "hub.csv", pa.table(hub("sample", range(8))))
     known = write(tmp_path / "truth.csv", pa.table(truth()))
-    held = read(path, truth=known).predictions().predictive
+    in_memory = read(path, truth=known).predictions().predictive
     calls = []
     pivot_long = layouts.pivot_long
-    monkeypatch.setattr(gathered, "MAX_PREDICTIVE_BYTES", 1)
+    monkeypatch.setattr(scan, "MAX_PREDICTIVE_BYTES", 1)
     monkeypatch.setattr(layouts, "pivot_long", lambda *given: calls.append(1) or pivot_long(*given))
-    left = read(path, truth=known).predictions().predictive
-    assert left.nbytes == 0
+    lazy = read(path, truth=known).predictions().predictive
+    assert lazy.nbytes == 0
     for _ in range(3):
-        assert_array_equal(left.mean(), held.mean())
+        assert_array_equal(lazy.mean(), in_memory.mean())
     assert len(calls) == 1
 
 
-def test_records_are_filtered_by_their_members(tmp_path):
+def test_records_are_filtered_by_their_fields(tmp_path):
     path = tmp_path / "forecasts.jsonl"
     path.write_text("\n".join(json.dumps(gluonts() | {"item_id": item, "model": "A"}) for item in "abc"))
     rows = read(path, filter=("item_id=c",), wanted="any", narrow=True).predictions()
@@ -684,7 +683,7 @@ def test_files_without_any_forecast_are_refused(tmp_path):
     )
 
 
-def test_a_family_is_chosen_among_several_by_a_filter(tmp_path):
+def test_a_filter_selects_one_of_several_families(tmp_path):
     columns = {"y": [1.0, 2.0], "dist": ["laplace", "gaussian"], "loc": [0.0, 1.0], "scale": [1.0, 2.0]}
     path = write(tmp_path / "mixed.csv", pa.table(columns))
     for family, std in (("laplace", np.sqrt(2)), ("gaussian", 2.0)):
@@ -693,7 +692,7 @@ def test_a_family_is_chosen_among_several_by_a_filter(tmp_path):
         assert_allclose(found.std(), [std])
 
 
-def test_coverage_is_told_at_levels_whose_both_ends_are_known(tmp_path):
+def test_coverage_is_reported_only_at_levels_with_both_quantiles(tmp_path):
     y = np.random.default_rng(0).normal(size=50)
     levels = {0.05: -1.6, 0.2: -0.8, 0.5: 0.0, 0.8: 0.8, 0.99: 2.3}
     columns = {"y": y} | {f"q_{level}": np.full(50, value) for level, value in levels.items()}

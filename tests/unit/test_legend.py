@@ -49,7 +49,7 @@ def test_markdown_explains_zeta_below_the_results():
 
 
 @pytest.mark.parametrize("name", ["table", "markdown"])
-def test_without_the_legend_all_else_stays(name):
+def test_omitting_the_legend_changes_nothing_else(name):
     report = report_of(result_of(zeta=0.5, details=DETAILS))
     full, quiet = (render(report, name, FORMATS, legend=legend).splitlines() for legend in (True, False))
     legend = legend_lines(report, details=True)

@@ -1,4 +1,4 @@
-"""Many files are one source: whatever they are called, wherever they are, and however they are read."""
+"""Many files are one source: folders, patterns, partitions and object stores."""
 
 import hashlib
 import json
@@ -19,8 +19,7 @@ import calcheck
 from calcheck import METRICS, evaluate, read
 from calcheck.errors import CalcheckError, DataError, FileError
 from calcheck.execution.context import Run
-from calcheck.io import files as stores
-from calcheck.io import partition as parts
+from calcheck.io import files, partition
 from calcheck.io.columns.options import ColumnOptions
 from calcheck.io.paths import resolve
 from calcheck.io.source import FileSource
@@ -35,7 +34,7 @@ N = 500
 ROWS = table(columns(N))
 
 
-def spread(folder, rows=ROWS, count=5, ending="parquet", name="part-{:03d}"):
+def write_parts(folder, rows=ROWS, count=5, ending="parquet", name="part-{:03d}"):
     """Write equal parts of some rows to files of a folder; return the folder as text."""
     folder.mkdir(parents=True, exist_ok=True)
     size = math.ceil(len(rows) / count)
@@ -46,9 +45,9 @@ def spread(folder, rows=ROWS, count=5, ending="parquet", name="part-{:03d}"):
     return str(folder)
 
 
-def with_all_columns(name, **said):
-    """Open a source with the columns that are shown beside results."""
-    return FileSource(resolve(name), ColumnOptions(**said), narrow=True)
+def with_all_columns(name, **options):
+    """Open a source with the columns that are shown with results."""
+    return FileSource(resolve(name), ColumnOptions(**options), narrow=True)
 
 
 def assert_same_rows(source, rows=ROWS):
@@ -63,7 +62,7 @@ def assert_same_rows(source, rows=ROWS):
 @pytest.mark.parametrize("ending", ["parquet", "feather", "arrow", "csv"])
 def test_a_folder_is_read_as_one_file(tmp_path, ending):
     rows = table(wide(columns(N))) if ending == "csv" else ROWS
-    source = read(spread(tmp_path / "preds", rows, ending=ending))
+    source = read(write_parts(tmp_path / "preds", rows, ending=ending))
     assert_same_rows(source, rows)
     assert source.predictions().x.shape == (N, 3)
 
@@ -73,23 +72,23 @@ def test_a_folder_is_read_as_one_file(tmp_path, ending):
     ["preds/*", "preds/*.parquet", "pre*", "**/part-*", "**/*.parquet", "preds/part-00[0-4].parquet", "*/part-00?.*"],
 )
 def test_patterns_are_read_as_one_file(tmp_path, pattern):
-    """Also as URIs, where a question mark is no wild card."""
-    spread(tmp_path / "preds")
+    """Also as URIs, where a question mark is not a wildcard."""
+    write_parts(tmp_path / "preds")
     assert_same_rows(read(f"{tmp_path}/{pattern}"))
     if "?" not in pattern:
         assert_same_rows(read(f"{tmp_path.as_uri()}/{pattern}"))
 
 
-def test_files_are_read_in_the_order_of_their_paths_wherever_they_are(tmp_path, monkeypatch):
-    spread(tmp_path / "preds", name="{:02d}/x/part")
+def test_files_are_read_in_the_order_of_their_paths(tmp_path, monkeypatch):
+    write_parts(tmp_path / "preds", name="{:02d}/x/part")
     monkeypatch.chdir(tmp_path)
     for name in ("preds", "preds/", "./preds", str(tmp_path / "preds"), (tmp_path / "preds").as_uri(), "preds/*/x"):
         assert_same_rows(read(name))
 
 
-def test_what_other_tools_leave_beside_data_is_passed_over(tmp_path):
+def test_auxiliary_files_of_other_tools_are_skipped(tmp_path):
     folder = tmp_path / "preds"
-    spread(folder)
+    write_parts(folder)
     for name in (
         "_SUCCESS",
         "_metadata",
@@ -105,9 +104,9 @@ def test_what_other_tools_leave_beside_data_is_passed_over(tmp_path):
         assert_same_rows(read(str(name)))
 
 
-def test_files_without_endings_are_known_by_their_first_bytes(tmp_path):
+def test_files_without_endings_are_recognized_by_their_first_bytes(tmp_path):
     folder = tmp_path / "preds"
-    spread(folder)
+    write_parts(folder)
     for path in folder.iterdir():
         path.rename(path.with_suffix(""))
     assert_same_rows(read(str(folder)))
@@ -123,13 +122,13 @@ def test_only_the_columns_that_are_needed_are_read(tmp_path, monkeypatch):
     met, batches = set(), parquet.ParquetTable.batches
     monkeypatch.setattr(parquet.ParquetTable, "batches", lambda self, names: met.update(names) or batches(self, names))
     rows = ROWS.append_column("unused", ROWS["y"])
-    read(spread(tmp_path / "preds", rows)).predictions()
+    read(write_parts(tmp_path / "preds", rows)).predictions()
     assert met == {"id", "y", "mean", "std", "embedding"}
 
 
 def test_no_file_stays_open(tmp_path):
-    """There may be more of them than a process may open."""
-    source = read(spread(tmp_path / "preds", count=50))
+    """There may be more files than a process may open."""
+    source = read(write_parts(tmp_path / "preds", count=50))
     before = len(list(Path("/dev/fd").iterdir()))
     for batch in source.batches():
         assert len(list(Path("/dev/fd").iterdir())) <= before + 3
@@ -137,11 +136,11 @@ def test_no_file_stays_open(tmp_path):
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
-def test_folders_tell_keys(tmp_path, ending):
-    """As Hive writes them; whole numbers are numbers unless a zero leads, and the file's own column wins."""
+def test_folder_names_are_partition_keys(tmp_path, ending):
+    """As in Hive; integers are numbers unless they have leading zeros, and columns of the file take precedence."""
     name = "day=2026-11-2{0:d}/hour=0{0:d}/_rank={0:d}/who=a%20b/none=__HIVE_DEFAULT_PARTITION__/part"
     bare = ROWS.select(["id", "y", "mean", "std"])
-    folder = spread(tmp_path / "preds", bare, ending=ending, name=name)
+    folder = write_parts(tmp_path / "preds", bare, ending=ending, name=name)
     source = with_all_columns(folder)
     assert_same_rows(source, bare)
     found = source.predictions().columns
@@ -155,8 +154,8 @@ def test_folders_tell_keys(tmp_path, ending):
         assert_array_equal(one.y, ROWS["y"][300:400].to_numpy())
 
 
-def test_files_whose_folders_do_not_agree_with_a_filter_are_not_opened(tmp_path):
-    folder = spread(tmp_path / "preds", name="day={0:d}/part")
+def test_files_excluded_by_a_partition_filter_are_not_opened(tmp_path):
+    folder = write_parts(tmp_path / "preds", name="day={0:d}/part")
     (tmp_path / "preds" / "day=2" / "part.parquet").write_bytes(b"PAR1 cut short")
     source = read(folder, filter=("day=1",))
     assert len(source.predictions()) == 100
@@ -167,15 +166,15 @@ def test_files_whose_folders_do_not_agree_with_a_filter_are_not_opened(tmp_path)
 
 def test_the_order_of_columns_may_differ(tmp_path):
     folder = tmp_path / "preds"
-    spread(folder)
+    write_parts(folder)
     last = folder / "part-004.parquet"
     rows = pq.read_table(last)
     pq.write_table(rows.select(rows.schema.names[::-1]), last)
     assert_same_rows(read(str(folder)))
 
 
-def test_text_that_looks_like_other_types_in_some_files_is_read_as_in_one(tmp_path):
-    """Whole numbers among fractions, keys without leading zeros among keys with them, columns without a value."""
+def test_column_types_are_inferred_from_all_files(tmp_path):
+    """Integers among floats, keys with and without leading zeros, empty columns."""
     (tmp_path / "a.csv").write_text("id,y,mean,std,note\n1,1,0,1,\n2,2,0,1,\n")
     (tmp_path / "b.csv").write_text("id,y,mean,std,note\n03,0.5,0,1,x\n04,0.25,0,1,y\n")
     for pattern in ("*.csv", "[ab].csv"):
@@ -185,30 +184,30 @@ def test_text_that_looks_like_other_types_in_some_files_is_read_as_in_one(tmp_pa
         assert list(found.columns["note"]) == [None, None, "x", "y"]
 
 
-def one_changed(rows, name):
-    """Return a function that changes the third file of a folder."""
+def replace_file(rows, name):
+    """Return a function that writes other rows to a file of a folder."""
     return lambda folder: write(folder / name, rows)
 
 
 WRONG = {
     "a column less": (
-        one_changed(ROWS.drop(["std"]), "part-002.parquet"),
+        replace_file(ROWS.drop(["std"]), "part-002.parquet"),
         r"preds: the files differ in their columns: .*part-000.parquet has 'std', .*part-002.parquet does not",
     ),
     "a column more": (
-        one_changed(ROWS.append_column("more", ROWS["y"]), "part-002.parquet"),
+        replace_file(ROWS.append_column("more", ROWS["y"]), "part-002.parquet"),
         r"part-002.parquet has 'more', .*part-000.parquet does not",
     ),
     "another type": (
-        one_changed(ROWS.set_column(1, "y", ROWS["y"].cast(pa.string())), "part-002.parquet"),
+        replace_file(ROWS.set_column(1, "y", ROWS["y"].cast(pa.string())), "part-002.parquet"),
         r"'y' holds double in .*part-000.parquet, string in .*part-002.parquet",
     ),
     "another precision": (
-        one_changed(ROWS.set_column(1, "y", ROWS["y"].cast(pa.float32())), "part-002.parquet"),
+        replace_file(ROWS.set_column(1, "y", ROWS["y"].cast(pa.float32())), "part-002.parquet"),
         r"'y' holds double in .*part-000.parquet, float in .*part-002.parquet",
     ),
     "another format": (
-        one_changed(ROWS.select(["y", "mean", "std"]), "part-002.csv"),
+        replace_file(ROWS.select(["y", "mean", "std"]), "part-002.csv"),
         r"several formats: .*part-000.parquet \(parquet\), .*part-002.csv \(csv\)\. Select one format with a pattern",
     ),
     "a file that is cut short": (
@@ -220,15 +219,15 @@ WRONG = {
         r"part-002.parquet is empty",
     ),
     "a gap": (
-        one_changed(ROWS.slice(200, 100).set_column(1, "y", pa.array([None, 1.0] * 50)), "part-002.parquet"),
+        replace_file(ROWS.slice(200, 100).set_column(1, "y", pa.array([None, 1.0] * 50)), "part-002.parquet"),
         r"part-002.parquet: y must be finite numbers, .* \(rows 0, 2, 4, …, counted from 0\)",
     ),
     "an embedding of another width": (
-        one_changed(table(columns(100, 4)), "part-002.parquet"),
+        replace_file(table(columns(100, 4)), "part-002.parquet"),
         r"'embedding' holds fixed_size_list<.*>\[3\] in .*\[4\] in .*part-002.parquet",
     ),
     "a key that comes again": (
-        one_changed(ROWS.slice(0, 100), "part-002.parquet"),
+        replace_file(ROWS.slice(0, 100), "part-002.parquet"),
         r"preds: 100 values of 'id' occur more than once, for example '100' in rows 0 and 200",
     ),
 }
@@ -236,17 +235,17 @@ WRONG = {
 
 @pytest.mark.parametrize("wrong", WRONG)
 @pytest.mark.parametrize("as_uri", [False, True])
-def test_what_is_wrong_with_one_file_is_told_with_its_name(tmp_path, wrong, as_uri):
+def test_problems_of_one_file_are_reported_with_its_name(tmp_path, wrong, as_uri):
     change, message = WRONG[wrong]
     folder = tmp_path / "preds"
-    spread(folder)
+    write_parts(folder)
     change(folder)
     with pytest.raises(FileError, match=message):
         read(folder.as_uri() if as_uri else str(folder)).predictions()
 
 
-def test_folders_that_tell_other_keys_are_refused(tmp_path):
-    folder = spread(tmp_path / "preds", name="day={:d}/part")
+def test_different_partition_keys_are_refused(tmp_path):
+    folder = write_parts(tmp_path / "preds", name="day={:d}/part")
     write(tmp_path / "preds" / "part.parquet", ROWS)
     with pytest.raises(FileError, match=r"the path of .*part.parquet lacks the partition key 'day' of other files"):
         read(folder).predictions()
@@ -268,16 +267,16 @@ def test_folders_that_tell_other_keys_are_refused(tmp_path):
         ("file://{}/pickle.pkl", "is a pickle-based file, unsafe to load"),
     ],
 )
-def test_what_is_not_there_is_told_in_a_line(tmp_path, name, message):
+def test_missing_files_are_reported_in_one_line(tmp_path, name, message):
     (tmp_path / "empty" / ".hidden").mkdir(parents=True)
     (tmp_path / "pickle.pkl").write_bytes(b"\x80")
-    with pytest.raises(FileError, match=message) as told:
+    with pytest.raises(FileError, match=message) as error:
         read(name.format(tmp_path))
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(error.value)
 
 
 class Unreachable(fs.FileSystemHandler):
-    """A store that does not answer."""
+    """An object store that does not respond."""
 
     def __getattribute__(self, name):
         if name in ("get_file_info", "get_file_info_selector", "open_input_file"):
@@ -295,21 +294,21 @@ Unreachable.__abstractmethods__ = frozenset()
 
 
 @pytest.mark.parametrize("name", ["s3://bucket/a.parquet", "s3://bucket/a/*.parquet", "gs://bucket/a/"])
-def test_a_store_that_does_not_answer_is_told_in_a_line(monkeypatch, name):
+def test_an_unreachable_store_is_reported_in_one_line(monkeypatch, name):
     found = fs.PyFileSystem(Unreachable()), "bucket/a"
     monkeypatch.setattr(fs, "FileSystem", SimpleNamespace(from_uri=lambda _: found))
-    with pytest.raises(CalcheckError, match=r"bucket/a.* cannot be read: .*NETWORK_CONNECTION") as told:
+    with pytest.raises(CalcheckError, match=r"bucket/a.* cannot be read: .*NETWORK_CONNECTION") as error:
         read(name)
-    assert told.value.exit_code == 2
-    assert "\n" not in str(told.value)
+    assert error.value.exit_code == 2
+    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("order", ["in order", "shuffled"])
 def test_every_metric_is_the_same_from_one_file_and_from_a_hundred(tmp_path, order):
-    """Rows in another order, for names of another order: sums are rounded differently, nothing else."""
+    """File names in another order change the order of rows, and sums only by rounding."""
     one = write(tmp_path / "one.parquet", ROWS)
     folder = tmp_path / "preds"
-    spread(folder, count=100)
+    write_parts(folder, count=100)
     if order == "shuffled":
         paths = sorted(folder.iterdir())
         for path, place in zip(paths, np.random.default_rng(0).permutation(100), strict=True):
@@ -324,9 +323,9 @@ def test_every_metric_is_the_same_from_one_file_and_from_a_hundred(tmp_path, ord
         assert mine.value == pytest.approx(theirs.value, rel=1e-10, abs=1e-12), mine.metric
 
 
-def test_the_report_tells_how_many_files_there_are_and_their_fingerprint(tmp_path):
-    """That of their fingerprints, a line each."""
-    folder = spread(tmp_path / "preds")
+def test_the_report_contains_the_number_and_hash_of_files(tmp_path):
+    """The hash of several files is that of their hashes, one per line."""
+    folder = write_parts(tmp_path / "preds")
     file = read(folder).input_info().files[0]
     digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted((tmp_path / "preds").iterdir())]
     assert (file.path, file.files, file.rows) == (folder, 5, N)
@@ -334,7 +333,7 @@ def test_the_report_tells_how_many_files_there_are_and_their_fingerprint(tmp_pat
     assert len(read(folder).reads()) == 5
 
 
-def test_reports_of_before_there_were_many_files_are_read(tmp_path):
+def test_reports_without_a_number_of_files_are_read(tmp_path):
     report = evaluate(read(write(tmp_path / "one.parquet", ROWS)), [METRICS["rmse"]()], run=Run(resamples=0))
     stored = json.loads(FORMATS["json"](report))
     assert stored["input"]["files"][0].pop("files") == 1
@@ -344,13 +343,13 @@ def test_reports_of_before_there_were_many_files_are_read(tmp_path):
 
 
 @pytest.mark.parametrize("keyed", [True, False])
-def test_targets_and_embeddings_may_be_in_many_files_too(tmp_path, keyed):
+def test_targets_and_embeddings_may_be_in_many_files(tmp_path, keyed):
     order = np.random.default_rng(0).permutation(N) if keyed else np.arange(N)
     names = ["id"] if keyed else []
-    preds = spread(tmp_path / "preds", ROWS.select([*names, "mean", "std"]))
-    truth = spread(tmp_path / "truth", ROWS.take(order).select([*names, "y"]), count=3)
-    beside = spread(tmp_path / "emb", ROWS.take(order).select([*names, "embedding"]), count=7)
-    for embedding in (beside, f"{beside}/*:embedding", (tmp_path / "emb").as_uri()):
+    preds = write_parts(tmp_path / "preds", ROWS.select([*names, "mean", "std"]))
+    truth = write_parts(tmp_path / "truth", ROWS.take(order).select([*names, "y"]), count=3)
+    vectors = write_parts(tmp_path / "emb", ROWS.take(order).select([*names, "embedding"]), count=7)
+    for embedding in (vectors, f"{vectors}/*:embedding", (tmp_path / "emb").as_uri()):
         source = read(preds, truth=truth, embedding=embedding)
         assert_same_rows(source, ROWS.select(["y", "mean", "std"]))
         assert_array_equal(source.predictions().x, columns(N)["embedding"])
@@ -358,7 +357,7 @@ def test_targets_and_embeddings_may_be_in_many_files_too(tmp_path, keyed):
 
 
 def test_long_layouts_may_be_in_many_files(tmp_path):
-    """A unit may even begin in one file and end in the next."""
+    """A forecast unit may start in one file and end in the next."""
     rows = pa.table(
         {
             "location": np.repeat(["a", "b", "c"], 4),
@@ -367,15 +366,15 @@ def test_long_layouts_may_be_in_many_files(tmp_path):
             "value": np.arange(12.0),
         }
     )
-    folder = spread(tmp_path / "hub", rows, count=5, ending="csv")
+    folder = write_parts(tmp_path / "hub", rows, count=5, ending="csv")
     write(tmp_path / "truth.csv", pa.table({"location": ["a", "b", "c"], "observed": [1.0, 2.0, 3.0]}))
     source = read(folder, truth=str(tmp_path / "truth.csv"))
     assert_array_equal(source.predictions().predictive.draws, np.arange(12.0).reshape(3, 4))
     assert list(source.parts()) == [source]
 
 
-def assert_parts_make_the_whole(source):
-    """Each sent to another process, and back."""
+def assert_partitions_cover(source):
+    """Each partition is pickled, as for another process."""
     sent = [pickle.loads(pickle.dumps(part)) for part in source.parts()]  # noqa: S301 - our own
     batches = [batch for part in sent for batch in part.batches()]
     assert_array_equal(np.concatenate([batch.row_numbers() for batch in batches]), source.predictions().row_numbers())
@@ -385,67 +384,67 @@ def assert_parts_make_the_whole(source):
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
-@pytest.mark.parametrize("said", [{}, {"filter": ("day=2",)}, {"filter": ("id=333",)}, {"nan_policy": "omit"}])
-def test_many_files_have_a_part_each(tmp_path, ending, said):
-    """What all files decide on, the types of columns and keys, is known to each; some may have no row left."""
+@pytest.mark.parametrize("options", [{}, {"filter": ("day=2",)}, {"filter": ("id=333",)}, {"nan_policy": "omit"}])
+def test_each_file_is_a_partition(tmp_path, ending, options):
+    """Each partition knows the column types and keys of all files; some may have no rows after filters."""
     rows = table(wide(columns(N)))
-    gaps = [None] * 100 + rows["y"].to_pylist()[100:] if said.get("nan_policy") else rows["y"].to_pylist()
+    gaps = [None] * 100 + rows["y"].to_pylist()[100:] if options.get("nan_policy") else rows["y"].to_pylist()
     rows = rows.set_column(1, "y", pa.array(gaps))
-    folder = spread(tmp_path / "preds", rows, ending=ending, name="day={0:d}/part")
-    sent = assert_parts_make_the_whole(read(folder, **said))
-    assert len(sent) == (1 if said.get("filter") == ("day=2",) else 5)
-    assert all(part.table.schema == read(folder, **said).table.schema for part in sent)
+    folder = write_parts(tmp_path / "preds", rows, ending=ending, name="day={0:d}/part")
+    sent = assert_partitions_cover(read(folder, **options))
+    assert len(sent) == (1 if options.get("filter") == ("day=2",) else 5)
+    assert all(part.table.schema == read(folder, **options).table.schema for part in sent)
 
 
-def test_a_part_knows_the_family_that_other_files_name(tmp_path):
+def test_a_partition_knows_the_family_named_in_other_files(tmp_path):
     rows = pa.table({"y": [0.0, 1.0], "loc": [0.0, 0.0], "scale": [1.0, 1.0], "dist": ["laplace", None]})
-    source = read(spread(tmp_path / "preds", rows, count=2))
+    source = read(write_parts(tmp_path / "preds", rows, count=2))
     assert [part.predictions().predictive.display_name for part in source.parts()] == ["laplace", "laplace"]
 
 
 @pytest.mark.parametrize("batch", [1 << 25, 1000])
-def test_row_groups_of_a_large_file_are_its_parts(tmp_path, monkeypatch, batch):
-    """As many as make a part worth while; too few that are left over belong to the last. Read at once, or in pieces."""
+def test_row_groups_of_a_large_file_are_its_partitions(tmp_path, monkeypatch, batch):
+    """Row groups are combined up to a minimum size; a small remainder belongs to the last partition."""
     monkeypatch.setattr(parquet, "BATCH_BYTES", batch)
     path = tmp_path / "preds.parquet"
     pq.write_table(ROWS, path, row_group_size=60)
-    monkeypatch.setattr(parts, "MIN_ROWS", 100)
+    monkeypatch.setattr(partition, "MIN_ROWS", 100)
     for name in (str(path), str(tmp_path)):
-        assert [len(part.predictions()) for part in assert_parts_make_the_whole(read(name))] == [120, 120, 120, 140]
-    monkeypatch.setattr(parts, "MIN_ROWS", 1000)
+        assert [len(part.predictions()) for part in assert_partitions_cover(read(name))] == [120, 120, 120, 140]
+    monkeypatch.setattr(partition, "MIN_ROWS", 1000)
     assert len(read(str(path)).parts()) == 1
-    monkeypatch.setattr(parts, "MIN_BYTES", 1)
+    monkeypatch.setattr(partition, "MIN_BYTES", 1)
     assert len(read(str(path)).parts()) == 9
     assert all(list(part.parts()) == [part] for part in read(str(path)).parts())
 
 
-def test_a_problem_in_a_part_is_told_by_its_row_in_the_file(tmp_path, monkeypatch):
-    monkeypatch.setattr(parts, "MIN_ROWS", 100)
+def test_problems_of_a_partition_are_reported_by_row_of_the_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(partition, "MIN_ROWS", 100)
     x = columns(N)["embedding"]
     x[333, 0] = np.inf
     rows = ROWS.set_column(4, "embedding", vector_column(x))
     pq.write_table(rows, tmp_path / "one.parquet", row_group_size=50)
     with pytest.raises(DataError, match=r"one.parquet: x \(column embedding\) must .*row 333"):
         list(read(str(tmp_path / "one.parquet")).parts()[3].batches())
-    folder = spread(tmp_path / "preds", rows, count=2)
+    folder = write_parts(tmp_path / "preds", rows, count=2)
     with pytest.raises(DataError, match=r"part-001.parquet: x \(column embedding\) must .*row 83"):
         list(read(folder).parts()[1].batches())
 
 
-def test_rows_that_are_known_by_others_are_not_taken_apart(tmp_path):
-    """Those that other files add to, and those of several models, which only all of them can tell."""
-    folder = spread(tmp_path / "preds")
+def test_sources_that_depend_on_all_rows_have_one_partition(tmp_path):
+    """Rows that are joined with other files, and rows of several models."""
+    folder = write_parts(tmp_path / "preds")
     truth = write(tmp_path / "truth.parquet", ROWS.select(["id", "y"]))
-    models = spread(tmp_path / "models", ROWS.append_column("model", pa.array(["a", "b"] * (N // 2))))
+    models = write_parts(tmp_path / "models", ROWS.append_column("model", pa.array(["a", "b"] * (N // 2))))
     for source in (read(folder, truth=truth), read(models), InMemory(read(folder).predictions())):
         assert list(source.parts()) == [source]
     assert len(read(models, model="a").parts()) == 5
 
 
-def test_a_source_in_a_store_is_read_as_one_on_this_machine(tmp_path, monkeypatch):
-    """Of a store that pyarrow knows by another name than a path's."""
+def test_sources_in_an_object_store_are_read_like_local_ones(tmp_path, monkeypatch):
+    """In an object store whose paths in pyarrow differ from the URI."""
     folder = tmp_path / "bucket" / "preds"
-    spread(folder, count=5, name="day={0:d}/part")
+    write_parts(folder, count=5, name="day={0:d}/part")
     store = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
 
     def from_uri(uri):
@@ -456,7 +455,7 @@ def test_a_source_in_a_store_is_read_as_one_on_this_machine(tmp_path, monkeypatc
         source = read(name)
         assert_same_rows(source)
         assert source.reads()[1] == "s3://bucket/preds/day=1/part.parquet" + ("?region=x" if "?" in name else "")
-        assert len(assert_parts_make_the_whole(source)) == 5
+        assert len(assert_partitions_cover(source)) == 5
     one = read("s3://bucket/preds/day=3/part.parquet")
     assert len(one.predictions()) == 100
     assert one.input_info().files[0].sha256 == hashlib.sha256((folder / "day=3/part.parquet").read_bytes()).hexdigest()
@@ -464,18 +463,18 @@ def test_a_source_in_a_store_is_read_as_one_on_this_machine(tmp_path, monkeypatc
     assert_array_equal(source.predictions().x, columns(N)["embedding"])
 
 
-def test_a_store_is_not_asked_for_ever(monkeypatch):
+def test_requests_to_google_cloud_storage_have_a_time_limit(monkeypatch):
     asked = []
     found = fs.LocalFileSystem(), "/nothing"
     monkeypatch.setattr(fs, "FileSystem", SimpleNamespace(from_uri=lambda uri: asked.append(uri) or found))
     for name in ("gs://b/a", "gs://b/a?x=1", "gs://b/a?retry_limit_seconds=5", "s3://b/a"):
-        stores.open_object(name)
+        files.open_object(name)
     patience = "retry_limit_seconds=30"
     assert asked == [f"gs://b/a?{patience}", f"gs://b/a?x=1&{patience}", "gs://b/a?retry_limit_seconds=5", "s3://b/a"]
 
 
-def test_predictions_are_written_as_often_as_one_likes(tmp_path):
-    source = read(spread(tmp_path / "preds"))
+def test_predictions_can_be_written_repeatedly(tmp_path):
+    source = read(write_parts(tmp_path / "preds"))
     for name in ("a.parquet", "b.parquet"):
         calcheck.write(source, str(tmp_path / name))
         assert_same_rows(read(str(tmp_path / name)))

@@ -1,4 +1,4 @@
-"""Many rows take little memory and time: what is done in parts, or by sorting alone, gives what all at once gives."""
+"""Computations in parts or by sorting give the same results as computations on all rows at once."""
 
 import gc
 import weakref
@@ -14,11 +14,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from calcheck import METRICS, InMemory, Predictions, evaluate, read
 from calcheck.distributions import Gaussian, continuous
 from calcheck.execution.context import Run
-from calcheck.io import scan as gathered
+from calcheck.io import scan
 from calcheck.io.tables import parquet
-from calcheck.statistics import digitize as of_cuts
-from calcheck.statistics import groups as of_groups
-from calcheck.statistics import pit as of_pit
+from calcheck.statistics import digitize as digitize_module
+from calcheck.statistics import groups as groups_module
+from calcheck.statistics import pit as pit_module
 from calcheck.statistics.digitize import digitize
 from calcheck.statistics.groups import Averages, Groups, MeanTerm, cumulative_at
 from calcheck.statistics.moments import median
@@ -40,17 +40,17 @@ def model(n, family=gaussian, seed=0):
 
 @given(values=NUMBERS, cuts=NUMBERS, part=st.integers(1, 9), none=st.booleans())
 @settings(max_examples=100, deadline=None)
-def test_cuts_below_values_are_counted(values, cuts, part, none):
+def test_digitize_agrees_with_searchsorted(values, cuts, part, none):
     """Also by parts, without cuts, and below infinity."""
     values, cuts = np.array([*values, np.inf, -np.inf]), np.sort([] if none else cuts)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(of_cuts, "PART", part)
+        patch.setattr(digitize_module, "PART", part)
         assert_array_equal(digitize(values, cuts), np.searchsorted(cuts, values, "left"))
         assert_array_equal(digitize(values, cuts, equal=True), np.searchsorted(cuts, values, "right"))
 
 
 @pytest.mark.parametrize(("count", "size"), [(255, 1), (256, 2)])
-def test_counts_of_cuts_take_no_more_bytes_than_they_need(count, size):
+def test_digitize_returns_the_smallest_integer_type(count, size):
     found = digitize(np.array([-1.0, 1e9]), np.arange(float(count)))
     assert found.tolist() == [0, count]
     assert found.itemsize == size
@@ -58,8 +58,8 @@ def test_counts_of_cuts_take_no_more_bytes_than_they_need(count, size):
 
 @given(values=NUMBERS, seed=st.integers(0, 100))
 @settings(max_examples=100, deadline=None)
-def test_ranks_are_groups_of_equal_values(values, seed):
-    """Their sums, plain and weighted, are those of the classes that numpy finds."""
+def test_tie_groups_are_groups_of_equal_values(values, seed):
+    """Their sums and weighted sums agree with those of numpy's unique values."""
     values, rng = np.array(values), np.random.default_rng(seed)
     distinct, label = np.unique(values, return_inverse=True)
     peer, found = Groups(label, len(distinct)), TieGroups(values)
@@ -77,8 +77,8 @@ def test_ranks_are_groups_of_equal_values(values, seed):
 
 @given(values=NUMBERS, seed=st.integers(0, 100))
 @settings(max_examples=100, deadline=None)
-def test_sums_over_first_rows_take_no_more_groups_than_are_cut(values, seed):
-    """Rows between two cuts are summed together; curves are those of all groups, and under weights made of all."""
+def test_cut_tie_groups_give_the_sums_of_all_tie_groups(values, seed):
+    """Rows between two cuts are summed together; curves agree with those of all groups, also under weights."""
     values = np.minimum(np.array(values), 4.0)
     other = np.random.default_rng(seed).normal(size=len(values))
     few, every = CutTieGroups(values, FIRST), TieGroups(values)
@@ -95,39 +95,39 @@ def test_sums_over_first_rows_take_no_more_groups_than_are_cut(values, seed):
         assert_allclose(*terms, rtol=1e-12, atol=1e-12)
 
 
-def test_a_thousand_rows_are_summed_in_few_groups():
+def test_cut_tie_groups_are_few():
     values = np.random.default_rng(0).normal(size=1000)
     assert len(CutTieGroups(values, FIRST).sums(None)) <= 1 + 2 * len(FIRST)
 
 
 @pytest.mark.parametrize("jumps", [False, True])
-def test_the_distance_of_the_pit_is_the_same_in_parts(monkeypatch, jumps):
+def test_the_pit_distance_does_not_depend_on_the_size_of_parts(monkeypatch, jumps):
     rng = np.random.default_rng(0)
     left = rng.random(100) * 0.9
     terms, places = distribution(left, left + rng.random(100) / 10 if jumps else left)
     means = Averages(terms, 100).means()
     whole = distance_from_uniform(means, places)
-    monkeypatch.setattr(of_pit, "PART", 7)
+    monkeypatch.setattr(pit_module, "PART", 7)
     assert_allclose(distance_from_uniform(means, places), whole, rtol=1e-13)
 
 
 def test_groups_are_summed_in_parts(monkeypatch):
     rng = np.random.default_rng(0)
     label, values = rng.integers(0, 3, 100).astype(np.uint8), rng.normal(size=100)
-    monkeypatch.setattr(of_groups, "PART", 7)
+    monkeypatch.setattr(groups_module, "PART", 7)
     assert_allclose(Groups(label, 3).sums(values), [values[label == each].sum() for each in range(3)], rtol=1e-12)
     assert Groups(label, 3).sums(None).tolist() == [(label == each).sum() for each in range(3)]
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 10, 11])
-def test_the_median_is_that_of_numpy(count):
+def test_the_median_agrees_with_numpy(count):
     values = np.random.default_rng(count).normal(size=count)
     assert median(values) == np.median(values)
 
 
 @pytest.mark.parametrize("family", [gaussian, laplace, student_t, cauchy])
-def test_metrics_are_the_same_in_parts(monkeypatch, family):
-    """Every metric of rows, of 100 rows at once and seven at a time; nobody sees the parts."""
+def test_metrics_do_not_depend_on_the_size_of_parts(monkeypatch, family):
+    """Every metric on 100 rows at once, and seven at a time."""
     rows = model(100, family)
     metrics = [metric() for metric in METRICS.values()]
     whole = evaluate(InMemory(rows), metrics, run=PLAIN)
@@ -142,7 +142,7 @@ def test_metrics_are_the_same_in_parts(monkeypatch, family):
 
 @pytest.mark.parametrize("family", [gaussian, laplace, student_t, cauchy])
 def test_a_central_interval_has_its_mass_in_every_row(family):
-    """Far from zero too, where the limits themselves have lost the digits that tell it."""
+    """Also far from zero, where the limits are inaccurate."""
     predictive = model(20, family).predictive
     assert_allclose(predictive.central_mass(0.8), 0.8, rtol=1e-12)
     assert_allclose(predictive.interval_mass(*predictive.central_interval(0.8)), 0.8, rtol=1e-9)
@@ -152,10 +152,10 @@ def test_a_central_interval_has_its_mass_in_every_row(family):
 
 @pytest.mark.parametrize(("resamples", "kept"), [(0, False), (100, True)])
 def test_columns_are_kept_for_resampling_only(resamples, kept):
-    """With the columns of all metrics, ten million rows take gigabytes."""
+    """The columns of all metrics take gigabytes at ten million rows."""
     columns, alive = [], []
 
-    def sink(metric, shown, rows):  # noqa: ARG001 - as it is called
+    def sink(metric, shown, rows):  # noqa: ARG001 - the signature of sinks
         gc.collect()
         alive.extend(column() is not None for column in columns)
         columns.append(weakref.ref(next(iter(rows.columns.values()))))
@@ -165,12 +165,12 @@ def test_columns_are_kept_for_resampling_only(resamples, kept):
     assert alive == [kept] * 3
 
 
-def test_few_parameters_are_held_however_many_rows_there_are(tmp_path, monkeypatch):
-    """Mean and standard deviation are; the fifteen parameters of a mixture of five are read again."""
+def test_few_parameters_are_loaded_for_any_number_of_rows(tmp_path, monkeypatch):
+    """Mean and standard deviation are loaded; the fifteen parameters of a mixture of five are read again."""
     rng = np.random.default_rng(0)
     columns = {"y": rng.normal(size=99), "mean": rng.normal(size=99), "std": rng.uniform(1, 2, 99)}
     mixture = {f"{kind}_{part}": np.full(99, 0.2) for kind in ("weight", "mean", "std") for part in range(5)}
-    monkeypatch.setattr(gathered, "MAX_PREDICTIVE_BYTES", 1)
+    monkeypatch.setattr(scan, "MAX_PREDICTIVE_BYTES", 1)
     monkeypatch.setattr(parquet, "BATCH_BYTES", 1)
     monkeypatch.setattr(parquet, "MIN_ROWS", 10)
     rows = read(save(tmp_path / "narrow.parquet", pa.table(columns))).predictions()
@@ -181,7 +181,7 @@ def test_few_parameters_are_held_however_many_rows_there_are(tmp_path, monkeypat
     assert read(save(tmp_path / "wide.parquet", wide), dist="mixture").predictions().predictive.nbytes == 0
 
 
-def test_places_of_rows_are_held_where_some_are_left_out(tmp_path, monkeypatch):
+def test_row_numbers_are_stored_only_if_rows_are_excluded(tmp_path, monkeypatch):
     monkeypatch.setattr(parquet, "BATCH_BYTES", 1)
     monkeypatch.setattr(parquet, "MIN_ROWS", 2)
     columns = {"y": [0.0, 1, 2, 3, 4, 5], "mean": [0.0] * 6, "std": [1.0] * 6, "part": list("aaabab")}

@@ -1,12 +1,12 @@
-"""The lint for names finds what it is to find, and nothing else."""
+"""The lint for names reports refused names and nothing else."""
 
 from pathlib import Path
 
 import pytest
 
-from tests.names import EXCEPTIONS, problems, refused_names
+from tests.names import EXCEPTIONS, TEST_FOLDERS, problems, problems_of_tests, refused_names
 
-PACKAGE = Path(__file__).parents[2] / "calcheck"
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def test_a_bad_name_is_found(package, text, name, line):
     assert package(text)[f"pkg.good.{name}"] == f"pkg/good.py:{line}"
 
 
-def test_modules_and_packages_are_looked_at(package):
+def test_modules_and_packages_are_checked(package):
     assert package("", "words.py") == {"pkg.words": "pkg/words.py:1"}
     assert package("", "beside/__init__.py")["pkg.beside"] == "pkg/beside/__init__.py:1"
 
@@ -67,4 +67,22 @@ def test_exceptions_need_a_reason_and_a_name():
 
 
 def test_calcheck_has_no_bad_name():
-    assert problems(refused_names(PACKAGE), EXCEPTIONS) == []
+    assert problems(refused_names(ROOT / "calcheck"), EXCEPTIONS) == []
+
+
+def test_archaic_words_in_names_of_tests_are_reported(tmp_path):
+    folder = tmp_path / "unit"
+    folder.mkdir()
+    (folder / "test_a.py").write_text("def told():\n    pass\n\n\ndef test_it_is_told():\n    pass\n")
+    (folder / "helper.py").write_text("def test_it_is_told():\n    pass\n")
+    assert problems_of_tests(folder) == ["unit/test_a.py:5: test_it_is_told contains told: use a standard term"]
+
+
+def test_a_word_within_a_word_is_not_reported(tmp_path):
+    (tmp_path / "test_a.py").write_text("def test_thresholds_shadow_metrics():\n    pass\n")
+    assert problems_of_tests(tmp_path) == []
+
+
+@pytest.mark.parametrize("folder", TEST_FOLDERS)
+def test_names_of_tests_contain_no_archaic_words(folder):
+    assert problems_of_tests(ROOT / "tests" / folder) == []

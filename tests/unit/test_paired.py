@@ -1,4 +1,4 @@
-"""Differences of two models on the same rows: intervals and p-values by resampling, and by swapping."""
+"""Differences of two models on the same rows: intervals and p-values by bootstrap and by permutations."""
 
 from dataclasses import replace
 from itertools import product
@@ -16,8 +16,8 @@ from calcheck.inference.paired import ModelPair, compare_pairs
 from calcheck.inference.verdicts import statistic_of
 from calcheck.metrics import METRICS
 from calcheck.predictions import Predictions
-from tests.computing import rows_of
 from tests.families import calibrated
+from tests.shorthand import rows_of
 
 FEW = Run(resamples=100)
 RESAMPLED = [
@@ -27,11 +27,11 @@ RESAMPLED = [
 ]
 PLAIN = [name for name in RESAMPLED if METRICS[name].info.interval == "bca"]
 BIASED = [name for name in RESAMPLED if name not in PLAIN]
-SWAPS_ONLY = Run(resamples=0)
+PERMUTATIONS_ONLY = Run(resamples=0)
 
 
 def model(n, *, seed=0, spread=1.0, shift=0.0, targets=0):
-    """Return targets, the same for all models, with Gaussian predictions that are about right."""
+    """Return targets, the same for all models, with approximately calibrated Gaussian predictions."""
     y = np.random.default_rng(targets).normal(size=n)
     rng = np.random.default_rng(seed + 1)
     return Predictions(y=y, predictive=Gaussian(shift + 0.3 * rng.normal(size=n), spread * rng.uniform(0.8, 1.3, n)))
@@ -52,8 +52,8 @@ def value(name, rows):
     return statistic_of(metric, rows_of(metric, rows, run=FEW)).estimate()
 
 
-def exchanged(first, second, swapped):
-    """Swap the models in some rows."""
+def exchange_models(first, second, swapped):
+    """Return the predictions of two models, exchanged in some rows."""
     mean, std = (np.stack([getattr(each.predictive, part) for each in (first, second)]) for part in ("loc", "scale"))
     own, rows = swapped.astype(int), np.arange(len(first))
     made = ((Gaussian(mean[side, rows], std[side, rows])) for side in (own, 1 - own))
@@ -68,8 +68,8 @@ def exchanged(first, second, swapped):
         ("nll", "nll", lambda a, axis: np.mean(a, axis=axis)),
     ],
 )
-def test_intervals_are_those_of_scipy(name, column, function):
-    """Both have 20,000 resamples of their own, whose quantiles differ by some 2 % of the interval's width."""
+def test_intervals_agree_with_scipy(name, column, function):
+    """Quantiles of two sets of 20,000 resamples differ by about 2 % of the interval's width."""
     pair = pair_of(name, model(80), model(80, seed=5, spread=0.7))
     columns = [rows.columns[column] for rows in pair.rows]
 
@@ -92,8 +92,8 @@ def test_intervals_are_those_of_scipy(name, column, function):
     assert_allclose([found.low, found.high], [scipy.low, scipy.high], atol=0.02 * width)
 
 
-def test_the_interval_is_of_the_difference_not_of_two_models():
-    """Two models whose errors go together differ by much less than each is known."""
+def test_the_interval_uses_paired_differences():
+    """The difference of two models with correlated errors is known much better than each value."""
     first = model(200)
     second = replace(first, predictive=Gaussian(first.predictive.loc, first.predictive.scale * 1.01))
     found = difference("crps", first, second)
@@ -102,28 +102,30 @@ def test_the_interval_is_of_the_difference_not_of_two_models():
 
 
 @pytest.mark.parametrize("name", PLAIN)
-def test_p_values_by_swapping_are_shares_of_all_swaps(name, monkeypatch):
-    """Against all 256 swaps of 8 rows; 4,000 random ones, 25 at a time, lie within four standard errors of it."""
+def test_permutation_p_values_agree_with_all_permutations(name, monkeypatch):
+    """4,000 random permutations, 25 at a time, within four standard errors of all 256 for 8 rows."""
     monkeypatch.setattr("calcheck.inference.paired.BLOCK", 200)
     first, second = model(8), model(8, seed=3, spread=0.6)
     metric = METRICS[name]()
 
     def gap(swapped):
-        values = [statistic_of(metric, rows_of(metric, each)).estimate() for each in exchanged(first, second, swapped)]
+        values = [
+            statistic_of(metric, rows_of(metric, each)).estimate() for each in exchange_models(first, second, swapped)
+        ]
         return values[1] - values[0]
 
     observed = gap(np.zeros(8, dtype=bool))
     every = [gap(np.array(swapped)) for swapped in product((False, True), repeat=8)]
     share = np.mean(np.abs(every) >= abs(observed) * (1 - 1e-9))
-    found = difference(name, first, second, run=SWAPS_ONLY, swaps=4000)
+    found = difference(name, first, second, run=PERMUTATIONS_ONLY, swaps=4000)
     error = np.sqrt(share * (1 - share) / 4000)
     assert_allclose(found.p_value, share, atol=4 * error + 1 / 4001)
 
 
-def test_the_bootstrap_of_the_ratio_is_its_share_of_all_resamples():
-    """Five rows have 3,125 resamples; T = mean / (standard error) of each row's difference less their mean.
+def test_bootstrap_p_values_agree_with_all_resamples():
+    """Five rows have 3,125 resamples; T = mean / standard error of the centered differences.
 
-    These models' p-value by swapping is smaller.
+    The permutation p-value of these models is smaller.
     """
     first, second = model(5), model(5, seed=27, spread=0.8)
     gaps = rows_of(METRICS["crps"](), second).columns["crps"] - rows_of(METRICS["crps"](), first).columns["crps"]
@@ -135,22 +137,22 @@ def test_the_bootstrap_of_the_ratio_is_its_share_of_all_resamples():
     own = gaps.mean() / (gaps.std() / np.sqrt(5))
     every = np.array([ratio(away[list(chosen)]) for chosen in product(range(5), repeat=5)])
     share = min(1, 2 * min(np.mean(~(every < own)), np.mean(~(every > own))))
-    swapped = difference("crps", first, second, run=SWAPS_ONLY, swaps=4000).p_value
+    swapped = difference("crps", first, second, run=PERMUTATIONS_ONLY, swaps=4000).p_value
     assert share > swapped + 0.05
     found = difference("crps", first, second, run=Run(resamples=20_000), swaps=4000)
     assert_allclose(found.p_value, share, atol=8 * np.sqrt(0.25 / 20_000))
 
 
 @pytest.mark.parametrize("name", ["nll", "rce"])
-def test_the_p_value_is_the_larger_of_both(name):
+def test_the_p_value_is_at_least_that_of_the_permutation_test(name):
     first, second = model(60), model(60, seed=5, spread=0.8)
     together = difference(name, first, second, run=Run(resamples=2_000), swaps=2_000)
-    assert together.p_value >= difference(name, first, second, run=SWAPS_ONLY, swaps=2_000).p_value
+    assert together.p_value >= difference(name, first, second, run=PERMUTATIONS_ONLY, swaps=2_000).p_value
 
 
 @pytest.mark.parametrize("name", BIASED)
-def test_what_noise_biases_is_centered_at_the_mean_of_its_resamples(name):
-    """By the interval's own resamples: a share of them is as far from their mean as the difference from 0."""
+def test_biased_metrics_are_centered_at_the_mean_of_their_resamples(name):
+    """p is the share of resamples that are as far from their mean as the difference is from 0."""
     options = {"bins": 3} if name in ("ence", "uce") else {}
     pair = pair_of(name, model(80), model(80, seed=3, spread=0.8), **options)
     replicates = Replicates([pair.statistic()], Run(resamples=300), stage=name)
@@ -161,10 +163,10 @@ def test_what_noise_biases_is_centered_at_the_mean_of_its_resamples(name):
     assert_allclose(found.p_value, (1 + 300 * share) / 301, rtol=1e-12)
 
 
-def test_equal_expected_scores_with_skewed_differences_are_not_told_apart():
-    """N(0, 0.6^2) and the wider normal of equal expected nll under N(0, 1), n = 50: p <= 0.05 in 13 % of sets by swaps.
+def test_equal_expected_scores_with_skewed_differences_keep_the_level():
+    """N(0, 0.6^2) and the wider normal of equal expected nll under N(0, 1), n = 50: permutations alone reject 13 %.
 
-    Of 300 sets, at most as many as a binomial chance of 0.05 gives in 99.9 %.
+    Of 300 sets, at most the 99.9 % binomial quantile at 0.05 are rejected.
     """
     narrow = 0.6
     level = 0.5 / narrow**2 + np.log(narrow)
@@ -181,8 +183,8 @@ def test_equal_expected_scores_with_skewed_differences_are_not_told_apart():
 
 @pytest.mark.parametrize("name", PLAIN)
 @pytest.mark.parametrize("family", ["gaussian", "poisson", "samples", "quantiles"])
-def test_what_is_averaged_of_a_row_follows_from_that_row(name, family):
-    """So that swapping what is averaged is swapping the models."""
+def test_averaged_columns_depend_on_their_own_row_only(name, family):
+    """Exchanging averaged columns is exchanging the models."""
     if (name, family) in {("nll", "samples"), ("nll", "quantiles")}:
         pytest.skip("there is no density")
     first, second = calibrated(family, n=30), calibrated(family, n=30, seed=7)
@@ -198,22 +200,22 @@ def test_what_is_averaged_of_a_row_follows_from_that_row(name, family):
 
 
 @pytest.mark.parametrize("name", ["zms", "crps"])
-def test_p_values_by_swapping_keep_their_promise_where_models_are_exchangeable(name):
-    """Of n data sets, as many have p <= 0.1 as a binomial variable says, within 99.9 %; R = 99 makes that exact."""
+def test_permutation_p_values_are_exact_for_exchangeable_models(name):
+    """The number of data sets with p <= 0.1 is within the 99.9 % binomial interval; with R = 99 the test is exact."""
     count = 1000
     hits = 0
     for seed in range(count):
         rng = np.random.default_rng(seed)
         first, second = model(25, seed=2 * seed + 10, targets=seed), model(25, seed=2 * seed + 11, targets=seed)
-        better = rng.random(25) < 0.5  # a model that is better in some rows is as good as its mirror image
-        first, second = exchanged(first, second, better)
+        better = rng.random(25) < 0.5  # models exchanged at random are exchangeable
+        first, second = exchange_models(first, second, better)
         hits += difference(name, first, second, run=Run(seed=seed, resamples=0), swaps=99).p_value <= 0.1
     low, high = stats.binom.interval(0.999, count, 0.1)
     assert low <= hits <= high
 
 
 @pytest.mark.parametrize("name", RESAMPLED)
-def test_models_that_are_equal_differ_by_nothing(name):
+def test_equal_models_have_a_p_value_of_1_and_no_interval(name):
     rows = model(40)
     found = difference(name, rows, replace(rows, columns={}), run=FEW, swaps=50)
     assert found.p_value == 1
@@ -222,20 +224,20 @@ def test_models_that_are_equal_differ_by_nothing(name):
 
 
 @pytest.mark.parametrize("name", ["zms", "crps", "nll", "ece", "ence", "pit"])
-def test_a_clear_difference_has_the_smallest_p_value(name):
+def test_a_clear_difference_has_the_smallest_possible_p_value(name):
     found = difference(name, model(300), model(300, seed=2, spread=0.3), run=Run(resamples=399), swaps=199)
     assert_allclose(found.p_value, 1 / 200 if name in PLAIN else 1 / 400, rtol=1e-12)
     assert found.low > 0
 
 
-def test_percentiles_are_said_to_decide_nothing():
+def test_percentile_intervals_are_reported_as_not_used_for_decisions():
     found = difference("ece", model(60), model(60, seed=2, spread=0.5), run=FEW, swaps=19)
     assert found.interval == "percentile"
     assert found.low < found.high
     assert any("not used for a decision" in note for note in found.warnings)
 
 
-def test_what_predictions_alone_decide_has_an_interval_and_no_p_value():
+def test_metrics_of_predictions_only_have_an_interval_and_no_p_value():
     found = difference("cv", model(60), model(60, seed=2))
     assert found.low < found.high
     assert found.p_value is None
@@ -257,7 +259,7 @@ def test_models_of_different_families_are_compared(name, options, second):
     assert found.low is not None
 
 
-def test_quantiles_at_other_levels_are_compared():
+def test_quantiles_at_different_levels_are_compared():
     rng = np.random.default_rng(0)
     y = rng.normal(size=40)
     made = [
@@ -268,7 +270,7 @@ def test_quantiles_at_other_levels_are_compared():
     assert difference("pit", first, second, run=FEW).p_value is not None
 
 
-def test_metrics_that_judge_bins_or_share_a_fit_say_why_there_is_no_interval():
+def test_metrics_of_bins_or_a_shared_fit_report_why_there_is_no_interval():
     first, second = calibrated("gaussian", n=60), calibrated("gaussian", n=60, seed=1)
     assert difference("lzms", first, second, bins=2).warnings == (
         "no interval and no p-value of the difference: the metric tests each bin separately",
@@ -279,7 +281,7 @@ def test_metrics_that_judge_bins_or_share_a_fit_say_why_there_is_no_interval():
     assert "all rows share one fit" in found.warnings[0]
 
 
-def test_switched_off_is_said():
+def test_disabled_resampling_is_reported():
     found = difference("zms", model(40), model(40, seed=2), run=Run(resamples=0), swaps=0)
     assert (found.low, found.p_value) == (None, None)
     assert "--no-bootstrap" in found.warnings[0]
@@ -289,14 +291,14 @@ def test_switched_off_is_said():
 def test_a_single_row_has_no_interval():
     found = difference("zms", model(1), model(1, seed=2))
     assert found.warnings[0] == "no interval: a single row cannot be resampled"
-    assert found.p_value == 1  # |D| is the same whichever model is which
+    assert found.p_value == 1  # |D| does not depend on the order of models
 
 
-def test_few_rows_are_told():
+def test_few_rows_give_a_warning():
     assert "few" in difference("zms", model(12), model(12, seed=2)).warnings[0]
 
 
-def test_values_beyond_all_numbers_have_no_difference():
+def test_infinite_values_have_no_difference():
     first = model(40)
     wrong = replace(first, predictive=Gaussian(np.full(40, 1e300), np.full(40, 1e-10)))
     with np.errstate(all="ignore"):
@@ -304,7 +306,7 @@ def test_values_beyond_all_numbers_have_no_difference():
     assert found.warnings == ("no interval and no p-value of the difference: a value is not finite",)
 
 
-def test_what_is_compared_beside_changes_nothing():
+def test_results_do_not_depend_on_other_comparisons():
     first, second, third = model(50), model(50, seed=2), model(50, seed=3)
     alone = difference("zms", first, second, swaps=500)
     among = compare_pairs(
@@ -315,8 +317,8 @@ def test_what_is_compared_beside_changes_nothing():
     assert difference("zms", first, second, swaps=500, run=Run(seed=1)).p_value != alone.p_value
 
 
-def test_rounding_tells_no_swap_apart():
-    """The models differ in one row, so every swap has the same absolute difference, up to rounding."""
+def test_differences_that_are_equal_up_to_rounding_are_ties():
+    """The models differ in one row, so every permutation has the same absolute difference, up to rounding."""
     first = model(30)
     for row in range(30):
         scale = first.predictive.scale.copy()
@@ -327,23 +329,23 @@ def test_rounding_tells_no_swap_apart():
 
 
 def test_undefined_resamples_count_against_a_difference():
-    """In half of the resamples of two rows both are the same row, and T is not defined."""
+    """Half of the resamples of two rows repeat one row, and T is undefined."""
     y = np.array([0.0, 1.0])
     first, second = (Predictions(y=y, predictive=Gaussian(np.zeros(2), np.full(2, std))) for std in (1.0, 1.1))
     assert difference("crps", first, second, run=Run(resamples=2_000), swaps=99).p_value == 1
 
 
-def test_a_difference_that_is_the_same_in_all_rows_is_judged_by_swapping():
-    """Each row's score is larger by 0.1: of 1,024 swaps of ten rows, two are as far out."""
+def test_a_constant_difference_is_tested_by_permutations():
+    """Each row's score is larger by 0.1: two of 1,024 permutations of ten rows are as extreme."""
     y = np.zeros(10)
     first, second = (Predictions(y=y, predictive=Gaussian(np.full(10, mean), np.ones(10))) for mean in (1.0, 1.1))
     found = difference("mae", first, second, run=Run(resamples=2_000), swaps=4_000)
     assert_allclose(found.p_value, 2 / 1024, atol=4 * np.sqrt(2 / 1024 / 4_000))
 
 
-def test_without_resampling_swaps_stand_alone_and_say_so():
-    found = difference("crps", model(40), model(40, seed=2), run=SWAPS_ONLY, swaps=99)
-    assert any("assumes that the models are exchangeable" in told for told in found.warnings)
-    found = difference("ece", model(40), model(40, seed=2), run=SWAPS_ONLY, swaps=99)
+def test_without_resampling_only_permutations_are_used():
+    found = difference("crps", model(40), model(40, seed=2), run=PERMUTATIONS_ONLY, swaps=99)
+    assert any("assumes that the models are exchangeable" in message for message in found.warnings)
+    found = difference("ece", model(40), model(40, seed=2), run=PERMUTATIONS_ONLY, swaps=99)
     assert found.p_value is None
-    assert any("no p-value: the bootstrap was turned off" in told for told in found.warnings)
+    assert any("no p-value: the bootstrap was turned off" in message for message in found.warnings)

@@ -1,4 +1,4 @@
-"""Plots are the same whoever draws them, and text in them is text."""
+"""Plots are reproducible, and text in them is plain text."""
 
 import sys
 import xml.etree.ElementTree as ET
@@ -26,7 +26,7 @@ def texts(plot):
 
 
 def strokes(plot):
-    """Return the colors of the lines with names that are drawn, in order; axes are black."""
+    """Return the colors of curves with names, in order; axes are black."""
     styles = [each.get("style", "") for each in svg_of(plot).iter(f"{SVG}path")]
     lines = [style for style in styles if "fill: none" in style]
     return [color for style in lines for color in COLORS[:-1] if f"stroke: {color.lower()}" in style]
@@ -36,18 +36,18 @@ LINE = Curve("cce", [0, 10, 20], [3.0, 2.0, 1.5], [2.5, 1.5, 1.0], [3.5, 2.5, 2.
 
 
 @pytest.mark.parametrize("suffix", PLOT_SUFFIXES)
-def test_the_same_plot_gives_the_same_bytes_without_a_date_and_whatever_the_users_style(suffix):
+def test_plots_are_reproducible_and_do_not_depend_on_the_users_style(suffix):
     import matplotlib as mpl
 
     plot = plot_of(LINE, Curve("random", [0, 20], [3, 3], style="dashed"), title="mae", x_label="removed [%]")
     first = draw_plot(plot, f"a{suffix}")
     with mpl.rc_context({"lines.linewidth": 9.0, "font.size": 20.0, "svg.hashsalt": None}):
         assert draw_plot(plot, f"b{suffix.upper()}") == first
-        assert mpl.rcParams["font.size"] == 20.0  # and it stays the user's
+        assert mpl.rcParams["font.size"] == 20.0  # the user's style is unchanged
     assert b"date" not in first.lower()
 
 
-def test_names_and_labels_are_text_and_nothing_else():
+def test_names_and_labels_are_plain_text():
     names = ("$x_1$ \\alpha", "<script>&amp;", "_first", "a\x1b[2J\nb", "模型")
     plot = plot_of(*(Curve(name, [0, 1], [place, 1]) for place, name in enumerate(names)), title="$t$", y_label="$")
     assert {"$x_1$ \\alpha", "<script>&amp;", "\u200a_first", "a\\x1b[2J\\nb", "模型", "$t$", "$"} <= set(texts(plot))
@@ -71,7 +71,7 @@ def test_the_eighth_curve_differs_in_its_dashes():
     assert "dasharray" in last
 
 
-def test_a_number_that_is_absent_leaves_a_gap():
+def test_a_missing_number_leaves_a_gap():
     whole = plot_of(Curve("a", [0, 1, 2, 3, 4], [1, 2, 3, 4, 5]))
     gap = plot_of(Curve("a", [0, 1, 2, 3, 4], [1, 2, NAN, 4, 5]))
     moves = [max(each.get("d", "").count("M") for each in svg_of(plot).iter(f"{SVG}path")) for plot in (whole, gap)]
@@ -79,8 +79,8 @@ def test_a_number_that_is_absent_leaves_a_gap():
     assert draw_plot(plot_of(Curve("", [0, 1], [NAN, NAN])), "a.png")
 
 
-def test_axes_are_numbered_as_they_are_written():
-    """A logarithmic axis has plain numbers; one of hardly a power of ten has some between; names stand for places."""
+def test_tick_labels_are_plain_numbers_or_names():
+    """A logarithmic axis has plain numbers, also within one power of ten; names replace positions."""
     curve = Curve("a", [0.001, 1.0], [0.3, 0.7])
     assert {"0.001", "0.01", "0.1", "1"} <= set(texts(plot_of(curve, x_log=True)))
     assert "0.5" in texts(plot_of(curve, x_log=True, y_log=True))
@@ -89,12 +89,12 @@ def test_axes_are_numbered_as_they_are_written():
 
 
 @pytest.mark.parametrize("path", ["plot", "plot.jpg", "plot.svgz", ".svg", "svg"])
-def test_a_name_that_says_no_format_is_refused(path):
+def test_a_name_without_a_supported_suffix_is_refused(path):
     with pytest.raises(OptionError, match=r"must end in \.svg, \.png or \.pdf"):
         require_plot(path)
 
 
-def test_without_matplotlib_the_user_is_told_how_to_install_it(monkeypatch):
+def test_without_matplotlib_the_error_explains_how_to_install_it(monkeypatch):
     require_plot("plot.svg")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(OptionError, match=r"pip install 'calcheck\[plot\]'"):

@@ -1,4 +1,4 @@
-"""Significance at every input: against scipy's procedures, by hand, and where two clusters of inputs differ."""
+"""Significance at every input: against scipy's procedures, by hand, and on two clusters of inputs."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ from calcheck.results import NullDistribution
 
 @pytest.mark.parametrize("fdr", [0.01, 0.05, 0.3])
 @pytest.mark.parametrize("seed", range(6))
-def test_discoveries_are_those_of_scipy(fdr, seed):
+def test_discoveries_agree_with_scipy(fdr, seed):
     rng = np.random.default_rng(seed)
     p = np.concatenate([rng.uniform(size=40), rng.uniform(size=20) ** 4, [0.01, 0.01, 0.01]])
     rng.shuffle(p)
@@ -36,30 +36,30 @@ def replicates(columns, count=199, seed=0):
     return np.sqrt(np.random.default_rng(seed).gamma(3.0, 2.0, (count, columns)))
 
 
-def said(own, others, *, floor=None, fdr=0.05):
+def p_values_of(own, others, *, floor=None, fdr=0.05):
     at_inputs = np.concatenate([np.atleast_2d(own), others])
     return pointwise_p_values(NullDistribution(others.mean(axis=1), at_inputs=at_inputs, floor=floor), fdr)
 
 
-def test_p_values_count_replicates_where_ten_or_more_reach():
-    """199 replicates 1, ..., 199: 190 is reached by ten of them, so p = 11/200; 191 by nine, and the tail decides."""
+def test_p_values_are_counts_if_ten_replicates_reach_the_value():
+    """199 replicates 1, ..., 199: 190 is reached by ten, so p = 11/200; 191 by nine, so p is that of the tail."""
     others = np.repeat(np.arange(1.0, 200)[:, None], 3, axis=1)
-    columns, _ = said([100.0, 190, 191], others)
+    columns, _ = p_values_of([100.0, 190, 191], others)
     assert_allclose(columns["p_value"][:2], [101 / 200, 11 / 200], rtol=1e-14)
     assert_array_equal(columns["p_approximate"], [False, False, True])
     assert columns["p_value"][2] <= 11 / 200
 
 
-def test_tails_are_no_longer_than_ten_replicates_allow():
-    """Four of 199 replicates are far out, so a gamma distribution gives 1.5 a chance of 15 %; four reach it."""
+def test_tail_p_values_do_not_exceed_those_of_ten_replicates():
+    """Four of 199 replicates are outliers: four reach 1.5, but the gamma distribution has p = 0.15 there."""
     others = np.where(np.arange(199) < 4, 100.0, 1.0)[:, None]
-    assert_allclose(said(np.array([1.5]), others)[0]["p_value"], [11 / 200], rtol=1e-14)
+    assert_allclose(p_values_of(np.array([1.5]), others)[0]["p_value"], [11 / 200], rtol=1e-14)
 
 
-def test_tails_are_those_of_a_gamma_distribution_with_the_moments_of_the_squares():
+def test_tail_p_values_follow_a_gamma_distribution_fitted_to_the_squares():
     others = replicates(4)
     own = np.array([5.0, 6.0, 8.0, 12.0])
-    columns, _ = said(own, others)
+    columns, _ = p_values_of(own, others)
     mean, variance = (others**2).mean(axis=0), (others**2).var(axis=0, ddof=1)
     expected = stats.gamma(mean**2 / variance, scale=variance / mean).sf(own**2)
     assert columns["p_approximate"].all()
@@ -67,61 +67,61 @@ def test_tails_are_those_of_a_gamma_distribution_with_the_moments_of_the_squares
     assert columns["p_value"][-1] < 1e-6 < 1 / 200
 
 
-def test_unbiased_squares_are_measured_from_their_floor():
-    """Squares less 2, which is their floor with the sign turned: the same p-values as the squares themselves."""
+def test_tails_of_unbiased_squares_start_at_their_floor():
+    """Squares less 2, with a floor of -2, have the p-values of the squares."""
     others, own = replicates(4), np.array([3.0, 5.0, 6.0, 8.0])
-    plain, _ = said(own, others)
-    less, _ = said(own**2 - 2, others**2 - 2, floor=np.full(4, -2.0))
+    plain, _ = p_values_of(own, others)
+    less, _ = p_values_of(own**2 - 2, others**2 - 2, floor=np.full(4, -2.0))
     assert_allclose(less["p_value"], plain["p_value"], rtol=1e-9)
-    below, _ = said(np.full(4, -3.0), others**2 - 2, floor=np.full(4, -2.0))
+    below, _ = p_values_of(np.full(4, -3.0), others**2 - 2, floor=np.full(4, -2.0))
     assert_array_equal(below["p_value"], 1.0)
 
 
-def test_columns_are_of_the_replicates_at_each_input():
+def test_columns_summarize_the_replicates_at_each_input():
     others = replicates(3)
-    columns, details = said(np.array([0.1, 2.0, 20.0]), others, fdr=0.07)
+    columns, details = p_values_of(np.array([0.1, 2.0, 20.0]), others, fdr=0.07)
     assert_allclose(columns["reference_mean"], others.mean(axis=0), rtol=1e-14)
     for level in (5, 50, 95):
         assert_allclose(columns[f"reference_q{level:02}"], np.quantile(others, level / 100, axis=0), rtol=1e-14)
     assert_array_equal(columns["significant"], benjamini_hochberg(columns["p_value"], 0.07))
-    told = details["rejected"]
-    assert (told["count"], told["of"], told["fdr"]) == (1, 3, 0.07)
-    assert "approximate" in told["p_value_method"]
+    rejected = details["rejected"]
+    assert (rejected["count"], rejected["of"], rejected["fdr"]) == (1, 3, 0.07)
+    assert "approximate" in rejected["p_value_method"]
 
 
-def test_a_smaller_share_of_false_discoveries_flags_fewer_inputs():
+def test_a_smaller_false_discovery_rate_rejects_fewer_inputs():
     others = replicates(400)
     own = np.sqrt(np.random.default_rng(1).gamma(3.0, 4.0, 400))
-    counts = [said(own, others, fdr=fdr)[1]["rejected"]["count"] for fdr in (0.01, 0.05, 0.2)]
+    counts = [p_values_of(own, others, fdr=fdr)[1]["rejected"]["count"] for fdr in (0.01, 0.05, 0.2)]
     assert 0 < counts[0] < counts[1] < counts[2]
 
 
-def test_replicates_without_values_count_as_farther_out():
-    """Twelve of 199 have none: they reach every value, so p is at least 13/200 and no tail makes it less."""
+def test_undefined_replicates_count_as_more_extreme():
+    """Twelve of 199 are undefined and count as reaching every value, so p is at least 13/200."""
     others = replicates(2)
     others[:12] = np.nan
-    columns, _ = said(np.array([2.0, 50.0]), others)
+    columns, _ = p_values_of(np.array([2.0, 50.0]), others)
     known = others[12:]
     assert_allclose(columns["p_value"], [(13 + np.sum(known[:, 0] >= 2)) / 200, 13 / 200], rtol=1e-14)
     assert_allclose(columns["reference_mean"], known.mean(axis=0), rtol=1e-14)
 
 
-def test_nothing_is_said_where_no_replicate_has_values():
-    assert said(np.ones(3), np.full((199, 3), np.nan)) == ({}, {})
+def test_without_defined_replicates_there_are_no_p_values():
+    assert p_values_of(np.ones(3), np.full((199, 3), np.nan)) == ({}, {})
     assert pointwise_p_values(NullDistribution(np.ones(199)), 0.05) == ({}, {})
 
 
 @pytest.mark.parametrize("value", [0.0, 1e-200, 0.3, 1e6])
-def test_replicates_that_are_all_equal_have_no_tail(value):
-    """But for rounding: p is by counting, 1/200 beyond them and 1 at or below."""
+def test_equal_replicates_have_no_tail(value):
+    """Equal up to rounding: p is by counting, 1/200 above them and 1 at or below."""
     others = np.full((199, 3), value) * (1 + 1e-15 * np.arange(199)[:, None])
-    columns, _ = said(np.array([value * 1.5 + 1e-9, value, value / 2]), others)
+    columns, _ = p_values_of(np.array([value * 1.5 + 1e-9, value, value / 2]), others)
     assert_allclose(columns["p_value"], [1 / 200, 1, 1], rtol=1e-14)
     assert not columns["p_approximate"].any()
 
 
 def two_clusters(seed, n=400):
-    """Inputs around 0 and around 12 length scales from there; right in the first, std × 0.5 in the second."""
+    """Inputs around 0 and around 12 length scales; the model is right at the first and has std × 0.5 at the second."""
     rng = np.random.default_rng(seed)
     wrong = np.arange(n) % 2 == 1
     x = rng.uniform(-0.5, 0.5, (n, 1)) + 12.0 * wrong[:, None]
@@ -131,10 +131,10 @@ def two_clusters(seed, n=400):
 
 
 @pytest.mark.parametrize("estimator", ["plugin", "unbiased"])
-def test_wrong_inputs_are_found_and_few_right_ones_are_flagged(estimator):
-    """rbf with gamma 1/2, whose length scale is 1. Twelve data sets: the mean share of right inputs among the flagged
+def test_wrong_inputs_are_rejected_and_few_right_ones_are(estimator):
+    """rbf with gamma 1/2, whose length scale is 1. Twelve data sets: the mean share of right inputs among the
 
-    is at most 0.05, give or take three standard errors; at least four wrong inputs in five are found.
+    rejected is at most 0.05 plus three standard errors; at least 80 % of wrong inputs are rejected.
     """
     false, found = [], []
     for seed in range(12):
@@ -145,7 +145,7 @@ def test_wrong_inputs_are_found_and_few_right_ones_are_flagged(estimator):
             InMemory(rows),
             [metric],
             run=Run(seed=seed, replicates=199),
-            sink=lambda _, __, said, kept=kept: kept.append(said),
+            sink=lambda _, __, results, kept=kept: kept.append(results),
         )
         flagged = kept[0].columns["significant"]
         false.append(np.sum(flagged & ~wrong) / max(1, flagged.sum()))
@@ -156,7 +156,7 @@ def test_wrong_inputs_are_found_and_few_right_ones_are_flagged(estimator):
     assert np.mean(found) >= 0.8
 
 
-def test_inputs_of_another_file_are_judged_without_labels():
+def test_inputs_of_another_file_are_tested_without_targets():
     rows, _ = two_clusters(1)
     at = Predictions(x=np.array([[0.0], [12.0]]), has_embedding=False)
     kept = []
@@ -165,7 +165,7 @@ def test_inputs_of_another_file_are_judged_without_labels():
         [Cce(kernel_x="rbf", gamma_x=0.5, normalize="none")],
         at=InMemory(at),
         run=Run(replicates=199),
-        sink=lambda _, shown, said: kept.append((shown, said)),
+        sink=lambda _, shown, results: kept.append((shown, results)),
     )
     shown, found = kept[0]
     assert shown is at
@@ -173,7 +173,7 @@ def test_inputs_of_another_file_are_judged_without_labels():
     assert found.columns["p_value"][1] < 1e-3
 
 
-def test_the_clearest_inputs_are_listed_with_their_p_values():
+def test_the_most_significant_inputs_are_listed_with_their_p_values():
     rows, wrong = two_clusters(1, n=100)
     cce, run = Cce(kernel_x="rbf", gamma_x=0.5), Run(replicates=199)
     (result,) = evaluate(InMemory(rows), [cce], run=run, worst=7).results

@@ -1,4 +1,4 @@
-"""Conjugate gradients with a Nystroem preconditioner: the same result in fewer iterations, where that pays."""
+"""Conjugate gradients with a Nystroem preconditioner: the same result in fewer iterations, if that pays off."""
 
 import numpy as np
 import pytest
@@ -14,13 +14,13 @@ from calcheck.linalg.preconditioner import Costs, Preconditioner
 from calcheck.linalg.solvers import conjugate_gradients
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import Predictions
-from tests.computing import gaussian_case, rows_of
 from tests.naive import input_kernel
+from tests.shorthand import gaussian_case, rows_of
 
 CUDA = pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU"))
 DEVICES = [None, "cpu", CUDA]
 ROOM = 1 << 30
-FEATURES = 1_000_000  # bytes: room for features of 100 centres, but not for all pairs of 800 rows
+FEATURES = 1_000_000  # bytes: memory for features of 100 landmarks, but not for all pairs of 800 rows
 
 
 def gram_of(x, kernel, engine):
@@ -29,30 +29,30 @@ def gram_of(x, kernel, engine):
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("memory", [ROOM, 0])
-def test_it_is_the_inverse_of_its_matrix(device, memory):
-    """s (Q + s I)^-1 R with Q = K_nM K_MM^-1 K_Mn, all n x n matrices written out."""
+def test_the_preconditioner_is_the_inverse_of_its_matrix(device, memory):
+    """s (Q + s I)^-1 R with Q = K_nM K_MM^-1 K_Mn, with dense n x n matrices."""
     rng = np.random.default_rng(0)
     x, columns = rng.normal(size=(700, 4)), rng.normal(size=(700, 3))
-    centres, shift = np.sort(rng.choice(700, 50, replace=False)), 0.3
+    landmarks, shift = np.sort(rng.choice(700, 50, replace=False)), 0.3
     engine = backend(device, "float64")
-    found = Preconditioner(gram_of(x, Laplace(0.2), engine), shift, centres, engine, memory=memory)
+    found = Preconditioner(gram_of(x, Laplace(0.2), engine), shift, landmarks, engine, memory=memory)
     full = input_kernel("laplace", 0.2)(x, x)
-    low_rank = full[:, centres] @ np.linalg.solve(full[np.ix_(centres, centres)], full[centres])
+    low_rank = full[:, landmarks] @ np.linalg.solve(full[np.ix_(landmarks, landmarks)], full[landmarks])
     expected = shift * np.linalg.solve(low_rank + shift * np.eye(700), columns)
     assert found.rank == 50
     assert_allclose(engine.to_numpy(found(engine.asarray(columns))), expected, rtol=0, atol=1e-10)
 
 
-def test_features_that_are_made_again_are_the_same():
+def test_recomputed_features_are_the_same():
     rng = np.random.default_rng(1)
     x, columns = rng.normal(size=(600, 3)), rng.normal(size=(600, 2))
     engine = backend(None, "float32")
     gram = gram_of(x, Rbf(0.3), engine)
-    kept, made = (Preconditioner(gram, 1e-3, np.arange(80), engine, memory=memory) for memory in (ROOM, 0))
-    assert_array_equal(kept(engine.asarray(columns)), made(engine.asarray(columns)))
+    stored, recomputed = (Preconditioner(gram, 1e-3, np.arange(80), engine, memory=memory) for memory in (ROOM, 0))
+    assert_array_equal(stored(engine.asarray(columns)), recomputed(engine.asarray(columns)))
 
 
-def test_eigenvalues_that_are_negligible_are_left_out():
+def test_negligible_eigenvalues_are_dropped():
     rng = np.random.default_rng(2)
     x = rng.normal(size=(500, 2))
     engine = backend(None, "float64")
@@ -64,7 +64,9 @@ def test_eigenvalues_that_are_negligible_are_left_out():
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize(("precision", "tolerance", "accuracy"), [("float64", 1e-11, 1e-9), ("float32", 1e-5, 1e-3)])
 @pytest.mark.parametrize("tried", [1, 3])
-def test_it_saves_iterations_and_changes_no_result(device, precision, tolerance, accuracy, tried):
+def test_the_preconditioner_saves_iterations_and_does_not_change_the_result(
+    device, precision, tolerance, accuracy, tried
+):
     rng = np.random.default_rng(3)
     x, rhs = rng.normal(size=(600, 5)), rng.normal(size=(600, 4))
     engine = backend(device, precision)
@@ -82,7 +84,7 @@ def test_it_saves_iterations_and_changes_no_result(device, precision, tolerance,
 
 
 def many_iterations(run):
-    """Regress on wide inputs, for which products cost much, with a small lambda."""
+    """Regress on wide inputs, with expensive products, and a small lambda."""
     rng = np.random.default_rng(4)
     scale = 0.93 ** np.arange(400)
     x, outputs = rng.normal(size=(800, 400)) * scale, rng.normal(size=(800, 3))
@@ -100,14 +102,14 @@ def test_small_regularizers_of_wide_inputs_are_preconditioned(device):
     assert ridge.solve(outputs, 0.1).preconditioner == 0  # a few iterations
 
 
-def test_the_same_seed_gives_the_same_to_the_bit():
+def test_the_same_seed_gives_identical_results():
     (*_, one), (*_, two) = (many_iterations(Run(memory=FEATURES, seed=3)) for _ in range(2))
     assert one.iterations == two.iterations
     assert_array_equal(one.coefficients, two.coefficients)
 
 
-def test_it_pays_where_iterations_are_many_and_products_dear():
-    """A hundred thousand rows: 12 iterations in all or 4; then kernel values in memory; then few rows."""
+def test_the_preconditioner_pays_off_for_many_expensive_iterations():
+    """100,000 rows with 12 or 4 iterations in total; cached kernel values; few columns."""
     large = Costs(n=100_000, d=512, columns=64, cached=False, cached_features=True)
     assert large.pays_off(residual=1e-2, tolerance=1e-6)
     assert not large.pays_off(residual=1e-6, tolerance=1e-6)
@@ -115,7 +117,7 @@ def test_it_pays_where_iterations_are_many_and_products_dear():
     assert not Costs(n=4_000, d=8, columns=64, cached=False, cached_features=True).pays_off(1e-2, 1e-6)
 
 
-def test_the_report_tells_of_it():
+def test_the_report_contains_the_preconditioner():
     rng = np.random.default_rng(5)
     _, y, predictive = gaussian_case(rng, 600, 3)
     x = rng.normal(size=(600, 300)) * 0.9 ** np.arange(300)

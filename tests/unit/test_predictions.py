@@ -1,4 +1,4 @@
-"""Predictions are sound or refused, and come back whole from pieces."""
+"""Predictions are validated, and can be selected and concatenated."""
 
 import numpy as np
 import pytest
@@ -32,12 +32,12 @@ from calcheck.predictions import InMemory, Predictions, concat
         ),
     ],
 )
-def test_unsound_predictions_are_refused(parts, error, message):
+def test_invalid_predictions_are_refused(parts, error, message):
     with pytest.raises(error, match=message):
         Predictions(**parts)
 
 
-def test_batches_join_to_the_whole():
+def test_concatenated_batches_equal_the_whole():
     rows = Predictions(
         y=np.arange(5.0),
         predictive=Samples(np.arange(10.0).reshape(5, 2)),
@@ -62,7 +62,7 @@ def test_predictions_in_memory_are_a_source():
     assert source.warnings() == ()
 
 
-def test_what_is_asked_for_and_absent_is_told():
+def test_missing_targets_and_distributions_are_reported():
     rows = Predictions(x=np.zeros((2, 1)))
     with pytest.raises(DataError, match="there are no targets"):
         rows.targets()

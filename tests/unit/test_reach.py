@@ -1,4 +1,4 @@
-"""How far a conditional mean embedding reaches, and how many rows it rests on: by hand, and by explicit inverses."""
+"""Reach and effective neighbors of a conditional mean embedding, by hand and by explicit inverses."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ AS_IT_IS = Scaling(np.zeros(1), np.ones(1), unit_norm=False)
 
 
 def neighbors_of(x, **options):
-    """Return the report's reach, and the pointwise column, of inputs."""
+    """Return the reach in the report, and effective neighbors at each input."""
     n, found = len(x), {}
     rows = Predictions(y=np.arange(float(n)), predictive=Gaussian(np.zeros(n), np.ones(n)), x=x)
     report = evaluate(
@@ -33,7 +33,7 @@ def neighbors_of(x, **options):
 
 
 @pytest.mark.parametrize("solver", ["cholesky", "cg", "nystroem"])
-def test_two_inputs_by_hand(solver):
+def test_effective_neighbors_of_two_inputs_by_hand(solver):
     """K = [[1, k], [k, 1]] has eigenvalues 1 + k and 1 - k; with s = n lambda, those of K (K + s)^-1 are
     p = (1 + k) / (1 + k + s) and q = (1 - k) / (1 - k + s): a row's own weight is (p + q) / 2, the other's (p - q) / 2.
     They sum to p, their squares to (p^2 + q^2) / 2, so each input has 2 p^2 / (p^2 + q^2) effective neighbors.
@@ -57,16 +57,16 @@ def test_the_reach_of_two_inputs_by_hand():
         assert found == {**expected, "unit": "of the input"}
 
 
-def test_inputs_that_are_all_the_same_rest_on_all_rows():
+def test_equal_inputs_have_all_rows_as_neighbors():
     ridge = KernelRidge(Rbf(1.0), np.zeros((30, 2)), Run())
     assert_allclose(effective_neighbors(ridge, 0.1, None), 30)
-    assert_allclose(effective_neighbors(ridge, 0.1, np.full((1, 2), 1e9)), 0)  # where no row has any weight
+    assert_allclose(effective_neighbors(ridge, 0.1, np.full((1, 2), 1e9)), 0)  # all weights are 0
 
 
 @pytest.mark.parametrize("solver", ["cholesky", "cg"])
 @pytest.mark.parametrize("elsewhere", [False, True])
-def test_neighbors_are_those_of_explicit_weights(solver, elsewhere, monkeypatch):
-    """Also where a low-rank form misses most of the weights, and random signs estimate the rest."""
+def test_effective_neighbors_agree_with_explicit_weights(solver, elsewhere, monkeypatch):
+    """Also if a low-rank form misses most of the weights, and random signs estimate the rest."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(120, 2))
     points = rng.normal(size=(9, 2)) if elsewhere else None
@@ -79,15 +79,15 @@ def test_neighbors_are_those_of_explicit_weights(solver, elsewhere, monkeypatch)
     assert_allclose(effective_neighbors(ridge, 1e-3, points), expected, rtol=0.1)
 
 
-def test_rows_on_centres_have_the_neighbors_of_an_exact_solver():
+def test_landmarks_give_the_effective_neighbors_of_an_exact_solver():
     x = np.random.default_rng(1).normal(size=(700, 1))
     exact, expected = neighbors_of(x, lambda_=0.01)
-    on_centres, found = neighbors_of(x, lambda_=0.01, solver="nystroem", landmarks=200)
+    with_landmarks, found = neighbors_of(x, lambda_=0.01, solver="nystroem", landmarks=200)
     assert_allclose(found, expected, rtol=1e-3)
-    assert_allclose(on_centres["distance"], exact["distance"], rtol=1e-6)
+    assert_allclose(with_landmarks["distance"], exact["distance"], rtol=1e-6)
 
 
-def test_the_reach_is_in_the_unit_of_one_input_and_else_says_of_what():
+def test_the_reach_has_the_unit_of_a_single_input_or_states_its_unit():
     x = np.random.default_rng(2).normal(size=(400, 1))
     once, hundredfold = (neighbors_of(each)[0] for each in (x, 100 * x))
     assert_allclose(hundredfold["distance"], 100 * once["distance"], rtol=1e-6)
@@ -104,7 +104,7 @@ def test_the_reach_is_in_the_unit_of_one_input_and_else_says_of_what():
         assert neighbors_of(several, normalize=normalize)[0]["unit"] == unit
 
 
-def test_a_narrower_kernel_and_a_smaller_lambda_reach_less_far():
+def test_a_narrower_kernel_and_a_smaller_lambda_reduce_the_reach():
     x = np.random.default_rng(4).uniform(-3, 3, (500, 1))
     far, nearer, nearest = (
         reach(Rbf(gamma), x, AS_IT_IS, lambda_)["distance"] for gamma, lambda_ in ((0.2, 0.1), (5.0, 0.1), (5.0, 1e-3))
@@ -112,7 +112,7 @@ def test_a_narrower_kernel_and_a_smaller_lambda_reach_less_far():
     assert far > 2 * nearer > 2 * nearest > 0
 
 
-def test_the_reach_stays_a_number_at_extremes():
+def test_the_reach_is_finite_for_extreme_settings():
     x = np.random.default_rng(5).normal(size=(40, 3))
     for kernel in (Rbf(1e-12), Rbf(1e12), Polynomial(9, 1.0, 1.0)):
         for lambda_ in (1e-300, 1e-8, 1e200):

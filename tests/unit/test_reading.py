@@ -39,7 +39,7 @@ def test_csv_and_tsv_are_read(tmp_path):
     assert_same(read(str(tmp_path / "preds.tsv")).predictions())
 
 
-def test_a_file_without_an_ending_is_known_by_its_first_bytes(tmp_path):
+def test_a_file_without_an_ending_is_recognized_by_its_first_bytes(tmp_path):
     for ending in ("parquet", "feather"):
         source = tmp_path / f"preds.{ending}"
         write(source, PARTS)
@@ -88,7 +88,7 @@ def test_embeddings_of_every_shape_are_read(tmp_path, shape):
     assert rows.x.dtype == (np.float32 if narrow else np.float64)
 
 
-def test_wide_columns_come_in_the_order_of_their_numbers(tmp_path):
+def test_wide_columns_are_ordered_by_their_numbers(tmp_path):
     parts = {"y": PARTS["y"], "mean": PARTS["mean"], "std": PARTS["std"]}
     parts |= {f"emb_{k}": np.full(N, float(k)) for k in (10, 9, 0, 1, 11, 2)}
     source = read(write(tmp_path / "preds.csv", parts))
@@ -112,7 +112,7 @@ def test_wide_columns_come_in_the_order_of_their_numbers(tmp_path):
         (pa.array(["[1,,3]", "[1,2,]"] * (N // 2)), "must be lists of numbers, .*row 0"),
     ],
 )
-def test_embeddings_that_lost_something_are_refused(tmp_path, column, message):
+def test_incomplete_embeddings_are_refused(tmp_path, column, message):
     parts = {name: values for name, values in PARTS.items() if name != "embedding"}
     path = write(tmp_path / "preds.parquet", table(parts).append_column("embedding", column))
     with pytest.raises(DataError, match=message):
@@ -120,7 +120,7 @@ def test_embeddings_that_lost_something_are_refused(tmp_path, column, message):
 
 
 @pytest.mark.parametrize("ending", ["npy", "npz"])
-def test_embeddings_from_numpy_files_are_joined_by_place(tmp_path, ending):
+def test_embeddings_from_numpy_files_are_joined_by_position(tmp_path, ending):
     parts = {name: values for name, values in PARTS.items() if name != "embedding"}
     path, vectors = write(tmp_path / "preds.csv", parts), tmp_path / f"emb.{ending}"
     (np.save if ending == "npy" else np.savez)(vectors, PARTS["embedding"])
@@ -144,7 +144,7 @@ def test_embeddings_from_another_file_are_joined_by_id(tmp_path):
     assert_same(read(path, embedding=f"{vectors}:vector").predictions())
     as_text = write(tmp_path / "text.parquet", other | {"id": other["id"].astype(str)})
     assert_same(read(path, embedding=f"{as_text}:vector").predictions())
-    assert_same(read(path, embedding=vectors).predictions())  # the one column that is no key
+    assert_same(read(path, embedding=vectors).predictions())  # the only column that is not a key
     both = write(tmp_path / "both.parquet", other | {"score": other["vector"][:, 0]})
     with pytest.raises(DataError, match=r"both\.parquet has no column 'embedding'. Name one as"):
         read(path, embedding=both).predictions()
@@ -164,15 +164,15 @@ def test_keys_with_leading_zeros_stay_text(tmp_path):
     assert read(str(tmp_path / "preds.csv")).predictions().id.tolist() == ["01", "1", "10"]
 
 
-def test_a_column_whose_first_values_are_whole_is_read_to_its_end(tmp_path):
-    """Types are found over the whole file: 300,000 whole numbers and then 0.5 are numbers, not an error."""
+def test_column_types_are_inferred_from_the_whole_file(tmp_path):
+    """300,000 integers and then 0.5 are numbers, not an error."""
     text = "y,mean,std\n" + "1,2,3\n" * 300_000 + "0.5,2,3\n"
     (tmp_path / "preds.csv").write_text(text)
     assert read(str(tmp_path / "preds.csv")).predictions().y[-1] == 0.5
 
 
 @pytest.mark.parametrize("kind", ["std", "var", "log_std", "log_var"])
-def test_spreads_of_every_kind_are_read(tmp_path, kind):
+def test_uncertainties_on_every_scale_are_read(tmp_path, kind):
     std = PARTS["std"]
     spread = {"std": std, "var": std**2, "log_std": np.log(std), "log_var": 2 * np.log(std)}[kind]
     parts = {"y": PARTS["y"], "mean": PARTS["mean"], "u": spread}
@@ -183,13 +183,13 @@ def test_spreads_of_every_kind_are_read(tmp_path, kind):
 
 def test_samples_are_read_wide_and_as_lists(tmp_path):
     draws = np.random.default_rng(2).normal(size=(N, 11))
-    for parts, said in (
+    for parts, options in (
         ({f"sample_{k}": draws[:, k] for k in range(11)}, {}),
         ({f"s{k}": draws[:, k] for k in range(11)}, {"samples": "s*"}),
         ({"samples": draws}, {}),
         ({"ens": draws}, {"samples": "ens"}),
     ):
-        source = read(write(tmp_path / "preds.parquet", {"y": PARTS["y"]} | parts), **said)
+        source = read(write(tmp_path / "preds.parquet", {"y": PARTS["y"]} | parts), **options)
         assert_allclose(source.predictions().predictive.draws, draws)
         back = read(str(tmp_path / "preds.parquet"), samples=source.explicit()[-1])
         assert_allclose(back.predictions().predictive.draws, draws)
@@ -226,7 +226,7 @@ def test_several_targets_are_read(tmp_path):
         read(path, mean="mean1,mean2", std="std1").predictions()
 
 
-def test_inputs_take_the_place_of_an_embedding(tmp_path):
+def test_inputs_replace_an_embedding(tmp_path):
     path = write(tmp_path / "preds.parquet", PARTS | {"a": np.arange(N), "b": np.ones(N)})
     rows = read(path, inputs="a,b").predictions()
     assert_allclose(rows.x[:, 0], np.arange(N))
@@ -234,7 +234,7 @@ def test_inputs_take_the_place_of_an_embedding(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("change", "said", "message"),
+    ("change", "options", "message"),
     [
         ({"y_true": PARTS["y"]}, {}, "two columns may hold the target: 'y' and 'y_true'. Pass --target"),
         ({"pred": PARTS["y"]}, {}, "two columns may hold the mean: 'mean' and 'pred'"),
@@ -263,16 +263,16 @@ def test_inputs_take_the_place_of_an_embedding(tmp_path):
         ({"rate": -PARTS["std"], "y": np.arange(N)}, {"dist": "poisson"}, "rate must be positive"),
     ],
 )
-def test_what_is_unclear_or_wrong_is_refused_with_the_file_and_the_remedy(tmp_path, change, said, message):
+def test_ambiguous_or_invalid_columns_are_refused_with_the_file_and_a_remedy(tmp_path, change, options, message):
     parts = {name: values for name, values in (PARTS | change).items() if values is not None}
     path = write(tmp_path / "preds.parquet", parts)
     with pytest.raises(DataError, match=message) as caught:
-        read(path, **said).predictions()
+        read(path, **options).predictions()
     assert str(caught.value).startswith(path)
 
 
-def test_a_scale_that_is_unclear_is_told_with_what_either_reading_gives(tmp_path):
-    """The column is a variance of a right model: mean z^2 is about 1 read so, and far from it read as a std."""
+def test_an_ambiguous_scale_is_refused_with_the_result_of_each_reading(tmp_path):
+    """The column is a variance of a right model: mean z^2 is about 1 read as such, and far from 1 read as a std."""
     rng = np.random.default_rng(3)
     var = rng.uniform(0.001, 0.1, 500)
     parts = {"y": np.sqrt(var) * rng.normal(size=500), "mean": np.zeros(500), "uq": var}
@@ -283,7 +283,7 @@ def test_a_scale_that_is_unclear_is_told_with_what_either_reading_gives(tmp_path
 
 
 @pytest.mark.parametrize(
-    ("said", "message"),
+    ("options", "message"),
     [
         ({"std": "a", "var": "b"}, "pass only one of --std, --var"),
         ({"dist": "poisson", "samples": "s*"}, "--dist and --samples both describe the predictions"),
@@ -292,12 +292,12 @@ def test_a_scale_that_is_unclear_is_told_with_what_either_reading_gives(tmp_path
         ({"min_std": -1.0}, "--min-std must be a positive number, got -1.0"),
     ],
 )
-def test_options_that_contradict_each_other_are_refused(tmp_path, said, message):
+def test_options_that_contradict_each_other_are_refused(tmp_path, options, message):
     with pytest.raises(OptionError, match=message):
-        read(write(tmp_path / "preds.parquet", PARTS), **said)
+        read(write(tmp_path / "preds.parquet", PARTS), **options)
 
 
-def test_rows_that_lack_a_number_are_left_out_on_request(tmp_path):
+def test_incomplete_rows_are_dropped_on_request(tmp_path):
     y = np.where(np.isin(np.arange(N), [2, 5]), np.nan, PARTS["y"])
     source = read(write(tmp_path / "preds.csv", wide(PARTS) | {"y": y}), nan_policy="omit")
     rows = source.predictions()
@@ -318,13 +318,13 @@ def test_small_deviations_are_raised_on_request_and_counted(tmp_path):
     assert source.explicit()[-2:] == ["--min-std", "0.25"]
 
 
-def test_column_names_that_come_twice_are_refused(tmp_path):
+def test_duplicate_column_names_are_refused(tmp_path):
     (tmp_path / "preds.csv").write_text("y,mean,std,y\n1,2,3,4\n")
     with pytest.raises(DataError, match="1 duplicate column name: 'y'"):
         read(str(tmp_path / "preds.csv")).predictions()
 
 
-def test_files_that_are_not_what_they_say_are_refused(tmp_path):
+def test_unreadable_files_are_refused(tmp_path):
     whole = tmp_path / "whole.parquet"
     write(whole, PARTS)
     (tmp_path / "cut.parquet").write_bytes(whole.read_bytes()[:-100])
@@ -359,16 +359,16 @@ def test_pickles_are_never_loaded(tmp_path):
         read(write(tmp_path / "preds.csv", parts), embedding=str(tmp_path / "objects.npy")).predictions()
 
 
-def test_what_was_found_can_be_said_explicitly(tmp_path):
+def test_recognized_columns_can_be_passed_explicitly(tmp_path):
     """Reading again with the options that `inspect` prints gives the same predictions."""
     source = read(write(tmp_path / "preds.parquet", PARTS))
-    said = source.explicit()
-    names = {flag.removeprefix("--"): value for flag, value in zip(said[::2], said[1::2], strict=True)}
+    arguments = source.explicit()
+    names = {flag.removeprefix("--"): value for flag, value in zip(arguments[::2], arguments[1::2], strict=True)}
     assert names == {"target": "y", "mean": "mean", "std": "std", "embedding": "embedding", "id": "id"}
     assert_same(read(str(tmp_path / "preds.parquet"), **names).predictions())
 
 
-def test_the_report_names_files_with_their_fingerprint(tmp_path):
+def test_the_report_contains_files_with_their_hash(tmp_path):
     import hashlib
 
     path = write(tmp_path / "preds.parquet", PARTS)
@@ -378,15 +378,15 @@ def test_the_report_names_files_with_their_fingerprint(tmp_path):
     assert (found.n, found.dropped, found.predictive) == (N, 0, "gaussian")
 
 
-def test_text_that_is_not_utf8_is_shown_nowhere_but_does_no_harm(tmp_path):
+def test_columns_that_are_not_utf8_are_ignored(tmp_path):
     (tmp_path / "latin.csv").write_bytes("y,mean,std,note\n1,2,3,é\n2,3,4,a\n".encode("latin-1"))
     source = read(str(tmp_path / "latin.csv"))
     assert_allclose(source.predictions().y, [1, 2])
     assert source.roles.narrow == ("y", "mean", "std")
 
 
-def test_inputs_of_a_file_are_read_whatever_else_it_holds(tmp_path):
-    """Targets may be absent, two columns may be the mean, and deviations may be 0: none of it is looked at."""
+def test_evaluation_inputs_are_read_despite_problems_in_other_columns(tmp_path):
+    """Targets are missing, two columns may be the mean, and deviations are 0; none of these is validated."""
     from calcheck.io.columns.options import ColumnOptions
     from calcheck.io.files import File
     from calcheck.io.source import FileSource
@@ -398,7 +398,7 @@ def test_inputs_of_a_file_are_read_whatever_else_it_holds(tmp_path):
     assert rows.predictive is None
 
 
-def test_problems_are_told_by_rows_of_the_file_after_others_were_left_out(tmp_path):
+def test_problems_are_reported_by_row_of_the_file_after_rows_were_dropped(tmp_path):
     y = np.where(np.arange(N) == 0, np.nan, 1.0)
     twice = np.where(np.arange(N) == 7, 105, PARTS["id"])
     path = write(tmp_path / "preds.parquet", PARTS | {"y": y, "id": twice})
@@ -406,15 +406,15 @@ def test_problems_are_told_by_rows_of_the_file_after_others_were_left_out(tmp_pa
         read(path, nan_policy="omit").predictions()
 
 
-def test_no_remedy_is_given_that_would_be_refused(tmp_path):
+def test_errors_suggest_only_options_that_are_accepted(tmp_path):
     path = write(tmp_path / "preds.parquet", {"y": np.ones(3), "loc": np.ones(3), "scale": np.zeros(3)})
     with pytest.raises(DataError, match="must be positive") as caught:
         read(path, dist="gaussian").predictions()
     assert "--min-std" not in str(caught.value)
 
 
-def test_a_file_of_several_batches_is_one(tmp_path, monkeypatch):
-    """Batches of five rows: the same predictions, and problems told by their places in the file."""
+def test_predictions_do_not_depend_on_the_batch_size(tmp_path, monkeypatch):
+    """Batches of five rows give the same predictions, and problems are reported by row of the file."""
     from calcheck.io.tables import parquet
 
     monkeypatch.setattr(parquet, "BATCH_BYTES", 1)
@@ -433,8 +433,8 @@ def test_a_file_of_several_batches_is_one(tmp_path, monkeypatch):
         read(write(tmp_path / "ragged.parquet", ragged)).predictions()
 
 
-def test_the_pattern_that_is_printed_matches_what_was_found_and_nothing_else(tmp_path):
-    """emb_* would take emb_norm along, and sample_* sample_id; where no pattern is exact the columns are listed."""
+def test_printed_patterns_match_exactly_the_recognized_columns(tmp_path):
+    """emb_* would include emb_norm, and sample_* sample_id; if no pattern is exact, the columns are listed."""
     parts = {"y": np.ones(3), "sample_0": np.ones(3), "sample_1": np.ones(3), "sample_id": np.arange(3)}
     parts |= {"emb_0": np.arange(3.0), "emb_1": np.ones(3), "emb_norm": np.full(3, 9.0)}
     source = read(write(tmp_path / "preds.parquet", parts))
@@ -445,10 +445,9 @@ def test_the_pattern_that_is_printed_matches_what_was_found_and_nothing_else(tmp
     assert read(path, embedding="emb_0,emb_1").predictions().x.shape == (3, 2)
 
 
-def test_distributions_left_in_their_file_give_the_same_numbers(tmp_path, monkeypatch):
-    """All metrics of samples that are read again for each of them, and of samples held in memory."""
-    from calcheck.io import scan as gathered
-    from calcheck.io import source
+def test_lazy_distributions_give_the_same_numbers(tmp_path, monkeypatch):
+    """All metrics on samples that are read again for each metric, and on samples in memory."""
+    from calcheck.io import scan, source
     from calcheck.io.tables import parquet
 
     rng = np.random.default_rng(0)
@@ -462,22 +461,22 @@ def test_distributions_left_in_their_file_give_the_same_numbers(tmp_path, monkey
             **{f"sample_{j}": draws[:, j + 1] for j in range(m)},
         },
     )
-    held = evaluate(read(path), [metric() for metric in METRICS.values()], run=Run(resamples=100, replicates=0))
-    monkeypatch.setattr(gathered, "MAX_PREDICTIVE_BYTES", 1)
+    in_memory = evaluate(read(path), [metric() for metric in METRICS.values()], run=Run(resamples=100, replicates=0))
+    monkeypatch.setattr(scan, "MAX_PREDICTIVE_BYTES", 1)
     monkeypatch.setattr(parquet, "BATCH_BYTES", 1)
     monkeypatch.setattr(parquet, "MIN_ROWS", 64)
-    left = read(path)
-    assert left.predictions().predictive.nbytes == 0
-    report = evaluate(left, [metric() for metric in METRICS.values()], run=Run(resamples=100, replicates=0))
-    assert report.results == held.results
-    assert report.skipped == held.skipped
-    assert {skipped.metric for skipped in held.skipped} == {"nll", "lzms", "lrce"}
+    lazy = read(path)
+    assert lazy.predictions().predictive.nbytes == 0
+    report = evaluate(lazy, [metric() for metric in METRICS.values()], run=Run(resamples=100, replicates=0))
+    assert report.results == in_memory.results
+    assert report.skipped == in_memory.skipped
+    assert {skipped.metric for skipped in in_memory.skipped} == {"nll", "lzms", "lrce"}
     bare = write(tmp_path / "bare.parquet", {f"sample_{j}": draws[:, j] for j in range(m)})
     nothing_else = source.FileSource(File(bare), wanted="any")  # no targets, no inputs, no keys
     assert len(nothing_else.predictions()) == n
     chosen = np.array([300, 5, 5, 399])
-    assert_array_equal(left.predictions().predictive.take(chosen).draws, draws[chosen, 1:])
-    first = left.predictions().predictive
+    assert_array_equal(lazy.predictions().predictive.take(chosen).draws, draws[chosen, 1:])
+    first = lazy.predictions().predictive
     assert first.display_name == "samples"
     assert first.describe()[7].startswith("12 draws from")
     for made, other in ((first.cdf, 0), (first.cdf_left, 1)):

@@ -1,4 +1,4 @@
-"""What is kept as predictions are rejected: by hand, over all orders of ties, and of a model that is wrong in part."""
+"""Curves of errors over rejected predictions: by hand, with ties, and for a model that is wrong in part."""
 
 import itertools
 import math
@@ -15,14 +15,14 @@ from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
 from calcheck.results import RowResults
 from calcheck.studies.reject import RejectionGrid, reject
-from tests.computing import cce
+from tests.shorthand import cce
 
 FAST = Run(resamples=200)
 NONE = Run(resamples=0)
 
 
 def predictions(error, std=None, x=None, **columns):
-    """Rows with given errors of a Gaussian at 0."""
+    """Return rows with the given errors of a Gaussian at 0."""
     error = np.asarray(error, float)
     std = np.ones(len(error)) if std is None else np.asarray(std, float)
     return Predictions(
@@ -30,8 +30,8 @@ def predictions(error, std=None, x=None, **columns):
     )
 
 
-def rejected(rows, *metrics, run=NONE, **options):
-    """Return the results, those of one metric by one criterion each."""
+def results_of(rows, *metrics, run=NONE, **options):
+    """Return lists of results by metric and criterion."""
     report = reject(InMemory(rows), [METRICS[name]() for name in metrics or ("mae",)], run=run, **options)
     found = {}
     for result in report.results:
@@ -53,13 +53,13 @@ def area_of(results, minus=None):
 QUARTERS = RejectionGrid(step=25, max_percent=75)
 
 
-def test_the_curve_the_area_and_the_gain_are_those_of_a_hand():
-    """Errors 1, 2, 3, 6 with std 1, 2, 3, 4: kept are all, without 6, without 3, and 1 alone.
+def test_the_curve_the_area_and_the_gain_by_hand():
+    """Errors 1, 2, 3, 6 with std 1, 2, 3, 4: all are retained, then all but 6, then 1 and 2, then 1.
 
     MAE 3, 2, 1.5, 1; area by the trapezoidal rule over 0, 25, 50, 75 %: 0.25 (1.5 + 2 + 1.5 + 0.5) = 1.375.
-    At random it stays 3, with area 3 * 0.75 = 2.25. RMSE: roots of 50/4, 14/3, 5/2, 1.
+    At random MAE is 3, with area 3 * 0.75 = 2.25. RMSE: roots of 50/4, 14/3, 5/2, 1.
     """
-    found = rejected(predictions([1, -2, 3, -6], [1, 2, 3, 4]), "mae", "rmse", by=["std", "random"], steps=QUARTERS)
+    found = results_of(predictions([1, -2, 3, -6], [1, 2, 3, 4]), "mae", "rmse", by=["std", "random"], steps=QUARTERS)
     by_std = found["mae", "std"]
     assert_allclose(values(by_std), [3, 2, 1.5, 1], rtol=1e-14)
     assert [each.slice["rows"] for each in by_std[:4]] == [4, 3, 2, 1]
@@ -73,10 +73,10 @@ def test_the_curve_the_area_and_the_gain_are_those_of_a_hand():
 
 @pytest.mark.parametrize("metric", ["mae", "nll", "crps"])
 def test_ties_give_the_mean_over_all_their_orders(metric):
-    """Of six rows three share the largest std and two the next: the naive mean over all 720 orders that std allows."""
+    """Of six rows three share the largest std and two the next: the naive mean over all orders that std allows."""
     error, std = np.array([0.1, 2.0, -1.0, 3.0, 0.5, -4.0]), np.array([1.0, 2.0, 2.0, 3.0, 3.0, 3.0])
     rows = predictions(error, std)
-    (found,) = rejected(rows, metric, by=["std"], steps=RejectionGrid(step=100 / 6, max_percent=500 / 6)).values()
+    (found,) = results_of(rows, metric, by=["std"], steps=RejectionGrid(step=100 / 6, max_percent=500 / 6)).values()
     one = [METRICS[metric]().compute(rows.take(np.array([place]))).columns for place in range(6)]
     scores = np.array([next(iter(columns.values()))[0] for columns in one])
     orders = [order for order in itertools.permutations(range(6)) if (np.diff(std[list(order)]) >= 0).all()]
@@ -89,18 +89,18 @@ def test_the_order_of_the_file_does_not_matter():
     error, std = rng.normal(size=50), rng.integers(1, 5, 50) / 2
     turned = rng.permutation(50)
     first, second = (
-        rejected(rows, "mae", "rmse", by=["std"], steps=RejectionGrid(coverage=0.5))
+        results_of(rows, "mae", "rmse", by=["std"], steps=RejectionGrid(coverage=0.5))
         for rows in (predictions(error, std), predictions(error[turned], std[turned]))
     )
     for pair in first:
         assert_allclose([each.value for each in first[pair]], [each.value for each in second[pair]], rtol=1e-12)
 
 
-def test_random_orders_are_what_shuffling_by_hand_gives():
-    """The band holds the middle 95 % of the means of 30 of 100 rows, whose standard error is known exactly."""
+def test_random_orders_agree_with_the_exact_standard_error():
+    """The band contains 95 % of the means of 30 of 100 rows, whose standard error is known exactly."""
     rng = np.random.default_rng(1)
     error = np.abs(rng.normal(size=100))
-    found = rejected(
+    found = results_of(
         predictions(error), by=["random"], steps=RejectionGrid(step=70, max_percent=70), run=Run(resamples=20_000)
     )
     _, kept, _ = found["mae", "random"]
@@ -109,8 +109,8 @@ def test_random_orders_are_what_shuffling_by_hand_gives():
     assert_allclose([kept.low, kept.high], error.mean() + 1.96 * spread * np.array([-1, 1]), atol=0.1 * spread)
 
 
-def test_resamples_are_those_of_a_loop():
-    """Weights by rows, sorted by the criterion: the curve of each resample is the naive one of its rows."""
+def test_resampled_curves_agree_with_a_loop():
+    """The curve of each resample is the naive curve of its rows."""
     rng = np.random.default_rng(2)
     n, criterion, lost = 12, rng.normal(size=12), np.abs(rng.normal(size=12))
     study = RejectionCurves(
@@ -127,11 +127,11 @@ def test_resamples_are_those_of_a_loop():
         assert_allclose(curve, [ordered[:kept].mean() for kept in (12, 9, 3)], rtol=1e-12)
 
 
-def test_a_criterion_that_orders_the_errors_is_significant_and_one_that_knows_nothing_is_not():
+def test_an_informative_criterion_is_significant_and_an_uninformative_one_is_not():
     rng = np.random.default_rng(3)
     error = rng.normal(size=200)
     rows = predictions(error, column=np.abs(error), noise=rng.normal(size=200), against=-np.abs(error))
-    found = rejected(rows, by=["column", "noise", "against"], run=FAST)
+    found = results_of(rows, by=["column", "noise", "against"], run=FAST)
     chances = {name: area_of(found["mae", name], "random").p_value for name in ("column", "noise", "against")}
     assert chances["column"] == 1 / 201
     assert 0.05 < chances["noise"] < 0.95
@@ -140,21 +140,21 @@ def test_a_criterion_that_orders_the_errors_is_significant_and_one_that_knows_no
     assert gain.low < gain.value < gain.high < 0
 
 
-def test_p_values_of_a_criterion_that_knows_nothing_are_uniform():
+def test_p_values_of_uninformative_criteria_are_uniform():
     """Of 200 such criteria 5 % are below 5 %, within 4 standard errors."""
     rng = np.random.default_rng(4)
     error = rng.normal(size=40)
     names = [f"c{place}" for place in range(200)]
     rows = predictions(error, **{name: rng.normal(size=40) for name in names})
-    found = rejected(rows, by=names, run=Run(resamples=199), steps=RejectionGrid(step=30))
+    found = results_of(rows, by=names, run=Run(resamples=199), steps=RejectionGrid(step=30))
     chances = np.array([area_of(found["mae", name], "random").p_value for name in names])
     assert abs(np.mean(chances <= 0.05) - 0.05) < 4 * math.sqrt(0.05 * 0.95 / 200)
     assert abs(chances.mean() - 0.5) < 4 / math.sqrt(12 * 200)
 
 
-def test_the_threshold_is_the_least_that_keeps_enough_and_rows_that_tie_with_it_stay():
-    """Of 5 rows 60 % are 3; the third and fourth tie at 3, so four are kept."""
-    found = rejected(
+def test_the_threshold_is_the_smallest_with_enough_coverage_and_keeps_ties():
+    """60 % of 5 rows are 3; the third and fourth are tied at 3, so four remain."""
+    found = results_of(
         predictions([1, 1, 2, 4, 9], [1, 2, 3, 3, 5]), by=["std", "random"], steps=RejectionGrid(coverage=0.6)
     )
     (at,) = [each for each in found["mae", "std"] if "threshold" in each.slice]
@@ -162,14 +162,14 @@ def test_the_threshold_is_the_least_that_keeps_enough_and_rows_that_tie_with_it_
     assert_allclose(at.value, 2.0)
     assert not [each for each in found["mae", "random"] if "threshold" in each.slice]
     for coverage, kept in ((1.0, 5), (0.2, 1), (0.21, 2), (1e-9, 1)):
-        found = rejected(
+        found = results_of(
             predictions([1, 1, 2, 4, 9], [1, 2, 3, 3.5, 5]), by=["std"], steps=RejectionGrid(coverage=coverage)
         )
         assert found["mae", "std"][-1].slice["rows"] == kept
 
 
 def sine(n, seed):
-    """A sine wave whose trough the model misses; it is equally sure everywhere (examples/misfit.py)."""
+    """A sine wave whose trough the model misses, with constant std (examples/misfit.py)."""
     rng = np.random.default_rng(seed)
     x = rng.uniform(0, 2 * np.pi, n)
     y = np.sin(x) + (0.1 + 0.2 * np.sin(x / 2)) * rng.normal(size=n)
@@ -180,7 +180,7 @@ def sine(n, seed):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_rejecting_by_cce_beats_rejecting_at_random_from_10_to_50_percent(seed):
-    """The claim of Figure 7 [CCE, C.1]: cce is fitted on labeled rows, and the labels of the others only score."""
+    """The claim of Figure 7 [CCE, C.1]: cce is fitted on labeled rows; the others' targets only give errors."""
     report = reject(
         InMemory(sine(300, 2 * seed)),
         [METRICS[name]() for name in ("mae", "rmse", "nll")],
@@ -196,11 +196,11 @@ def test_rejecting_by_cce_beats_rejecting_at_random_from_10_to_50_percent(seed):
         for by_cce, by_std, at_random in zip(*curves.values(), strict=True):
             assert by_cce.high < at_random.value
             assert by_cce.value < at_random.low
-            assert_allclose(by_std.value, at_random.value, rtol=1e-9)  # equally sure everywhere
+            assert_allclose(by_std.value, at_random.value, rtol=1e-9)  # constant std
 
 
-def test_cce_of_other_rows_does_not_see_their_targets():
-    """Other targets of the rows that are rejected change what is scored, and nothing of who is rejected."""
+def test_cce_of_other_rows_does_not_use_their_targets():
+    """Other targets of the evaluated rows do not change which rows are rejected."""
     reference, place = sine(60, 0), sine(40, 1)
     others = place.with_targets(place.y[::-1].copy(), place.predictive)
     thresholds = []
@@ -219,31 +219,31 @@ def test_cce_of_other_rows_does_not_see_their_targets():
     assert_allclose(thresholds[0], np.sort(at)[19], rtol=1e-12)
 
 
-def test_cce_at_its_own_rows_is_said_to_be_hindsight():
-    notes = [note for each in rejected(sine(60, 0))["mae", "cce"] for note in each.warnings]
+def test_cce_at_its_own_rows_gives_a_warning():
+    notes = [note for each in results_of(sine(60, 0))["mae", "cce"] for note in each.warnings]
     assert any("optimistic" in note for note in notes)
     report = reject(InMemory(sine(60, 0)), [METRICS["mae"]()], at=InMemory(sine(60, 1)), run=NONE)
     assert not any("optimistic" in note for each in report.results for note in each.warnings)
 
 
-def test_without_inputs_nothing_is_rejected_by_cce_unless_it_was_asked_for():
-    found = rejected(predictions([1, 2, 3]))
+def test_without_inputs_cce_is_skipped_or_refused_if_requested():
+    found = results_of(predictions([1, 2, 3]))
     assert {by for _, by in found} == {"std", "random"}
     assert any("it needs inputs" in note for note in found["mae", "std"][0].warnings)
     with pytest.raises(DataError, match="cce needs inputs"):
-        rejected(predictions([1, 2, 3]), by=["cce"])
+        results_of(predictions([1, 2, 3]), by=["cce"])
 
 
-def test_a_metric_that_does_not_apply_is_left_out_with_the_reason():
+def test_a_metric_that_does_not_apply_is_skipped():
     rows = Predictions(y=np.arange(5.0), predictive=Samples(np.random.default_rng(0).normal(size=(5, 4))))
     report = reject(InMemory(rows), [METRICS["mae"](), METRICS["nll"]()], run=NONE)
     assert {each.metric for each in report.results} == {"mae"}
     assert [each.metric for each in report.skipped] == ["nll"]
 
 
-def test_what_is_not_finite_is_no_number():
-    """A target that is impossible makes the mean infinite until its row is rejected."""
-    report = rejected(
+def test_infinite_values_are_missing():
+    """An impossible target makes the mean infinite."""
+    report = results_of(
         predictions([0, 1e200, 0], [1, 1e-100, 1e-120]), "nll", by=["std"], steps=RejectionGrid(30, 60), run=FAST
     )
     first, *_ = report["nll", "std"]
@@ -251,9 +251,9 @@ def test_what_is_not_finite_is_no_number():
     assert any("no value" in note for note in first.warnings)
 
 
-def test_few_rows_are_said_to_be_few_and_a_single_one_has_no_interval():
-    assert any("only 3 rows" in note for note in rejected(predictions([1, 2, 3]), run=FAST)["mae", "std"][0].warnings)
-    single = rejected(predictions([1]), run=FAST)["mae", "std"][0]
+def test_few_rows_give_a_warning_and_a_single_row_has_no_interval():
+    assert any("only 3 rows" in note for note in results_of(predictions([1, 2, 3]), run=FAST)["mae", "std"][0].warnings)
+    single = results_of(predictions([1]), run=FAST)["mae", "std"][0]
     assert single.low is None
     assert any("single row" in note for note in single.warnings)
 
@@ -271,7 +271,7 @@ def test_few_rows_are_said_to_be_few_and_a_single_one_has_no_interval():
         ({"coverage": float("nan")}, "--coverage must be"),
     ],
 )
-def test_shares_that_make_no_sense_are_refused(options, message):
+def test_invalid_percentages_are_refused(options, message):
     with pytest.raises(OptionError, match=message):
         RejectionGrid(**options)
 
@@ -280,10 +280,10 @@ def test_criteria_must_be_columns_of_numbers():
     rows = predictions([1, 2, 3], name=np.array(["a", "b", "c"]), gap=np.array([1, np.nan, 2]))
     for name, message in (("name", "is not numeric"), ("gap", "must be finite"), ("absent", "there is no column")):
         with pytest.raises(DataError, match=message):
-            rejected(rows, by=[name])
+            results_of(rows, by=[name])
 
 
 @pytest.mark.parametrize("metric", ["ece", "cce", "sharpness", "lzms"])
-def test_only_means_of_errors_are_shown(metric):
+def test_only_means_of_errors_are_accepted(metric):
     with pytest.raises(OptionError, match=f"got {metric}, which is not"):
-        rejected(predictions([1, 2, 3]), metric)
+        results_of(predictions([1, 2, 3]), metric)

@@ -1,4 +1,4 @@
-"""Random numbers of rows: their laws, and that each row's follow from its key and the replicate alone."""
+"""Random streams of rows: their distributions, and their dependence on key and replicate only."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def column(value):
     return np.full((N, 1), float(value))
 
 
-def test_words_are_mixed_as_by_splitmix64():
+def test_mix_agrees_with_splitmix64():
     """The first three numbers of SplitMix64 from seed 1234567, as its authors' code prints them."""
     step = 0x9E3779B97F4A7C15
     words = np.array([(1234567 + step * place) % 2**64 for place in (1, 2, 3)], dtype=np.uint64)
@@ -51,7 +51,7 @@ LAWS = {
 
 
 @pytest.mark.parametrize("law", LAWS)
-def test_numbers_have_their_law_in_each_replicate_and_replicates_are_independent(law):
+def test_numbers_follow_their_distribution_and_replicates_are_independent(law):
     """Kolmogorov's test of each, and Spearman's correlation of both."""
     draw, distribution = LAWS[law]
     found = draw(RowRandom(KEYS))
@@ -61,7 +61,7 @@ def test_numbers_have_their_law_in_each_replicate_and_replicates_are_independent
 
 
 @pytest.mark.parametrize("rate", [0.01, 1.0, 6.0, 9.99, 10.0, 25.0, 400.0])
-def test_poisson_numbers_have_their_masses(rate):
+def test_poisson_numbers_follow_their_probabilities(rate):
     found = RowRandom(KEYS).poisson(column(rate), (N, 1))[:, 0]
     low, high = stats.poisson.ppf([1e-3, 1 - 1e-3], rate)
     values = np.arange(low, high + 1)
@@ -71,8 +71,8 @@ def test_poisson_numbers_have_their_masses(rate):
 
 
 @pytest.mark.parametrize("rate", [1e5, 1e10, 1e15, 1e18, 1e300])
-def test_poisson_numbers_of_any_rate_are_whole_and_nearly_normal(rate):
-    """At 1e18, numpy refuses. What doubles can tell apart is normal with deviation sqrt(rate)."""
+def test_poisson_numbers_of_large_rates_are_whole_and_nearly_normal(rate):
+    """numpy refuses 1e18. Up to rounding the numbers are normal with standard deviation sqrt(rate)."""
     found = RowRandom(KEYS).poisson(column(rate), (N, 1))[:, 0]
     assert_array_equal(found, np.floor(found))
     if rate <= 1e18:
@@ -81,18 +81,18 @@ def test_poisson_numbers_of_any_rate_are_whole_and_nearly_normal(rate):
     assert_allclose(found, rate, rtol=max(1e-12, 8 / np.sqrt(rate)))
 
 
-def test_whole_numbers_are_uniform():
+def test_integers_are_uniform():
     counts = np.bincount(RowRandom(KEYS).integers(0, 7, N), minlength=7)
     assert stats.chisquare(counts).pvalue > RARE
 
 
 @pytest.mark.parametrize("draw", [draw for draw, _ in LAWS.values()], ids=LAWS)
-def test_a_replicate_is_drawn_without_those_before_it(draw):
-    """Numbers of replicates 1 and 2 from the first on, and from replicate 1 on."""
+def test_a_replicate_does_not_depend_on_earlier_ones(draw):
+    """Replicate 1 of two, and replicate 1 alone."""
     assert_array_equal(draw(RowRandom(KEYS))[:, 1], draw(RowRandom(KEYS).for_replicate(1))[:, 0])
 
 
-def test_a_row_is_drawn_without_the_others():
+def test_a_row_does_not_depend_on_other_rows():
     rows = slice(40_000, 40_100)
     whole, part = RowRandom(KEYS), RowRandom(KEYS).take(rows)
     for draw in (
@@ -102,14 +102,14 @@ def test_a_row_is_drawn_without_the_others():
         assert_array_equal(draw(whole, N)[rows], draw(part, 100))
 
 
-def test_each_call_has_numbers_of_its_own():
+def test_each_call_returns_new_numbers():
     rng = RowRandom(KEYS)
     first, second = rng.random(N), rng.random(N)
     assert stats.spearmanr(first, second).pvalue > RARE
     assert not np.any(first == second)
 
 
-def test_zero_and_minus_zero_are_hashed_alike_and_other_numbers_are_not():
+def test_zero_and_minus_zero_have_the_same_hash_and_other_numbers_do_not():
     found = hash_rows([np.array([0.0, -0.0, 5e-324, 1.0, 1.0])], 3)
     assert found[0] == found[1]
     assert found[3] == found[4]
@@ -117,7 +117,7 @@ def test_zero_and_minus_zero_are_hashed_alike_and_other_numbers_are_not():
     assert not set(found.tolist()) & set(hash_rows([np.array([0.0, 1.0])], 4).tolist())
 
 
-def test_columns_do_not_change_places_without_changing_the_hash():
+def test_the_hash_depends_on_the_order_of_columns():
     one, two = np.array([1.0, 2.0]), np.array([2.0, 1.0])
     assert len({*hash_rows([one, two], 0).tolist(), *hash_rows([two, one], 0).tolist()}) == 2
     wide = np.column_stack([one, two])
@@ -125,8 +125,8 @@ def test_columns_do_not_change_places_without_changing_the_hash():
 
 
 @pytest.mark.parametrize("family", [*FAMILIES, "several targets"])
-def test_replicates_follow_their_rows_whatever_the_order(family):
-    """Each row has the same targets drawn as in the file as it was."""
+def test_replicates_do_not_depend_on_the_order_of_rows(family):
+    """Each row has the same simulated targets as in the original order."""
     rows = calibrated("gaussian", n=40) if family == "several targets" else calibrated(family, n=40)
     order = np.random.default_rng(0).permutation(40)
     run = Run(replicates=19)
@@ -135,7 +135,7 @@ def test_replicates_follow_their_rows_whatever_the_order(family):
     assert_array_equal(found[:, order], again)
 
 
-def test_rows_that_are_equal_in_everything_are_drawn_apart():
+def test_equal_rows_have_independent_replicates():
     rows = Predictions(y=np.full(50, 3.0), predictive=Poisson(np.full(50, 4.0)))
     assert len(set(row_keys(rows, 1).tolist())) == 50
     assert len(set(batch_row_keys(rows, 1).tolist())) == 50
@@ -143,8 +143,8 @@ def test_rows_that_are_equal_in_everything_are_drawn_apart():
     assert abs(np.corrcoef(found.T) - np.eye(50)).max() < 0.3  # 5.7 standard errors of 1/20
 
 
-def test_equal_predictions_are_told_apart_by_inputs_columns_and_ids():
-    """Counts with one rate: the drawn targets follow the inputs to any place of the file."""
+def test_equal_predictions_are_distinguished_by_inputs_columns_and_ids():
+    """Counts with one rate: simulated targets follow the inputs to any row of the file."""
     n, rng = 60, np.random.default_rng(1)
     order = rng.permutation(n)
     rows = Predictions(
@@ -163,7 +163,7 @@ def test_equal_predictions_are_told_apart_by_inputs_columns_and_ids():
         assert_array_equal(np.array(found)[:, order], again)
 
 
-def test_batches_change_nothing_for_rows_that_differ():
+def test_replicates_of_distinct_rows_do_not_depend_on_batches():
     rows = calibrated("gaussian", n=40)
     parts = [rows.take(slice(0, 13)), rows.take(slice(13, 40))]
     whole = np.array([each.y for each in NullSimulator(rows, Run(replicates=19))])
@@ -171,7 +171,7 @@ def test_batches_change_nothing_for_rows_that_differ():
     assert_array_equal(np.concatenate(found, axis=1), whole)
 
 
-def test_repeated_draws_of_a_row_are_dealt_again_in_each_replicate():
+def test_targets_and_draws_of_a_row_are_exchanged_in_each_replicate():
     """Two targets and three draws a row: in 4,000 replicates each value is a target two times of five."""
     values = np.arange(10.0).reshape(2, 5, 1)
     rows = Predictions(y=values[:, :2], predictive=Samples(values[:, 2:, 0]))
@@ -182,7 +182,7 @@ def test_repeated_draws_of_a_row_are_dealt_again_in_each_replicate():
     assert steps[0] < 0.02
 
 
-def test_other_seeds_give_other_targets():
+def test_different_seeds_give_different_targets():
     rows = Predictions(y=np.zeros(5), predictive=Gaussian(np.zeros(5), np.ones(5)))
     found = [next(iter(NullSimulator(rows, Run(replicates=19, seed=seed)))).y for seed in (0, 1)]
     assert not set(found[0]) & set(found[1])

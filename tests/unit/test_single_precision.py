@@ -1,4 +1,4 @@
-"""Predictions saved in single precision are computed with in double, and end."""
+"""Predictions stored in single precision are computed in double precision, and iterations converge."""
 
 from dataclasses import fields
 
@@ -18,7 +18,7 @@ def parameters_of(family, dtype):
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_single_precision_parameters_are_the_same_numbers_in_double(name):
+def test_single_precision_parameters_are_converted_to_double(name):
     family = FAMILIES[name](np.random.default_rng(0), ROWS)
     narrow = parameters_of(family, np.float32)
     if name == "quantiles":
@@ -50,7 +50,7 @@ def test_conventions_compute_in_double(spelling):
         assert_array_equal(getattr(built, field.name), getattr(double, field.name))
 
 
-def test_quantiles_of_a_mixture_in_single_precision_end():
+def test_quantiles_of_a_mixture_in_single_precision_converge():
     rng = np.random.default_rng(0)
     loc, scale = rng.normal(size=(50, 5)).astype(np.float32), np.ones((50, 5), dtype=np.float32)
     mixture = Mixture(loc, scale, np.full((50, 5), 0.2, dtype=np.float32))
@@ -58,13 +58,13 @@ def test_quantiles_of_a_mixture_in_single_precision_end():
 
 
 @pytest.mark.parametrize("size", [1e-300, 1.0, 8e307])
-def test_quantiles_of_a_mixture_end_at_any_size(size):
+def test_quantiles_of_a_mixture_converge_at_any_scale(size):
     mixture = Mixture(np.array([[-1.0, 1.0]]) * size, np.array([[0.1, 0.1]]) * size, np.array([[0.5, 0.5]]))
     assert mixture.quantile(0.25)[0] == pytest.approx(-size, rel=1e-12)
 
 
 def test_draws_and_quantiles_in_single_precision_have_moments_in_double():
-    draws = np.array([[16777216.0, 16777218.0, 16777220.0]], dtype=np.float32)  # single precision counts by twos here
+    draws = np.array([[16777216.0, 16777218.0, 16777220.0]], dtype=np.float32)  # spacing 2 in single precision
     assert Samples(draws).mean()[0] == 16777218
     assert Samples(draws).std()[0] == 2
     assert Quantiles(np.array([0.25, 0.75], dtype=np.float32), draws[:, :2]).quantile(0.5)[0] == 16777217

@@ -1,4 +1,4 @@
-"""States in files: what was written comes back, and nothing else is taken for a state."""
+"""State files are read back unchanged; other and damaged files are refused."""
 
 import hashlib
 import io
@@ -18,12 +18,12 @@ from calcheck.storage.state import read_state, write_state
 from calcheck.streaming.state import accumulate, report_from_state
 from tests.families import calibrated
 
-METRICS_SUMMED = ("zms", "ece", "ence", "lzms", "confidence-curve", "cv", "pit")
+METRIC_NAMES = ("zms", "ece", "ence", "lzms", "confidence-curve", "cv", "pit")
 
 
 @pytest.fixture(scope="module")
 def state():
-    metrics = [METRICS[name]() for name in METRICS_SUMMED]
+    metrics = [METRICS[name]() for name in METRIC_NAMES]
     return accumulate(InMemory(calibrated("gaussian", n=60)), metrics, Run(replicates=19))
 
 
@@ -35,7 +35,7 @@ def stored(state, tmp_path):
 
 
 def refused(path):
-    """Return the one line that says why a file is no state."""
+    """Return the one-line error of a file that is not a state."""
     with pytest.raises(FileError) as error:
         read_state(str(path))
     assert "\n" not in str(error.value)
@@ -43,7 +43,7 @@ def refused(path):
     return str(error.value)
 
 
-def test_a_state_comes_back_as_it_was(state, stored):
+def test_a_state_is_read_back_unchanged(state, stored):
     back = read_state(str(stored))
     assert (back.input, back.skipped, back.warnings) == (state.input, state.skipped, state.warnings)
     assert [each.metric for each in back.metrics] == [each.metric for each in state.metrics]
@@ -56,21 +56,21 @@ def test_a_state_comes_back_as_it_was(state, stored):
     assert report_from_state(back, run) == report_from_state(state, run)
 
 
-def test_the_same_sums_make_the_same_bytes(stored, tmp_path):
+def test_equal_accumulators_give_equal_bytes(stored, tmp_path):
     write_state(str(tmp_path / "again.state"), read_state(str(stored)))
     assert (tmp_path / "again.state").read_bytes() == stored.read_bytes()
     assert [path.name for path in tmp_path.glob(".*")] == []
 
 
-def test_a_file_that_was_cut_short_is_refused(stored):
+def test_truncated_files_are_refused(stored):
     content = stored.read_bytes()
     for size in (*range(2, 60, 7), *range(100, len(content), len(content) // 40)):
         stored.write_bytes(content[:size])
         assert "is damaged or truncated" in refused(stored)
 
 
-def test_a_byte_that_flipped_changes_nothing_unseen(state, stored):
-    """A byte of the archive's own bookkeeping may not matter; what is read is never another number."""
+def test_flipped_bits_are_detected_or_harmless(state, stored):
+    """A flipped bit in the archive's metadata may be harmless; numbers that are read never differ."""
     content, rng = stored.read_bytes(), np.random.default_rng(0)
     for place in rng.integers(2, len(content), 250):
         damaged = bytearray(content)
@@ -86,8 +86,8 @@ def test_a_byte_that_flipped_changes_nothing_unseen(state, stored):
                 assert all(np.array_equal(kept[name], values) for name, values in ours.arrays().items())
 
 
-def changed(stored, change, *, compression=zipfile.ZIP_STORED):
-    """Write the archive again, with other members and a checksum that fits."""
+def rewrite(stored, change, *, compression=zipfile.ZIP_STORED):
+    """Write the archive again, with changed members and a matching checksum."""
     with zipfile.ZipFile(stored) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     change(members)
@@ -99,11 +99,11 @@ def changed(stored, change, *, compression=zipfile.ZIP_STORED):
             archive.writestr(name, content)
 
 
-def header(**said):
+def header(**fields):
     def change(members):
-        told = json.loads(members["header.json"])
-        told |= said
-        members["header.json"] = json.dumps(told).encode()
+        content = json.loads(members["header.json"])
+        content |= fields
+        members["header.json"] = json.dumps(content).encode()
 
     return change
 
@@ -114,10 +114,10 @@ def npy(values, **options):
     return stream.getvalue()
 
 
-def test_what_is_something_else_is_told_so(stored, tmp_path):
-    changed(stored, header(version=2))
+def test_files_that_are_not_states_are_refused(stored, tmp_path):
+    rewrite(stored, header(version=2))
     assert "was written by a newer calcheck: its version is 2, this calcheck reads 1" in refused(stored)
-    changed(stored, header(version=1, kind="checkpoint"))
+    rewrite(stored, header(version=1, kind="checkpoint"))
     assert "is not a calcheck state, but a checkpoint" in refused(stored)
     np.savez(tmp_path / "other.npz", a=np.ones(3))
     assert "is not a calcheck state" in refused(tmp_path / "other.npz")
@@ -129,8 +129,8 @@ def test_what_is_something_else_is_told_so(stored, tmp_path):
         read_state(str(tmp_path / "absent"))
 
 
-def test_what_small_files_could_grow_to_is_not_unpacked(stored):
-    changed(stored, lambda _: None, compression=zipfile.ZIP_DEFLATED)
+def test_compressed_archives_are_refused(stored):
+    rewrite(stored, lambda _: None, compression=zipfile.ZIP_DEFLATED)
     assert "its members are compressed" in refused(stored)
 
 
@@ -145,24 +145,29 @@ def test_what_small_files_could_grow_to_is_not_unpacked(stored):
     }.values(),
     ids=["objects", "too long", "complex", "empty", "short"],
 )
-def test_arrays_are_not_trusted(stored, content):
-    changed(stored, lambda members: members.update({"1.npy": content}))
+def test_invalid_arrays_are_refused(stored, content):
+    rewrite(stored, lambda members: members.update({"1.npy": content}))
     assert "is damaged" in refused(stored)
 
 
 @pytest.mark.parametrize("name", ["sums.n", "sums.sums.z2", "sums.products", "sums.replicates.z2"])
-def test_sums_that_do_not_fit_each_other_are_refused(stored, name):
+def test_inconsistent_accumulators_are_refused(stored, name):
     _, arrays = read_archive(str(stored), "state", 1)
     place = list(arrays).index(f"zms.{name}")
-    changed(stored, lambda members: members.update({f"{place}.npy": npy(np.arange(35.0).reshape(5, 7))}))
+    rewrite(stored, lambda members: members.update({f"{place}.npy": npy(np.arange(35.0).reshape(5, 7))}))
     assert "is damaged" in refused(stored)
 
 
-def test_a_header_that_says_other_things_is_refused(stored):
-    for said in ({"metrics": [{"metric": "nope", "options": {}}]}, {"input": {}}, {"metrics": 3}, {"replicates": "a"}):
+def test_an_invalid_header_is_refused(stored):
+    for fields in (
+        {"metrics": [{"metric": "nope", "options": {}}]},
+        {"input": {}},
+        {"metrics": 3},
+        {"replicates": "a"},
+    ):
         with zipfile.ZipFile(stored) as archive:
-            told = json.loads(archive.read("header.json"))["header"]
+            content = json.loads(archive.read("header.json"))["header"]
         before = stored.read_bytes()
-        changed(stored, header(header=told | said))
+        rewrite(stored, header(header=content | fields))
         assert "is damaged" in refused(stored)
         stored.write_bytes(before)

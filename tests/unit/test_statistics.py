@@ -1,4 +1,4 @@
-"""Bins, groups and row quantities, against their definitions written out row by row."""
+"""Bins, groups and row quantities agree with their definitions, row by row."""
 
 import gc
 import weakref
@@ -16,18 +16,18 @@ from calcheck.errors import DataError
 from calcheck.execution.prefetch import map_ahead
 from calcheck.metrics.ece import Ece
 from calcheck.predictions import Predictions
-from calcheck.statistics import cache as shared
+from calcheck.statistics import cache as cache_module
 from calcheck.statistics.bins import bins_of, equal_count_bins
 from calcheck.statistics.cache import cached
 from calcheck.statistics.groups import Averages, Groups, MeanTerm, cumulative_at, resampled_weights
 from calcheck.statistics.moments import errors, heavy_tails, skewness, uncertainties
 from calcheck.statistics.pit import distance_from_uniform, distribution, levels_of, pit, share_below
 from calcheck.statistics.tie_groups import TieGroups
-from tests.computing import rows_of
+from tests.shorthand import rows_of
 
 
 def shares_by_definition(values, bins):
-    """Return the share of each row in each bin, (n, bins): rows that tie share the places that they take together."""
+    """Return the share of each row in each bin, (n, bins): tied rows share their positions."""
     n = len(values)
     edges = np.round(np.linspace(0, n, bins + 1)).astype(int)
     place_of_bin = np.repeat(np.arange(bins), np.diff(edges))
@@ -46,7 +46,7 @@ def shares_by_definition(values, bins):
     bins=st.integers(1, 12),
 )
 @settings(max_examples=200, deadline=None)
-def test_bins_are_by_definition(values, bins):
+def test_bins_agree_with_their_definition(values, bins):
     values = np.array(values)
     if bins > len(values):
         with pytest.raises(DataError, match="bins need at least"):
@@ -61,8 +61,8 @@ def test_bins_are_by_definition(values, bins):
     assert_allclose(found.sums(None), np.diff(np.round(np.linspace(0, len(values), bins + 1))), atol=1e-10)
 
 
-def test_many_bins_are_by_definition():
-    """More than 255 edges take another route to labels."""
+def test_many_bins_agree_with_their_definition():
+    """More than 255 edges are labeled by another algorithm."""
     values = np.random.default_rng(0).integers(0, 400, 3000).astype(float)
     found = equal_count_bins(values, 600)
     assert_allclose(found.shares[found.label], shares_by_definition(values, 600), atol=1e-12)
@@ -78,14 +78,14 @@ def test_shares_below_levels_are_counts(count):
     assert_allclose(found, expected, atol=1e-12)
 
 
-def test_shares_below_levels_of_any_distance_are_counts():
-    """Levels of a file of quantiles are those that it has; a PIT value on a level lies up to it."""
+def test_shares_below_unevenly_spaced_levels_are_counts():
+    """As in files of quantiles; a PIT value equal to a level counts as below it."""
     levels = np.array([0.01, 0.02, 0.03, 0.5, 0.975])
     values = np.array([0.0, 0.01, 0.015, 0.02, 0.1, 0.2, 0.5, 0.6, 0.975, 1.0])
     assert share_below(values, values, levels).sums(None).tolist() == [2, 4, 4, 7, 9]
 
 
-def test_shares_of_jumps_are_ramps():
+def test_shares_below_levels_are_linear_within_jumps():
     rng = np.random.default_rng(0)
     left = rng.random(200)
     right = np.minimum(left + rng.choice([0.0, 0.1, 0.5], 200), 1)
@@ -98,12 +98,12 @@ def test_shares_of_jumps_are_ramps():
 
 
 def test_a_row_without_a_jump_counts_at_its_level():
-    """PIT 1/2 exactly, beside a row that jumps from 0.1 to 0.3: both lie up to the level 1/2."""
+    """PIT 1/2 exactly, and a row that jumps from 0.1 to 0.3: both count as below the level 1/2."""
     assert share_below(np.array([0.5, 0.1]), np.array([0.5, 0.3]), levels_of(1)).sums(None).tolist() == [2.0]
 
 
-def test_jumps_of_rounding_size_are_points():
-    """Beside wide jumps, 500 of 1e-15 have the distance of 500 points: their slopes leave the others their digits."""
+def test_jumps_of_rounding_size_are_treated_as_points():
+    """Beside wide jumps, 500 of 1e-15 have the distance of 500 points, without loss of accuracy."""
     rng = np.random.default_rng(0)
     left = rng.random(1000) * 0.9
     found = []
@@ -116,7 +116,7 @@ def test_jumps_of_rounding_size_are_points():
 
 @given(seed=st.integers(0, 1000), label=st.booleans(), shared=st.booleans())
 @settings(max_examples=40, deadline=None)
-def test_weighted_sums_of_groups_are_by_definition(seed, label, shared):
+def test_weighted_sums_of_groups_agree_with_their_definition(seed, label, shared):
     rng = np.random.default_rng(seed)
     n, classes, bins = 20, 20, 3
     labels = rng.integers(0, classes, n) if label else np.arange(n)
@@ -131,26 +131,26 @@ def test_weighted_sums_of_groups_are_by_definition(seed, label, shared):
     assert_allclose(Averages({"x": MeanTerm(values, groups)}, n).means()["x"], values @ member / n, atol=1e-12)
 
 
-def test_every_row_is_drawn_as_often_as_any_other():
-    """n draws a resample; over 4,000 resamples each row comes once on average, within five standard errors."""
+def test_resampling_draws_rows_uniformly():
+    """n draws per resample; over 4,000 resamples each row is drawn once on average, within five standard errors."""
     weights = resampled_weights(7, 4000, np.random.default_rng(0))
     assert (weights.sum(axis=1) == 7).all()
     assert_allclose(weights.mean(axis=0), 1.0, atol=5 * np.sqrt(6 / 7 / 4000))
     assert_allclose(weights.var(axis=0), 6 / 7, rtol=0.15)
 
 
-def test_sums_over_first_rows_cut_a_group_in_proportion():
-    """Two groups of one row and three rows: up to half of the rows come the first and a third of the second."""
+def test_cumulative_sums_split_a_group_in_proportion():
+    """Two groups of one row and three rows: half of the rows are the first group and a third of the second."""
     found = cumulative_at(np.array([0.0, 0.25, 0.5, 1.0]), np.array([0.25, 0.75]), np.array([10.0, 6.0]))
     assert_allclose(found, [0.0, 10.0, 12.0, 16.0])
 
 
-def test_ranks_follow_values_and_join_equal_ones():
+def test_tie_groups_are_ordered_by_value():
     assert TieGroups(np.array([3.0, 1.0, 3.0, 2.0])).label.tolist() == [2, 0, 2, 1]
 
 
 def test_skewness_by_hand():
-    """0, 0, 3: mean 1, median 0, mean distance from the median 1; a symmetric set has none, and one value neither."""
+    """0, 0, 3: mean 1, median 0, mean distance from the median 1; symmetric and constant values have skewness 0."""
     assert_allclose(skewness(np.array([0.0, 0.0, 3.0])), 1.0)
     assert_allclose(skewness(np.array([0.0, 3.0, 3.0])), -1.0)
     assert skewness(np.array([1.0, 2.0, 3.0])) == 0
@@ -174,13 +174,13 @@ def test_row_quantities_by_hand():
     assert_allclose(np.concatenate(pit(counts)), [0.0, np.exp(-1)])
 
 
-def test_spreads_of_nothing_are_refused():
+def test_standard_deviations_of_0_are_refused():
     rows = Predictions(y=np.zeros(2), predictive=Samples(np.array([[1.0, 1.0], [1.0, 2.0]])))
     with pytest.raises(DataError, match="std must be positive, but 1 of 2 rows are not"):
         uncertainties(rows)
 
 
-def test_bins_of_other_columns():
+def test_rows_are_binned_by_other_columns():
     rows = Predictions(
         y=np.zeros(3),
         predictive=Gaussian(np.zeros(3), np.ones(3)),
@@ -195,7 +195,7 @@ def test_bins_of_other_columns():
         bins_of(rows, 2, "agee")
 
 
-def test_what_is_remembered_of_rows_is_forgotten_with_them():
+def test_cached_results_are_freed_with_their_rows():
     calls, results = [], []
 
     @cached
@@ -213,10 +213,10 @@ def test_what_is_remembered_of_rows_is_forgotten_with_them():
     assert results[0]() is None
 
 
-def test_what_was_not_asked_for_the_longest_is_forgotten_where_all_takes_too_much(monkeypatch):
-    """Room for two columns of ten rows; what the rows hold themselves takes none, nor does an array the second time."""
-    monkeypatch.setattr(shared, "KEPT_BYTES", 170)
-    monkeypatch.setattr(shared, "_known", WeakKeyDictionary())
+def test_the_least_recently_used_results_are_evicted(monkeypatch):
+    """A limit of two columns of ten rows; arrays of the rows themselves and repeated arrays do not count."""
+    monkeypatch.setattr(cache_module, "KEPT_BYTES", 170)
+    monkeypatch.setattr(cache_module, "_known", WeakKeyDictionary())
     calls = []
 
     @cached
@@ -241,7 +241,7 @@ def test_what_was_not_asked_for_the_longest_is_forgotten_where_all_takes_too_muc
     assert calls == [*free, "pair", "b", "bins", "b", "bins"]
 
 
-def test_work_ahead_keeps_the_order_and_raises_what_went_wrong():
+def test_map_ahead_keeps_the_order_and_raises_errors():
     def work(number):
         if number == 3:
             raise ValueError(number)
@@ -253,7 +253,7 @@ def test_work_ahead_keeps_the_order_and_raises_what_went_wrong():
         next(found)
 
 
-def test_the_curve_of_many_levels_is_told_at_nine():
+def test_the_curve_of_many_levels_is_reported_at_nine():
     """Levels j / 100: those of 0.1, 0.2, …, 0.9; PIT values 0.5 and about 0.84."""
     rows = Predictions(y=np.array([0.0, 1.0]), predictive=Gaussian(np.zeros(2), np.ones(2)))
     curve = rows_of(Ece(), rows).details["curve"]

@@ -1,4 +1,4 @@
-"""Groups in which the rows of two samples may change places."""
+"""Strata in which the labels of two samples are permuted."""
 
 import numpy as np
 import pytest
@@ -15,8 +15,8 @@ def labels_of(n, m):
     return np.repeat([True, False], [n, m])
 
 
-def test_rows_with_the_same_input_change_places_where_each_input_is_in_both_samples():
-    """Also where an input comes more often in one of them."""
+def test_equal_inputs_in_both_samples_are_strata():
+    """Also if an input is more frequent in one sample."""
     x = np.array([[1.0, 0], [2, 0], [3, 0], [3, 0], [2, 0], [1, 0], [3, 0]])
     found = strata(x, labels_of(4, 3), never)
     assert found.by == "equal inputs"
@@ -24,7 +24,7 @@ def test_rows_with_the_same_input_change_places_where_each_input_is_in_both_samp
     assert found.exchangeable == 7
 
 
-def test_single_inputs_are_grouped_with_those_that_follow():
+def test_one_dimensional_inputs_are_grouped_in_their_order():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(50, 1))
     found = strata(x, labels_of(20, 30), never)
@@ -34,8 +34,8 @@ def test_single_inputs_are_grouped_with_those_that_follow():
     assert_array_equal(np.bincount(found.group), [GROUP] * 8 + [2])
 
 
-def test_inputs_that_tie_are_never_parted():
-    """Else, in the order of the file, all of one sample would be on one side."""
+def test_equal_inputs_are_in_one_stratum():
+    """Otherwise the order of the file would separate the samples."""
     x = np.repeat([0.0, 1, 2, 3], [20, 4, 5, 20])[:, None]
     x[0] = -1.0  # in one sample only
     labels = np.arange(49) % 2 == 0
@@ -53,7 +53,7 @@ def test_the_order_of_the_rows_does_not_matter():
     assert_array_equal(other.group, found.group[order])
 
 
-def test_several_inputs_are_grouped_by_the_chance_of_the_first_sample():
+def test_several_inputs_are_grouped_by_propensity():
     rng = np.random.default_rng(2)
     x = rng.normal(size=(400, 3))
     labels = rng.random(400) < 1 / (1 + np.exp(-2 * x[:, 1]))
@@ -62,8 +62,8 @@ def test_several_inputs_are_grouped_by_the_chance_of_the_first_sample():
     assert np.corrcoef(found.group, x[:, 1])[0, 1] > 0.95
 
 
-def test_log_odds_are_those_of_logistic_regression():
-    """The penalised likelihood has no slope there; independent of the features' size, |w|^2 / 2n beside the mean."""
+def test_propensities_agree_with_logistic_regression():
+    """The gradient of the penalized likelihood is 0: mean loss plus |w|^2 / 2n, for features of any scale."""
     rng = np.random.default_rng(3)
     features = rng.normal(size=(200, 4)) * [3.0, 1, 1, 0.2]
     labels = rng.random(200) < 1 / (1 + np.exp(-features[:, 0]))
@@ -76,7 +76,7 @@ def test_log_odds_are_those_of_logistic_regression():
     assert_allclose(known.T @ missed, weights[1:], atol=1e-7)
 
 
-def test_labels_keep_their_numbers_in_each_group_and_every_row_gets_each():
+def test_permutations_keep_the_number_of_labels_in_each_stratum():
     rng = np.random.default_rng(4)
     labels = labels_of(20, 28)
     found = strata(rng.normal(size=(48, 1)), labels, never)
@@ -87,7 +87,7 @@ def test_labels_keep_their_numbers_in_each_group_and_every_row_gets_each():
         assert_allclose(permuted[:, rows].mean(axis=0), labels[rows].mean(), atol=0.12)
 
 
-def test_rows_without_neighbors_of_the_other_sample_stay_as_they_are():
+def test_rows_without_neighbors_in_the_other_sample_are_not_permuted():
     x = np.concatenate([np.arange(12.0), 100 + np.arange(18.0)])[:, None]
     found = strata(x, labels_of(12, 18), never)
     assert found.exchangeable == 0

@@ -1,4 +1,4 @@
-"""Settings are varied as they are written, values are those of single computations, and rankings are compared."""
+"""Sweeps: parsing of settings, values, shared fits, subsets and rankings."""
 
 import itertools
 import math
@@ -22,11 +22,11 @@ from calcheck.studies.align import Model
 from calcheck.studies.ranking import kendall, ranks, score
 from calcheck.studies.sweep import sweep
 from calcheck.studies.sweep_settings import parse, points
-from tests.computing import gaussian_case, rows_of
+from tests.shorthand import gaussian_case, rows_of
 
 
 def rows_of_model(n=40, *, spread=1.0, seed=0):
-    """Rows that several models share; their spreads differ."""
+    """Return rows shared by several models with different spreads."""
     x, y, predictive = gaussian_case(np.random.default_rng(seed), n, 3)
     return Predictions(y=y, predictive=Gaussian(predictive.loc, spread * predictive.scale), x=x, id=np.arange(n))
 
@@ -47,7 +47,7 @@ def swept(*texts, models=None, metric=None, **options):
 
 
 @pytest.mark.parametrize(
-    ("text", "name", "values", "told"),
+    ("text", "name", "values", "description"),
     [
         ("draws=1,2, 5", "draws", (1, 2, 5), ("1", "2", "5")),
         ("draws=exact,1", "draws", ("exact", 1), ("exact", "1")),
@@ -63,9 +63,9 @@ def swept(*texts, models=None, metric=None, **options):
         ("lambda=1,1,1.0", "lambda", (1.0,), ("1",)),
     ],
 )
-def test_settings_are_read_as_they_are_written(text, name, values, told):
+def test_settings_are_parsed(text, name, values, description):
     found = parse(text, Cce)
-    assert (found.name, found.description) == (name, told)
+    assert (found.name, found.description) == (name, description)
     assert [type(each) for each in found.values] == [type(each) for each in values]
     assert found.values == values
 
@@ -99,7 +99,7 @@ def test_a_range_has_seven_values_at_equal_ratios():
         ("subsample=nan%", "percentages of the rows"),
     ],
 )
-def test_what_is_no_setting_is_refused(text, message):
+def test_invalid_settings_are_refused(text, message):
     with pytest.raises(OptionError, match=message.replace("(", r"\(")):
         parse(text, Cce)
 
@@ -123,8 +123,8 @@ def test_settings_are_varied_one_by_one_or_all_together():
 
 
 @pytest.mark.parametrize("memory", [1 << 30, 1 << 14, 1000])
-def test_values_are_those_of_single_computations(memory):
-    """A spectrum, factors that are kept, or products with K: each to rounding, in any order of settings."""
+def test_values_agree_with_single_computations(memory):
+    """By eigendecomposition, cached factors or products with K: each up to rounding."""
     run = Run(memory=memory)
     rows = rows_of_model()
     texts = ("lambda=0.001..1", "gamma-y=0.1,1,10", "draws=1,2", "degree=1,2", "lambda-model=0.5")
@@ -175,7 +175,7 @@ def test_models_with_other_inputs_keep_their_own_values():
         assert_allclose(result.value, value(own, Cce(lambda_=0.2)), rtol=1e-10)
 
 
-def test_random_subsets_have_a_mean_and_a_deviation_and_all_rows_are_one():
+def test_random_subsets_have_a_mean_and_a_deviation():
     report = swept("subsample=25%,20,100%", subsets=4)
     whole, quarter, half, all_ = report.results
     assert quarter.details["subsets"] == half.details["subsets"] == 4
@@ -190,8 +190,8 @@ def test_random_subsets_have_a_mean_and_a_deviation_and_all_rows_are_one():
         swept("subsample=41")
 
 
-def test_subsets_are_the_same_rows_of_all_models():
-    """Two copies of a model, one of them in another order of rows."""
+def test_all_models_have_the_same_subsets_of_rows():
+    """Two copies of a model, one with another order of rows."""
     rows = rows_of_model()
     turned = rows.take(np.random.default_rng(0).permutation(40))
     report = swept("subsample=50%", models=[Model("a", InMemory(rows)), Model("b", InMemory(turned))])
@@ -211,7 +211,7 @@ def test_any_metric_is_swept_with_its_options():
         assert_allclose(result.value, statistic_of(alone, found).estimate(), rtol=1e-12)
 
 
-def test_a_point_without_a_value_says_why_and_the_others_stay():
+def test_a_point_without_a_value_reports_the_reason():
     report = swept("bins=5,50", metric=METRICS["ence"]())
     assert [each.value is None for each in report.results] == [False, False, True]
     assert any("50 bins need at least 50 rows" in note for note in report.results[2].warnings)
@@ -221,14 +221,14 @@ def test_a_point_without_a_value_says_why_and_the_others_stay():
         )
 
 
-def test_what_makes_a_value_doubtful_is_told_with_its_setting():
-    """With a strong regularizer the kernel tells nothing apart: dof is near 1."""
+def test_warnings_name_their_setting():
+    """With a strong regularizer the kernel distinguishes nothing: dof is near 0."""
     base, strong = swept("lambda=100").results
     assert base.warnings == ()
     assert [note[:22] for note in strong.warnings] == ["at lambda 100: dof 0.0"]
 
 
-def test_the_ranking_is_compared_with_that_of_the_metric_as_it_is():
+def test_the_ranking_is_compared_with_that_of_the_base_setting():
     models = [model(name, spread=spread) for name, spread in (("a", 1.0), ("b", 2.0), ("c", 4.0))]
     report = swept("gamma-y=1e-4,1", models=models)
     first = [each.details["rank"] for each in report.results[:3]]
@@ -243,8 +243,8 @@ def test_the_ranking_is_compared_with_that_of_the_metric_as_it_is():
     assert noted == ([f"the ranking of the models changes at gamma-y {'; '.join(changed)}"] if changed else [])
 
 
-def test_where_the_ranking_changes_is_noted():
-    """Coverage at a low level is near right for one, at a high level for the other."""
+def test_settings_that_change_the_ranking_are_listed():
+    """The ranking by interval scores depends on the level."""
     rng = np.random.default_rng(0)
     y = np.concatenate([rng.normal(size=400), 8 * rng.normal(size=100)])
     models = [
@@ -263,7 +263,7 @@ def test_where_the_ranking_changes_is_noted():
     assert [report.results[start].details["tau"] for start in range(0, 8, 2)] == [1.0, -1.0, -1.0, 1.0]
 
 
-def test_taus_are_those_of_scipy():
+def test_kendalls_tau_agrees_with_scipy():
     rng = np.random.default_rng(0)
     for _ in range(200):
         first, second = rng.integers(0, 4, (2, 6)).astype(float)
@@ -276,7 +276,7 @@ def test_taus_are_those_of_scipy():
     assert all(kendall(list(order), list(order)) == 1.0 for order in itertools.permutations(range(3)))
 
 
-def test_scores_are_small_for_the_better():
+def test_better_values_have_smaller_scores():
     assert score("zms", 0.9, 1.0) == score("zms", 1.1, 1.0) == 0.1
     assert score("lzms", 0.9, 0.95) == -0.9
     assert score("bias", -2.0, None) == 2.0
@@ -290,7 +290,7 @@ def kernel_ridge(n=30, **options):
     return KernelRidge(KERNELS["rbf"](gamma=0.5), rng.normal(size=(n, 2)), run), rng.normal(size=(n, 3))
 
 
-def test_a_spectrum_solves_as_factors_do_and_knows_the_trace():
+def test_the_eigendecomposition_agrees_with_factors():
     ridge, outputs = kernel_ridge()
     shared, _ = kernel_ridge()
     shared.plan(lambdas=7, solves=7)
@@ -303,14 +303,14 @@ def test_a_spectrum_solves_as_factors_do_and_knows_the_trace():
     assert not shared._factors
 
 
-def test_a_spectrum_refuses_what_a_factor_refuses():
+def test_the_eigendecomposition_refuses_indefinite_matrices():
     ridge, outputs = kernel_ridge()
     ridge.plan(lambdas=9, solves=9)
     with pytest.raises(NumericalError, match="not positive definite"):
         ridge.solve(outputs, -10.0)
 
 
-def test_factors_are_kept_as_far_as_the_memory_goes():
+def test_factors_are_cached_up_to_the_memory_limit():
     n = 30
     for matrices, kept in ((1.5, 1), (2.5, 2), (3.5, 3)):
         ridge, outputs = kernel_ridge(memory=int(matrices * n**2 * 8))
@@ -321,10 +321,10 @@ def test_factors_are_kept_as_far_as_the_memory_goes():
     ridge, outputs = kernel_ridge()
     for penalty in (0.1, 0.2):
         ridge.solve(outputs, penalty)
-    assert list(ridge._factors) == [n * 0.2]  # one matrix at a time where nobody said that there are more
+    assert list(ridge._factors) == [n * 0.2]  # one matrix at a time without a plan
 
 
-def test_many_regressions_with_one_lambda_get_a_factor_unless_the_user_chose(monkeypatch):
+def test_many_regressions_with_one_lambda_use_a_factor_unless_a_solver_is_set(monkeypatch):
     monkeypatch.setattr(ridge_module, "CHOLESKY_ROWS", 10)
     for solves, solver in ((3, "cholesky"), (2, "cg")):
         ridge, outputs = kernel_ridge()

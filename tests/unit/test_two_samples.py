@@ -1,4 +1,4 @@
-"""Two samples as one source, where they are compared, and what is said of it."""
+"""Two samples as one source: evaluation inputs, reports and warnings."""
 
 import json
 from dataclasses import fields
@@ -17,7 +17,7 @@ from calcheck.predictions import InMemory, Predictions
 from calcheck.studies.two_samples import two_samples
 
 PLAIN, QUICK = Run(replicates=0), Run(replicates=19)
-of_two = pytest.mark.parametrize("metric", TWO_SAMPLE_METRICS.values(), ids=TWO_SAMPLE_METRICS)
+every_metric = pytest.mark.parametrize("metric", TWO_SAMPLE_METRICS.values(), ids=TWO_SAMPLE_METRICS)
 
 
 def sample(seed, n=40, d=1, *, shift=0.0, scale=1.0, stretch=1.0, moved=0.0):
@@ -33,8 +33,8 @@ def result(first, second, run=PLAIN, **options):
     return found
 
 
-def taken(first, second, **options):
-    """Return the inputs where the samples were compared."""
+def evaluated(first, second, **options):
+    """Return the evaluation inputs and the results at them."""
     shown = []
     result(first, second, sink=lambda _, rows, found: shown.append((rows, found)), **options)
     return shown[0]
@@ -44,7 +44,7 @@ def test_single_inputs_are_compared_on_a_grid_over_the_range_of_both():
     first, second = sample(0), sample(1, moved=2.0)
     both = np.concatenate([first.rows.x, second.rows.x])
     for size, options in ((200, {}), (5, {"grid": 5}), (1, {"grid": 1})):
-        rows, found = taken(first, second, **options)
+        rows, found = evaluated(first, second, **options)
         assert_allclose(rows.x[:, 0], np.linspace(both.min(), both.max(), size))
         assert_array_equal(rows.columns["x"], rows.x[:, 0])
         assert found.columns["mcmd"].shape == (size,)
@@ -53,19 +53,19 @@ def test_single_inputs_are_compared_on_a_grid_over_the_range_of_both():
 
 def test_several_inputs_are_compared_at_those_of_the_first_sample():
     first, second = sample(0, d=3), sample(1, d=3)
-    rows, _ = taken(first, second)
+    rows, _ = evaluated(first, second)
     assert_array_equal(rows.x, first.rows.x)
     assert two_samples(first, second, Mcmd(), run=PLAIN).settings["grid"] is None
-    elsewhere, _ = taken(first, second, at=second)
+    elsewhere, _ = evaluated(first, second, at=second)
     assert_array_equal(elsewhere.x, second.rows.x)
 
 
 def test_the_value_is_the_mean_over_these_inputs():
-    _, rows = taken(sample(0), sample(1))
+    _, rows = evaluated(sample(0), sample(1))
     assert result(sample(0), sample(1)).value == pytest.approx(rows.columns["mcmd"].mean(), rel=1e-12)
 
 
-def test_places_that_contradict_each_other_are_refused():
+def test_contradictory_evaluation_inputs_are_refused():
     single, several = sample(0), sample(0, d=2)
     with pytest.raises(OptionError, match="--grid and --at contradict"):
         result(single, single, grid=5, at=single)
@@ -93,7 +93,7 @@ def test_samples_of_different_columns_are_refused():
         (Predictions(x=np.ones((1, 1)), y=np.ones(1), has_embedding=False), "at least 2 rows, but one has 1"),
     ],
 )
-def test_what_is_missing_is_told(first, message):
+def test_missing_columns_are_reported(first, message):
     report = two_samples(InMemory(first), sample(1), Mcmd(), run=PLAIN)
     assert message in report.skipped[0].reason
 
@@ -103,7 +103,7 @@ def test_rows_without_a_sample_are_refused():
     assert "column 'sample' is missing" in report.skipped[0].reason
 
 
-def test_an_input_without_direction_is_told_by_its_row_in_its_own_sample():
+def test_a_zero_input_is_reported_by_its_row_in_its_own_sample():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(10, 3))
     x[7] = 0
@@ -114,7 +114,7 @@ def test_an_input_without_direction_is_told_by_its_row_in_its_own_sample():
         assert "1 of 10 rows are not (row 107, counted from 0)" in report.skipped[0].reason
 
 
-def test_the_order_of_rows_and_the_units_of_targets_change_nothing():
+def test_the_value_does_not_depend_on_row_order_and_units_of_targets():
     first, second = sample(0), sample(1, n=50, shift=0.3)
     expected = result(first, second).value
     shuffled = InMemory(second.rows.take(np.random.default_rng(0).permutation(50)))
@@ -124,7 +124,7 @@ def test_the_order_of_rows_and_the_units_of_targets_change_nothing():
         assert result(*scaled).value == pytest.approx(expected, rel=1e-8)
 
 
-def test_units_of_inputs_change_nothing_where_the_kernel_is_scaled_by_them():
+def test_the_value_does_not_depend_on_units_of_inputs_for_scaled_kernels():
     for d, options in ((1, {"gamma_x": "variance"}), (1, {"gamma_x": "median"}), (3, {}), (2, {"kernel_x": "rbf"})):
         found = [
             result(sample(0, d=d, stretch=stretch), sample(1, d=d, stretch=stretch), **options).value
@@ -133,7 +133,7 @@ def test_units_of_inputs_change_nothing_where_the_kernel_is_scaled_by_them():
         assert found[1] == pytest.approx(found[0], rel=1e-8)
 
 
-def test_a_kernel_too_narrow_for_the_inputs_is_warned_of():
+def test_a_kernel_that_is_too_narrow_for_the_inputs_gives_a_warning():
     wide = [sample(seed, stretch=1000.0) for seed in (0, 1)]
     found = result(*wide)
     assert found.details["neighbors"] < 1
@@ -142,8 +142,8 @@ def test_a_kernel_too_narrow_for_the_inputs_is_warned_of():
     assert "neighbors" not in result(sample(0, d=2), sample(1, d=2)).details
 
 
-def test_neighbors_are_counted_by_the_kernel():
-    """A row of the first sample sees one other row in full and one by exp(-1): (1 + e^-1 + 1 + e^-1 + 2 e^-1) / 3."""
+def test_effective_neighbors_by_hand():
+    """Rows of the first sample have neighbors with weights 1 and exp(-1): (1 + e^-1 + 1 + e^-1 + 2 e^-1) / 3."""
     rows = [
         Predictions(x=np.array([[0.0], [0], [1]]), y=np.array([0.0, 1, 2]), has_embedding=False),
         Predictions(x=np.zeros((5, 1)), y=np.arange(5.0), has_embedding=False),
@@ -152,7 +152,7 @@ def test_neighbors_are_counted_by_the_kernel():
     assert_allclose(found.details["neighbors"], (2 + 4 * np.exp(-1)) / 3)
 
 
-def test_each_sample_is_told():
+def test_the_report_describes_each_sample():
     details = result(sample(0, n=30), sample(1, n=50), lambda_=0.2).details
     assert details["samples"] == {"rows": 30, "rows_b": 50, "lambda": 0.2, "lambda_b": 0.2}
     assert details["inputs"]["gamma"] == 1.0
@@ -160,13 +160,13 @@ def test_each_sample_is_told():
     assert result(sample(0), sample(1), lambda_b=0.3).details["samples"]["lambda_b"] == 0.3
 
 
-def test_equal_samples_are_no_distance_apart():
+def test_equal_samples_have_distance_0():
     found = result(sample(0), sample(0), QUICK)
     assert (found.value, found.p_value, found.verdict) == (0, 1, "pass")
     assert not any("rounding" in warning for warning in found.warnings)
 
 
-def test_samples_at_the_same_inputs_are_compared_exactly_in_any_order():
+def test_permutations_are_exact_for_samples_at_the_same_inputs_in_any_order():
     first, other = sample(0), sample(1, shift=0.5)
     order = np.random.default_rng(0).permutation(40)
     second = InMemory(Predictions(x=first.rows.x[order], y=other.rows.y[order], has_embedding=False))
@@ -175,10 +175,10 @@ def test_samples_at_the_same_inputs_are_compared_exactly_in_any_order():
     assert not any("exact" in warning for warning in found.warnings)
 
 
-@pytest.mark.parametrize(("d", "told"), [(1, "are exact if the inputs have the same"), (3, "is approximate")])
-def test_what_keeps_p_from_being_exact_is_said(d, told):
+@pytest.mark.parametrize(("d", "message"), [(1, "are exact if the inputs have the same"), (3, "is approximate")])
+def test_warnings_say_why_p_values_are_not_exact(d, message):
     warnings = result(sample(0, d=d), sample(1, d=d), QUICK).warnings
-    assert any(told in warning for warning in warnings)
+    assert any(message in warning for warning in warnings)
 
 
 def test_samples_that_do_not_overlap_have_no_verdict():
@@ -188,13 +188,13 @@ def test_samples_that_do_not_overlap_have_no_verdict():
     assert found.details["null"]["exchangeable"] == 0
 
 
-def test_samples_that_hardly_overlap_are_warned_of():
+def test_samples_that_hardly_overlap_give_a_warning():
     found = result(sample(0), sample(1, moved=5.5), QUICK)
     assert any("have neighbors in both files" in warning for warning in found.warnings)
 
 
-def test_a_reference_whose_targets_are_constant_counts_as_farther_out():
-    """Exchanged, A may be left with one value, and no kernel: it counts against no sample."""
+def test_permutations_with_constant_targets_count_as_more_extreme():
+    """After a permutation, the targets of the first sample may be constant, and the kernel undefined."""
     x = np.arange(4.0)[:, None]
     first = InMemory(Predictions(x=x, y=np.array([0.0, 0, 0, 1]), has_embedding=False))
     second = InMemory(Predictions(x=x, y=np.array([1.0, 1, 1, 0]), has_embedding=False))
@@ -203,14 +203,14 @@ def test_a_reference_whose_targets_are_constant_counts_as_farther_out():
     assert found.p_value > 0.1
 
 
-@of_two
+@every_metric
 def test_name_class_and_file_agree(metric):
     assert metric.__module__ == f"calcheck.metrics.{metric.info.name}"
     assert metric.__name__ == metric.info.name.capitalize()
     assert metric.info.name not in METRICS
 
 
-@of_two
+@every_metric
 def test_everything_is_documented(metric):
     assert metric.summary().endswith(".")
     assert len(metric.summary()) < 105
@@ -221,7 +221,7 @@ def test_everything_is_documented(metric):
     assert [option.field for option in options_of(metric)] == [field.name for field in fields(metric)]
 
 
-@of_two
+@every_metric
 def test_options_in_the_report_rebuild_the_metric(metric):
     found = result(sample(0), sample(1), lambda_b=0.3)
     assert metric.from_options(json.loads(json.dumps(found.options))) == metric(lambda_b=0.3)
@@ -238,6 +238,6 @@ def test_options_in_the_report_rebuild_the_metric(metric):
         ({"coef0": -1}, "--coef0 must be a number >= 0, got -1"),
     ],
 )
-def test_options_that_cannot_be_are_refused(options, message):
+def test_invalid_options_are_refused(options, message):
     with pytest.raises(OptionError, match=message):
         Mcmd(**options)

@@ -1,4 +1,4 @@
-"""No text in CSV that calcheck writes is computed by a spreadsheet, and all of it is read again as it was."""
+"""Text in CSV files of calcheck is never a formula to a spreadsheet, and is read back unchanged."""
 
 import csv
 
@@ -15,17 +15,17 @@ from calcheck.storage.predictions_writer import write
 from tests.files import columns, table
 from tests.files import write as write_file
 
-HOSTILE = ("=cmd|' /C calc'!A0", "+1", "-2", "@SUM(A1)", "\t=1", "\r=1", "'=1", "''=1", "'a'", "plain", "1", "a=b")
+CELLS = ("=cmd|' /C calc'!A0", "+1", "-2", "@SUM(A1)", "\t=1", "\r=1", "'=1", "''=1", "'a'", "plain", "1", "a=b")
 
 
 @given(st.text("'=+-@\t\r\na", max_size=6))
-def test_protected_text_computes_nothing_and_comes_back(text):
+def test_protected_text_is_not_a_formula_and_is_restored(text):
     cell = protected(text)
     assert not cell.startswith(("=", "+", "-", "@", "\t", "\r", "\n"))
     assert unprotected(cell) == text
 
 
-def converted(tmp_path, ids, more=None):
+def convert_to_csv(tmp_path, ids, more=None):
     parts = columns(n=len(ids)) | {"id": pa.array(ids)} | (more or {})
     path = tmp_path / "preds.csv"
     write(
@@ -35,18 +35,18 @@ def converted(tmp_path, ids, more=None):
     return path
 
 
-def test_converted_keys_and_names_are_harmless_and_come_back(tmp_path):
-    path = converted(tmp_path, HOSTILE)
+def test_keys_in_csv_are_not_formulas_and_are_read_back(tmp_path):
+    path = convert_to_csv(tmp_path, CELLS)
     with path.open(newline="") as file:
         cells = [cell for line in csv.reader(file) for cell in line]
     numbers = [cell for cell in cells if cell.startswith("-")]
     assert not [cell for cell in cells if cell.startswith(("=", "+", "@", "\t", "\r"))]
     assert numbers
     assert all(np.isfinite(float(cell)) for cell in numbers)
-    assert read(str(path)).predictions().id.tolist() == list(HOSTILE)
+    assert read(str(path)).predictions().id.tolist() == list(CELLS)
 
 
-def test_names_of_other_columns_are_harmless_and_come_back(tmp_path):
+def test_column_names_in_csv_are_not_formulas_and_are_read_back(tmp_path):
     parts = columns(n=2) | {"=1+1": np.array(["=2", "b"])}
     del parts["embedding"]
     source = read(write_file(tmp_path / "preds.parquet", parts))
@@ -59,13 +59,13 @@ def test_names_of_other_columns_are_harmless_and_come_back(tmp_path):
 
 
 @pytest.mark.parametrize("ids", [["007", "008"], ["1", "2"], ["2020-01-01", "2020-01-02"], [3, 1], ["-1", "+2"]])
-def test_keys_that_text_holds_come_back(tmp_path, ids):
-    found = read(str(converted(tmp_path, ids))).predictions().id
+def test_keys_that_csv_can_represent_are_read_back(tmp_path, ids):
+    found = read(str(convert_to_csv(tmp_path, ids))).predictions().id
     assert [str(key) for key in found] == [str(key) for key in ids]
 
 
 @pytest.mark.parametrize("ids", [["1.50", "2.5"], ["1e3", "2e3"]])
-def test_keys_that_text_would_change_are_refused(tmp_path, ids):
+def test_keys_that_csv_would_change_are_refused(tmp_path, ids):
     with pytest.raises(DataError, match=rf"the key '{ids[0]}' .* would be read as a different one. Write .parquet"):
-        converted(tmp_path, ids)
+        convert_to_csv(tmp_path, ids)
     assert not (tmp_path / "preds.csv").exists()

@@ -22,7 +22,7 @@ PLAIN = Run(replicates=0, resamples=0)
 
 
 def repeated(n=12, targets=3, seed=0):
-    """Rows in any order, r a key, with columns that vary within keys and columns that do not."""
+    """Return rows in random order, r per key, with columns that are and are not constant within keys."""
     rng = np.random.default_rng(seed)
     key = rng.permutation(np.repeat(np.arange(n), targets))
     x, draws = rng.normal(size=(n, 2)), rng.normal(size=(n, 4))
@@ -30,7 +30,7 @@ def repeated(n=12, targets=3, seed=0):
     return Predictions(y=rng.normal(size=len(key)), predictive=Samples(draws[key]), x=x[key], id=key, columns=columns)
 
 
-def test_rows_with_the_same_key_become_one_with_all_of_its_targets():
+def test_rows_with_the_same_key_are_grouped_with_all_their_targets():
     rows = repeated()
     made = group_rows(rows)
     assert made.repeated
@@ -46,7 +46,7 @@ def test_rows_with_the_same_key_become_one_with_all_of_its_targets():
     assert_array_equal(rows.id[made.row_numbers()], made.id)
 
 
-def test_rows_with_keys_of_their_own_stay_as_they_are():
+def test_rows_with_unique_keys_are_unchanged():
     rows = repeated(targets=1)
     assert group_rows(rows) is rows
     assert not rows.repeated
@@ -61,7 +61,7 @@ def test_vectors_of_targets_stay_together():
 
 
 @pytest.mark.parametrize("what", ["inputs", "predictions"])
-def test_rows_of_one_input_agree_in_it_and_in_what_is_predicted(what):
+def test_rows_with_the_same_key_must_agree_in_inputs_and_predictions(what):
     rows = repeated()
     x, draws = rows.x.copy(), rows.predictive.draws.copy()
     (x if what == "inputs" else draws)[7, 1] += 1e-9
@@ -69,23 +69,23 @@ def test_rows_of_one_input_agree_in_it_and_in_what_is_predicted(what):
         group_rows(Predictions(y=rows.y, predictive=Samples(draws), x=x, id=rows.id))
 
 
-def test_every_input_has_as_many_targets():
+def test_different_numbers_of_targets_are_refused():
     rows = repeated().take(np.arange(35))
     with pytest.raises(DataError, match=r"has 2 and .* has 3\. Remove some rows"):
         group_rows(rows)
 
 
-def test_a_source_says_what_was_gathered_and_only_for_metrics_that_take_it():
+def test_grouping_is_reported_and_only_for_metrics_that_support_it():
     source = InMemory(repeated())
-    taken = group_by_input(source, [METRICS["jmmd"], METRICS["ammd"]])
-    assert taken.input_info().n == len(taken.predictions()) == 12
-    assert taken.warnings() == ("36 rows were grouped by id into 12 inputs with 3 targets each",)
+    grouped = group_by_input(source, [METRICS["jmmd"], METRICS["ammd"]])
+    assert grouped.input_info().n == len(grouped.predictions()) == 12
+    assert grouped.warnings() == ("36 rows were grouped by id into 12 inputs with 3 targets each",)
     assert group_by_input(source, [METRICS["jmmd"], METRICS["crps"]]) is source
     (result,) = evaluate(source, [METRICS["ammd"]()], run=PLAIN).results
     assert "36 rows were grouped by id into 12 inputs with 3 targets each" in result.warnings
 
 
-def test_every_study_takes_the_same_inputs():
+def test_every_study_groups_rows_the_same_way():
     first, second = repeated(), repeated()
     second = second.take(np.random.default_rng(1).permutation(36))
     (alone,) = evaluate(InMemory(first), [METRICS["jmmd"]()], run=PLAIN).results
@@ -96,14 +96,14 @@ def test_every_study_takes_the_same_inputs():
     assert varied.results[0].value == pytest.approx(alone.value, rel=1e-12)
 
 
-def test_metrics_of_single_targets_say_that_they_do_not_take_several():
+def test_metrics_of_single_targets_are_skipped_with_the_reason():
     rows = group_rows(repeated())
     report = evaluate(InMemory(rows), [METRICS["crps"]()], run=PLAIN)
     assert report.skipped[0].reason == "needs one target per input, but there are several"
 
 
 @pytest.mark.parametrize("family", ["gaussian", "poisson", "samples"])
-def test_replicates_have_as_many_targets_of_each_input(family):
+def test_replicates_keep_the_number_of_targets_per_input(family):
     n, targets, rng = 4000, 3, np.random.default_rng(0)
     mean = rng.uniform(1, 5, n)
     made = {"gaussian": Gaussian(mean, np.ones(n)), "poisson": Poisson(mean), "samples": None}[family]
@@ -115,7 +115,7 @@ def test_replicates_have_as_many_targets_of_each_input(family):
     assert drawn.shape == again.shape == y.shape
     assert (drawn != again).any()
     assert abs((drawn[:, :, 0] - mean[:, None]).mean()) < 0.1
-    if made is None:  # the same five values, dealt again
+    if made is None:  # the same five values, exchanged
         values = np.concatenate([drawn[:, :, 0], distributions.draws], axis=1)
         assert_array_equal(np.sort(values), np.sort(np.concatenate([y[:, :, 0], predictive.draws], axis=1)))
         kept = np.mean([np.isin(row, old).sum() for row, old in zip(drawn[:, :, 0], y[:, :, 0], strict=True)])
@@ -124,7 +124,7 @@ def test_replicates_have_as_many_targets_of_each_input(family):
         assert distributions is predictive
 
 
-def test_distributions_known_by_quantiles_are_told_apart():
+def test_distributions_given_by_quantiles_are_compared_by_row():
     levels = np.array([0.1, 0.5, 0.9])
     values = np.array([[0.0, 1.0, 2.0], [0.0, 1.0, 3.0]])
     one = Quantiles(levels, values)

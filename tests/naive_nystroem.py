@@ -1,7 +1,7 @@
-"""Regression on centres as its formulas are written: explicit inverses, every Gram matrix, no features, float64.
+"""Nyström ridge regression by its formulas: explicit inverses, every Gram matrix, no features, float64.
 
-All of it is linear in what is regressed, R = phi(y) - E phi(Y'), which has no coordinates: so each step is a matrix
-that acts on R, and norms come from the products of R with itself. Nothing here is imported from calcheck.
+The regression is linear in its outputs R = phi(y) - E phi(Y'), which have no coordinates: each step is a matrix that
+acts on R, and norms come from inner products of R. Nothing here is imported from calcheck.
 """
 
 from dataclasses import dataclass
@@ -30,31 +30,31 @@ def differences_gaussian(y, mean, std, gamma_y):
     return np.exp(-gamma_y * (y[:, None] - y) ** 2) - cross - cross.T + model
 
 
-def on_centres(k_x, x, centres, ridge, products):
+def nystroem_embedding(k_x, x, landmarks, ridge, products):
     """F_M = Z (Z^T Z + n lambda K_MM)^-1 Z^T R, and g = K (R - F_M) / (n lambda) - F_M."""
     n = len(x)
-    gram, near, own = k_x(x, x), k_x(x, centres), k_x(centres, centres)
+    gram, near, own = k_x(x, x), k_x(x, landmarks), k_x(landmarks, landmarks)
     fitted = near @ np.linalg.inv(near.T @ near + n * ridge * own) @ near.T
     return NystroemEmbedding(fitted, gram @ (np.eye(n) - fitted) / (n * ridge) - fitted, products)
 
 
 def left_over(gram, values, shifts):
-    """What is left of values at S inputs less their regression on each other, and each one's share in its own."""
+    """Return the residuals of values at S inputs after regression on each other, and the diagonal of the smoother."""
     smooth = gram @ np.linalg.inv(gram + np.diag(shifts))
     return values - smooth @ values, np.diag(smooth)
 
 
 def corrections(found, k_x, x, checked, ridge, weights, power):
-    """By how much |F| exceeds |F_M| at checked rows, that stand for so many: what is left, over (1 - h)^power."""
+    """Return |F| - |F_M| at weighted validation rows, by residuals divided by (1 - h)^power."""
     left, own = left_over(k_x(x[checked], x[checked]), found.missed[checked], len(x) * ridge / weights)
     exact = found.fitted[checked] + left / ((1 - own) ** power)[:, None]
     return found.norms(exact) - found.norms(found.fitted[checked])
 
 
 def error_of_mean(values, weights, n):
-    """Hajek's standard error of sum w v / n, v of S rows that were chosen with chances 1 / w."""
+    """Return Hajek's standard error of sum w v / n, for v of S rows sampled with probabilities 1 / w."""
     missed = np.array([1 - min(1, 1 / w) for w in weights])
     totals = values * weights
-    centre = np.sum(missed * totals) / np.sum(missed)
+    center = np.sum(missed * totals) / np.sum(missed)
     size = len(values)
-    return np.sqrt(size / (size - 1) * np.sum(missed * (totals - centre) ** 2)) / n
+    return np.sqrt(size / (size - 1) * np.sum(missed * (totals - center) ** 2)) / n

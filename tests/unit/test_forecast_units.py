@@ -1,4 +1,4 @@
-"""Rows of long and nested files become units: none is lost, merged, or told by another's place."""
+"""Rows of long and nested files become forecast units with the right row numbers."""
 
 import json
 
@@ -18,7 +18,7 @@ def in_small_batches(monkeypatch, rows):
     monkeypatch.setattr(parquet, "MIN_ROWS", rows)
 
 
-def test_units_have_the_places_of_their_rows_in_the_file(tmp_path, monkeypatch):
+def test_units_keep_the_row_numbers_of_the_file(tmp_path, monkeypatch):
     """Six units of three quantiles, then six of two draws: the draws begin at row 18, and a batch has five rows."""
     both = pa.concat_tables([pa.table(hub()), pa.table(hub("sample", ["a", "b"]))])
     in_small_batches(monkeypatch, 5)
@@ -42,24 +42,24 @@ def legacy(targets, **more):
     }
 
 
-def test_horizons_tell_units_of_legacy_hubs_apart(tmp_path):
+def test_horizons_distinguish_units_of_legacy_hubs(tmp_path):
     columns = legacy(["1 wk ahead inc death", "2 wk ahead inc death"])
     rows = read(write(tmp_path / "a.csv", pa.table(columns)), wanted="any", narrow=True).predictions()
     assert_array_equal(rows.predictive.values, [[0.1, 0.9], [1.1, 1.9]])
     assert_array_equal(rows.columns["horizon"], [1, 2])
     assert rows.columns["target"].tolist() == ["wk inc death"] * 2
-    given = legacy(["1 wk ahead inc death"], horizon=[7, 7])  # a horizon of its own is kept
+    given = legacy(["1 wk ahead inc death"], horizon=[7, 7])  # an existing horizon is kept
     rows = read(write(tmp_path / "b.csv", pa.table(given)), wanted="any", narrow=True).predictions()
     assert_array_equal(rows.columns["horizon"], [7])
     assert rows.columns["target"].tolist() == ["1 wk ahead inc death"]
 
 
-def test_targets_that_are_not_all_so_far_ahead_stay_apart(tmp_path):
+def test_targets_with_and_without_a_horizon_are_not_merged(tmp_path):
     path = write(tmp_path / "mixed.csv", pa.table(legacy(["1 wk ahead inc death", "inc flu hosp"])))
     assert "several targets: '1 wk ahead inc death', 'inc flu hosp'" in refused(path)
 
 
-def test_points_first_do_not_move_the_places_of_quantiles(tmp_path):
+def test_point_forecasts_do_not_shift_the_row_numbers_of_quantiles(tmp_path):
     columns = {name: values[:1] for name, values in legacy(["inc death"]).items()}
     points = columns | {"type": ["point"], "quantile": ["NA"]}
     path = write(tmp_path / "p.csv", pa.concat_tables([pa.table(points), pa.table(legacy(["inc death"]))]))
@@ -69,8 +69,8 @@ def test_points_first_do_not_move_the_places_of_quantiles(tmp_path):
     assert "several output types: 'point', 'quantile', 'sample'" in refused(path)
 
 
-def test_a_key_that_is_absent_tells_units_apart(tmp_path):
-    """Keys (A, s), (B, absent), (B, s) are three units."""
+def test_a_missing_key_distinguishes_units(tmp_path):
+    """Keys (A, s), (B, missing), (B, s) are three units."""
     keys = [("A", "s"), ("B", None), ("B", "s")]
     columns = {
         "place": [key[0] for key in keys for _ in range(2)],
@@ -96,12 +96,12 @@ def scores(**changed):
     }
 
 
-def test_types_of_targets_are_targets(tmp_path):
+def test_target_types_are_treated_as_targets(tmp_path):
     path = write(tmp_path / "types.csv", pa.table(scores(target_type=["Cases"] * 2 + ["Deaths"] * 4)))
     assert "several targets: 'Cases', 'Deaths'. Pass --filter target_type='Cases'" in refused(path)
 
 
-def test_units_without_a_target_are_left_out_on_request(tmp_path):
+def test_units_without_a_target_are_dropped_on_request(tmp_path):
     path = write(tmp_path / "gap.csv", pa.table(scores(observed=[0.0, 0.0, None, None, 2.0, 2.0])))
     assert "y must be finite numbers, but 1 of 3 rows are not (row 2, counted from 0" in refused(path)
     source = read(path, nan_policy="omit")
@@ -109,7 +109,7 @@ def test_units_without_a_target_are_left_out_on_request(tmp_path):
     assert source.n_dropped == 1
 
 
-def test_levels_that_differ_by_rounding_are_one(tmp_path):
+def test_levels_that_differ_by_rounding_are_merged(tmp_path):
     """0.1 + 0.2 is 0.30000000000000004."""
     path = write(tmp_path / "levels.parquet", pa.table(scores(quantile_level=[0.3, 0.6, 0.1 + 0.2, 0.6, 0.3, 0.6])))
     rows = read(path).predictions()
@@ -117,8 +117,8 @@ def test_levels_that_differ_by_rounding_are_one(tmp_path):
     assert_array_equal(rows.predictive.values[1], [10, 11])
 
 
-def test_rows_without_a_level_are_no_quantiles(tmp_path):
-    """scoringutils writes point forecasts so; the values of the levels after them stay their own."""
+def test_rows_without_a_level_are_not_quantiles(tmp_path):
+    """scoringutils writes point forecasts this way; the values at other levels are not shifted."""
     columns = scores()
     point = {name: [values[0]] for name, values in columns.items()} | {"quantile_level": [None], "predicted": [99.0]}
     whole = pa.concat_tables([pa.table(point).cast(pa.table(columns).schema), pa.table(columns)])
@@ -128,12 +128,12 @@ def test_rows_without_a_level_are_no_quantiles(tmp_path):
 
 
 @pytest.mark.parametrize("level", ["0", "1.5"])
-def test_levels_are_inside_0_and_1(tmp_path, level):
-    told = refused(write(tmp_path / "hub.csv", pa.table(hub(ids=(level, 0.5, 0.9)))))
-    assert f"column 'output_type_id' must hold levels strictly between 0 and 1, got {level}" in told
+def test_levels_outside_0_and_1_are_refused(tmp_path, level):
+    message = refused(write(tmp_path / "hub.csv", pa.table(hub(ids=(level, 0.5, 0.9)))))
+    assert f"column 'output_type_id' must hold levels strictly between 0 and 1, got {level}" in message
 
 
-def test_draws_come_once_and_have_names(tmp_path):
+def test_duplicate_and_unnamed_draws_are_refused(tmp_path):
     whole = pa.table(hub("sample", ["a", "b"]))
     path = write(tmp_path / "twice.csv", pa.concat_tables([whole, whole]))
     assert "12 rows repeat a unit and its output_type_id, for example" in refused(path)
@@ -148,7 +148,7 @@ def records(**changed):
     return [
         {
             "item_id": name,
-            "target": "sales",  # a label, not what was observed
+            "target": "sales",  # a label, not an observation
             "mean": [0.0, 0.0],
             "samples": [[start + 10.0 * path + step for step in range(2)] for path in range(3)],
         }
@@ -157,18 +157,18 @@ def records(**changed):
     ]
 
 
-def saved(path, lines):
+def save(path, lines):
     path.write_text("\n".join(map(json.dumps, lines)))
     return str(path)
 
 
-def test_steps_of_records_keep_what_their_record_says(tmp_path):
-    path = saved(tmp_path / "forecasts.jsonl", records())
+def test_steps_keep_the_fields_of_their_record(tmp_path):
+    path = save(tmp_path / "forecasts.jsonl", records())
     source = read(path, wanted="any", narrow=True)
     rows = source.predictions()
     assert_array_equal(rows.predictive.draws, [[0, 10, 20], [1, 11, 21], [100, 110, 120], [101, 111, 121]])
     assert rows.columns["item_id"].tolist() == ["a", "a", "b", "b"]
-    assert_array_equal(rows.row, [0, 0, 1, 1])  # places are those of records
+    assert_array_equal(rows.row, [0, 0, 1, 1])  # row numbers are those of records
     assert source.input_info().files[0].rows == 2
     assert rows.y is None
     known = {"item_id": ["b", "b", "a", "a"], "step": [1, 2, 1, 2], "y": [3.0, 4.0, 1.0, 2.0]}
@@ -178,11 +178,11 @@ def test_steps_of_records_keep_what_their_record_says(tmp_path):
 
 
 def test_records_without_samples_are_refused(tmp_path):
-    assert "'samples'" in refused(saved(tmp_path / "empty.jsonl", records(samples=[[]])), wanted="any")
+    assert "'samples'" in refused(save(tmp_path / "empty.jsonl", records(samples=[[]])), wanted="any")
 
 
-def test_weeks_of_truth_are_those_of_the_units_that_filters_keep(tmp_path):
-    """A filter that leaves the last three units joins their targets, and not those of the first."""
+def test_filtered_units_are_joined_with_their_own_targets(tmp_path):
+    """A filter keeps the last three units, which are joined with their own targets."""
     path = write(tmp_path / "hub.csv", pa.table(hub()))
     known = write(tmp_path / "truth.csv", pa.table(truth()))
     source = read(path, truth=known, filter=(f"target_end_date={UNITS[3][1]}",))

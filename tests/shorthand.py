@@ -10,7 +10,7 @@ from calcheck.predictions import InMemory, Predictions
 
 
 def rows_of(metric, predictions, *, at=None, run=None):
-    """Fit and evaluate."""
+    """Return the per-row results of a metric."""
     run = run or Run()
     source = InMemory(predictions)
     fit = metric.fit(source, run)
@@ -27,20 +27,20 @@ def cce(x, y, predictive, *, at=None, run=None, has_embedding=True, **options):
 
 
 def gaussian_case(rng, n, d, *, spread=1.0):
-    """Inputs, targets and Gaussian predictions that are about right."""
+    """Return inputs, targets and approximately calibrated Gaussian predictions."""
     x = rng.normal(size=(n, d))
     mean = np.sin(x @ rng.normal(size=d)) + rng.normal(size=n) * 0.1
     std = rng.uniform(0.3, 0.8, n)
     return x, mean + std * rng.normal(size=n), Gaussian(mean, spread * std)
 
 
-def drawn(rng, predictive, size):
-    """Replace distributions by draws from them."""
+def as_samples(rng, predictive, size):
+    """Return samples from distributions."""
     return Samples(predictive.sample(rng, size))
 
 
-def compared(metric, first, second, *, run=None, swaps=None):
-    """Compare two models' predictions of the same rows."""
+def compare_models(metric, first, second, *, run=None, swaps=None):
+    """Return the comparison of two models' predictions of the same rows."""
     pair = ModelPair(metric, (first, second), (rows_of(metric, first, run=run), rows_of(metric, second, run=run)))
     (found,) = compare_pairs([pair], run or Run(), swaps=swaps)
     return found

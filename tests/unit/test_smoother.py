@@ -1,10 +1,10 @@
-"""The matrix that smooths, A = K(points, x) (K + n lambda I)^-1, is that of dense linear algebra, however it is had."""
+"""The matrix that smooths, A = K(points, x) (K + n lambda I)^-1, agrees with dense algebra by every method."""
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from calcheck.embeddings import smoother as smoothing
+from calcheck.embeddings import smoother as smoother_module
 from calcheck.embeddings.distance import noise
 from calcheck.embeddings.ridge import KernelRidge
 from calcheck.embeddings.smoother import CholeskySmoother, NystroemSmoother, smoother
@@ -32,9 +32,9 @@ def dense(points, *, x=X, penalty=PENALTY):
 @pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
 @pytest.mark.parametrize(("solver", "tolerance"), [("cholesky", 1e-12), ("cg", 1e-4)])
 @pytest.mark.parametrize("block", [1 << 26, 8 * N * 7])
-def test_a_factor_smooths_as_dense_algebra(points, run, solver, tolerance, block, monkeypatch):
-    """To rounding in double precision; where iterations solve the data, the factor is single."""
-    monkeypatch.setattr(smoothing, "BLOCK_BYTES", block)  # all rows at once, or seven or fourteen of them
+def test_the_cholesky_smoother_agrees_with_dense_algebra(points, run, solver, tolerance, block, monkeypatch):
+    """To rounding in double precision; with the cg solver, the factor is in single precision."""
+    monkeypatch.setattr(smoother_module, "BLOCK_BYTES", block)  # all rows at once, or 7 or 14 at a time
     found, expected = CholeskySmoother(ridge(solver, run), PENALTY, points), dense(points)
     size = np.abs(expected @ OUTPUTS).max()
     assert_allclose(found.smooth(OUTPUTS), expected @ OUTPUTS, rtol=0, atol=tolerance * size)
@@ -43,7 +43,7 @@ def test_a_factor_smooths_as_dense_algebra(points, run, solver, tolerance, block
     assert found.details == {"method": "cholesky"}
 
 
-def test_single_precision_is_left_where_it_would_lose_digits():
+def test_ill_conditioned_factors_use_double_precision():
     """1 + tr K / (n lambda) is 1 + 1 / lambda here: 3 at lambda 0.5, and 10,001 at 0.0001."""
     iterated = ridge("cg")
     assert CholeskySmoother(iterated, 0.5, None).array.itemsize == 4
@@ -57,7 +57,7 @@ def test_single_precision_is_left_where_it_would_lose_digits():
     assert CholeskySmoother(large, 1e3, None).array.itemsize == 4
 
 
-def test_a_run_in_single_precision_stays_there_and_says_if_it_cannot():
+def test_a_run_in_single_precision_stays_so_or_is_refused():
     single = Run(precision="float32")
     assert CholeskySmoother(ridge("cg", single), PENALTY, None).array.itemsize == 4
     twins = np.repeat(X[:3], 40, axis=0)
@@ -67,43 +67,43 @@ def test_a_run_in_single_precision_stays_there_and_says_if_it_cannot():
 
 @pytest.mark.parametrize("points", [None, POINTS], ids=["there", "elsewhere"])
 @pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
-def test_a_low_rank_form_smooths_as_its_own_kernel_does(points, run):
+def test_the_nystroem_smoother_agrees_with_its_low_rank_kernel(points, run):
     """K ~ K_nM K_MM^-1 K_Mn at M = 20 of the inputs, by dense algebra."""
     found = NystroemSmoother(ridge("cg", run), PENALTY, points, 20)
-    centres = run.backend().to_numpy(found.nystroem.landmarks)
-    assert len(centres) == 20
-    assert {tuple(row) for row in centres} <= {tuple(row) for row in X}
+    landmarks = run.backend().to_numpy(found.nystroem.landmarks)
+    assert len(landmarks) == 20
+    assert {tuple(row) for row in landmarks} <= {tuple(row) for row in X}
     k_x = input_kernel("rbf", 0.3)
-    inner = np.linalg.pinv(k_x(centres, centres) + 1e-12 * np.eye(20))
-    kernel = k_x(X, centres) @ inner @ k_x(centres, X)
-    at = k_x(X if points is None else points, centres) @ inner @ k_x(centres, X)
+    inner = np.linalg.pinv(k_x(landmarks, landmarks) + 1e-12 * np.eye(20))
+    kernel = k_x(X, landmarks) @ inner @ k_x(landmarks, X)
+    at = k_x(X if points is None else points, landmarks) @ inner @ k_x(landmarks, X)
     expected = at @ np.linalg.inv(kernel + N * PENALTY * np.eye(N))
     assert_allclose(found.smooth(OUTPUTS), expected @ OUTPUTS, rtol=0, atol=1e-5)
     assert_allclose(found.smooth_squared(OUTPUTS), expected**2 @ OUTPUTS, rtol=0, atol=1e-6)
 
 
-def test_a_low_rank_form_with_all_inputs_is_exact():
+def test_the_nystroem_smoother_with_all_inputs_is_exact():
     found = NystroemSmoother(ridge("cg"), PENALTY, POINTS, N)
     assert_allclose(found.smooth(OUTPUTS), dense(POINTS) @ OUTPUTS, rtol=0, atol=1e-5)
     assert found.details == {"method": "low rank", "rank": N, "relative_error": 0.0}
 
 
 def chosen(solver="cg", *, factor_rows=50, ranks=(5, 10, 20), memory=1 << 30, points=None, **options):
-    """Choose a smoother where so few rows already count as many."""
+    """Choose a smoother with smaller limits on rows and ranks."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(smoothing, "FACTOR_ROWS", factor_rows)
-        patched.setattr(smoothing, "RANKS", ranks)
+        patched.setattr(smoother_module, "FACTOR_ROWS", factor_rows)
+        patched.setattr(smoother_module, "RANKS", ranks)
         return smoother(ridge(solver, Run(memory=memory), **options), PENALTY, points, OUTPUTS)
 
 
-def test_a_factor_is_taken_where_it_is_cheap_or_there():
+def test_a_cheap_or_existing_factor_is_used():
     assert chosen("cholesky").method == "cholesky"
     assert chosen(factor_rows=N).method == "cholesky"
     assert chosen(factor_rows=N - 1, gamma=1e-3).method == "low rank"
 
 
-def test_the_smallest_low_rank_form_that_misses_little_is_taken():
-    """A wide kernel has few directions: 5 centres do, though 20 would be better."""
+def test_the_smallest_accurate_rank_is_used():
+    """A wide kernel has few directions: 5 landmarks suffice, though 20 would be better."""
     found = chosen(gamma=1e-3)
     assert (found.method, found.rank) == ("low rank", 5)
     assert 0 <= found.missed <= 1e-3
@@ -112,8 +112,8 @@ def test_the_smallest_low_rank_form_that_misses_little_is_taken():
     assert elsewhere.smooth(OUTPUTS).shape == (M, 5)
 
 
-def test_what_a_low_rank_form_misses_is_measured_by_squares():
-    """A narrow kernel: the share of the smoothed outputs' squared norm that 10 centres miss, by dense algebra."""
+def test_the_error_of_a_low_rank_smoother_is_a_share_of_the_squared_norm():
+    """A narrow kernel: the share of the smoothed outputs' squared norm that 10 landmarks miss, by dense algebra."""
     found = chosen(gamma=30.0, ranks=(10,), memory=4 * N * N - 1)
     kernel = input_kernel("rbf", 30.0)
     expected = np.sum((weights(kernel, X, X, PENALTY).T @ OUTPUTS) ** 2)
@@ -122,17 +122,17 @@ def test_what_a_low_rank_form_misses_is_measured_by_squares():
     assert 0.1 < found.missed < 1
 
 
-def test_a_factor_is_taken_where_low_rank_forms_miss_much_and_it_fits_the_memory():
-    """Single precision: 4 n² bytes; else the largest low-rank form with six rows a centre or more."""
+def test_a_factor_is_used_if_low_rank_is_inaccurate_and_memory_suffices():
+    """A factor takes 4 n² bytes; otherwise the largest rank with at least six rows per landmark is used."""
     assert chosen(gamma=30.0, memory=4 * N * N).method == "cholesky"
     found = chosen(gamma=30.0, ranks=(5, 10, 20, 21), memory=4 * N * N - 1)
     assert (found.method, found.rank) == ("low rank", 20)
-    assert chosen(gamma=30.0, ranks=(21,), memory=4 * N * N - 1).method == "cholesky"  # nothing else is left
+    assert chosen(gamma=30.0, ranks=(21,), memory=4 * N * N - 1).method == "cholesky"  # no rank is small enough
 
 
 @pytest.mark.parametrize("points", [None, POINTS], ids=["there", "elsewhere"])
 def test_noise_is_the_sum_of_squared_weights_times_sizes(points):
-    """Exact by a factor; by random signs within what it says of its own error."""
+    """Exact by a factor; by random signs within the stated error."""
     sizes = RNG.uniform(0.1, 2, N)
     expected = dense(points) ** 2 @ sizes
     exact, error = noise(ridge(), sizes, PENALTY, points)

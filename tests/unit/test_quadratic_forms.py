@@ -1,4 +1,4 @@
-"""Sums over pairs of inputs are what they say, by every pair and by features."""
+"""Quadratic forms in Gram matrices, exact and by low-rank features."""
 
 import numpy as np
 import pytest
@@ -55,13 +55,13 @@ def test_totals_are_sums_over_the_whole_gram_matrix(pairs, gram, forms):
     assert_allclose(by_row, pairs.totals(forms), rtol=1e-8, atol=1e-10)
 
 
-def test_pairs_of_a_row_with_itself_are_those_of_the_diagonal():
+def test_diagonal_terms_agree_with_the_diagonal_of_the_gram_matrix():
     for form in FORMS:
         assert_allclose(form.from_own(K.diagonal()), dense(form, np.diag(K.diagonal())), rtol=1e-12)
 
 
-def test_some_rows_are_scaled_up_to_all():
-    """Where all values are alike, some rows say what all say: 1 over all pairs, and over different ones to 1/m."""
+def test_forms_of_a_subset_of_rows_are_rescaled():
+    """With equal values a subset gives the total of all rows: 1 over all pairs, and up to 1/m over different ones."""
     ones, some = np.ones((N, 1)), np.arange(0, N, 3)
     every = QuadraticForm(ones, np.zeros(N), 1 / N**2)
     different = QuadraticForm(ones, np.full(N, 1 / (N * (N - 1))), 1 / (N * (N - 1)))
@@ -71,7 +71,7 @@ def test_some_rows_are_scaled_up_to_all():
     assert_allclose(dense(different.from_rows(some), k), (1 - 1 / 20) / (1 - 1 / 60), rtol=1e-12)
 
 
-def test_signs_leave_pairs_of_a_row_with_itself_alone():
+def test_signs_do_not_change_diagonal_terms():
     signs = rng.choice([-1.0, 1.0], N)
     for form in FORMS:
         assert_allclose(form.with_signs(signs).from_own(K.diagonal()), form.from_own(K.diagonal()), rtol=1e-12)

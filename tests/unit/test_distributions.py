@@ -1,4 +1,4 @@
-"""Every family agrees with scipy, with sums, and with integrals that it does not compute itself."""
+"""Counts, Gaussians, samples and independent targets agree with scipy, sums and independent integrals."""
 
 import numpy as np
 import pytest
@@ -44,7 +44,7 @@ COUNTS = {
 
 
 @pytest.mark.parametrize("name", COUNTS)
-def test_counts_agree_with_their_peers(name):
+def test_counts_agree_with_reference_distributions(name):
     family, peers = COUNTS[name]
     assert_allclose(family.mean(), [peer.mean() for peer in peers], rtol=1e-8)
     assert_allclose(family.std(), [peer.std() for peer in peers], rtol=1e-8)
@@ -108,7 +108,7 @@ def test_gaussian_agrees_with_scipy_and_with_integrals():
         assert_allclose(family.kernel_norm(GAMMA)[row], expected, atol=1e-8)
 
 
-def test_samples_are_ranked_uniformly():
+def test_the_distribution_function_of_samples_by_hand():
     """Draws 1, 2, 2, 5 and y = 2: one below, three at or below, so F- = 1/5 and F = 4/5."""
     family = Samples(np.array([[1.0, 2.0, 2.0, 5.0]]))
     assert_allclose(family.cdf_left(np.array([2.0])), [0.2])
@@ -168,7 +168,7 @@ def test_independent_marginals_multiply():
     assert joint.cdf(np.array([[0.0, 2.0]])).shape == joint.cdf_left(np.array([[0.0, 2.0]])).shape == (1, 2)
 
 
-def test_the_four_negative_binomials_have_the_moments_they_name():
+def test_conventions_of_the_negative_binomial_have_their_moments():
     """scipy and torch: n = 4, p = 0.4; statsmodels: var = mu + alpha mu^2; PyMC: var = mu + mu^2 / alpha."""
     one = np.ones(1)
     scipy = CONVENTIONS["nbinom:scipy"](n=4 * one, p=0.4 * one)
@@ -206,7 +206,7 @@ def test_supports_too_large_to_sum_are_refused():
         Poisson(np.array([1.0, 1e15])).kernel_mean(POINTS, GAMMA)
 
 
-def test_rows_are_taken_and_joined():
+def test_rows_can_be_selected_and_joined():
     family = NegativeBinomial(mu=np.array([1.0, 2.0, 3.0]), size=np.array([1.0, 1.0, 2.0]))
     back = family.take(slice(0, 1)).join([family.take(np.array([1, 2]))])
     assert_allclose(back.mean(), family.mean())
@@ -214,12 +214,12 @@ def test_rows_are_taken_and_joined():
     assert_allclose(joint.take(slice(0, 1)).join([joint.take(slice(1, 3))]).mean(), joint.mean())
 
 
-def test_the_names_in_help_are_the_conventions_there_are():
+def test_the_names_in_help_are_the_available_conventions():
     assert tuple(CONVENTIONS) == DISTS
     assert [convention.spelling for family in FAMILIES.values() for convention in family] == list(DISTS)
 
 
-def test_counts_keep_their_digits_where_parameters_are_extreme():
+def test_counts_are_accurate_for_extreme_parameters():
     """Masses against 40-digit arithmetic; a large size is nearly Poisson, a large phi nearly a point."""
     import mpmath as mp
 
@@ -238,7 +238,7 @@ def test_counts_keep_their_digits_where_parameters_are_extreme():
 
 
 @pytest.mark.parametrize("name", COUNTS)
-def test_log_probabilities_and_jumps_of_counts_are_their_peers(name):
+def test_log_probabilities_and_jumps_of_counts_agree_with_reference_distributions(name):
     family, peers = COUNTS[name]
     for shift in (-3.0, 0.0, 1.0, 40.0):
         y = np.maximum(np.floor(family.mean()) + shift, 0)
@@ -251,7 +251,7 @@ def test_log_probabilities_and_jumps_of_counts_are_their_peers(name):
 
 @pytest.mark.parametrize("name", COUNTS)
 def test_crps_of_counts_is_the_sum_of_squares_over_the_support(name):
-    """Also where the target lies beyond all of the support: the distance to it."""
+    """Also if the target is beyond the support."""
     family, peers = COUNTS[name]
     k = np.arange(5000.0)
     for shift in (-2.0, 0.0, 3.0, 200.0):
@@ -261,7 +261,7 @@ def test_crps_of_counts_is_the_sum_of_squares_over_the_support(name):
         assert_allclose(family.crps(y), expected, rtol=1e-8, atol=1e-10)
 
 
-def test_gaussian_scores_are_scipys_and_integrals():
+def test_gaussian_scores_agree_with_scipy_and_integrals():
     predictive = Gaussian(np.array([0.0, 3.0]), np.array([1.0, 0.2]))
     y = np.array([-1.3, 3.1])
     assert_allclose(predictive.log_prob(y), stats.norm(predictive.loc, predictive.scale).logpdf(y), rtol=1e-13)
@@ -274,7 +274,7 @@ def test_gaussian_scores_are_scipys_and_integrals():
     assert left is right
 
 
-def test_samples_score_as_the_mean_distances_of_their_pairs():
+def test_crps_of_samples_agrees_with_mean_distances():
     rng = np.random.default_rng(0)
     draws, y = rng.normal(size=(6, 5)), rng.normal(size=6)
     distance = np.abs(draws - y[:, None]).mean(axis=1)
@@ -287,8 +287,8 @@ def test_samples_score_as_the_mean_distances_of_their_pairs():
         Samples(draws).log_prob(y)
 
 
-def test_one_more_draw_falls_between_two_draws_as_often_as_said():
-    """Of 40,000 rows, within four standard errors: [x_(2), x_(6)] of 7 draws holds 4 of 8 gaps."""
+def test_intervals_between_draws_contain_another_draw_with_their_mass():
+    """Of 40,000 rows, within four standard errors: [x_(2), x_(6)] of 7 draws contains 4 of 8 gaps."""
     values = np.random.default_rng(0).exponential(size=(40_000, 8))
     draws = Samples(values[:, 1:])
     low, high = draws.quantile(2 / 7), draws.quantile(6 / 7)
@@ -300,7 +300,7 @@ def test_one_more_draw_falls_between_two_draws_as_often_as_said():
     assert_allclose(tied.interval_mass_error(np.array([0.0, 0.0, 2.0]), *ends), [0, 1 / 4, 2 / 4])
 
 
-def test_independent_targets_have_scores_of_their_own():
+def test_independent_targets_have_separate_scores():
     first, second = Gaussian(np.zeros(2), np.ones(2)), Gaussian(np.ones(2), np.full(2, 0.5))
     both, y = Independent((first, second)), np.array([[0.1, 0.2], [1.0, 3.0]])
     assert_allclose(both.log_prob(y), np.stack([first.log_prob(y[:, 0]), second.log_prob(y[:, 1])], axis=1))

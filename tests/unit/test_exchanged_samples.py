@@ -1,4 +1,4 @@
-"""Draws that change places with targets: everything that one sorting says is what the swapped draws themselves say."""
+"""Draws exchanged with targets: statistics from one sort agree with those of the exchanged draws."""
 
 import numpy as np
 import pytest
@@ -8,8 +8,8 @@ from calcheck.distributions import Samples
 from calcheck.distributions.samples import PooledDraws
 
 
-def swaps(m, *, ties=False, n=40, seed=0):
-    """Return the same swap twice: by one sorting, and as draws."""
+def exchange_twice(m, *, ties=False, n=40, seed=0):
+    """Return targets and the exchanged draws, by one sort and explicitly."""
     rng = np.random.default_rng([seed, m])
     draws, y = 100 + rng.normal(size=(n, m)), 100 + rng.normal(size=n)
     if ties:
@@ -24,15 +24,15 @@ cases = pytest.mark.parametrize(("m", "ties"), [(1, False), (2, False), (5, Fals
 
 
 @cases
-def test_the_draws_that_are_left_are_the_others_of_their_row(m, ties):
-    _, quick, plain = swaps(m, ties=ties)
+def test_the_remaining_draws_are_the_others_of_their_row(m, ties):
+    _, quick, plain = exchange_twice(m, ties=ties)
     assert_array_equal(np.sort(quick.load().draws), np.sort(plain.draws))
     assert quick.n_draws == m
 
 
 @cases
-def test_all_that_metrics_ask_for_is_that_of_the_draws(m, ties):
-    y, quick, plain = swaps(m, ties=ties)
+def test_statistics_agree_with_those_of_the_exchanged_draws(m, ties):
+    y, quick, plain = exchange_twice(m, ties=ties)
     for name in ("mean", "median", *(("std",) if m > 1 else ())):
         assert_allclose(getattr(quick, name)(), getattr(plain, name)(), rtol=1e-12, atol=1e-12)
     for name in ("cdf", "cdf_left", "crps", *(("fair_crps",) if m > 1 else ())):
@@ -46,8 +46,8 @@ def test_all_that_metrics_ask_for_is_that_of_the_draws(m, ties):
 
 
 @cases
-def test_other_targets_are_compared_with_the_draws_too(m, ties):
-    y, quick, plain = swaps(m, ties=ties)
+def test_statistics_at_other_targets_agree_with_those_of_the_exchanged_draws(m, ties):
+    y, quick, plain = exchange_twice(m, ties=ties)
     assert_allclose(quick.cdf_limits(y + 0.3), plain.cdf_limits(y + 0.3), rtol=1e-14)
     assert_allclose(quick.crps(y + 0.3), plain.crps(y + 0.3), rtol=1e-12)
     assert_allclose(quick.kernel_mean(y[:3, None], np.array([0.5])), plain.kernel_mean(y[:3, None], np.array([0.5])))
@@ -55,5 +55,5 @@ def test_other_targets_are_compared_with_the_draws_too(m, ties):
 
 def test_draws_that_are_equal_have_no_spread():
     draws = np.full((3, 4), 0.1)
-    _, swapped = PooledDraws(np.array([0.7, 0.1, 0.3]), Samples(draws)).exchange(np.zeros(3), np.zeros(3, int))
-    assert_array_equal(swapped.std(), 0)
+    _, exchanged = PooledDraws(np.array([0.7, 0.1, 0.3]), Samples(draws)).exchange(np.zeros(3), np.zeros(3, int))
+    assert_array_equal(exchanged.std(), 0)

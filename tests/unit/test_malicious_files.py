@@ -1,4 +1,4 @@
-"""Files made to end the process, to fill the memory or to take for ever are refused in one line, before they can."""
+"""Files that would crash the process, fill the memory or never end are refused in one line."""
 
 import json
 import zipfile
@@ -13,15 +13,15 @@ from calcheck import read
 from calcheck.errors import FileError
 from calcheck.io.tables.jsonl import MAX_DEPTH, depth
 from tests.files import columns, table, wide, write
-from tests.hostile import of_big_endian, streamed, write_encrypted
+from tests.malicious_files import as_big_endian, to_stream, write_encrypted
 
 PARTS = wide(columns())
 WORDS = np.array(["a", "b"] * 6)
 
 
-def refused(path, match, **said):
+def assert_refused(path, match, **options):
     with pytest.raises(FileError, match=match) as error:
-        read(str(path), **said).predictions()
+        read(str(path), **options).predictions()
     assert str(path) in str(error.value)
     assert "\n" not in str(error.value)
 
@@ -34,20 +34,20 @@ def nested(count, opening="[", closing="]"):
 
 
 @pytest.mark.parametrize("deep", [nested(10_000), nested(10_000, '{"a":', "}").replace(":}", ":1}"), "[" * 10_000])
-def test_json_lines_that_are_nested_deep_are_refused(tmp_path, deep):
+def test_deeply_nested_json_lines_are_refused(tmp_path, deep):
     path = tmp_path / "deep.jsonl"
     path.write_text('{"y": 1, "mean": 1, "std": 1, "embedding": ' + deep + "}\n")
-    refused(path, r"objects and lists are nested 10,00\d levels deep, at most 32 are supported")
+    assert_refused(path, r"objects and lists are nested 10,00\d levels deep, at most 32 are supported")
 
 
-def test_an_embedding_that_is_nested_deep_is_refused_by_its_own_name(tmp_path):
+def test_a_deeply_nested_embedding_file_is_refused_with_its_name(tmp_path):
     path = tmp_path / "deep.jsonl"
     path.write_text('{"embedding": ' + nested(10_000) + "}\n")
     with pytest.raises(FileError, match=r"deep\.jsonl: objects and lists are nested 10,001 levels deep"):
         read(write(tmp_path / "preds.parquet", PARTS), embedding=str(path)).predictions()
 
 
-def test_what_tables_are_nested_is_read(tmp_path):
+def test_ordinary_nesting_is_read(tmp_path):
     path = tmp_path / "preds.jsonl"
     records = [{"y": 1, "mean": 1, "std": 1, "note": "[" * 100 + '"\\' + "{" * 100, "embedding": [row]} for row in "12"]
     path.write_text("\n".join(json.dumps(record).replace('["', "[").replace('"]', "]") for record in records))
@@ -55,7 +55,7 @@ def test_what_tables_are_nested_is_read(tmp_path):
 
 
 @given(st.recursive(st.text('[]{}"\\a', max_size=4), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
-def test_depth_is_that_of_the_parsed_value(value):
+def test_depth_agrees_with_the_parsed_value(value):
     def measured(part):
         inner = part.values() if isinstance(part, dict) else part if isinstance(part, list) else None
         return 0 if inner is None else 1 + max(map(measured, inner), default=0)
@@ -64,7 +64,7 @@ def test_depth_is_that_of_the_parsed_value(value):
     assert depth(json.dumps(value, ensure_ascii=False, indent=1).encode()) == measured(value)
 
 
-def test_the_limit_is_far_above_what_tools_write():
+def test_the_depth_limit_is_far_above_what_tools_write():
     gluonts = {"mean": [1.0], "quantiles": {"0.5": [1.0]}, "samples": [[[1.0]]]}
     assert 4 * depth(json.dumps(gluonts).encode()) < MAX_DEPTH
 
@@ -76,8 +76,8 @@ def test_the_limit_is_far_above_what_tools_write():
 def test_encrypted_parquet_is_refused(tmp_path, plaintext_footer):
     path = tmp_path / "preds.parquet"
     write_encrypted(path, table(PARTS), plaintext_footer=plaintext_footer)
-    refused(path, "is encrypted, and calcheck has no keys. Decrypt it first")
-    refused(path.rename(tmp_path / "preds"), "is encrypted")
+    assert_refused(path, "is encrypted, and calcheck has no keys. Decrypt it first")
+    assert_refused(path.rename(tmp_path / "preds"), "is encrypted")
 
 
 # sizes that are claimed
@@ -87,7 +87,7 @@ def test_rows_that_do_not_fit_in_memory_are_refused_before_they_are_read(tmp_pat
     path = write(tmp_path / "preds.parquet", {name: np.ones(100_000) for name in ("y", "mean", "std")})
     assert (tmp_path / "preds.parquet").stat().st_size < 4096
     monkeypatch.setattr("calcheck.io.source.available_memory", lambda: 7_000_000)
-    refused(path, r"its 100,000 rows need 0\.0 GiB to read, and 0\.0 are free")
+    assert_refused(path, r"its 100,000 rows need 0\.0 GiB to read, and 0\.0 are free")
     monkeypatch.setattr("calcheck.io.source.available_memory", lambda: 7_300_000)
     assert len(read(path).predictions()) == 100_000
 
@@ -98,7 +98,7 @@ def test_an_archive_that_unpacks_to_more_than_the_memory_is_refused(tmp_path, mo
     with zipfile.ZipFile(path) as archive:
         unpacked = sum(member.file_size for member in archive.infolist())
     monkeypatch.setattr("calcheck.io.tables.numpy.available_memory", lambda: unpacked - 1)
-    refused(path, r"unpacks to 2,400,384 bytes, and 2,400,383 are free")
+    assert_refused(path, r"unpacks to 2,400,384 bytes, and 2,400,383 are free")
 
 
 # byte order
@@ -107,17 +107,17 @@ def test_an_archive_that_unpacks_to_more_than_the_memory_is_refused(tmp_path, mo
 def test_big_endian_streams_are_refused(tmp_path):
     path = tmp_path / "preds.arrow"
     parts = table(PARTS).append_column("topic", pa.array(WORDS).dictionary_encode())
-    path.write_bytes(streamed(parts))
+    path.write_bytes(to_stream(parts))
     assert len(read(str(path)).predictions()) == len(WORDS)
-    path.write_bytes(of_big_endian(streamed(parts)))
+    path.write_bytes(as_big_endian(to_stream(parts)))
     assert pa.ipc.open_stream(path.read_bytes()).schema.names == parts.schema.names
-    refused(path, "is in big-endian byte order")
+    assert_refused(path, "is in big-endian byte order")
 
 
 @pytest.mark.parametrize("cut", [0, 3, 9, 12, 40, 300])
 def test_damaged_schemas_are_refused_as_damaged(tmp_path, cut):
     path = tmp_path / "preds.arrow"
-    path.write_bytes(streamed(table(PARTS))[:cut])
-    refused(path, "is not a readable arrow file|is empty")
+    path.write_bytes(to_stream(table(PARTS))[:cut])
+    assert_refused(path, "is not a readable arrow file|is empty")
     path.write_bytes(b"ARROW1\0\0" + bytes(cut) + b"\xff\xff\xff\x7fARROW1")
-    refused(path, "is not a readable arrow file")
+    assert_refused(path, "is not a readable arrow file")

@@ -1,4 +1,4 @@
-"""Files that are made to end the process that reads them."""
+"""Files that could crash the process that reads them."""
 
 import base64
 import struct
@@ -9,7 +9,7 @@ from pyarrow.parquet import encryption
 
 
 class Keys(encryption.KmsClient):
-    """Wraps keys by writing them down."""
+    """A key service that stores keys unencrypted."""
 
     def wrap_key(self, key_bytes, _):
         return base64.b64encode(key_bytes)
@@ -19,18 +19,18 @@ class Keys(encryption.KmsClient):
 
 
 def write_encrypted(sink, made, *, plaintext_footer=True):
-    """Write Parquet whose first column nobody can read."""
-    said = encryption.EncryptionConfiguration(
+    """Write Parquet whose first column is encrypted."""
+    configuration = encryption.EncryptionConfiguration(
         "k", column_keys={"k": made.column_names[:1]}, plaintext_footer=plaintext_footer
     )
     factory = encryption.CryptoFactory(lambda _: Keys())
-    properties = factory.file_encryption_properties(encryption.KmsConnectionConfig(), said)
+    properties = factory.file_encryption_properties(encryption.KmsConnectionConfig(), configuration)
     with pq.ParquetWriter(sink, made.schema, encryption_properties=properties) as writer:
         writer.write_table(made)
 
 
-def of_big_endian(stream):
-    """Say in the schema of an Arrow stream that its numbers are big-endian, by a field of its flatbuffer."""
+def as_big_endian(stream):
+    """Mark the numbers of an Arrow stream as big-endian, in the flatbuffer of its schema."""
     made = bytearray(stream)
 
     def number(kind, at):
@@ -40,12 +40,12 @@ def of_big_endian(stream):
     header = message + number("<H", message - number("<i", message) + 4 + 4)
     schema = header + number("<I", header)
     struct.pack_into("<iI", made, schema, -16, number("<I", schema + 4) + 16)
-    made[schema + 8 : schema + 8] = struct.pack("<q4H", 1, 8, 16, 8, 4)  # the field, and a table of fields that has it
+    made[schema + 8 : schema + 8] = struct.pack("<q4H", 1, 8, 16, 8, 4)  # the field, and a table of fields with it
     made[4:8] = (number("<I", 4) + 16).to_bytes(4, "little")
     return bytes(made)
 
 
-def streamed(parts):
+def to_stream(parts):
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, parts.schema) as stream:
         stream.write_table(parts)

@@ -1,4 +1,4 @@
-"""Sums over batches, days and machines: what they add up to does not hang on how rows came."""
+"""Accumulators over batches and merged states do not depend on how rows are divided."""
 
 import numpy as np
 import pytest
@@ -33,14 +33,14 @@ def only(report):
     return report.results[0]
 
 
-def test_all_metrics_but_those_of_two_samples_are_summed():
-    assert accumulator_of(METRICS["cce"]()) is not None  # test_sums_of_cce.py
+def test_all_metrics_except_joint_ones_have_an_accumulator():
+    assert accumulator_of(METRICS["cce"]()) is not None  # test_nystroem_accumulator.py
     assert set(METRICS) - set(SUMMED) == {"cce", "jmmd", "ammd", "cmmd", "fid"}
 
 
 @every_summed
 @pytest.mark.parametrize("family", FAMILIES)
-def test_batches_give_what_all_rows_give(name, family):
+def test_batches_give_the_value_of_all_rows(name, family):
     metric, rows = METRICS[name](), calibrated(family)
     together = evaluate(InMemory(rows), [metric], run=RUN)
     summed = report_from_state(accumulate(Batches(rows), [metric], RUN), RUN)
@@ -56,7 +56,7 @@ def test_batches_give_what_all_rows_give(name, family):
 
 @every_summed
 @pytest.mark.parametrize("family", ["gaussian", "samples", "mixture"])
-def test_ten_days_add_up_to_one_file_in_any_order(name, family):
+def test_merged_states_give_the_value_of_one_file_in_any_order(name, family):
     metric, rows = METRICS[name](), calibrated(family)
     first, *others = days(rows, 10)
     like = accumulate(InMemory(first), [metric], RUN)
@@ -72,7 +72,7 @@ def test_ten_days_add_up_to_one_file_in_any_order(name, family):
         assert_allclose(only(report_from_state(merged, RUN)).value, expected, rtol=1e-10, atol=1e-14)
 
 
-def test_a_single_row_is_a_batch_as_good_as_any():
+def test_batches_of_a_single_row_give_the_value_of_all_rows():
     rows = calibrated("gaussian", n=40)
     for name in SUMMED:
         metric = METRICS[name]()
@@ -82,7 +82,7 @@ def test_a_single_row_is_a_batch_as_good_as_any():
 
 
 @pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
-def test_nearly_equal_uncertainties_keep_their_digits(scale):
+def test_the_cv_of_nearly_equal_uncertainties_is_accurate(scale):
     rng = np.random.default_rng(3)
     std = scale * (1 + 1e-7 * rng.normal(size=500))
     rows = Predictions(y=rng.normal(size=500) * scale, predictive=Gaussian(np.zeros(500), std))
@@ -111,7 +111,7 @@ GROUPS = {
 
 
 @pytest.mark.parametrize("groups", GROUPS.values(), ids=GROUPS)
-def test_products_of_batches_are_those_of_all_rows(groups):
+def test_merged_products_agree_with_those_of_all_rows(groups):
     rng = np.random.default_rng(2)
     columns = {"one": None, "a": rng.normal(size=60), "b": 5 + rng.normal(size=60)}
 
@@ -130,8 +130,8 @@ def test_products_of_batches_are_those_of_all_rows(groups):
     assert_allclose(first.mean_vector(), whole.mean(axis=0), rtol=1e-12)
 
 
-def test_the_interval_of_a_mean_is_the_normal_one():
-    """z² of 400 rows: mean ± 1.96 std/√n, up to the chance of 10,000 draws."""
+def test_the_interval_of_a_mean_is_normal():
+    """z² of 400 rows: mean ± 1.96 std/√n, up to the Monte Carlo error of 10,000 draws."""
     rows = calibrated("gaussian", n=400)
     result = only(report_from_state(accumulate(Batches(rows), [METRICS["zms"]()], RUN), Run(replicates=0)))
     z2 = ((rows.y - rows.predictive.loc) / rows.predictive.scale) ** 2
@@ -142,20 +142,20 @@ def test_the_interval_of_a_mean_is_the_normal_one():
 
 
 @pytest.mark.parametrize(("last", "few"), [(1.0, False), (100.0, True)])
-def test_normal_intervals_that_rest_on_few_rows_are_told(last, few):
-    """(sum t^2)^2 / sum t^4 of z^2 less its mean: 40 rows alike but one, and of 0 and 2."""
+def test_normal_intervals_with_few_effective_rows_give_a_warning(last, few):
+    """(sum t^2)^2 / sum t^4 for centered z^2: 40 rows of 0 and 2, with and without one outlier."""
     z = np.sqrt(np.append(np.tile([0.0, 2.0], 20)[:-1], 2 * last))
     rows = Predictions(y=z, predictive=Gaussian(np.zeros(40), np.ones(40)))
     away = z**2 - np.mean(z**2)
     for run in (RUN, Run(resamples=100, replicates=39)):
         result = only(report_from_state(accumulate(Batches(rows), [METRICS["zms"]()], run), run))
         assert_allclose(result.details["normal"]["effective_rows"], np.sum(away**2) ** 2 / np.sum(away**4), rtol=1e-6)
-        assert any("effective rows" in told for told in result.warnings) == few
+        assert any("effective rows" in message for message in result.warnings) == few
     assert result.verdict == ("fail" if few else "pass")
 
 
 @pytest.mark.parametrize("spread", [1.0, 0.8])
-def test_sums_of_replicates_tell_right_from_wrong(spread):
+def test_accumulated_replicates_distinguish_right_from_wrong_models(spread):
     rows = calibrated("gaussian", n=600)
     wrong = Predictions(y=rows.y, predictive=Gaussian(rows.predictive.loc, rows.predictive.scale * spread))
     metrics = [METRICS[name]() for name in ("ece", "ence", "crps", "coverage", "nll")]
@@ -165,8 +165,8 @@ def test_sums_of_replicates_tell_right_from_wrong(spread):
         assert result.verdict == ("pass" if spread == 1 else "fail"), result
 
 
-def test_p_values_of_perfect_models_are_uniform_also_where_rows_are_sorted():
-    """Replicates of batches in the same order would share their luck, and p pile up in the middle."""
+def test_p_values_of_perfect_models_are_uniform_for_sorted_rows():
+    """With equal random streams in every batch, p-values would concentrate around 0.5."""
     found = []
     for seed in range(60):
         rows = calibrated("gaussian", n=60, seed=seed)
@@ -177,7 +177,7 @@ def test_p_values_of_perfect_models_are_uniform_also_where_rows_are_sorted():
     assert 0.35 < np.mean(found) < 0.65
 
 
-def test_problems_are_told_by_the_places_of_rows_in_the_file():
+def test_problems_are_reported_by_row_of_the_file():
     rows = calibrated("gaussian", n=30)
     scale = rows.predictive.scale.copy()
     scale[17] = 1e-200
@@ -187,7 +187,7 @@ def test_problems_are_told_by_the_places_of_rows_in_the_file():
     assert "row 17, counted from 0" in state.skipped[0].reason
 
 
-def test_days_that_were_prepared_apart_are_not_merged():
+def test_states_with_different_settings_are_not_merged():
     rows = calibrated("gaussian")
     states = [accumulate(InMemory(day), [METRICS["ence"]()], RUN) for day in days(rows, 3)[1:]]
     with pytest.raises(Exception, match="ence was prepared on other rows: its setting 'cuts' differs"):

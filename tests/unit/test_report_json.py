@@ -1,4 +1,4 @@
-"""Stored reports are read back as what they were, or refused in one line."""
+"""Stored reports are read back unchanged, or refused in one line."""
 
 import json
 
@@ -22,18 +22,18 @@ def report():
 
 
 @pytest.fixture
-def told(report):
+def content(report):
     return json.loads(to_json(report))
 
 
-def stored(tmp_path, told):
+def save(tmp_path, content):
     path = tmp_path / "report.json"
-    path.write_text(told if isinstance(told, str) else json.dumps(told))
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
     return str(path)
 
 
-def test_a_report_comes_back_as_it_was(tmp_path, report):
-    path = stored(tmp_path, to_json(report))
+def test_a_report_is_read_back_unchanged(tmp_path, report):
+    path = save(tmp_path, to_json(report))
     read = read_report(path)
     assert to_json(read) == to_json(report)
     assert read.input == report.input
@@ -43,9 +43,9 @@ def test_a_report_comes_back_as_it_was(tmp_path, report):
     assert to_plain(read.settings) == to_plain(report.settings)
 
 
-def test_whole_numbers_may_stand_where_numbers_do(tmp_path, told):
-    told["results"][0]["value"] = 1
-    assert type(read_report(stored(tmp_path, told)).results[0].value) is float
+def test_integers_are_accepted_as_numbers(tmp_path, content):
+    content["results"][0]["value"] = 1
+    assert type(read_report(save(tmp_path, content)).results[0].value) is float
 
 
 @pytest.mark.parametrize(
@@ -66,9 +66,9 @@ def test_whole_numbers_may_stand_where_numbers_do(tmp_path, told):
         ('{"schema_version": 2}', 'is not a report of this calcheck: it lacks "calcheck"'),
     ],
 )
-def test_what_is_no_report_is_refused(tmp_path, text, message):
+def test_files_that_are_not_reports_are_refused(tmp_path, text, message):
     with pytest.raises(FileError) as refused:
-        read_report(stored(tmp_path, text))
+        read_report(save(tmp_path, text))
     assert message in str(refused.value)
     assert str(refused.value).startswith(str(tmp_path / "report.json"))
 
@@ -95,50 +95,50 @@ def test_what_is_no_report_is_refused(tmp_path, text, message):
         (("settings",), "x" * 99, 'settings must be an object, got "' + "x" * 39 + "…"),
     ],
 )
-def test_fields_of_other_types_are_refused_by_their_place(tmp_path, told, place, value, message):
-    holder = told
+def test_fields_of_the_wrong_type_are_refused_with_their_path(tmp_path, content, place, value, message):
+    holder = content
     for step in place[:-1]:
         holder = holder[step]
     holder[place[-1]] = value
     with pytest.raises(FileError) as refused:
-        read_report(stored(tmp_path, told))
+        read_report(save(tmp_path, content))
     assert message in str(refused.value)
 
 
-def test_details_may_be_nested_but_not_without_end(tmp_path, told):
+def test_details_may_be_nested_up_to_a_limit(tmp_path, content):
     for depth, fits in ((20, True), (500, False)):
         nested = 1
         for _ in range(depth):
             nested = {"a": nested}
-        told["results"][0]["details"] = {"nested": nested}
+        content["results"][0]["details"] = {"nested": nested}
         if fits:
-            assert read_report(stored(tmp_path, told)).results[0].details == {"nested": nested}
+            assert read_report(save(tmp_path, content)).results[0].details == {"nested": nested}
         else:
             with pytest.raises(FileError, match="more than 32 objects and lists are nested in each other"):
-                read_report(stored(tmp_path, json.dumps(told)))
+                read_report(save(tmp_path, json.dumps(content)))
 
 
-def test_settings_that_no_run_has_are_refused_at_once(tmp_path, told):
-    told["settings"] = {f"a{number}": number for number in range(100_000)}
+def test_oversized_settings_are_refused(tmp_path, content):
+    content["settings"] = {f"a{number}": number for number in range(100_000)}
     with pytest.raises(FileError, match=r"'settings' has [\d,]+ characters, at most 1,048,576 are read"):
-        read_report(stored(tmp_path, told))
+        read_report(save(tmp_path, content))
 
 
-def test_a_member_that_comes_twice_among_many_is_found_at_once(tmp_path):
+def test_a_duplicate_member_among_many_is_refused(tmp_path):
     many = json.dumps({f"a{number}": number for number in range(50_000)})
     with pytest.raises(FileError, match="'a49998' occurs twice in one object"):
-        read_report(stored(tmp_path, many.replace('"a49999"', '"a49998"')))
+        read_report(save(tmp_path, many.replace('"a49999"', '"a49998"')))
 
 
-def test_a_field_that_is_absent_is_named(tmp_path, told):
-    del told["results"][2]["unit"]
+def test_a_missing_field_is_named(tmp_path, content):
+    del content["results"][2]["unit"]
     with pytest.raises(FileError, match=r'results\[2\] lacks "unit"'):
-        read_report(stored(tmp_path, told))
+        read_report(save(tmp_path, content))
 
 
-def test_files_too_large_or_absent_are_refused(tmp_path, monkeypatch):
+def test_large_or_missing_files_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("calcheck.storage.report_json.LARGEST_BYTES", 1 << 20)
     with pytest.raises(FileError, match="is larger than 1 MiB, the maximum size of a report"):
-        read_report(stored(tmp_path, " " * ((1 << 20) + 1)))
+        read_report(save(tmp_path, " " * ((1 << 20) + 1)))
     with pytest.raises(FileError, match="there is no file"):
         read_report(str(tmp_path / "absent.json"))

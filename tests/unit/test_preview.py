@@ -1,4 +1,4 @@
-"""The first rows are told by their keys or places, and where a target lies by what its distribution can say."""
+"""Previews of the first rows: labels, distributions, and z-scores or PIT values of targets."""
 
 import numpy as np
 import pytest
@@ -12,16 +12,16 @@ from calcheck.predictions import Predictions
 Y = np.array([3.0, 0.0, 1.0, 9.0])
 
 
-def told(predictive, **more):
-    """The words of each row by its label; its end is where the target lies."""
+def previews(predictive, **more):
+    """Return the preview of each row by its label."""
     return dict(first_rows(Predictions(y=Y, predictive=predictive, **more)))
 
 
-def test_three_rows_are_told_by_their_places_in_the_file():
-    rows = told(Gaussian(np.ones(4), np.full(4, 2.0)), row=np.array([4, 6, 7, 9]))
+def test_three_rows_are_labeled_by_row_number_or_key():
+    rows = previews(Gaussian(np.ones(4), np.full(4, 2.0)), row=np.array([4, 6, 7, 9]))
     assert list(rows) == ["row 4", "row 6", "row 7"]
     assert [words.split("observed ")[1] for words in rows.values()] == ["3: z = 1.00", "0: z = -0.50", "1: z = 0.00"]
-    named = told(Gaussian(np.ones(4), np.ones(4)), id=np.array(["a", "b", "c", "d"]), id_name="key")
+    named = previews(Gaussian(np.ones(4), np.ones(4)), id=np.array(["a", "b", "c", "d"]), id_name="key")
     assert list(named) == ["key a", "key b", "key c"]
 
 
@@ -34,6 +34,6 @@ def test_three_rows_are_told_by_their_places_in_the_file():
         (Cauchy(np.full(4, 2.0), np.ones(4)), 0.75),
     ],
 )
-def test_what_has_no_z_score_of_its_own_is_told_by_its_mass(predictive, share):
-    """Counts, draws, interpolated quantiles, and what has no mean."""
-    assert told(predictive)["row 0"].endswith(f"observed 3: P(Y ≤ y) = {share:.2g}")
+def test_distributions_without_a_z_score_show_the_pit(predictive, share):
+    """Counts, draws, interpolated quantiles, and distributions without a mean."""
+    assert previews(predictive)["row 0"].endswith(f"observed 3: P(Y ≤ y) = {share:.2g}")

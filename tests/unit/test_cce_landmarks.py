@@ -1,4 +1,4 @@
-"""CCE on centres: the same however rows come, as many centres as it takes, and clear about what it cannot do."""
+"""CCE with landmarks: invariances, the number of landmarks, errors, and refused options."""
 
 from dataclasses import replace
 from threading import Event
@@ -10,26 +10,23 @@ from numpy.testing import assert_allclose, assert_array_equal
 from calcheck import read
 from calcheck.distributions import Gaussian, Samples
 from calcheck.distributions.poisson import Poisson
-from calcheck.embeddings import landmark_selection as on_centres
-from calcheck.embeddings import nystroem_sums as row_sums
+from calcheck.embeddings import landmark_selection, nystroem_sums
 from calcheck.embeddings.leverage import weighted_leverage_sample
 from calcheck.errors import DataError, NumericalError, OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.bottom_k import sample_rows
 from calcheck.execution.context import Run
 from calcheck.execution.prefetch import prefetched
-from calcheck.io import scan as gathered
-from calcheck.io import scan as passes
-from calcheck.io.tables import memory as held
-from calcheck.io.tables import parquet
+from calcheck.io import scan
+from calcheck.io.tables import memory, parquet
 from calcheck.kernels.functions import Polynomial, Rbf
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
 from calcheck.studies.align import Model
 from calcheck.studies.sweep import sweep
 from calcheck.studies.sweep_settings import parse
-from tests.computing import gaussian_case
 from tests.files import write
+from tests.shorthand import gaussian_case
 
 N, D = 240, 5
 X, Y, RIGHT = gaussian_case(np.random.default_rng(0), N, D)
@@ -38,8 +35,8 @@ PLAIN = Run(replicates=0)
 
 
 @pytest.fixture(autouse=True)
-def some_of_few(monkeypatch):
-    """Some rows are evaluated, fewer are checked, and the number of centres is tried on few: as of a million."""
+def small_sizes(monkeypatch):
+    """Evaluate some rows, validate fewer, and choose the number of landmarks on few, as for a million rows."""
     sizes = {
         "FULL_VALIDATION_ROWS": 0,
         "VALIDATION_ROWS": 70,
@@ -48,7 +45,7 @@ def some_of_few(monkeypatch):
         "MIN_LANDMARKS": 8,
     }
     for name, size in sizes.items():
-        monkeypatch.setattr(on_centres, name, size)
+        monkeypatch.setattr(landmark_selection, name, size)
 
 
 def rows_of(x=X, y=Y, predictive=WRONG, **parts):
@@ -80,12 +77,12 @@ def assert_same(found, expected, rtol):
 
 
 @pytest.mark.parametrize("by", ["uniform", "leverage"])
-def test_rows_in_another_order_say_the_same(by):
+def test_the_result_does_not_depend_on_the_order_of_rows(by):
     order = np.random.default_rng(1).permutation(N)
     assert_same(result(rows_of().take(order), landmark_sampling=by), result(rows_of(), landmark_sampling=by), 1e-9)
 
 
-def test_another_unit_of_the_targets_says_the_same():
+def test_the_result_does_not_depend_on_the_unit_of_targets():
     scaled = Gaussian(1000 * WRONG.loc, 1000 * WRONG.scale)
     for run in (PLAIN, Run(replicates=19)):
         expected, found = result(rows_of(), run), result(rows_of(y=1000 * Y, predictive=scaled), run)
@@ -94,9 +91,9 @@ def test_another_unit_of_the_targets_says_the_same():
 
 
 @pytest.mark.parametrize("size", [1, 7, 64, 1000])
-def test_blocks_of_any_size_say_the_same(size, monkeypatch):
+def test_the_result_does_not_depend_on_the_block_size(size, monkeypatch):
     expected = result(rows_of())
-    monkeypatch.setattr(row_sums, "BLOCK_ROWS", size)
+    monkeypatch.setattr(nystroem_sums, "BLOCK_ROWS", size)
     assert_same(result(rows_of()), expected, 1e-10)
 
 
@@ -109,22 +106,22 @@ def test_blocks_of_any_size_say_the_same(size, monkeypatch):
         ("none", "rbf", "variance"),
     ],
 )
-def test_inputs_that_stay_in_their_file_say_the_same(tmp_path, monkeypatch, normalize, kernel_x, gamma_x):
+def test_lazy_inputs_give_the_same_result(tmp_path, monkeypatch, normalize, kernel_x, gamma_x):
     parts = {"y": Y, "mean": WRONG.loc, "std": WRONG.scale, "embedding": (X * 3 + 2).astype(np.float32)}
     path = write(tmp_path / "preds.parquet", parts)
     options = {"normalize": normalize, "kernel_x": kernel_x, "gamma_x": gamma_x}
     values, expected = [], result(read(path), run=replace(PLAIN, keep_rows=True), worst=3, **options)
-    monkeypatch.setattr(gathered, "MAX_INPUT_BYTES", 1)
-    for module in (parquet, held, passes):
+    monkeypatch.setattr(scan, "MAX_INPUT_BYTES", 1)
+    for module in (parquet, memory, scan):
         monkeypatch.setattr(module, "BATCH_BYTES", 50 * D * 4)
-    found = result(read(path), sink=lambda *told: values.append(told[2].columns["cce"]), worst=3, **options)
-    assert_same(found, expected, 1e-5)  # single precision, 6e-8, times what the powers of a polynomial make of it
+    found = result(read(path), sink=lambda *given: values.append(given[2].columns["cce"]), worst=3, **options)
+    assert_same(found, expected, 1e-5)  # single precision, 6e-8, amplified by the powers of a polynomial
     assert found.details["solver"]["precision"] == "float32"
     assert [row["row"] for row in found.details["worst"]] == [row["row"] for row in expected.details["worst"]]
     assert values[0].shape == (N,)
 
 
-def test_torch_says_the_same():
+def test_torch_gives_the_same_result():
     pytest.importorskip("torch")
     expected = result(rows_of(), Run(replicates=19))
     found = result(rows_of(), Run(replicates=19, device="cpu"))
@@ -135,10 +132,10 @@ def test_torch_says_the_same():
 
 
 @pytest.mark.parametrize("ridge", [0.1, 1e-3])
-def test_single_precision_tells_of_rounding(monkeypatch, ridge):
-    """All rows are checked, so that rounding is the only error."""
-    monkeypatch.setattr(on_centres, "FULL_VALIDATION_ROWS", N)
-    monkeypatch.setattr(on_centres, "EVALUATED_ROWS", N)
+def test_the_error_in_single_precision_includes_rounding(monkeypatch, ridge):
+    """All rows are validated, so that rounding is the only error."""
+    monkeypatch.setattr(landmark_selection, "FULL_VALIDATION_ROWS", N)
+    monkeypatch.setattr(landmark_selection, "EVALUATED_ROWS", N)
     exact = result(rows_of(), solver="cholesky", lambda_=ridge).value
     found = result(rows_of(), replace(PLAIN, precision="float32"), lambda_=ridge)
     error = found.details["solver"]["error"]
@@ -147,22 +144,22 @@ def test_single_precision_tells_of_rounding(monkeypatch, ridge):
     assert found.details["solver"]["validation_rows"] == N
 
 
-def test_replicates_differ_between_targets_and_not_between_runs(monkeypatch):
-    met = []
+def test_replicates_depend_on_the_targets_and_not_on_the_run(monkeypatch):
+    numbers_drawn = []
 
     def recorded(self, y, rng, numbers):
-        met.append(rng.random(1)[0])
+        numbers_drawn.append(rng.random(1)[0])
         return ((y, self) for _ in numbers)
 
     monkeypatch.setattr(Gaussian, "replicates", recorded)
     for rows in (rows_of(), rows_of(), rows_of(y=Y[::-1])):
         result(rows, Run(replicates=19))
-    first, again, other = np.reshape(met, (3, -1)).tolist()
+    first, again, other = np.reshape(numbers_drawn, (3, -1)).tolist()
     assert first == again != other
 
 
-def test_the_value_is_that_of_all_rows_and_not_of_one_sample():
-    """The mean over 150 rows plus what 70 say that centres miss, beside the exact mean over 240."""
+def test_the_value_estimates_the_mean_over_all_rows():
+    """The mean over 150 rows plus a bias correction from 70, compared with the exact mean over 240."""
     exact = result(rows_of(), solver="cholesky")
     found = result(rows_of())
     assert found.value != exact.value
@@ -171,24 +168,24 @@ def test_the_value_is_that_of_all_rows_and_not_of_one_sample():
     assert found.details["solver"]["validation_rows"] == 70
 
 
-def test_every_row_is_evaluated_where_that_is_wanted():
+def test_every_row_is_evaluated_on_request():
     values = []
-    found = result(rows_of(), worst=2, sink=lambda *told: values.append(told[2].columns["cce"]))
+    found = result(rows_of(), worst=2, sink=lambda *given: values.append(given[2].columns["cce"]))
     assert_allclose(found.value, result(rows_of()).value, rtol=1e-12)
     assert values[0].shape == (N,)
     assert [row["row"] for row in found.details["worst"]] == np.argsort(values[0])[::-1][:2].tolist()
     exact = []
-    result(rows_of(), solver="cholesky", sink=lambda *told: exact.append(told[2].columns["cce"]))
+    result(rows_of(), solver="cholesky", sink=lambda *given: exact.append(given[2].columns["cce"]))
     assert np.corrcoef(values[0], exact[0])[0, 1] > 0.9
 
 
-def test_where_all_rows_are_evaluated_each_is_tested(monkeypatch):
-    monkeypatch.setattr(on_centres, "EVALUATED_ROWS", N)
+def test_every_row_is_tested_if_all_are_evaluated(monkeypatch):
+    monkeypatch.setattr(landmark_selection, "EVALUATED_ROWS", N)
     rows = []
-    result(rows_of(), Run(), sink=lambda *told: rows.append(told[2].columns))
+    result(rows_of(), Run(), sink=lambda *given: rows.append(given[2].columns))
     assert set(rows[0]) >= {"cce", "p_value", "significant"}
     order = np.random.default_rng(2).permutation(N)
-    result(rows_of().take(order), Run(), sink=lambda *told: rows.append(told[2].columns))
+    result(rows_of().take(order), Run(), sink=lambda *given: rows.append(given[2].columns))
     assert_allclose(rows[1]["cce"], rows[0]["cce"][order], rtol=1e-7)
 
 
@@ -197,7 +194,7 @@ def counts(options=None, **about):
     return found["landmarks"], found["error"]
 
 
-def test_a_smaller_tolerance_takes_more_centres():
+def test_a_smaller_tolerance_requires_more_landmarks():
     found = [counts({"tolerance": tolerance}) for tolerance in (0.5, 0.1, 0.001)]
     assert found[0][0] == 8
     assert found[0][0] < found[1][0] < found[2][0] == 150
@@ -205,8 +202,8 @@ def test_a_smaller_tolerance_takes_more_centres():
     assert "above --tolerance" not in str(result(rows_of(), landmarks=None, tolerance=0.5).warnings)
 
 
-def test_an_error_too_small_to_move_the_verdict_is_enough():
-    """A tenth of the width of the reference: with replicates, a perfect model takes no more centres than that."""
+def test_an_error_too_small_to_change_the_verdict_is_sufficient():
+    """With replicates, an error of a tenth of the width of the reference is sufficient."""
     rows, hard = rows_of(predictive=RIGHT), {"tolerance": 1e-4, "kernel_x": "rbf", "gamma_x": 0.02, "normalize": "none"}
     alone = solver_of(rows, landmarks=None, **hard)
     compared = solver_of(rows, Run(replicates=39), landmarks=None, **hard)
@@ -217,14 +214,14 @@ def test_an_error_too_small_to_move_the_verdict_is_enough():
     )
 
 
-def test_a_work_limit_stops_and_says_so():
+def test_reaching_the_maximum_of_flops_gives_a_warning():
     found = result(rows_of(), Run(replicates=19), landmarks=None, tolerance=1e-5, max_flops=1e6)
     assert found.details["solver"]["landmarks"] == 8
     assert found.verdict == "fail"
     error = found.details["solver"]["error"]
     share = f"{100 * error / found.value:.2g} % of the value"
-    told = f"approximation with 8 landmarks: the error may be {error:.2g} ({share}), which is above"
-    (warning,) = [text for text in found.warnings if text.startswith(told)]
+    start = f"approximation with 8 landmarks: the error may be {error:.2g} ({share}), which is above"
+    (warning,) = [text for text in found.warnings if text.startswith(start)]
     assert " above --tolerance 1e-05. Pass more --landmarks, or a larger --max-flops" in warning
     correction = found.details["solver"]["bias_correction"]
     assert warning.endswith(f"A bias correction of {correction:.2g} is added to the mean, but not to rows or quantiles")
@@ -232,7 +229,7 @@ def test_a_work_limit_stops_and_says_so():
     assert result(rows_of(), landmarks=None, tolerance=1e-5, max_flops=1e12).details["solver"]["landmarks"] == 150
 
 
-def test_the_work_limit_and_the_memory_bound_centres():
+def test_flops_and_memory_limit_the_number_of_landmarks():
     """N (M + 70) (5 + M + columns) products; 8 arrays of M^2 numbers."""
     for limit in ({"max_flops": 1e6}, {}):
         run = replace(PLAIN, memory=4 << 30 if limit else 8 * 8 * 32**2)
@@ -241,21 +238,21 @@ def test_the_work_limit_and_the_memory_bound_centres():
         count = state._affordable(D, N)
         columns = state.settings.features.rank * (1 + state.replicates)
         if limit:
-            assert on_centres.flops(N, D, count, columns) <= 1e6 or count == 8
-            assert on_centres.flops(N, D, 2 * count, columns) > 1e6
+            assert landmark_selection.flops(N, D, count, columns) <= 1e6 or count == 8
+            assert landmark_selection.flops(N, D, 2 * count, columns) > 1e6
         else:
             assert count == 32
 
 
-def test_work_is_counted_in_products():
-    assert on_centres.flops(1000, 20, 100, 7) == 1000 * (100 + 100) * (20 + 100 + 7)
+def test_flops_are_counted_in_multiply_adds():
+    assert landmark_selection.flops(1000, 20, 100, 7) == 1000 * (100 + 100) * (20 + 100 + 7)
 
 
-def test_auto_says_why_it_takes_centres(monkeypatch):
+def test_auto_reports_why_it_uses_landmarks(monkeypatch):
     assert solver_of(rows_of(), solver="auto", landmarks=None)["name"] != "nystroem"
     little = solver_of(rows_of(), replace(PLAIN, memory=20_000), solver="auto", landmarks=None)
     assert (little["name"], "--memory allows" in little["reason"]) == ("nystroem", True)
-    monkeypatch.setattr(on_centres, "MAX_EXACT_FLOPS", 1e6)
+    monkeypatch.setattr(landmark_selection, "MAX_EXACT_FLOPS", 1e6)
     busy = solver_of(rows_of(), solver="auto", landmarks=None)
     assert (busy["name"], "multiply-adds" in busy["reason"]) == ("nystroem", True)
     assert solver_of(rows_of())["reason"] == "as requested"
@@ -263,7 +260,7 @@ def test_auto_says_why_it_takes_centres(monkeypatch):
     assert solver_of(rows_of(), solver="cg", landmarks=None)["name"] == "cg"
 
 
-def test_a_number_of_centres_asks_for_them():
+def test_a_number_of_landmarks_selects_the_nystroem_solver():
     found = solver_of(rows_of(), solver="auto", landmarks=30)
     assert (found["name"], found["reason"], found["landmarks"]) == ("nystroem", "as requested", 30)
     with pytest.raises(OptionError, match="--landmarks requires --solver nystroem, got --solver cg"):
@@ -272,9 +269,11 @@ def test_a_number_of_centres_asks_for_them():
         Cce(landmarks=30, draws=2)
 
 
-def test_auto_goes_by_numbers_of_rows_columns_and_outputs_alone():
+def test_auto_depends_only_on_numbers_of_rows_columns_and_outputs():
     def why(n, d, outputs=20, memory=4 << 30, precision="float64"):
-        return on_centres.approximation_reason(n, d, outputs, replace(PLAIN, memory=memory, precision=precision))
+        return landmark_selection.approximation_reason(
+            n, d, outputs, replace(PLAIN, memory=memory, precision=precision)
+        )
 
     assert why(40_000, 512) == ""
     assert "conjugate gradients would need 2.9e+13 multiply-adds; the maximum is 2e+13" in why(63_000, 512)
@@ -307,12 +306,12 @@ def test_options_are_checked(options):
         Cce(**options)
 
 
-def test_other_inputs_need_an_exact_solver():
+def test_evaluation_inputs_require_an_exact_solver():
     with pytest.raises(OptionError, match=r"--at requires an exact solver\. Pass --solver cg"):
         evaluate(InMemory(rows_of()), [Cce(solver="nystroem")], at=InMemory(rows_of()), run=PLAIN)
 
 
-def test_kernels_that_overflow_or_vanish_are_told_in_words():
+def test_kernels_that_overflow_or_vanish_are_refused():
     assert "the kernel overflows at some inputs" in skipped(
         rows_of(x=X * 1e150), normalize="none", kernel_x="polynomial"
     )
@@ -321,27 +320,27 @@ def test_kernels_that_overflow_or_vanish_are_told_in_words():
         result(rows_of().take(slice(1)))
 
 
-def test_data_that_say_little_have_a_value_all_the_same():
-    """Two rows, equal rows, more centres than rows, inputs that are all alike, predictions that always hold."""
+def test_degenerate_data_have_a_value():
+    """Two rows, repeated rows, more landmarks than rows, equal inputs, perfect predictions."""
     for rows in (rows_of().take(slice(2)), rows_of().take(np.repeat(np.arange(80), 3)), rows_of(x=np.ones((N, D)))):
         for count in (1, 8, 5000):
             found = result(rows, landmarks=count, normalize="none", kernel_x="rbf", gamma_x=0.1)
             exact = result(rows, solver="cholesky", normalize="none", kernel_x="rbf", gamma_x=0.1)
             assert abs(found.value - exact.value) <= found.details["solver"]["error"] + 1e-8
             assert found.details["solver"]["landmarks"] <= min(count, len(rows))
-    held = result(rows_of(predictive=Samples(np.repeat(Y[:, None], 3, axis=1))), Run(replicates=19))
-    assert held.value < 1e-8
+    perfect = result(rows_of(predictive=Samples(np.repeat(Y[:, None], 3, axis=1))), Run(replicates=19))
+    assert perfect.value < 1e-8
 
 
-def test_regressed_is_at_least_one_direction_where_nothing_varies():
-    class Always:
+def test_constant_differences_have_one_principal_direction():
+    class ConstantFeatures:
         def of_points(self, points):
             return np.zeros((len(points), 4))
 
         def of_distributions(self, predictive):
             return np.zeros((len(predictive), 4))
 
-    _, few = row_sums.principal_directions(Always(), Y, RIGHT)
+    _, few = nystroem_sums.principal_directions(ConstantFeatures(), Y, RIGHT)
     assert few == 1
 
 
@@ -352,8 +351,8 @@ def places(rows, size=400, seed=0):
     return sample_rows(rows, size, Run(seed=seed))
 
 
-def test_rows_that_stand_for_all_are_a_uniform_sample_where_few_targets_differ():
-    """Counts of 0 to 3 that are predicted alike: no count is left out, nor all of one kind taken."""
+def test_samples_of_rows_with_few_distinct_targets_are_uniform():
+    """Counts of 0 to 3 with equal predictions are sampled in proportion."""
     rng = np.random.default_rng(0)
     y = rng.integers(0, 4, SAMPLED).astype(float)
     rows = Predictions(y=y, predictive=Poisson(np.full(SAMPLED, 1.5)), x=rng.normal(size=(SAMPLED, 2)))
@@ -366,7 +365,7 @@ def test_rows_that_stand_for_all_are_a_uniform_sample_where_few_targets_differ()
     assert np.all(np.abs(np.array(halves) - 0.25) < 0.15)
 
 
-def test_the_sample_goes_by_what_rows_hold_and_by_the_seed():
+def test_the_sample_depends_on_the_content_of_rows_and_the_seed():
     rng = np.random.default_rng(1)
     y, order = rng.normal(size=SAMPLED), rng.permutation(SAMPLED)
     rows = Predictions(y=y, predictive=Gaussian(np.round(y), np.ones(SAMPLED)), x=y[:, None])
@@ -381,8 +380,8 @@ def test_the_sample_goes_by_what_rows_hold_and_by_the_seed():
     assert len(np.intersect1d(chosen, places(other))) < 200
 
 
-def test_leverage_takes_inputs_that_others_do_not_stand_for():
-    """Ten inputs far from all others, each on its own: centres by leverage have most, uniform ones hardly any."""
+def test_leverage_sampling_selects_isolated_inputs():
+    """Of ten isolated inputs, leverage sampling selects most and uniform sampling few."""
     x = X.copy()
     x[:10] = 40 * np.eye(10, D) + np.arange(10)[:, None] * 5
     kept = {"normalize": "none", "kernel_x": "rbf", "gamma_x": 0.01, "lambda_": 0.001, "landmarks": 40}
@@ -392,17 +391,17 @@ def test_leverage_takes_inputs_that_others_do_not_stand_for():
         fit = metric.fit(InMemory(rows_of(x=x)), PLAIN)
         state = fit.embedding.fitted(0.001)
         scaled = fit.settings.scaling(x)
-        centres, evaluated = (
+        landmarks, evaluated = (
             {tuple(row) for row in each} for each in (state.landmarks.landmarks, scaled[state.places])
         )
         far = {tuple(row) for row in scaled[:10]} & evaluated
-        found[by] = len(far & centres) / len(far)
+        found[by] = len(far & landmarks) / len(far)
         assert len(state.landmarks.landmarks) == 40
-        assert centres <= evaluated
+        assert landmarks <= evaluated
     assert found["leverage"] > max(0.75, found["uniform"])
 
 
-def test_settings_and_models_that_share_inputs_have_their_own_values():
+def test_settings_and_models_on_shared_inputs_have_separate_values():
     rows = [replace(rows_of(predictive=each), id=np.arange(N)) for each in (RIGHT, WRONG)]
     models = [Model(name, InMemory(each)) for name, each in zip("ab", rows, strict=True)]
     metric = Cce(solver="nystroem", landmarks=30)
@@ -415,24 +414,24 @@ def test_settings_and_models_that_share_inputs_have_their_own_values():
     assert len({round(found.value, 9) for found in report.results}) == len(report.results) == 8
 
 
-def test_settings_that_need_an_exact_solver_have_one_beside_those_on_centres(monkeypatch):
+def test_a_sweep_combines_exact_solvers_and_landmarks(monkeypatch):
     rows = replace(rows_of(), id=np.arange(N))
     expected = {
         text: result(rows, solver="cholesky", draws=draws).value for text, draws in (("1", 1), ("exact", "exact"))
     }
-    monkeypatch.setattr(on_centres, "MAX_EXACT_FLOPS", 1.0)
+    monkeypatch.setattr(landmark_selection, "MAX_EXACT_FLOPS", 1.0)
     report = sweep([Model("m", InMemory(rows))], Cce(), [parse("draws=1,exact", Cce)], run=PLAIN)
     first, one, exact = report.results
     assert_allclose(one.value, expected["1"], rtol=1e-6)
     assert first.value == exact.value == result(rows, landmarks=None).value
 
 
-def test_there_are_no_rows():
+def test_an_empty_source_is_refused():
     with pytest.raises(DataError):
         evaluate(InMemory(rows_of().take(slice(0))), [Cce(solver="nystroem")], run=PLAIN)
 
 
-def test_the_next_batch_is_read_while_one_is_used():
+def test_the_next_batch_is_prefetched():
     made = [Event() for _ in range(3)]
 
     def batches():
@@ -450,8 +449,8 @@ def test_the_next_batch_is_read_while_one_is_used():
         next(found)
 
 
-def test_inputs_far_from_all_others_are_checked_always_and_the_others_by_chance():
-    """Chances add up to what is chosen and average to their inverse weights: a weighted count is right on average."""
+def test_isolated_inputs_are_always_validated_and_others_at_random():
+    """Weights are inverse sampling probabilities: a weighted count is unbiased."""
     rng = np.random.default_rng(0)
     x = np.concatenate([rng.normal(size=(500, 1)), 50 + 20 * np.arange(10.0)[:, None]])
     counts, low = [], []
@@ -463,19 +462,19 @@ def test_inputs_far_from_all_others_are_checked_always_and_the_others_by_chance(
         counts.append(weights[x[chosen, 0] > 1].sum())
         low.append(weights.max() * 60 / 510)
     assert_allclose(np.mean(counts), np.sum(x > 1), rtol=0.03)
-    assert max(low) < 4  # an input's chance is at least a third of that in a uniform sample, about
+    assert max(low) < 4  # a probability is at least about a quarter of that in a uniform sample
     chosen, weights = weighted_leverage_sample(Rbf(1.0), x, x[:40], 510, 0.01, Run())
     assert_array_equal(chosen, np.arange(510))
     assert_array_equal(weights, 1)
 
 
-def test_where_inputs_are_alike_all_are_checked_as_often():
+def test_equal_inputs_are_validated_with_equal_probability():
     chosen, weights = weighted_leverage_sample(Rbf(1.0), np.zeros((100, 2)), np.zeros((5, 2)), 20, 0.1, Run())
     assert len(np.unique(chosen)) == 20
     assert_allclose(weights, 5)
 
 
-def test_kernels_that_overflow_are_refused_before_rows_are_chosen():
+def test_kernels_that_overflow_are_refused_before_rows_are_sampled():
     x = np.full((30, 2), 1e200)
     with pytest.raises(NumericalError, match="overflows"), np.errstate(all="ignore"):
         weighted_leverage_sample(Polynomial(3, 1.0, 1.0), x, x[:5], 10, 0.1, Run())
