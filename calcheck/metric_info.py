@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import Literal
 
+from calcheck.details import Details
 from calcheck.report import Alternative, Orientation, Result
 
 Need = Literal["y", "predictive", "x"]
@@ -71,6 +72,8 @@ class MetricInfo:
         Whether the metric accepts several target columns.
     repeated_targets : bool
         Whether the metric accepts several targets per input, given as rows with the same key.
+    details : type
+        Type of the details in results.
     exempt_laws : dict
         Laws in tests/unit/test_every_metric.py that do not apply to the metric, with the reasons.
     """
@@ -91,6 +94,7 @@ class MetricInfo:
     pointwise: bool = True
     several_targets: bool = False
     repeated_targets: bool = False
+    details: type[Details] = Details
     exempt_laws: dict[str, str] = field(default_factory=dict)
 
     def result_fields(self) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from calcheck.details import ValidBinsDetails
 from calcheck.metric_info import MetricInfo
 from calcheck.metrics.base import BinnedMetric
 
@@ -39,6 +40,7 @@ def valid_bins_info(name: str, source: str) -> MetricInfo:
         interval="own",
         conditional_on="bin edges",
         distribution_free=True,
+        details=ValidBinsDetails,
     )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from calcheck.details import AmmdDetails
 from calcheck.errors import DataError
 from calcheck.execution.context import RandomStream
 from calcheck.kernels.kernel_options import Estimator
@@ -90,6 +91,7 @@ class Ammd(GenerativeMetric["Bandwidths"]):
         conditional_on="scale of the kernel on targets",
         several_targets=True,
         repeated_targets=True,
+        details=AmmdDetails,
     )
 
     gamma_y: float = option(0.5, "Gamma of the kernel exp(-gamma |y - y'|^2) on targets.")

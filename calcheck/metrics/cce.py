@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from calcheck.details import CceDetails
 from calcheck.errors import DataError
 from calcheck.metric_info import MetricInfo
 from calcheck.metrics._cce_options import CceOptions
@@ -115,6 +116,7 @@ class Cce(CceOptions, Metric["CceExact | CceNystroem"]):
         uses_kernels=True,
         conditional=True,
         several_targets=True,
+        details=CceDetails,
     )
 
     def description(self) -> str:

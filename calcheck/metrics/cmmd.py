@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from calcheck.details import CmmdDetails
 from calcheck.kernels.kernel_options import Solver
 from calcheck.metric_info import MetricInfo
 from calcheck.metrics._joint_mmd import JointFit, JointMetric
@@ -95,6 +96,7 @@ class Cmmd(JointMetric["RidgeNorms"]):
         uses_kernels=True,
         several_targets=True,
         repeated_targets=True,
+        details=CmmdDetails,
     )
 
     lambda_: float = option(0.1, "Regularizer: K + n lambda I.")

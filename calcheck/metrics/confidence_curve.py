@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from calcheck.details import ConfidenceCurveDetails
 from calcheck.metric_info import MetricInfo
 from calcheck.metrics.base import OrderedMetric
 from calcheck.options import option
@@ -71,6 +72,7 @@ class ConfidenceCurve(OrderedMetric):
         source="Pernot 2022 (arXiv 2206.15272)",
         interpretation="Smaller is better; a perfect model is above 0, because errors are partly random.",
         interval="percentile",
+        details=ConfidenceCurveDetails,
         exempt_laws={"spread": "depends on the order of the uncertainties only"},
     )
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
+from calcheck.details import CoverageDetails
 from calcheck.messages import Message
 from calcheck.metric_info import MetricInfo
 from calcheck.metrics.base import MeanMetric
@@ -69,6 +70,7 @@ class Coverage(MeanMetric):
         orientation="reference",
         source="Gneiting et al. 2007",
         interpretation="The reference is the expected coverage if the model is correct.",
+        details=CoverageDetails,
     )
     column: ClassVar[str] = "covered"
 

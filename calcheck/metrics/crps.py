@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from calcheck.details import CrpsDetails
 from calcheck.messages import Message
 from calcheck.metric_info import MetricInfo
 from calcheck.metrics.base import MeanMetric
@@ -61,6 +62,7 @@ class Crps(MeanMetric):
         orientation="smaller",
         source="Gneiting, Raftery 2007; Ferro 2014",
         interpretation="Smaller is better; for a point forecast it is the absolute error.",
+        details=CrpsDetails,
     )
     column: ClassVar[str] = "crps"
 

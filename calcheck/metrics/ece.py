@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from calcheck.details import EceDetails
 from calcheck.errors import DataError, OptionError
 from calcheck.metric_info import MetricInfo
 from calcheck.metrics.base import RowMetric
@@ -80,6 +81,7 @@ class Ece(RowMetric):
         source="Kuleshov et al. 2018; Young et al., Eq. 4-5 (arXiv 2405.12412)",
         interpretation="Smaller is better; because of noise, a perfect model is above 0.",
         interval="percentile",
+        details=EceDetails,
     )
 
     n_levels: int = option(99, "Number of quantile levels q, at j/(q + 1). Quantile files use their own levels.")

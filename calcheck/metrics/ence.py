@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from calcheck.details import BinnedDetails
 from calcheck.metric_info import MetricInfo
 from calcheck.metrics.base import BinnedMetric
 
@@ -68,6 +69,7 @@ class Ence(BinnedMetric):
         interpretation="Smaller is better; because of noise in each bin, a perfect model is above 0.",
         interval="percentile",
         conditional_on="bin edges",
+        details=BinnedDetails,
     )
 
     def value(self, means: Means) -> NDArray[np.float64]:

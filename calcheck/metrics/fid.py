@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from calcheck.details import FidDetails
 from calcheck.metric_info import MetricInfo
 from calcheck.metrics._joint_mmd import GenerativeMetric
 from calcheck.results import RowResults
@@ -97,6 +98,7 @@ class Fid(GenerativeMetric[FidFit]):
         pointwise=False,
         several_targets=True,
         repeated_targets=True,
+        details=FidDetails,
     )
 
     def fit(self, source: Source, run: Run) -> FidFit:

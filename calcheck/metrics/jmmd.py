@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from calcheck.details import JmmdDetails
 from calcheck.errors import DataError
 from calcheck.kernels.kernel_options import Estimator
 from calcheck.metric_info import MetricInfo
@@ -96,6 +97,7 @@ class Jmmd(JointMetric["GramSums"]):
         uses_kernels=True,
         several_targets=True,
         repeated_targets=True,
+        details=JmmdDetails,
     )
 
     statistic: Estimator = option(

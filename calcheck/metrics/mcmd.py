@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from calcheck.details import McmdDetails
 from calcheck.embeddings.fitted_settings import MIN_NEIGHBORS
 from calcheck.errors import DataError, NumericalError
 from calcheck.execution.context import RandomStream
@@ -141,6 +142,7 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
         uses_kernels=True,
         conditional=True,
         several_targets=True,
+        details=McmdDetails,
     )
 
     gamma_x: float | Bandwidth | None = option(

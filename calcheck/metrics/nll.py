@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from calcheck.details import NllDetails
 from calcheck.messages import Message
 from calcheck.metric_info import MetricInfo
 from calcheck.metrics.base import MeanMetric
@@ -59,6 +60,7 @@ class Nll(MeanMetric):
         interpretation=(
             "Smaller is better; only comparisons on the same targets are meaningful, as there is no absolute scale."
         ),
+        details=NllDetails,
         exempt_laws={"unit": "log of densities in 1/y: a change of the unit of y adds a constant"},
     )
     column: ClassVar[str] = "nll"

@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from calcheck.details import PitDetails
 from calcheck.metric_info import MetricInfo
 from calcheck.metrics.base import OrderedMetric
 from calcheck.options import option, require_count_option
@@ -70,6 +71,7 @@ class Pit(OrderedMetric):
         source="Czado, Gneiting, Held 2009",
         interpretation="Smaller is better; a perfect model scores about 1/(6 n).",
         interval="percentile",
+        details=PitDetails,
     )
 
     bins: int = option(20, "Number of bins of the histogram in the details.")

@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from calcheck.details import RceDetails
 from calcheck.messages import Message
 from calcheck.metric_info import MetricInfo
 from calcheck.metrics.base import RowMetric
@@ -63,6 +64,7 @@ class Rce(RowMetric):
         source="Pernot, Eq. 7 (arXiv 2402.10043)",
         interpretation="0 is ideal; negative values mean that the uncertainties are too small.",
         distribution_free=True,
+        details=RceDetails,
     )
 
     def compute(self, rows: Predictions) -> RowResults:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from calcheck.details import BinnedDetails
 from calcheck.metric_info import MetricInfo
 from calcheck.metrics.base import BinnedMetric
 from calcheck.options import option
@@ -70,6 +71,7 @@ class Uce(BinnedMetric):
         interpretation="Smaller is better; because of noise in each bin, a perfect model is above 0.",
         interval="percentile",
         conditional_on="bin edges",
+        details=BinnedDetails,
     )
 
     bin_weights: Literal["uniform", "count"] = option(

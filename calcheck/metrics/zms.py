@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from calcheck.details import ZmsDetails
 from calcheck.messages import Message
 from calcheck.metric_info import MetricInfo
 from calcheck.metrics.base import MeanMetric
@@ -56,6 +57,7 @@ class Zms(MeanMetric):
         source="Pernot, Eq. 11 (arXiv 2402.10043)",
         interpretation="1 is ideal; values above 1 mean that the uncertainties are too small.",
         distribution_free=True,
+        details=ZmsDetails,
     )
     column: ClassVar[str] = "z2"
 

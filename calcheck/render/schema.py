@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
 from calcheck.options import options_of
@@ -52,6 +52,7 @@ def _result(metric: type[Metric[Any]]) -> dict[str, Any]:
         "required": [option.name for option in options],
         "additionalProperties": False,
     }
+    schema["properties"]["details"] = _type(metric.info.details)
     return schema
 
 
@@ -85,8 +86,18 @@ def _type(hint: Any) -> dict[str, Any]:
         return {"enum": list(arguments)}
     if origin in (Union, types.UnionType):
         return {"anyOf": [_type(argument) for argument in arguments]}
-    if origin is tuple:
+    if origin in (tuple, list):
         return {"type": "array", "items": _type(arguments[0])}
     if origin is dict:
         return {"type": "object", "additionalProperties": _type(arguments[1])}
-    return _object(hint)
+    return _typed_dict(hint) if is_typeddict(hint) else _object(hint)
+
+
+def _typed_dict(owner: type[Any]) -> dict[str, Any]:
+    """Return the schema of a TypedDict."""
+    return {
+        "type": "object",
+        "properties": {name: _type(hint) for name, hint in get_type_hints(owner).items()},
+        "required": sorted(owner.__required_keys__),
+        "additionalProperties": False,
+    }
