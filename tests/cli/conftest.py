@@ -44,7 +44,7 @@ def calcheck(monkeypatch, capfd):
 
 @pytest.fixture
 def process():
-    """Run the program as a process of its own."""
+    """Run the program as a separate process."""
 
     def run(*arguments, **options):
         options = {"capture_output": True, "text": True, "timeout": 60} | options

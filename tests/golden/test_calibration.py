@@ -77,7 +77,7 @@ def test_bins_of_unequal_counts_are_weighted_equally_or_by_count():
 
 
 def test_rows_tied_across_an_edge_are_split():
-    """All four std are equal: each row is half in either of two bins, which have the same RMSE, whatever the order.
+    """All four std are equal: each row is half in either of two bins, which have the same RMSE in any order.
 
     RMSE^2 = (1 + 9 + 1 + 1) / 4 = 3 in both: ENCE = sqrt(3) - 1. In file order it would be (sqrt(5) - 1 + 0) / 2.
     """
@@ -330,7 +330,7 @@ def test_underconfident_models_fail():
 
 
 def scattered(rows):
-    """Return errors in units of their std whose squares are 1/2 and 3/2 in turn: mean 1, light tails."""
+    """Return errors in units of their std whose squares alternate between 1/2 and 3/2: mean 1, light tails."""
     return np.sqrt(np.resize([0.5, 1.5], rows))
 
 

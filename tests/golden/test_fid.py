@@ -57,7 +57,7 @@ def equal_draws(x, y, draws):
 
 
 def means_alone(x, y, draws):
-    """A model without a spread of its own."""
+    """A model whose draws at an input are all equal."""
     return x, y, np.repeat(draws[:, :1], draws.shape[1], axis=1)
 
 

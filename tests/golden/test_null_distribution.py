@@ -267,7 +267,7 @@ def test_replicates_are_distinct_and_reproducible():
 
 
 def test_replicates_in_blocks_are_complete_and_distinct(monkeypatch):
-    monkeypatch.setattr("calcheck.inference.null_distribution.BLOCK_DRAWS", 60)  # three replicates a block
+    monkeypatch.setattr("calcheck.inference.null_distribution.BLOCK_DRAWS", 60)  # three replicates per block
     found = np.array([each.y for each in NullSimulator(calibrated("gaussian", n=20), Run(replicates=20))])
     assert len(np.unique(found)) == found.size == 400
 
