@@ -19,7 +19,7 @@ EXCEPTIONS: dict[str, str] = {
 }
 """Qualified names that are such a word, and the reason why each is the right name."""
 
-TEST_FOLDERS = ("unit", "property", "fuzz")
+TEST_FOLDERS = ("unit", "property", "fuzz", "cli", "golden", "real")
 """Folders of tests whose test functions are checked."""
 
 TEST_WORDS = frozenset(

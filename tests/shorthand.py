@@ -44,3 +44,8 @@ def compare_models(metric, first, second, *, run=None, swaps=None):
     pair = ModelPair(metric, (first, second), (rows_of(metric, first, run=run), rows_of(metric, second, run=run)))
     (found,) = compare_pairs([pair], run or Run(), swaps=swaps)
     return found
+
+
+def texts(messages):
+    """Return the texts of messages, of reports in Python or in JSON."""
+    return tuple(each["text"] if isinstance(each, dict) else each.text for each in messages)

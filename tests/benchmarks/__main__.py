@@ -1,8 +1,8 @@
-"""Speed and memory, as ratios taken side by side in one run: `python -m tests.benchmarks`.
+"""Speed and memory, as ratios measured side by side in one run: `python -m tests.benchmarks`.
 
 Every promise of DESIGN.md section 7 that this version makes has a line here; nothing is asserted. Run it on an idle
-machine: it takes about three minutes and 2 GB, and some ten, and 4 GB, for what generative models are judged by.
-With names, only these: `python -m tests.benchmarks start generative`; of so many rows: `many_rows=1000000`.
+machine: it takes about three minutes and 2 GB, plus ten minutes and 4 GB for the metrics of generative models.
+With names, only these are run: `python -m tests.benchmarks start generative`; `many_rows=1000000` sets the rows.
 """
 
 import json
@@ -19,7 +19,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-PLAIN = "--no-null"  # what a perfect model scores has lines of its own
+PLAIN = "--no-null"  # null distributions have their own lines
 BARE_TYPER = """
 import typer
 app = typer.Typer()
@@ -42,10 +42,10 @@ class Used:
 
 
 def process(*command):
-    """Run a command to its end, and let the operating system say what it used.
+    """Run a command, and return what it used according to the operating system.
 
-    A child's peak counts what its parent held when it was started, so this process stays small: whatever computes is a
-    process of its own.
+    The peak memory of a child includes that of its parent at the start, so this process stays small: computations run
+    in separate processes.
     """
     command = [str(part) for part in command]
     started = time.perf_counter()
@@ -57,7 +57,7 @@ def process(*command):
 
 
 def saved(folder, n, d, draws=1):
-    """Write predictions for a benchmark, in a process of its own."""
+    """Write predictions for a benchmark in a separate process, and return their path."""
     path = folder / f"{n}-{draws}.parquet"
     process(sys.executable, "-m", "tests.benchmarks.data", n, d, draws, path)
     return path
@@ -89,7 +89,7 @@ def against_the_closed_form(report, folder):
 
 
 def large(report, folder):
-    """n = 12,000, d = 512: kept and recomputed, float32 and float64."""
+    """n = 12,000, d = 512: the Gram matrix stored and recomputed, float32 and float64."""
     path = saved(folder, 12_000, 512)
     for options in (["--precision", "float32"], ["--precision", "float32", "--memory", "64MB"], []):
         used = process(sys.executable, "-m", "calcheck", "cce", path, PLAIN, *options)
@@ -98,7 +98,7 @@ def large(report, folder):
 
 
 def many_draws(report, folder):
-    """Fifty draws a row instead of one, in turn: the cost grows by their features only."""
+    """Fifty draws per row against one, in turn: only the cost of their features grows."""
     one, many = (saved(folder, 4000, 512, draws) for draws in (1, 50))
     command = (sys.executable, "-m", "calcheck", "cce", PLAIN)
     pairs = [(process(*command, many).seconds, process(*command, one).seconds) for _ in range(3)]
@@ -109,21 +109,21 @@ def many_draws(report, folder):
 
 
 def calibration(report, folder):  # noqa: ARG001 - makes its own data
-    """Average and binned calibration against the least that anybody would do."""
+    """Average and binned calibration against a minimal computation."""
     measured = json.loads(subprocess.check_output([sys.executable, "-m", "tests.benchmarks.calibration"], text=True))
-    told = {
+    labels = {
         "bca": ("zms + rce, 10,000 resamples of 13,885 rows", "scipy's BCa, batch 50"),
         "ece": ("ece, 99 levels, 1,000,000 rows", "one ndtr, one histogram"),
         "ence": ("ence, 1,000,000 rows", "one argsort"),
     }
-    for name, (what, other) in told.items():
+    for name, (what, other) in labels.items():
         times = measured[name]
         ratio = f"{times['ratio']:.1f} x" if times["ratio"] > 1 else f"1/{1 / times['ratio']:.1f} x"
         report(what, f"{times['mine']:.3f} s", f"{times['other']:.3f} s", ratio, f"against {other}")
 
 
 def generative(report, folder):
-    """The metrics of joint samples against their naive pairwise form, and linear time against every pair."""
+    """Metrics of joint distributions against their naive pairwise form, and linear time against all pairs."""
     program = (sys.executable, "-m", "tests.benchmarks.generative")
     for name, what in (("ammd", "ammd, 1,000,000 x 2 draws"), ("jmmd", "jmmd, 10,000 x 2 draws, every pair")):
         found = json.loads(subprocess.check_output([*program, name], text=True))
@@ -161,7 +161,7 @@ def everything(report, folder):
 
 
 def reading(report, folder):
-    """A million rows of three columns against pyarrow; ensembles of a hundred, which do not fit, batch by batch."""
+    """A million rows of three columns against pyarrow; ensembles of 100 that do not fit in memory, in batches."""
     path = folder / "narrow.parquet"
     process(sys.executable, "-m", "tests.benchmarks.data", 1_000_000, path)
     times = json.loads(subprocess.check_output([sys.executable, "-m", "tests.benchmarks.reading", path], text=True))
@@ -177,7 +177,7 @@ def reading(report, folder):
 
 
 def many_rows(report, folder, rows=10_000_000):
-    """Every metric of y, mean and std against pyarrow reading them, one ndtr and one argsort, in turn."""
+    """All metrics of y, mean and std, against reading them by pyarrow, one ndtr and one argsort, in turn."""
     path = folder / "many.parquet"
     process(sys.executable, "-m", "tests.benchmarks.data", rows, path)
     measured = subprocess.check_output([sys.executable, "-m", "tests.benchmarks.many_rows", path], text=True)
@@ -191,7 +191,7 @@ def many_rows(report, folder, rows=10_000_000):
 
 
 def references(report, folder):
-    """What a perfect model scores: R = 200 replicates against none, in turn."""
+    """Null distributions: R = 200 replicates against none, in turn."""
     path = saved(folder, 4000, 512)
     measured = subprocess.check_output([sys.executable, "-m", "tests.benchmarks.in_process", path, "200"], text=True)
     times = json.loads(measured)
@@ -209,7 +209,7 @@ def references(report, folder):
 
 
 def sweeps(report, folder):  # noqa: ARG001 - makes its own data
-    """Seven settings of cce that share what is fitted to inputs, against one computation each."""
+    """Seven settings of cce that share the fit to inputs, against one computation each."""
     measured = json.loads(subprocess.check_output([sys.executable, "-m", "tests.benchmarks.sweeping"], text=True))
     for name, times in measured.items():
         seconds = f"{times['mine']:.1f} s", f"{times['other']:.1f} s"
@@ -247,7 +247,7 @@ BENCHMARKS = (
 
 
 def main():
-    """Run those that are named, or all, and print one table."""
+    """Run the benchmarks that are named, or all, and print one table."""
     table = Table(
         "benchmark", "calcheck", "other", "ratio", "", title=f"{os.cpu_count()} cores, numpy {version('numpy')}"
     )

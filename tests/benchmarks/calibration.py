@@ -1,4 +1,4 @@
-"""Average and binned calibration against the least that anybody would do, in turn: prints seconds as JSON."""
+"""Average and binned calibration against a minimal computation, in turn: prints seconds as JSON."""
 
 import json
 import statistics
@@ -39,7 +39,7 @@ def in_turn(mine, other, pairs=PAIRS):
 
 
 def fresh(rows):
-    """Return the same predictions as nobody has looked at them: nothing of them is remembered."""
+    """Return the same predictions in a new source, of which nothing is cached."""
     return InMemory(Predictions(y=rows.y, predictive=rows.predictive))
 
 

@@ -1,4 +1,4 @@
-"""CCE of a file by the closed form with explicit inverses and all Gram matrices: what calcheck is compared with."""
+"""CCE of a file by the closed form with explicit inverses and all Gram matrices, for comparison with calcheck."""
 
 import sys
 

@@ -25,15 +25,15 @@ def write(n, d, draws, path):
 
 
 def write_clustered(n, d, percent, path):
-    """Write n Gaussian predictions with embeddings in 200 clusters; their std is so many per cent of what is right."""
+    """Write n Gaussian predictions with embeddings in 200 clusters; their std is a percentage of the right one."""
     rng = np.random.default_rng(0)
-    centres = rng.normal(size=(200, d)).astype(np.float32)
+    centers = rng.normal(size=(200, d)).astype(np.float32)
     narrow = [(name, pa.float64()) for name in ("y", "mean", "std")]
     schema = pa.schema([*narrow, ("embedding", pa.list_(pa.float32(), d))])
     with pq.ParquetWriter(path, schema, compression="none", use_dictionary=False) as out:
         for start in range(0, n, CLUSTERED_GROUP):
             size = min(CLUSTERED_GROUP, n - start)
-            x = centres[rng.integers(0, 200, size)] + 0.5 * rng.standard_normal((size, d), dtype=np.float32)
+            x = centers[rng.integers(0, 200, size)] + 0.5 * rng.standard_normal((size, d), dtype=np.float32)
             mean, std = x[:, :5].sum(axis=1).astype(float), np.exp(0.2 * x[:, 5]).astype(float)
             y = mean + std * rng.standard_normal(size)
             embedding = pa.FixedSizeListArray.from_arrays(pa.array(x.ravel()), d)

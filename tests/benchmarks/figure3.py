@@ -1,6 +1,6 @@
-"""Figure 3 of the ZMS paper: how often |zeta| <= 1 on data that are calibrated, by the tail of the uncertainties.
+"""Figure 3 of the ZMS paper: how often |zeta| <= 1 on calibrated data, by the tail of the uncertainties.
 
-`python -m tests.benchmarks.figure3` prints it for 1,000 sets of 5,000 rows, in some three minutes.
+`python -m tests.benchmarks.figure3` prints it for 1,000 sets of 5,000 rows, in about three minutes.
 """
 
 import numpy as np

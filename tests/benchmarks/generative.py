@@ -1,10 +1,10 @@
-"""The metrics of joint samples against their naive pairwise form, in one process: prints seconds and MB as JSON.
+"""Metrics of joint distributions against their naive pairwise form, in one process: prints seconds and MB as JSON.
 
     python -m tests.benchmarks.generative {ammd,jmmd}
     python -m tests.benchmarks.generative linear COLUMNS ROWS
 
-``linear`` compares linear time with every pair: seconds, and by how much the two differ, in shares of the value and of
-its standard deviation under the null.
+``linear`` compares linear time with all pairs: seconds, and their difference, relative to the value and to the standard
+deviation under the null hypothesis.
 """
 
 import json
@@ -25,7 +25,7 @@ CORRELATION = 0.9  # of neighboring columns
 
 
 def sampled(n, d, draws, wrong=0.0):
-    """Return n perfect ensembles, or shifted ones, at inputs whose columns are correlated."""
+    """Return n perfect ensembles, or shifted ones, at inputs with correlated columns."""
     rng = np.random.default_rng([n, d])
     x = rng.normal(size=(n, d))
     for column in range(1, d):
@@ -36,10 +36,10 @@ def sampled(n, d, draws, wrong=0.0):
 
 
 def standardized(rows):
-    """Return inputs, targets and draws as the metrics see them."""
-    centre, deviation = rows.y.mean(), rows.y.std(ddof=1)
+    """Return inputs, targets and draws, standardized as in the metrics."""
+    center, deviation = rows.y.mean(), rows.y.std(ddof=1)
     x = (rows.x - rows.x.mean(axis=0)) / rows.x.std(axis=0, ddof=1)
-    return x, (rows.y[:, None] - centre) / deviation, (rows.predictive.draws - centre) / deviation
+    return x, (rows.y[:, None] - center) / deviation, (rows.predictive.draws - center) / deviation
 
 
 def k_y(a, b):
@@ -56,7 +56,7 @@ def naive_ammd(rows):
 
 
 def naive_jmmd(rows):
-    """Return the unbiased estimate by whole Gram matrices, n by n, one for each pair of a draw and a draw."""
+    """Return the unbiased estimate by whole Gram matrices, n by n, one for each pair of draws."""
     x, y, draws = standardized(rows)
     n, size = draws.shape
     norms = (x**2).sum(axis=1)
@@ -71,12 +71,12 @@ def naive_jmmd(rows):
 
 
 def value(name, rows, **options):
-    """Return a metric by calcheck."""
+    """Return the result of a metric of calcheck."""
     return evaluate(InMemory(rows), [METRICS[name](**options)], run=PLAIN).results[0]
 
 
 def measured(work):
-    """Return what a computation gives, its seconds, and by how many MB memory grew, in a run of its own."""
+    """Return the result of a computation, its seconds, and the growth of memory in MB in a separate run."""
     work()
     started = time.perf_counter()
     found = work()
@@ -107,12 +107,12 @@ def ammd():
 
 
 def jmmd():
-    """Ten thousand rows of two draws, every pair."""
+    """Ten thousand rows of two draws, all pairs."""
     return against_naive("jmmd", sampled(10_000, 4, 2), naive_jmmd)
 
 
 def linear(d, n):
-    """Linear time against every pair, on perfect ensembles and on shifted ones."""
+    """Linear time against all pairs, on perfect ensembles and on shifted ones."""
     found = {}
     for kind, wrong in (("right", 0.0), ("shifted", 0.1)):
         rows = sampled(n, d, 2, wrong)
@@ -120,15 +120,15 @@ def linear(d, n):
         fast = value("jmmd", rows, max_exact_rows=1)
         between = time.perf_counter()
         exact = value("jmmd", rows, max_exact_rows=n)
-        told = fast.details["pairs"]
+        pairs = fast.details["pairs"]
         missed = abs(fast.value - exact.value)
         found[kind] = {
             "mine": between - started,
             "other": time.perf_counter() - between,
-            "rank": told["rank"],
+            "rank": pairs["rank"],
             "of_value": missed / abs(exact.value),
-            "of_null": missed / told["null_std"],
-            "told": told["error"] / told["null_std"],
+            "of_null": missed / pairs["null_std"],
+            "estimated": pairs["error"] / pairs["null_std"],
         }
     return found
 

@@ -1,6 +1,6 @@
 """calcheck and another computation on one file in one process, in turn: prints seconds.
 
-The other is the closed form, with the largest difference, or calcheck with so many replicates of the targets.
+The other is the closed form, with the largest difference, or calcheck with replicates of the targets.
 """
 
 import json
@@ -45,7 +45,7 @@ def simulated(path, replicates):
     source = read(path)
     source.predictions()
     seconds = {0: [], replicates: []}
-    for count in [0, replicates] * (RUNS + 1):  # the first of each warms up
+    for count in [0, replicates] * (RUNS + 1):  # the first of each is a warm-up
         started = time.perf_counter()
         evaluate(source, [Cce()], run=Run(replicates=count))
         seconds[count].append(time.perf_counter() - started)

@@ -1,6 +1,6 @@
-"""Every metric of a file of y, mean and std, against the least of it, in turn: prints seconds as JSON.
+"""All metrics of a file of y, mean and std, against a minimal computation, in turn: prints seconds as JSON.
 
-The least is reading the columns with pyarrow, one distribution function of all rows, and one order of them.
+The minimum is reading the columns with pyarrow, one distribution function of all rows, and one argsort.
 """
 
 import json
@@ -19,8 +19,8 @@ RUNS = 3
 PLAIN = Run(resamples=0, replicates=0)
 
 
-def least(path):
-    """Read, and do what no evaluation can do without."""
+def minimum(path):
+    """Read the columns, and do what every evaluation needs."""
     y, mean, std = (column.to_numpy() for column in pq.read_table(path, columns=["y", "mean", "std"]).columns)
     return ndtr((y - mean) / std), np.argsort(std)
 
@@ -31,14 +31,14 @@ def every_metric(path):
 
 
 def timed(work, path):
-    """Return the seconds that some work takes."""
+    """Return the seconds that a function takes."""
     started = time.perf_counter()
     work(path)
     return time.perf_counter() - started
 
 
 if __name__ == "__main__":
-    pairs = [(timed(every_metric, sys.argv[1]), timed(least, sys.argv[1])) for _ in range(1 + RUNS)][1:]
+    pairs = [(timed(every_metric, sys.argv[1]), timed(minimum, sys.argv[1])) for _ in range(1 + RUNS)][1:]
     mine, other = (statistics.median(column) for column in zip(*pairs, strict=True))
     ratio = statistics.median(first / second for first, second in pairs)
     print(json.dumps({"mine": mine, "other": other, "ratio": ratio}))

@@ -1,4 +1,4 @@
-"""Models that are right, models that are wrong in a known way, and pairs of models that are as good as each other."""
+"""Models that are right, models that are wrong in a known way, and pairs of equally good models."""
 
 from functools import partial
 
@@ -71,7 +71,7 @@ def quantiles(rng, n):
 
 
 def errors(draw, rng, n):
-    """Tell standard deviations only; errors have a shape of mean 0 and variance 1 that the file does not state."""
+    """Predict standard deviations only; the standardized errors have a distribution that the file does not state."""
     x, normal = gaussian(rng, n)
     return x, AssumedGaussian(np.zeros(n), normal.scale), normal.scale * draw(rng, n)
 
@@ -139,7 +139,7 @@ WRONG = {
 
 
 def rows_of(maker, n, seed, targets=1):
-    """Return predictions with targets: drawn from the truth, which is the prediction itself unless it is given."""
+    """Return predictions with targets drawn from the truth, which is the prediction unless it is given."""
     rng = np.random.default_rng([seed, n])
     x, predictive, *truth = maker(rng, n)
     which = np.repeat(np.arange(n), targets)
@@ -152,25 +152,25 @@ def rows_of(maker, n, seed, targets=1):
 
 
 def mirrored(rng, n):
-    """Two models that are too high, and too low, by 0.3: equal by symmetry."""
+    """Return two models that are too high and too low by 0.3: equal by symmetry."""
     y = rng.normal(size=n)
     return y, [Gaussian(np.full(n, sign * 0.3), np.ones(n)) for sign in (1, -1)]
 
 
 def noisy(rng, n):
-    """Two models whose means have errors of their own, and whose spreads allow for them: exchangeable."""
+    """Return two models with independent errors of the mean, and spreads that include them: exchangeable."""
     y = rng.normal(size=n)
     return y, [Gaussian(0.2 * rng.normal(size=n), np.full(n, np.sqrt(1.04))) for _ in range(2)]
 
 
 def narrow(rng, n):
-    """The same with spreads that are too small."""
+    """Return the same with spreads that are too small."""
     y = rng.normal(size=n)
     return y, [Gaussian(0.2 * rng.normal(size=n), np.full(n, 0.7)) for _ in range(2)]
 
 
 def skewed(rng, n):
-    """A model that is too narrow, and one that is too wide, of equal expected nll: for nll only."""
+    """Return a model that is too narrow and one that is too wide, with equal expected nll: for nll only."""
     y, low = rng.normal(size=n), 0.6
     level = 0.5 / low**2 + np.log(low)
     grid = np.linspace(1, 5, 400_001)
@@ -182,7 +182,7 @@ EQUAL = {"mirrored": mirrored, "noisy": noisy, "narrow": narrow, "skewed": skewe
 
 
 def equal_pair(maker, n, seed):
-    """Return two models' predictions of the same targets, and inputs that say nothing."""
+    """Return the predictions of two models for the same targets, with uninformative inputs."""
     rng = np.random.default_rng([seed, n])
     y, models = maker(rng, n)
     x = rng.normal(size=(n, 1))

@@ -1,4 +1,4 @@
-"""Where a conditional metric says that a model is wrong: false discoveries, and how far they leak across a border.
+"""Where a conditional metric rejects a model: false discoveries, and how far they extend across a border.
 
     python -m tests.benchmarks.pointwise --sets 50
 
@@ -42,14 +42,14 @@ def flagged(layout, n, seed, factor, replicates):
         has_embedding=False,
     )
     found = {}
-    cce = METRICS["cce"](kernel_x="rbf", gamma_x=0.5)  # of length scale 1
+    cce = METRICS["cce"](kernel_x="rbf", gamma_x=0.5)  # length scale 1
     run = Run(seed=seed, replicates=replicates)
     evaluate(InMemory(rows), [cce], run=run, sink=lambda *handed: found.update(handed[-1].columns))
     return x, wrong, found["significant"]
 
 
 def in_clusters(given, factor):
-    """Print the false discovery rate, and the share of the wrong inputs that are found."""
+    """Print the false discovery rate, and the share of the wrong inputs that are rejected."""
     rates, powers = [], []
     for seed in range(given.sets):
         _, wrong, called = flagged(two_clusters, given.rows, seed, factor, given.replicates)
@@ -67,8 +67,8 @@ def in_halves(given, factor):
         bands = [called[~wrong & (-x >= low) & (-x < high)].mean() for low, high in DISTANCES]
         shares.append([*bands, called[wrong].mean()])
     *leaked, found = np.mean(shares, axis=0)
-    told = ", ".join(f"{low:g}-{high:g}: {share:.2f}" for (low, high), share in zip(DISTANCES, leaked, strict=True))
-    print(f"halves, std x {factor}: right inputs flagged by distance from the border {told}; wrong ones {found:.2f}")
+    listed = ", ".join(f"{low:g}-{high:g}: {share:.2f}" for (low, high), share in zip(DISTANCES, leaked, strict=True))
+    print(f"halves, std x {factor}: right inputs flagged by distance from the border {listed}; wrong ones {found:.2f}")
 
 
 def main():

@@ -1,8 +1,8 @@
-"""CCE from a thousand to a million rows of 512 numbers: naive, exact and on centres.
+"""CCE from a thousand to a million rows of 512 numbers: naive, exact and with landmarks.
 
-`python -m tests.benchmarks.scaling table [MOST_ROWS] [PLOT]` prints seconds, peak memory and error of each, and draws
-them on log-log axes. `python -m tests.benchmarks.scaling million [ROWS]` times a million rows with references, right
-and wrong, beside the same products done plainly and pyarrow reading the file; and a tenth of the rows.
+`python -m tests.benchmarks.scaling table [MOST_ROWS] [PLOT]` prints seconds, peak memory and error of each, and plots
+them on log-log axes. `python -m tests.benchmarks.scaling million [ROWS]` times a million rows with null distributions,
+of a right and a wrong model, against plain products of the same size and reading by pyarrow; and a tenth of the rows.
 """
 
 import json
@@ -21,12 +21,12 @@ from tests.benchmarks.__main__ import PLAIN, process
 
 D = 512
 ROWS = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
-MOST = {"naive": 10_000, "exact": 30_000, "nystroem": 1_000_000}  # rows: what takes a few minutes
+MOST = {"naive": 10_000, "exact": 30_000, "nystroem": 1_000_000}  # rows that take a few minutes
 BLOCK = 4096  # rows of the plain products
 
 
 def clustered(folder, n, percent=100):
-    """Write predictions with embeddings, in a process of its own."""
+    """Write predictions with embeddings in a separate process, and return their path."""
     path = folder / f"{n}-{percent}.parquet"
     if not path.exists():
         process(sys.executable, "-m", "tests.benchmarks.data", "clustered", n, D, percent, path)
@@ -34,7 +34,7 @@ def clustered(folder, n, percent=100):
 
 
 def naive(path):
-    """Return mean CCE by explicit inverses and all Gram matrices, with one draw a row, as the published code does."""
+    """Return mean CCE by explicit inverses and all Gram matrices, with one draw per row, like the published code."""
     from tests.naive import cce_squared, input_kernel
 
     table = pq.read_table(path)
@@ -55,7 +55,7 @@ def calcheck(path, *options):
 
 
 def measured(name, path):
-    """Return what one way of computing CCE used, its value, and the error that it tells."""
+    """Return what one way of computing CCE used, its value, and its estimated error."""
     if name == "naive":
         return process(sys.executable, "-m", "tests.benchmarks.scaling", "naive", path), None, None
     result, used = calcheck(path, PLAIN, "--solver", "cg" if name == "exact" else "nystroem")
@@ -63,8 +63,8 @@ def measured(name, path):
 
 
 def table(most, plot):
-    """Print one line for each number of rows, and draw seconds and memory."""
-    shown = Table("rows", *(f"{name}: s, MB" for name in MOST), "error told", "true error")
+    """Print one line for each number of rows, and plot seconds and memory."""
+    shown = Table("rows", *(f"{name}: s, MB" for name in MOST), "estimated error", "true error")
     lines = {name: [] for name in MOST}
     with tempfile.TemporaryDirectory() as temporary:
         for n in (n for n in ROWS if n <= most):
@@ -87,7 +87,7 @@ def table(most, plot):
 
 
 def draw(lines, path):
-    """Draw seconds and peak memory against rows."""
+    """Plot seconds and peak memory against rows."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -104,37 +104,37 @@ def draw(lines, path):
     figure.savefig(path, metadata={"Date": None} if str(path).endswith(".svg") else None)
 
 
-def floor(path, centres, checked, columns):
-    """Return the seconds that pyarrow takes to read the file, and plain products of the sizes that calcheck needs."""
+def floor(path, landmarks, validation_rows, columns):
+    """Return the seconds of reading by pyarrow, and of plain products of the sizes that calcheck needs."""
     started = time.perf_counter()
     rows = 0
     for batch in pq.ParquetFile(path).iter_batches(1 << 14):
         rows += len(batch)
     reading = time.perf_counter() - started
     rng = np.random.default_rng(0)
-    x, landmarks = (rng.standard_normal((size, D), np.float32) for size in (BLOCK, centres + checked))
+    x, points = (rng.standard_normal((size, D), np.float32) for size in (BLOCK, landmarks + validation_rows))
     outputs = rng.standard_normal((BLOCK, columns), np.float32)
     started = time.perf_counter()
     for _ in range(-(-rows // BLOCK)):
-        values = x @ landmarks.T
-        near = values[:, :centres].astype(np.float64)
-        _ = near.T @ near, values[:, centres:].T @ values[:, :centres], values.T @ outputs
+        values = x @ points.T
+        near = values[:, :landmarks].astype(np.float64)
+        _ = near.T @ near, values[:, landmarks:].T @ values[:, :landmarks], values.T @ outputs
     return reading, time.perf_counter() - started
 
 
 def million(rows):
-    """Print the time of so many rows, right and wrong, beside the floor, and of a tenth of them."""
+    """Print the time for the rows of a right and a wrong model, for a tenth of the rows, and of the floor."""
     shown = Table("what", "seconds", "MB", "value", "error", "p", "verdict")
 
     def add(what, result, used):
         error = result["details"]["solver"]["error"] / result["value"]
-        told = f"{result['value']:.6f}", f"{error:.2%}", f"{result['p_value']:.3f}", result["verdict"]
-        shown.add_row(what, f"{used.seconds:.1f}", f"{used.megabytes:.0f}", *told)
+        cells = f"{result['value']:.6f}", f"{error:.2%}", f"{result['p_value']:.3f}", result["verdict"]
+        shown.add_row(what, f"{used.seconds:.1f}", f"{used.megabytes:.0f}", *cells)
 
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         path = clustered(folder, rows)
-        process(sys.executable, "-m", "calcheck", "--version")  # so that no file is met for the first time
+        process(sys.executable, "-m", "calcheck", "--version")  # warms up the file cache
         start = process(sys.executable, "-m", "calcheck", "cce", clustered(folder, 100), "--solver", "nystroem")
         result, used = calcheck(path)
         solver = result["details"]["solver"]
@@ -146,12 +146,12 @@ def million(rows):
                 text=True,
             )
         )
-        add(f"{rows:,} rows, perfect, {solver['landmarks']:,} centres", result, used)
+        add(f"{rows:,} rows, perfect, {solver['landmarks']:,} landmarks", result, used)
         path.unlink()
         add(f"{rows:,} rows, std x 0.8", *calcheck(clustered(folder, rows, 80)))
         options = ("--solver", "nystroem", "--landmarks", solver["landmarks"], "--replicates", 39)
         few, tenth = calcheck(clustered(folder, rows // 10), *options)
-        add(f"{rows // 10:,} rows, the same centres", few, tenth)
+        add(f"{rows // 10:,} rows, the same landmarks", few, tenth)
     shown.add_row("floor: reading, products", f"{reading:.1f} + {products:.1f}", "", "", "", "", "")
     Console(width=120).print(shown)
     print(f"{used.seconds / (reading + products):.2f} x the floor; start-up {start.seconds:.1f} s;", end=" ")

@@ -1,4 +1,4 @@
-"""Whether verdicts keep their promise where the model is right, and which metric sees what where it is wrong.
+"""The level of verdicts if the model is right, and the power of each metric if it is wrong.
 
     python -m tests.benchmarks.significance levels --sets 1000 --rows 30 100 500 2000
     python -m tests.benchmarks.significance power --sets 300 --rows 300 1000
@@ -8,8 +8,8 @@
 ``levels`` draws data sets from models that are right, and prints how often each metric's verdict is ``fail``: at most
 7.5 % in any cell, and 5 % within the binomial band at 99.9 %, divided by the number of cells (below it where ties make
 p conservative, or where there is no verdict). A cell is followed by the share of sets that are ``undecided`` or have no
-verdict, where that is above 1 %. ``power`` does the same for models that are wrong. ``compare`` draws pairs of models
-that are as good as each other, and prints how often the p-value of their difference is at most 0.05.
+verdict, if that is above 1 %. ``power`` does the same for models that are wrong. ``compare`` draws pairs of equally
+good models, and prints how often the p-value of their difference is at most 0.05.
 """
 
 import argparse
@@ -31,7 +31,7 @@ from tests.shorthand import compare_models
 LEVEL, MOST = 0.05, 0.075
 JUDGED = [name for name, metric in METRICS.items() if metric.info.alternative != "none"]
 BY_ROWS = [name for name in JUDGED if "x" not in METRICS[name].info.needs]
-IN_BINS = ("lzms", "lrce")  # whose intervals take the bootstrap
+IN_BINS = ("lzms", "lrce")  # whose intervals need the bootstrap
 
 
 def verdicts(maker, names, targets, n, seed):
@@ -69,10 +69,10 @@ def share(counts, verdict):
 
 
 def outcome(counts):
-    """Print the share of fails, and what else there is."""
+    """Return the share of fails, and of other outcomes if there are any, as text."""
     others = {"undecided": share(counts, "undecided"), "none": share(counts, "none")}
-    told = ", ".join(f"{name} {part:.2f}" for name, part in others.items() if part > 0.01)
-    return f"{share(counts, 'fail'):.3f}" + (f" ({told})" if told else "")
+    details = ", ".join(f"{name} {part:.2f}" for name, part in others.items() if part > 0.01)
+    return f"{share(counts, 'fail'):.3f}" + (f" ({details})" if details else "")
 
 
 def print_table(names, cells):
@@ -84,7 +84,7 @@ def print_table(names, cells):
 
 
 def print_summary(names, cells, rows):
-    """Print of each metric and number of rows the mean share of fails over families, and the largest."""
+    """Print the mean and the largest share of fails over families, for each metric and number of rows."""
     print(f"| metric | {' | '.join(f'n = {n:,}' for n in rows)} |")
     print(f"| --- |{' ---: |' * len(rows)}")
     for name in names:
@@ -96,7 +96,7 @@ def print_summary(names, cells, rows):
 
 
 def band(sets, cells):
-    """Return between what shares all cells lie with a probability of 99.9 %, if every p-value is exact."""
+    """Return limits that contain the shares of all cells with a probability of 99.9 %, if p-values are exact."""
     tail = 0.001 / cells / 2
     return stats.binom.ppf(tail, sets, LEVEL) / sets, stats.binom.ppf(1 - tail, sets, LEVEL) / sets
 

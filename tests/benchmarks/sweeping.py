@@ -1,4 +1,4 @@
-"""A sweep, which fits inputs once, against one computation a setting, in one process: prints seconds as JSON."""
+"""A sweep, which fits inputs once, against one computation per setting, in one process: prints seconds as JSON."""
 
 import json
 from time import perf_counter
@@ -20,7 +20,7 @@ SIZES, SWEPT = (
 
 
 def compared(n, d, text, models):
-    """Return the seconds of a sweep and of single computations, and by how much their values differ."""
+    """Return the seconds of a sweep and of single computations, and the largest difference of their values."""
     x, y, predictive = gaussian_case(np.random.default_rng(0), n, d)
     rows = [
         Predictions(y=y, predictive=Gaussian(predictive.loc, by * predictive.scale), x=x.astype(np.float32))

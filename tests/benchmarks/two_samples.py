@@ -1,4 +1,4 @@
-"""How often mcmd says that two samples differ: where they do not, whatever their inputs, and where the mean does.
+"""How often mcmd rejects equal conditional distributions, by the distributions of inputs; or shifted means.
 
 python -m tests.benchmarks.two_samples --sets 300
 python -m tests.benchmarks.two_samples --sets 100 --shift 0.15
@@ -30,7 +30,7 @@ INPUTS = {
     "three, narrower": lambda rng, n: (rng.normal(size=(n, 3)), 0.7 * rng.normal(size=(n, 3))),
     "three, in boxes apart": lambda rng, n: (rng.uniform(0, 6, (n, 3)), rng.uniform(0.5, 6.5, (n, 3))),
 }
-"""How the inputs of two samples are distributed, by what the table calls them."""
+"""Draws of the inputs of two samples, by their name in the table."""
 
 
 def sample(rng, x, shift=0.0):
@@ -44,7 +44,7 @@ def main():
     parser.add_argument("--sets", type=int, default=100)
     parser.add_argument("--rows", type=int, default=100)
     parser.add_argument("--shift", type=float, default=0.0)
-    parser.add_argument("--inputs", help="those whose name begins so", default="")
+    parser.add_argument("--inputs", help="only those whose name begins with this", default="")
     given = parser.parse_args()
     for name, draw in INPUTS.items():
         if not name.startswith(given.inputs):

@@ -44,7 +44,7 @@ def calcheck(monkeypatch, capfd):
 
 @pytest.fixture
 def process():
-    """Run the program as a process of its own."""
+    """Run the program as a separate process."""
 
     def run(*arguments, **options):
         options = {"capture_output": True, "text": True, "timeout": 60} | options
@@ -62,5 +62,5 @@ def preds(tmp_path):
 
 @pytest.fixture
 def few_replicates(monkeypatch):
-    """Take 199 replicates in this process at inputs too: for tests that do not hang on their number."""
+    """Use 199 replicates at inputs too, in this process: for tests that do not depend on their number."""
     monkeypatch.setattr("calcheck.inference.null_distribution.POINTWISE_REPLICATES", 199)

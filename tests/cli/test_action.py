@@ -1,4 +1,4 @@
-"""The action for GitHub and the hook for pre-commit do what they say; nothing that is handed to them is a command."""
+"""The GitHub action and the pre-commit hook: what they run, and that no input is executed as a command."""
 
 import os
 import re
@@ -17,7 +17,7 @@ HOOKS = ROOT / ".pre-commit-hooks.yaml"
 
 
 def scripts():
-    """Return the shell scripts of the action, by the names of their steps, and the variables that they are given."""
+    """Return the shell scripts of the action by step name, each with the variables that it receives."""
     found = {}
     for step in ACTION.read_text().split("    - name: ")[1:]:
         head, script = step.split("      run: |\n")
@@ -28,7 +28,7 @@ def scripts():
 
 @pytest.fixture
 def check(tmp_path):
-    """Run the action's last step, with inputs, as GitHub does."""
+    """Run the last step of the action with inputs, as GitHub does."""
     script, given = scripts()["Check"]
     programs = tmp_path / "bin"
     programs.mkdir()
@@ -39,9 +39,9 @@ def check(tmp_path):
     summary.touch()
 
     def run(**inputs):
-        told = {f"inputs.{name.replace('_', '-')}": value for name, value in inputs.items()}
-        told["steps.install.outputs.bin"] = str(programs)
-        variables = {name: told.get(source, "") for name, source in given.items()}
+        available = {f"inputs.{name.replace('_', '-')}": value for name, value in inputs.items()}
+        available["steps.install.outputs.bin"] = str(programs)
+        variables = {name: available.get(source, "") for name, source in given.items()}
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "GITHUB_STEP_SUMMARY": str(summary), **variables}
         command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script]
         ended = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
@@ -68,7 +68,7 @@ def test_the_action_annotates_and_writes_the_summary(check, data):
     assert "| rce |" in summary
 
 
-def test_the_action_passes_and_refuses_as_the_gate_does(check, data):
+def test_the_action_has_the_exit_code_of_the_gate(check, data):
     ended, summary = check(file=data, fail_on="mae < 0", args="--no-bootstrap")
     assert (ended.returncode, ended.stderr) == (0, "")
     assert ended.stdout.startswith("::notice title=calcheck::1 rule passed by preds.parquet")
@@ -85,7 +85,7 @@ HOSTILE = ("$(touch pwned)", "`touch pwned`", '"; touch pwned; "', "'; touch pwn
 
 @pytest.mark.parametrize("text", HOSTILE)
 @pytest.mark.parametrize("name", ["file", "fail_on", "warn_on", "args"])
-def test_no_input_of_the_action_is_a_command(check, data, tmp_path, name, text):
+def test_inputs_of_the_action_are_never_executed(check, data, tmp_path, name, text):
     inputs = {"file": data, "fail_on": "mae < 0", "args": "--no-bootstrap"} | {name: text}
     ended, _ = check(**inputs)
     assert not (tmp_path / "pwned").exists()
@@ -94,7 +94,7 @@ def test_no_input_of_the_action_is_a_command(check, data, tmp_path, name, text):
         assert ended.stdout == ""
 
 
-def test_the_action_passes_inputs_as_variables_only():
+def test_the_action_passes_inputs_only_as_environment_variables():
     found = scripts()
     assert list(found) == ["Install calcheck", "Check"]
     assert not any("${{" in script for script, _ in found.values())
@@ -103,8 +103,8 @@ def test_the_action_passes_inputs_as_variables_only():
     assert sorted(used) == sorted([*declared, "steps.install.outputs.bin"])
 
 
-def test_the_action_installs_what_is_beside_it(tmp_path):
-    """With a Python that tells what it is asked for in place of doing it."""
+def test_the_action_installs_its_own_repository_or_the_given_source(tmp_path):
+    """With a Python that prints its arguments instead of running them."""
     script, _ = scripts()["Install calcheck"]
     fake = tmp_path / "python"
     fake.write_text('#!/bin/sh\nmkdir -p "$3/bin"\ncp "$0" "$3/bin/python"\necho "$@"\n')
@@ -119,11 +119,11 @@ def test_the_action_installs_what_is_beside_it(tmp_path):
         "SOURCE": "",
     }
     command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script]
-    told = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
-    (installed,) = re.findall(r"^-m pip install --quiet -- (.*)$", told, re.MULTILINE)
+    commands = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    (installed,) = re.findall(r"^-m pip install --quiet -- (.*)$", commands, re.MULTILINE)
     assert Path(installed).resolve() == ROOT
     assert re.fullmatch(rf"bin={re.escape(str(tmp_path))}/calcheck\.\w+/bin\n", output.read_text())
-    told = subprocess.run(
+    commands = subprocess.run(
         command,
         env=environment | {"SOURCE": "calcheck==0.1.0"},
         cwd=tmp_path,
@@ -131,15 +131,15 @@ def test_the_action_installs_what_is_beside_it(tmp_path):
         text=True,
         check=True,
     ).stdout
-    assert told.endswith("-m pip install --quiet -- calcheck==0.1.0\n")
+    assert commands.endswith("-m pip install --quiet -- calcheck==0.1.0\n")
 
 
-def test_the_hook_runs_the_gate_on_files_that_can_be_read():
+def test_the_hook_runs_check_on_files_of_predictions():
     text = HOOKS.read_text()
     assert "id: calcheck-check\n" in text
     (entry,) = re.findall(r"entry: (.*)", text)
     assert entry == "calcheck check"
     (pattern,) = re.findall(r"files: (.*)", text)
     endings = {ending for ending in SUFFIXES if re.search(pattern, f"preds{ending}")}
-    assert endings == set(SUFFIXES) - {".npy", ".nc"}  # vectors, and what needs an extra
+    assert endings == set(SUFFIXES) - {".npy", ".nc"}  # .npy has vectors only, .nc needs an extra
     assert not re.search(pattern, "train.py")

@@ -1,4 +1,4 @@
-"""`calcheck check`: a gate passes what keeps its rules, and nothing else."""
+"""`calcheck check`: a gate passes files that satisfy its rules, and no others."""
 
 import json
 import signal
@@ -17,11 +17,11 @@ from calcheck.render.schema import report_schema
 from tests.files import columns, write
 
 FEW = ("--resamples", 100)
-KEPT, BROKEN = "mae < 0", "mae > 0"
+SATISFIED, VIOLATED = "mae < 0", "mae > 0"
 
 
 def predictions(spread=1.0, n=60):
-    """Predictions whose errors are as large as predicted, times a factor; mean squared z-scores are its square."""
+    """Return predictions whose errors are the predicted ones times a factor; ZMS is the square of the factor."""
     errors = np.tile([1.0, -1.0], n // 2)
     std = np.linspace(1, 2, n)
     return {"id": np.arange(n), "y": spread * errors * std, "mean": np.zeros(n), "std": std}
@@ -46,25 +46,27 @@ def impossible(tmp_path):
     return write(tmp_path / "impossible.parquet", {name: np.array(values) for name, values in parts.items()})
 
 
-def test_a_rule_that_is_kept_passes_and_one_that_is_broken_does_not(calcheck, right, wrong):
+def test_a_satisfied_rule_passes_and_a_violated_one_fails(calcheck, right, wrong):
     rule = ("--fail-on", "zms > 1.5")
-    kept, broken = calcheck("check", right, *rule, *FEW), calcheck("check", wrong, *rule, *FEW)
-    assert (kept.code, kept.err) == (0, "")
-    assert (broken.code, broken.err) == (1, "")
-    assert "zms > 1.5  passed   zms is 1\n" in kept.out
-    assert "zms > 1.5  violated  zms is 4\n" in broken.out
-    assert max(map(len, broken.out.splitlines()[1:])) <= 100
+    passed, failed = calcheck("check", right, *rule, *FEW), calcheck("check", wrong, *rule, *FEW)
+    assert (passed.code, passed.err) == (0, "")
+    assert (failed.code, failed.err) == (1, "")
+    assert "zms > 1.5  passed   zms is 1\n" in passed.out
+    assert "zms > 1.5  violated  zms is 4\n" in failed.out
+    assert max(map(len, failed.out.splitlines()[1:])) <= 100
 
 
-def test_every_broken_rule_is_told_and_one_is_enough(calcheck, wrong):
-    found = calcheck("check", wrong, "--fail-on", KEPT, "--fail-on", "zms > 3", "--fail-on", "zms.n < 0 or zms > 3")
+def test_all_violated_rules_are_reported_and_one_is_enough_to_fail(calcheck, wrong):
+    found = calcheck(
+        "check", wrong, "--fail-on", SATISFIED, "--fail-on", "zms > 3", "--fail-on", "zms.n < 0 or zms > 3"
+    )
     assert "zms has no field 'n'" in found.refused()
     never = calcheck("check", wrong, "--fail-on", "ece.reference_low > 1").refused()
     assert (
         "ece has no field 'reference_low'. Available fields: metric, summary, options, slice, unit, value, low, high"
         in never
     )
-    found = calcheck("check", wrong, "--fail-on", KEPT, "--fail-on", "zms > 3", "--fail-on", "rce < 0", *FEW)
+    found = calcheck("check", wrong, "--fail-on", SATISFIED, "--fail-on", "zms > 3", "--fail-on", "rce < 0", *FEW)
     assert found.code == 1
     assert [line.split()[-4] for line in found.out.splitlines() if " is " in line][:3] == [
         "passed",
@@ -73,7 +75,7 @@ def test_every_broken_rule_is_told_and_one_is_enough(calcheck, wrong):
     ]
 
 
-def test_only_what_rules_name_is_computed(calcheck, right):
+def test_only_metrics_in_rules_and_requested_ones_are_computed(calcheck, right):
     report = json.loads(
         calcheck(
             "check", right, "--fail-on", "abs(zms) > 2 or ece > 2", "--metrics", "mae", *FEW, "--format", "json"
@@ -94,7 +96,7 @@ def test_only_what_rules_name_is_computed(calcheck, right):
         ("mae.low > 1000", "mae.low is null (no interval: the bootstrap was turned off (--no-bootstrap))"),
     ],
 )
-def test_a_number_that_is_absent_never_passes(calcheck, impossible, rule, message):
+def test_a_missing_value_never_passes(calcheck, impossible, rule, message):
     found = calcheck("check", impossible, "--fail-on", rule, "--no-bootstrap")
     assert found.code == 1
     assert message in " ".join(found.out.split())
@@ -107,29 +109,29 @@ def test_a_number_that_is_absent_never_passes(calcheck, impossible, rule, messag
         (("--metrics", "zms"), "check needs at least one rule"),
         (("--fail-on", ""), "rule '', at the end"),
         (("--fail-on", "zms"), "expected a comparison"),
-        (("--fail-on", KEPT, "--warn-on", "zms >"), "rule 'zms >', at the end"),
+        (("--fail-on", SATISFIED, "--warn-on", "zms >"), "rule 'zms >', at the end"),
         (("--fail-on", "zmss > 1"), "unknown metric 'zmss'. Available: zms, rce"),
         (("--fail-on", "zms.details.x > 1", *FEW), "no 'x'. Available:"),
         (("--fail-on", "cce > 1"), "cce needs inputs to condition on (--embedding or --inputs)"),
-        (("--fail-on", KEPT, "--metrics", "cce"), "cce needs inputs"),
-        (("--fail-on", KEPT, "--metrics", "zmss"), "--metrics: unknown metric"),
+        (("--fail-on", SATISFIED, "--metrics", "cce"), "cce needs inputs"),
+        (("--fail-on", SATISFIED, "--metrics", "zmss"), "--metrics: unknown metric"),
         (("--fail-on", "ence > 1", *FEW, "--subsample", 5), "10 bins need at least 10 rows"),
         (
-            ("--fail-on", KEPT, "--format", "xml"),
+            ("--fail-on", SATISFIED, "--format", "xml"),
             "--format takes one of table, json, jsonl, csv, markdown, junit, github",
         ),
-        (("--fail-on", KEPT, "--target", "z"), "there is no column 'z'"),
-        (("--fail-on", KEPT, "-o", "no/report.json"), "the folder does not exist"),
-        (("--fail-on", KEPT, "--summary", "no/summary.md"), "the folder does not exist"),
-        (("--fail-on", KEPT, "--rtol", "0.1"), "--rtol sets the tolerance for a comparison with a stored report"),
-        (("--fail-on", KEPT, "--within-interval"), "--within-interval sets the tolerance"),
+        (("--fail-on", SATISFIED, "--target", "z"), "there is no column 'z'"),
+        (("--fail-on", SATISFIED, "-o", "no/report.json"), "the folder does not exist"),
+        (("--fail-on", SATISFIED, "--summary", "no/summary.md"), "the folder does not exist"),
+        (("--fail-on", SATISFIED, "--rtol", "0.1"), "--rtol sets the tolerance for a comparison with a stored report"),
+        (("--fail-on", SATISFIED, "--within-interval"), "--within-interval sets the tolerance"),
         (
             ("--against", "b.json", "--within-interval", "--atol", "1"),
             "--atol and --within-interval contradict each other",
         ),
         (("--against", "b.json", "--rtol", "-1"), "--rtol must be >= 0"),
         (("--against", "b.json"), "there is no file b.json"),
-        (("no.csv", "--fail-on", KEPT), "there is no file no.csv"),
+        (("no.csv", "--fail-on", SATISFIED), "there is no file no.csv"),
     ],
 )
 def test_bad_input_never_passes(calcheck, right, arguments, message):
@@ -139,17 +141,17 @@ def test_bad_input_never_passes(calcheck, right, arguments, message):
 
 def test_nan_in_the_file_never_passes(calcheck, tmp_path):
     path = write(tmp_path / "nan.parquet", predictions() | {"y": np.full(60, np.nan)})
-    assert "must be finite numbers" in calcheck("check", path, "--fail-on", KEPT).refused()
+    assert "must be finite numbers" in calcheck("check", path, "--fail-on", SATISFIED).refused()
 
 
 def test_warnings_are_shown_and_do_not_fail(calcheck, wrong):
-    found = calcheck("check", wrong, "--warn-on", "zms > 3", "--fail-on", KEPT, *FEW)
+    found = calcheck("check", wrong, "--warn-on", "zms > 3", "--fail-on", SATISFIED, *FEW)
     assert found.code == 0
     assert "zms > 3  warned   zms is 4" in found.out
-    assert calcheck("check", wrong, "--warn-on", "zms > 3", "--fail-on", BROKEN, *FEW).code == 1
+    assert calcheck("check", wrong, "--warn-on", "zms > 3", "--fail-on", VIOLATED, *FEW).code == 1
 
 
-def test_violations_may_be_told_without_failing(calcheck, wrong, monkeypatch):
+def test_violations_do_not_fail_with_exit_zero(calcheck, wrong, monkeypatch):
     found = calcheck("check", wrong, "--fail-on", "zms > 3", "--exit-zero", *FEW)
     assert found.code == 0
     assert "zms > 3  violated  zms is 4" in found.out
@@ -157,24 +159,24 @@ def test_violations_may_be_told_without_failing(calcheck, wrong, monkeypatch):
     assert calcheck("check", wrong, "--fail-on", "zms > 3", *FEW) == found
 
 
-def test_the_report_is_written_when_rules_are_violated_and_not_on_errors(calcheck, right, tmp_path):
+def test_the_report_is_written_on_violations_but_not_on_errors(calcheck, right, tmp_path):
     out, summary = tmp_path / "report.json", tmp_path / "summary.md"
     summary.write_bytes(b"before \xff\n")
     arguments = ("--format", "json", "-o", out, "--summary", summary, "--no-bootstrap")
     assert calcheck("check", right, "--fail-on", "zms.details.x > 1", *arguments).code == 2
     assert not out.exists()
     assert summary.read_bytes() == b"before \xff\n"
-    found = calcheck("check", right, "--fail-on", BROKEN, *arguments)
+    found = calcheck("check", right, "--fail-on", VIOLATED, *arguments)
     assert (found.code, found.out) == (1, "")
     assert json.loads(out.read_text())["gates"][0]["passed"] is False
     assert summary.read_bytes().startswith(b"before \xff\n### calcheck: 1 of 1 rule violated\n")
-    assert calcheck("check", right, "--fail-on", KEPT, *arguments).code == 0
+    assert calcheck("check", right, "--fail-on", SATISFIED, *arguments).code == 0
     assert b"### calcheck: 1 rule passed\n" in summary.read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["report.json", "right.parquet", "summary.md"]
 
 
-def test_outputs_never_overwrite_what_is_read(calcheck, right, tmp_path):
-    base = stored(calcheck, right, tmp_path)
+def test_outputs_never_overwrite_inputs(calcheck, right, tmp_path):
+    base = baseline(calcheck, right, tmp_path)
     before = Path(base).read_bytes()
     for arguments in (("-o", base), ("--summary", base), ("-o", right), ("--summary", right)):
         refused = calcheck("check", right, "--against", base, *arguments, *FEW).refused()
@@ -182,7 +184,7 @@ def test_outputs_never_overwrite_what_is_read(calcheck, right, tmp_path):
     assert Path(base).read_bytes() == before
 
 
-def test_json_obeys_the_schema_and_has_the_gates(calcheck, impossible):
+def test_json_matches_the_schema_and_has_the_gates(calcheck, impossible):
     rules = ("--fail-on", "mae > 100", "--fail-on", "nll.value > 1 or mae.unit == 'x'", "--warn-on", "mae >= 0")
     report = json.loads(calcheck("check", impossible, *rules, "--no-bootstrap", "--format", "json").out)
     jsonschema.validate(report, report_schema())
@@ -203,7 +205,7 @@ def test_json_obeys_the_schema_and_has_the_gates(calcheck, impossible):
             jsonschema.validate(report | {"gates": [report["gates"][0] | wrong]}, report_schema())
 
 
-def test_every_format_of_gates_has_a_renderer():
+def test_every_gate_format_has_a_renderer():
     assert choices_of(GATE_FORMAT_NAMES) == tuple(GATE_FORMATS)
 
 
@@ -217,12 +219,12 @@ def test_the_same_command_gives_the_same_bytes(process, wrong, form):
 
 
 def shell(command):
-    """Run a command line in bash, `calcheck` being this one."""
+    """Run a command line in bash; `calcheck` is the program under test."""
     program = f'calcheck() {{ "{sys.executable}" -m calcheck "$@"; }}\n'
     return subprocess.run(["bash", "-c", program + command], capture_output=True, text=True, check=False, timeout=120)
 
 
-def test_a_shell_pipeline_goes_on_only_where_the_gate_passes(wrong, tmp_path):
+def test_a_shell_pipeline_continues_only_if_the_gate_passes(wrong, tmp_path):
     check = "calcheck check - --input-format csv --fail-on 'zms > 1.5' --no-bootstrap -o /dev/null"
     csv = write(tmp_path / "right.csv", predictions())
     assert shell(f"cat {csv} | {check} && echo ok").stdout == "ok\n"
@@ -233,21 +235,21 @@ def test_a_shell_pipeline_goes_on_only_where_the_gate_passes(wrong, tmp_path):
     assert ended.stderr == "calcheck: standard input is empty\n"
 
 
-def test_a_reader_that_leaves_early_is_no_error_and_no_pass(right):
-    """The shell sees 141, as of every program that a closed pipe ends."""
-    command = f"calcheck check {right} --fail-on '{KEPT}' --no-bootstrap"
+def test_a_closed_pipe_is_not_an_error_and_a_full_disk_is(right):
+    """The shell sees 141, as for every program that is ended by a closed pipe."""
+    command = f"calcheck check {right} --fail-on '{SATISFIED}' --no-bootstrap"
     ended = shell(f"{command} | true; echo ${{PIPESTATUS[0]}}")
     assert ended.stderr == ""
-    assert ended.stdout.strip() in ("0", str(128 + signal.SIGPIPE))  # it may have been faster than `true`
+    assert ended.stdout.strip() in ("0", str(128 + signal.SIGPIPE))  # it may end before `true` does
     ended = shell(f"{command} > /dev/full")
     assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)
 
 
-def test_an_interrupt_ends_with_130_and_writes_nothing(right, tmp_path):
+def test_an_interrupt_exits_with_130_and_writes_nothing(right, tmp_path):
     out = tmp_path / "report.txt"
     code = (
         "import os, signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler);"
-        f"sys.argv = ['calcheck', 'check', {right!r}, '--fail-on', '{KEPT}', '-o', {str(out)!r}];"
+        f"sys.argv = ['calcheck', 'check', {right!r}, '--fail-on', '{SATISFIED}', '-o', {str(out)!r}];"
         "from calcheck import cli, evaluation; evaluation.infer = lambda *a: os.kill(os.getpid(), signal.SIGINT);"
         "cli.main()"
     )
@@ -256,7 +258,7 @@ def test_an_interrupt_ends_with_130_and_writes_nothing(right, tmp_path):
     assert not out.exists()
 
 
-def test_several_files_are_checked_each_by_itself(calcheck, right, wrong, tmp_path):
+def test_several_files_are_checked_separately(calcheck, right, wrong, tmp_path):
     rule = ("--fail-on", "zms > 1.5", "--no-bootstrap")
     found = calcheck("check", right, wrong, *rule)
     assert found.code == 1
@@ -265,8 +267,8 @@ def test_several_files_are_checked_each_by_itself(calcheck, right, wrong, tmp_pa
     assert calcheck("check", right, right, *rule).code == 0
     out = tmp_path / "all.jsonl"
     assert calcheck("check", right, wrong, *rule, "--format", "jsonl", "-o", out).code == 1
-    told = [json.loads(line) for line in out.read_text().splitlines()]
-    assert [line["passed"] for line in told if "rule" in line] == [True, False]
+    records = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [line["passed"] for line in records if "rule" in line] == [True, False]
     assert (
         "--format json supports a single file, got 2"
         in calcheck("check", right, wrong, *rule, "--format", "json").refused()
@@ -276,24 +278,24 @@ def test_several_files_are_checked_each_by_itself(calcheck, right, wrong, tmp_pa
 
 @pytest.fixture
 def configured(tmp_path, monkeypatch):
-    """Stand in a folder whose file of settings counts, and write it."""
+    """Change to a folder with a settings file, and return the function that writes it."""
     monkeypatch.delenv("CALCHECK_NO_CONFIG")
     monkeypatch.chdir(tmp_path)
     return (tmp_path / "calcheck.toml").write_text
 
 
-def test_rules_come_from_the_file_of_settings(calcheck, configured, right, wrong):
+def test_rules_are_read_from_the_settings_file(calcheck, configured, right, wrong):
     configured("no-bootstrap = true\n[gates]\nfail-on = ['zms > 1.5', 'mae < 0']\nwarn-on = 'zms > 0.5'\n")
-    kept, broken = calcheck("check", right, "--format", "json"), calcheck("check", wrong, "--format", "json")
-    assert (kept.code, broken.code) == (0, 1)
-    assert [(gate["rule"], gate["level"], gate["passed"]) for gate in json.loads(kept.out)["gates"]] == [
+    passed, failed = calcheck("check", right, "--format", "json"), calcheck("check", wrong, "--format", "json")
+    assert (passed.code, failed.code) == (0, 1)
+    assert [(gate["rule"], gate["level"], gate["passed"]) for gate in json.loads(passed.out)["gates"]] == [
         ("zms > 1.5", "fail", True),
         ("mae < 0", "fail", True),
         ("zms > 0.5", "warn", False),
     ]
 
 
-def test_rules_on_the_command_line_replace_those_of_their_level(calcheck, configured, wrong):
+def test_rules_on_the_command_line_replace_settings_of_the_same_level(calcheck, configured, wrong):
     configured("no-bootstrap = true\n[gates]\nfail-on = ['zms > 1.5']\nwarn-on = ['zms > 0.5']\n")
 
     def rules(*arguments):
@@ -315,25 +317,25 @@ def test_rules_on_the_command_line_replace_those_of_their_level(calcheck, config
         ("fail-on = []", "check needs at least one rule"),
     ],
 )
-def test_mistakes_in_the_file_of_settings_are_told_with_its_name(calcheck, configured, right, text, message):
+def test_errors_in_the_settings_file_name_it(calcheck, configured, right, text, message):
     configured(f"[gates]\n{text}\n")
     assert message in calcheck("check", right).refused()
 
 
-def test_metrics_are_those_that_settings_make(calcheck, configured, right):
+def test_metrics_have_the_options_of_the_settings_file(calcheck, configured, right):
     configured("no-bootstrap = true\n[gates]\nfail-on = 'ence > 9'\n[ence]\nbins = 3\n")
     (result,) = json.loads(calcheck("check", right, "--format", "json").out)["results"]
     assert result["options"]["bins"] == 3
 
 
-def stored(calcheck, path, tmp_path):
+def baseline(calcheck, path, tmp_path):
     out = str(tmp_path / "base.json")
     command = ("evaluate", path, "--metrics", "zms,mae,ence", *FEW, "--format", "json", "-o", out)
     assert calcheck(*command).code == 0
     return out
 
 
-def test_nothing_has_changed_against_a_report_of_the_same_file(calcheck, tmp_path):
+def test_a_baseline_of_the_same_file_has_no_changes(calcheck, tmp_path):
     path, out = write(tmp_path / "noisy.parquet", columns(n=40)), tmp_path / "base.json"
     assert calcheck("evaluate", path, "--metrics", "zms,mae", *FEW, "--format", "json", "-o", out).code == 0
     for arguments in ((), ("--rtol", 0), ("--atol", 0), ("--within-interval",)):
@@ -342,9 +344,9 @@ def test_nothing_has_changed_against_a_report_of_the_same_file(calcheck, tmp_pat
         assert [gate["passed"] for gate in json.loads(found.out)["gates"]] == [True, True]
 
 
-def test_changes_beyond_the_tolerance_violate(calcheck, right, tmp_path):
-    """Errors 4 % larger are a mean error 4 % larger, and a mean square 8.16 % larger."""
-    base = stored(calcheck, right, tmp_path)
+def test_changes_above_the_tolerance_are_violations(calcheck, right, tmp_path):
+    """Errors that are 4 % larger raise the mean error by 4 %, and the mean square by 8.16 %."""
+    base = baseline(calcheck, right, tmp_path)
     other = write(tmp_path / "other.parquet", predictions(spread=1.04))
 
     def passed(*arguments):
@@ -363,7 +365,7 @@ def test_changes_beyond_the_tolerance_violate(calcheck, right, tmp_path):
     assert passed("--within-interval") == (False, True)  # all z² are equal, so there is no interval
 
 
-def test_metrics_are_computed_again_with_their_stored_options(calcheck, right, tmp_path):
+def test_metrics_are_recomputed_with_their_stored_options(calcheck, right, tmp_path):
     out = tmp_path / "base.json"
     calcheck("ence", right, "--bins", 3, *FEW, "--format", "json", "-o", out)
     found = calcheck("check", right, "--against", out, "--fail-on", "ence > 9", *FEW, "--format", "json")
@@ -412,14 +414,19 @@ def edit(path, change):
     ],
 )
 def test_stored_reports_that_cannot_be_compared_are_refused(calcheck, right, tmp_path, change, message):
-    base = stored(calcheck, right, tmp_path)
+    base = baseline(calcheck, right, tmp_path)
     edit(base, change)
     assert message in calcheck("check", right, "--against", base, *FEW).refused()
 
 
-def test_what_a_stored_report_lacks_violates(calcheck, right, tmp_path):
-    base = stored(calcheck, right, tmp_path)
-    edit(base, lambda report: report["results"][1].update(value=None, low=None, warnings=["no value: it is inf"]))
+def test_a_missing_stored_value_is_a_violation(calcheck, right, tmp_path):
+    base = baseline(calcheck, right, tmp_path)
+    edit(
+        base,
+        lambda report: report["results"][1].update(
+            value=None, low=None, warnings=[{"code": "no-value", "text": "no value: it is inf"}]
+        ),
+    )
     for arguments in ((), ("--within-interval",)):
         found = calcheck("check", right, "--against", base, *FEW, *arguments, "--format", "json")
         gate = json.loads(found.out)["gates"][1]
@@ -427,14 +434,13 @@ def test_what_a_stored_report_lacks_violates(calcheck, right, tmp_path):
         assert "(no value: it is inf)" in gate["message"]
 
 
-def test_a_gate_that_is_read_again_is_what_was_written(calcheck, right, tmp_path):
-    """A report of `check` may be compared with too."""
+def test_a_report_of_check_can_be_a_baseline(calcheck, right, tmp_path):
     base = tmp_path / "base.json"
-    assert calcheck("check", right, "--fail-on", BROKEN, *FEW, "--format", "json", "-o", base).code == 1
+    assert calcheck("check", right, "--fail-on", VIOLATED, *FEW, "--format", "json", "-o", base).code == 1
     assert calcheck("check", right, "--against", base, *FEW).code == 0
 
 
-def test_files_with_inputs_are_checked_at_them(calcheck, tmp_path):
+def test_rules_can_use_metrics_and_details_of_inputs(calcheck, tmp_path):
     path = write(tmp_path / "preds.parquet", columns(n=40))
     found = calcheck("check", path, "--fail-on", "cce > 2 or cce.details.dof < 1", "--format", "json")
     assert found.code == 0
@@ -444,17 +450,19 @@ def test_files_with_inputs_are_checked_at_them(calcheck, tmp_path):
 def test_a_terminal_gets_colors(calcheck, right, monkeypatch):
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
     monkeypatch.setenv("TERM", "xterm-256color")
-    found = calcheck("check", right, "--fail-on", KEPT, "--fail-on", BROKEN, "--warn-on", BROKEN, "--no-bootstrap")
+    found = calcheck(
+        "check", right, "--fail-on", SATISFIED, "--fail-on", VIOLATED, "--warn-on", VIOLATED, "--no-bootstrap"
+    )
     for word, color in (("passed", "32"), ("violated", "1;31"), ("warned", "33")):
         assert f"\x1b[{color}m{word}" in found.out
 
 
 @pytest.mark.parametrize("form", GATE_FORMATS)
-def test_hostile_files_columns_and_rules_come_out_harmless(calcheck, tmp_path, form):
+def test_hostile_names_of_files_columns_and_rules_are_escaped(calcheck, tmp_path, form):
     name = "=cmd() <script> ]]> \"'& | %0A::error::x \x1b[2J\n@octocat"
     path = write(tmp_path / f"{name}.parquet", predictions() | {name: np.arange(60.0)})
     rule = f'input.predictive == "{name.replace(chr(34), "")}" or zms > 3'
-    found = calcheck("check", path, "--fail-on", rule, "--warn-on", BROKEN, *FEW, "--id", name, "--format", form)
+    found = calcheck("check", path, "--fail-on", rule, "--warn-on", VIOLATED, *FEW, "--id", name, "--format", form)
     assert (found.code, found.err) == (0, "")
     for steering in ("\x1b", "\n::error", "\n@octocat"):
         assert form == "csv" or steering not in found.out.removeprefix("::error")

@@ -1,4 +1,4 @@
-"""The program keeps its contract: what it prints where, what it writes, how it ends."""
+"""The contract of the program: standard output and error, written files, exit codes."""
 
 import json
 import os
@@ -18,9 +18,10 @@ from calcheck.metrics import METRICS
 from calcheck.options import options_of
 from calcheck.render.schema import report_schema
 from tests.files import columns, write
+from tests.shorthand import texts
 
 pytestmark = pytest.mark.usefixtures("few_replicates")
-OF_REPLICATES = [
+NULL_COLUMNS = [
     *("reference_mean", "reference_q05", "reference_q50", "reference_q95"),
     *("p_value", "p_approximate", "significant"),
 ]
@@ -37,7 +38,7 @@ def test_a_table_is_printed(calcheck, preds):
         assert f"\n{topic} " in found.out
 
 
-def test_json_obeys_the_schema(calcheck, preds):
+def test_json_matches_the_schema(calcheck, preds):
     schema = json.loads(calcheck("schema").out)
     jsonschema.Draft202012Validator.check_schema(schema)
     assert schema == json.loads(json.dumps(report_schema()))
@@ -50,13 +51,13 @@ def test_json_obeys_the_schema(calcheck, preds):
         jsonschema.validate(report | {"results": [report["results"][0] | {"value": "much"}]}, schema)
 
 
-def test_the_report_rebuilds_the_metric(calcheck, preds):
+def test_a_metric_can_be_rebuilt_from_the_report(calcheck, preds):
     report = json.loads(calcheck("cce", preds, "--lambda", "0.5", "--gamma-x", "1/d", "--format", "json").out)
     (result,) = report["results"]
     metric = METRICS["cce"].from_options(result["options"])
     assert (metric.lambda_, metric.gamma_x) == (0.5, "1/d")
     assert result["low"] is None
-    assert any(warning.startswith("no interval:") for warning in result["warnings"])
+    assert any(warning.startswith("no interval:") for warning in texts(result["warnings"]))
 
 
 def test_the_same_command_gives_the_same_bytes(process, preds):
@@ -77,7 +78,7 @@ def test_pointwise_output_has_id_value_and_narrow_columns(calcheck, preds, tmp_p
         from pyarrow import csv
 
         rows = csv.read_csv(out)
-    assert rows.column_names == ["id", "cce", "effective_neighbors", *OF_REPLICATES, "y", "mean", "std", "topic"]
+    assert rows.column_names == ["id", "cce", "effective_neighbors", *NULL_COLUMNS, "y", "mean", "std", "topic"]
     assert rows["id"].to_pylist() == list(range(100, 140))
     assert rows["topic"].to_pylist()[:2] == ["news", "prose"]
     assert_allclose(np.mean(rows["cce"].to_numpy()), report["results"][0]["value"])
@@ -95,7 +96,7 @@ def test_inputs_of_another_file_need_no_targets(calcheck, preds, tmp_path):
     assert report["results"][0]["details"]["rows"] == 9
     assert [file["rows"] for file in report["input"]["files"]] == [40, 9]
     rows = pq.read_table(out)
-    assert rows.column_names == ["id", "cce", "effective_neighbors", *OF_REPLICATES]
+    assert rows.column_names == ["id", "cce", "effective_neighbors", *NULL_COLUMNS]
     assert rows["id"].to_pylist() == list(range(100, 109))
     assert [file["role"] for file in report["input"]["files"]] == ["predictions", "evaluation_points"]
     np.save(tmp_path / "at.npy", columns(9, seed=5)["embedding"])
@@ -113,7 +114,7 @@ def test_worst_rows_are_shown_with_their_columns(calcheck, preds):
     assert len(listed[2].split()) == 8
 
 
-def test_a_report_is_written_only_when_all_went_well(calcheck, preds, tmp_path):
+def test_a_report_is_written_only_on_success(calcheck, preds, tmp_path):
     out = tmp_path / "report.json"
     out.write_text("yesterday's")
     mode = out.stat().st_mode
@@ -152,7 +153,7 @@ def test_a_report_is_written_only_when_all_went_well(calcheck, preds, tmp_path):
         (["absent.csv"], "there is no file absent.csv"),
     ],
 )
-def test_mistakes_get_one_line_and_exit_code_2(calcheck, preds, arguments, message):
+def test_errors_are_one_line_with_exit_code_2(calcheck, preds, arguments, message):
     assert message in calcheck("cce", *(preds if part == "preds" else part for part in arguments)).refused()
 
 
@@ -174,16 +175,16 @@ def test_names_from_a_file_cannot_break_the_terminal(calcheck, tmp_path):
     assert "\x1b" not in line
 
 
-def test_inspect_prints_roles_and_the_options_that_say_the_same(calcheck, preds):
+def test_inspect_prints_roles_and_equivalent_options(calcheck, preds):
     found = calcheck("inspect", preds)
     assert found.code == 0
     assert "gaussian" in found.out
     assert "embedding (embedding, 3 numbers a row, float32)" in found.out
-    said = found.out.splitlines()[-1].split()
-    assert calcheck("cce", preds, *said).out == calcheck("cce", preds).out
+    options = found.out.splitlines()[-1].split()
+    assert calcheck("cce", preds, *options).out == calcheck("cce", preds).out
 
 
-def test_inspect_says_what_is_missing_and_what_there_is(calcheck, tmp_path):
+def test_inspect_lists_missing_options_and_existing_columns(calcheck, tmp_path):
     parts = {"y": np.arange(5), "total_count": np.ones(5), "probs": np.full(5, 0.5)}
     found = calcheck("inspect", write(tmp_path / "counts.csv", parts))
     assert found.code == 0
@@ -211,7 +212,7 @@ def test_the_version_is_printed(process):
     assert process("--version").stdout == f"calcheck {__version__}\n"
 
 
-def test_help_loads_no_heavy_module():
+def test_help_imports_no_heavy_module():
     heavy = (
         "numpy",
         "scipy",
@@ -249,14 +250,14 @@ def test_standard_input_is_read(process, preds):
     assert "standard input\n40 rows" in piped.stdout
 
 
-def test_a_reader_that_leaves_early_is_no_error(preds):
+def test_a_closed_pipe_is_not_an_error(preds):
     command = f"{sys.executable} -m calcheck cce {preds} --format json | true"
     ended = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert ended.stderr == ""
 
 
-def test_an_interrupt_ends_with_130():
-    """Also where the tests themselves run in the background of a shell, which has them ignore interrupts."""
+def test_an_interrupt_exits_with_130():
+    """The handler is set explicitly, because tests in the background of a shell ignore interrupts."""
     code = (
         "import os, signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler);"
         "sys.argv = ['calcheck', 'metrics']; from calcheck import cli; from calcheck.cli import reference;"
@@ -268,7 +269,7 @@ def test_an_interrupt_ends_with_130():
     assert ended.stderr == ""
 
 
-def test_progress_appears_on_a_terminal_after_a_while(monkeypatch, capsys):
+def test_progress_appears_on_a_terminal_after_a_delay(monkeypatch, capsys):
     from calcheck.cli import progress
 
     monkeypatch.setenv("TERM", "xterm-256color")
@@ -277,7 +278,7 @@ def test_progress_appears_on_a_terminal_after_a_while(monkeypatch, capsys):
     with progress.progress_bar() as report:
         report("kernel", 0.1)
         assert capsys.readouterr().err == ""
-        monkeypatch.setattr(progress, "PATIENCE_SECONDS", -1.0)  # the time has come
+        monkeypatch.setattr(progress, "PATIENCE_SECONDS", -1.0)  # the delay is over
         report("kernel", 0.5)
         report("solve", 0.1)
     assert "kernel" in capsys.readouterr().err
@@ -287,7 +288,7 @@ def test_progress_appears_on_a_terminal_after_a_while(monkeypatch, capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_color_is_for_terminals_that_want_it(monkeypatch):
+def test_terminals_get_color_unless_no_color_is_set(monkeypatch):
     from rich.text import Text
 
     from calcheck.render.console import rendered
@@ -300,7 +301,7 @@ def test_color_is_for_terminals_that_want_it(monkeypatch):
     assert "\x1b[31m" not in rendered(Text("x", style="red"))
 
 
-def test_outputs_never_overwrite_what_the_command_reads_or_writes(calcheck, preds, tmp_path):
+def test_outputs_never_overwrite_inputs_or_other_outputs(calcheck, preds, tmp_path):
     before = Path(preds).read_bytes()
     vectors = tmp_path / "emb.npy"
     np.save(vectors, columns(n=40)["embedding"])
@@ -319,7 +320,7 @@ def test_outputs_never_overwrite_what_the_command_reads_or_writes(calcheck, pred
     assert not out.exists()
 
 
-def test_links_and_pipes_are_written_through(calcheck, preds, tmp_path):
+def test_links_and_pipes_can_be_output_files(calcheck, preds, tmp_path):
     (tmp_path / "real.txt").write_text("old")
     (tmp_path / "link.txt").symlink_to(tmp_path / "real.txt")
     assert calcheck("cce", preds, "-o", tmp_path / "link.txt").code == 0
@@ -334,7 +335,7 @@ def test_links_and_pipes_are_written_through(calcheck, preds, tmp_path):
 
 
 def test_pointwise_output_keeps_every_column(calcheck, tmp_path):
-    """Columns named as the key, the metric, or what a clash would make of them all come through."""
+    """Columns with the name of the key, of the metric, or of a renamed column are all written."""
     parts = columns() | {"key": np.arange(12) * 2, "cce": np.ones(12), "cce_given": np.zeros(12)}
     path = write(tmp_path / "preds.parquet", parts)
     out = tmp_path / "rows.parquet"
@@ -347,7 +348,7 @@ def test_pointwise_output_keeps_every_column(calcheck, tmp_path):
 
 
 def test_cells_keep_their_values(calcheck, tmp_path):
-    """Times, whole numbers with gaps and categories are shown and written as they are."""
+    """Times, integers with missing values and categories are shown and written unchanged."""
     import pyarrow as pa
 
     made = pa.table(
@@ -377,7 +378,7 @@ def test_row_numbers_are_those_of_the_file(calcheck, tmp_path):
     assert "(row 5, counted from 0)" in calcheck("cce", path, "--nan-policy", "omit").refused()
 
 
-def test_rows_left_out_of_the_other_file_are_counted_too(calcheck, preds, tmp_path):
+def test_dropped_rows_of_the_other_file_are_counted(calcheck, preds, tmp_path):
     parts = columns(9)
     parts["embedding"][[2, 4]] = np.nan
     at = write(tmp_path / "at.parquet", {name: parts[name] for name in ("id", "embedding")})
@@ -400,11 +401,11 @@ def test_rows_left_out_of_the_other_file_are_counted_too(calcheck, preds, tmp_pa
         (["--embedding", "x" * 5000 + ".npy"], "cannot be read"),
     ],
 )
-def test_more_mistakes_get_one_line_too(calcheck, preds, arguments, message):
+def test_more_errors_are_one_line(calcheck, preds, arguments, message):
     assert message in calcheck("cce", preds, *(part.replace("PREDS", preds) for part in arguments)).refused()
 
 
-def test_damaged_and_foreign_files_get_one_line(calcheck, tmp_path):
+def test_damaged_and_unsupported_files_are_refused_in_one_line(calcheck, tmp_path):
     import gzip
     import io
     import zipfile
@@ -430,13 +431,13 @@ def test_damaged_and_foreign_files_get_one_line(calcheck, tmp_path):
         assert message in calcheck("cce", tmp_path / name).refused()
 
 
-def test_files_through_a_pipe_are_read(preds):
+def test_files_can_be_read_from_a_pipe(preds):
     command = f"{sys.executable} -m calcheck cce <(cat {preds}) --format json"
     ended = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
     assert json.loads(ended.stdout)["input"]["n"] == 40
 
 
-def test_closed_and_full_outputs_are_told(preds):
+def test_a_closed_input_and_a_full_output_are_reported(preds):
     run = f"{sys.executable} -m calcheck cce {preds}"
     full = subprocess.run(["bash", "-c", f"{run} > /dev/full"], capture_output=True, text=True, check=False)
     assert full.returncode == 2
@@ -451,29 +452,29 @@ def test_closed_and_full_outputs_are_told(preds):
     assert closed.stderr == "calcheck: standard input is closed\n"
 
 
-def test_what_no_memory_holds_is_a_mistake_and_not_a_violation(calcheck, preds, monkeypatch):
+def test_running_out_of_memory_is_an_error_and_not_a_violation(calcheck, preds, monkeypatch):
     def exhausted(*_args, **_kwargs):
         raise MemoryError
 
     monkeypatch.setattr("calcheck.evaluation.evaluate", exhausted)
-    said = calcheck("check", preds, "--fail-on", "mae < 0").refused()
-    assert "out of memory" in said
+    line = calcheck("check", preds, "--fail-on", "mae < 0").refused()
+    assert "out of memory" in line
 
 
-def test_a_terminal_without_unicode_still_gets_its_table(process, preds):
+def test_a_terminal_without_unicode_gets_a_table(process, preds):
     ended = process("cce", preds, env=os.environ | {"PYTHONIOENCODING": "ascii"})
     assert ended.returncode == 0
     assert "?" in ended.stdout
     assert ended.stderr == ""
 
 
-def test_the_program_without_arguments_is_help(calcheck):
+def test_help_is_printed_without_arguments(calcheck):
     found = calcheck()
     assert "Usage" in found.out
     assert found.err == ""
 
 
-def test_unknown_commands_are_told_which_there_are(calcheck):
+def test_an_unknown_command_is_refused_with_the_available_ones(calcheck):
     assert (
         "Available commands: evaluate, check, compare, prune, reject, sweep, diff, merge, zms"
         in calcheck("evaluates").refused()
@@ -481,24 +482,26 @@ def test_unknown_commands_are_told_which_there_are(calcheck):
 
 
 def test_options_reach_the_computation(calcheck, preds):
-    def said(*arguments):
+    def report_with(*arguments):
         return json.loads(calcheck("cce", preds, "--format", "json", *arguments).out)
 
-    report = said("--precision", "float32", "--memory", "1MB", "--device", "cpu", "--solver", "cg", "--subsample", 30)
+    report = report_with(
+        "--precision", "float32", "--memory", "1MB", "--device", "cpu", "--solver", "cg", "--subsample", 30
+    )
     settings, solver = report["settings"], report["results"][0]["details"]["solver"]
     assert (settings["precision"], settings["memory"], settings["device"]) == ("float32", 1_000_000, "cpu")
     assert (settings["subsample"], report["input"]["n"]) == (30, 30)
     assert (solver["name"], solver["precision"], solver["device"]) == ("cg", "float32", "cpu")
     assert {"numpy", "scipy", "pyarrow", "scoringrules", "torch"} == set(settings["versions"])
-    details = said("--kernel-x", "laplace", "--normalize", "standardize", "--gamma-y", 0.5, "--best", 2)["results"][0][
-        "details"
-    ]
+    details = report_with("--kernel-x", "laplace", "--normalize", "standardize", "--gamma-y", 0.5, "--best", 2)[
+        "results"
+    ][0]["details"]
     assert (details["inputs"]["kernel"], details["inputs"]["normalize"]) == ("laplace", "standardize")
     assert details["targets"]["gamma"] == 0.5
     assert details["best"][0]["cce"] == details["quantiles"]["min"]
 
 
-def test_the_report_says_how_the_file_was_read(calcheck, tmp_path):
+def test_the_report_has_the_options_that_read_the_file(calcheck, tmp_path):
     parts = {"y": np.arange(6), "total_count": np.full(6, 3.0), "probs": np.full(6, 0.5), "x": np.arange(6.0)}
     path = write(tmp_path / "counts.csv", parts)
     read_as = json.loads(calcheck("cce", path, "--dist", "nbinom", "--inputs", "x", "--format", "json").out)["input"]
@@ -506,7 +509,7 @@ def test_the_report_says_how_the_file_was_read(calcheck, tmp_path):
     assert read_as["options"][-2:] == ["--inputs", "x"]
 
 
-def test_problems_at_other_inputs_are_told_with_their_file(calcheck, preds, tmp_path):
+def test_errors_in_evaluation_points_name_their_file(calcheck, preds, tmp_path):
     zeros = write(tmp_path / "zeros.parquet", {"embedding": np.zeros((4, 3), np.float32)})
     assert calcheck("cce", preds, "--at", zeros).refused().startswith(f"calcheck: {zeros}: x (column embedding)")
     other = write(tmp_path / "other.parquet", {"embedding": np.ones((4, 2), np.float32)})
@@ -521,7 +524,7 @@ def test_a_report_is_not_written_if_its_pointwise_rows_cannot_be(calcheck, preds
     assert not out.exists()
 
 
-def test_several_targets_are_called_by_their_family(calcheck, tmp_path):
+def test_several_targets_are_reported_by_their_family(calcheck, tmp_path):
     parts = columns(20)
     two = {f"{name}{k}": parts[name] * k for k in (1, 2) for name in ("y", "mean", "std")}
     path = write(tmp_path / "two.parquet", two | {"embedding": parts["embedding"]})
@@ -529,7 +532,7 @@ def test_several_targets_are_called_by_their_family(calcheck, tmp_path):
     assert "predictions: gaussian" in found.out
 
 
-def test_the_names_of_formats_are_those_there_are():
+def test_format_names_match_the_renderers_and_readers():
     from typing import get_args
 
     from calcheck.cli.options import FORMAT_NAMES, INPUT_FORMATS
@@ -543,28 +546,30 @@ def test_the_names_of_formats_are_those_there_are():
 @pytest.mark.parametrize(
     "arguments", [["--solver", "cholesky"], ["--solver", "cg"], ["--solver", "cg", "--memory", "1kB"]]
 )
-def test_long_work_reports_its_progress(preds, arguments):
-    """Every stage tells: the kernel matrix, its factor or the iterations, and the evaluation elsewhere."""
+def test_long_computations_report_progress(preds, arguments):
+    """All stages: the kernel matrix, its factorization or the iterations, and the evaluation at other inputs."""
     from calcheck.execution.context import Run
     from calcheck.metrics.cce import Cce
 
-    told = []
-    run = Run(progress=lambda stage, share: told.append((stage, share)), memory=1000 if "1kB" in arguments else 1 << 30)
+    stages = []
+    run = Run(
+        progress=lambda stage, share: stages.append((stage, share)), memory=1000 if "1kB" in arguments else 1 << 30
+    )
     source = read(preds)
     evaluate(source, [Cce(solver=arguments[1])], at=source, run=run)
-    solving = {"factorize"} if arguments[1] == "cholesky" else {"solve", "factorize"}  # replicates by a factor
-    assert {"kernel", "evaluate", "simulating"} | solving == {stage for stage, _ in told}
-    assert all(0 <= share <= 1 for _, share in told)
+    solving = {"factorize"} if arguments[1] == "cholesky" else {"solve", "factorize"}  # replicates use a factorization
+    assert {"kernel", "evaluate", "simulating"} | solving == {stage for stage, _ in stages}
+    assert all(0 <= share <= 1 for _, share in stages)
 
 
-def test_what_was_changed_on_reading_is_in_the_report(calcheck, tmp_path):
+def test_changes_made_while_reading_are_in_the_report(calcheck, tmp_path):
     path = write(tmp_path / "preds.parquet", columns() | {"std": np.arange(12) / 10})
     report = json.loads(calcheck("cce", path, "--min-std", "0.25", "--format", "json").out)
-    assert "3 standard deviations were raised to 0.25 (--min-std)" in report["results"][0]["warnings"]
+    assert "3 standard deviations were raised to 0.25 (--min-std)" in texts(report["results"][0]["warnings"])
     assert "raised to 0.25" in calcheck("cce", path, "--min-std", "0.25").out
 
 
-def test_other_inputs_need_no_keys(calcheck, tmp_path):
+def test_evaluation_points_need_no_key(calcheck, tmp_path):
     path = write(tmp_path / "preds.parquet", columns() | {"key": np.arange(12)})
     at = write(tmp_path / "at.parquet", {"embedding": columns(5)["embedding"]})
     report = json.loads(calcheck("cce", path, "--id", "key", "--at", at, "--format", "json").out)
@@ -572,8 +577,8 @@ def test_other_inputs_need_no_keys(calcheck, tmp_path):
 
 
 @pytest.mark.parametrize("sigma", [8.0, 300.0])
-def test_distributions_wider_than_numbers_are_embedded(calcheck, tmp_path, sigma):
-    """Half of each is near 0 and half is far beyond all targets, so both embeddings are about half apart."""
+def test_distributions_beyond_the_float_range_have_a_cce(calcheck, tmp_path, sigma):
+    """Half of each distribution is near 0 and half far beyond all targets: the embeddings differ by about a half."""
     rng = np.random.default_rng(0)
     parts = {"y": np.exp(rng.normal(size=30)), "s": np.full(30, sigma), "scale": np.ones(30), "x": rng.normal(size=30)}
     path = write(tmp_path / "wide.parquet", parts)

@@ -13,13 +13,14 @@ from calcheck.render.schema import report_schema
 from calcheck.report import Result
 from calcheck.studies.compare import _ranked
 from tests.files import columns, write
+from tests.shorthand import texts
 
 QUICK = ("--resamples", 200, "--permutations", 99)
 
 
 @pytest.fixture
 def models(tmp_path):
-    """Return files of two models for the same rows, the second's in another order, and too sure of itself."""
+    """Return files of two models for the same rows; the second is in another order, and overconfident."""
     first = columns(n=60)
     rng = np.random.default_rng(9)
     order = rng.permutation(60)
@@ -55,7 +56,7 @@ def difference(report, metric):
     return found
 
 
-def test_each_model_has_the_values_that_evaluate_finds(compared, calcheck, models):
+def test_each_model_has_the_values_of_evaluate(compared, calcheck, models):
     report = compared(*models, "--metrics", "zms,rmse,ece,cce")
     for name, path in zip(("wide", "sharp"), models, strict=True):
         alone = json.loads(
@@ -72,7 +73,7 @@ def simulated(report):
     return {each["metric"] for each in report["results"] if "null" in each["details"]}
 
 
-def test_what_a_perfect_model_scores_is_simulated_only_where_it_is_asked_for(compared, models):
+def test_null_distributions_are_simulated_only_on_request(compared, models):
     report = compared(*models, "--metrics", "zms,ece,cce")
     assert simulated(report) == set()
     assert all(each["reference"] == 1 for each in values(report, "zms").values())
@@ -82,8 +83,8 @@ def test_what_a_perfect_model_scores_is_simulated_only_where_it_is_asked_for(com
     assert all(each["p_value"] is not None for each in values(asked, "ece").values())
 
 
-def test_what_a_perfect_model_scores_is_simulated_where_it_ranks_the_models(compared, tmp_path):
-    """The z-scores of 8 draws have a mean that is not 1, and no shape-free reference."""
+def test_null_distributions_are_simulated_if_the_ranking_needs_them(compared, tmp_path):
+    """ZMS of 8 draws is not 1 for a perfect model, and its reference depends on the shape."""
     rng = np.random.default_rng(0)
     draws = {name: rng.normal(size=(60, 8)) * spread for name, spread in (("right", 1), ("sharp", 0.3))}
     y = rng.normal(size=60)
@@ -94,7 +95,7 @@ def test_what_a_perfect_model_scores_is_simulated_where_it_ranks_the_models(comp
     assert simulated(compared(*paths, "--metrics", "zms,crps", "--no-null")) == set()
 
 
-def test_differences_are_from_the_first_model_with_interval_and_p_value(compared, models):
+def test_differences_to_the_first_model_have_an_interval_and_a_p_value(compared, models):
     report = compared(*models, "--metrics", "rmse,sharpness")
     first, second = values(report, "rmse").values()
     found = difference(report, "rmse")
@@ -106,7 +107,7 @@ def test_differences_are_from_the_first_model_with_interval_and_p_value(compared
     assert difference(report, "sharpness")["p_value"] is None
 
 
-def test_rows_are_joined_by_id_whatever_their_order_and_type(compared, models, tmp_path):
+def test_rows_are_joined_by_id_in_any_order_and_type(compared, models, tmp_path):
     from pyarrow import csv, parquet
 
     first = compared(*models, "--metrics", "rmse")
@@ -125,7 +126,7 @@ def test_rows_are_joined_by_id_whatever_their_order_and_type(compared, models, t
 
 @pytest.fixture
 def changed(tmp_path):
-    """Write a small file of predictions with something else in it."""
+    """Write a small file of predictions with some columns changed."""
 
     def make(name, rows=slice(None), **changes):
         parts = {key: values[rows] for key, values in columns().items() if key != "embedding"} | changes
@@ -134,7 +135,7 @@ def changed(tmp_path):
     return make
 
 
-def test_rows_of_some_files_only_are_refused_with_counts_and_the_first(calcheck, changed):
+def test_rows_missing_in_one_file_are_refused_with_counts_and_examples(calcheck, changed):
     first = changed("a.csv")
     line = calcheck("compare", first, changed("b.csv", rows=slice(2, None))).refused()
     assert "2 of 12 rows of a are not in b, e.g. id=100, 101. Models must have the same rows" in line
@@ -147,21 +148,21 @@ def test_rows_of_some_files_only_are_refused_with_counts_and_the_first(calcheck,
     assert "1 values of 'id' occur more than once" in line
 
 
-def test_other_targets_are_refused(calcheck, changed):
+def test_different_targets_are_refused(calcheck, changed):
     y = columns()["y"].copy()
     y[3] += 1
     line = calcheck("compare", changed("a.csv"), changed("b.csv", y=y)).refused()
     assert f"1 of 12 targets of a and b differ (id 103: {y[3] - 1:g} against {y[3]:g})" in line
 
 
-def test_targets_in_single_precision_are_the_same(compared, changed):
+def test_targets_in_single_precision_count_as_equal(compared, changed):
     y = columns()["y"].astype(np.float32)
     assert (
         difference(compared(changed("a.parquet"), changed("b.parquet", y=y), "--metrics", "rmse"), "rmse")["value"] == 0
     )
 
 
-def test_without_ids_targets_must_be_the_same_in_order(calcheck, compared, changed):
+def test_without_ids_targets_must_be_equal_row_by_row(calcheck, compared, changed):
     first = changed("a.csv", id=None)
     assert difference(compared(first, changed("b.csv", id=None, std=np.full(12, 3.0)), "--metrics", "crps"), "crps")[
         "value"
@@ -175,7 +176,7 @@ def test_without_ids_targets_must_be_the_same_in_order(calcheck, compared, chang
         "a has 12 rows, d has 5, and without ids the rows cannot be matched. Pass --id with the name of an id column"
         in line
     )
-    line = calcheck("compare", first, changed("e.csv", y=y[::-1])).refused()  # ids in one of them do not help
+    line = calcheck("compare", first, changed("e.csv", y=y[::-1])).refused()  # ids in only one of the files do not help
     assert "Without ids" in line
 
 
@@ -190,7 +191,7 @@ def test_files_without_targets_need_ids(calcheck, compared, changed):
     )
 
 
-def test_keys_may_be_in_any_column(compared, changed):
+def test_any_column_can_be_the_key(compared, changed):
     code = np.array([f"k{row}" for row in range(12)])
     report = compared(changed("a.csv", id=None, code=code), changed("b.csv", id=None, code=code), "--id", "code")
     assert report["input"]["n"] == 12
@@ -208,13 +209,13 @@ def test_files_of_errors_are_compared_by_id_or_by_equal_errors(calcheck, compare
         write(tmp_path / f"k{place}.csv", {"id": np.arange(30), "error": error / place, "std": std}) for place in (1, 2)
     ]
     report = compared(*keyed, "--metrics", "zms")
-    assert any("matched by their ids" in note for note in difference(report, "zms")["warnings"])
+    assert any("matched by their ids" in note for note in texts(difference(report, "zms")["warnings"]))
     assert_allclose(
         [each["value"] for each in values(report, "zms").values()], [np.mean(error**2), np.mean(error**2) / 4]
     )
 
 
-def test_what_does_not_apply_to_all_files_is_listed_with_the_reason(compared, calcheck, changed):
+def test_metrics_that_do_not_apply_to_all_files_are_skipped_with_the_reason(compared, calcheck, changed):
     draws = np.random.default_rng(0).normal(size=(12, 3))
     samples = changed("s.csv", mean=None, std=None, **{f"sample_{place}": draws[:, place] for place in range(3)})
     report = compared(changed("g.csv"), samples)
@@ -230,7 +231,7 @@ def test_what_does_not_apply_to_all_files_is_listed_with_the_reason(compared, ca
     )
 
 
-def test_the_best_is_marked_and_the_second_of_three(compared, changed):
+def test_the_best_model_is_ranked_and_the_second_best_of_three(compared, changed):
     files = [changed(f"{name}.csv", std=np.full(12, std)) for name, std in (("a", 2.0), ("b", 1.0), ("c", 9.0))]
     report = compared(*files, "--metrics", "zms,crps,rmse,width")
     ranks = {
@@ -241,8 +242,8 @@ def test_the_best_is_marked_and_the_second_of_three(compared, changed):
     order = np.argsort(np.abs(np.array(zms) - 1))
     assert [ranks["zms"][place] for place in order] == [1, 2, None]
     assert sorted(ranks["crps"], key=str) == [1, 2, None]
-    assert ranks["rmse"] == [None] * 3  # all the same
-    assert ranks["width"] == [None] * 3  # neither is better
+    assert ranks["rmse"] == [None] * 3  # all equal
+    assert ranks["width"] == [None] * 3  # neither direction is better
     two = compared(*files[:2], "--metrics", "crps")
     assert sorted([each["details"].get("rank") for each in values(two, "crps").values()], key=str) == [1, None]
 
@@ -254,11 +255,11 @@ def test_the_best_is_marked_and_the_second_of_three(compared, changed):
         ("bias", None, [-3.0, 2.0, -0.1], [None, 2, 1]),
         ("rmse", None, [3.0, None, 1.0], [2, None, 1]),
         ("zms", 1.0, [0.9, 1.1, 2.0], [1, 1, None]),
-        ("zms", None, [0.9, 1.1, 2.0], [None] * 3),  # nothing says what is right
-        ("crps", None, [1.00001, 1.00002, 1.00003], [None] * 3),  # they look the same
+        ("zms", None, [0.9, 1.1, 2.0], [None] * 3),  # no reference
+        ("crps", None, [1.00001, 1.00002, 1.00003], [None] * 3),  # equal as printed
     ],
 )
-def test_better_is_what_each_metric_says(metric, reference, found, ranks):
+def test_ranks_follow_the_direction_of_each_metric(metric, reference, found, ranks):
     made = [
         Result(metric=metric, summary="", options={}, unit="1", value=value, reference=reference) for value in found
     ]
@@ -281,7 +282,7 @@ def test_ties_share_a_rank(compared, changed):
         (("a.csv", "b.csv"), ("--names", "Deep ensemble, BNN"), ["Deep ensemble", "BNN"]),
     ],
 )
-def test_models_are_named_as_their_files_or_as_said(compared, changed, tmp_path, files, named, names):
+def test_models_are_named_by_their_files_or_by_names(compared, changed, tmp_path, files, named, names):
     for folder in ("one", "two"):
         (tmp_path / folder).mkdir(exist_ok=True)
     paths = [changed(file) for file in files]
@@ -306,12 +307,12 @@ def test_models_are_named_as_their_files_or_as_said(compared, changed, tmp_path,
         (["a", "b", "--std", "spread"], "spread"),
     ],
 )
-def test_mistakes_get_one_line(calcheck, changed, arguments, message):
+def test_errors_are_one_line(calcheck, changed, arguments, message):
     paths = {"a": changed("a.csv"), "b": changed("b.csv")}
     assert message in calcheck("compare", *(paths.get(part, part) for part in arguments)).refused()
 
 
-def test_a_file_that_is_compared_is_not_overwritten(calcheck, changed):
+def test_compared_files_are_not_overwritten(calcheck, changed):
     assert (
         "would overwrite" in calcheck("compare", changed("a.csv"), changed("b.csv"), "-o", changed("b.csv")).refused()
     )
@@ -347,7 +348,7 @@ def test_markdown_has_the_best_bold_and_the_second_underlined(calcheck, changed)
 HOSTILE = [r"\input{/etc/passwd}", "50%_$x$ & y # ~^", "[1ex] *", "a\nb", "`?'---``!", "ζ模型 Modèle-ä \u0105"]
 
 
-def test_latex_is_a_tabular_of_booktabs(calcheck, changed):
+def test_latex_is_a_booktabs_tabular(calcheck, changed):
     files = [changed(f"{name}.csv", std=np.full(12, std)) for name, std in (("a", 2.0), ("b", 1.0), ("c", 9.0))]
     out = calcheck(
         "compare",
@@ -372,7 +373,7 @@ def test_latex_is_a_tabular_of_booktabs(calcheck, changed):
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_names_in_latex_are_text(name):
+def test_names_in_latex_are_escaped(name):
     """Each character is a letter, an escaped one, a braced one, or one of three kinds of command."""
     words = "backslash|asciitilde|asciicircum|less|greater|bar"
     braced = r"\{[\[\]*'`]\}"
@@ -381,7 +382,7 @@ def test_names_in_latex_are_text(name):
     assert re.fullmatch(f"(?:{allowed})*", escaped(name))
 
 
-def test_hostile_names_keep_the_tabular_whole(calcheck, changed):
+def test_hostile_names_do_not_break_any_format(calcheck, changed):
     paths = [changed("a.csv"), changed("b.csv", std=np.ones(12)), changed("c.csv", std=np.full(12, 2.0))]
     for name in HOSTILE:
         names = ",".join(["plain", name.replace(",", ";"), "other"])
@@ -394,7 +395,7 @@ def test_hostile_names_keep_the_tabular_whole(calcheck, changed):
                 assert [len(re.findall(r"(?<!\\)&", line)) for line in body] == [1] * 4 + [4] * 3
 
 
-def test_lines_name_model_and_minus(calcheck, models):
+def test_csv_names_the_model_and_what_is_subtracted(calcheck, models):
     out = calcheck("compare", *models, *QUICK, "--metrics", "rmse", "--format", "csv").out
     header, *lines = out.splitlines()
     assert header.split(",")[3:6] == ["metric", "model", "minus"]
@@ -407,7 +408,7 @@ def test_the_same_command_gives_the_same_bytes(calcheck, models):
     assert calcheck(*arguments).out != calcheck(*arguments, "--seed", 1).out
 
 
-def test_settings_of_metrics_count_here_too(calcheck, models, tmp_path, monkeypatch):
+def test_settings_of_metrics_and_of_compare_are_used(calcheck, models, tmp_path, monkeypatch):
     monkeypatch.delenv("CALCHECK_NO_CONFIG")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "calcheck.toml").write_text("[ece]\nn-levels = 9\n[compare]\npermutations = 19\nnames = ['A', 'B']")
@@ -417,8 +418,8 @@ def test_settings_of_metrics_count_here_too(calcheck, models, tmp_path, monkeypa
     assert report["settings"]["models"] == ["A", "B"]
 
 
-def test_models_with_other_inputs_are_said_to_be_conditioned_on_them(compared, models):
-    notes = difference(compared(*models, "--metrics", "cce", "--inputs", "mean"), "cce")["warnings"]
+def test_models_conditioned_on_different_inputs_have_a_note(compared, models):
+    notes = texts(difference(compared(*models, "--metrics", "cce", "--inputs", "mean"), "cce")["warnings"])
     assert any("conditioned on different inputs" in note for note in notes)
-    notes = difference(compared(*models, "--metrics", "cce"), "cce")["warnings"]
+    notes = texts(difference(compared(*models, "--metrics", "cce"), "cce")["warnings"])
     assert not any("conditioned on different inputs" in note for note in notes)

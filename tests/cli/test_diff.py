@@ -28,31 +28,31 @@ def stored(calcheck, tmp_path):
 
 
 @pytest.fixture
-def found(calcheck):
-    """Compare two reports, and return what is found."""
+def diff_report(calcheck):
+    """Compare two reports, and return the report of the differences."""
 
     def run(old, new):
         ended = calcheck("diff", old, new, "--format", "json")
         assert (ended.code, ended.err) == (0, "")
-        told = json.loads(ended.out)
-        jsonschema.validate(told, diff_schema())
-        return told
+        report = json.loads(ended.out)
+        jsonschema.validate(report, diff_schema())
+        return report
 
     return run
 
 
 def edited(path, change):
-    told = json.loads(path.read_text())
-    change(told)
-    path.write_text(json.dumps(told))
+    report = json.loads(path.read_text())
+    change(report)
+    path.write_text(json.dumps(report))
     return path
 
 
-def test_values_change_by_metric(stored, found):
+def test_values_change_by_metric(stored, diff_report):
     old, new = stored("old"), stored("new", spread=2.0)
-    told = found(old, new)
-    zms, rmse, sharpness = told["changes"]
-    assert [change["metric"] for change in told["changes"]] == ["zms", "rmse", "sharpness"]
+    report = diff_report(old, new)
+    zms, rmse, sharpness = report["changes"]
+    assert [change["metric"] for change in report["changes"]] == ["zms", "rmse", "sharpness"]
     assert_allclose(zms["new"], zms["old"] / 4)
     assert_allclose(zms["change"], -0.75 * zms["old"])
     assert_allclose(zms["relative"], -0.75)
@@ -60,28 +60,28 @@ def test_values_change_by_metric(stored, found):
     assert (zms["old_verdict"], zms["new_verdict"]) == ("fail", "fail")
     assert (rmse["change"], rmse["relative"], rmse["overlap"], rmse["inside"]) == (0, 0, True, True)
     assert_allclose(sharpness["relative"], 1)
-    assert told["only_old"] == told["only_new"] == []
-    assert [each["what"] for each in told["differences"]] == ["input.files[0].sha256"]
+    assert report["only_old"] == report["only_new"] == []
+    assert [each["what"] for each in report["differences"]] == ["input.files[0].sha256"]
 
 
-def test_a_report_differs_from_itself_in_nothing(stored, calcheck, found):
+def test_a_report_does_not_differ_from_itself(stored, calcheck, diff_report):
     path = stored("old")
-    told = found(path, path)
-    assert {change["change"] for change in told["changes"]} == {0}
-    assert told["differences"] == []
+    report = diff_report(path, path)
+    assert {change["change"] for change in report["changes"]} == {0}
+    assert report["differences"] == []
     assert "note input, settings and versions are identical" in calcheck("diff", path, path).out
 
 
-def test_intervals_overlap_where_they_share_a_number(stored, found):
-    """[1, 2] against [2, 3] does, against [2.1, 3] not; 2 lies in [1, 2]."""
+def test_intervals_overlap_if_they_share_a_number(stored, diff_report):
+    """[1, 2] overlaps [2, 3] but not [2.1, 3]; 2 lies in [1, 2]."""
 
-    def made(name, low, high, value):
-        def change(told):
-            told["results"][0] |= {"low": low, "high": high, "value": value}
+    def with_values(name, low, high, value):
+        def change(report):
+            report["results"][0] |= {"low": low, "high": high, "value": value}
 
         return edited(stored(name), change)
 
-    old = made("old", 1.0, 2.0, 1.5)
+    old = with_values("old", 1.0, 2.0, 1.5)
     for low, high, value, overlap, inside in (
         (2.0, 3.0, 2.0, True, True),
         (2.1, 3.0, 2.1, False, False),
@@ -90,67 +90,67 @@ def test_intervals_overlap_where_they_share_a_number(stored, found):
         (None, None, 1.2, None, True),
         (1.0, 2.0, None, True, None),
     ):
-        change = found(old, made("new", low, high, value))["changes"][0]
+        change = diff_report(old, with_values("new", low, high, value))["changes"][0]
         assert (change["overlap"], change["inside"]) == (overlap, inside)
-    assert found(made("new", None, None, 0.0), old)["changes"][0]["relative"] is None
-    assert found(made("new", None, None, -2.0), old)["changes"][0]["relative"] == 3.5 / 2
+    assert diff_report(with_values("new", None, None, 0.0), old)["changes"][0]["relative"] is None
+    assert diff_report(with_values("new", None, None, -2.0), old)["changes"][0]["relative"] == 3.5 / 2
 
 
-def test_changes_beyond_all_numbers_are_none(stored, found):
-    def made(name, value):
-        return edited(stored(name), lambda told: told["results"][0].update(value=value))
+def test_changes_beyond_the_float_range_are_null(stored, diff_report):
+    def with_value(name, value):
+        return edited(stored(name), lambda report: report["results"][0].update(value=value))
 
-    change = found(made("old", -1.7e308), made("new", 1.7e308))["changes"][0]
+    change = diff_report(with_value("old", -1.7e308), with_value("new", 1.7e308))["changes"][0]
     assert (change["change"], change["relative"]) == (None, None)
-    change = found(made("old", 1e-300), made("new", 1e300))["changes"][0]
+    change = diff_report(with_value("old", 1e-300), with_value("new", 1e300))["changes"][0]
     assert (change["change"], change["relative"]) == (1e300, None)
 
 
-def test_what_is_in_one_report_only_is_told_with_the_reason(stored, found, calcheck):
+def test_metrics_in_only_one_report_are_listed_with_the_reason(stored, diff_report, calcheck):
     y = columns(n=60)["y"]
     old = stored("old", "--metrics", "zms,nll")
     draws = {f"sample_{place}": y + place for place in range(4)}
     new = stored("new", "--metrics", "nll,crps,rmse", "--samples", "sample_*", **draws)
-    told = found(old, new)
-    assert told["changes"] == []
-    assert (told["only_old"][0]["metric"], told["only_old"][0]["reason"]) == ("zms", None)
-    assert told["only_old"][1]["metric"] == "nll"
-    assert "dens" in told["only_old"][1]["reason"]
-    assert [each["metric"] for each in told["only_new"]] == ["crps", "rmse"]
+    report = diff_report(old, new)
+    assert report["changes"] == []
+    assert (report["only_old"][0]["metric"], report["only_old"][0]["reason"]) == ("zms", None)
+    assert report["only_old"][1]["metric"] == "nll"
+    assert "dens" in report["only_old"][1]["reason"]
+    assert [each["metric"] for each in report["only_new"]] == ["crps", "rmse"]
     out = " ".join(calcheck("diff", old, new).out.split())
     assert "only in the old report: zms, " in out
     assert "; skipped in the new report: " in out
 
 
-def test_metrics_with_other_options_or_rows_are_others(stored, found, calcheck, tmp_path):
+def test_results_are_matched_by_options_and_slice(stored, diff_report, calcheck, tmp_path):
     old = stored("old", "--metrics", "ece")
-    new = edited(stored("new", "--metrics", "ece"), lambda told: told["results"][0]["options"].update(n_levels=9))
-    told = found(old, new)
-    assert told["changes"] == []
-    assert [each["options"]["n_levels"] for each in told["only_old"] + told["only_new"]] == [99, 9]
+    new = edited(stored("new", "--metrics", "ece"), lambda report: report["results"][0]["options"].update(n_levels=9))
+    report = diff_report(old, new)
+    assert report["changes"] == []
+    assert [each["options"]["n_levels"] for each in report["only_old"] + report["only_new"]] == [99, 9]
     path = tmp_path / "pruned.json"
     calcheck("prune", tmp_path / "preds.csv", "--step", 5, "--resamples", 200, "--format", "json", "-o", path)
-    told = found(path, path)
-    assert [each["slice"]["removed"] for each in told["changes"]] == ["0 %", "5 %", "10 %"] * 2
+    report = diff_report(path, path)
+    assert [each["slice"]["removed"] for each in report["changes"]] == ["0 %", "5 %", "10 %"] * 2
     turned = tmp_path / "turned.json"
     turned.write_text(path.read_text())
-    edited(turned, lambda told: told["results"].reverse())
-    assert {change["change"] for change in found(path, turned)["changes"]} == {0}
+    edited(turned, lambda report: report["results"].reverse())
+    assert {change["change"] for change in diff_report(path, turned)["changes"]} == {0}
     compared = tmp_path / "compared.json"
     pair = (tmp_path / "preds.csv", tmp_path / "preds.csv")
     calcheck("compare", *pair, "--metrics", "rmse", "--resamples", 200, "--format", "json", "-o", compared)
-    assert len(found(compared, compared)["changes"]) == 3
+    assert len(diff_report(compared, compared)["changes"]) == 3
 
 
-def test_circumstances_that_differ_are_listed(stored, found):
-    def change(told):
-        told["calcheck"] = "9.9"
-        told["settings"]["versions"]["numpy"] = "3.0"
-        told["input"]["columns"] = {"y": "target"}
+def test_different_versions_settings_and_columns_are_listed(stored, diff_report):
+    def change(report):
+        report["calcheck"] = "9.9"
+        report["settings"]["versions"]["numpy"] = "3.0"
+        report["input"]["columns"] = {"y": "target"}
 
     new = edited(stored("new", "--metrics", "rmse", "--seed", 3), change)
-    told = found(stored("old", "--metrics", "rmse", "--nan-policy", "omit"), new)
-    differ = {each["what"]: (each["old"], each["new"]) for each in told["differences"]}
+    report = diff_report(stored("old", "--metrics", "rmse", "--nan-policy", "omit"), new)
+    differ = {each["what"]: (each["old"], each["new"]) for each in report["differences"]}
     assert differ["calcheck"][1] == "9.9"
     assert differ["settings.seed"] == (0, 3)
     assert differ["settings.versions.numpy"] == (np.__version__, "3.0")
@@ -158,8 +158,8 @@ def test_circumstances_that_differ_are_listed(stored, found):
     assert differ["input.columns.mean"] == ("mean", None)
 
 
-def test_a_verdict_that_changes_is_shown(stored, calcheck):
-    old = edited(stored("old"), lambda told: told["results"][0].update(verdict="pass"))
+def test_changed_verdicts_are_shown(stored, calcheck):
+    old = edited(stored("old"), lambda report: report["results"][0].update(verdict="pass"))
     out = calcheck("diff", old, stored("new")).out
     assert "pass → fail" in out
     assert all(len(line) <= 80 for line in out.split("\n\n")[0].splitlines())
@@ -175,12 +175,12 @@ def test_markdown_is_a_table_with_notes(stored, calcheck):
     assert lines[-1].startswith(r"- input.files\[0\].sha256: ")
 
 
-def test_hostile_reports_come_out_harmless(stored, calcheck):
+def test_hostile_reports_are_escaped(stored, calcheck):
     name = "<script>|\x1b[2J\n=cmd()@me"
 
-    def change(told):
-        told["results"][0] |= {"metric": name, "slice": {name: name}}
-        told["settings"][name] = name
+    def change(report):
+        report["results"][0] |= {"metric": name, "slice": {name: name}}
+        report["settings"][name] = name
 
     path = edited(stored("new"), change)
     for form in ("table", "markdown", "json"):
@@ -212,12 +212,12 @@ def test_reports_are_read_from_standard_input_and_written_to_files(stored, proce
         (["old", "old", "--format", "csv"], "--format takes one of table, json, markdown, got 'csv'"),
     ],
 )
-def test_mistakes_get_one_line(stored, calcheck, tmp_path, arguments, message):
+def test_errors_are_one_line(stored, calcheck, tmp_path, arguments, message):
     paths = {"old": stored("old"), "preds": tmp_path / "preds.csv"}
     assert message in calcheck("diff", *(paths.get(part, part) for part in arguments)).refused()
 
 
-def test_what_diff_finds_is_no_report(stored, calcheck, tmp_path):
+def test_the_output_of_diff_is_not_a_report(stored, calcheck, tmp_path):
     old, out = stored("old"), tmp_path / "diff.json"
     calcheck("diff", old, old, "--format", "json", "-o", out)
     assert "diff.json is not a report of this calcheck" in calcheck("diff", old, out).refused()

@@ -1,4 +1,4 @@
-"""Parameters far beyond what anybody predicts end in numbers, or in one line; never in a traceback, nor in hours."""
+"""Extreme parameters give numbers or a one-line error: never a traceback, and never hours of computation."""
 
 import json
 
@@ -17,7 +17,7 @@ def table(path, **columns):
 
 @pytest.fixture
 def mixtures(tmp_path):
-    """Return an ensemble of normal distributions, as a neural network saves it: in single precision."""
+    """Return an ensemble of normal distributions in single precision, as neural networks save it."""
     rng = np.random.default_rng(0)
     loc, scale = rng.normal(size=(40, 5)), 1 + rng.random((40, 5))
     narrow = {"mu": loc.astype(np.float32), "sigma": scale.astype(np.float32)}
@@ -34,7 +34,7 @@ def test_mixtures_in_single_precision_have_quantiles(calcheck, mixtures, command
 
 @pytest.mark.parametrize("command", ["evaluate", "lzms", "rmse"])
 @pytest.mark.parametrize(
-    ("dist", "columns", "told"),
+    ("dist", "columns", "message"),
     [
         ("poisson", {"rate": 1e19 * X}, "rate must be at most 2^53"),
         ("nbinom:pymc", {"mu": 1e19 * X, "alpha": CONSTANT}, "mean must be at most 2^53"),
@@ -44,9 +44,9 @@ def test_mixtures_in_single_precision_have_quantiles(calcheck, mixtures, command
         ("nig", {"gamma": X, "v": 1e-320 * X, "alpha": 1e-320 * X, "beta": X}, "scale must be finite"),
     ],
 )
-def test_parameters_that_floats_do_not_hold_are_refused_in_one_line(calcheck, tmp_path, command, dist, columns, told):
+def test_parameters_beyond_the_float_range_are_refused_in_one_line(calcheck, tmp_path, command, dist, columns, message):
     path = table(tmp_path / "preds.csv", y=X, **columns)
-    assert told in calcheck(command, path, "--dist", dist).refused()
+    assert message in calcheck(command, path, "--dist", dist).refused()
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_parameters_that_floats_do_not_hold_are_refused_in_one_line(calcheck, tm
         ("lognormal:scipy", {"s": 1e3 * X, "scale": CONSTANT}),
     ],
 )
-def test_draws_beyond_floats_cause_no_warnings(calcheck, tmp_path, dist, columns):
+def test_draws_beyond_the_float_range_cause_no_warnings(calcheck, tmp_path, dist, columns):
     path = table(tmp_path / "preds.csv", y=X, **columns)
     ended = calcheck("ece", path, "--dist", dist, "--replicates", 19)
     assert ended.code == 0
@@ -84,7 +84,7 @@ def test_large_counts_have_all_scores(calcheck, tmp_path):
     ],
 )
 @pytest.mark.parametrize("command", ["jmmd", "cmmd"])
-def test_kernels_of_extreme_distributions_end(calcheck, tmp_path, command, dist, columns):
+def test_kernels_of_extreme_distributions_give_a_value_or_an_error(calcheck, tmp_path, command, dist, columns):
     path = table(tmp_path / "preds.csv", x=X, y=X[::-1], **columns)
     options = ("--inputs", "x", "--dist", dist, "--no-null", "--no-bootstrap", "--format", "json")
     ended = calcheck(command, path, *options)
@@ -96,10 +96,10 @@ def test_kernels_of_extreme_distributions_end(calcheck, tmp_path, command, dist,
 
 
 @pytest.mark.parametrize("command", ["cce", "jmmd"])
-def test_references_that_have_nothing_to_do_with_the_targets_are_refused_at_once(calcheck, tmp_path, command):
+def test_predictions_in_another_unit_than_the_targets_are_refused(calcheck, tmp_path, command):
     path = table(tmp_path / "preds.csv", x=X, y=X[::-1], loc=np.zeros(5), scale=1e-40 * X)
-    told = calcheck(command, path, "--inputs", "x", "--dist", "cauchy").refused()
-    assert "check that the predictions are in the unit of the targets" in told.lower()
+    line = calcheck(command, path, "--inputs", "x", "--dist", "cauchy").refused()
+    assert "check that the predictions are in the unit of the targets" in line.lower()
 
 
 def test_tiny_steps_are_refused(calcheck, tmp_path):
@@ -107,6 +107,6 @@ def test_tiny_steps_are_refused(calcheck, tmp_path):
     assert "more than 1,000 steps" in calcheck("prune", path, "--step", 5e-324).refused()
 
 
-def test_deviations_too_large_to_square_are_refused_without_warnings(calcheck, tmp_path):
+def test_standard_deviations_too_large_to_square_are_refused_without_warnings(calcheck, tmp_path):
     path = table(tmp_path / "preds.csv", y=X, mean=X[::-1], std=1e200 * X)
     assert "between 1e-150 and 1e+150" in calcheck("prune", path).refused()

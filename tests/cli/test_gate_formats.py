@@ -1,4 +1,4 @@
-"""Gates in every format: what programs find in them, and that nothing in a name is more than a name."""
+"""Gates in every format: the structure that programs rely on, and the escaping of names."""
 
 import csv
 import io
@@ -8,17 +8,18 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from calcheck.messages import Message
 from calcheck.render import FORMATS, GATE_FORMATS
 from calcheck.render.github import MOST
 from calcheck.report import Gate, Input, InputFile, Report, Result
 
-CLEAN = Result(metric="zms", summary="", options={}, unit="1", value=1.0, warnings=("a note",))
-KEPT = Gate(rule="zms > 2", level="fail", passed=True, message="zms is 1", values={"zms": 1.0})
-BROKEN = Gate(rule="zms > 0.5", level="fail", passed=False, message="zms is 1", values={"zms": 1.0})
+CLEAN = Result(metric="zms", summary="", options={}, unit="1", value=1.0, warnings=(Message("layout", "a note"),))
+PASSED = Gate(rule="zms > 2", level="fail", passed=True, message="zms is 1", values={"zms": 1.0})
+VIOLATED = Gate(rule="zms > 0.5", level="fail", passed=False, message="zms is 1", values={"zms": 1.0})
 MISSING = Gate(rule="rce > 1", level="fail", passed=False, message="rce is null (why)", values={"rce": None})
 WARNED = Gate(rule="zms > 0.1", level="warn", passed=False, message="zms is 1", values={"zms": 1.0})
 WARNED_MISSING = Gate(rule="ece > 1", level="warn", passed=False, message="ece is null", values={"ece": None})
-ALL = (KEPT, BROKEN, MISSING, WARNED, WARNED_MISSING)
+ALL = (PASSED, VIOLATED, MISSING, WARNED, WARNED_MISSING)
 HOSTILE = (
     "=cmd()|\"&'",
     "<script>alert(1)</script>",
@@ -46,7 +47,7 @@ def hostile_report(text):
         for level in ("fail", "warn")
         for passed, values in ((True, {}), (False, {text: 1.0}), (False, {text: None}))
     ]
-    result = Result(metric="zms", summary=text, options={}, unit=text, value=1.0, warnings=(text,))
+    result = Result(metric="zms", summary=text, options={}, unit=text, value=1.0, warnings=(Message("layout", text),))
     return report_of(*gates, path=f"{text}.parquet", results=(result,))
 
 
@@ -74,7 +75,7 @@ def require_junit(text):
     return suite
 
 
-def test_junit_has_a_test_case_a_rule():
+def test_junit_has_one_test_case_per_rule():
     suite = require_junit(GATE_FORMATS["junit"](report_of(*ALL)))
     assert [case.get("name") for case in suite.findall("testcase")] == [gate.rule for gate in ALL]
     assert [[part.tag for part in case] for case in suite.findall("testcase")] == [[], ["failure"], ["error"], [], []]
@@ -85,11 +86,11 @@ def test_junit_has_a_test_case_a_rule():
     assert properties == {"calcheck": "0.1.0", "files": "preds.parquet", "read": "60 rows · predictions: gaussian"}
 
 
-def test_junit_without_failures_is_a_suite_too():
-    assert require_junit(GATE_FORMATS["junit"](report_of(KEPT))).get("tests") == "1"
+def test_junit_without_failures_is_valid():
+    assert require_junit(GATE_FORMATS["junit"](report_of(PASSED))).get("tests") == "1"
 
 
-def test_github_gets_an_annotation_for_each_violation_errors_first():
+def test_github_has_one_annotation_per_violation_with_errors_first():
     assert GATE_FORMATS["github"](report_of(WARNED, *ALL)).splitlines() == [
         "::error title=calcheck%3A zms > 0.5::zms is 1 in preds.parquet",
         "::error title=calcheck%3A rce > 1::rce is null (why) in preds.parquet",
@@ -97,8 +98,8 @@ def test_github_gets_an_annotation_for_each_violation_errors_first():
         "::warning title=calcheck%3A zms > 0.1::zms is 1 in preds.parquet",
         "::warning title=calcheck%3A ece > 1::ece is null in preds.parquet",
     ]
-    kept = GATE_FORMATS["github"](report_of(KEPT, KEPT))
-    assert kept == "::notice title=calcheck::2 rules passed by preds.parquet\n"
+    passed = GATE_FORMATS["github"](report_of(PASSED, PASSED))
+    assert passed == "::notice title=calcheck::2 rules passed by preds.parquet\n"
 
 
 @pytest.mark.parametrize(
@@ -110,13 +111,13 @@ def test_github_gets_an_annotation_for_each_violation_errors_first():
         (0, 12, "::warning title=calcheck::3 more: 12 of 12 rules with a warning, none violated"),
     ],
 )
-def test_github_shows_ten_annotations_and_the_last_says_how_many_are_left(errors, warnings, last):
-    lines = GATE_FORMATS["github"](report_of(*[WARNED] * warnings, *[BROKEN] * errors)).splitlines()
+def test_github_shows_ten_annotations_and_the_last_counts_the_rest(errors, warnings, last):
+    lines = GATE_FORMATS["github"](report_of(*[WARNED] * warnings, *[VIOLATED] * errors)).splitlines()
     assert len(lines) == MOST == 10
     assert lines[-1] == last
 
 
-def test_markdown_begins_with_what_became_of_the_rules():
+def test_markdown_begins_with_the_outcome_of_the_rules():
     assert GATE_FORMATS["markdown"](report_of(*ALL)).splitlines() == [
         "### calcheck: 2 of 5 rules violated, 2 with a warning",
         "",
@@ -136,8 +137,8 @@ def test_markdown_begins_with_what_became_of_the_rules():
         "",
         "- a note",
     ]
-    assert GATE_FORMATS["markdown"](report_of(KEPT)).startswith("### calcheck: 1 rule passed\n")
-    assert GATE_FORMATS["markdown"](report_of(WARNED, KEPT)).startswith(
+    assert GATE_FORMATS["markdown"](report_of(PASSED)).startswith("### calcheck: 1 rule passed\n")
+    assert GATE_FORMATS["markdown"](report_of(WARNED, PASSED)).startswith(
         "### calcheck: 1 of 2 rules with a warning, none v"
     )
 
@@ -149,10 +150,10 @@ def test_the_table_has_rules_before_results():
     assert lines[11].split() == ["metric", "value", "interval", "if", "perfect", "ζ", "p", "verdict"]
 
 
-def test_flat_formats_have_a_line_a_rule():
-    told = [json.loads(line) for line in GATE_FORMATS["jsonl"](report_of(KEPT, MISSING)).splitlines()]
-    assert [line.get("metric") for line in told] == ["zms", None, None]
-    assert told[2] == {
+def test_flat_formats_have_one_line_per_rule():
+    records = [json.loads(line) for line in GATE_FORMATS["jsonl"](report_of(PASSED, MISSING)).splitlines()]
+    assert [line.get("metric") for line in records] == ["zms", None, None]
+    assert records[2] == {
         "file": "preds.parquet",
         "n": 60,
         "calcheck": "0.1.0",
@@ -162,7 +163,7 @@ def test_flat_formats_have_a_line_a_rule():
         "message": "rce is null (why)",
         "values": {"rce": None},
     }
-    lines = list(csv.DictReader(io.StringIO(GATE_FORMATS["csv"](report_of(KEPT, BROKEN, WARNED)))))
+    lines = list(csv.DictReader(io.StringIO(GATE_FORMATS["csv"](report_of(PASSED, VIOLATED, WARNED)))))
     found = [(line["rule"], line["verdict"], line["notes"]) for line in lines[1:]]
     assert found == [
         ("zms > 2", "passed", "zms is 1"),
@@ -171,26 +172,26 @@ def test_flat_formats_have_a_line_a_rule():
     ]
 
 
-def test_reports_without_gates_do_not_speak_of_them():
+def test_reports_without_gates_do_not_mention_rules():
     for render in FORMATS.values():
         assert "rule" not in render(report_of())
 
 
 def controls(text):
-    """Return the characters of a text that could steer a terminal or end a line."""
+    """Return the characters of a text that could control a terminal or end a line."""
     return {character for character in text if not character.isprintable()} - {"\n"}
 
 
 @pytest.mark.parametrize("text", HOSTILE)
 @pytest.mark.parametrize("form", GATE_FORMATS)
-def test_no_name_steers_a_terminal_or_breaks_the_encoding(text, form):
+def test_names_never_control_the_terminal_or_break_the_encoding(text, form):
     shown = GATE_FORMATS[form](hostile_report(text))
     assert form == "csv" or not controls(shown)
     shown.encode("utf-8", errors="backslashreplace")
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_no_name_is_xml(text):
+def test_names_are_escaped_in_xml(text):
     suite = require_junit(GATE_FORMATS["junit"](hostile_report(text)))
     assert len(suite.findall("testcase")) == 6
     assert (suite.get("failures"), suite.get("errors")) == ("1", "1")
@@ -200,7 +201,7 @@ def test_no_name_is_xml(text):
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_no_name_is_a_command_to_github(text):
+def test_names_are_escaped_in_github_annotations(text):
     lines = GATE_FORMATS["github"](hostile_report(text)).splitlines()
     assert len(lines) == 4
     for line in lines:
@@ -213,7 +214,7 @@ def test_no_name_is_a_command_to_github(text):
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_no_name_is_markup_in_markdown(text):
+def test_names_are_escaped_in_markdown(text):
     lines = GATE_FORMATS["markdown"](hostile_report(text)).splitlines()
     gates = lines[6:12]
     for line in gates:
@@ -224,7 +225,7 @@ def test_no_name_is_markup_in_markdown(text):
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_no_cell_of_csv_is_a_formula_or_another_line(text):
+def test_csv_cells_are_never_formulas_or_extra_lines(text):
     lines = list(csv.DictReader(io.StringIO(GATE_FORMATS["csv"](hostile_report(text)), newline="")))
     assert len(lines) == 7
     for line in lines:
@@ -233,8 +234,8 @@ def test_no_cell_of_csv_is_a_formula_or_another_line(text):
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_json_says_names_as_they_are(text):
-    told = json.loads(GATE_FORMATS["json"](hostile_report(text)))
-    assert told["gates"][0]["rule"] == f"{text} fail"
+def test_names_are_unchanged_in_json(text):
+    report = json.loads(GATE_FORMATS["json"](hostile_report(text)))
+    assert report["gates"][0]["rule"] == f"{text} fail"
     lines = GATE_FORMATS["jsonl"](hostile_report(text)).splitlines()
     assert [json.loads(line)["message"] for line in lines[1:]] == [f"found {text}"] * 6

@@ -31,11 +31,11 @@ def test_a_guide_is_plain_markdown_in_a_pipe(calcheck, topic):
     assert ended.out.startswith("# Files")
 
 
-def test_no_guide_shows_its_comments():
+def test_guides_do_not_show_comments():
     assert [topic for topic, text in read_guides().items() if "[[[cog" in text or "[[[end]]]" in text] == []
 
 
-def test_comments_in_blocks_of_code_stay():
+def test_comments_in_code_blocks_are_shown():
     text = "# A\n<!-- [[[cog\nrun('x') ]]] -->\n```html\n<!-- kept -->\n```\n<!-- [[[end]]] -->\n"
     assert strip_comments(text) == "# A\n```html\n<!-- kept -->\n```\n"
 
@@ -57,12 +57,12 @@ def test_a_terminal_gets_formatted_text_through_the_pager():
     assert out.rstrip().endswith("end")
 
 
-def test_leaving_the_pager_early_is_no_error():
+def test_closing_the_pager_early_is_not_an_error():
     assert "Traceback" not in terminal("guide", "reference-commands", PAGER="true")
 
 
 def terminal(*arguments, **variables):
-    """Run the program in a terminal, and return what it shows; it must end well."""
+    """Run the program in a terminal, and return what it shows; its exit code must be 0."""
     ours, theirs = pty.openpty()
     environment = {**os.environ, "TERM": "xterm", **variables}
     with subprocess.Popen(
@@ -78,14 +78,14 @@ def terminal(*arguments, **variables):
 
 
 def read(descriptor):
-    """Read what a terminal shows; nothing once all who write to it have ended."""
+    """Read what a terminal shows; empty after the program has exited."""
     try:
         return os.read(descriptor, 1 << 16)
     except OSError:
         return b""
 
 
-def test_the_program_starts_without_what_only_guides_need():
+def test_the_program_starts_without_modules_that_only_guides_need():
     code = (
         "import sys, calcheck.cli.app\n"
         "print([name for name in ('rich.markdown', 'pydoc', 'importlib.resources') if name in sys.modules])"

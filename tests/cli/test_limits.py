@@ -1,4 +1,4 @@
-"""What no machine can serve is refused in one line before the work starts; closed outputs and endless inputs too."""
+"""Requests beyond any machine are refused in one line before the computation; so are endless and closed streams."""
 
 import io
 import os
@@ -11,7 +11,7 @@ from tests.files import columns, write
 
 
 @pytest.mark.parametrize(
-    ("command", "told"),
+    ("command", "message"),
     [
         (
             "ece --n-levels 99999999999999999999",
@@ -32,9 +32,9 @@ from tests.files import columns, write
         ("sweep --vary subsample=20 --subsets 1000000000", "--subsets must be at least 1 and at most 10,000"),
     ],
 )
-def test_numbers_that_no_machine_serves_are_refused(calcheck, preds, command, told):
+def test_excessive_option_values_are_refused(calcheck, preds, command, message):
     name, *options = command.split()
-    assert told in calcheck(name, preds, *options).refused()
+    assert message in calcheck(name, preds, *options).refused()
 
 
 def test_too_many_permutations_are_refused(calcheck, preds, tmp_path):
@@ -43,7 +43,7 @@ def test_too_many_permutations_are_refused(calcheck, preds, tmp_path):
     assert "--permutations must be >= 0 and at most 10,000,000, got 1000000000" in refused
 
 
-# outputs that are closed
+# closed outputs
 
 
 def closed(*descriptors):
@@ -52,7 +52,7 @@ def closed(*descriptors):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="descriptors are inherited otherwise")
-def test_a_closed_standard_output_is_told_in_one_line(process, preds):
+def test_a_closed_standard_output_is_reported_in_one_line(process, preds):
     for command in (["zms", preds], ["--version"]):
         ended = process(*command, **closed(1))
         assert ended.returncode == 2
@@ -60,21 +60,21 @@ def test_a_closed_standard_output_is_told_in_one_line(process, preds):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="descriptors are inherited otherwise")
-def test_closed_outputs_that_are_not_needed_matter_to_nobody(process, preds, tmp_path):
+def test_closed_outputs_that_are_not_needed_are_ignored(process, preds, tmp_path):
     output = tmp_path / "report.json"
     assert process("zms", preds, "--format", "json", "-o", output, **closed(0, 1, 2)).returncode == 0
     assert output.read_text().startswith("{")
     assert process("zms", "nothing.parquet", **closed(2)).returncode == 2
 
 
-# inputs and outputs that are no files
+# inputs and outputs that are not regular files
 
 
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="there is no such device")
-def test_devices_that_never_end_are_refused(calcheck, preds, monkeypatch):
-    told = "/dev/zero is a device that never ends. Give a file"
+def test_endless_devices_are_refused(calcheck, preds, monkeypatch):
+    message = "/dev/zero is a device that never ends. Give a file"
     for command in (["inspect", "/dev/zero"], ["zms", preds, "--truth", "/dev/zero"], ["diff", "/dev/zero", preds]):
-        assert told in calcheck(*command).refused()
+        assert message in calcheck(*command).refused()
     assert (
         "larger than 1 MiB, the maximum size of a settings file"
         in calcheck("--config", "/dev/zero", "zms", preds).refused()
@@ -85,14 +85,14 @@ def test_devices_that_never_end_are_refused(calcheck, preds, monkeypatch):
     assert "standard input is a device that never ends" in refused
 
 
-def test_a_pipe_that_fills_the_memory_is_refused(calcheck, monkeypatch):
+def test_a_pipe_larger_than_memory_is_refused(calcheck, monkeypatch):
     monkeypatch.setattr("calcheck.io.files.available_memory", lambda: 3_000)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"y,mean,std\n" + b"1,1,1\n" * 1000)))
     refused = calcheck("zms", "-", "--input-format", "csv").refused()
     assert "standard input holds more than 1,000 bytes" in refused
 
 
-def test_a_report_may_be_written_to_standard_output_by_any_of_its_names(process, preds, tmp_path):
+def test_a_report_can_be_written_to_devices_of_standard_output_and_error(process, preds, tmp_path):
     expected = process("zms", preds, "--format", "csv").stdout
     assert process("zms", preds, "--format", "csv", "-o", "/dev/stdout").stdout == expected
     output = tmp_path / "reports.csv"

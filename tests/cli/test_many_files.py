@@ -1,4 +1,4 @@
-"""Folders and patterns where a FILE is taken, and files that are written a block at a time."""
+"""Folders and patterns as FILE, and files that are written in blocks."""
 
 import json
 import signal
@@ -41,18 +41,18 @@ def test_a_folder_and_a_pattern_are_evaluated_as_one_file(calcheck, folder, tmp_
         assert found["results"] == expected["results"]
         (file,) = found["input"].pop("files")
         assert (file["path"], file["files"], file["rows"]) == (str(name), 4, 80)
-        assert found["input"] == {name: told for name, told in expected["input"].items() if name != "files"}
+        assert found["input"] == {name: value for name, value in expected["input"].items() if name != "files"}
     assert f"{folder} (4 files)" in calcheck("rmse", folder, *QUICK).out.replace("\n", "")
 
 
-def test_inspect_tells_how_many_files_there_are(calcheck, folder):
+def test_inspect_shows_the_number_of_files(calcheck, folder):
     shown = calcheck("inspect", folder).out
     assert "(4 files)" in " ".join(shown.split())
     assert "format       parquet" in shown
     assert "rows         80" in shown
 
 
-def test_keys_of_folders_filter_rows_and_order_them(calcheck, folder, tmp_path):
+def test_keys_of_hive_partitions_can_be_used_as_columns(calcheck, folder, tmp_path):
     assert "40 rows" in calcheck("rmse", folder, "--filter", "day=2026-11-21", *QUICK).out
     calcheck("rmse", folder, *QUICK, "--pointwise", tmp_path / "rows.csv")
     assert csv.read_csv(tmp_path / "rows.csv")["hour"].to_pylist() == np.repeat(range(4), 20).tolist()
@@ -71,12 +71,12 @@ def test_keys_of_folders_filter_rows_and_order_them(calcheck, folder, tmp_path):
         (("rmse", "{0}", "-o", "{0}/day=2026-11-20/hour=0/part.parquet"), "would overwrite"),
     ],
 )
-def test_what_cannot_be_read_is_told_in_a_line(calcheck, folder, arguments, message):
+def test_invalid_folders_and_patterns_are_refused_in_one_line(calcheck, folder, arguments, message):
     assert message in calcheck(*(argument.format(folder) for argument in arguments)).refused()
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
-def test_columns_are_written_a_block_at_a_time(tmp_path, ending):
+def test_columns_are_written_in_blocks(tmp_path, ending):
     path = tmp_path / f"rows.{ending}"
     path.write_text("what was there")
     with column_writer(str(path)) as append:
@@ -89,7 +89,7 @@ def test_columns_are_written_a_block_at_a_time(tmp_path, ending):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_blocks_of_other_columns_are_refused_and_nothing_is_left(tmp_path):
+def test_blocks_with_different_columns_are_refused_and_leave_no_file(tmp_path):
     path = tmp_path / "rows.parquet"
 
     def failing():
@@ -102,9 +102,9 @@ def test_blocks_of_other_columns_are_refused_and_nothing_is_left(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(("told", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
-def test_who_is_told_to_end_leaves_no_half_file(tmp_path, told, code, ending):
+def test_a_signal_leaves_no_partial_file(tmp_path, number, code, ending):
     path = tmp_path / f"rows.{ending}"
     path.write_text("what was there")
     program = f"""
@@ -118,7 +118,7 @@ def half(**given):
     from calcheck.storage.column_writer import column_writer
     with column_writer({str(path)!r}) as append:
         append({{"place": np.arange(1000)}})
-        os.kill(os.getpid(), {int(told)})
+        os.kill(os.getpid(), {int(number)})
         time.sleep(20)
 
 app.app = half

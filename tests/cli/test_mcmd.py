@@ -30,7 +30,7 @@ def parts(seed, n=40, shift=0.0, d=1):
 
 @pytest.fixture
 def samples(tmp_path):
-    """Return files of three samples: the second is like the first, the third is not."""
+    """Return files of three samples: the first two have the same distribution, the third has another."""
     return [
         write(tmp_path / f"{name}.parquet", parts(seed, n, shift))
         for name, seed, n, shift in (("a", 6, 60, 0.0), ("b", 7, 70, 0.0), ("c", 8, 70, 0.8))
@@ -51,7 +51,7 @@ def report(calcheck):
     return run
 
 
-def test_like_samples_pass_and_others_fail(report, samples):
+def test_samples_of_equal_distributions_pass_and_others_fail(report, samples):
     a, b, c = samples
     like, other = (report(a, second, "--inputs", "x")["results"][0] for second in (b, c))
     assert (like["metric"], like["verdict"], other["verdict"]) == ("mcmd", "pass", "fail")
@@ -59,7 +59,7 @@ def test_like_samples_pass_and_others_fail(report, samples):
     assert other["p_value"] == 1 / 200
 
 
-def test_the_value_is_that_from_python(report, samples):
+def test_the_value_equals_that_of_the_python_function(report, samples):
     a, b = (
         InMemory(Predictions(x=np.array(table["x"])[:, None], y=np.array(table["y"]), has_embedding=False))
         for table in map(pq.read_table, samples[:2])
@@ -69,7 +69,7 @@ def test_the_value_is_that_from_python(report, samples):
     assert (found["value"], found["p_value"]) == (expected.value, expected.p_value)
 
 
-def test_both_files_are_told(report, samples):
+def test_both_files_are_in_the_report(report, samples):
     found = report(*samples[:2], "--inputs", "x", *FEW)
     assert [(file["role"], Path(file["path"]).name, file["rows"]) for file in found["input"]["files"]] == [
         ("sample", "a.parquet", 60),
@@ -89,8 +89,8 @@ def test_pointwise_output_has_the_inputs_and_the_distance_at_each(report, sample
     assert {"reference_mean", "reference_q05", "reference_q95"} <= set(rows.column_names)
 
 
-def test_they_are_compared_at_the_inputs_of_a_file(report, samples, tmp_path):
-    """Of A, of B, or of one without targets; A is read once, and listed once."""
+def test_samples_are_compared_at_the_inputs_of_a_file(report, samples, tmp_path):
+    """A, B, or a file without targets; A is read once, and listed once."""
     a, b, _ = samples
     other = write(tmp_path / "at.csv", {"x": np.linspace(1, 2, 5), "note": np.arange(5)})
     for at, expected, files in ((a, pq.read_table(a)["x"], 2), (b, pq.read_table(b)["x"], 2), (other, [1, 1.25], 3)):
@@ -102,7 +102,7 @@ def test_they_are_compared_at_the_inputs_of_a_file(report, samples, tmp_path):
     assert rows["note"].to_pylist() == list(range(5))
 
 
-def test_several_inputs_and_targets_are_compared_at_those_of_a(report, tmp_path):
+def test_several_inputs_and_targets_are_compared_at_the_inputs_of_a(report, tmp_path):
     files = []
     for seed, name in enumerate("ab"):
         made = parts(seed, d=3)
@@ -112,8 +112,8 @@ def test_several_inputs_and_targets_are_compared_at_those_of_a(report, tmp_path)
     assert len(found["details"]["targets"]["gamma"]) == 2
 
 
-def test_what_files_predict_is_not_looked_at(report, samples, tmp_path):
-    """Not even where it could not be read: deviations of 0, two models, keys that come again."""
+def test_predictions_in_the_files_are_ignored(report, samples, tmp_path):
+    """Also invalid ones: missing means, standard deviations of 0, two kinds of predictions, duplicate ids."""
     a, b, _ = samples
     plain = report(a, b, "--inputs", "x", *FEW)
     table = pq.read_table(a)
@@ -131,19 +131,19 @@ def test_the_same_seed_gives_the_same_bytes(calcheck, samples):
     assert json.loads(first)["results"][0]["p_value"] != json.loads(other)["results"][0]["p_value"]
 
 
-def test_without_a_reference_there_is_no_verdict(report, samples):
+def test_without_a_null_distribution_there_is_no_verdict(report, samples):
     found = report(*samples[:2], "--inputs", "x", "--no-null")["results"][0]
     assert (found["verdict"], found["reference"], found["p_value"]) == ("none", None, None)
 
 
-def test_every_format_tells_of_it(calcheck, samples):
+def test_every_format_shows_the_result(calcheck, samples):
     for form in ("table", "markdown", "csv", "jsonl"):
         found = calcheck("mcmd", *samples[:2], "--inputs", "x", "--format", form, *FEW)
         assert found.code == 0
         assert "mcmd" in found.out
 
 
-def test_rules_read_its_report(samples):
+def test_rules_can_be_applied_to_the_report(samples):
     rows = [pq.read_table(path) for path in samples]
     a, c = (
         InMemory(Predictions(x=np.array(table["x"])[:, None], y=np.array(table["y"]), has_embedding=False))
@@ -154,7 +154,7 @@ def test_rules_read_its_report(samples):
     assert evaluate_rule(parse("mcmd > 1.4 or mcmd.details.samples.rows != 60"), found).passed
 
 
-def test_reports_of_it_are_compared_by_diff(calcheck, samples, tmp_path):
+def test_reports_can_be_compared_by_diff(calcheck, samples, tmp_path):
     a, b, c = samples
     for second in (b, c):
         calcheck(
@@ -165,7 +165,7 @@ def test_reports_of_it_are_compared_by_diff(calcheck, samples, tmp_path):
     assert "mcmd" in found.out
 
 
-def test_a_plot_is_drawn_of_single_inputs(calcheck, samples, tmp_path):
+def test_one_dimensional_inputs_can_be_plotted(calcheck, samples, tmp_path):
     path = tmp_path / "curve.svg"
     assert calcheck("mcmd", *samples[:2], "--inputs", "x", "--plot", path, *FEW).code == 0
     drawn = path.read_text()
@@ -175,7 +175,7 @@ def test_a_plot_is_drawn_of_single_inputs(calcheck, samples, tmp_path):
     assert "equal distributions" not in path.read_text()
 
 
-def test_standard_input_is_read_as_either(process, samples):
+def test_either_sample_can_be_standard_input(process, samples):
     for place in (0, 1):
         files = samples[:2]
         with Path(files[place]).open("rb") as stream:
@@ -184,7 +184,7 @@ def test_standard_input_is_read_as_either(process, samples):
         assert "standard input" in piped.stdout
 
 
-def test_rows_are_filtered_and_left_out(report, tmp_path):
+def test_rows_can_be_filtered_and_dropped(report, tmp_path):
     made = parts(0, n=80)
     made["y"][3] = np.nan
     made["half"] = np.array(["one", "two"] * 40)
@@ -193,7 +193,7 @@ def test_rows_are_filtered_and_left_out(report, tmp_path):
     assert (found["input"]["n"], found["input"]["dropped"]) == (78, 2)
 
 
-def test_mistakes_get_one_line(calcheck, samples, tmp_path):
+def test_errors_are_one_line(calcheck, samples, tmp_path):
     a, b, _ = samples
     several = write(tmp_path / "several.parquet", parts(0, d=2))
     gap = write(tmp_path / "gap.parquet", parts(0) | {"y": np.r_[np.nan, np.ones(39)]})
@@ -221,7 +221,7 @@ def test_mistakes_get_one_line(calcheck, samples, tmp_path):
         assert message in calcheck("mcmd", *arguments).refused()
 
 
-def test_options_are_set_by_variables_and_files(report, samples, tmp_path, monkeypatch):
+def test_options_can_be_set_by_environment_variables_and_files(report, samples, tmp_path, monkeypatch):
     monkeypatch.delenv("CALCHECK_NO_CONFIG")
     (tmp_path / "calcheck.toml").write_text('inputs = "x"\n[mcmd]\ngrid = 9\nlambda-b = 0.3\npermutations = 19\n')
     monkeypatch.chdir(tmp_path)
@@ -232,7 +232,7 @@ def test_options_are_set_by_variables_and_files(report, samples, tmp_path, monke
     assert found["details"]["null"]["replicates"] == 19
 
 
-def test_help_and_the_list_of_metrics_tell_of_it(calcheck):
+def test_mcmd_has_help_and_is_in_the_list_of_metrics(calcheck):
     found = calcheck("mcmd", "--help")
     assert found.code == 0
     for option in options_of(Mcmd):
@@ -240,7 +240,7 @@ def test_help_and_the_list_of_metrics_tell_of_it(calcheck):
     assert "\nmcmd " in calcheck("metrics").out
 
 
-def test_a_stored_report_of_it_is_no_base_for_a_file_of_predictions(calcheck, samples, tmp_path):
+def test_a_report_of_mcmd_is_refused_as_a_baseline(calcheck, samples, tmp_path):
     base = tmp_path / "base.json"
     calcheck("mcmd", *samples[:2], "--inputs", "x", *FEW, "--format", "json", "-o", base)
     assert "mcmd compares two files" in calcheck("check", samples[0], "--against", base).refused()

@@ -1,4 +1,4 @@
-"""`calcheck reject`: what is read, what is shown, and what is refused."""
+"""`calcheck reject`: files, output and refused options."""
 
 import csv
 import io
@@ -18,7 +18,7 @@ FEW = ("--resamples", 100)
 
 
 def wave(n, seed):
-    """A sine wave whose trough the model misses."""
+    """Return a sine wave, and predictions that miss its trough."""
     rng = np.random.default_rng(seed)
     x = rng.uniform(0, 2 * np.pi, n)
     y = np.sin(x) + 0.2 * rng.normal(size=n)
@@ -33,7 +33,7 @@ def files(tmp_path):
 
 @pytest.fixture
 def rejected(calcheck):
-    """Return the report."""
+    """Run the command, and return its report."""
 
     def run(*arguments):
         ended = calcheck("reject", *arguments, "--inputs", "x", *FEW, "--format", "json")
@@ -45,16 +45,16 @@ def rejected(calcheck):
     return run
 
 
-def test_every_metric_has_a_curve_and_an_area_by_every_criterion(rejected, files):
+def test_every_metric_has_a_curve_and_an_area_for_every_criterion(rejected, files):
     report = rejected(files[0], "--new", files[1], "--step", 30, "--coverage", 0.9)
-    told = [(each["metric"], each["slice"]["by"], each["slice"]["rejected"]) for each in report["results"]]
+    keys = [(each["metric"], each["slice"]["by"], each["slice"]["rejected"]) for each in report["results"]]
     shares = ["0 %", "30 %", "60 %", "90 %"]
     own = {
         "cce": [*shares, "area", "area", "10 %"],
         "std": [*shares, "area", "area", "0 %"],
         "random": [*shares, "area"],
     }
-    assert told == [
+    assert keys == [
         (metric, by, share) for metric in ("mae", "rmse", "nll") for by, line in own.items() for share in line
     ]
     assert report["settings"]["by"] == ["cce", "std", "random"]
@@ -63,13 +63,13 @@ def test_every_metric_has_a_curve_and_an_area_by_every_criterion(rejected, files
     assert report["input"]["n"] == 120
 
 
-def test_scores_are_those_of_the_file_that_is_rejected(rejected, calcheck, files):
+def test_scores_are_computed_on_the_new_file(rejected, calcheck, files):
     report = rejected(files[0], "--new", files[1], "--metrics", "rmse", "--criteria", "random")
     alone = json.loads(calcheck("rmse", files[1], *FEW, "--format", "json").out)
     assert_allclose(report["results"][0]["value"], alone["results"][0]["value"], rtol=1e-12)
 
 
-def test_criteria_may_be_columns_of_the_file_that_is_rejected(rejected, files, tmp_path):
+def test_columns_of_the_new_file_can_be_criteria(rejected, files, tmp_path):
     report = rejected(files[0], "--new", files[1], "--criteria", "far, std ,far", "--metrics", "mae", "--coverage", 0.5)
     assert report["settings"]["by"] == ["far", "std"]
     (threshold,) = [each["slice"] for each in report["results"] if each["slice"].get("threshold", 0) > 0.3]
@@ -81,7 +81,7 @@ def test_criteria_may_be_columns_of_the_file_that_is_rejected(rejected, files, t
     assert rejected(without, "--new", files[1], "--criteria", "far", "--metrics", "mae")["results"]
 
 
-def test_options_of_cce_are_taken_from_the_command_line_and_from_settings(rejected, files, tmp_path, monkeypatch):
+def test_options_of_cce_come_from_the_command_line_and_from_settings(rejected, files, tmp_path, monkeypatch):
     monkeypatch.delenv("CALCHECK_NO_CONFIG")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "calcheck.toml").write_text(
@@ -91,9 +91,7 @@ def test_options_of_cce_are_taken_from_the_command_line_and_from_settings(reject
     assert (settings["cce"]["lambda"], settings["cce"]["gamma_y"], settings["step"]) == (0.5, 2.0, 45)
 
 
-def test_the_default_leaves_out_the_likelihood_of_samples_and_a_metric_that_was_asked_for_is_refused(
-    calcheck, tmp_path
-):
+def test_nll_of_samples_is_skipped_by_default_and_refused_on_request(calcheck, tmp_path):
     draws = np.random.default_rng(0).normal(size=(40, 5))
     path = write(tmp_path / "s.csv", {"y": draws[:, 0], **{f"sample_{place}": draws[:, place] for place in range(5)}})
     found = calcheck("reject", path, *FEW)
@@ -103,7 +101,7 @@ def test_the_default_leaves_out_the_likelihood_of_samples_and_a_metric_that_was_
     assert "s.csv: " in calcheck("reject", path, "--metrics", "mae,nll", *FEW).refused()
 
 
-def test_tables_fit_80_columns_with_what_beats_chance_marked(calcheck, files):
+def test_tables_fit_80_columns_and_mark_criteria_better_than_random(calcheck, files):
     out = calcheck("reject", files[0], "--new", files[1], "--inputs", "x", "--coverage", 0.8, *FEW).out
     assert max(map(len, out.splitlines()[2:])) <= 80
     assert re.search(r"^    30 % +84 +[\d.]+\* +[\d.]+  +[\d.]+$", out, re.MULTILINE)
@@ -113,7 +111,7 @@ def test_tables_fit_80_columns_with_what_beats_chance_marked(calcheck, files):
     assert max(map(len, many.splitlines()[1:])) <= 80
 
 
-def test_every_format_says_the_same(calcheck, files):
+def test_every_format_has_the_same_values(calcheck, files):
     arguments = ("reject", files[0], "--new", files[1], "--inputs", "x", "--metrics", "mae", "--step", 45, *FEW)
     whole = json.loads(calcheck(*arguments, "--format", "json").out)
     lines = list(csv.DictReader(io.StringIO(calcheck(*arguments, "--format", "csv").out)))
@@ -137,7 +135,7 @@ def test_the_same_command_gives_the_same_bytes(calcheck, files, tmp_path):
     assert b"mae [y] of retained rows" in plots[0]
 
 
-def test_hostile_names_come_out_harmless(calcheck, tmp_path):
+def test_hostile_names_are_escaped(calcheck, tmp_path):
     name = "=x|<b>@me $a$"
     path = write(tmp_path / "p.parquet", columns(n=40) | {name: np.arange(40.0)})
     markdown = calcheck("reject", path, "--criteria", name, *FEW, "--format", "markdown").out
@@ -168,20 +166,20 @@ def test_hostile_names_come_out_harmless(calcheck, tmp_path):
         (["--plot", "same.svg", "-o", "same.svg"], "would overwrite"),
     ],
 )
-def test_mistakes_get_one_line(calcheck, files, tmp_path, monkeypatch, arguments, message):
+def test_errors_are_one_line(calcheck, files, tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
     before = set(tmp_path.iterdir())
     assert message in calcheck("reject", files[0], *arguments).refused()
     assert set(tmp_path.iterdir()) == before
 
 
-def test_problems_of_the_other_file_are_told_with_its_name(calcheck, files, tmp_path):
+def test_errors_in_the_new_file_name_it(calcheck, files, tmp_path):
     unlabeled = write(tmp_path / "unlabeled.parquet", {name: v for name, v in wave(30, 3).items() if name != "y"})
     assert f"{unlabeled}: " in calcheck("reject", files[0], "--new", unlabeled, "--inputs", "x").refused()
     elsewhere = write(tmp_path / "wide.parquet", wave(30, 3) | {"z": np.zeros(30)})
-    said = calcheck("reject", elsewhere, "--new", files[1], "--inputs", "x,z").refused()
-    assert "new.parquet" in said
-    assert "z" in said
+    line = calcheck("reject", elsewhere, "--new", files[1], "--inputs", "x,z").refused()
+    assert "new.parquet" in line
+    assert "z" in line
     truth = write(tmp_path / "truth.csv", {"y": np.zeros(30)})
     assert (
         "--truth holds only the targets of FILE"
@@ -189,7 +187,7 @@ def test_problems_of_the_other_file_are_told_with_its_name(calcheck, files, tmp_
     )
 
 
-def test_an_embedding_beside_the_file_is_not_that_of_the_other(calcheck, tmp_path):
+def test_a_separate_embedding_does_not_apply_to_the_new_file(calcheck, tmp_path):
     rng = np.random.default_rng(0)
     np.save(tmp_path / "emb.npy", rng.normal(size=(40, 3)))
     parts = {name: values for name, values in columns(n=40).items() if name != "embedding"}
@@ -200,8 +198,8 @@ def test_an_embedding_beside_the_file_is_not_that_of_the_other(calcheck, tmp_pat
     assert calcheck("reject", path, *beside, "--new", f"{other}:embedding", *FEW).code == 0
 
 
-def test_without_matplotlib_nothing_is_computed(calcheck, files, monkeypatch, tmp_path):
+def test_a_plot_without_matplotlib_is_refused_before_the_computation(calcheck, files, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setattr("calcheck.studies.reject.reject", lambda *_args, **_options: pytest.fail("work was done"))
-    said = calcheck("reject", files[0], "--plot", tmp_path / "curves.svg").refused()
-    assert "pip install 'calcheck[plot]'" in said
+    line = calcheck("reject", files[0], "--plot", tmp_path / "curves.svg").refused()
+    assert "pip install 'calcheck[plot]'" in line

@@ -21,11 +21,12 @@ from calcheck.render.markdown import escaped
 from calcheck.render.schema import report_schema
 from calcheck.report import Input, InputFile, Report, Skipped
 from tests.files import columns, table, write
+from tests.shorthand import texts
 
 pytestmark = pytest.mark.usefixtures("few_replicates")
 FEW = ("--resamples", 100)
-OF_INPUTS = [name for name, metric in METRICS.items() if "x" in metric.info.needs]
-OF_NO_INPUTS = [name for name in METRICS if name not in OF_INPUTS]
+NEED_INPUTS = [name for name, metric in METRICS.items() if "x" in metric.info.needs]
+NEED_NO_INPUTS = [name for name in METRICS if name not in NEED_INPUTS]
 
 
 @pytest.fixture
@@ -44,16 +45,16 @@ def test_evaluate_gives_every_metric_a_line_and_every_skipped_one_its_reason(cal
     assert found.err == ""
     assert max(map(len, found.out.splitlines()[1:])) <= 100
     lines = found.out.splitlines()
-    for name in OF_NO_INPUTS:
+    for name in NEED_NO_INPUTS:
         assert sum(line.startswith(f"{name} ") for line in lines) == 1
-    assert f"note skipped {', '.join(OF_INPUTS)}: needs inputs to condition on" in found.out
+    assert f"note skipped {', '.join(NEED_INPUTS)}: needs inputs to condition on" in found.out
 
 
-def test_evaluate_obeys_the_schema_and_says_what_single_commands_say(calcheck, calibrated):
+def test_evaluate_matches_the_schema_and_single_commands(calcheck, calibrated):
     report = json.loads(calcheck("evaluate", calibrated, *FEW, "--format", "json").out)
     jsonschema.validate(report, report_schema())
-    assert [result["metric"] for result in report["results"]] == OF_NO_INPUTS
-    assert [skipped["metric"] for skipped in report["skipped"]] == OF_INPUTS
+    assert [result["metric"] for result in report["results"]] == NEED_NO_INPUTS
+    assert [skipped["metric"] for skipped in report["skipped"]] == NEED_INPUTS
     for result in report["results"]:
         alone = json.loads(calcheck(result["metric"], calibrated, *FEW, "--format", "json").out)
         (single,) = alone["results"]
@@ -65,14 +66,14 @@ def test_evaluate_obeys_the_schema_and_says_what_single_commands_say(calcheck, c
         assert single["verdict"] == result["verdict"]
 
 
-def test_absent_numbers_have_a_reason(calcheck, calibrated):
-    """An absent interval or verdict is told of in the warnings."""
+def test_missing_numbers_have_a_reason(calcheck, calibrated):
+    """The warnings explain a missing interval or verdict."""
     for arguments in (FEW, ("--no-bootstrap",)):
         report = json.loads(calcheck("evaluate", calibrated, *arguments, "--format", "json").out)
         for result in report["results"]:
-            told = " ".join(result["warnings"])
-            assert result["low"] is not None or "no interval" in told, result
-            assert result["verdict"] != "none" or "no verdict" in told, result
+            warnings = " ".join(texts(result["warnings"]))
+            assert result["low"] is not None or "no interval" in warnings, result
+            assert result["verdict"] != "none" or "no verdict" in warnings, result
 
 
 def test_metrics_can_be_chosen(calcheck, calibrated):
@@ -83,7 +84,7 @@ def test_metrics_can_be_chosen(calcheck, calibrated):
     assert "no metric applies" in calcheck("evaluate", calibrated, "--metrics", "cce").refused()
 
 
-def test_evaluate_is_the_same_bytes_each_time(process, calibrated):
+def test_repeated_runs_of_evaluate_are_identical(process, calibrated):
     command = ("evaluate", calibrated, *FEW, "--replicates", 39, "--format", "json")
     first, second = (process(*command).stdout for _ in range(2))
     assert first == second
@@ -92,7 +93,7 @@ def test_evaluate_is_the_same_bytes_each_time(process, calibrated):
     assert other["value"] == json.loads(first)["results"][0]["value"]
 
 
-def test_settings_of_the_bootstrap_reach_it(calcheck, calibrated):
+def test_options_of_the_bootstrap_are_used(calcheck, calibrated):
     def interval(*arguments):
         report = json.loads(calcheck("zms", calibrated, "--format", "json", *arguments).out)
         return report["settings"], report["results"][0]
@@ -107,7 +108,7 @@ def test_settings_of_the_bootstrap_reach_it(calcheck, calibrated):
     assert "--confidence must lie" in calcheck("zms", calibrated, "--confidence", 1).refused()
 
 
-def test_pointwise_output_of_all_metrics(calcheck, calibrated, tmp_path):
+def test_pointwise_output_has_columns_of_all_metrics(calcheck, calibrated, tmp_path):
     out = tmp_path / "rows.parquet"
     calcheck("evaluate", calibrated, *FEW, "--pointwise", out)
     rows = pq.read_table(out)
@@ -120,7 +121,7 @@ def test_pointwise_output_of_all_metrics(calcheck, calibrated, tmp_path):
     for name in ("nll", "crps", "error", "squared_error", "covered", "width", "pit_low", "bin", "interval_score"):
         assert name in rows.column_names
     assert rows["std"].equals(given["std"])
-    assert "std_given" not in rows.column_names  # it is what the metrics say too
+    assert "std_given" not in rows.column_names  # equal to the column of the metrics
 
 
 def test_bins_follow_a_column(calcheck, calibrated, tmp_path):
@@ -147,13 +148,13 @@ def test_bins_need_numbers_or_dates(calcheck, tmp_path):
         "gaps must be finite numbers, but 4 of 40 rows are not (rows 0, 10, 20, …"
         in calcheck("ence", path, "--by", "gaps", "--bins", 2).refused()
     )
-    kept = json.loads(
+    report = json.loads(
         calcheck("ence", path, "--by", "gaps", "--bins", 2, "--nan-policy", "omit", *FEW, "--format", "json").out
     )
-    assert (kept["input"]["n"], kept["input"]["dropped"]) == (36, 4)
+    assert (report["input"]["n"], report["input"]["dropped"]) == (36, 4)
 
 
-def test_bins_that_repeat_each_other_are_told(calcheck, calibrated, tmp_path):
+def test_bins_that_repeat_each_other_are_reported(calcheck, calibrated, tmp_path):
     path = write(tmp_path / "constant.parquet", columns(n=400) | {"std": np.ones(400)})
     assert "repeat each other" in " ".join(calcheck("ence", path, *FEW).out.split())
     assert "repeat each other" not in calcheck("ence", calibrated, *FEW).out
@@ -163,7 +164,7 @@ def test_few_rows_have_no_verdict(calcheck, tmp_path):
     path = write(tmp_path / "few.parquet", columns(n=9))
     report = json.loads(calcheck("zms", path, "--no-null", "--format", "json").out)
     assert report["results"][0]["verdict"] == "none"
-    assert any("1.4 effective rows" in warning for warning in report["results"][0]["warnings"])
+    assert any("1.4 effective rows" in warning for warning in texts(report["results"][0]["warnings"]))
 
 
 def test_prune_shows_each_metric_without_the_largest_uncertainties(calcheck, calibrated):
@@ -174,15 +175,15 @@ def test_prune_shows_each_metric_without_the_largest_uncertainties(calcheck, cal
     ]
     given = pq.read_table(calibrated)
     z2 = ((given["y"].to_numpy() - given["mean"].to_numpy()) / given["std"].to_numpy()) ** 2
-    kept = np.argsort(given["std"].to_numpy())[:384]
-    assert_allclose(report["results"][2]["value"], z2[kept].mean(), rtol=1e-12)
+    retained = np.argsort(given["std"].to_numpy())[:384]
+    assert_allclose(report["results"][2]["value"], z2[retained].mean(), rtol=1e-12)
     shown = calcheck("prune", calibrated, "--max-percent", 4, "--step", 2, *FEW).out
     assert max(map(len, shown.splitlines()[1:])) <= 100
     assert "removed" in shown
 
 
-def test_prune_says_where_a_metric_leaves_its_interval(calcheck, tmp_path):
-    """Of 200 rows two with a large std have errors that are larger still: RCE hangs on them."""
+def test_prune_reports_where_a_metric_leaves_its_interval(calcheck, tmp_path):
+    """Two of 200 rows have a large std and even larger errors: RCE depends on them."""
     rng = np.random.default_rng(0)
     std = np.append(np.ones(198), [10.0, 11.0])
     error = np.append(rng.normal(size=198), [60.0, 60.0])
@@ -191,8 +192,8 @@ def test_prune_says_where_a_metric_leaves_its_interval(calcheck, tmp_path):
     assert "leaves its interval for all rows" in found
 
 
-def test_rows_with_equal_uncertainties_go_together_or_stay(calcheck, tmp_path):
-    """Of 40 rows 3 share the largest: 4 % would be one of them, 8 % are all three."""
+def test_rows_with_equal_uncertainties_are_removed_together(calcheck, tmp_path):
+    """Of 40 rows 3 share the largest std: 4 % would remove one of them, 8 % removes all three."""
     path = write(tmp_path / "tied.parquet", columns(n=40) | {"std": np.repeat([1.0, 2.0], [37, 3])})
     report = json.loads(
         calcheck("prune", path, "--max-percent", 8, "--step", 4, "--no-bootstrap", "--format", "json").out
@@ -201,12 +202,12 @@ def test_rows_with_equal_uncertainties_go_together_or_stay(calcheck, tmp_path):
         {"removed": "0 %", "rows": 40},
         {"removed": "7.5 %", "rows": 37},
     ]
-    assert any("rows with equal uncertainties" in warning for warning in report["results"][0]["warnings"])
+    assert any("rows with equal uncertainties" in warning for warning in texts(report["results"][0]["warnings"]))
     constant = write(tmp_path / "constant.parquet", columns(n=40) | {"std": np.ones(40)})
     assert "rows with equal uncertainties" in calcheck("prune", constant).refused()
 
 
-def test_prune_includes_its_last_step_and_bounds_their_number(calcheck, calibrated):
+def test_prune_includes_the_last_step_and_limits_the_number_of_steps(calcheck, calibrated):
     report = json.loads(
         calcheck("prune", calibrated, "--max-percent", 2, "--step", 1.5, "--no-bootstrap", "--format", "json").out
     )
@@ -214,15 +215,15 @@ def test_prune_includes_its_last_step_and_bounds_their_number(calcheck, calibrat
     assert "more than 1,000 steps" in calcheck("prune", calibrated, "--step", 0.001).refused()
 
 
-def test_prune_ends_a_metric_where_it_does_not_apply(calcheck, calibrated):
-    """Ten bins need ten rows; other steps are not lost."""
+def test_prune_skips_steps_where_a_metric_does_not_apply(calcheck, calibrated):
+    """Ten bins need ten rows; other steps remain."""
     found = calcheck("prune", calibrated, "--metrics", "ence,zms", "--max-percent", 98, "--step", 49, *FEW)
     assert found.code == 0
     assert "when 98 % of the rows are removed: 10 bins need at least 10 rows" in " ".join(found.out.split())
 
 
 @pytest.mark.parametrize("arguments", [("--max-percent", 0), ("--max-percent", 100), ("--step", 0), ("--step", 11)])
-def test_prune_takes_sensible_shares(calcheck, calibrated, arguments):
+def test_prune_refuses_invalid_percentages(calcheck, calibrated, arguments):
     assert arguments[0] in calcheck("prune", calibrated, *arguments).refused()
 
 
@@ -230,16 +231,16 @@ def test_every_format_has_a_renderer():
     assert set(choices_of(FORMAT_NAMES)) == set(FORMATS)
 
 
-def test_json_lines_are_one_object_a_result(calcheck, calibrated):
+def test_json_lines_have_one_object_per_result(calcheck, calibrated):
     lines = [json.loads(line) for line in calcheck("evaluate", calibrated, *FEW, "--format", "jsonl").out.splitlines()]
-    assert [line["metric"] for line in lines] == [*OF_NO_INPUTS, *OF_INPUTS]
+    assert [line["metric"] for line in lines] == [*NEED_NO_INPUTS, *NEED_INPUTS]
     assert all(line["file"] == calibrated and line["n"] == 400 for line in lines)
     assert "skipped" in lines[-1]
     whole = json.loads(calcheck("evaluate", calibrated, *FEW, "--format", "json").out)
     assert lines[0]["low"] == whole["results"][0]["low"]
 
 
-def test_csv_has_a_line_a_result_in_full_precision(calcheck, calibrated):
+def test_csv_has_one_line_per_result_in_full_precision(calcheck, calibrated):
     lines = list(csv.DictReader(io.StringIO(calcheck("evaluate", calibrated, *FEW, "--format", "csv").out)))
     whole = json.loads(calcheck("evaluate", calibrated, *FEW, "--format", "json").out)
     for line, result in zip(lines, whole["results"], strict=False):
@@ -259,11 +260,11 @@ def test_markdown_is_a_table_with_notes(calcheck, calibrated):
     assert lines[2] == "| metric | value | interval | if perfect | ζ | p | verdict |"
     cells = [line for line in lines if line.startswith("| ")]
     assert all(line.count(" | ") == 6 for line in cells)
-    assert len(cells) == 2 + len(OF_NO_INPUTS)
-    assert any(line.startswith(f"- skipped {', '.join(OF_INPUTS)}: ") for line in lines)
+    assert len(cells) == 2 + len(NEED_NO_INPUTS)
+    assert any(line.startswith(f"- skipped {', '.join(NEED_INPUTS)}: ") for line in lines)
 
 
-def test_rows_that_were_asked_for_are_shown_or_refused(calcheck, calibrated):
+def test_worst_and_best_rows_are_shown_or_refused(calcheck, calibrated):
     shown = calcheck("zms", calibrated, "--worst", 2, "--replicates", 39, *FEW, "--format", "markdown")
     lines = shown.out.splitlines()
     assert lines[lines.index("worst:") + 2].startswith("| row | id | z2 | y |")
@@ -274,7 +275,7 @@ def test_rows_that_were_asked_for_are_shown_or_refused(calcheck, calibrated):
     assert "--format csv cannot show" in calcheck("zms", calibrated, "--best", 1, "--format", "csv").refused()
 
 
-def test_hostile_names_come_out_harmless(calcheck, tmp_path):
+def test_hostile_names_are_escaped(calcheck, tmp_path):
     name = "=cmd() | <script>alert(1)</script> @octocat *x* [a](b).parquet".replace("/", "")
     path = write(tmp_path / name, columns(n=40))
     folder = str(tmp_path)
@@ -284,18 +285,18 @@ def test_hostile_names_come_out_harmless(calcheck, tmp_path):
     assert escaped("a\nb\x1b[2J") == r"a\\nb\\x1b\[2J"
 
 
-def test_no_cell_of_csv_is_computed_by_a_spreadsheet():
+def test_csv_cells_are_never_spreadsheet_formulas():
     """Text that starts like a formula is quoted; numbers stay numbers."""
     file = InputFile(role="predictions", path="=cmd()", sha256="", rows=1)
     read = Input(files=(file,), n=1, dropped=0, predictive=None, columns={})
-    skipped = Skipped(metric="zms", reason="-1")
+    skipped = Skipped(metric="zms", code="error", reason="-1")
     report = Report(calcheck="0", input=read, settings={}, results=(), skipped=(skipped,))
     (line,) = csv.DictReader(io.StringIO(to_csv(report)))
     assert line["file"] == "'=cmd()"
     assert line["notes"] == "'-1"
 
 
-@pytest.mark.parametrize("name", OF_NO_INPUTS)
+@pytest.mark.parametrize("name", NEED_NO_INPUTS)
 def test_every_metric_has_a_command_that_prints_a_table(calcheck, calibrated, name):
     extra = FEW if METRICS[name].info.interval != "none" else ()
     found = calcheck(name, calibrated, "--worst", 2, *extra)
@@ -314,7 +315,7 @@ def test_metrics_of_predictions_alone_need_no_targets(calcheck, tmp_path):
     assert "--target" in calcheck("evaluate", path).refused()
 
 
-def test_errors_stand_for_targets_and_means(calcheck, tmp_path):
+def test_errors_replace_targets_and_means(calcheck, tmp_path):
     parts = columns(n=40)
     error = parts["y"] - parts["mean"]
     residuals = write(tmp_path / "residuals.parquet", {"error": error, "std": parts["std"]})
@@ -339,18 +340,18 @@ def test_errors_stand_for_targets_and_means(calcheck, tmp_path):
     assert "--std" in calcheck("zms", write(tmp_path / "alone.parquet", {"e": error}), "--error", "e").refused()
 
 
-def test_several_targets_are_told_apart_from_one(calcheck, tmp_path):
+def test_metrics_of_a_single_target_refuse_several(calcheck, tmp_path):
     parts = columns(n=40)
     two = {"y1": parts["y"], "y2": parts["y"], "m1": parts["mean"], "m2": parts["mean"], "s1": parts["std"]}
     path = write(tmp_path / "two.parquet", two | {"s2": parts["std"], "embedding": parts["embedding"]})
-    said = ("--target", "y1,y2", "--mean", "m1,m2", "--std", "s1,s2")
-    assert "needs a single target column, but there are 2" in calcheck("zms", path, *said).refused()
-    assert calcheck("evaluate", path, *said, "--metrics", "zms,rce").refused().count("single target column") == 1
-    report = json.loads(calcheck("evaluate", path, *said, "--format", "json").out)
+    roles = ("--target", "y1,y2", "--mean", "m1,m2", "--std", "s1,s2")
+    assert "needs a single target column, but there are 2" in calcheck("zms", path, *roles).refused()
+    assert calcheck("evaluate", path, *roles, "--metrics", "zms,rce").refused().count("single target column") == 1
+    report = json.loads(calcheck("evaluate", path, *roles, "--format", "json").out)
     assert [result["metric"] for result in report["results"]] == ["cce", "jmmd", "ammd", "cmmd", "fid"]
 
 
-def test_inputs_are_not_read_for_metrics_that_do_not_look_at_them(calcheck, tmp_path):
+def test_inputs_are_read_only_for_metrics_that_need_them(calcheck, tmp_path):
     broken = columns(n=40) | {"embedding": np.full((40, 3), np.nan, np.float32)}
     path = write(tmp_path / "broken.parquet", broken)
     assert calcheck("zms", path, *FEW).code == 0
@@ -358,6 +359,6 @@ def test_inputs_are_not_read_for_metrics_that_do_not_look_at_them(calcheck, tmp_
     assert "--embedding" not in calcheck("zms", "--help").out
 
 
-def test_commands_are_what_the_program_has(calcheck):
+def test_help_lists_all_commands(calcheck):
     out = calcheck("--help").out
     assert all(f" {name} " in out for name in COMMANDS)

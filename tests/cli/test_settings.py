@@ -1,4 +1,4 @@
-"""Options are set by variables and files where the command line is silent."""
+"""Options that the command line does not set come from environment variables and settings files."""
 
 import json
 
@@ -9,7 +9,7 @@ from calcheck.metrics import METRICS
 
 @pytest.fixture
 def home(tmp_path, monkeypatch):
-    """Stand in a folder whose file of settings counts."""
+    """Change to a folder with an empty settings file."""
     monkeypatch.delenv("CALCHECK_NO_CONFIG")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "calcheck.toml").write_text("")
@@ -17,8 +17,8 @@ def home(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def settle(home, calcheck, preds):
-    """Run a command with a file of settings, and return its report."""
+def report_with(home, calcheck, preds):
+    """Run a command with a settings file, and return its report."""
 
     def run(text, *arguments):
         (home / "calcheck.toml").write_text(text)
@@ -30,8 +30,8 @@ def settle(home, calcheck, preds):
 
 
 @pytest.fixture
-def refuse(home, calcheck, preds):
-    """Run a command with a file of settings, and return why it is refused."""
+def error_with(home, calcheck, preds):
+    """Run a command with a settings file, and return the error."""
 
     def run(text, *arguments):
         (home / "calcheck.toml").write_text(text)
@@ -40,56 +40,56 @@ def refuse(home, calcheck, preds):
     return run
 
 
-def test_the_command_line_comes_before_variables_and_these_before_the_file(settle, monkeypatch):
-    assert settle("", "zms", "preds")["settings"]["seed"] == 0
-    assert settle("seed = 1", "zms", "preds")["settings"]["seed"] == 1
-    assert settle("seed = 1\n[zms]\nseed = 2", "zms", "preds")["settings"]["seed"] == 2
-    assert settle("seed = 1\n[rce]\nseed = 2", "zms", "preds")["settings"]["seed"] == 1
+def test_the_command_line_overrides_variables_and_variables_override_the_file(report_with, monkeypatch):
+    assert report_with("", "zms", "preds")["settings"]["seed"] == 0
+    assert report_with("seed = 1", "zms", "preds")["settings"]["seed"] == 1
+    assert report_with("seed = 1\n[zms]\nseed = 2", "zms", "preds")["settings"]["seed"] == 2
+    assert report_with("seed = 1\n[rce]\nseed = 2", "zms", "preds")["settings"]["seed"] == 1
     monkeypatch.setenv("CALCHECK_SEED", "3")
-    assert settle("seed = 1\n[zms]\nseed = 2", "zms", "preds")["settings"]["seed"] == 3
-    assert settle("seed = 1", "zms", "preds", "--seed", "4")["settings"]["seed"] == 4
+    assert report_with("seed = 1\n[zms]\nseed = 2", "zms", "preds")["settings"]["seed"] == 3
+    assert report_with("seed = 1", "zms", "preds", "--seed", "4")["settings"]["seed"] == 4
 
 
-def test_zero_is_a_value_as_any_other(settle):
-    assert settle("seed = 1", "zms", "preds", "--seed", "0")["settings"]["seed"] == 0
-    assert settle("worst = 2", "zms", "preds", "--worst", "0")["results"][0]["details"].get("worst") is None
+def test_zero_on_the_command_line_overrides_the_file(report_with):
+    assert report_with("seed = 1", "zms", "preds", "--seed", "0")["settings"]["seed"] == 0
+    assert report_with("worst = 2", "zms", "preds", "--worst", "0")["results"][0]["details"].get("worst") is None
 
 
-def test_options_are_named_with_dashes_or_underscores(settle):
+def test_options_are_named_with_dashes_or_underscores(report_with):
     for name in ("no-bootstrap", "no_bootstrap"):
-        assert settle(f"{name} = true", "zms", "preds")["settings"]["resamples"] == 0
-    assert settle("nan-policy = 'omit'\nconfidence = 0.9", "zms", "preds")["settings"]["confidence"] == 0.9
+        assert report_with(f"{name} = true", "zms", "preds")["settings"]["resamples"] == 0
+    assert report_with("nan-policy = 'omit'\nconfidence = 0.9", "zms", "preds")["settings"]["confidence"] == 0.9
 
 
-def test_what_is_said_of_columns_counts_for_every_command(home, calcheck, preds):
+def test_columns_are_set_for_every_command(home, calcheck, preds):
     (home / "calcheck.toml").write_text('target = "std"\nembedding = "embedding"\n')
     found = calcheck("inspect", preds)
     assert found.code == 0
-    told = " ".join(found.out.split())
-    assert "y std" in told
-    assert "settings --target by target in calcheck.toml, --embedding by embedding in calcheck.toml" in told
+    output = " ".join(found.out.split())
+    assert "y std" in output
+    assert "settings --target by target in calcheck.toml, --embedding by embedding in calcheck.toml" in output
     assert "settings" not in calcheck("--no-config", "inspect", preds).out
 
 
-def test_inspect_says_explicitly_what_was_set(home, calcheck, preds):
+def test_inspect_prints_options_that_come_from_settings(home, calcheck, preds):
     (home / "calcheck.toml").write_text('target = "std"')
-    set_, said = calcheck("cce", preds).out, calcheck("inspect", preds).out.splitlines()[-1].split()
+    expected, options = calcheck("cce", preds).out, calcheck("inspect", preds).out.splitlines()[-1].split()
     (home / "calcheck.toml").write_text("")
-    assert calcheck("cce", preds, *said).out == set_
+    assert calcheck("cce", preds, *options).out == expected
 
 
-def test_lists_are_what_commas_separate_or_what_is_repeated(settle):
-    report = settle('metrics = ["zms", "rce"]', "evaluate", "preds")
+def test_lists_set_comma_separated_and_repeated_options(report_with):
+    report = report_with('metrics = ["zms", "rce"]', "evaluate", "preds")
     assert [result["metric"] for result in report["results"]] == ["zms", "rce"]
-    assert settle('filter = ["topic=news"]', "zms", "preds")["input"]["n"] == 20
+    assert report_with('filter = ["topic=news"]', "zms", "preds")["input"]["n"] == 20
 
 
 @pytest.mark.parametrize(
     "command", [("ece",), ("evaluate", "--metrics", "ece"), ("prune", "--metrics", "ece", "--max-percent", "10")]
 )
-def test_the_options_of_metrics_count_wherever_these_are_computed(settle, monkeypatch, command):
+def test_options_of_a_metric_apply_to_every_command_that_computes_it(report_with, monkeypatch, command):
     def levels(text):
-        return settle(text, command[0], "preds", *command[1:])["results"][0]["options"]["n_levels"]
+        return report_with(text, command[0], "preds", *command[1:])["results"][0]["options"]["n_levels"]
 
     assert levels("") == 99
     assert levels("[ece]\nn-levels = 9") == 9
@@ -100,62 +100,62 @@ def test_the_options_of_metrics_count_wherever_these_are_computed(settle, monkey
 
 
 @pytest.mark.parametrize("by", ["a variable", "the file"])
-def test_what_is_set_for_all_metrics_counts_for_those_whose_choices_admit_it(settle, monkeypatch, by):
+def test_a_setting_for_all_metrics_applies_to_those_that_support_it(report_with, monkeypatch, by):
     if by == "a variable":
         monkeypatch.setenv("CALCHECK_SOLVER", "nystroem")
     text = 'solver = "nystroem"' if by == "the file" else ""
-    results = settle(text, "evaluate", "preds", "--metrics", "cce,cmmd", "--no-null")["results"]
+    results = report_with(text, "evaluate", "preds", "--metrics", "cce,cmmd", "--no-null")["results"]
     found = {result["metric"]: result["options"]["solver"] for result in results}
     assert found == {"cce": "nystroem", "cmmd": "auto"}
 
 
-def test_what_no_metric_admits_is_refused(refuse, monkeypatch):
+def test_a_value_that_no_metric_supports_is_refused(error_with, monkeypatch):
     monkeypatch.setenv("CALCHECK_SOLVER", "nope")
-    assert "CALCHECK_SOLVER takes one of" in refuse("", "evaluate", "preds")
+    assert "CALCHECK_SOLVER takes one of" in error_with("", "evaluate", "preds")
 
 
-def test_a_table_of_a_metric_sets_no_more_than_the_metric_elsewhere(settle):
+def test_a_table_of_a_metric_sets_only_the_metric_in_other_commands(report_with):
     text = "[cce]\nlambda = 0.5\nseed = 9\n[evaluate]\nconfidence = 0.8\n"
-    report = settle(text, "evaluate", "preds", "--metrics", "cce,zms")
+    report = report_with(text, "evaluate", "preds", "--metrics", "cce,zms")
     assert (report["settings"]["seed"], report["settings"]["confidence"]) == (0, 0.8)
     assert report["results"][0]["options"]["lambda"] == 0.5
-    assert settle(text, "cce", "preds")["settings"]["seed"] == 9
+    assert report_with(text, "cce", "preds")["settings"]["seed"] == 9
 
 
-def test_metrics_are_named_as_their_commands_or_with_underscores(settle):
+def test_tables_of_metrics_are_named_with_dashes_or_underscores(report_with):
     for name in ("interval-score", "interval_score"):
-        assert settle(f"[{name}]\nlevel = 0.5", "interval-score", "preds")["results"][0]["options"]["level"] == 0.5
+        assert report_with(f"[{name}]\nlevel = 0.5", "interval-score", "preds")["results"][0]["options"]["level"] == 0.5
 
 
-def test_a_setting_that_a_command_does_not_have_is_not_for_it(settle):
-    settle(
+def test_settings_of_options_that_a_command_lacks_are_ignored(report_with):
+    report_with(
         'worst = 3\nmax-percent = 5\nlambda = 0.1\nfilter = ["topic=news"]\n[gates]\nfail-on = ["ece > 1"]',
         "zms",
         "preds",
     )
 
 
-def test_options_of_the_command_line_replace_what_was_set_in_their_place(settle, monkeypatch):
-    assert settle('embedding = "embedding"', "cce", "preds", "--inputs", "mean")["input"]["columns"]["x"] == "mean"
-    assert settle("no-bootstrap = true", "zms", "preds", "--resamples", "200")["settings"]["resamples"] == 200
-    assert settle("replicates = 99", "zms", "preds", "--no-null")["settings"]["replicates"] == 0
-    assert settle("no-null = true", "zms", "preds", "--replicates", "99")["settings"]["replicates"] == 99
-    read = settle(
+def test_options_on_the_command_line_replace_conflicting_settings(report_with, monkeypatch):
+    assert report_with('embedding = "embedding"', "cce", "preds", "--inputs", "mean")["input"]["columns"]["x"] == "mean"
+    assert report_with("no-bootstrap = true", "zms", "preds", "--resamples", "200")["settings"]["resamples"] == 200
+    assert report_with("replicates = 99", "zms", "preds", "--no-null")["settings"]["replicates"] == 0
+    assert report_with("no-null = true", "zms", "preds", "--replicates", "99")["settings"]["replicates"] == 99
+    read = report_with(
         'error-dist = "t6"', "zms", "preds", "--dist", "gaussian", "--param", "loc=mean", "--param", "scale=std"
     )
     assert read["input"]["predictive"] == "gaussian"
-    settle('samples = "s*"', "zms", "preds", "--mean", "mean", "--std", "std")
-    settle('mean = "absent"\nstd = "std"', "zms", "preds", "--mean", "mean")
-    settle('var = "absent"', "zms", "preds", "--std", "std")
+    report_with('samples = "s*"', "zms", "preds", "--mean", "mean", "--std", "std")
+    report_with('mean = "absent"\nstd = "std"', "zms", "preds", "--mean", "mean")
+    report_with('var = "absent"', "zms", "preds", "--std", "std")
     monkeypatch.setenv("CALCHECK_NO_BOOTSTRAP", "off")
-    assert settle("no-bootstrap = true", "zms", "preds")["settings"]["resamples"] is None
+    assert report_with("no-bootstrap = true", "zms", "preds")["settings"]["resamples"] is None
 
 
 def test_variables_set_flags_repeated_options_and_formats(home, calcheck, preds, monkeypatch):
     monkeypatch.setenv("CALCHECK_FORMAT", "json")
     monkeypatch.setenv("CALCHECK_NO_BOOTSTRAP", "1")
     monkeypatch.setenv("CALCHECK_FILTER", "topic=news\nid=100\n")
-    monkeypatch.setenv("CALCHECK_SEED", "")  # as good as absent
+    monkeypatch.setenv("CALCHECK_SEED", "")  # the same as unset
     report = json.loads(calcheck("zms", preds).out)
     assert report["settings"]["resamples"] == 0
     assert report["input"]["n"] == 1
@@ -178,13 +178,13 @@ def test_variables_set_flags_repeated_options_and_formats(home, calcheck, preds,
         ("NO_CONFIG", "perhaps", "CALCHECK_NO_CONFIG takes true or false, got 'perhaps'"),
     ],
 )
-def test_mistakes_in_variables_name_them(calcheck, preds, monkeypatch, variable, value, message):
+def test_errors_in_variables_name_the_variable(calcheck, preds, monkeypatch, variable, value, message):
     monkeypatch.setenv(f"CALCHECK_{variable}", value)
     assert message in calcheck("evaluate", preds, "--embedding", "embedding").refused()
 
 
 @pytest.mark.usefixtures("home")
-def test_variables_that_set_nothing_are_told_and_end_nothing(calcheck, preds, monkeypatch):
+def test_unknown_variables_cause_only_a_warning(calcheck, preds, monkeypatch):
     monkeypatch.setenv("CALCHECK_SEDE", "3")
     found = calcheck("zms", preds, "--format", "json")
     assert found.code == 0
@@ -236,23 +236,23 @@ def test_variables_that_set_nothing_are_told_and_end_nothing(calcheck, preds, mo
         ("[interval-score]\n[interval_score]", "calcheck.toml: [interval_score] is given twice"),
     ],
 )
-def test_mistakes_in_files_name_file_and_key(refuse, text, message):
-    assert message in refuse(text, "zms", "preds")
+def test_errors_in_files_name_the_file_and_the_key(error_with, text, message):
+    assert message in error_with(text, "zms", "preds")
 
 
-def test_mistakes_in_tables_of_metrics_are_told_where_these_are_computed(refuse):
-    line = refuse("[ece]\nn-levels = 0", "evaluate", "preds")
+def test_errors_in_tables_of_metrics_are_reported_when_these_are_computed(error_with):
+    line = error_with("[ece]\nn-levels = 0", "evaluate", "preds")
     assert "(--n-levels is set by n-levels in [ece] of calcheck.toml)" in line
 
 
-def test_a_value_that_only_some_commands_take_is_refused_by_the_others(settle, refuse):
-    settle('solver = "nystroem"', "cce", "preds")
-    line = refuse('solver = "nystroem"', "cmmd", "preds")
+def test_a_value_that_only_some_commands_support_is_refused_by_the_others(report_with, error_with):
+    report_with('solver = "nystroem"', "cce", "preds")
+    line = error_with('solver = "nystroem"', "cmmd", "preds")
     assert "solver in calcheck.toml takes one of" in line
-    assert "solver in calcheck.toml takes one of" in refuse('solver = "nyström"', "zms", "preds")
+    assert "solver in calcheck.toml takes one of" in error_with('solver = "nyström"', "zms", "preds")
 
 
-def test_another_file_or_none_is_named_before_the_command(home, calcheck, preds):
+def test_another_file_or_none_is_selected_before_the_command(home, calcheck, preds):
     (home / "calcheck.toml").write_text("seed = 1")
     (home / "other.toml").write_text("seed = 2")
 
@@ -266,7 +266,7 @@ def test_another_file_or_none_is_named_before_the_command(home, calcheck, preds)
     assert "Put this option before the command" in calcheck("zms", preds, "--config", "other.toml").refused()
 
 
-def test_variables_name_another_file_or_none(home, calcheck, preds, monkeypatch):
+def test_variables_select_another_file_or_none(home, calcheck, preds, monkeypatch):
     (home / "calcheck.toml").write_text("seed = 1")
     (home / "other.toml").write_text("seed = 2")
 
@@ -282,8 +282,8 @@ def test_variables_name_another_file_or_none(home, calcheck, preds, monkeypatch)
     assert seed() == 0
 
 
-def test_names_in_files_cannot_break_the_terminal(refuse):
-    line = refuse('"\\u001b[2Jx" = 1', "zms", "preds")
+def test_names_in_files_cannot_break_the_terminal(error_with):
+    line = error_with('"\\u001b[2Jx" = 1', "zms", "preds")
     assert "\x1b" not in line
 
 
@@ -293,12 +293,12 @@ def test_commands_without_options_read_no_settings(home, calcheck):
     assert calcheck("zms", "--help").code == 0
 
 
-def test_every_metric_takes_its_options_from_files(home, calcheck, preds):
-    """As a report says them, so that a file can be made of one."""
+def test_every_metric_accepts_its_options_from_files(home, calcheck, preds):
+    """In the form that reports give them, so that a report can be turned into a file."""
     from calcheck.options import options_of
 
     for name, metric in METRICS.items():
-        told = {option.name: getattr(metric(), option.field) for option in options_of(metric)}
-        lines = [f"{key} = {json.dumps(value)}" for key, value in told.items() if value is not None]
+        options = {option.name: getattr(metric(), option.field) for option in options_of(metric)}
+        lines = [f"{key} = {json.dumps(value)}" for key, value in options.items() if value is not None]
         (home / "calcheck.toml").write_text("\n".join([f"[{name}]", *lines]))
         assert calcheck("evaluate", preds, "--metrics", "zms").code == 0

@@ -1,4 +1,4 @@
-"""Sums on the command line: --save-state, --settings-from, calcheck merge, --checkpoint and --resume."""
+"""States on the command line: --save-state, --settings-from, calcheck merge, --checkpoint and --resume."""
 
 import json
 import os
@@ -20,13 +20,14 @@ from calcheck.storage.npz import read_archive
 from calcheck.storage.state import write_state
 from calcheck.streaming.state import accumulate
 from tests.files import columns, write
+from tests.shorthand import texts
 
 FEW = ("--resamples", 100)
-SUMMED = [name for name in METRICS if name not in ("cce", "jmmd", "ammd", "cmmd", "fid")]
+ACCUMULATED = [name for name in METRICS if name not in ("cce", "jmmd", "ammd", "cmmd", "fid")]
 
 
 def results(ended):
-    """Return values by metric, of a report that is sound."""
+    """Return the report and its values by metric; the command must succeed and match the schema."""
     assert (ended.code, ended.err) == (0, ""), ended
     report = json.loads(ended.out)
     jsonschema.validate(report, report_schema())
@@ -47,19 +48,19 @@ def days(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def states(days):
-    """Return the paths of ten states like the first."""
+    """Return the paths of ten states with the settings of the first."""
     made, first = [], None
     for path in days[0]:
         made.append(path.replace(".parquet", ".state"))
-        state = accumulate(read(path), [METRICS[name]() for name in SUMMED], Run(replicates=19), like=first)
+        state = accumulate(read(path), [METRICS[name]() for name in ACCUMULATED], Run(replicates=19), like=first)
         write_state(made[-1], state)
         first = first or state
     return made
 
 
-def test_the_command_line_makes_the_same_states(calcheck, states, days, tmp_path):
+def test_the_command_line_writes_the_same_states_as_python(calcheck, states, days, tmp_path):
     path, after = tmp_path / "a.state", tmp_path / "b.state"
-    asked = ("--metrics", ",".join(SUMMED), "--replicates", 19, *FEW)
+    asked = ("--metrics", ",".join(ACCUMULATED), "--replicates", 19, *FEW)
     for ended, made, expected in (
         (calcheck("evaluate", days[0][0], *asked, "--save-state", path), path, states[0]),
         (calcheck("evaluate", days[0][1], "--settings-from", path, *FEW, "--save-state", after), after, states[1]),
@@ -71,11 +72,11 @@ def test_the_command_line_makes_the_same_states(calcheck, states, days, tmp_path
             assert np.array_equal(found[name], values), name
 
 
-def test_ten_days_merged_are_one_file_summed_alike(calcheck, states, days):
+def test_ten_merged_days_equal_one_file_with_the_same_settings(calcheck, states, days):
     merged, values = results(calcheck("merge", *states, *FEW, "--format", "json"))
     whole = calcheck("evaluate", days[1], "--settings-from", states[0], *FEW, "--format", "json")
     expected, same = results(whole)
-    assert list(values) == SUMMED
+    assert list(values) == ACCUMULATED
     for name, value in values.items():
         assert_allclose(value, same[name], rtol=1e-10, err_msg=name)
     assert [file["path"] for file in merged["input"]["files"]] == days[0]
@@ -83,62 +84,62 @@ def test_ten_days_merged_are_one_file_summed_alike(calcheck, states, days):
     zms = merged["results"][0]
     assert (zms["interval"], zms["reference"], zms["details"]["null"]["replicates"]) == ("normal", 1, 19)
     assert (zms["verdict"], merged["results"][3]["verdict"]) == ("none", "none")
-    assert "19 replicates cannot reject" in zms["warnings"][-1]
+    assert "19 replicates cannot reject" in texts(zms["warnings"])[-1]
 
 
-def test_a_merged_state_is_merged_again(calcheck, states, tmp_path):
+def test_a_merged_state_can_be_merged_again(calcheck, states, tmp_path):
     _, expected = results(calcheck("merge", *states, *FEW, "--format", "json"))
-    kept = tmp_path / "kept.state"
-    results(calcheck("merge", *states[:6], *FEW, "--save-state", kept, "--format", "json"))
-    _, values = results(calcheck("merge", kept, *states[6:], *FEW, "--format", "json"))
+    merged = tmp_path / "merged.state"
+    results(calcheck("merge", *states[:6], *FEW, "--save-state", merged, "--format", "json"))
+    _, values = results(calcheck("merge", merged, *states[6:], *FEW, "--format", "json"))
     for name, value in values.items():
         assert_allclose(value, expected[name], rtol=1e-10, err_msg=name)
 
 
-def test_one_metric_of_a_state_is_followed(calcheck, states, days, tmp_path):
+def test_settings_can_come_from_one_metric_of_a_state(calcheck, states, days, tmp_path):
     path = tmp_path / "ence.state"
-    told = calcheck("ence", days[0][1], "--settings-from", states[0], "--save-state", path, *FEW, "--format", "json")
-    _, values = results(told)
+    ended = calcheck("ence", days[0][1], "--settings-from", states[0], "--save-state", path, *FEW, "--format", "json")
+    _, values = results(ended)
     assert list(values) == ["ence"]
     assert (
         "--bins 5 contradicts --settings-from"
         in calcheck("ence", days[0][1], "--settings-from", states[0], "--bins", 5).refused()
     )
     results(calcheck("ence", days[0][1], "--settings-from", states[0], "--bins", 10, *FEW, "--format", "json"))
-    told = calcheck("zms", days[0][1], "--settings-from", path).refused()
-    assert "does not contain zms. It contains: ence" in told
-    told = calcheck("evaluate", days[0][1], "--settings-from", path, "--metrics", "ence,zms").refused()
-    assert "does not contain zms" in told
-    told = calcheck("ence", days[0][1], "--settings-from", states[0], "--replicates", 39).refused()
-    assert "--replicates 39 contradicts --settings-from, whose state has 19" in told
+    line = calcheck("zms", days[0][1], "--settings-from", path).refused()
+    assert "does not contain zms. It contains: ence" in line
+    line = calcheck("evaluate", days[0][1], "--settings-from", path, "--metrics", "ence,zms").refused()
+    assert "does not contain zms" in line
+    line = calcheck("ence", days[0][1], "--settings-from", states[0], "--replicates", 39).refused()
+    assert "--replicates 39 contradicts --settings-from, whose state has 19" in line
 
 
-def test_what_does_not_add_up_is_refused(calcheck, states, days, tmp_path):
+def test_states_that_cannot_be_merged_are_refused(calcheck, states, days, tmp_path):
     assert "both contain the rows of" in calcheck("merge", states[0], states[0]).refused()
     apart = tmp_path / "apart.state"
     results(calcheck("ence", days[0][2], "--save-state", apart, *FEW, "--format", "json"))
     alike = tmp_path / "alike.state"
     results(calcheck("ence", days[0][1], "--save-state", alike, *FEW, "--format", "json"))
-    told = calcheck("merge", apart, alike).refused()
-    assert "ence was prepared on other rows: its setting 'cuts' differs" in told
-    assert "--settings-from" in told
+    line = calcheck("merge", apart, alike).refused()
+    assert "ence was prepared on other rows: its setting 'cuts' differs" in line
+    assert "--settings-from" in line
     assert "crps, cv, ece" in calcheck("merge", apart, states[1]).refused()
     assert "is not a calcheck state" in calcheck("merge", days[0][0]).refused()
     assert "there is no file" in calcheck("merge", tmp_path / "no.state").refused()
 
 
-def test_what_sums_cannot_say_is_told_before_the_work(calcheck, days, tmp_path):
+def test_options_that_need_all_rows_are_refused_for_states(calcheck, days, tmp_path):
     path, state = days[0][0], tmp_path / "a.state"
     for option in (("--pointwise", tmp_path / "a.csv"), ("--worst", 3), ("--subsample", 10)):
         assert (
             f"{option[0]} needs all rows in memory" in calcheck("zms", path, "--save-state", state, *option).refused()
         )
-    told = calcheck("cce", path, "--solver", "cg", "--save-state", state).refused()
-    assert "--solver cg needs all rows at once" in told
-    told = calcheck("cce", path, "--estimator", "unbiased", "--save-state", state).refused()
-    assert "--estimator unbiased needs all rows at once" in told
-    told = calcheck("zms", path, "--save-state", tmp_path / "a.parquet").refused()
-    assert "has the suffix of a table or report" in told
+    line = calcheck("cce", path, "--solver", "cg", "--save-state", state).refused()
+    assert "--solver cg needs all rows at once" in line
+    line = calcheck("cce", path, "--estimator", "unbiased", "--save-state", state).refused()
+    assert "--estimator unbiased needs all rows at once" in line
+    line = calcheck("zms", path, "--save-state", tmp_path / "a.parquet").refused()
+    assert "has the suffix of a table or report" in line
     assert "would overwrite" in calcheck("zms", path, "--save-state", state, "-o", state).refused()
     assert "the folder does not exist" in calcheck("zms", path, "--save-state", tmp_path / "no" / "a.state").refused()
     assert "--resume needs the checkpoint file" in calcheck("zms", path, "--resume").refused()
@@ -161,41 +162,41 @@ def long(tmp_path_factory):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_run_continues_and_ends_the_same(number, process, long, tmp_path):
-    whole, half, kept = tmp_path / "whole.state", tmp_path / "half.state", tmp_path / "kept"
+def test_an_interrupted_run_resumes_with_the_same_result(number, process, long, tmp_path):
+    whole, half, checkpoint = tmp_path / "whole.state", tmp_path / "half.state", tmp_path / "checkpoint"
     if number == signal.SIGINT:  # once is enough
         expected = process("evaluate", long, *LONG, "--save-state", whole)
         assert expected.returncode == 0
-    arguments = [*map(str, ("evaluate", long, *LONG, "--save-state", half, "--checkpoint", kept))]
+    arguments = [*map(str, ("evaluate", long, *LONG, "--save-state", half, "--checkpoint", checkpoint))]
     running = subprocess.Popen(
         [sys.executable, "-m", "calcheck", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
     for _ in range(2000):
-        if kept.exists() or running.poll() is not None:
+        if checkpoint.exists() or running.poll() is not None:
             break
         time.sleep(0.01)
     time.sleep(0.1)
     os.kill(running.pid, number)
     out, err = running.communicate(timeout=30)
     assert (running.returncode in (130, 143), out, err) == (True, b"", b"")
-    assert sorted(path.name for path in tmp_path.iterdir() if path != whole) == ["kept"]
+    assert sorted(path.name for path in tmp_path.iterdir() if path != whole) == ["checkpoint"]
     if number == signal.SIGINT:
         again = process(*arguments, "--resume")
         assert again.returncode == 0
         assert again.stdout == expected.stdout
         assert half.read_bytes() == whole.read_bytes()
-        assert not kept.exists()
+        assert not checkpoint.exists()
 
 
-def test_a_checkpoint_is_continued_by_its_own_run_only(calcheck, days, tmp_path, monkeypatch):
-    kept = tmp_path / "kept"
+def test_a_checkpoint_is_resumed_only_by_the_same_run(calcheck, days, tmp_path, monkeypatch):
+    checkpoint = tmp_path / "checkpoint"
     monkeypatch.setattr("calcheck.storage.checkpoint.FileCheckpoint.remove", lambda _: None)
-    run = ("ence", days[0][0], "--checkpoint", kept, "--no-bootstrap", "--replicates", 19, "--format", "json")
+    run = ("ence", days[0][0], "--checkpoint", checkpoint, "--no-bootstrap", "--replicates", 19, "--format", "json")
     results(calcheck(*run))
     results(calcheck(*run, "--resume"))
     for other, what in ((("--bins", 5), "metrics"), (("--seed", 3), "seed"), (("--min-std", 1), "column options")):
         assert f"its {what}" in calcheck(*run, *other, "--resume").refused()
     assert "its files differ" in calcheck("ence", days[0][1], *run[2:], "--resume").refused()
-    kept.write_bytes(kept.read_bytes()[:500])
+    checkpoint.write_bytes(checkpoint.read_bytes()[:500])
     assert "is damaged" in calcheck(*run, "--resume").refused()
     results(calcheck(*run))

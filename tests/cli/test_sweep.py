@@ -1,4 +1,4 @@
-"""`calcheck sweep`: what is varied, what is shown, and what is refused."""
+"""`calcheck sweep`: varied settings, output and refused options."""
 
 import csv
 import io
@@ -26,7 +26,7 @@ def models(tmp_path):
 
 @pytest.fixture
 def swept(calcheck):
-    """Return the report."""
+    """Run the command, and return its report."""
 
     def run(*arguments):
         ended = calcheck("sweep", *arguments, "--format", "json")
@@ -38,12 +38,14 @@ def swept(calcheck):
     return run
 
 
-def test_values_are_those_of_the_metric_with_the_setting(swept, calcheck, models):
+def test_values_equal_those_of_the_metric_with_the_setting(swept, calcheck, models):
     report = swept(models[0], "--vary", "lambda=0.01,1", "--vary", "draws=2", "--gamma-y", 2)
     assert [each["slice"] for each in report["results"]] == [{}, {"lambda": "0.01"}, {"lambda": "1"}, {"draws": "2"}]
     assert report["settings"]["vary"] == {"lambda": ["0.01", "1"], "draws": ["2"]}
-    for result, said in zip(report["results"], ([], ["--lambda", 0.01], ["--lambda", 1], ["--draws", 2]), strict=True):
-        alone = json.loads(calcheck("cce", models[0], *said, "--gamma-y", 2, "--no-null", "--format", "json").out)[
+    for result, options in zip(
+        report["results"], ([], ["--lambda", 0.01], ["--lambda", 1], ["--draws", 2]), strict=True
+    ):
+        alone = json.loads(calcheck("cce", models[0], *options, "--gamma-y", 2, "--no-null", "--format", "json").out)[
             "results"
         ][0]
         assert_allclose(result["value"], alone["value"], rtol=1e-10)
@@ -62,7 +64,7 @@ def test_several_models_are_ranked_at_each_setting(swept, models):
     assert len(report["input"]["files"]) == 3
 
 
-def test_tables_fit_80_columns_with_the_metric_as_it_is_on_top(calcheck, models):
+def test_tables_fit_80_columns_and_begin_with_the_unchanged_metric(calcheck, models):
     arguments = ("--vary", "lambda=0.001..1", "--vary", "normalize=l2,standardize", "--vary", "subsample=50%,100%")
     out = calcheck("sweep", *models, *arguments, "--subsets", 2).out
     assert max(map(len, out.splitlines()[4:])) <= 80
@@ -76,14 +78,14 @@ def test_tables_fit_80_columns_with_the_metric_as_it_is_on_top(calcheck, models)
     assert "best" not in single
 
 
-def test_many_models_are_shown_one_below_the_other(calcheck, tmp_path):
+def test_tables_of_many_models_are_split(calcheck, tmp_path):
     many = [write(tmp_path / f"a_model_with_a_long_name_{k}.parquet", columns(n=40)) for k in range(6)]
     out = calcheck("sweep", *many, "--vary", "lambda=0.1,1").out
     assert max(map(len, out.splitlines()[7:])) <= 80
     assert out.count("(as set)") > 1
 
 
-def test_every_format_says_the_same(calcheck, models):
+def test_every_format_has_the_same_values(calcheck, models):
     arguments = ("sweep", *models[:2], "--all-combinations", "--vary", "lambda=0.1,1", "--vary", "gamma-y=0.5,2")
     whole = json.loads(calcheck(*arguments, "--format", "json").out)
     lines = list(csv.DictReader(io.StringIO(calcheck(*arguments, "--format", "csv").out)))
@@ -111,12 +113,12 @@ def test_a_plot_has_a_panel_for_each_setting(calcheck, models, tmp_path):
     assert ">degree 2<" in plot.read_text()
 
 
-def test_any_metric_may_be_swept_with_its_options(swept, models):
+def test_any_metric_can_be_swept_with_its_options(swept, models):
     report = swept(models[1], "--metric", "ence", "--vary", "bins=2,4", "--by", "mean")
     assert [each["options"] for each in report["results"]] == [{"bins": bins, "by": "mean"} for bins in (10, 2, 4)]
 
 
-def test_settings_of_the_metric_count_and_the_command_line_comes_first(swept, models, tmp_path, monkeypatch):
+def test_settings_of_the_metric_are_used_unless_the_command_line_overrides_them(swept, models, tmp_path, monkeypatch):
     monkeypatch.delenv("CALCHECK_NO_CONFIG")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "calcheck.toml").write_text(
@@ -150,14 +152,14 @@ def test_settings_of_the_metric_count_and_the_command_line_comes_first(swept, mo
         ),
     ],
 )
-def test_mistakes_get_one_line(calcheck, models, tmp_path, monkeypatch, arguments, message):
+def test_errors_are_one_line(calcheck, models, tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
     assert message in calcheck("sweep", models[0], *arguments).refused()
 
 
-def test_models_must_be_of_the_same_rows(calcheck, models, tmp_path):
+def test_models_must_have_the_same_rows(calcheck, models, tmp_path):
     other = write(tmp_path / "other.parquet", columns(n=40) | {"id": np.arange(40)})
     assert "are not in" in calcheck("sweep", models[0], other, "--vary", "lambda=1").refused()
     without = write(tmp_path / "w.csv", {name: v for name, v in columns(n=40).items() if name != "embedding"})
-    said = calcheck("sweep", models[0], without, "--vary", "lambda=1").refused()
-    assert f"{without}: cce needs inputs" in said
+    line = calcheck("sweep", models[0], without, "--vary", "lambda=1").refused()
+    assert f"{without}: cce needs inputs" in line

@@ -12,6 +12,7 @@ from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
+from tests.shorthand import texts
 
 PLAIN = Run(resamples=0, replicates=0)
 
@@ -64,7 +65,7 @@ def test_bins_by_hand():
     assert_allclose(value("uce", y, predictive, bins=2), 1.0, rtol=1e-14)
 
 
-def test_bins_of_unequal_counts_weigh_alike_or_by_count():
+def test_bins_of_unequal_counts_are_weighted_equally_or_by_count():
     """Five rows in two bins: edges at round-half-even(0, 2.5, 5) = 0, 2, 5. std 1; E^2 = 0, 0 and 4, 4, 4.
 
     The gaps |MV - MSE| are 1 and 3: UCE = 2 if bins count alike, (2 * 1 + 3 * 3) / 5 if rows do.
@@ -77,7 +78,7 @@ def test_bins_of_unequal_counts_weigh_alike_or_by_count():
 
 
 def test_rows_tied_across_an_edge_are_split():
-    """All four std are equal: each row is half in either of two bins, which have the same RMSE, whatever the order.
+    """All four std are equal: each row is half in either of two bins, which have the same RMSE in any order.
 
     RMSE^2 = (1 + 9 + 1 + 1) / 4 = 3 in both: ENCE = sqrt(3) - 1. In file order it would be (sqrt(5) - 1 + 0) / 2.
     """
@@ -104,7 +105,7 @@ def test_ece_by_hand():
     assert_allclose(value("ece", y, predictive, n_levels=3, level_weights="frequency"), 5 / 32, rtol=1e-14)
 
 
-def test_a_pit_on_a_level_counts_as_below_it():
+def test_a_pit_equal_to_a_level_counts_as_below_it():
     """F(y) <= p: a PIT of exactly 1/2 at the only level 1/2 gives a share of 1: ECE 1/2; just above it 0: ECE 1/2 too.
 
     With two rows at 1/2 and above, the share is 1/2: ECE 0.
@@ -146,7 +147,7 @@ def test_pit_of_counts_by_hand():
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_pit_of_counts_is_the_integral(seed):
+def test_pit_of_counts_equals_numerical_integration(seed):
     """The exact integral against a sum over 400,000 points."""
     from calcheck.statistics.groups import Averages
     from calcheck.statistics.pit import distance_from_uniform, distribution
@@ -167,7 +168,7 @@ def test_nll_by_hand():
     assert_allclose(value("nll", [3.0], Poisson(np.array([2.0]))), 2 - 3 * math.log(2) + math.log(6), rtol=1e-13)
 
 
-def test_the_parts_of_a_gaussian_nll_add_up():
+def test_the_terms_of_a_gaussian_nll_add_up():
     """NLL = (ZMS + mean log std^2 + log 2 pi) / 2 [ZMS Eq. 12]."""
     rng = np.random.default_rng(0)
     found = result("nll", rng.normal(size=50), normal(rng.normal(size=50), rng.uniform(0.5, 2, 50)))
@@ -178,7 +179,7 @@ def test_the_parts_of_a_gaussian_nll_add_up():
 def test_an_impossible_target_has_no_nll_and_is_counted():
     found = result("nll", [0.0, 1e200], normal([0.0, 0.0], [1.0, 1.0]))
     assert found.value is None
-    assert any("1 targets have probability 0" in warning for warning in found.warnings)
+    assert any("1 targets have probability 0" in warning for warning in texts(found.warnings))
 
 
 def test_crps_by_hand():
@@ -197,11 +198,11 @@ def test_crps_by_hand():
     assert_allclose(value("crps", [0.0], Poisson(np.array([rate]))), expected, rtol=1e-13)
 
 
-def test_one_draw_has_a_biased_crps_and_says_so():
+def test_crps_of_one_draw_is_biased_with_a_warning():
     found = result("crps", [1.0], Samples(np.array([[3.0]])))
     assert found.value == 2.0
     assert found.details["estimator"] == "biased"
-    assert any("fair" in warning for warning in found.warnings)
+    assert any("fair" in warning for warning in texts(found.warnings))
 
 
 def test_intervals_by_hand():
@@ -224,45 +225,45 @@ def test_intervals_by_hand():
     assert_allclose(value("interval-score", [4.0], normal([0.0], [2.0])), 4 * ninth + outside, rtol=1e-13)
 
 
-def test_the_reference_of_a_counts_coverage_is_what_its_interval_holds():
+def test_the_reference_coverage_of_counts_is_the_probability_of_the_interval():
     """Poisson with rate log 2: masses 0.5, 0.347, 0.120, … The 5 % quantile is 0, the 95 % one 2: 0.966 inside."""
     rate = math.log(2)
     expected = 0.5 * (1 + rate + rate**2 / 2)
     assert_allclose(result("coverage", [0.0], Poisson(np.array([rate]))).reference, expected, rtol=1e-13)
 
 
-def test_the_reference_of_an_ensembles_coverage_is_the_share_of_gaps():
-    """Of 12 gaps around 11 draws, 10 lie between the smallest and the largest, which are the 5 and 95 % quantiles."""
+def test_the_reference_coverage_of_an_ensemble_is_the_share_of_gaps():
+    """10 of 12 gaps around 11 draws lie between the smallest and the largest, which are the 5 and 95 % quantiles."""
     draws = Samples(np.arange(11.0)[None, :])
     assert_allclose(result("coverage", [3.5], draws).reference, 10 / 12, rtol=1e-14)
 
 
-def test_draws_that_tie_have_no_reference_for_coverage():
+def test_tied_draws_have_no_reference_coverage():
     found = result("coverage", [3.5], Samples(np.array([[1.0, 3.0, 4.0, 4.0]])))
     assert found.reference is None
-    assert any("no exact reference" in warning for warning in found.warnings)
+    assert any("no exact reference" in warning for warning in texts(found.warnings))
 
 
 def test_the_confidence_curve_by_hand():
-    """Errors 3 and 1 with std 1 and 2: the order is the worst. With t the share that is kept, c - o is 2 up to t = 1/2.
+    """Errors 3 and 1 with std 1 and 2: the worst order. With t the retained share, c - o is 2 up to t = 1/2.
 
     Above it is (1 + t)/t - (3t - 1)/t = 2/t - 2. By the trapezoidal rule over 0, 1, ..., 99 %.
     Errors 1 and 3 have their oracle's order: 0.
     """
     predictive = normal([0.0, 0.0], [1.0, 2.0])
-    kept = 1 - np.arange(100) / 100
-    gaps = np.where(kept > 0.5, 2 / kept - 2, 2.0)
+    retained = 1 - np.arange(100) / 100
+    gaps = np.where(retained > 0.5, 2 / retained - 2, 2.0)
     area = (gaps[0] / 2 + gaps[1:-1].sum() + gaps[-1] / 2) / 100
     assert_allclose(value("confidence-curve", [3.0, 1.0], predictive), area, rtol=1e-12)
     assert_allclose(value("confidence-curve", [1.0, 3.0], predictive), 0.0, atol=1e-14)
-    above = np.maximum(kept - 0.5, 0)
-    squares = np.sqrt((9 * np.minimum(kept, 0.5) + above) / kept)
-    squares -= np.sqrt((np.minimum(kept, 0.5) + 9 * above) / kept)
+    above = np.maximum(retained - 0.5, 0)
+    squares = np.sqrt((9 * np.minimum(retained, 0.5) + above) / retained)
+    squares -= np.sqrt((np.minimum(retained, 0.5) + 9 * above) / retained)
     area = (squares[0] / 2 + squares[1:-1].sum() + squares[-1] / 2) / 100
     assert_allclose(value("confidence-curve", [3.0, 1.0], predictive, score="rmse"), area, rtol=1e-12)
 
 
-def test_a_perfect_ensemble_is_not_expected_at_rce_0_nor_zms_1():
+def test_a_perfect_ensemble_does_not_have_rce_0_or_zms_1():
     """The mean of m draws misses y by a variance of 1 + 1/m: RCE is 1 - sqrt(1 + 1/m), ZMS (1 + 1/m)(m - 1)/(m - 3)."""
     rng = np.random.default_rng(0)
     m = 5
@@ -293,7 +294,7 @@ def test_the_share_of_valid_bins_is_tested_against_the_confidence():
     assert_allclose([found.low, found.high], [0.3475471, 0.9332605], rtol=1e-6)  # published tables: 0.348, 0.933
 
 
-def test_rows_partly_tied_across_an_edge():
+def test_rows_partly_tied_across_an_edge_are_split():
     """std 1, 2, 2, 3 in two bins: the two in the middle are half in either. E^2 = 1, 4, 8, 9.
 
     MV = (1 + 2 + 2)/2, (2 + 2 + 9)/2; MSE = (1 + 2 + 4)/2, (2 + 4 + 9)/2: both gaps are 1.
@@ -316,10 +317,10 @@ def test_edges_are_rounded_half_to_even():
     found = result("ence", [1.0] * 7, normal([0.0] * 7, np.arange(1.0, 8.0)), bins=4)
     assert [line["rows"] for line in found.details["bins"]] == [2, 2, 1, 2]
     assert [(line["from"], line["to"]) for line in found.details["bins"]] == [(1, 2), (3, 4), (5, 5), (6, 7)]
-    assert any(warning.startswith("1 rows per bin are few") for warning in found.warnings)
+    assert any(warning.startswith("1 rows per bin are few") for warning in texts(found.warnings))
 
 
-def test_uncertainties_that_are_too_large_fail_too():
+def test_underconfident_models_fail():
     """zeta is negative for ZMS and positive for RCE; twice the right spread is far from both references."""
     rng = np.random.default_rng(0)
     y, predictive = rng.normal(size=400), normal(np.zeros(400), np.full(400, 2.0))
@@ -330,11 +331,11 @@ def test_uncertainties_that_are_too_large_fail_too():
 
 
 def scattered(rows):
-    """Return errors in units of their std whose squares are 1/2 and 3/2 in turn: mean 1, light tails."""
+    """Return errors in units of their std whose squares alternate between 1/2 and 3/2: mean 1, light tails."""
     return np.sqrt(np.resize([0.5, 1.5], rows))
 
 
-def test_the_confidence_of_bins_is_the_one_asked_for():
+def test_the_confidence_of_bins_can_be_set():
     """At 80 % confidence: 6 of 10 valid has P(Bin(10, 0.8) <= 6) = 0.1209, which is at most 0.2."""
     std = np.linspace(1, 2, 2000)
     z = scattered(2000)
@@ -347,7 +348,7 @@ def test_the_confidence_of_bins_is_the_one_asked_for():
     assert found.verdict == "fail"
 
 
-def test_all_bins_valid_have_an_upper_limit_of_one():
+def test_the_upper_limit_is_one_if_all_bins_are_valid():
     """Clopper and Pearson: 0.025^(1/10) = 0.6915 to 1; P(Bin <= 10) = 1."""
     found = result(
         "lzms",
@@ -376,17 +377,17 @@ def test_bins_are_resampled_independently():
 
 
 @pytest.mark.parametrize(("rows", "bins", "reason"), [(10, 10, "no bin has an interval"), (40, 10, "effective rows")])
-def test_few_rows_are_no_reason_to_fail(rows, bins, reason):
+def test_few_rows_give_no_verdict(rows, bins, reason):
     rng = np.random.default_rng(0)
     predictive = normal(np.zeros(rows), rng.uniform(1, 2, rows))
     rows_ = Predictions(y=rng.normal(size=rows), predictive=predictive)
     report = evaluate(InMemory(rows_), [METRICS["lzms"](bins=bins)], run=Run(resamples=200, replicates=0))
-    told = [skipped.reason for skipped in report.skipped] + [w for r in report.results for w in r.warnings]
-    assert any(reason in each or "bins have no interval" in each for each in told)
+    messages = [skipped.reason for skipped in report.skipped] + [w for r in report.results for w in texts(r.warnings)]
+    assert any(reason in each or "bins have no interval" in each for each in messages)
     assert all(found.verdict == "none" for found in report.results)
 
 
-def test_bins_that_share_their_rows_are_not_tested_as_independent():
+def test_bins_that_share_their_rows_give_no_verdict():
     """Two uncertainties in ten bins: the bins repeat each other."""
     rng = np.random.default_rng(0)
     found = result(
@@ -396,11 +397,11 @@ def test_bins_that_share_their_rows_are_not_tested_as_independent():
         run=Run(resamples=200, replicates=0),
     )
     assert found.verdict == "none"
-    assert any("not independent" in warning for warning in found.warnings)
+    assert any("not independent" in warning for warning in texts(found.warnings))
 
 
-def test_bins_by_the_spread_of_draws_are_not_judged():
-    """A perfect ensemble's bins disagree: where the draws happen to lie close, its mean errs by more than they say."""
+def test_metrics_in_bins_of_the_std_of_draws_are_skipped():
+    """Bins of a perfect ensemble disagree: where draws happen to be close, their mean errs by more than their std."""
     values = np.random.default_rng(0).normal(size=(600, 12))
     rows = Predictions(y=values[:, 0], predictive=Samples(values[:, 1:]), columns={"x": np.arange(600)})
     report = evaluate(
@@ -412,21 +413,21 @@ def test_bins_by_the_spread_of_draws_are_not_judged():
     assert report.results[0].verdict == "pass"
 
 
-def test_heavy_tails_are_told_by_the_column():
+def test_heavy_tails_are_reported_by_column():
     """Squares of normal numbers have a skewness of 0.63: too much for variances (0.6), not for squared errors (0.8)."""
     rng = np.random.default_rng(0)
     y, std = rng.normal(size=3000), np.abs(rng.normal(size=3000))
     found = result("rce", y, normal(np.zeros(3000), std))
     assert_allclose(list(found.details["skewness"].values()), 0.63, atol=0.02)
-    (told,) = (warning for warning in found.warnings if "heavy tail" in warning)
-    assert told.startswith("heavy tail: the skewness of variance is above 0.6")
+    (message,) = (warning for warning in texts(found.warnings) if "heavy tail" in warning)
+    assert message.startswith("heavy tail: the skewness of variance is above 0.6")
     light = result("zms", y, normal(np.zeros(3000), np.ones(3000)))
     heavy = result("zms", y**3, normal(np.zeros(3000), np.ones(3000)))
-    assert not any("heavy tail" in warning for warning in light.warnings)
-    assert any("heavy tail: the skewness of z2" in warning for warning in heavy.warnings)
+    assert not any("heavy tail" in warning for warning in texts(light.warnings))
+    assert any("heavy tail: the skewness of z2" in warning for warning in texts(heavy.warnings))
 
 
-def test_mae_is_of_medians():
+def test_mae_uses_medians():
     """Poisson with rate log 2: the median is 0, the mean 0.69. Draws 1, 2, 4, 8: the median is 3, by either sign."""
     assert value("mae", [0.0], Poisson(np.array([math.log(2)]))) == 0.0
     draws = np.array([[1.0, 2.0, 4.0, 8.0]])
@@ -435,7 +436,7 @@ def test_mae_is_of_medians():
 
 
 def test_central_intervals_of_draws_are_symmetric():
-    """Of 20 draws the first and the last hold 19 of 21 gaps, at least 0.9; the 2nd and 19th would hold 17."""
+    """The first and last of 20 draws enclose 19 of 21 gaps, at least 0.9; the 2nd and 19th would enclose 17."""
     draws = np.arange(20.0)[None, :]
     found = result("coverage", [0.5], Samples(draws))
     assert_allclose(found.reference, 19 / 21)
@@ -444,20 +445,20 @@ def test_central_intervals_of_draws_are_symmetric():
     assert value("interval-score", [0.5], Samples(draws)) == value("interval-score", [-0.5], Samples(-draws))
 
 
-def test_targets_among_their_draws_have_no_reference_for_coverage():
+def test_targets_equal_to_a_draw_have_no_reference_coverage():
     found = result("coverage", [3.0, 2.0], Samples(np.array([[3.0], [4.0]])))
     assert found.reference is None
 
 
 def test_equal_draws_have_no_spread():
-    """Seven times 0.1: by rounding alone their standard deviation would be 1e-17, and z enormous."""
+    """Seven times 0.1: rounding alone would give a standard deviation of 1e-17, and a huge z-score."""
     assert Samples(np.full((1, 7), 0.1)).std().tolist() == [0.0]
     rows = Predictions(y=np.zeros(2), predictive=Samples(np.stack([np.full(7, 0.1), np.arange(7.0)])))
     report = evaluate(InMemory(rows), [METRICS["zms"]()])
     assert "std must be positive, but 1 of 2 rows are not (row 0" in report.skipped[0].reason
 
 
-def test_coverage_of_all_or_nothing_is_judged_by_its_chance():
+def test_coverage_of_all_or_no_rows_is_tested_by_its_probability():
     """All of 60 rows inside their 90 % intervals: 2 * 0.9^60 = 0.0036; of 10: 2 * 0.9^10 = 0.70; none of 2: 0.02."""
     for rows, y, p_value, verdict in (
         (60, 0.0, 0.0035941, "fail"),
@@ -470,31 +471,31 @@ def test_coverage_of_all_or_nothing_is_judged_by_its_chance():
         assert found.low is None
 
 
-def test_rounding_is_no_spread():
+def test_rounding_errors_give_no_interval():
     """Equal rows have no interval, though their sums differ in the last digit."""
     same = normal([0.0] * 30, [0.3] * 30)
     for name in ("zms", "rce", "rmse", "sharpness", "width", "mae"):
         found = result(name, [0.7] * 30, same, run=Run(resamples=200, replicates=0))
         assert found.low is None, name
         assert found.verdict == "none"
-        assert any("all resamples have the same value" in warning for warning in found.warnings), name
+        assert any("all resamples have the same value" in warning for warning in texts(found.warnings)), name
 
 
-def test_spreads_that_cannot_be_squared_are_refused():
+def test_standard_deviations_that_cannot_be_squared_are_refused():
     for scale in (1e160, 1e-160):
         rows = Predictions(y=np.ones(3) * scale, predictive=normal(np.zeros(3), np.ones(3) * scale))
         report = evaluate(InMemory(rows), [METRICS["zms"](), METRICS["sharpness"]()], run=PLAIN)
         assert ["to be squared" in skipped.reason for skipped in report.skipped] == [True, True]
 
 
-def test_frequency_weights_of_nothing_are_refused():
+def test_frequency_weights_need_targets_below_some_quantile():
     rows = Predictions(y=np.full(3, 9.0), predictive=normal(np.zeros(3), np.ones(3)))
     report = evaluate(InMemory(rows), [METRICS["ece"](level_weights="frequency")], run=PLAIN)
     assert "no target is below any quantile" in report.skipped[0].reason
 
 
-def test_the_bias_of_resampling_is_told():
-    """Resampling adds noise: the ECE of resamples is larger than that of the rows. Bins that run empty have none."""
+def test_the_bias_of_resampling_is_reported():
+    """Resampling adds noise: the ECE of resamples is larger than that of the rows. With empty bins it is undefined."""
     rng = np.random.default_rng(0)
     perfect = normal(np.zeros(2000), np.exp(0.1 * rng.normal(size=2000)))
     y = perfect.sample(rng, 1)[:, 0]
@@ -502,7 +503,7 @@ def test_the_bias_of_resampling_is_told():
     assert found.details["bootstrap"]["bias"] > 0
     ence = result("ence", y, perfect, bins=100, run=Run(resamples=500, replicates=0))
     assert ence.low > ence.value
-    assert any(warning.startswith("resampling adds noise") for warning in ence.warnings)
+    assert any(warning.startswith("resampling adds noise") for warning in texts(ence.warnings))
     assert ence.details["bootstrap"]["held_fixed"] == "bin edges"
     for bins in (7, 10):  # one resample in twenty has rows in all of 7 bins, none in all of 10
         few = result(
@@ -513,24 +514,24 @@ def test_the_bias_of_resampling_is_told():
             run=Run(resamples=500, replicates=0),
         )
         assert few.low is None
-        assert any("most resamples have no finite value" in warning for warning in few.warnings)
+        assert any("most resamples have no finite value" in warning for warning in texts(few.warnings))
 
 
-def test_few_rows_and_few_resamples_are_cautioned():
+def test_few_rows_and_few_resamples_cause_warnings():
     rng = np.random.default_rng(0)
     few = result("zms", rng.normal(size=20), normal(np.zeros(20), np.ones(20)), run=Run(resamples=300, replicates=0))
-    assert any("20 rows are few" in warning for warning in few.warnings)
+    assert any("20 rows are few" in warning for warning in texts(few.warnings))
     sure = result(
         "rmse",
         rng.normal(size=90),
         normal(np.zeros(90), np.ones(90)),
         run=Run(resamples=300, replicates=0, confidence=0.999),
     )
-    assert any("300 resamples are too few" in warning for warning in sure.warnings)
-    assert not any("rows are few" in warning for warning in sure.warnings)
+    assert any("300 resamples are too few" in warning for warning in texts(sure.warnings))
+    assert not any("rows are few" in warning for warning in texts(sure.warnings))
 
 
-def test_a_scores_digits_survive_a_large_offset():
+def test_a_large_offset_does_not_change_crps():
     rng = np.random.default_rng(0)
     draws = rng.integers(-1000, 1000, (50, 10)) / 64
     y = rng.integers(-1000, 1000, 50) / 64

@@ -1,4 +1,4 @@
-"""CCE is the number of the papers: by hand on one row, by the naive closed form on random data."""
+"""CCE: derived by hand for one and two rows, and by the naive closed form on random data."""
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ def test_one_row_by_hand():
 
 
 def test_two_rows_far_apart_by_hand():
-    """Two inputs that do not see each other (K_X = I): n lambda = 2 lambda, each row is on its own.
+    """Two inputs whose kernel is 0 (K_X = I): n lambda = 2 lambda, and rows do not influence each other.
 
     lambda = 0.1: a_i(x_i) = 1 / (1 + 0.2), CCE(x_i)^2 = (2 - 2 k(y_i, y_i')) / 1.44; with gamma_y = 0.5,
     y = (0, 1), y' = (2, 1): k = e^-2 and 1.
@@ -140,12 +140,12 @@ def test_exact_is_the_limit_of_many_draws():
         np.mean([np.abs(cce(x, y, predictive, draws=size, run=Run(seed=s)) - exact).mean() for s in range(8)])
         for size in (20, 2000)
     )
-    assert 6 < few / many < 16  # eight seeds know each to about 15 %
+    assert 6 < few / many < 16  # with eight seeds each is within about 15 %
     assert many < 0.02 * exact.mean()
 
 
-def test_exact_means_are_those_of_quadrature_for_counts():
-    """Poisson: the sum over the support equals 200,000 draws to Monte Carlo error."""
+def test_exact_means_of_counts_equal_those_of_many_draws():
+    """Poisson: the sum over the support equals 2,500 draws per row to Monte Carlo error."""
     from calcheck.distributions.poisson import Poisson
 
     rng = np.random.default_rng(9)
@@ -157,7 +157,7 @@ def test_exact_means_are_those_of_quadrature_for_counts():
     assert_allclose(sampled.mean(), exact.mean(), rtol=0.01)
 
 
-def test_a_marginal_model_is_seen_by_cce_and_not_by_ece():
+def test_cce_detects_a_marginal_model_and_ece_does_not():
     """Figure 1 of the CCE paper: x ~ N(0, 1), y ~ N(3x, 1); the marginal model says N(0, 10) everywhere."""
     for seed in range(5):
         rng = np.random.default_rng(seed)
@@ -177,7 +177,7 @@ def assert_equal_cce(found, squared):
 
 
 def test_predictions_in_another_unit_equal_the_naive_closed_form():
-    """Millimetres against metres: every prediction lies hundreds of length scales from every target and from others."""
+    """Millimeters against meters: every prediction lies hundreds of length scales from every target and from others."""
     rng = np.random.default_rng(11)
     x, y, predictive = gaussian_case(rng, 400, 3)
     far = Gaussian(1000 * predictive.loc, predictive.scale)
@@ -188,8 +188,8 @@ def test_predictions_in_another_unit_equal_the_naive_closed_form():
     assert_equal_cce(found, squared)
 
 
-def test_counts_seen_through_a_narrow_kernel_equal_the_naive_closed_form():
-    """gamma_y = 5 tells neighboring counts apart: the model is its masses on 0 … 999, as weighted draws."""
+def test_counts_with_a_narrow_kernel_equal_the_naive_closed_form():
+    """gamma_y = 5 distinguishes neighboring counts: the model is its masses on 0 … 999, as weighted draws."""
     from scipy import stats
 
     from calcheck.distributions.poisson import Poisson
@@ -210,7 +210,7 @@ def test_counts_seen_through_a_narrow_kernel_equal_the_naive_closed_form():
 @pytest.mark.parametrize("columns", [2, 3])
 @pytest.mark.parametrize("factor", [1, 30])
 def test_independent_gaussians_equal_the_naive_closed_form(columns, factor):
-    """E k is the product over columns; the closed form with all Gram matrices, for right and for 30 times too wide."""
+    """E k is the product over columns; the closed form with all Gram matrices; the right spread, and 30 times that."""
     rng = np.random.default_rng(13)
     n = 60
     x = rng.normal(size=(n, 2))
@@ -234,8 +234,8 @@ def test_independent_gaussians_equal_the_naive_closed_form(columns, factor):
 
 
 @pytest.mark.slow
-def test_thousands_of_rows_are_the_same_by_every_route():
-    """n = 6,000: a factorization, iterations with the Gram matrix kept and recomputed, and float32."""
+def test_thousands_of_rows_have_the_same_cce_with_every_solver():
+    """n = 6,000: a factorization, iterations with the Gram matrix stored and recomputed, and float32."""
     rng = np.random.default_rng(21)
     x, y, predictive = gaussian_case(rng, 6000, 64)
     expected = cce(x, y, predictive, solver="cholesky")

@@ -1,4 +1,4 @@
-"""Perfect predictions of counts and of ensembles are not called wrong (Figure 13 of [CCE], Figure 1 of [MCMD])."""
+"""Perfect predictions of counts and ensembles pass (Figure 13 of [CCE], Figure 1 of [MCMD])."""
 
 import numpy as np
 import pytest
@@ -49,7 +49,7 @@ def continuous():
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_perfect_counts_have_no_calibration_error_beyond_noise(family, continuous):
-    """The mean of p-hat - p is within four standard errors of 0 at every level; plainly counted it is biased."""
+    """The mean of p-hat - p is within four standard errors of 0 at every level; with the plain PIT it is biased."""
     rng = np.random.default_rng(1)
     predictive = FAMILIES[family](sine(rng))
     targets = predictive.sample(rng, SETS).T
@@ -63,7 +63,7 @@ def test_perfect_counts_have_no_calibration_error_beyond_noise(family, continuou
 
 
 def test_an_ensemble_of_exchangeable_members_is_calibrated():
-    """Over 200,000 rows its ECE is 3e-4, consistent with uniform; ranks over m would give 0.027 whatever the rows."""
+    """Over 200,000 rows its ECE is 3e-4, consistent with uniform; ranks over m would give 0.027 for any rows."""
     rng = np.random.default_rng(0)
     members = rng.normal(size=(200_000, 12))
     y, draws = members[:, 0], members[:, 1:]
@@ -79,12 +79,12 @@ def test_an_ensemble_of_exchangeable_members_is_calibrated():
     assert_allclose(ece(plain), 0.027, atol=0.002)
 
 
-def test_a_perfect_poissons_coverage_passes():
-    """Its 90 % interval holds more than 90 %; the reference says how much."""
+def test_the_coverage_of_a_perfect_poisson_model_passes():
+    """Its 90 % interval contains more than 90 %; the reference is the exact probability."""
     rng = np.random.default_rng(0)
     predictive = Poisson(sine(rng))
     y = predictive.sample(rng, 1)[:, 0]
     (result,) = evaluate(InMemory(Predictions(y=y, predictive=predictive)), [METRICS["coverage"]()]).results
     assert 0.91 < result.reference < 0.98
     assert result.verdict == "pass"
-    assert abs(result.value - 0.9) / (result.value - result.low) > 1  # against the bare level it would fail
+    assert abs(result.value - 0.9) / (result.value - result.low) > 1  # compared with the level it would fail

@@ -1,4 +1,4 @@
-"""The examples make what is in the repository, and show what the README says of them."""
+"""The examples reproduce the files in the repository, and the results in the README and the guides."""
 
 import subprocess
 import sys
@@ -17,10 +17,10 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 @pytest.mark.parametrize("name", ["diabetes", "diabetes_linear"])
-def test_the_diabetes_files_are_what_their_script_makes(name):
-    """To 1 % of the spread: the optimizer of the kernel's parameters stops within that on any machine."""
+def test_the_diabetes_script_reproduces_its_files(name):
+    """To 1 % of the spread: the optimizer of the kernel parameters stops within that on any machine."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the optimizer remarks that a length scale runs to its bound
+        warnings.simplefilter("ignore")  # the optimizer warns that a length scale is at its bound
         made = run_path(str(EXAMPLES / "diabetes.py"))["predictions"](name)
     saved = pq.read_table(EXAMPLES / f"{name}.parquet")
     assert made.schema.equals(saved.schema)
@@ -29,7 +29,7 @@ def test_the_diabetes_files_are_what_their_script_makes(name):
         assert_allclose(made[column].to_numpy(), expected, atol=0.01 * expected.std() + 0.01 * expected.mean())
 
 
-def test_the_sine_example_separates_families_that_can_have_the_variance_from_those_that_cannot(tmp_path):
+def test_the_sine_example_separates_families_that_can_represent_the_variance(tmp_path):
     command = [sys.executable, EXAMPLES / "sine_counts.py", tmp_path]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     found = {family: float(value) for family, value in (line.split() for line in printed.splitlines())}
@@ -41,8 +41,8 @@ def test_the_sine_example_separates_families_that_can_have_the_variance_from_tho
     assert_allclose(np.mean(y - (20 - 10 * np.sin(x))), 0.4, atol=0.1)  # the conflation's mean is rate - 0.4
 
 
-def test_the_table_of_the_zms_paper_is_printed_from_files_of_its_shape():
-    """Of the sets that it makes itself, the calibrated ones pass and the others do not; one rests on too few rows."""
+def test_the_zms_table_passes_only_calibrated_sets():
+    """Of the sets that it simulates, the calibrated ones pass and the others do not; one has too few effective rows."""
     command = [sys.executable, EXAMPLES / "zms_table2.py"]
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[1:]
     verdicts = [(line[:24].strip(), line.split()[-1]) for line in lines]
@@ -51,8 +51,8 @@ def test_the_table_of_the_zms_paper_is_printed_from_files_of_its_shape():
     assert [verdict for name, verdict in verdicts if not name.endswith("right")] == ["fail"] * 3 + ["none"]
 
 
-def test_generators_beat_a_model_that_sees_no_input(tmp_path):
-    """Two branches that part from 0 to 2: each method scores below the marginal distribution, in every metric."""
+def test_generators_score_better_than_a_model_without_inputs(tmp_path):
+    """Two branches that diverge from 0 to 2: every method scores below the marginal distribution in every metric."""
     rng = np.random.default_rng(0)
     x = rng.uniform(0, 2, (400, 2))
     y = rng.choice([-1, 1], 400) * x[:, 0] + 0.1 * rng.normal(size=400)
@@ -75,7 +75,7 @@ def test_generators_beat_a_model_that_sees_no_input(tmp_path):
     assert [test[row] for row in inputs] == saved["y"].to_pylist()
 
 
-def test_generators_are_the_same_at_every_run():
+def test_generators_are_reproducible():
     example = run_path(str(EXAMPLES / "generators.py"))
     rng = np.random.default_rng(0)
     train = example["Rows"](rng.normal(size=(60, 1)), rng.normal(size=60))
@@ -85,7 +85,7 @@ def test_generators_are_the_same_at_every_run():
         assert np.abs(once - other).max() > 0.1
 
 
-def test_generators_without_data_end_in_one_line(tmp_path):
+def test_generators_without_data_are_refused_in_one_line(tmp_path):
     command = [sys.executable, EXAMPLES / "generators.py", "--data", tmp_path, "--datasets", "none"]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stdout) == (2, "")
@@ -93,7 +93,7 @@ def test_generators_without_data_end_in_one_line(tmp_path):
 
 
 def test_theorem_9_needs_a_small_regularizer():
-    """Of sin 4x over whole periods, |delta|^2 is 1 - E exp(-(S - S')^2 / 2), S the sine of a uniform angle."""
+    """For sin 4x over whole periods, |delta|^2 is 1 - E exp(-(S - S')^2 / 2), S the sine of a uniform angle."""
     command = [sys.executable, EXAMPLES / "theorem9.py"]
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[1:]
     s = np.sin(2 * np.pi * np.arange(1000) / 1000)
@@ -104,8 +104,8 @@ def test_theorem_9_needs_a_small_regularizer():
         assert (verdict[0] == ">") == (float(lambda_) >= 0.1) == (float(cmmd) < left)
 
 
-def test_the_misfit_example_rejects_what_the_model_misses(tmp_path):
-    """At 50 % hardly a row is left of where the model misses by up to 1; the std is the same for all."""
+def test_the_misfit_example_rejects_inputs_where_the_model_is_wrong(tmp_path):
+    """At 50 % hardly any row remains where the model is wrong by up to 1; the std is the same for all rows."""
     command = [sys.executable, EXAMPLES / "misfit.py", tmp_path]
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     (half,) = [line.split() for line in lines if line.startswith("    50 %")]
@@ -116,8 +116,8 @@ def test_the_misfit_example_rejects_what_the_model_misses(tmp_path):
     assert (tmp_path / "rejected.svg").stat().st_size > 1000
 
 
-@pytest.mark.slow  # README.md is checked against the same table
-def test_of_the_six_pairs_of_samples_only_the_same_pass(tmp_path):
+@pytest.mark.slow  # the guide is checked against the same table
+def test_only_equal_samples_pass_in_the_mcmd_example(tmp_path):
     command = [sys.executable, EXAMPLES / "mcmd_six.py", tmp_path]
     _, *lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     verdicts = {line[:20].strip(): line.split()[-1] for line in lines}

@@ -1,4 +1,4 @@
-"""FID is the Fréchet distance of the pairs' Gaussians: to 1e-10 of 50 digits, also where covariances are singular."""
+"""FID equals the Fréchet distance in 50 digits to 1e-10, also for singular covariances."""
 
 import numpy as np
 import pytest
@@ -13,13 +13,13 @@ every_scale = pytest.mark.parametrize("standardize", ["data", "none"])
 
 
 def in_digits(x, y, draws, digits=50):
-    """FID of pooled samples in so many digits."""
+    """Return the FID of pooled samples, computed with the given number of digits."""
     moments = (naive.moments_in_digits(naive.joint(x, each), len(x), digits) for each in (y, draws))
     return naive.fid_in_digits(moments, digits)
 
 
 def assert_fid(case, standardize="data"):
-    """Equal to 50 digits, and to the singular values of all pairs; relative to the size of the covariances."""
+    """Compare with 50 digits, and with singular values of all pairs, relative to the size of the covariances."""
     seen = scaled(case, standardize)
     expected = in_digits(*seen)
     size = max(1, np.abs(expected), (naive.joint(seen[0], seen[1]).std(axis=0) ** 2).sum())
@@ -47,17 +47,17 @@ def duplicated(x, y, draws):
 
 
 def twice(x, y, draws):
-    """A target twice, and so the draws."""
+    """A target twice, with its draws."""
     return x, np.repeat(y, 2, axis=2), np.repeat(draws, 2, axis=2)
 
 
 def equal_draws(x, y, draws):
-    """A model that says the same everywhere."""
+    """A model with the same prediction everywhere."""
     return x, y, np.full_like(draws, draws.mean())
 
 
 def means_alone(x, y, draws):
-    """A model without a spread of its own."""
+    """A model whose draws at an input are all equal."""
     return x, y, np.repeat(draws[:, :1], draws.shape[1], axis=1)
 
 
@@ -67,7 +67,7 @@ def linear(x, y, draws):
 
 
 def both_linear(x, y, draws):
-    """Targets without noise as well, at another slope."""
+    """Targets without noise as well, with another slope."""
     return x, np.broadcast_to(x[:, None, :1], y.shape), np.broadcast_to(2 * x[:, None, :1], draws.shape)
 
 
@@ -87,8 +87,8 @@ def test_fewer_rows_than_columns_equal_fifty_digits(n, standardize):
     assert_fid(sampled_case(3, n=n, draws=2, d=8), standardize)
 
 
-def test_a_model_that_repeats_the_data_is_at_distance_zero():
-    """Not 1e-8, the root of rounding, that roots of singular covariances would leave."""
+def test_a_model_that_repeats_the_data_has_fid_0():
+    """Not 1e-8, the root of rounding errors, which roots of singular covariances would give."""
     for d in (1, 8):
         x, y, _ = sampled_case(4, n=6, targets=2, d=d, columns=2)
         assert abs(value("fid", sampled_rows(x, y, y))) < 1e-13
@@ -97,7 +97,7 @@ def test_a_model_that_repeats_the_data_is_at_distance_zero():
 @pytest.mark.parametrize("targets", [1, 3])
 @pytest.mark.parametrize("columns", [1, 3])
 @every_scale
-def test_normal_distributions_have_their_own_moments(targets, columns, standardize):
+def test_normal_distributions_use_their_exact_moments(targets, columns, standardize):
     """The covariance of (x, Y) is that of (x, mean), with the mean variance added: n / (n - 1) times both."""
     x, y, model = sampled_case(5, n=12, targets=targets, d=2, columns=columns)
     std = np.abs(model[:, 0] - model[:, 1]) + 0.2
@@ -111,16 +111,16 @@ def test_normal_distributions_have_their_own_moments(targets, columns, standardi
 
 
 def expected_of(x, y, mean, variance):
-    """FID in 50 digits of a model with means (n, 1, t) and independent columns of variances (n, t)."""
+    """Return the FID in 50 digits of a model with means (n, 1, t) and independent columns with variances (n, t)."""
     n, d = x.shape
-    centre, spread = naive.moments_in_digits(naive.joint(x, mean), n)
+    center, spread = naive.moments_in_digits(naive.joint(x, mean), n)
     for column in range(mean.shape[-1]):
         spread[d + column][d + column] += float(variance[:, column].mean() * n / (n - 1))
-    return naive.fid_in_digits((naive.moments_in_digits(naive.joint(x, y), n), (centre, spread)))
+    return naive.fid_in_digits((naive.moments_in_digits(naive.joint(x, y), n), (center, spread)))
 
 
 @every_scale
-def test_counts_have_their_own_moments(standardize):
+def test_counts_use_their_exact_moments(standardize):
     rng = np.random.default_rng(6)
     x = rng.normal(size=(12, 2))
     rate = 4 * np.exp(0.4 * x[:, 0])
@@ -131,7 +131,7 @@ def test_counts_have_their_own_moments(standardize):
     assert_allclose(found, expected_of(*seen, 1.3 * rate[:, None] / unit**2), rtol=1e-10)
 
 
-def test_distributions_without_moments_are_refused_in_words():
+def test_distributions_without_moments_are_refused():
     from calcheck.evaluation import evaluate
     from calcheck.metrics import METRICS
     from calcheck.predictions import InMemory

@@ -1,7 +1,7 @@
 """Closed forms of every continuous family, against the formulas of the literature in 50 digits and more.
 
-Parameters run over many orders of magnitude. A float y stands for all numbers within half a unit of its last place, and
-so does a location: what is compared is told to within the relative error that this leaves, and 1e-13.
+Parameters range over many orders of magnitude. A float y represents all numbers within half a unit of its last place,
+and so does a location: values are compared to within the relative error that follows from this, plus 1e-13.
 """
 
 import mpmath as mp
@@ -30,14 +30,14 @@ exact = mp.mpf
 
 @pytest.fixture(autouse=True)
 def _fifty_digits():
-    with mp.workdps(DIGITS):  # of which fifty are left where terms cancel
+    with mp.workdps(DIGITS):  # of which fifty remain after cancellation
         yield
 
 
-def agree(found, expected, left_open=0.0):
-    """Assert that a float is an exact number to rounding, or to what its inputs leave open of it."""
+def agree(found, expected, input_error=0.0):
+    """Assert that a float equals an exact number to within rounding and the relative error from its inputs."""
     found = float(np.ravel(found)[0])
-    assert abs(exact(found) - expected) <= (ERROR + left_open) * abs(expected), (found, mp.nstr(expected, 20))
+    assert abs(exact(found) - expected) <= (ERROR + input_error) * abs(expected), (found, mp.nstr(expected, 20))
 
 
 def normal_cdf(z):
@@ -114,7 +114,7 @@ def test_gamma(shape):
         beyond = below - mp.exp(log_mass)
         pairs = mp.exp(mp.loggamma(k + exact(1) / 2) - mp.loggamma(k)) / mp.sqrt(mp.pi)
         off = 2 * ROUNDING * (1 + np.sqrt(shape))  # z has half a unit in its last place
-        agree(family.cdf(np.array([y])), below, 8 * off + float(1e-15 / below))  # scipy: 15 places
+        agree(family.cdf(np.array([y])), below, 8 * off + float(1e-15 / below))  # scipy: 15 digits
         log_density = log_mass + mp.log(k) - mp.log(exact(y))
         agree(family.log_prob(np.array([y])), log_density, 8 * off)
         crps = z * (2 * below - 1) - k * (2 * beyond - 1) - pairs
@@ -133,7 +133,7 @@ def test_student_t(df):
         tail = mp.betainc(n / 2, exact(1) / 2, 0, n / (n + z**2), regularized=True) / 2
         below = tail if score < 0 else 1 - tail
         agree(family.log_prob(np.array([score])), log_density)
-        agree(family.cdf(np.array([score])), below, 1e-12)  # as scipy has it
+        agree(family.cdf(np.array([score])), below, 1e-12)  # the accuracy of scipy
         if df > 1:
             pairs = (
                 2 * mp.sqrt(n) / (n - 1) * mp.beta(exact(1) / 2, n - exact(1) / 2) / mp.beta(exact(1) / 2, n / 2) ** 2
@@ -165,25 +165,25 @@ def test_mixture(scale):
 
 @pytest.mark.parametrize("p", LEVELS)
 def test_quantiles(p):
-    """Each one's distribution function, by its formula, is p again; that a quantile is a float leaves p open."""
+    """The formula of the distribution function gives p again, to within the error from rounding the quantile."""
     zero, scale = np.zeros(1), np.array([1e5])
-    open_ = 1e-14 * (1 + abs(np.log(p)) * 4)
+    tolerance = 1e-14 * (1 + abs(np.log(p)) * 4)
 
     def of(family):
         return exact(float(family.quantile(p)[0]))
 
     z = of(Gaussian(zero, scale)) / exact(1e5)
-    agree(p, normal_cdf(z), open_)
+    agree(p, normal_cdf(z), tolerance)
     z = of(Laplace(zero, scale)) / exact(1e5)
-    agree(p, mp.exp(z) / 2 if z < 0 else 1 - mp.exp(-z) / 2, open_)
+    agree(p, mp.exp(z) / 2 if z < 0 else 1 - mp.exp(-z) / 2, tolerance)
     z = of(Cauchy(zero, scale)) / exact(1e5)
-    agree(p, mp.atan2(1, -z) / mp.pi, open_)
+    agree(p, mp.atan2(1, -z) / mp.pi, tolerance)
     for sigma in (1e-4, 1.0, 10.0):
         z = mp.log(of(LogNormal(zero, np.array([sigma])))) / exact(sigma)
-        agree(p, normal_cdf(z), open_ + 20 * ROUNDING / sigma)
+        agree(p, normal_cdf(z), tolerance + 20 * ROUNDING / sigma)
     for shape in (0.5, 7.0, 1e4):
         z = of(Gamma(np.array([shape]), scale)) / exact(1e5)
-        agree(p, mp.gammainc(exact(shape), 0, z, regularized=True), open_ + 20 * ROUNDING * np.sqrt(shape))
+        agree(p, mp.gammainc(exact(shape), 0, z, regularized=True), tolerance + 20 * ROUNDING * np.sqrt(shape))
     for df in (0.5, 3.0, 1e4):
         n, z = exact(df), of(StudentT(zero, np.ones(1), np.array([df])))
         tail = mp.betainc(n / 2, exact(1) / 2, 0, n / (n + z**2), regularized=True) / 2
@@ -191,7 +191,7 @@ def test_quantiles(p):
 
 
 @pytest.mark.parametrize("k", [1e-8, 0.3, 0.999, 1.001, 15.9, 16.1, 17.0, 1e4, 1e15])
-def test_what_stirlings_formula_leaves_out(k):
+def test_errors_of_stirlings_formula(k):
     x = exact(k)
     left = mp.loggamma(x + 1) - (x + exact(1) / 2) * mp.log(x) + x - mp.log(2 * mp.pi) / 2
     half = mp.loggamma(x + exact(1) / 2) - mp.loggamma(x) - mp.log(x) / 2

@@ -1,4 +1,4 @@
-"""Metrics of joint samples are the numbers of the papers: equal to the pooled samples' own sums on random data."""
+"""Metrics of joint distributions equal the naive sums over pooled samples, on random data."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ every_scale = pytest.mark.parametrize("standardize", ["data", "none"])
 @every_width
 @every_target
 @every_scale
-def test_jmmd_of_draws_is_that_of_the_pooled_samples(draws, targets, d, columns, standardize):
+def test_jmmd_of_draws_equals_that_of_pooled_samples(draws, targets, d, columns, standardize):
     case = sampled_case(1, draws=draws, targets=targets, d=d, columns=columns)
     rows, (x, y, model) = sampled_rows(*case), scaled(case, standardize)
     for statistic in ESTIMATORS:
@@ -45,8 +45,8 @@ def test_jmmd_of_draws_is_that_of_the_pooled_samples(draws, targets, d, columns,
 @every_width
 @every_target
 @every_scale
-def test_cmmd_of_draws_is_that_of_the_pooled_samples(draws, targets, d, columns, standardize):
-    """Every pair of an input and a target, and of an input and a draw, in a system of its own."""
+def test_cmmd_of_draws_equals_that_of_pooled_samples(draws, targets, d, columns, standardize):
+    """The naive systems have all pairs of an input and a target, and of an input and a draw."""
     case = sampled_case(2, draws=draws, targets=targets, d=d, columns=columns)
     rows, (x, y, model) = sampled_rows(*case), scaled(case, standardize)
     for kernel, gamma in KERNELS:
@@ -60,11 +60,11 @@ def test_cmmd_of_draws_is_that_of_the_pooled_samples(draws, targets, d, columns,
 @every_count
 @every_target
 @every_scale
-def test_ammd_of_draws_is_the_mean_of_each_rows_sums(draws, targets, columns, standardize):
+def test_ammd_of_draws_equals_the_mean_of_naive_sums_over_rows(draws, targets, columns, standardize):
     case = sampled_case(3, draws=draws, targets=targets, columns=columns)
     rows, (_, y, model) = sampled_rows(*case), scaled(case, standardize)
     for statistic in ESTIMATORS:
-        for constant in (False, True)[:targets]:  # one target an input does not know it
+        for constant in (False, True)[:targets]:  # it is undefined for one target per input
             for gamma_y in (0.5, 2.0):
                 given = {"statistic": statistic, "constant": constant, "gamma_y": gamma_y}
                 expected = naive.ammd(y, model, **given)
@@ -72,8 +72,8 @@ def test_ammd_of_draws_is_the_mean_of_each_rows_sums(draws, targets, columns, st
 
 
 @pytest.mark.parametrize("name", ["ammd", "jmmd", "cmmd", "fid"])
-def test_what_is_said_of_rows_has_the_value_as_its_mean(name):
-    """Through prepare, fit, rows and value, not through the report."""
+def test_the_value_follows_from_the_values_of_rows(name):
+    """By the methods prepare, fit, rows and value, not by the report."""
     case = sampled_case(4, targets=3, d=2, columns=2)
     rows, (x, y, model) = sampled_rows(*case), scaled(case, "data")
     expected = {
@@ -89,7 +89,7 @@ def test_what_is_said_of_rows_has_the_value_as_its_mean(name):
 
 
 @pytest.mark.parametrize("gamma_y", [0.05, 0.5, 4.0])
-def test_the_scale_of_the_kernel_on_targets_is_that_of_standardized_targets(gamma_y):
+def test_gamma_y_applies_to_standardized_targets(gamma_y):
     case = sampled_case(5, targets=3, draws=5, d=2, columns=3)
     rows, (x, y, model) = sampled_rows(*case), scaled(case, "data")
     for statistic in ESTIMATORS:
@@ -99,7 +99,7 @@ def test_the_scale_of_the_kernel_on_targets_is_that_of_standardized_targets(gamm
 
 
 def exact_values(rows, standardize="data"):
-    """Every metric of kernels and every statistic on distributions that are known as a whole."""
+    """Return every kernel metric with every statistic, for predictions that are distributions."""
     found = {"cmmd": value("cmmd", rows, standardize=standardize)}
     for statistic in ESTIMATORS:
         found[f"jmmd {statistic}"] = value("jmmd", rows, standardize=standardize, statistic=statistic)
@@ -110,7 +110,7 @@ def exact_values(rows, standardize="data"):
 
 
 def expected_values(x, embeddings, targets):
-    """The same from the embeddings' inner products."""
+    """Return the same from inner products of embeddings."""
     k = naive.kernel_on(x)(x, x)
     found = {"cmmd": naive.cmmd_of(k, embeddings)}
     for statistic in ESTIMATORS:
@@ -131,8 +131,8 @@ def assert_same(found, expected, atol=1e-10):
 @every_width
 @every_target
 @every_scale
-def test_normal_distributions_are_infinitely_many_draws(targets, d, columns, standardize):
-    """Closed forms; 1e-9 because what is left out of 1e-9 of a tail is."""
+def test_normal_distributions_equal_the_closed_forms(targets, d, columns, standardize):
+    """The limit of infinitely many draws."""
     x, y, model = sampled_case(6, targets=targets, d=d, columns=columns)
     std = np.abs(model[:, 0] - model[:, 1]) + 0.2
     rows = rows_of_case(x, y, gaussians(model[:, 0], std))
@@ -145,14 +145,14 @@ def test_normal_distributions_are_infinitely_many_draws(targets, d, columns, sta
 
 @pytest.mark.parametrize("shift", [30, 1e6])
 @pytest.mark.parametrize("factor", [1e-6, 1, 1e4])
-def test_models_that_are_far_off_are_no_less_exact(shift, factor):
-    """Predictions of any width, far from every target and from each other."""
+def test_models_far_from_the_targets_are_equally_exact(shift, factor):
+    """Predictions of any width, far from all targets and from each other."""
     x, y, model = sampled_case(9, targets=2, columns=2)
     mean = model[:, 0] + shift * np.random.default_rng(0).normal(size=model[:, 0].shape)
     std = factor * (np.abs(model[:, 0] - model[:, 1]) + 0.2)
     rows = rows_of_case(x, y, gaussians(mean, std))
-    inputs, targets, centre = scaled((x, y, mean[:, None]), "data")
-    embeddings = naive.gaussian_embeddings(targets, centre[:, 0], std / rows.y.std(axis=0, ddof=1))
+    inputs, targets, center = scaled((x, y, mean[:, None]), "data")
+    embeddings = naive.gaussian_embeddings(targets, center[:, 0], std / rows.y.std(axis=0, ddof=1))
     assert_same(exact_values(rows), expected_values(inputs, embeddings, 2))
     inputs, targets, draws = scaled((x, y, factor * (model - 7) + shift), "data")
     rows = sampled_rows(x, y, factor * (model - 7) + shift)
@@ -169,7 +169,7 @@ def test_models_that_are_far_off_are_no_less_exact(shift, factor):
 
 @every_count
 @every_scale
-def test_counts_are_the_sum_over_their_support(targets, standardize):
+def test_counts_equal_the_sum_over_their_support(targets, standardize):
     """Poisson, rates of some 4: all but 1e-16 of the mass lies on 0 to 59."""
     rng = np.random.default_rng([7, targets])
     x = rng.normal(size=(14, 2))
@@ -185,10 +185,10 @@ def test_counts_are_the_sum_over_their_support(targets, standardize):
 
 @pytest.mark.parametrize("family", ["student-t", "laplace"])
 @every_scale
-def test_distributions_without_closed_forms_are_integrals(family, standardize):
-    """By Gauss's rule in theta, u = tan(theta), on either side of 0, where a Laplace density has its kink.
+def test_distributions_without_closed_forms_equal_numerical_integration(family, standardize):
+    """Gauss-Legendre quadrature in theta, u = tan(theta), on either side of 0, where a Laplace density has its kink.
 
-    120 points a side; 90 say the same to the same tolerance.
+    120 points per side; 90 give the same to the same tolerance.
     """
     rng = np.random.default_rng(8)
     x = rng.normal(size=(6, 2))

@@ -1,6 +1,6 @@
-"""Estimates of a right model are 0 on average where that is promised, and are not where it is not: 2,000 data sets.
+"""Unbiased estimates of a right model are 0 on average over 2,000 data sets, and the others are not.
 
-All of them are computed at once by the naive sums, which are the metrics' own values on the first data sets.
+The naive sums compute all data sets at once; they equal the metrics on the first data sets.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ ESTIMATORS = ("unbiased", "v", "paper")
 
 
 def right(rng, n, targets, draws):
-    """Inputs (b, n), targets (b, n, r) and draws (b, n, l) from the same distributions, b data sets."""
+    """Return inputs (b, n), targets (b, n, r) and draws (b, n, l) from the same distributions, for b data sets."""
     x = rng.normal(size=(BLOCK, n))
     values = np.sin(x)[..., None] + np.exp(0.4 * np.sin(2 * x))[..., None] * rng.normal(
         size=(BLOCK, n, targets + draws)
@@ -23,12 +23,12 @@ def right(rng, n, targets, draws):
 
 
 def estimates(x, y, draws):
-    """Every estimate of b data sets, (b,) each; the paper's JMMD with its constant, from different inputs."""
+    """Return every estimate of b data sets, (b,) each; the constant of JMMD is over pairs of different inputs."""
     (_, n, r), size = y.shape, draws.shape[2]
     k = np.exp(-0.5 * (x[:, :, None] - x[:, None]) ** 2)
 
     def sums(first, second):
-        """Sums of k_Y over the values of every pair of inputs, (b, n, n)."""
+        """Return sums of k_Y over the values of every pair of inputs, (b, n, n)."""
         return np.exp(-0.5 * (first[:, :, None, :, None] - second[:, None, :, None, :]) ** 2).sum(axis=(3, 4))
 
     data, cross, model = sums(y, y) / r**2, sums(y, draws) / (r * size), sums(draws, draws) / size**2
@@ -52,19 +52,19 @@ def estimates(x, y, draws):
 
 
 def simulated(n, targets, draws):
-    """Estimates of 2,000 data sets, (2000,) each."""
+    """Return the estimates of 2,000 data sets, (2000,) each."""
     rng = np.random.default_rng([n, targets, draws])
     blocks = [estimates(*right(rng, n, targets, draws)) for _ in range(SETS // BLOCK)]
     return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
 
 
 def t(values):
-    """The mean in units of its standard error."""
+    """Return the mean in units of its standard error."""
     return values.mean() / values.std(ddof=1) * np.sqrt(len(values))
 
 
 @pytest.mark.parametrize(("n", "targets", "draws"), [(20, 1, 2), (20, 3, 5), (40, 1, 2)])
-def test_the_metrics_are_what_is_averaged_here(n, targets, draws):
+def test_the_metrics_equal_the_averaged_estimates(n, targets, draws):
     x, y, model = right(np.random.default_rng([n, targets, draws]), n, targets, draws)
     found = estimates(x, y, model)
     for each in range(3):
@@ -82,10 +82,11 @@ def test_the_metrics_are_what_is_averaged_here(n, targets, draws):
 
 @pytest.mark.parametrize(("n", "targets", "draws"), [(20, 1, 1), (20, 1, 5), (20, 3, 2), (20, 3, 5), (40, 1, 2)])
 def test_unbiased_estimates_are_zero_on_average_and_others_are_not(n, targets, draws):
-    """V counts the noise of a row against itself, so it is too large.
+    """The V-statistic includes pairs of a value with itself, so it is too large.
 
-    The printed one is too small, even with its constant. Values of one input are alike; 1/n of the pairs of a target
-    and a draw share their input, and are subtracted twice, but only (l - 1) / (n l - 1) of those of two draws do.
+    The estimate of the paper is too small, even with its constant. Values at one input are similar; 1/n of the pairs of
+    a target and a draw share their input, and are subtracted twice, but only (l - 1) / (n l - 1) of the pairs of two
+    draws do.
     """
     found = simulated(n, targets, draws)
     assert abs(t(found["jmmd unbiased"])) < 4
@@ -95,19 +96,19 @@ def test_unbiased_estimates_are_zero_on_average_and_others_are_not(n, targets, d
         assert abs(t(found["ammd unbiased"] + found["ammd constant"])) < 4
 
 
-def test_the_printed_estimate_is_far_too_small_for_forty_inputs_of_two_draws():
-    """t = -50 is what MATH.md says."""
+def test_the_estimate_of_the_paper_is_too_small_for_forty_inputs_of_two_draws():
+    """MATH.md gives t = -50."""
     found = simulated(40, 1, 2)
     assert -60 < t(found["jmmd paper"] + found["jmmd constant"]) < -40
 
 
 @pytest.mark.parametrize("draws", [2, 5])
-def test_without_its_constant_ammd_is_less_by_what_a_right_model_scores(draws):
+def test_ammd_without_its_constant_has_the_expected_mean(draws):
     """-E k(Y, Y') = -(1 + 4 gamma std^2)^(-1/2) for N(., std^2), on average over inputs."""
     n, rng = 20, np.random.default_rng(draws)
-    missed = []
+    differences = []
     for _ in range(SETS // BLOCK):
         x, y, model = right(rng, n, 1, draws)
         expected = -((1 + 2 * np.exp(0.8 * np.sin(2 * x))) ** -0.5).mean(axis=1)
-        missed.append(estimates(x, y, model)["ammd unbiased"] - expected)
-    assert abs(t(np.concatenate(missed))) < 4
+        differences.append(estimates(x, y, model)["ammd unbiased"] - expected)
+    assert abs(t(np.concatenate(differences))) < 4

@@ -1,6 +1,6 @@
-"""p-values of the metrics of joint samples keep their level where the model is right, also with repeated targets.
+"""p-values of metrics of joint distributions have the right level, also with repeated targets.
 
-`python -m tests.benchmarks.significance levels --targets 3 --metrics ammd jmmd cmmd fid` does it with more data sets.
+`python -m tests.benchmarks.significance levels --targets 3 --metrics ammd jmmd cmmd fid` has more data sets.
 """
 
 from dataclasses import replace
@@ -23,7 +23,7 @@ RIGHT = [("gaussian", 3), ("samples 1", 1), ("samples 1", 3), ("samples 5", 3)] 
 
 
 def case(family, targets, seed, n=25):
-    """Inputs, targets and distributions that they are drawn from; ensembles are as the targets are."""
+    """Return inputs, targets and the distributions of the targets; ensembles have the distribution of the targets."""
     rng = np.random.default_rng([seed, targets])
     x = rng.normal(size=(n, 1))
     mean, std = np.sin(2 * x), np.exp(0.4 * np.sin(x))
@@ -39,13 +39,13 @@ def p_values(rows, seed, names):
 
 
 def band(cells):
-    """Return between what counts all cells lie with a probability of 99.9 %, if every p-value is exact."""
+    """Return limits that contain the counts of all cells with a probability of 99.9 %, if p-values are exact."""
     tail = 0.001 / cells / 2
     return binom.ppf(tail, SETS, LEVEL), binom.ppf(1 - tail, SETS, LEVEL)
 
 
 @pytest.mark.parametrize(("family", "targets"), RIGHT)
-def test_right_models_are_rejected_as_often_as_p_says(family, targets):
+def test_right_models_are_rejected_at_the_level_of_the_test(family, targets):
     names = NAMES[1:] if family == "samples 1" else NAMES  # one draw has no unbiased AMMD
     found = [p_values(rows_of_case(*case(family, targets, seed)), seed, names) for seed in range(SETS)]
     low, high = band(len(NAMES) * len(RIGHT))
@@ -55,7 +55,7 @@ def test_right_models_are_rejected_as_often_as_p_says(family, targets):
 
 
 @pytest.mark.parametrize(("family", "targets"), RIGHT)
-def test_models_that_are_far_off_are_rejected(family, targets):
+def test_models_far_from_the_targets_are_rejected(family, targets):
     names = NAMES[1:] if family == "samples 1" else NAMES
     for seed in range(4):
         x, y, predictive = case(family, targets, seed, n=60)

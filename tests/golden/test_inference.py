@@ -1,4 +1,4 @@
-"""Intervals: against hand arithmetic, scipy's bootstrap, and the truth of many simulated data sets."""
+"""Intervals: derived by hand, by scipy's bootstrap, and on many simulated data sets with known values."""
 
 from inspect import signature
 
@@ -16,6 +16,7 @@ from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
 from calcheck.statistics.groups import Groups, MeanTerm
 from tests.benchmarks.figure3 import VALID, share_of_valid
+from tests.shorthand import texts
 
 
 def mean_of(values):
@@ -41,7 +42,7 @@ def test_limits_by_hand():
     assert_allclose([found.low, found.high], 100 * np.array(levels) - 50, rtol=1e-12)
 
 
-def test_there_is_no_interval_where_the_correction_runs_away():
+def test_there_is_no_interval_if_the_correction_diverges():
     """a (z0 + z) >= 1, or an estimate beyond all replicates."""
     replicates = np.arange(-50.0, 51.0)
     assert np.isnan(bca(replicates, 0.0, 0.6, 0.95).high)
@@ -63,7 +64,7 @@ def test_zeta_is_the_distance_in_units_of_the_interval_on_that_side(estimate, ex
     assert_allclose(zeta(estimate, 1.0, estimate - 0.2, estimate + 0.5), expected, rtol=1e-12)
 
 
-def test_intervals_agree_with_scipys():
+def test_intervals_agree_with_scipy():
     """BCa of the mean of 60 exponential values, 99,999 resamples each: limits agree within Monte Carlo error (1 %)."""
     values = np.random.default_rng(0).exponential(size=60)
     statistic = mean_of(values)
@@ -76,8 +77,8 @@ def test_intervals_agree_with_scipys():
     assert_allclose([found.low, found.high], [other.low, other.high], rtol=0.01)
 
 
-def test_counts_of_classes_are_drawn_as_rows_are():
-    """Drawing rows, or counts of their classes: the share of class 0 has mean p and variance p (1 - p)/n both ways."""
+def test_resampled_counts_of_groups_have_the_distribution_of_resampled_rows():
+    """Drawing rows, or counts of their groups: the share of group 0 has mean p and variance p (1 - p)/n in both."""
     label = np.repeat([0, 1], [300, 700])
     ones = MeanTerm(groups=Groups(label, 2))
     rows = MeanTerm(np.ones(1000), Groups(label, 2))
@@ -89,7 +90,7 @@ def test_counts_of_classes_are_drawn_as_rows_are():
         assert_allclose(replicates.values.var(), 0.21 / 1000, rtol=0.1)
 
 
-def test_more_resamples_continue_the_same_ones():
+def test_more_resamples_extend_the_first_ones():
     values = np.random.default_rng(0).normal(size=5000)
     both = [Replicates([mean_of(values)], Run()) for _ in range(2)]
     both[0].draw(1000)
@@ -100,7 +101,7 @@ def test_more_resamples_continue_the_same_ones():
     assert len(np.unique(both[0].values)) > 990
 
 
-def test_metrics_that_share_resamples_have_the_same_as_alone():
+def test_statistics_have_the_same_resamples_alone_and_together():
     rng = np.random.default_rng(0)
     first, second = mean_of(rng.normal(size=100)), mean_of(rng.normal(size=100))
     together, alone = Replicates([first, second], Run()), Replicates([second], Run())
@@ -109,28 +110,28 @@ def test_metrics_that_share_resamples_have_the_same_as_alone():
     assert_allclose(together.values[1], alone.values[0], rtol=1e-12)
 
 
-def test_the_monte_carlo_error_of_zeta_is_its_spread_over_seeds():
-    """Over 40 seeds the standard deviation of zeta is what one run says, within a factor of 1.5 (chi-square: 1.3)."""
+def test_the_monte_carlo_error_of_zeta_is_its_standard_deviation_over_seeds():
+    """Over 40 seeds the standard deviation of zeta is the estimated one within a factor of 1.5 (chi-square: 1.3)."""
     values = np.random.default_rng(0).exponential(size=200)
     statistic = mean_of(values)
-    bent, found, told = acceleration(statistic.leave_one_out()), [], []
+    bent, found, estimated = acceleration(statistic.leave_one_out()), [], []
     for seed in range(40):
         replicates = Replicates([statistic], Run(seed=seed))
         replicates.draw(2000)
         limits = bca(replicates.values[0], statistic.estimate(), bent, 0.95)
         found.append(zeta(statistic.estimate(), 1.1, limits.low, limits.high))
-        told.append(zeta_error(replicates.values[0], statistic.estimate(), 1.1, bent, 0.95))
-    assert 1 / 1.5 < np.std(found, ddof=1) / np.mean(told) < 1.5
+        estimated.append(zeta_error(replicates.values[0], statistic.estimate(), 1.1, bent, 0.95))
+    assert 1 / 1.5 < np.std(found, ddof=1) / np.mean(estimated) < 1.5
 
 
-def test_intervals_hold_the_truth_as_often_as_they_say():
-    """Figure 3 of the ZMS paper in small: |zeta| <= 1 for ZMS in 0.922 to 0.978 of the sets; 90 % intervals do not."""
+def test_intervals_have_the_nominal_coverage():
+    """Figure 3 of the ZMS paper with smaller sets: |zeta| <= 1 for ZMS in 0.922 to 0.978 of them; less at 90 %."""
     low, high = VALID
     assert low <= share_of_valid(nu=4, sets=1000, rows=500, resamples=500)[0] <= high
     assert share_of_valid(nu=4, sets=1000, rows=500, resamples=500, confidence=0.9)[0] < low
 
 
-def hanging(distance):
+def rows_with_zeta(distance):
     """Return predictions whose ZMS has a zeta near ``distance`` (above 0) at 100,000 resamples."""
     z2 = np.random.default_rng(0).exponential(size=300)
     statistic = mean_of(z2)
@@ -142,31 +143,31 @@ def hanging(distance):
 
 
 @pytest.mark.parametrize(("distance", "verdict"), [(1.0, "undecided"), (0.8, "pass"), (1.3, "fail")])
-def test_a_verdict_that_may_be_chance_is_not_given(distance, verdict):
-    (result,) = evaluate(hanging(distance), [METRICS["zms"]()], run=Run(replicates=0)).results
+def test_a_verdict_within_monte_carlo_error_is_undecided(distance, verdict):
+    (result,) = evaluate(rows_with_zeta(distance), [METRICS["zms"]()], run=Run(replicates=0)).results
     assert result.verdict == verdict
     assert_allclose(result.zeta, distance, atol=0.05)
     resamples = result.details["bootstrap"]["resamples"]
     if verdict == "undecided":
         assert resamples == 100_000
-        assert any(warning.startswith("undecided: zeta is") for warning in result.warnings)
+        assert any(warning.startswith("undecided: zeta is") for warning in texts(result.warnings))
     else:
         assert resamples == 10_000
 
 
-def test_a_verdict_that_hangs_is_settled_by_more_resamples():
-    """zeta is about 0.96 ± 0.014: three errors reach 1 at 10,000 resamples, not at 40,000."""
-    (result,) = evaluate(hanging(0.96), [METRICS["zms"]()], run=Run(replicates=0)).results
+def test_an_open_verdict_is_decided_by_more_resamples():
+    """zeta is about 0.96 ± 0.014: three standard errors include 1 with 10,000 resamples, and not with 40,000."""
+    (result,) = evaluate(rows_with_zeta(0.96), [METRICS["zms"]()], run=Run(replicates=0)).results
     assert result.verdict == "pass"
     assert 10_000 < result.details["bootstrap"]["resamples"] <= 100_000
-    (few,) = evaluate(hanging(0.9), [METRICS["zms"]()], run=Run(resamples=200, replicates=0)).results
+    (few,) = evaluate(rows_with_zeta(0.9), [METRICS["zms"]()], run=Run(resamples=200, replicates=0)).results
     assert few.details["bootstrap"]["resamples"] > 200
     assert few.verdict == "pass"
 
 
 @pytest.mark.parametrize("name", ["zms", "rce", "rmse", "crps"])
-def test_many_rows_have_the_limits_of_endless_resampling_without_any(name, monkeypatch):
-    """ABC limits of 4,000 rows, |a| about 0.01, against BCa limits by 20,000 resamples: 1 % of the width is chance."""
+def test_abc_limits_of_many_rows_agree_with_bca_limits(name, monkeypatch):
+    """ABC limits of 4,000 rows, |a| about 0.01, against BCa limits with 20,000 resamples (error: 1 % of width)."""
     rng = np.random.default_rng(2)
     std = np.exp(0.4 * rng.normal(size=4000))
     rows = Predictions(y=std * rng.normal(size=4000), predictive=Gaussian(np.zeros(4000), std))

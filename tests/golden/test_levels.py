@@ -1,6 +1,6 @@
-"""p-values and verdicts keep their promise where the model is right, and see a spread that is half of the right one.
+"""p-values and verdicts have the right level if the model is right, and power against half the right spread.
 
-`python -m tests.benchmarks.significance` does the same with more families, rows and data sets.
+`python -m tests.benchmarks.significance` repeats it with more families, rows and data sets.
 """
 
 from dataclasses import replace
@@ -18,18 +18,18 @@ from calcheck.execution.context import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
 
-LEVEL = 0.1  # which a p-value from 19 replicates takes exactly, for one side as for both
+LEVEL = 0.1  # attained exactly by p-values from 19 replicates, one-sided and two-sided
 GENERATIVE = {"ammd", "jmmd", "cmmd", "fid"}  # test_generative_levels.py
 TESTED = [name for name, metric in METRICS.items() if metric.info.alternative != "none" and name not in GENERATIVE]
 IN_BINS = ("lzms", "lrce")
 SETS = 100
-PLAIN, OF_BINS = Run(replicates=19, resamples=0), Run(replicates=19, resamples=100)
+PLAIN, BINNED = Run(replicates=19, resamples=0), Run(replicates=19, resamples=100)
 ENSEMBLES = {"samples 1": 1, "samples 2": 2, "samples 5": 5}
 TIED = {"coverage", *IN_BINS}  # shares of few rows or bins: p is conservative
 
 
 def right(family, rng, n):
-    """Return inputs, right distributions, and targets from them; ensembles are as the target is."""
+    """Return inputs, right distributions and targets drawn from them; ensembles have the distribution of the target."""
     x = rng.normal(size=(n, 1))
     normal = Gaussian(x[:, 0], np.exp(0.4 * np.sin(2 * x[:, 0])))
     if family in ENSEMBLES:
@@ -40,9 +40,9 @@ def right(family, rng, n):
 
 
 def p_values(rows, seed, names=TESTED):
-    """Return the p-value of each metric that applies; with the same seed all data sets would share their replicates."""
+    """Return the p-value of each metric that applies; data sets with the same seed would share their replicates."""
     found = {}
-    for run, chosen in ((PLAIN, set(names) - set(IN_BINS)), (OF_BINS, set(names) & set(IN_BINS))):
+    for run, chosen in ((PLAIN, set(names) - set(IN_BINS)), (BINNED, set(names) & set(IN_BINS))):
         metrics = [METRICS[name](**({"bins": 4} if name in IN_BINS else {})) for name in sorted(chosen)]
         found |= {
             result.metric: result.p_value
@@ -59,16 +59,18 @@ def rejections(family, names=TESTED, n=60):
 
 
 def band(cells):
-    """Return between what counts all cells lie with a probability of 99.9 %, if every p-value is exact."""
+    """Return limits that contain the counts of all cells with a probability of 99.9 %, if p-values are exact."""
     tail = 0.001 / cells / 2
     return binom.ppf(tail, SETS, LEVEL), binom.ppf(1 - tail, SETS, LEVEL)
 
 
-OF_COUNTS = ["ece", "coverage", "crps", "nll", "cce", "zms"]
+METRICS_OF_COUNTS = ["ece", "coverage", "crps", "nll", "cce", "zms"]
 
 
-@pytest.mark.parametrize(("family", "names"), [("gaussian", TESTED), ("poisson", OF_COUNTS), ("samples 5", TESTED)])
-def test_perfect_models_are_rejected_as_often_as_p_says(family, names):
+@pytest.mark.parametrize(
+    ("family", "names"), [("gaussian", TESTED), ("poisson", METRICS_OF_COUNTS), ("samples 5", TESTED)]
+)
+def test_perfect_models_are_rejected_at_the_level_of_the_test(family, names):
     found = rejections(family, names, n=30)
     assert len(found) >= 6
     low, high = band(3 * len(found))
@@ -78,16 +80,16 @@ def test_perfect_models_are_rejected_as_often_as_p_says(family, names):
 
 
 @pytest.mark.parametrize("family", ["samples 1", "samples 2"])
-def test_small_perfect_ensembles_are_rejected_no_more_often(family):
-    """They would be with targets drawn from the saved draws: always with one draw, more often than not with two."""
+def test_small_perfect_ensembles_are_not_rejected_more_often(family):
+    """With targets drawn from the saved draws they would be: always with one draw, more often than not with two."""
     names = ["crps", "cce", "mae"]
     for name, count in rejections(family, names, n=30).items():
         assert count <= band(6)[1], (name, count)
 
 
 @pytest.mark.parametrize(("draws", "least"), [(1, 1.0), (2, 0.4)])
-def test_targets_drawn_from_the_draws_would_be_too_good(draws, least):
-    """What swaps are for: with targets chosen among the draws the mean absolute error of a perfect model stands out."""
+def test_replicates_drawn_from_the_draws_would_reject_perfect_models(draws, least):
+    """Therefore draws are swapped: with targets chosen among the draws, MAE rejects a perfect model."""
     rejected = []
     for seed in range(40):
         rng = np.random.default_rng(seed)
@@ -101,8 +103,8 @@ def test_targets_drawn_from_the_draws_would_be_too_good(draws, least):
 
 
 @pytest.mark.parametrize("stated", [True, False])
-def test_verdicts_of_heavy_tails_keep_their_promise_or_are_not_given(stated):
-    """Log-normal rows, of which zeta failed 29 % by zms and 41 % by rce; and the same errors without their shape."""
+def test_verdicts_for_heavy_tails_have_the_right_level_or_are_not_given(stated):
+    """Log-normal rows, of which zeta rejects 29 % by zms and 41 % by rce; and their errors, without a distribution."""
     verdicts = []
     for seed in range(SETS):
         rows = log_normal_rows(np.random.default_rng(seed), 30, stated=stated)
@@ -115,7 +117,7 @@ def test_verdicts_of_heavy_tails_keep_their_promise_or_are_not_given(stated):
 
 
 def log_normal_rows(rng, n, *, stated):
-    """Return right distributions with targets from them, or the errors of these alone."""
+    """Return right distributions with targets drawn from them, or only their errors."""
     predictive = LogNormal(mu=rng.normal(size=n) / 2, sigma=rng.uniform(0.5, 1, n))
     y = predictive.sample(rng, 1)[:, 0]
     if stated:
@@ -123,16 +125,16 @@ def log_normal_rows(rng, n, *, stated):
     return Predictions(y=y - predictive.mean(), predictive=AssumedGaussian(np.zeros(n), predictive.std()))
 
 
-BLIND = {"mae", "rmse", "bias", "confidence-curve"}  # where the spread alone is wrong they see less
+LESS_POWER = {"mae", "rmse", "bias", "confidence-curve"}  # if only the spread is wrong
 
 
-def test_a_spread_of_half_the_right_one_is_seen():
-    """n = 60, std × 0.5: every metric of the spread rejects at least nine of ten data sets."""
+def test_half_the_right_spread_is_detected():
+    """n = 100, std × 0.5: every metric of the spread rejects at least nine of ten data sets."""
     found = []
     for seed in range(10):
         rng = np.random.default_rng(seed)
         rows = right("gaussian", rng, 100)
         half = Gaussian(rows.predictive.loc, rows.predictive.scale / 2)
         found.append(p_values(rows.with_targets(rows.y, half), seed))
-    for name in set(TESTED) - BLIND:
+    for name in set(TESTED) - LESS_POWER:
         assert sum(each[name] <= LEVEL for each in found) >= 9, name

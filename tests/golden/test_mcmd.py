@@ -1,4 +1,4 @@
-"""MCMD is the number of the papers: by hand on few rows, by explicit inverses on random data; and its reference."""
+"""MCMD: derived by hand for few rows, by explicit inverses on random data; and its null distribution."""
 
 from dataclasses import replace
 from itertools import product
@@ -20,7 +20,7 @@ from tests.shorthand import cce, rows_of
 
 
 def pooled(first, second):
-    """Return the rows (x, y) of two samples, with the column that tells them apart."""
+    """Return the rows (x, y) of two samples, with the column that distinguishes them."""
     x, y = (np.concatenate(parts) for parts in zip(first, second, strict=True))
     return Predictions(
         x=x, y=y, has_embedding=False, columns={SAMPLE: np.repeat([0, 1], [len(first[0]), len(second[0])])}
@@ -28,7 +28,7 @@ def pooled(first, second):
 
 
 def mcmd(first, second, *, at=None, run=None, **options):
-    """Return MCMD at some points, at all rows where none are given."""
+    """Return MCMD at the given points, or at all rows."""
     points = None if at is None else Predictions(x=at, has_embedding=False)
     return rows_of(Mcmd(**options), pooled(first, second), at=points, run=run).columns["mcmd"]
 
@@ -48,10 +48,10 @@ def sample(rng, n, d, t=1, shift=0.0):
 
 
 def test_two_rows_against_three_by_hand():
-    """Inputs that do not see each other (K = I): each row is on its own, with n lambda = 0.2 and m lambda' = 0.9.
+    """Inputs whose kernel is 0 (K = I): rows do not influence each other; n lambda = 0.2 and m lambda' = 0.9.
 
-    At x = 0: U = phi(0) / 1.2 and U' = phi(2) / 1.9, k(0, 2) = e^(-2) for gamma_y = 0.5. At x = 1000 both are of
-    phi(1); at x = 2000 there is U' only.
+    At x = 0: U = phi(0) / 1.2 and U' = phi(2) / 1.9, k(0, 2) = e^(-2) for gamma_y = 0.5. At x = 1000 both are
+    multiples of phi(1); at x = 2000 only U' is not 0.
     """
     first = np.array([[0.0], [1e3]]), np.array([[0.0], [1.0]])
     second = np.array([[0.0], [1e3], [2e3]]), np.array([[2.0], [1.0], [5.0]])
@@ -99,8 +99,8 @@ def test_by_default_a_single_input_has_gamma_1():
 
 @pytest.mark.parametrize("d", [1, 4])
 @pytest.mark.parametrize("lambdas", [(0.1, None), (0.1, 0.03)])
-def test_on_the_same_inputs_it_is_the_cce_of_a_file_of_samples(d, lambdas):
-    """A model that is known by one draw at each input is a second sample at these inputs."""
+def test_on_equal_inputs_mcmd_equals_cce_with_one_draw(d, lambdas):
+    """A model with one draw per input is a second sample at these inputs."""
     rng = np.random.default_rng(d)
     x, y = sample(rng, 60, d)
     drawn = y + 0.2 * rng.normal(size=y.shape)
@@ -123,8 +123,8 @@ def test_on_the_same_inputs_it_is_the_cce_of_a_file_of_samples(d, lambdas):
     ],
     ids=str,
 )
-def test_the_reference_is_what_files_with_exchanged_rows_score(d, equal, options):
-    """Row by row exchanged by hand, and everything computed anew: also the kernel on targets, from the new A's."""
+def test_the_null_distribution_equals_mcmd_of_permuted_rows(d, equal, options):
+    """Everything is computed again for each permutation, also the kernel on targets from the new first sample."""
     rng = np.random.default_rng(3)
     first, second = sample(rng, 40, d), sample(rng, 40 if equal else 33, d, shift=0.5)
     if equal:
@@ -146,8 +146,8 @@ def test_the_reference_is_what_files_with_exchanged_rows_score(d, equal, options
         assert exchanged.sum() == labels.sum()
 
 
-def test_on_equal_inputs_p_is_the_share_of_all_exchanges():
-    """Eight pairs at eight inputs: 2^8 exchanges, each as likely; counted one by one."""
+def test_on_equal_inputs_p_is_the_share_of_all_permutations():
+    """Eight pairs at eight inputs: 2^8 permutations of equal probability, enumerated."""
     rng = np.random.default_rng(4)
     x = np.arange(8.0)[:, None]
     y, other = rng.normal(size=(8, 1)), rng.normal(size=(8, 1)) + 1.7
@@ -170,7 +170,7 @@ def drawn(rng, x, shift=0.0):
 
 
 def rejected(inputs, *, sets, n, shift=0.0):
-    """Return the share of data sets that fail, the same conditional distribution at two kinds of inputs."""
+    """Return the share of data sets that fail; the conditional distribution is the same but for the shift."""
     found = []
     for seed in range(sets):
         rng = np.random.default_rng([11, seed])
@@ -196,31 +196,31 @@ def to_the_right(rng, n):
     return rng.normal(3.9, 1.2, (n, 1))
 
 
-wherever_the_inputs_are = pytest.mark.parametrize(
+every_pair_of_inputs = pytest.mark.parametrize(
     "inputs",
     [(uniform, uniform), (uniform, denser_to_the_right), (to_the_left, to_the_right)],
     ids=["the same", "denser", "shifted"],
 )
 
 
-@wherever_the_inputs_are
-def test_equal_distributions_are_rejected_in_five_per_cent_wherever_the_inputs_are(inputs):
-    """Of 60 data sets at most 8 (a chance of 0.1 % at 5 %): with labels permuted among all rows, nearly all fail."""
+@every_pair_of_inputs
+def test_equal_distributions_are_rejected_at_5_percent_for_all_inputs(inputs):
+    """At most 8 of 60 data sets (0.1 % probability at 5 %); if any rows were permuted, nearly all would fail."""
     assert rejected(inputs, sets=60, n=60) * 60 <= 8
 
 
-def test_other_distributions_are_seen_at_other_inputs_too():
+def test_different_distributions_are_detected_at_different_inputs():
     assert rejected((uniform, denser_to_the_right), sets=12, n=100, shift=0.4) > 0.9
 
 
 @pytest.mark.slow
-@wherever_the_inputs_are
-def test_the_level_over_many_data_sets(inputs):
+@every_pair_of_inputs
+def test_the_level_is_5_percent_over_many_data_sets(inputs):
     """400 data sets of 100 rows: 5 % and four standard errors."""
     assert 0.01 < rejected(inputs, sets=400, n=100) < 0.05 + 4 * np.sqrt(0.05 * 0.95 / 400)
 
 
-def test_the_function_that_has_gradients_says_the_same():
+def test_the_differentiable_function_gives_the_same_values():
     from calcheck.discrepancies import mcmd as of_arrays
 
     rng = np.random.default_rng(8)

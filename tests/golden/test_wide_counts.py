@@ -1,6 +1,6 @@
-"""Counts that spread over many values are not summed; what takes the place of sums agrees with them.
+"""Counts that spread over many values are not summed; the methods used instead agree with the sums.
 
-The sums here run over all values, with masses by the ratios of neighbors: f(k + 1) / f(k).
+The sums here run over all values, with masses from the ratios of neighbors: f(k + 1) / f(k).
 """
 
 import mpmath as mp
@@ -44,21 +44,21 @@ CASES = {
     "nbinom, so narrow that it is nearly normal": nbinom(1.2e10, 1e20),
     "double poisson, a little above the switch": double_poisson(2.1e4, 2.0),
     "double poisson": double_poisson(1e8, 3.0),
-    "double poisson, as skewed as they come": double_poisson(1.05e4, 0.0101),
+    "double poisson, extremely skewed": double_poisson(1.05e4, 0.0101),
 }
 
 
 @pytest.fixture(scope="module")
-def summed():
-    """Return how to sum: the values that matter and their masses, for each case once."""
+def masses_of():
+    """Return a function that computes the relevant values of a case and their masses, once per case."""
     known = {}
 
     def masses(name):
         if name not in known:
             family, log_ratio = CASES[name]
-            centre, spread = float(family.mean()[0]), float(family.spread()[0])
+            center, spread = float(family.mean()[0]), float(family.spread()[0])
             k = np.arange(
-                max(np.floor(centre - 10 * spread), 0), np.ceil(centre + (10 if centre > spread else 60) * spread)
+                max(np.floor(center - 10 * spread), 0), np.ceil(center + (10 if center > spread else 60) * spread)
             )
             log = np.concatenate([[0.0], np.cumsum(log_ratio(k[:-1]))])
             mass = np.exp(log - log.max())
@@ -69,22 +69,22 @@ def summed():
 
 
 def at(family):
-    """Return some counts around the centre."""
+    """Return some counts around the center."""
     values = np.floor(family.mean()[0] + np.array(SCORES) * family.spread()[0])
     return np.maximum(values, 0)
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_none_of_them_is_summed(name):
+def test_all_cases_are_wide(name):
     family, _ = CASES[name]
     assert family.spread()[0] > WIDE_FROM
     assert family.is_wide().all()
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_distribution_functions_and_scores_are_those_of_the_sums(name, summed):
+def test_distribution_functions_and_scores_equal_the_sums(name, masses_of):
     family, _ = CASES[name]
-    k, mass = summed(name)
+    k, mass = masses_of(name)
     below = np.cumsum(mass)
     for y in at(family):
         left, right = family.cdf_limits(np.array([y]))
@@ -98,9 +98,9 @@ def test_distribution_functions_and_scores_are_those_of_the_sums(name, summed):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_moments_and_quantiles_are_those_of_the_sums(name, summed):
+def test_moments_and_quantiles_equal_the_sums(name, masses_of):
     family, _ = CASES[name]
-    k, mass = summed(name)
+    k, mass = masses_of(name)
     mean = mass @ k
     assert_allclose(family.mean()[0], mean, rtol=ERROR)
     assert_allclose(family.std()[0], np.sqrt(mass @ (k - mean) ** 2), rtol=ERROR)
@@ -115,9 +115,9 @@ SMOOTH = [(name, length) for name, (family, _) in CASES.items() if family.smooth
 
 
 @pytest.mark.parametrize(("name", "length"), [case for case in SMOOTH if CASES[case[0]][0].spread()[0] < 3e3 * case[1]])
-def test_kernel_means_are_those_of_the_sums(name, length, summed):
+def test_kernel_means_equal_the_sums(name, length, masses_of):
     family, _ = CASES[name]
-    k, mass = summed(name)
+    k, mass = masses_of(name)
     points = at(family)[:, None]
     gamma = np.array([0.5 / length**2])
     expected = [mass @ np.exp(-gamma * (k - point) ** 2) for point in points[:, 0]]
@@ -150,7 +150,7 @@ def test_mean_differences_of_poisson_distributions_are_bessel_functions(rate):
         assert_allclose(Poisson(np.array([rate])).wide_pairs()[0], float(rate * bessel), rtol=1e-14)
 
 
-def test_rows_of_any_spread_stand_side_by_side():
+def test_wide_and_narrow_rows_can_be_mixed():
     rates = np.array([3.0, 1e8, 40.0, 1e15, 1e4])
     family, y = Poisson(rates), np.floor(rates + np.sqrt(rates))
     alone = [Poisson(rates[i : i + 1]) for i in range(len(rates))]
@@ -176,7 +176,7 @@ def test_wide_double_poisson_distributions_are_drawn_by_inversion():
 
 
 @pytest.mark.parametrize(
-    ("make", "told"),
+    ("make", "message"),
     [
         (lambda: Poisson(np.array([1.0, 1e19])), "rate must be at most 2^53"),
         (lambda: NegativeBinomial(np.array([1e19]), np.ones(1)), "mean must be at most 2^53"),
@@ -184,6 +184,6 @@ def test_wide_double_poisson_distributions_are_drawn_by_inversion():
         (lambda: DoublePoisson(np.ones(1), np.array([1e300])), "phi must be between 1e-100 and 1e+100"),
     ],
 )
-def test_counts_that_floats_do_not_hold_are_refused(make, told):
-    with pytest.raises(DataError, match=told.replace("^", r"\^").replace("+", r"\+")):
+def test_counts_beyond_the_float_range_are_refused(make, message):
+    with pytest.raises(DataError, match=message.replace("^", r"\^").replace("+", r"\+")):
         make()

@@ -1,4 +1,4 @@
-"""Where the shared real data are; tests that use them skip where the folder is absent."""
+"""The folder of shared real data; tests that use it are skipped if it is absent."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Models that others made, compared on the same rows."""
+"""Published models, compared on the same rows."""
 
 import json
 
@@ -20,8 +20,8 @@ def compared(calcheck, data):
     return run
 
 
-def test_isotonic_recalibration_helps_where_the_mean_stays(compared):
-    """ZMS as in data/README.md: 0.324 before, 0.972 after; the predictions are the same, so errors are equal."""
+def test_isotonic_recalibration_improves_zms_and_crps_with_equal_means(compared):
+    """ZMS as in data/README.md: 0.324 before, 0.972 after; the means are the same, so errors are equal."""
     files = ("predictions/qm9_e_uncalibrated_test.csv", "predictions/qm9_e_isotonic_test.csv")
     roles = ("--target", "E_", "--mean", "prediction", "--var", "uncertainty_total", "--id", "index")
     before, after, difference = (
@@ -41,7 +41,7 @@ def test_files_of_the_same_errors_are_compared_without_ids(compared):
     assert results[-1]["value"] == 0
 
 
-def test_readability_and_counts_of_sentences_are_other_targets(calcheck, data):
+def test_files_with_different_targets_are_refused(calcheck, data):
     folder = data / "text_case"
     line = calcheck("compare", folder / "test.parquet", folder / "test_count.parquet").refused()
     assert "targets" in line or "--dist" in line

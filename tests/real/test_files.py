@@ -1,4 +1,4 @@
-"""Files that others wrote are read as they are, and the promised commands run on them."""
+"""Files written by other tools are read unchanged, and commands run on them."""
 
 import json
 import sys
@@ -15,7 +15,7 @@ from calcheck.errors import DataError
 from calcheck.execution.context import Run
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import Predictions
-from tests.shorthand import rows_of
+from tests.shorthand import rows_of, texts
 
 FEW = ("--replicates", "39")
 EMBEDDINGS = [
@@ -51,7 +51,7 @@ def run_json(monkeypatch, capfd):
 
 
 @pytest.mark.parametrize("name", EMBEDDINGS)
-def test_embeddings_of_every_tool_are_the_same_vectors(data, name):
+def test_embeddings_from_every_tool_are_equal(data, name):
     expected = np.load(data / "formats" / "emb.npy")
     path = str(data / "formats" / name)
     source = read(path) if "mean" in read(path).table.schema.names else None
@@ -65,12 +65,12 @@ def test_embeddings_of_every_tool_are_the_same_vectors(data, name):
     assert_allclose(source.predictions().x, expected, rtol=1e-3 if name == "polars_list.parquet" else 1e-5)
 
 
-def test_text_that_was_cut_is_refused(data):
+def test_truncated_text_is_refused(data):
     with pytest.raises(DataError, match="values were lost"):
         read(str(data / "formats" / "emb_numpy_repr_truncated.csv")).predictions()
 
 
-def test_variances_are_never_taken_for_deviations(data):
+def test_variances_are_never_read_as_standard_deviations(data):
     """QM9: as a variance mean z^2 is 0.324, as a std 564 (data/README.md)."""
     path = str(data / "predictions" / "qm9_e_uncalibrated_test.csv")
     with pytest.raises(DataError, match=r"uncertainty_total gives 0\.324 as a variance, 564 as a standard"):
@@ -80,7 +80,7 @@ def test_variances_are_never_taken_for_deviations(data):
     assert_allclose(np.mean(z**2), 0.324, atol=5e-4)
 
 
-def test_catboost_and_ngboost_are_read_with_what_they_leave_open(data):
+def test_catboost_and_ngboost_are_read_with_options_for_what_is_ambiguous(data):
     catboost = read(str(data / "formats" / "catboost_rmsewithuncertainty_mean_var.csv"), var="var").predictions()
     raw = read(str(data / "formats" / "catboost_rawformulaval_mean_logstd.csv"), mean="0", log_std="1").predictions()
     assert_allclose(catboost.predictive.std(), raw.predictive.std(), rtol=1e-6)
@@ -90,7 +90,7 @@ def test_catboost_and_ngboost_are_read_with_what_they_leave_open(data):
     assert_allclose(ngboost.predictive.std()[0], 7.39500755693963)
 
 
-def test_text_case_runs_as_it_is(data, run_json):
+def test_the_text_case_is_read_without_options(data, run_json):
     text = data / "text_case"
     assert 0.05 < run_json("cce", text / "test.parquet")["results"][0]["value"] < 0.07
     report = run_json("cce", text / "val.parquet", "--at", text / "test.parquet", *FEW)
@@ -109,7 +109,7 @@ def test_counts_are_joined_with_their_embeddings(data, run_json, split, dist):
     assert report["results"][0]["details"]["inputs"]["columns"] == 384
 
 
-def test_clip_embeddings_with_simulated_predictions(data, run_json, tmp_path):
+def test_cce_on_clip_embeddings_detects_narrow_intervals(data, run_json, tmp_path):
     rng = np.random.default_rng(0)
     mean, std = rng.normal(40, 15, 1332), rng.uniform(4, 12, 1332)
     table = pa.table({"age": mean + std * rng.normal(size=1332), "mean": mean, "std": std})
@@ -118,8 +118,8 @@ def test_clip_embeddings_with_simulated_predictions(data, run_json, tmp_path):
     arguments = ("cce", tmp_path / "ages.parquet", "--target", "age", "--embedding", embedding, *FEW)
     right = run_json(*arguments)["results"][0]
     assert right["details"]["inputs"]["columns"] == 512
-    shy = run_json(*arguments, "--var", "std")["results"][0]  # a variance read as a std: intervals far too narrow
-    assert shy["value"] > 1.4 * right["value"]
+    narrow = run_json(*arguments, "--var", "std")["results"][0]  # a variance read as a std: intervals far too narrow
+    assert narrow["value"] > 1.4 * right["value"]
 
 
 @pytest.mark.parametrize(
@@ -133,11 +133,11 @@ def test_clip_embeddings_with_simulated_predictions(data, run_json, tmp_path):
     ],
 )
 @pytest.mark.parametrize("solver", ["cholesky", "cg"])
-def test_dof_on_clip_embeddings(data, options, expected, solver):
+def test_dof_on_clip_embeddings_equals_the_printed_values(data, options, expected, solver):
     """MATH.md 2.6, 1,332 x 512, lambda = 0.1, to the digits printed there."""
     x = np.load(data / "predictions" / "aaf_val_clip_embeddings.npy")
     y = np.random.default_rng(0).normal(size=len(x))
     rows = Predictions(y=y, predictive=Gaussian(np.zeros(len(x)), np.ones(len(x))), x=x)
     found = rows_of(Cce(solver=solver, **options), rows, run=Run())
     assert_allclose(found.details["dof"], expected, rtol=0.02)
-    assert any("marginal test" in warning for warning in found.warnings) == (expected < 2)
+    assert any("marginal test" in warning for warning in texts(found.warnings)) == (expected < 2)

@@ -1,4 +1,4 @@
-"""Every file that a tool of the field wrote is read as it is: units, family, and a value read off the file by eye."""
+"""Files written by tools of the field are read correctly: units, family, and values taken from the file by hand."""
 
 import numpy as np
 import pytest
@@ -11,9 +11,9 @@ from calcheck.io.files import File
 from calcheck.io.source import FileSource
 from calcheck.metrics.coverage import Coverage
 from calcheck.metrics.zms import Zms
-from tests.shorthand import rows_of
+from tests.shorthand import rows_of, texts
 
-# file, options, units, family, and what is read off the first unit: a target, or None, and a number of its prediction
+# file, options, units, family, and values of the first unit: its target, or None, and a number of its prediction
 EMBEDDED = (20, "gaussian", 0.08905603873921995, lambda one: one.std(), 1.080532978717757)
 FIRST_DRAW = ("samples", lambda one: one.draws[:, 0])
 FILES = {
@@ -166,7 +166,7 @@ FILES = {
         82466,
     ),
 }
-# file, options, and what the refusal says: these hold no predictions, or none that can be trusted
+# file, options, and a part of the error: these contain no predictions, or ambiguous ones
 REFUSED = {
     "formats/arviz_xarray_long_head.csv": ({}, "52 of 108 units lack some of the 19 draws"),
     "formats/autogluon_tabular_quantile_floatcols.parquet": ({}, "(no crossing), but 5 of 5 rows are not"),
@@ -198,15 +198,15 @@ INPUTS_ONLY = (
 
 @pytest.fixture
 def opened(data):
-    def open_(name, **said):
-        said |= {"truth": str(data / said["truth"])} if "truth" in said else {}
-        return FileSource(File(str(data / name)), ColumnOptions(**said), wanted="any")
+    def open_(name, **options):
+        options |= {"truth": str(data / options["truth"])} if "truth" in options else {}
+        return FileSource(File(str(data / name)), ColumnOptions(**options), wanted="any")
 
     return open_
 
 
 def refusal(source):
-    """Why a file cannot be read, or what it lacks."""
+    """Return why a file cannot be read, or what is missing in it."""
     try:
         source.predictions()
     except CalcheckError as error:
@@ -220,7 +220,7 @@ def test_every_file_has_a_test(data):
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_files_of_tools_are_read_as_they_are(opened, name):
+def test_files_of_tools_are_read_correctly(opened, name):
     options, units, family, y, read_off, expected = FILES[name]
     rows = opened(name, **options).predictions()
     assert len(rows) == units
@@ -233,19 +233,19 @@ def test_files_of_tools_are_read_as_they_are(opened, name):
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_is_not_clear_in_them_is_refused_in_words(opened, name):
-    options, told = REFUSED[name]
-    assert told in refusal(opened(name, **options))
+def test_ambiguous_files_are_refused_with_the_reason(opened, name):
+    options, message = REFUSED[name]
+    assert message in refusal(opened(name, **options))
 
 
 @pytest.mark.parametrize("name", INPUTS_ONLY)
-def test_embeddings_alone_are_inputs(opened, data, name):
+def test_files_of_embeddings_alone_are_inputs(opened, data, name):
     rows = opened(f"formats/{name}").predictions()
     assert_allclose(rows.x, np.load(data / "formats" / "emb.npy"), rtol=1e-5)
 
 
-def test_flusight_joins_by_itself_and_covers_what_it_covers(opened):
-    """1,272 units; the hub's central intervals hold 0.726 and 0.366 of what was observed (data/README.md)."""
+def test_flusight_is_joined_automatically_and_has_the_known_coverage(opened):
+    """1,272 units; the hub's central intervals contain 0.726 and 0.366 of the observations (data/README.md)."""
     source = opened(
         "forecasts/flusight_ensemble_quantile.csv", truth="forecasts/flusight_truth_hospital_admissions.csv"
     )
@@ -257,7 +257,7 @@ def test_flusight_joins_by_itself_and_covers_what_it_covers(opened):
 
 
 @pytest.mark.parametrize(("name", "expected"), [("uncalibrated", 0.324), ("isotonic", 0.972)])
-def test_qm9_is_refused_until_it_is_said_that_these_are_variances(opened, name, expected):
+def test_qm9_is_refused_unless_its_uncertainties_are_declared_as_variances(opened, name, expected):
     path = f"predictions/qm9_e_{name}_test.csv"
     rows = opened(path, target="E_", var="uncertainty_total").predictions()
     assert_allclose(rows_of(Zms(), rows).columns["z2"].mean(), expected, atol=5e-4)
@@ -273,7 +273,7 @@ def test_errors_of_random_forests_are_read(opened):
     assert_allclose([rows.y[0], rows.predictive.std()[0]], [-0.0427146181546636, 0.208431161174261])
 
 
-def test_evidential_parameters_are_a_student_t(opened):
+def test_evidential_parameters_give_a_student_t(opened):
     """v 0.4547, alpha 2.3902, beta 0.003878: df = 2 alpha, scale^2 = beta (1 + v) / (v alpha) (FORMATS.md)."""
     rows = opened("predictions/vertip_evidential_seed1.csv", error="error_sc", dist="nig").predictions()
     first = rows.predictive.take(slice(0, 1))
@@ -283,15 +283,15 @@ def test_evidential_parameters_are_a_student_t(opened):
     assert_allclose(rows.y[0], 0.1445253422506108)
 
 
-def test_zero_deviations_are_counted_with_their_rows(opened):
+def test_zero_standard_deviations_are_reported_with_their_rows(opened):
     with pytest.raises(CalcheckError, match=r"18 of 3,836 rows are not \(rows 13, 15, 280, …, counted from 0\)"):
         opened("predictions/perovskite_gpr_uncal.csv", error="E").predictions()
     raised = opened("predictions/perovskite_gpr_uncal.csv", error="E", min_std=1e-3)
     raised.predictions()
-    assert raised.warnings()[0].startswith("18 standard deviations were raised to 0.001")
+    assert texts(raised.warnings())[0].startswith("18 standard deviations were raised to 0.001")
 
 
-def test_a_weather_ensemble_is_read_by_its_members(opened):
+def test_a_weather_ensemble_is_read_as_samples(opened):
     rows = opened("predictions/ensemblepp_temp.csv", target="temp", samples="tempfc.*").predictions()
     assert rows.predictive.draws.shape == (2749, 11)
     assert_allclose(rows.predictive.draws[0, [0, 10]], [-8.04136, -8.93632])

@@ -1,4 +1,4 @@
-"""The generators of the example beat a model that sees no input, on real data."""
+"""The generators of the example score better than a model without inputs, on real data."""
 
 import subprocess
 import sys
@@ -21,7 +21,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "generators.py"
         ),
     ],
 )
-def test_generators_beat_a_model_that_sees_no_input(data, options):
+def test_generators_score_better_than_a_model_without_inputs(data, options):
     command = [sys.executable, EXAMPLE, "--data", data / "uci", *options]
     table = generator_table(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     assert len(table) >= 3

@@ -1,4 +1,4 @@
-"""The authors' own numbers, row by row: probcal in float64 on saved samples (data/README.md)."""
+"""CCE equals the code of the authors, row by row: probcal in float64 on saved samples (data/README.md)."""
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -23,7 +23,7 @@ GOLDEN = {"probcal_a_n1000": {"gamma_x": 0.5}, "probcal_b_n1000_polygamma1": {}}
         pytest.param("cg", Run(device="cpu", replicates=0), id="cg, torch"),
     ],
 )
-def test_every_row_is_the_authors(data, name, solver, run):
+def test_every_row_equals_the_value_of_the_authors(data, name, solver, run):
     """gamma_x = 0.5 on one input (their 4.1), and (x.x' + 1)^3 on unit-norm embeddings; their gamma is float32."""
     path = data / "golden" / f"{name}.parquet"
     found = {}
@@ -35,7 +35,7 @@ def test_every_row_is_the_authors(data, name, solver, run):
     )
     expected = pq.read_table(path, columns=["cce_expected"])["cce_expected"].to_numpy()
     assert_allclose(found["cce"], expected, rtol=0, atol=1e-6)
-    assert np.abs(found["cce"] - expected).max() < 1e-8  # what is left is their rounding of gamma
+    assert np.abs(found["cce"] - expected).max() < 1e-8  # the remainder is their rounding of gamma
 
 
 def test_float32_agrees_on_the_authors_data(data):

@@ -5,7 +5,7 @@ from calcheck.execution.context import Run
 from calcheck.studies.reject import reject
 
 
-def test_cce_of_validation_data_beats_chance_on_test_data_from_10_to_50_percent(data):
+def test_cce_of_validation_data_beats_random_rejection_of_10_to_50_percent_of_test_data(data):
     """Readability scores: cce is fitted on 1,181 texts, and rejects predictions of 1,181 others."""
     labeled, new = (read(str(data / "text_case" / f"{name}.parquet")) for name in ("val", "test"))
     metrics = [METRICS[name]() for name in ("mae", "rmse", "nll")]

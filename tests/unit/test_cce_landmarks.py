@@ -26,7 +26,7 @@ from calcheck.studies.align import Model
 from calcheck.studies.sweep import sweep
 from calcheck.studies.sweep_settings import parse
 from tests.files import write
-from tests.shorthand import gaussian_case
+from tests.shorthand import gaussian_case, texts
 
 N, D = 240, 5
 X, Y, RIGHT = gaussian_case(np.random.default_rng(0), N, D)
@@ -199,7 +199,7 @@ def test_a_smaller_tolerance_requires_more_landmarks():
     assert found[0][0] == 8
     assert found[0][0] < found[1][0] < found[2][0] == 150
     assert max(found[1][1], found[2][1]) < found[0][1]
-    assert "above --tolerance" not in str(result(rows_of(), landmarks=None, tolerance=0.5).warnings)
+    assert "above --tolerance" not in str(texts(result(rows_of(), landmarks=None, tolerance=0.5).warnings))
 
 
 def test_an_error_too_small_to_change_the_verdict_is_sufficient():
@@ -210,7 +210,7 @@ def test_an_error_too_small_to_change_the_verdict_is_sufficient():
     assert alone["landmarks"] == 150
     assert compared["landmarks"] <= alone["landmarks"]
     assert not any(
-        "above --tolerance" in text for text in result(rows, Run(replicates=39), landmarks=100, **hard).warnings
+        "above --tolerance" in text for text in texts(result(rows, Run(replicates=39), landmarks=100, **hard).warnings)
     )
 
 
@@ -221,7 +221,7 @@ def test_reaching_the_maximum_of_flops_gives_a_warning():
     error = found.details["solver"]["error"]
     share = f"{100 * error / found.value:.2g} % of the value"
     start = f"approximation with 8 landmarks: the error may be {error:.2g} ({share}), which is above"
-    (warning,) = [text for text in found.warnings if text.startswith(start)]
+    (warning,) = [text for text in texts(found.warnings) if text.startswith(start)]
     assert " above --tolerance 1e-05. Pass more --landmarks, or a larger --max-flops" in warning
     correction = found.details["solver"]["bias_correction"]
     assert warning.endswith(f"A bias correction of {correction:.2g} is added to the mean, but not to rows or quantiles")

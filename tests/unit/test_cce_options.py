@@ -10,7 +10,7 @@ from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
-from tests.shorthand import cce, gaussian_case
+from tests.shorthand import cce, gaussian_case, texts
 
 PLAIN = Run(replicates=0)
 X, Y, RIGHT = gaussian_case(np.random.default_rng(0), 60, 4)
@@ -120,9 +120,9 @@ def test_a_nearly_constant_input_kernel_gives_a_warning():
     rows = Predictions(y=Y, predictive=RIGHT, x=x)
     (blind,) = evaluate(InMemory(rows), [Cce(gamma_x="1/d")], run=PLAIN).results
     assert blind.details["dof"] < 1
-    assert any("marginal test" in warning and "--normalize" in warning for warning in blind.warnings)
+    assert any("marginal test" in warning and "--normalize" in warning for warning in texts(blind.warnings))
     (seeing,) = evaluate(InMemory(rows), [Cce()], run=PLAIN).results
-    assert not any("marginal test" in warning for warning in seeing.warnings)
+    assert not any("marginal test" in warning for warning in texts(seeing.warnings))
 
 
 def test_the_unbiased_square_is_not_described_as_a_distance():

@@ -13,6 +13,7 @@ from calcheck.errors import CalcheckError, DataError
 from calcheck.execution.context import Run
 from calcheck.io.source import FileSource
 from tests.files import write as save
+from tests.shorthand import texts
 from tests.unit.test_layouts import hub, read, refused
 
 Y = {"y": [1.0, 2.0]}
@@ -127,7 +128,7 @@ def test_two_embedding_columns_are_ambiguous(tmp_path):
 def test_deviations_equal_to_the_minimum_are_not_raised(tmp_path):
     source = read(file(tmp_path, NORMAL), min_std=1.0)
     assert_array_equal(source.predictions().predictive.std(), [1, 2])
-    assert source.warnings() == ()
+    assert texts(source.warnings()) == ()
 
 
 def test_logarithms_that_overflow_are_refused(tmp_path):
@@ -208,7 +209,7 @@ def test_coverage_between_unknown_quantiles_has_no_reference(tmp_path):
     assert known.reference == pytest.approx(0.5)
     assert [other["level"] for other in known.details["at_other_levels"]] == [0.95]
     assert open_.reference is None
-    assert any("missing quantile levels make it uncertain" in warning for warning in open_.warnings)
+    assert any("missing quantile levels make it uncertain" in warning for warning in texts(open_.warnings))
 
 
 def test_labels_named_like_roles_are_renamed_when_written(tmp_path):

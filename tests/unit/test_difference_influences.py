@@ -12,7 +12,7 @@ from calcheck.execution.context import Run
 from calcheck.metrics import METRICS
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import Predictions
-from tests.shorthand import compare_models, rows_of
+from tests.shorthand import compare_models, rows_of, texts
 
 
 def models(n, *, spread=1.0, seed=0):
@@ -126,10 +126,10 @@ def test_models_with_different_inputs_have_no_p_value():
     first, second = models(40)
     found = compare_models(METRICS["cce"](), first, replace(second, x=second.x + 1), run=FEW)
     assert found.p_value is None
-    assert any("different inputs" in message for message in found.warnings)
+    assert any("different inputs" in message for message in texts(found.warnings))
 
 
 def test_a_metric_without_a_difference_test_has_no_p_value():
     found = compare_models(METRICS["fid"](), *models(40), run=FEW)
     assert found.p_value is None
-    assert any("no test of the difference" in message for message in found.warnings)
+    assert any("no test of the difference" in message for message in texts(found.warnings))

@@ -10,6 +10,7 @@ from calcheck.gate.baseline import StoredInterval, Tolerance, compare_with_basel
 from calcheck.gate.evaluate import evaluate_rule, validate_rule
 from calcheck.gate.messages import UNKNOWN, format_values
 from calcheck.gate.rules import DEEPEST, LONGEST, parse
+from calcheck.messages import Message
 from calcheck.report import Gate, Input, Report, Result
 
 METRICS = ("zms", "ece", "interval-score", "cce", "nll")
@@ -27,12 +28,17 @@ ZMS = Result(
     zeta=-2.0,
     verdict="fail",
     details={"dof": 27, "kernel": {"name": "rbf", "on": True}, "bins": [{"n": 1}], "nan": math.nan},
-    warnings=("12 rows are few", "no p-value: it was not asked for"),
+    warnings=(Message("few-rows", "12 rows are few"), Message("no-p-value", "no p-value: it was not asked for")),
 )
 ECE = Result(metric="ece", summary="", options={}, unit="1", value=0.05)
 SCORE = Result(metric="interval-score", summary="", options={}, unit="y", value=-3.0)
 NLL = Result(
-    metric="nll", summary="", options={}, unit="1", value=None, warnings=("no value: it is inf", "heavy tails")
+    metric="nll",
+    summary="",
+    options={},
+    unit="1",
+    value=None,
+    warnings=(Message("no-value", "no value: it is inf"), Message("heavy-tail", "heavy tails")),
 )
 REPORT = Report(
     calcheck="0",
@@ -151,7 +157,14 @@ def test_numbers_that_are_not_finite_count_as_missing(value):
 def test_a_missing_number_is_reported_with_its_reason():
     assert evaluate_text("nll > 5").message == "nll is null (no value: it is inf)"
     assert evaluate_text("zms.p_value < 1").message == "zms.p_value is null (no p-value: it was not asked for)"
-    no_interval = replace(NLL, warnings=(*NLL.warnings, "no interval: one row", "no verdict without an interval"))
+    no_interval = replace(
+        NLL,
+        warnings=(
+            *NLL.warnings,
+            Message("no-interval", "no interval: one row"),
+            Message("no-verdict", "no verdict without an interval"),
+        ),
+    )
     whys = {"nll": "no value: it is inf", "nll.value": "no value: it is inf", "base.nll.high": "no interval: one row"}
     for name, why in whys.items():
         assert format_values({name: None}, lambda _: no_interval) == f"{name} is null ({why})"
@@ -161,7 +174,12 @@ def test_a_missing_number_is_reported_with_its_reason():
     assert evaluate_text("ece.low < 1").message == "ece.low is null (there is no interval)"
     assert evaluate_text("ece.p_value < 1").message == "ece.p_value is null (the null distribution was not simulated)"
     assert evaluate_text("input.layout != 'x'").message == f"input.layout is null ({UNKNOWN})"
-    assert format_values({"a": None}, lambda _: replace(ECE, warnings=("odd", "strange"))) == "a is null (odd; strange)"
+    assert (
+        format_values(
+            {"a": None}, lambda _: replace(ECE, warnings=(Message("layout", "odd"), Message("layout", "strange")))
+        )
+        == "a is null (odd; strange)"
+    )
 
 
 @pytest.mark.parametrize(
@@ -300,7 +318,12 @@ def test_a_value_outside_the_stored_interval_violates(value, passed):
         (None, ZMS, Tolerance(1, 1), "zms is null (no p-value: it was not asked for)"),
         (None, ZMS, StoredInterval(), "zms is null (no p-value: it was not asked for)"),
         (1, replace(ZMS, value=None, warnings=()), Tolerance(1, 1), "zms is 1; base.zms.value is null (the report"),
-        (1, replace(ZMS, low=None, warnings=("no interval",)), StoredInterval(), "base.zms.low is null (no interval)"),
+        (
+            1,
+            replace(ZMS, low=None, warnings=(Message("no-interval", "no interval"),)),
+            StoredInterval(),
+            "base.zms.low is null (no interval)",
+        ),
         (1, replace(ZMS, high=None), StoredInterval(), "base.zms.high is null"),
     ],
 )

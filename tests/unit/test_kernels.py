@@ -22,7 +22,7 @@ from calcheck.linalg.solvers import Cholesky, conjugate_gradients
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import Predictions
 from tests.naive import input_kernel
-from tests.shorthand import cce, gaussian_case, rows_of
+from tests.shorthand import cce, gaussian_case, rows_of, texts
 
 KERNELS = {
     "rbf": (Rbf(0.3), {"gamma": 0.3}),
@@ -333,7 +333,7 @@ def test_inaccurate_float32_is_refused_or_gives_a_warning():
             found[lambda_] = "refused"
             continue
         error = abs(single.columns["cce"].mean() / exact - 1)
-        warned = any("rounding in float32" in warning for warning in single.warnings)
+        warned = any("rounding in float32" in warning for warning in texts(single.warnings))
         assert warned or error < 1e-4
         found[lambda_] = "warned" if warned else "right"
     assert found[1e-1] == "right"

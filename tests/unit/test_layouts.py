@@ -16,6 +16,7 @@ from calcheck.io.columns.options import ColumnOptions
 from calcheck.io.files import File
 from calcheck.io.source import FileSource
 from tests.files import write
+from tests.shorthand import texts
 
 LEVELS = (0.1, 0.5, 0.9)
 UNITS = [(location, date) for date in ("2026-01-03", "2026-01-10") for location in ("01", "02", "US")]
@@ -158,7 +159,7 @@ def test_targets_of_legacy_hubs_contain_the_horizon(tmp_path):
     shared = truth(location=0, target_end_date=1) | {"target": ["wk inc flu hosp"] * 6}
     source = read(path, truth=write(tmp_path / "truth.csv", pa.table(shared)))
     assert_array_equal(source.predictions().y, 100.0 + np.arange(6))
-    assert source.warnings() == ("2 point forecasts beside the quantiles are not used",)
+    assert texts(source.warnings()) == ("2 point forecasts beside the quantiles are not used",)
 
 
 @pytest.mark.parametrize(("index", "ids"), [("quantile_level", LEVELS), ("sample_id", (1, 2, 3))])
@@ -475,7 +476,7 @@ def test_quantile_files_are_evaluated_at_their_own_levels(tmp_path):
     assert [point["level"] for point in ece.details["curve"]] == [0.2, 0.8]
     assert_allclose(coverage.value, 0.6)
     assert coverage.details["at_other_levels"] == []
-    assert any("given by 2 quantiles, from 0.2 to 0.8" in warning for warning in ece.warnings)
+    assert any("given by 2 quantiles, from 0.2 to 0.8" in warning for warning in texts(ece.warnings))
 
 
 def test_interval_limits_between_known_quantiles_have_a_mass_error():
@@ -499,7 +500,7 @@ def test_rows_with_an_index_are_not_joined_by_position(tmp_path):
     (tmp_path / "q.csv").write_text(",y,y\n,0.1,0.9\n0,1,2\n1,3,4\n2,5,6\n")
     source = read(tmp_path / "q.csv", truth=str(tmp_path / "sorted.csv"))
     assert_array_equal(source.predictions().y, [10, 11, 12])
-    assert "targets are joined row by row" in source.warnings()[0]
+    assert "targets are joined row by row" in texts(source.warnings())[0]
     assert source.input_info().columns["y"].endswith("sorted.csv:y, row by row")
 
 
@@ -507,7 +508,7 @@ def test_the_report_contains_how_targets_were_joined(tmp_path):
     path = write(tmp_path / "hub.csv", pa.table(hub()))
     source = read(path, truth=write(tmp_path / "truth.csv", pa.table(truth())))
     assert source.input_info().columns["y"].endswith("truth.csv:value, by location, target_end_date=date")
-    assert source.warnings() == ()
+    assert texts(source.warnings()) == ()
 
 
 def test_several_targets_of_a_wide_file_are_not_pooled(tmp_path):
@@ -622,7 +623,7 @@ def test_rows_without_a_level_are_counted(tmp_path):
     }
     source = read(write(tmp_path / "scores.csv", pa.table(columns)))
     assert len(source.predictions()) == 1
-    assert source.warnings() == ("2 rows without quantile_level are not used",)
+    assert texts(source.warnings()) == ("2 rows without quantile_level are not used",)
 
 
 def test_every_step_of_a_record_is_shown(tmp_path):

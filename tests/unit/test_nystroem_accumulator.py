@@ -17,6 +17,7 @@ from calcheck.predictions import InMemory, Predictions, concat
 from calcheck.storage.npz import read_archive, write_archive
 from calcheck.storage.state import read_state, write_state
 from calcheck.streaming.state import accumulate, merge, report_from_state
+from tests.shorthand import texts
 from tests.streams import Batches
 
 RUN = Run(replicates=19)
@@ -168,18 +169,18 @@ def test_states_with_different_landmarks_are_not_merged(first):
 def test_shifted_inputs_and_targets_give_a_warning(first):
     for seed in range(3):
         alike = result(accumulated(Batches(rows(seed=seed + 2)), like=first))
-        assert not any("moved" in warning for warning in alike.warnings)
+        assert not any("moved" in warning for warning in texts(alike.warnings))
     moved = result(
         merged(accumulated(Batches(rows()), like=first), accumulated(Batches(rows(seed=1, moved=2.5)), like=first))
     )
-    message = next(warning for warning in moved.warnings if warning.startswith("the inputs have moved"))
+    message = next(warning for warning in texts(moved.warnings) if warning.startswith("the inputs have moved"))
     assert "without --settings-from" in message
     solver = moved.details["solver"]
     assert solver["nystroem_residual"] > 1.25 * solver["validation_residual"]
     data = rows(seed=3)
     far = Predictions(y=data.y + 40, predictive=Gaussian(data.predictive.loc + 40, data.predictive.scale), x=data.x)
     shifted = result(accumulated(Batches(far), like=first))
-    assert any(warning.startswith("targets or predictions have moved") for warning in shifted.warnings)
+    assert any(warning.startswith("targets or predictions have moved") for warning in texts(shifted.warnings))
     assert shifted.details["features"]["residual_rows"] > 0.9
 
 

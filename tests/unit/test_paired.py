@@ -17,7 +17,7 @@ from calcheck.inference.verdicts import statistic_of
 from calcheck.metrics import METRICS
 from calcheck.predictions import Predictions
 from tests.families import calibrated
-from tests.shorthand import rows_of
+from tests.shorthand import rows_of, texts
 
 FEW = Run(resamples=100)
 RESAMPLED = [
@@ -220,7 +220,7 @@ def test_equal_models_have_a_p_value_of_1_and_no_interval(name):
     found = difference(name, rows, replace(rows, columns={}), run=FEW, swaps=50)
     assert found.p_value == 1
     assert (found.low, found.high) == (None, None)
-    assert found.warnings[0] == "no interval: all resamples have the same value"
+    assert texts(found.warnings)[0] == "no interval: all resamples have the same value"
 
 
 @pytest.mark.parametrize("name", ["zms", "crps", "nll", "ece", "ence", "pit"])
@@ -234,14 +234,14 @@ def test_percentile_intervals_are_reported_as_not_used_for_decisions():
     found = difference("ece", model(60), model(60, seed=2, spread=0.5), run=FEW, swaps=19)
     assert found.interval == "percentile"
     assert found.low < found.high
-    assert any("not used for a decision" in note for note in found.warnings)
+    assert any("not used for a decision" in note for note in texts(found.warnings))
 
 
 def test_metrics_of_predictions_only_have_an_interval_and_no_p_value():
     found = difference("cv", model(60), model(60, seed=2))
     assert found.low < found.high
     assert found.p_value is None
-    assert found.warnings == ("no p-value: the metric depends on the predictions only",)
+    assert texts(found.warnings) == ("no p-value: the metric depends on the predictions only",)
 
 
 @pytest.mark.parametrize(
@@ -272,30 +272,30 @@ def test_quantiles_at_different_levels_are_compared():
 
 def test_metrics_of_bins_or_a_shared_fit_report_why_there_is_no_interval():
     first, second = calibrated("gaussian", n=60), calibrated("gaussian", n=60, seed=1)
-    assert difference("lzms", first, second, bins=2).warnings == (
+    assert texts(difference("lzms", first, second, bins=2).warnings) == (
         "no interval and no p-value of the difference: the metric tests each bin separately",
     )
     x = np.random.default_rng(0).normal(size=(60, 2))
     found = difference("cce", replace(first, x=x), replace(second, x=x))
     assert found.low is None
-    assert "all rows share one fit" in found.warnings[0]
+    assert "all rows share one fit" in texts(found.warnings)[0]
 
 
 def test_disabled_resampling_is_reported():
     found = difference("zms", model(40), model(40, seed=2), run=Run(resamples=0), swaps=0)
     assert (found.low, found.p_value) == (None, None)
-    assert "--no-bootstrap" in found.warnings[0]
-    assert "--permutations 0" in found.warnings[1]
+    assert "--no-bootstrap" in texts(found.warnings)[0]
+    assert "--permutations 0" in texts(found.warnings)[1]
 
 
 def test_a_single_row_has_no_interval():
     found = difference("zms", model(1), model(1, seed=2))
-    assert found.warnings[0] == "no interval: a single row cannot be resampled"
+    assert texts(found.warnings)[0] == "no interval: a single row cannot be resampled"
     assert found.p_value == 1  # |D| does not depend on the order of models
 
 
 def test_few_rows_give_a_warning():
-    assert "few" in difference("zms", model(12), model(12, seed=2)).warnings[0]
+    assert "few" in texts(difference("zms", model(12), model(12, seed=2)).warnings)[0]
 
 
 def test_infinite_values_have_no_difference():
@@ -303,7 +303,7 @@ def test_infinite_values_have_no_difference():
     wrong = replace(first, predictive=Gaussian(np.full(40, 1e300), np.full(40, 1e-10)))
     with np.errstate(all="ignore"):
         found = difference("nll", first, wrong)
-    assert found.warnings == ("no interval and no p-value of the difference: a value is not finite",)
+    assert texts(found.warnings) == ("no interval and no p-value of the difference: a value is not finite",)
 
 
 def test_results_do_not_depend_on_other_comparisons():
@@ -345,7 +345,7 @@ def test_a_constant_difference_is_tested_by_permutations():
 
 def test_without_resampling_only_permutations_are_used():
     found = difference("crps", model(40), model(40, seed=2), run=PERMUTATIONS_ONLY, swaps=99)
-    assert any("assumes that the models are exchangeable" in message for message in found.warnings)
+    assert any("assumes that the models are exchangeable" in message for message in texts(found.warnings))
     found = difference("ece", model(40), model(40, seed=2), run=PERMUTATIONS_ONLY, swaps=99)
     assert found.p_value is None
-    assert any("no p-value: the bootstrap was turned off" in message for message in found.warnings)
+    assert any("no p-value: the bootstrap was turned off" in message for message in texts(found.warnings))

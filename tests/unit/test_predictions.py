@@ -8,6 +8,7 @@ from calcheck.distributions import Gaussian, Samples
 from calcheck.distributions.poisson import Poisson
 from calcheck.errors import DataError, ValuesError
 from calcheck.predictions import InMemory, Predictions, concat
+from tests.shorthand import texts
 
 
 @pytest.mark.parametrize(
@@ -59,7 +60,7 @@ def test_predictions_in_memory_are_a_source():
     source = InMemory(rows)
     assert source.predictions() is rows
     assert source.input_info().n == 2
-    assert source.warnings() == ()
+    assert texts(source.warnings()) == ()
 
 
 def test_missing_targets_and_distributions_are_reported():

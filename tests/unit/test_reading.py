@@ -13,6 +13,7 @@ from calcheck.errors import DataError, OptionError
 from calcheck.execution.context import Run
 from calcheck.io.files import File
 from tests.files import D, N, columns, table, vector_column, wide, write
+from tests.shorthand import texts
 
 PARTS = columns()
 
@@ -314,7 +315,7 @@ def test_incomplete_rows_are_dropped_on_request(tmp_path):
 def test_small_deviations_are_raised_on_request_and_counted(tmp_path):
     source = read(write(tmp_path / "preds.parquet", PARTS | {"std": np.arange(N) / 10}), min_std=0.25)
     assert_allclose(source.predictions().predictive.std()[:4], [0.25, 0.25, 0.25, 0.3])
-    assert source.warnings() == ("3 standard deviations were raised to 0.25 (--min-std)",)
+    assert texts(source.warnings()) == ("3 standard deviations were raised to 0.25 (--min-std)",)
     assert source.explicit()[-2:] == ["--min-std", "0.25"]
 
 

@@ -15,7 +15,7 @@ from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
 from calcheck.results import RowResults
 from calcheck.studies.reject import RejectionGrid, reject
-from tests.shorthand import cce
+from tests.shorthand import cce, texts
 
 FAST = Run(resamples=200)
 NONE = Run(resamples=0)
@@ -220,16 +220,16 @@ def test_cce_of_other_rows_does_not_use_their_targets():
 
 
 def test_cce_at_its_own_rows_gives_a_warning():
-    notes = [note for each in results_of(sine(60, 0))["mae", "cce"] for note in each.warnings]
+    notes = [note for each in results_of(sine(60, 0))["mae", "cce"] for note in texts(each.warnings)]
     assert any("optimistic" in note for note in notes)
     report = reject(InMemory(sine(60, 0)), [METRICS["mae"]()], at=InMemory(sine(60, 1)), run=NONE)
-    assert not any("optimistic" in note for each in report.results for note in each.warnings)
+    assert not any("optimistic" in note for each in report.results for note in texts(each.warnings))
 
 
 def test_without_inputs_cce_is_skipped_or_refused_if_requested():
     found = results_of(predictions([1, 2, 3]))
     assert {by for _, by in found} == {"std", "random"}
-    assert any("it needs inputs" in note for note in found["mae", "std"][0].warnings)
+    assert any("it needs inputs" in note for note in texts(found["mae", "std"][0].warnings))
     with pytest.raises(DataError, match="cce needs inputs"):
         results_of(predictions([1, 2, 3]), by=["cce"])
 
@@ -248,14 +248,16 @@ def test_infinite_values_are_missing():
     )
     first, *_ = report["nll", "std"]
     assert first.value is None
-    assert any("no value" in note for note in first.warnings)
+    assert any("no value" in note for note in texts(first.warnings))
 
 
 def test_few_rows_give_a_warning_and_a_single_row_has_no_interval():
-    assert any("only 3 rows" in note for note in results_of(predictions([1, 2, 3]), run=FAST)["mae", "std"][0].warnings)
+    assert any(
+        "only 3 rows" in note for note in texts(results_of(predictions([1, 2, 3]), run=FAST)["mae", "std"][0].warnings)
+    )
     single = results_of(predictions([1]), run=FAST)["mae", "std"][0]
     assert single.low is None
-    assert any("single row" in note for note in single.warnings)
+    assert any("single row" in note for note in texts(single.warnings))
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from calcheck.studies.align import Model
 from calcheck.studies.compare import compare
 from calcheck.studies.sweep import sweep
 from calcheck.studies.sweep_settings import parse
+from tests.shorthand import texts
 
 PLAIN = Run(replicates=0, resamples=0)
 
@@ -79,10 +80,10 @@ def test_grouping_is_reported_and_only_for_metrics_that_support_it():
     source = InMemory(repeated())
     grouped = group_by_input(source, [METRICS["jmmd"], METRICS["ammd"]])
     assert grouped.input_info().n == len(grouped.predictions()) == 12
-    assert grouped.warnings() == ("36 rows were grouped by id into 12 inputs with 3 targets each",)
+    assert texts(grouped.warnings()) == ("36 rows were grouped by id into 12 inputs with 3 targets each",)
     assert group_by_input(source, [METRICS["jmmd"], METRICS["crps"]]) is source
     (result,) = evaluate(source, [METRICS["ammd"]()], run=PLAIN).results
-    assert "36 rows were grouped by id into 12 inputs with 3 targets each" in result.warnings
+    assert "36 rows were grouped by id into 12 inputs with 3 targets each" in texts(result.warnings)
 
 
 def test_every_study_groups_rows_the_same_way():

@@ -22,7 +22,7 @@ from calcheck.studies.align import Model
 from calcheck.studies.ranking import kendall, ranks, score
 from calcheck.studies.sweep import sweep
 from calcheck.studies.sweep_settings import parse, points
-from tests.shorthand import gaussian_case, rows_of
+from tests.shorthand import gaussian_case, rows_of, texts
 
 
 def rows_of_model(n=40, *, spread=1.0, seed=0):
@@ -214,7 +214,7 @@ def test_any_metric_is_swept_with_its_options():
 def test_a_point_without_a_value_reports_the_reason():
     report = swept("bins=5,50", metric=METRICS["ence"]())
     assert [each.value is None for each in report.results] == [False, False, True]
-    assert any("50 bins need at least 50 rows" in note for note in report.results[2].warnings)
+    assert any("50 bins need at least 50 rows" in note for note in texts(report.results[2].warnings))
     with pytest.raises(DataError, match="cce needs predictive distributions"):
         swept(
             "lambda=1", models=[Model("m", InMemory(Predictions(y=np.arange(3.0), predictive=None, id=np.arange(3))))]
@@ -224,8 +224,8 @@ def test_a_point_without_a_value_reports_the_reason():
 def test_warnings_name_their_setting():
     """With a strong regularizer the kernel distinguishes nothing: dof is near 0."""
     base, strong = swept("lambda=100").results
-    assert base.warnings == ()
-    assert [note[:22] for note in strong.warnings] == ["at lambda 100: dof 0.0"]
+    assert texts(base.warnings) == ()
+    assert [note[:22] for note in texts(strong.warnings)] == ["at lambda 100: dof 0.0"]
 
 
 def test_the_ranking_is_compared_with_that_of_the_base_setting():
@@ -239,7 +239,7 @@ def test_the_ranking_is_compared_with_that_of_the_base_setting():
         assert_allclose([each.details["tau"] for each in group], [expected] * 3)
         assert [each.details["rank"] for each in group] == ranks([each.value for each in group])
     changed = [each.slice["gamma-y"] for each in report.results[3::3] if each.details["tau"] < 1]
-    noted = [note for note in report.results[0].warnings if "ranking" in note]
+    noted = [note for note in texts(report.results[0].warnings) if "ranking" in note]
     assert noted == ([f"the ranking of the models changes at gamma-y {'; '.join(changed)}"] if changed else [])
 
 
@@ -259,7 +259,7 @@ def test_settings_that_change_the_ranking_are_listed():
         for start in range(0, 8, 2)
     ]
     assert best == ["wide", "narrow", "narrow", "wide"]
-    assert report.results[0].warnings[0] == "the ranking of the models changes at level 0.3; 0.5"
+    assert texts(report.results[0].warnings)[0] == "the ranking of the models changes at level 0.3; 0.5"
     assert [report.results[start].details["tau"] for start in range(0, 8, 2)] == [1.0, -1.0, -1.0, 1.0]
 
 

@@ -15,6 +15,7 @@ from calcheck.metrics.mcmd import Mcmd
 from calcheck.options import options_of
 from calcheck.predictions import InMemory, Predictions
 from calcheck.studies.two_samples import two_samples
+from tests.shorthand import texts
 
 PLAIN, QUICK = Run(replicates=0), Run(replicates=19)
 every_metric = pytest.mark.parametrize("metric", TWO_SAMPLE_METRICS.values(), ids=TWO_SAMPLE_METRICS)
@@ -137,8 +138,8 @@ def test_a_kernel_that_is_too_narrow_for_the_inputs_gives_a_warning():
     wide = [sample(seed, stretch=1000.0) for seed in (0, 1)]
     found = result(*wide)
     assert found.details["neighbors"] < 1
-    assert any("--gamma-x variance" in warning for warning in found.warnings)
-    assert not any("--gamma-x variance" in warning for warning in result(*wide, gamma_x="variance").warnings)
+    assert any("--gamma-x variance" in warning for warning in texts(found.warnings))
+    assert not any("--gamma-x variance" in warning for warning in texts(result(*wide, gamma_x="variance").warnings))
     assert "neighbors" not in result(sample(0, d=2), sample(1, d=2)).details
 
 
@@ -163,7 +164,7 @@ def test_the_report_describes_each_sample():
 def test_equal_samples_have_distance_0():
     found = result(sample(0), sample(0), QUICK)
     assert (found.value, found.p_value, found.verdict) == (0, 1, "pass")
-    assert not any("rounding" in warning for warning in found.warnings)
+    assert not any("rounding" in warning for warning in texts(found.warnings))
 
 
 def test_permutations_are_exact_for_samples_at_the_same_inputs_in_any_order():
@@ -172,25 +173,25 @@ def test_permutations_are_exact_for_samples_at_the_same_inputs_in_any_order():
     second = InMemory(Predictions(x=first.rows.x[order], y=other.rows.y[order], has_embedding=False))
     found = result(first, second, QUICK)
     assert found.details["null"]["labels"] == "permuted by equal inputs"
-    assert not any("exact" in warning for warning in found.warnings)
+    assert not any("exact" in warning for warning in texts(found.warnings))
 
 
 @pytest.mark.parametrize(("d", "message"), [(1, "are exact if the inputs have the same"), (3, "is approximate")])
 def test_warnings_say_why_p_values_are_not_exact(d, message):
-    warnings = result(sample(0, d=d), sample(1, d=d), QUICK).warnings
+    warnings = texts(result(sample(0, d=d), sample(1, d=d), QUICK).warnings)
     assert any(message in warning for warning in warnings)
 
 
 def test_samples_that_do_not_overlap_have_no_verdict():
     found = result(sample(0, n=42), sample(1, n=42, moved=10.0), QUICK)
     assert (found.verdict, found.p_value, found.reference) == ("none", None, None)
-    assert any("do not overlap" in warning for warning in found.warnings)
+    assert any("do not overlap" in warning for warning in texts(found.warnings))
     assert found.details["null"]["exchangeable"] == 0
 
 
 def test_samples_that_hardly_overlap_give_a_warning():
     found = result(sample(0), sample(1, moved=5.5), QUICK)
-    assert any("have neighbors in both files" in warning for warning in found.warnings)
+    assert any("have neighbors in both files" in warning for warning in texts(found.warnings))
 
 
 def test_permutations_with_constant_targets_count_as_more_extreme():

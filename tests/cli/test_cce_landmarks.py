@@ -1,4 +1,4 @@
-"""The program on more rows than exact solvers take: what it did, how far off it may be, and what it cannot do."""
+"""`calcheck cce` with landmarks, for more rows than exact solvers support: results, errors and refused options."""
 
 import csv
 import io
@@ -7,9 +7,9 @@ import json
 import numpy as np
 import pytest
 
-from calcheck.embeddings import landmark_selection as on_centres
+from calcheck.embeddings import landmark_selection
 from tests.files import write
-from tests.shorthand import gaussian_case
+from tests.shorthand import gaussian_case, texts
 
 N = 300
 
@@ -32,7 +32,7 @@ def wrong(tmp_path):
 
 @pytest.fixture
 def many_rows(monkeypatch):
-    """Few rows are many: exact solvers would take too much work, and a sample stands for all."""
+    """Lower the limits, so that few rows count as many: no exact solver, and errors estimated on a sample."""
     sizes = {
         "FULL_VALIDATION_ROWS": 0,
         "VALIDATION_ROWS": 80,
@@ -41,7 +41,7 @@ def many_rows(monkeypatch):
         "MIN_LANDMARKS": 16,
     }
     for name, size in (sizes | {"MAX_EXACT_FLOPS": 1.0}).items():
-        monkeypatch.setattr(on_centres, name, size)
+        monkeypatch.setattr(landmark_selection, name, size)
 
 
 QUICK = ("--replicates", "19")
@@ -53,29 +53,29 @@ def results(ended):
 
 
 @pytest.mark.usefixtures("many_rows")
-def test_the_error_stands_with_the_value_in_every_format(calcheck, wrong):
+def test_every_format_shows_the_estimated_error(calcheck, wrong):
     (found,) = results(calcheck("cce", wrong, *QUICK, "--format", "json"))
     assert found["verdict"] == "fail"
     solver = found["details"]["solver"]
     assert 0 < solver["error"] < 0.1 * found["value"]
-    told = f"approximation with {solver['landmarks']} landmarks: the error may be {solver['error']:.2g}"
-    assert any(warning.startswith(told) for warning in found["warnings"])
+    message = f"approximation with {solver['landmarks']} landmarks: the error may be {solver['error']:.2g}"
+    assert any(warning.startswith(message) for warning in texts(found["warnings"]))
     for name in ("table", "markdown", "csv"):
-        said = " ".join(calcheck("cce", wrong, *QUICK, "--format", name).out.split())
-        assert "landmarks: the error may be" in said, name
+        output = " ".join(calcheck("cce", wrong, *QUICK, "--format", name).out.split())
+        assert "landmarks: the error may be" in output, name
     (row,) = csv.DictReader(io.StringIO(calcheck("cce", wrong, *QUICK, "--format", "csv").out))
     assert float(row["value"]) == found["value"]
-    assert told in row["notes"]
+    assert message in row["notes"]
 
 
 @pytest.mark.usefixtures("many_rows")
-def test_auto_says_in_the_table_why_it_took_centres(calcheck, wrong):
-    said = " ".join(calcheck("cce", wrong, *QUICK).out.split())
-    assert "name nystroem" in said
-    assert "reason exact conjugate gradients would need" in said
+def test_the_table_gives_the_reason_for_landmarks(calcheck, wrong):
+    output = " ".join(calcheck("cce", wrong, *QUICK).out.split())
+    assert "name nystroem" in output
+    assert "reason exact conjugate gradients would need" in output
 
 
-def test_centres_can_be_asked_for(calcheck, wrong):
+def test_landmarks_can_be_requested(calcheck, wrong):
     (exact,) = results(calcheck("cce", wrong, *QUICK, "--format", "json"))
     for options in (
         ("--landmarks", "50"),
@@ -89,16 +89,16 @@ def test_centres_can_be_asked_for(calcheck, wrong):
 
 
 @pytest.mark.usefixtures("many_rows")
-def test_a_work_limit_is_told_and_the_verdict_remains(calcheck, wrong):
+def test_a_limit_of_flops_is_reported_and_the_verdict_remains(calcheck, wrong):
     ended = calcheck("cce", wrong, *QUICK, "--tolerance", "1e-6", "--max-flops", "1", "--format", "json")
     (found,) = results(ended)
     assert found["details"]["solver"]["landmarks"] == 16
     assert found["verdict"] == "fail"
-    assert any("above --tolerance 1e-06. Pass more --landmarks" in warning for warning in found["warnings"])
+    assert any("above --tolerance 1e-06. Pass more --landmarks" in warning for warning in texts(found["warnings"]))
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (("--solver", "nystroem", "--lambda-model", "0.2"), "--solver nystroem does not support --lambda-model"),
         (
@@ -118,17 +118,17 @@ def test_a_work_limit_is_told_and_the_verdict_remains(calcheck, wrong):
         (("--solver", "nystrom"), "--solver takes one of auto, cholesky, cg, nystroem, got 'nystrom'"),
     ],
 )
-def test_options_that_do_not_go_together_are_one_line(calcheck, wrong, options, said):
-    assert said in calcheck("cce", wrong, *options).refused()
+def test_incompatible_options_are_refused_in_one_line(calcheck, wrong, options, message):
+    assert message in calcheck("cce", wrong, *options).refused()
 
 
-def test_other_inputs_are_refused_in_one_line(calcheck, wrong, right):
-    said = calcheck("cce", wrong, "--solver", "nystroem", "--at", right).refused()
-    assert "--at requires an exact solver. Pass --solver cg" in said
+def test_evaluation_points_are_refused_in_one_line(calcheck, wrong, right):
+    line = calcheck("cce", wrong, "--solver", "nystroem", "--at", right).refused()
+    assert "--at requires an exact solver. Pass --solver cg" in line
 
 
 @pytest.mark.usefixtures("many_rows")
-def test_pointwise_and_worst_tell_of_every_row(calcheck, wrong, tmp_path):
+def test_pointwise_and_worst_cover_every_row(calcheck, wrong, tmp_path):
     from pyarrow import parquet
 
     out = tmp_path / "rows.parquet"
@@ -139,12 +139,12 @@ def test_pointwise_and_worst_tell_of_every_row(calcheck, wrong, tmp_path):
     assert rows["id"] == list(range(N))
     order = np.argsort(rows["cce"])[::-1][:3]
     assert [row["row"] for row in found["details"]["worst"]] == order.tolist()
-    lacking = found["value"] - np.mean(rows["cce"])
-    assert abs(lacking) < found["details"]["solver"]["bias_correction"] + 3 * found["details"]["solver"]["error"]
+    missing = found["value"] - np.mean(rows["cce"])
+    assert abs(missing) < found["details"]["solver"]["bias_correction"] + 3 * found["details"]["solver"]["error"]
 
 
 @pytest.mark.usefixtures("many_rows")
-def test_evaluate_compare_and_sweep_take_many_rows(calcheck, right, wrong):
+def test_evaluate_compare_and_sweep_support_many_rows(calcheck, right, wrong):
     (own,) = results(calcheck("cce", wrong, *QUICK, "--format", "json"))
     (beside,) = [
         each
@@ -155,34 +155,34 @@ def test_evaluate_compare_and_sweep_take_many_rows(calcheck, right, wrong):
     compared = results(calcheck("compare", right, wrong, "--metrics", "cce", "--format", "json"))
     values = {each["slice"]["model"]: each["value"] for each in compared if "model" in each["slice"]}
     assert min(values.values()) < 0.6 * max(values.values())
-    assert any("row influences require an exact solver" in str(each["warnings"]) for each in compared)
+    assert any("row influences require an exact solver" in str(texts(each["warnings"])) for each in compared)
     swept = results(calcheck("sweep", right, wrong, "--metric", "cce", "--vary", "gamma-y=0.3,3", "--format", "json"))
     assert len({round(each["value"], 9) for each in swept}) == 6
 
 
 @pytest.mark.usefixtures("many_rows")
-def test_rejection_goes_by_cce_at_every_row(calcheck, wrong, tmp_path):
+def test_reject_orders_rows_by_cce_at_every_row(calcheck, wrong, tmp_path):
     from pyarrow import parquet
 
     out = tmp_path / "rows.parquet"
     results(calcheck("cce", wrong, "--no-null", "--pointwise", out, "--format", "json"))
-    kept = np.argsort(parquet.read_table(out)["cce"].to_numpy(), kind="stable")[:150]
+    retained = np.argsort(parquet.read_table(out)["cce"].to_numpy(), kind="stable")[:150]
     rows = parquet.read_table(wrong)
-    off = np.abs(rows["y"].to_numpy() - rows["mean"].to_numpy())[kept].mean()
+    off = np.abs(rows["y"].to_numpy() - rows["mean"].to_numpy())[retained].mean()
     found = results(calcheck("reject", wrong, "--criteria", "cce", "--format", "json"))
     (half,) = [each for each in found if each["metric"] == "mae" and each["slice"]["rejected"] == "50 %"]
     assert half["value"] == pytest.approx(off, rel=1e-9)
 
 
-def test_a_kernel_that_overflows_is_one_line(calcheck, tmp_path):
+def test_a_kernel_that_overflows_is_refused_in_one_line(calcheck, tmp_path):
     x, y, predictive = gaussian_case(np.random.default_rng(0), 60, 3)
     parts = {"y": y, "mean": predictive.loc, "std": predictive.scale, "embedding": 1e200 * x}
     path = write(tmp_path / "far.parquet", parts)
-    said = calcheck("cce", path, "--solver", "nystroem", "--normalize", "none").refused()
-    assert "the kernel overflows at some inputs" in said
+    line = calcheck("cce", path, "--solver", "nystroem", "--normalize", "none").refused()
+    assert "the kernel overflows at some inputs" in line
 
 
-def test_help_tells_of_centres(calcheck):
-    said = " ".join(calcheck("cce", "--help").out.replace("│", " ").split())
-    assert "Number of landmarks; implies nystroem. Default: increased until --tolerance is met." in said
-    assert "Default: 2e+13." in said
+def test_help_explains_landmarks(calcheck):
+    output = " ".join(calcheck("cce", "--help").out.replace("│", " ").split())
+    assert "Number of landmarks; implies nystroem. Default: increased until --tolerance is met." in output
+    assert "Default: 2e+13." in output

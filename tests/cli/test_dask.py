@@ -1,4 +1,4 @@
-"""Sums on a cluster of Dask: a real scheduler, and workers that are processes of their own."""
+"""Accumulators on a Dask cluster: a real scheduler, and workers that are separate processes."""
 
 import os
 import subprocess
@@ -21,19 +21,19 @@ pytest.importorskip("distributed")
 
 ROOT = Path(__file__).parents[2]
 RUN = Run(resamples=100, replicates=19)
-METRICS_SUMMED = [METRICS[name]() for name in METRICS if name not in ("cce", "jmmd", "ammd", "cmmd", "fid")]
+ACCUMULATED = [METRICS[name]() for name in METRICS if name not in ("cce", "jmmd", "ammd", "cmmd", "fid")]
 
 
 @contextmanager
 def workers(folder, count):
-    """Start a scheduler and workers, and hand out its address."""
-    told = folder / "scheduler.json"
+    """Start a scheduler and workers; yield the path of the scheduler file, and the processes."""
+    scheduler_file = folder / "scheduler.json"
     common = {"cwd": ROOT, "env": os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}}
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     base = [sys.executable, "-m", "distributed.cli"]
     scheduler = [f"{base[2]}.dask_scheduler", "--port", "0", "--no-dashboard", "--host", "127.0.0.1"]
     worker = [f"{base[2]}.dask_worker", "--no-nanny", "--nthreads", "1", "--no-dashboard", "--death-timeout", "30"]
-    file = ["--scheduler-file", str(told)]
+    file = ["--scheduler-file", str(scheduler_file)]
     running = [subprocess.Popen([*base[:2], *scheduler, *file], **common, **quiet)]
     running += [
         subprocess.Popen([*base[:2], *worker, *file, "--local-directory", str(folder)], **common, **quiet)
@@ -72,7 +72,7 @@ def paths(tmp_path_factory):
     )
 
 
-def on_cluster(source, address, metrics=METRICS_SUMMED):
+def on_cluster(source, address, metrics=ACCUMULATED):
     from calcheck.execution.dask import cluster_at
 
     with cluster_at(address) as cluster:
@@ -90,12 +90,12 @@ def require_same(found, expected):
                 assert_allclose(one, other, rtol=1e-10, atol=1e-7 if name in ("low", "high") else 0, err_msg=name)
 
 
-def test_three_workers_give_what_one_process_gives(address, paths):
-    local = report_from_state(accumulate(Files(paths), METRICS_SUMMED, RUN), RUN)
+def test_three_workers_give_the_same_results_as_one_process(address, paths):
+    local = report_from_state(accumulate(Files(paths), ACCUMULATED, RUN), RUN)
     require_same(on_cluster(Files(paths), address[0]), local)
 
 
-def test_three_workers_sum_cce_as_one_process_does(address, tmp_path):
+def test_three_workers_give_the_same_cce_as_one_process(address, tmp_path):
     whole = columns(n=300)
     whole["embedding"] = whole["embedding"].astype(float)
     parts = np.array_split(np.arange(300), 6)
@@ -109,7 +109,7 @@ def test_three_workers_sum_cce_as_one_process_does(address, tmp_path):
     require_same(on_cluster(Files(paths), address[0], metrics), local)
 
 
-def test_a_file_on_the_command_line_is_summed_by_workers(address, paths, calcheck):
+def test_a_file_on_the_command_line_is_processed_by_workers(address, paths, calcheck):
     asked = ("evaluate", paths[0], "--no-bootstrap", "--metrics", "zms,ence")
     ended = calcheck(*asked, "--dask", address[0])
     assert (ended.code, ended.err) == (0, "")
@@ -118,14 +118,14 @@ def test_a_file_on_the_command_line_is_summed_by_workers(address, paths, calchec
     assert local.out == ended.out
 
 
-def test_problems_of_workers_are_told_as_those_of_this_process(address, calcheck, tmp_path):
+def test_errors_in_workers_have_the_same_message_as_local_ones(address, calcheck, tmp_path):
     broken = write(tmp_path / "broken.csv", {"y": np.ones(4), "mean": np.ones(4), "std": np.array([1.0, 1, -1, 1])})
     here = calcheck("zms", broken, "--save-state", tmp_path / "a.state").refused()
     assert calcheck("zms", broken, "--dask", address[0]).refused() == here
 
 
-def test_a_worker_that_is_killed_changes_nothing(address, paths, tmp_path):
-    local = report_from_state(accumulate(Files(paths), METRICS_SUMMED, RUN), RUN)
+def test_a_killed_worker_does_not_change_the_results(address, paths, tmp_path):
+    local = report_from_state(accumulate(Files(paths), ACCUMULATED, RUN), RUN)
     alive = [process.poll() is None for process in address[1]]
     found = on_cluster(Files(paths, deadly=str(tmp_path / "died")), address[0])
     assert (tmp_path / "died").exists()
@@ -133,6 +133,6 @@ def test_a_worker_that_is_killed_changes_nothing(address, paths, tmp_path):
     require_same(found, local)
 
 
-@pytest.mark.parametrize("said", ["nowhere", "local:", "local:0", "local:two"])
-def test_addresses_that_are_none_are_refused(said, calcheck, paths):
-    assert "--dask" in calcheck("zms", paths[0], "--dask", said).refused()
+@pytest.mark.parametrize("text", ["nowhere", "local:", "local:0", "local:two"])
+def test_invalid_addresses_are_refused(text, calcheck, paths):
+    assert "--dask" in calcheck("zms", paths[0], "--dask", text).refused()

@@ -1,4 +1,4 @@
-"""What perfect models score: each replicate equals the naive sums."""
+"""Null distributions of metrics of joint distributions: each replicate equals the naive sums."""
 
 import numpy as np
 import pytest
@@ -27,24 +27,24 @@ VARIANTS = [
 ]
 MODELS = [("samples", 1), ("samples", 3), ("gaussian", 1), ("gaussian", 3)]
 every_model = pytest.mark.parametrize(("family", "targets"), MODELS, ids=[f"{each[0]} {each[1]}" for each in MODELS])
-SHARED = 3e-5  # of a value: features that replicates share miss 1e-7 of the squared size of what varies
+SHARED = 3e-5  # relative: features that replicates share omit 1e-7 of the squared size of what varies
 
 
 def every(variants):
-    """A test of some metrics with their options."""
+    """Return a parametrization by metrics with their options."""
     ids = [f"{name} {' '.join(map(str, options.values()))}" for name, options in variants]
     return pytest.mark.parametrize(("name", "options"), variants, ids=ids)
 
 
 def rows_of_model(family, targets, seed=1, wrong=0.4):
-    """Rows with ids, gathered."""
+    """Return rows with ids, grouped by them."""
     x, y, draws = sampled_case(seed, N, draws=4, targets=targets, d=D, wrong=wrong)
     model = gaussians(draws[:, 0], np.abs(draws[:, 1]) / 20 + 0.1) if family == "gaussian" else Samples(draws[..., 0])
     return group_rows(rows_of_case(x, y, model))
 
 
 def expected(name, rows, options):
-    """The naive value of rows: x, y, and normal distributions or draws."""
+    """Return the naive value of rows with normal distributions or draws."""
     options = {key: value for key, value in options.items() if key != "solver"}
     standardize = options.pop("standardize", "data")
     y, predictive = rows.y.reshape(len(rows), -1, 1), rows.predictive.load()
@@ -71,39 +71,39 @@ def expected(name, rows, options):
 
 
 def fid_of_normal(x, y, mean, std):
-    """Two draws a row with that mean and variance say all that FID sees of normal distributions."""
+    """Return the FID of two draws per row with this mean and variance, the only moments that FID uses."""
     return naive.fid(x, y, np.concatenate([mean - std[:, None], mean + std[:, None]], axis=1))
 
 
 def simulated(metric, rows):
-    """The metric of each replicate."""
+    """Return the metric of each replicate, and of the data."""
     source = InMemory(rows)
     fit = metric.fit(source, RUN)
     simulation = NullSimulator(rows, RUN)
     found = metric.null_distribution(fit, simulation, RUN) if isinstance(metric, SimulatesNull) else None
-    said = metric.evaluate(fit, source, RUN)
-    own = statistic_of(metric, said).estimate()
-    computed = FittedMetric(metric, fit, said, own, Basis("p"), found)
+    row_values = metric.evaluate(fit, source, RUN)
+    own = statistic_of(metric, row_values).estimate()
+    computed = FittedMetric(metric, fit, row_values, own, Basis("p"), found)
     simulate_null([computed], simulation, RUN)
     return computed.null.values, own if computed.null.data_value is None else computed.null.data_value
 
 
 @every(VARIANTS)
 @every_model
-def test_every_replicate_is_scored_as_the_naive_sums_do(name, options, family, targets):
-    """Targets are standardized again; draws and targets have changed places, any r of them if there are r targets."""
+def test_every_replicate_equals_the_naive_sums(name, options, family, targets):
+    """Targets are standardized again; draws and targets are exchanged, any r of them if there are r targets."""
     rows = rows_of_model(family, targets)
     values, own = simulated(METRICS[name](**options), rows)
     naively = np.array([expected(name, each, options) for each in NullSimulator(rows, RUN)])
     size = np.abs(naively).max()
     assert_allclose(values, naively, rtol=0, atol=SHARED * size)
     assert_allclose(own, expected(name, rows, options), rtol=SHARED, atol=SHARED * size)
-    assert values.std() > 1e-3 * size  # they are not all alike
+    assert values.std() > 1e-3 * size  # they differ
 
 
 @pytest.mark.parametrize("statistic", ["unbiased", "v"])
-def test_replicates_of_many_draws_are_scored_as_the_naive_sums_do(statistic):
-    """More than so few that all pairs of a row are summed one by one."""
+def test_replicates_of_many_draws_equal_the_naive_sums(statistic):
+    """Too many to sum all pairs of a row one by one."""
     x, y, draws = sampled_case(2, N, draws=30, targets=2, d=D)
     rows = group_rows(rows_of_case(x, y, Samples(draws[..., 0])))
     values, _ = simulated(METRICS["ammd"](statistic=statistic), rows)
@@ -111,8 +111,8 @@ def test_replicates_of_many_draws_are_scored_as_the_naive_sums_do(statistic):
     assert_allclose(values, naively, rtol=0, atol=SHARED)
 
 
-def test_replicates_of_many_rows_are_scored_as_the_naive_sums_do():
-    """So many that the Gram matrix is not in one piece; with one draw a row."""
+def test_replicates_of_many_rows_equal_the_naive_sums():
+    """Too many for a Gram matrix in one piece; with one draw per row."""
     x, y, draws = sampled_case(3, 1600, draws=1, d=D)
     rows = rows_of_case(x, y, Samples(draws[..., 0]))
     values, own = simulated(METRICS["jmmd"](), rows)
@@ -120,8 +120,8 @@ def test_replicates_of_many_rows_are_scored_as_the_naive_sums_do():
         assert_allclose(found, expected("jmmd", each, {}), rtol=1e-4, atol=1e-9)
 
 
-def test_replicates_of_counts_are_scored_as_the_naive_sums_do():
-    """Three targets an input, drawn anew."""
+def test_replicates_of_counts_equal_the_naive_sums():
+    """Three targets per input, drawn for each replicate."""
     rng = np.random.default_rng(5)
     x, rate, support = rng.normal(size=(N, D)), rng.uniform(2, 6, N), np.arange(50.0)
     y = rng.poisson(rate[:, None], (N, 3)).astype(float)[..., None]
@@ -131,23 +131,23 @@ def test_replicates_of_counts_are_scored_as_the_naive_sums_do():
     naively = []
     for each in NullSimulator(rows, RUN):
         assert each.y.shape == (N, 3, 1)
-        assert np.mean(each.y[:, 0] != each.y[:, 1]) > 0.5  # drawn on their own
+        assert np.mean(each.y[:, 0] != each.y[:, 1]) > 0.5  # drawn independently
         inputs, targets, points = scaled((x, each.y, support[:, None]), "data")
         embeddings = naive.weighted_embeddings(targets, points[:, 0], mass)
         naively.append(naive.jmmd_of(naive.kernel_on(inputs)(inputs, inputs), embeddings))
     assert_allclose(values, naively, rtol=0, atol=SHARED * np.abs(naively).max())
 
 
-OF_PAIRS = [("jmmd", {"standardize": "none", "statistic": each}) for each in ("unbiased", "v", "paper")]
+PAIRWISE = [("jmmd", {"standardize": "none", "statistic": each}) for each in ("unbiased", "v", "paper")]
 
 
-@every([*OF_PAIRS, ("cmmd", {"standardize": "none"})])
+@every([*PAIRWISE, ("cmmd", {"standardize": "none"})])
 @every_model
-def test_rows_contribute_to_a_difference_as_the_naive_sums_say(name, options, family, targets):
-    """Second model's value less the first's, by naive sums: as it is, with a row's models swapped, with another target.
+def test_influences_on_a_difference_equal_the_naive_sums(name, options, family, targets):
+    """The second model's value minus the first's: unchanged, with the models of a row swapped, with another target.
 
-    The difference is bilinear in what tells the models apart and in the rest. Swapping the models of row k turns the
-    sign of its part in the first role; another target of row k changes its part in the second.
+    It is bilinear in the difference of the models and in the sum of their residuals. Swapping the models of row k
+    changes the sign of its first factor; another target of row k changes its second factor.
     """
     first, second = rows_of_model(family, targets), rows_of_model(family, targets, wrong=-0.2)
     second = first.with_targets(first.y, second.predictive)

@@ -1,4 +1,4 @@
-"""What a perfect model scores: replicates of the targets, p-values, limits and verdicts, by hand and by counting."""
+"""Null distributions: replicates of the targets, p-values, limits and verdicts, by hand and by counting."""
 
 import numpy as np
 import pytest
@@ -19,6 +19,7 @@ from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
 from calcheck.results import Inference, NullDistribution
 from tests.families import FAMILIES, calibrated
+from tests.shorthand import texts
 
 NINE = np.arange(1.0, 10.0)  # nine replicates
 
@@ -41,21 +42,21 @@ NINE = np.arange(1.0, 10.0)  # nine replicates
     ],
 )
 def test_p_values_by_hand(sided, own, expected):
-    """Replicates 1, ..., 9: (1 + #{T* at or beyond T}) / (9 + 1), twice the smaller one for both sides."""
+    """Replicates 1, ..., 9: (1 + #{T* at or beyond T}) / (9 + 1), twice the smaller one if two-sided."""
     assert_allclose(p_value(NINE, own, sided), expected, rtol=1e-14)
 
 
 @pytest.mark.parametrize("sided", ["greater", "less", "two-sided"])
-def test_replicates_without_a_value_count_as_farther_out(sided):
-    """Two of nine are not numbers: the p-value at the very end is 3/10, and twice that for both sides."""
+def test_replicates_without_a_value_count_as_more_extreme(sided):
+    """Two of nine are not numbers: the smallest p-value is 3/10, and twice that if two-sided."""
     values = np.where(NINE > 7, np.nan, NINE)
     own = -1.0 if sided == "less" else 10.0
     assert_allclose(p_value(values, own, sided), {"greater": 0.3, "less": 0.3, "two-sided": 0.6}[sided], rtol=1e-14)
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e-9, 1e9, -1.0])
-def test_values_that_differ_by_rounding_tie(scale):
-    """0.1 + 0.2 against 0.3: whichever comes first, both count for both sides; a millionth more does not."""
+def test_values_that_differ_by_rounding_are_ties(scale):
+    """0.1 + 0.2 against 0.3, in either order, is a tie on both sides; a difference of a millionth is not."""
     own = 0.3 * scale
     assert p_value(np.full(9, (0.1 + 0.2) * scale), own, "two-sided") == 1.0
     assert p_value(np.full(9, own), (0.1 + 0.2) * scale, "two-sided") == 1.0
@@ -85,8 +86,8 @@ def judged(
 REPLICATES = np.arange(101.0)  # 0, ..., 100: mean 50, quantile p at 100 p
 
 
-def test_the_reference_of_one_side_has_one_limit():
-    """ece, upper: mean 50, limit at 95 %: 95; zeta = (68 - 50) / (95 - 50) = 0.4, below the mean (32 - 50) / 45."""
+def test_a_one_sided_reference_has_one_limit():
+    """ece, one-sided: mean 50, limit at 95 %: 95; zeta = (68 - 50) / (95 - 50) = 0.4, below the mean (32 - 50) / 45."""
     found = judged(REPLICATES, 68.0)
     assert (found.reference, found.reference_low, found.reference_kind) == (50.0, None, "simulated")
     assert_allclose(found.reference_high, 95.0, rtol=1e-12)
@@ -95,8 +96,8 @@ def test_the_reference_of_one_side_has_one_limit():
     assert_allclose(judged(REPLICATES, 68.0, confidence=0.8).reference_high, 80.0, rtol=1e-12)
 
 
-def test_the_reference_of_both_sides_has_two_limits():
-    """crps: limits at 2.5 and 97.5 %; of 0, 1, 4, 9, …: the mean is 3350, zeta is by the limit on the value's side."""
+def test_a_two_sided_reference_has_two_limits():
+    """crps: limits at 2.5 and 97.5 %; of 0, 1, 4, 9, … the mean is 3350; zeta uses the limit on the value's side."""
     squares = REPLICATES**2
     found = judged(squares, 8000.0, metric="crps")
     low, high = 2.5 * 2.5 + 0.25, 97.5 * 97.5 + 0.25  # between 2² and 3², and between 97² and 98², half way
@@ -112,19 +113,19 @@ def test_replicates_without_a_value_are_counted_and_not_averaged():
     assert_allclose(found.p_value, (1 + 33 + 2) / 104, rtol=1e-14)
 
 
-def test_without_any_replicate_that_has_a_value_nothing_is_rejected():
+def test_nothing_is_rejected_without_valid_replicates():
     found = judged([np.nan] * 39, 68.0)
     assert (found.p_value, found.reference, found.zeta, found.verdict) == (1.0, None, None, "pass")
 
 
-def test_replicates_that_are_all_equal_have_no_distance():
+def test_equal_replicates_give_no_zeta():
     found = judged([2.0] * 39, 2.0)
     assert (found.reference, found.reference_high, found.zeta, found.p_value) == (2.0, 2.0, None, 1.0)
     assert judged([2.0] * 39, 3.0).verdict == "fail"
 
 
-def test_the_p_value_compares_what_was_made_like_the_replicates():
-    """The value itself is 99, but made as replicates are it is 68: 34 of 102."""
+def test_the_p_value_uses_the_value_that_is_computed_like_the_replicates():
+    """The value is 99, but computed like the replicates it is 68: 34 of 102."""
     assert_allclose(judged(REPLICATES, 99.0, own=68.0).p_value, 34 / 102, rtol=1e-14)
     assert_allclose(judged(REPLICATES, 99.0).p_value, 3 / 102, rtol=1e-14)
 
@@ -137,26 +138,28 @@ def test_the_p_value_compares_what_was_made_like_the_replicates():
         ("ece", 19, 0, "fail"),  # 1 / 20
         ("crps", 39, 0, "fail"),  # 2 / 40
         ("crps", 39, 1, "pass"),
-        ("crps", 38, 0, "none"),  # 2 / 39 is the least there is
+        ("crps", 38, 0, "none"),  # 2 / 39 is the smallest possible
         ("ece", 18, 0, "none"),
     ],
 )
-def test_verdicts_are_by_the_p_value(metric, replicates, above, verdict):
+def test_verdicts_are_based_on_the_p_value(metric, replicates, above, verdict):
     values = np.where(np.arange(replicates) < above, 2.0, 0.0)
     found = judged(values, 1.0, metric=metric)
     assert found.verdict == verdict
-    refused = [told for told in found.warnings if "cannot reject" in told and "larger --replicates" in told]
+    refused = [
+        warning for warning in texts(found.warnings) if "cannot reject" in warning and "larger --replicates" in warning
+    ]
     assert bool(refused) == (verdict == "none")
 
 
-def test_verdicts_by_p_values_heed_the_confidence():
+def test_verdicts_based_on_p_values_depend_on_the_confidence():
     """p = 9 / 102 = 0.088."""
     assert judged(REPLICATES, 92.5).verdict == "pass"
     assert judged(REPLICATES, 92.5, confidence=0.9).verdict == "fail"
 
 
 @pytest.mark.parametrize("name", ["zms", "rce", "coverage", "bias"])
-def test_metrics_with_an_exact_reference_are_judged_by_p_and_keep_their_zeta(name):
+def test_metrics_with_an_exact_reference_keep_their_zeta_and_are_tested_by_p(name):
     exact = Inference(reference=0.9, reference_kind="exact", zeta=0.3)
     found = judged(REPLICATES, 150.0, metric=name, inferred=exact)
     assert (found.verdict, found.reference, found.reference_kind, found.zeta) == ("fail", 0.9, "exact", 0.3)
@@ -165,8 +168,8 @@ def test_metrics_with_an_exact_reference_are_judged_by_p_and_keep_their_zeta(nam
 
 
 @pytest.mark.parametrize("name", ["lzms", "lrce"])
-def test_the_share_of_valid_bins_is_compared_with_that_of_replicates_and_not_with_the_confidence(name):
-    """The binomial test says pass at p = 0.7; the replicates' mean is 50 and none of them is so small."""
+def test_the_share_of_valid_bins_is_compared_with_replicates_and_not_with_the_confidence(name):
+    """The binomial test passes with p = 0.7; the mean of the replicates is 50, and none of them is as small."""
     binomial = Inference(reference=0.95, reference_kind="exact", verdict="pass", p_value=0.7)
     found = judged(REPLICATES, -1.0, metric=name, inferred=binomial)
     assert (found.verdict, found.reference, found.reference_kind) == ("fail", 50.0, "simulated")
@@ -174,21 +177,21 @@ def test_the_share_of_valid_bins_is_compared_with_that_of_replicates_and_not_wit
 
 
 @pytest.mark.parametrize("verdict", ["pass", "fail", "undecided"])
-def test_where_the_interval_decides_p_stands_beside_it_and_the_reason_is_told(verdict):
+def test_verdicts_based_on_the_interval_report_p_and_the_reason(verdict):
     exact = Inference(reference=1.0, reference_kind="exact", zeta=0.3, verdict=verdict)
     found = judged(REPLICATES, 150.0, metric="zms", inferred=exact, basis="interval")
     assert (found.verdict, found.zeta) == (verdict, 0.3)
     assert_allclose(found.p_value, 2 / 102, rtol=1e-14)
-    assert found.warnings == ("the verdict is based on zeta: for a reason",)
+    assert texts(found.warnings) == ("the verdict is based on zeta: for a reason",)
 
 
-def test_where_nothing_decides_p_is_shown_without_a_verdict():
+def test_p_is_reported_if_there_is_no_basis_for_a_verdict():
     found = judged(REPLICATES, 150.0, metric="ence", basis="none")
-    assert (found.verdict, found.p_value, found.warnings) == ("none", 1 / 102, ("no verdict: for a reason",))
+    assert (found.verdict, found.p_value, texts(found.warnings)) == ("none", 1 / 102, ("no verdict: for a reason",))
 
 
-def test_the_error_of_p_is_that_of_a_binomial_share():
-    """p = 0.05 of 199: sqrt(0.05 0.95 / 199) = 0.01545; of both sides, twice sqrt(0.025 0.975 / 199) = 0.02213."""
+def test_the_monte_carlo_error_of_p_is_binomial():
+    """p = 0.05 of 199: sqrt(0.05 0.95 / 199) = 0.01545; two-sided, twice sqrt(0.025 0.975 / 199) = 0.02213."""
     assert_allclose(p_value_error(0.05, 199, "greater"), 0.01545, rtol=1e-3)
     assert_allclose(p_value_error(0.05, 199, "two-sided"), 0.02213, rtol=1e-3)
     assert p_value_error(1.0, 199, "greater") == 0.0
@@ -202,32 +205,32 @@ def test_the_error_of_p_is_that_of_a_binomial_share():
         *[(0.04, 9_999, False), (0.045, 9_999, True), (0.056, 9_999, True), (0.06, 9_999, False)],
     ],
 )
-def test_a_verdict_is_open_within_three_errors(p, replicates, open_):
+def test_a_verdict_is_open_within_three_standard_errors(p, replicates, open_):
     assert is_open(p, p_value_error(p, replicates, "greater"), 0.95) == open_
 
 
 @pytest.mark.parametrize(("sequential", "verdict"), [(True, "undecided"), (False, "fail")])
-def test_what_stays_open_is_undecided_unless_the_number_of_replicates_was_fixed(sequential, verdict):
+def test_an_open_verdict_is_undecided_unless_the_number_of_replicates_is_fixed(sequential, verdict):
     """p = 5 / 102 = 0.049 ± 0.021."""
     found = judged(REPLICATES, 97.0, sequential=sequential)
     assert found.verdict == verdict
-    assert any("undecided: p is 0.049 ± 0.021" in told for told in found.warnings) == sequential
+    assert any("undecided: p is 0.049 ± 0.021" in warning for warning in texts(found.warnings)) == sequential
 
 
 def test_metrics_that_depend_on_predictions_alone_have_no_verdict():
     (found,) = evaluate(InMemory(calibrated("gaussian")), [METRICS["sharpness"]()], run=Run(replicates=19)).results
     assert (found.verdict, found.p_value, found.reference) == ("none", None, None)
-    assert any("depends on the predictions only" in told for told in found.warnings)
+    assert any("depends on the predictions only" in warning for warning in texts(found.warnings))
 
 
-def test_without_a_reference_there_is_no_verdict_and_it_says_why():
+def test_without_a_null_distribution_there_is_no_verdict_but_a_reason():
     (found,) = evaluate(InMemory(calibrated("gaussian")), [METRICS["ece"]()], run=Run(replicates=0)).results
     assert (found.verdict, found.p_value, found.reference, found.zeta) == ("none", None, None, None)
-    assert any("--no-null" in told for told in found.warnings)
+    assert any("--no-null" in warning for warning in texts(found.warnings))
 
 
 @pytest.mark.parametrize("wrong", [-1, 1, 18])
-def test_so_few_replicates_that_they_cannot_reject_are_refused(wrong):
+def test_too_few_replicates_to_reject_are_refused(wrong):
     with pytest.raises(OptionError, match="--replicates must be at least 19"):
         Run(replicates=wrong)
     assert Run(replicates=19).replicates == 19
@@ -239,7 +242,7 @@ def simulation(y, predictive, count, seed=0):
 
 
 def test_replicates_are_drawn_from_the_distributions():
-    """4,000 replicates of N(1, 2²) and of Poisson(3), whatever the targets are: by Kolmogorov's test and by χ²."""
+    """4,000 replicates of N(1, 2²) and of Poisson(3), for any targets: Kolmogorov-Smirnov and χ² tests."""
     of_normal = [rows.y for rows in simulation([50.0, 60], Gaussian(np.array([1.0, 5]), np.array([2.0, 1])), 4000)]
     assert stats.kstest(np.array(of_normal)[:, 0], stats.norm(1, 2).cdf).pvalue > 1e-3
     assert stats.kstest(np.array(of_normal)[:, 1], stats.norm(5, 1).cdf).pvalue > 1e-3
@@ -257,7 +260,7 @@ def test_replicates_keep_inputs_and_distributions():
         assert not set(each.y) & set(rows.y)
 
 
-def test_replicates_are_all_different_and_the_same_every_time():
+def test_replicates_are_distinct_and_reproducible():
     rows = calibrated("gaussian", n=20)
     first, again = (np.array([each.y for each in NullSimulator(rows, Run(replicates=50))]) for _ in range(2))
     assert_array_equal(first, again)
@@ -266,8 +269,8 @@ def test_replicates_are_all_different_and_the_same_every_time():
     assert not set(other.ravel()) & set(first.ravel())
 
 
-def test_blocks_of_replicates_are_as_many_and_as_different(monkeypatch):
-    monkeypatch.setattr("calcheck.inference.null_distribution.BLOCK_DRAWS", 60)  # three replicates a block
+def test_replicates_in_blocks_are_complete_and_distinct(monkeypatch):
+    monkeypatch.setattr("calcheck.inference.null_distribution.BLOCK_DRAWS", 60)  # three replicates per block
     found = np.array([each.y for each in NullSimulator(calibrated("gaussian", n=20), Run(replicates=20))])
     assert len(np.unique(found)) == found.size == 400
 
@@ -275,7 +278,7 @@ def test_blocks_of_replicates_are_as_many_and_as_different(monkeypatch):
 @pytest.mark.parametrize(
     ("rows", "inputs", "replicates"), [(2, 0, 199), (2, 1, 1999), (2048, 2048, 1999), (2049, 9, 199), (2, 2049, 199)]
 )
-def test_values_at_inputs_take_more_replicates_while_rows_and_inputs_are_few(rows, inputs, replicates):
+def test_values_at_inputs_have_more_replicates_if_rows_and_inputs_are_few(rows, inputs, replicates):
     data = calibrated("gaussian", n=rows)
     assert len(NullSimulator(data, Run()).for_inputs(inputs)) == replicates
     assert len(NullSimulator(data, Run()).for_inputs(inputs).with_predictive(data.predictive)) == replicates
@@ -283,8 +286,8 @@ def test_values_at_inputs_take_more_replicates_while_rows_and_inputs_are_few(row
 
 
 @pytest.mark.parametrize(("rows", "inputs", "replicates"), [(999, 0, 199), (1000, 0, 59), (1000, 9, 199)])
-def test_many_rows_take_few_replicates_at_first(monkeypatch, rows, inputs, replicates):
-    """Each costs as much as all of a thousand times fewer rows; values at inputs take what they take."""
+def test_many_rows_start_with_few_replicates(monkeypatch, rows, inputs, replicates):
+    """Each costs as much as all replicates of a thousandth of the rows; values at inputs keep their number."""
     monkeypatch.setattr("calcheck.inference.null_distribution.MANY_ROWS", 1000)
     monkeypatch.setattr("calcheck.inference.null_distribution.MAX_POINTWISE_INPUTS", 0)
     data = calibrated("gaussian", n=rows)
@@ -292,10 +295,10 @@ def test_many_rows_take_few_replicates_at_first(monkeypatch, rows, inputs, repli
     assert len(NullSimulator(data, Run(replicates=50)).for_inputs(inputs)) == 50
     assert (
         NullSimulator(data, Run()).for_inputs(inputs).max_replicates(costly=False) >= 199
-    )  # which tell p = 0.01 from 0.05
+    )  # enough to distinguish p = 0.01 from 0.05
 
 
-def test_several_targets_are_drawn_row_by_row_and_column_by_column():
+def test_several_targets_are_drawn_independently():
     both = Independent((Gaussian(np.zeros(3), np.ones(3)), Gaussian(np.full(3, 100.0), np.ones(3))))
     found = np.array([rows.y for rows in simulation(np.zeros((3, 2)), both, 2000)])
     assert found.shape == (2000, 3, 2)
@@ -305,38 +308,38 @@ def test_several_targets_are_drawn_row_by_row_and_column_by_column():
 
 
 @pytest.mark.parametrize("draws", [1, 2, 5])
-@pytest.mark.parametrize("held", [True, False])
-def test_samples_are_swapped_and_never_drawn(draws, held):
-    """Each row's values stay the same set, and each of them is the target in one of draws + 1 replicates."""
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_samples_are_swapped_and_never_drawn(draws, in_memory):
+    """Each row keeps its set of values, and each of them is the target in one of draws + 1 replicates."""
     values = np.arange(3 * (draws + 1), dtype=float).reshape(3, draws + 1)
     y, predictive = values[:, 0], Samples(values[:, 1:])
-    if not held:
+    if not in_memory:
         parts = [predictive.take(slice(0, 2)), predictive.take(slice(2, 3))]
         predictive = LazyPredictive(lambda: iter(parts), parts[0], 3)
     chosen = []
     for rows in simulation(y, predictive, 3000):
         draws_now = rows.predictive.load().draws
         assert_array_equal(np.sort(np.column_stack([rows.y, draws_now]), axis=1), values)
-        kept = draws_now == values[:, 1:]
-        assert_array_equal(kept.sum(axis=1), draws - (rows.y != y))  # one draw made place for the target
+        unchanged = draws_now == values[:, 1:]
+        assert_array_equal(unchanged.sum(axis=1), draws - (rows.y != y))  # one draw is exchanged with the target
         chosen.append(rows.y)
     shares = np.mean(np.array(chosen)[:, :, None] == values, axis=0)
     assert_allclose(shares, 1 / (draws + 1), atol=4.5 * np.sqrt(0.25 / 3000))
-    together = np.mean(np.all(np.array(chosen) == y, axis=1))  # rows choose on their own
+    together = np.mean(np.all(np.array(chosen) == y, axis=1))  # rows are swapped independently
     assert_allclose(together, (draws + 1) ** -3, atol=0.03)
 
 
-def test_vectors_are_swapped_as_vectors():
+def test_vectors_are_swapped_as_a_whole():
     values = np.arange(24.0).reshape(2, 4, 3)  # rows, the target and three draws, columns
     predictive = Samples(values[:, 1:])
     for rows in simulation(values[:, 0], predictive, 50):
         now = np.concatenate([rows.y[:, None], rows.predictive.draws], axis=1)
         order = now[:, :, 0].argsort(axis=1)
         assert_array_equal(np.take_along_axis(now, order[:, :, None], axis=1), values)
-    assert_array_equal(predictive.draws, values[:, 1:])  # in place it was not
+    assert_array_equal(predictive.draws, values[:, 1:])  # not changed in place
 
 
-OF_MEANS = [
+METRICS_OF_MEANS = [
     name
     for name, metric in METRICS.items()
     if metric.info.alternative != "none" and name not in ("lzms", "lrce", "cce", "jmmd", "ammd", "cmmd", "fid")
@@ -344,7 +347,7 @@ OF_MEANS = [
 
 
 def by_counting(replicates, value, sided):
-    """Return the p-value; sums of counts tie but for rounding."""
+    """Return the p-value; sums of counts are tied except for rounding."""
     tied = 1e-10 * abs(value)
     above, below = np.sum(replicates >= value - tied), np.sum(replicates <= value + tied)
     farther = above if sided == "greater" else min(above, below)
@@ -352,10 +355,10 @@ def by_counting(replicates, value, sided):
 
 
 @pytest.mark.parametrize("family", ["gaussian", "samples", "poisson", "student-t"])
-def test_metrics_of_replicates_are_their_metrics(family):
-    """p-values and references are those of a loop that evaluates one replicate after the other, as data."""
+def test_replicates_are_evaluated_like_data(family):
+    """p-values and references equal those of a loop that evaluates one replicate after the other as data."""
     run, rows = Run(replicates=39, resamples=0), calibrated(family, n=40)
-    metrics = [METRICS[name]() for name in OF_MEANS]
+    metrics = [METRICS[name]() for name in METRICS_OF_MEANS]
     report = evaluate(InMemory(rows), metrics, run=run)
     loop = [
         {
@@ -364,7 +367,7 @@ def test_metrics_of_replicates_are_their_metrics(family):
         }
         for each in NullSimulator(rows, run)
     ]
-    assert len(report.results) >= len(OF_MEANS) - 1
+    assert len(report.results) >= len(METRICS_OF_MEANS) - 1
     for result in report.results:
         replicates, sided = (
             np.array([values[result.metric] for values in loop]),
@@ -376,26 +379,30 @@ def test_metrics_of_replicates_are_their_metrics(family):
             assert_allclose(result.reference_high, np.quantile(replicates, 0.975 if sided == "two-sided" else 0.95))
 
 
-OF_QUANTILES = [METRICS["ece"](), METRICS["coverage"](level=0.8), METRICS["coverage"](level=0.9)]
+METRICS_OF_QUANTILES = [METRICS["ece"](), METRICS["coverage"](level=0.8), METRICS["coverage"](level=0.9)]
 
 
-def test_of_quantiles_only_what_looks_at_these_levels_is_judged():
-    """Levels 0.1 and 0.9 are stated, 0.05 and 0.95 too; 0.15 is not, and nor is any mean or density."""
+def test_quantiles_give_verdicts_only_for_metrics_of_their_levels():
+    """Levels 0.1 and 0.9, 0.05 and 0.95 are given; 0.15 is not, and neither is a mean or a density."""
     rows = calibrated("quantiles", n=60)
-    metrics = [*OF_QUANTILES, METRICS["coverage"](level=0.7), *(METRICS[name]() for name in OF_MEANS if name != "ece")]
+    metrics = [
+        *METRICS_OF_QUANTILES,
+        METRICS["coverage"](level=0.7),
+        *(METRICS[name]() for name in METRICS_OF_MEANS if name != "ece"),
+    ]
     results = evaluate(InMemory(rows), metrics, run=Run(replicates=39, resamples=0)).results
-    judged, others = results[: len(OF_QUANTILES)], results[len(OF_QUANTILES) :]
+    judged, others = results[: len(METRICS_OF_QUANTILES)], results[len(METRICS_OF_QUANTILES) :]
     assert all(each.verdict in ("pass", "fail") and each.p_value is not None for each in judged)
     for each in others:
         if each.metric == "coverage" and each.options["level"] == 0.9:
             continue
         assert (each.verdict, each.p_value, each.reference) == ("none", None, None)
-        assert any("depends on interpolation" in told for told in each.warnings)
+        assert any("depends on interpolation" in warning for warning in texts(each.warnings))
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_replicates_of_every_family_have_values(family):
-    others = [METRICS["crps"](), *([METRICS["cce"]()] if family != "cauchy" else [])]  # that is slow
+    others = [METRICS["crps"](), *([METRICS["cce"]()] if family != "cauchy" else [])]  # which is slow
     metrics = [METRICS["ece"](), *(others if family != "quantiles" else [])]
     results = evaluate(InMemory(calibrated(family, n=15)), metrics, run=Run(replicates=19)).results
     assert len(results) == len(metrics)

@@ -1,4 +1,4 @@
-"""The share of valid bins of replicates: an ABC interval in each bin, by its formulas and by the data's own way."""
+"""The share of valid bins of replicates: an ABC interval per bin, against its formulas and the bootstrap."""
 
 from functools import partial
 
@@ -23,9 +23,9 @@ def mean(means):
 
 
 def by_weights(statistic, n, confidence):
-    """Return ABC limits of a function of n weights as Efron and Tibshirani's Section 22.6 has them, step by step.
+    """Return ABC limits of a function of n weights step by step as in Section 22.6 of Efron and Tibshirani.
 
-    Derivatives by small steps in the weights: of each row's influence, and of its own second derivative.
+    Derivatives by small steps in the weights: the influence of each row, and its second derivative.
     """
     even, step = np.full(n, 1 / n), 1e-3 / n
     own = statistic(even)
@@ -58,7 +58,7 @@ def limits_of(columns, function, confidence):
 
 
 @pytest.mark.parametrize("function", [mean, ratio])
-def test_limits_of_several_data_sets_are_those_of_each(function):
+def test_limits_of_several_data_sets_equal_those_of_each(function):
     """25 exponential rows, four data sets; means, and a ratio of means."""
     rng = np.random.default_rng(0)
     columns = {"a": rng.exponential(size=(25, 4)), "b": rng.uniform(1, 2, size=(25, 4))}
@@ -72,7 +72,7 @@ def test_limits_of_several_data_sets_are_those_of_each(function):
     assert_allclose(np.stack([low, high], axis=1), expected, rtol=1e-5, atol=1e-8)
 
 
-def test_of_a_mean_z0_is_the_acceleration_and_limits_are_in_closed_form():
+def test_for_a_mean_z0_is_the_acceleration_and_limits_have_a_closed_form():
     """Values 0 (three times) and 4: mean 1, influences -1, -1, -1, 3, so sigma = sqrt(12) / 4 and a = 24 / (6 12^1.5).
 
     w = a + z, and the limit is 1 + sigma w / (1 - a w)^2.
@@ -84,7 +84,7 @@ def test_of_a_mean_z0_is_the_acceleration_and_limits_are_in_closed_form():
     assert_allclose([low[0], high[0]], 1 + np.sqrt(12) / 4 * w / (1 - bent[0] * w) ** 2, rtol=1e-6)
 
 
-def test_shares_are_those_of_bins_whose_interval_holds_the_reference():
+def test_the_share_counts_bins_whose_interval_contains_the_reference():
     """Three bins of 30 rows, data sets of exponential values scaled to lie below, around and above the reference 1."""
     rng = np.random.default_rng(0)
     bins = equal_count_bins(np.arange(90.0), 3)
@@ -106,8 +106,8 @@ def test_shares_are_those_of_bins_whose_interval_holds_the_reference():
     assert found[2] == 0.0
 
 
-def test_rows_that_belong_to_several_bins_count_by_their_shares():
-    """Ten rows tie across two bins, a third of them to the first: as a mean of rows with weights."""
+def test_rows_in_several_bins_are_weighted_by_their_shares():
+    """Ten rows are tied across two bins, a third of each in the first: means of rows with weights."""
     rng = np.random.default_rng(4)
     label, shares = np.repeat([0, 1, 2], [20, 10, 20]), np.array([[1, 0], [1 / 3, 2 / 3], [0, 1]])
     bins = Bins(label, 3, shares, np.zeros(2), np.ones(2))
@@ -123,7 +123,7 @@ def test_rows_that_belong_to_several_bins_count_by_their_shares():
 
 
 def test_bins_without_an_interval_do_not_count():
-    """The second bin has one row: of data sets whose other bin is valid the share is 1, not a half."""
+    """The second bin has one row: if the other bin is valid the share is 1, not a half."""
     bins = Bins(np.array([0] * 20 + [1]), 2, None, np.zeros(2), np.ones(2))
     values = np.random.default_rng(0).exponential(size=21)
     assert share_by_abc(bins, {"a": values}, mean, 1.0, 0.95) == 1.0
@@ -133,8 +133,8 @@ def test_bins_without_an_interval_do_not_count():
 
 
 @pytest.mark.parametrize("name", ["lzms", "lrce"])
-def test_the_p_value_is_by_shares_of_replicates(name):
-    """As a loop that judges each replicate as data, by resampling: within the few bins that turn by chance."""
+def test_the_p_value_is_based_on_shares_of_replicates(name):
+    """As in a loop that bootstraps each replicate as data, but for the few bins that differ by chance."""
     rng = np.random.default_rng(3)
     std = rng.uniform(0.5, 2, 160)
     rows = Predictions(y=1.5 * std * rng.normal(size=160), predictive=Gaussian(np.zeros(160), std))

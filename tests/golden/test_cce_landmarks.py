@@ -1,4 +1,4 @@
-"""CCE on centres equals its formulas written with explicit inverses, and the error that it tells covers the truth."""
+"""CCE with landmarks equals its formulas with explicit inverses, and its estimated error covers the true one."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from scipy.stats import binom
 from calcheck.distributions import Gaussian, Independent, Samples
 from calcheck.distributions.poisson import Poisson
 from calcheck.distributions.student_t import StudentT
-from calcheck.embeddings import landmark_selection as on_centres
+from calcheck.embeddings import landmark_selection
 from calcheck.embeddings import nystroem_sums as row_sums
 from calcheck.embeddings.nystroem_ridge import (
     CORRECTION_ERROR,
@@ -32,10 +32,10 @@ SHARES = (0, 0.5, 1)  # of the power 1 - chance^2
 
 
 @pytest.fixture
-def some_checked(monkeypatch):
-    """The error is measured on some of few rows, as it is of many, and all directions of targets are regressed."""
-    monkeypatch.setattr(on_centres, "FULL_VALIDATION_ROWS", 0)
-    monkeypatch.setattr(on_centres, "VALIDATION_ROWS", 60)
+def few_validation_rows(monkeypatch):
+    """Estimate the error on some of few rows, as for many rows, and regress all directions of the targets."""
+    monkeypatch.setattr(landmark_selection, "FULL_VALIDATION_ROWS", 0)
+    monkeypatch.setattr(landmark_selection, "VALIDATION_ROWS", 60)
     monkeypatch.setattr(row_sums, "RESIDUAL_TOLERANCE", 0.0)
 
 
@@ -45,7 +45,7 @@ def rows_of(seed=0, n=200, d=3, spread=1.0):
 
 
 def embedded(rows, run=QUICK, **options):
-    """Return what is found on centres, before it is a report."""
+    """Return the regression on landmarks, before it becomes a report."""
     metric, source = Cce(**{**PLAIN, **options}), InMemory(rows)
     return metric.fit(source, run).embedding.fitted(metric.lambda_)
 
@@ -61,32 +61,32 @@ def differences(rows):
 
 
 def centered(rows):
-    """Kernels of differences see inputs less their mean."""
+    """Return the inputs minus their mean, as kernels of differences use them."""
     return rows.x - rows.x.mean(axis=0)
 
 
 def places_of(found, x):
-    """Return which of the inputs were checked."""
+    """Return which of the inputs are validation rows."""
     return np.array([np.argmin(np.sum((x - each) ** 2, axis=1)) for each in found.landmarks.validation])
 
 
-@pytest.mark.usefixtures("some_checked")
+@pytest.mark.usefixtures("few_validation_rows")
 @pytest.mark.parametrize("ridge", [0.1, 0.01, 1e-4])
 @pytest.mark.parametrize("by", ["uniform", "leverage"])
-def test_values_correction_error_and_dof_are_the_formulas(ridge, by):
+def test_values_correction_error_and_dof_equal_the_formulas(ridge, by):
     rows = rows_of(spread=0.7)
     x = centered(rows)
     found = embedded(rows, lambda_=ridge, landmarks=25, landmark_sampling=by)
     expected = naive(K_X, x, found.landmarks.landmarks, ridge, differences(rows))
-    checked = places_of(found, x)
-    assert len(np.unique(checked)) == 60
+    validation = places_of(found, x)
+    assert len(np.unique(validation)) == 60
     by_row = np.empty(len(x))
     by_row[:] = found.values[:, 0]
     assert_allclose(by_row, expected.norms(expected.fitted), rtol=1e-7, atol=1e-9)
     weights = found.landmarks.weights
     assert_allclose(weights.sum(), 200)
     powers = [share * (1 - np.minimum(1 / weights, 1) ** 2) for share in SHARES]
-    low, likely, high = (corrections(expected, K_X, x, checked, ridge, weights, power) for power in powers)
+    low, likely, high = (corrections(expected, K_X, x, validation, ridge, weights, power) for power in powers)
     assert_allclose(found.measured.corrections[0], np.average(likely, weights=weights), rtol=1e-6, atol=1e-9)
     assert_allclose(found.measured.means[0], by_row.mean() + np.average(likely, weights=weights), rtol=1e-8)
     parts = (
@@ -101,9 +101,9 @@ def test_values_correction_error_and_dof_are_the_formulas(ridge, by):
     assert found.measured.dof + found.measured.dof_error <= 200
 
 
-@pytest.mark.usefixtures("some_checked")
-def test_the_error_counts_rows_that_are_not_evaluated(monkeypatch):
-    monkeypatch.setattr(on_centres, "EVALUATED_ROWS", 120)
+@pytest.mark.usefixtures("few_validation_rows")
+def test_the_error_includes_rows_that_are_not_evaluated(monkeypatch):
+    monkeypatch.setattr(landmark_selection, "EVALUATED_ROWS", 120)
     rows = rows_of(spread=0.7)
     found = embedded(rows, landmarks=25)
     values = found.values[:, 0]
@@ -112,10 +112,12 @@ def test_the_error_counts_rows_that_are_not_evaluated(monkeypatch):
     everywhere = expected.norms(expected.fitted)
     assert_allclose(values, everywhere[found.places], rtol=1e-8)
     assert_allclose(found.at_all_rows(), everywhere, rtol=1e-8)
-    weights, checked = found.landmarks.weights, places_of(found, centered(rows))
+    weights, validation = found.landmarks.weights, places_of(found, centered(rows))
     assert_allclose(weights.sum(), 200)
     powers = [share * (1 - np.minimum(1 / weights, 1) ** 2) for share in SHARES]
-    low, likely, high = (corrections(expected, K_X, centered(rows), checked, 0.1, weights, power) for power in powers)
+    low, likely, high = (
+        corrections(expected, K_X, centered(rows), validation, 0.1, weights, power) for power in powers
+    )
     parts = (
         STANDARD_ERRORS * values.std(ddof=1) * np.sqrt((1 - 120 / 200) / 120),
         VALIDATION_STANDARD_ERRORS * error_of_mean(likely, weights, 200),
@@ -127,8 +129,8 @@ def test_the_error_counts_rows_that_are_not_evaluated(monkeypatch):
 
 @pytest.mark.parametrize("ridge", [0.1, 0.001])
 @pytest.mark.parametrize("count", [5, 30, 120])
-def test_what_centres_miss_is_what_is_left_of_g(count, ridge):
-    """F - F_M = n lambda (K + n lambda I)^-1 g, for any centres: the identity that the error is measured by."""
+def test_the_error_of_landmarks_follows_from_the_residual(count, ridge):
+    """F - F_M = n lambda (K + n lambda I)^-1 g, for any landmarks: the identity that gives the error."""
     rng = np.random.default_rng(count)
     x, regressed = rng.normal(size=(150, 4)), rng.normal(size=(150, 2))
     found = naive(K_X, x, x[:count], ridge, np.eye(150))
@@ -141,7 +143,7 @@ def test_what_centres_miss_is_what_is_left_of_g(count, ridge):
 
 @pytest.mark.parametrize("ridge", [0.1, 0.01, 1e-4, 1e-6])
 @pytest.mark.parametrize("by", ["uniform", "leverage"])
-def test_where_all_rows_are_checked_the_mean_is_that_of_the_exact_solver(ridge, by):
+def test_with_all_rows_for_validation_the_mean_equals_that_of_the_exact_solver(ridge, by):
     rows = rows_of(spread=0.7)
     exact = result(rows, lambda_=ridge, solver="cholesky")
     found = result(rows, lambda_=ridge, landmarks=20, landmark_sampling=by)
@@ -151,10 +153,10 @@ def test_where_all_rows_are_checked_the_mean_is_that_of_the_exact_solver(ridge, 
     assert found.details["solver"]["error"] < 1e-6 * found.value
 
 
-@pytest.mark.usefixtures("some_checked")
+@pytest.mark.usefixtures("few_validation_rows")
 @pytest.mark.parametrize("options", [{"landmarks": 500}, {"kernel_x": "polynomial", "degree": 2, "landmarks": 40}])
-def test_centres_that_span_everything_miss_nothing(options):
-    """As many as rows, or as a kernel of finite rank has directions: 10 of degree 2 in 3 columns."""
+def test_landmarks_that_span_all_directions_are_exact(options):
+    """As many landmarks as rows, or as a kernel of finite rank has directions: 10 for degree 2 in 3 columns."""
     rows = rows_of(spread=0.7)
     exact = result(rows, **{**options, "solver": "cholesky", "landmarks": None})
     found = result(rows, **options)
@@ -166,8 +168,8 @@ def test_centres_that_span_everything_miss_nothing(options):
 
 
 @pytest.mark.parametrize("ridge", [0.1, 1e-4, 1e-6])
-def test_centres_that_are_equal_or_nearly_so_do_no_harm(ridge):
-    """Every input three times, once moved by 1e-9: half of the centres' directions are rounding."""
+def test_equal_and_nearly_equal_landmarks_are_allowed(ridge):
+    """Every input three times, once moved by 1e-9: half of the directions of the landmarks are rounding errors."""
     base = rows_of(n=60).x
     x = np.concatenate([base, base, base + 1e-9])
     y, predictive = rows_of(n=180).y, rows_of(n=180, spread=0.7).predictive
@@ -190,11 +192,11 @@ def study_case(seed, d, spread):
     return Predictions(y=mean + std * rng.normal(size=1500), predictive=Gaussian(mean, spread * std), x=x)
 
 
-def test_the_error_that_is_told_covers_the_truth(monkeypatch):
-    """40 cases, from perfect models to plainly wrong ones; from 30 centres on, 300 of 1,500 rows checked."""
+def test_the_estimated_error_covers_the_true_error(monkeypatch):
+    """40 cases, from perfect to plainly wrong models; at least 30 landmarks, 300 of 1,500 rows for validation."""
     for name, size in SIZES.items():
-        monkeypatch.setattr(on_centres, name, size)
-    off, plain, told = [], [], []
+        monkeypatch.setattr(landmark_selection, name, size)
+    true, uncorrected, estimated = [], [], []
     for seed in range(2):
         for d in (1, 16):
             for spread in SPREADS.values():
@@ -204,13 +206,13 @@ def test_the_error_that_is_told_covers_the_truth(monkeypatch):
                     exact = result(rows, **{**options, "solver": "cholesky", "lambda_": ridge}).value
                     found = result(rows, **options, lambda_=ridge, tolerance=0.05)
                     solver = found.details["solver"]
-                    off.append(abs(found.value - exact))
-                    plain.append(abs(found.value - solver["bias_correction"] - exact))
-                    told.append(solver["error"])
-    off, plain, told = map(np.array, (off, plain, told))
-    assert np.mean(off <= told) >= 0.9
-    assert np.median(told / off) < 5
-    assert np.mean(off) < 0.3 * np.mean(plain)
+                    true.append(abs(found.value - exact))
+                    uncorrected.append(abs(found.value - solver["bias_correction"] - exact))
+                    estimated.append(solver["error"])
+    true, uncorrected, estimated = map(np.array, (true, uncorrected, estimated))
+    assert np.mean(true <= estimated) >= 0.9
+    assert np.median(estimated / true) < 5
+    assert np.mean(true) < 0.3 * np.mean(uncorrected)
 
 
 def with_far_inputs(case, n=1500):
@@ -226,10 +228,10 @@ def with_far_inputs(case, n=1500):
 
 
 @pytest.mark.parametrize("case", ["heavy tails", "a far cluster"])
-def test_inputs_far_from_all_others_reach_the_error(case, monkeypatch):
-    """With a narrow kernel and a small lambda: six seeds each, 300 of 1,500 rows checked, those far away among them."""
+def test_the_estimated_error_covers_inputs_far_from_all_others(case, monkeypatch):
+    """A narrow kernel and a small lambda: six seeds each, 300 of 1,500 rows for validation, including the far ones."""
     for name, size in {"FULL_VALIDATION_ROWS": 0, "VALIDATION_ROWS": 300}.items():
-        monkeypatch.setattr(on_centres, name, size)
+        monkeypatch.setattr(landmark_selection, name, size)
     rows, options = with_far_inputs(case), {"gamma_x": 2.0, "lambda_": 0.001}
     exact = result(rows, **options, solver="cholesky").value
     for seed in range(6):
@@ -244,23 +246,23 @@ def p_values(spread, count=40, landmarks=64):
     ]
 
 
-@pytest.mark.usefixtures("some_checked")
+@pytest.mark.usefixtures("few_validation_rows")
 @pytest.mark.parametrize("landmarks", [64, 8])
 def test_a_perfect_model_has_uniform_p_values(landmarks):
-    """However few centres: replicates lack what the data lack, and are corrected as they are."""
+    """With any number of landmarks: replicates have the same bias and the same correction as the data."""
     found = np.array(p_values(1.0, landmarks=landmarks))
     for level in (0.1, 0.5):
         assert binom.ppf(0.005, 40, level) <= np.sum(found <= level) <= binom.ppf(0.995, 40, level)
 
 
-@pytest.mark.usefixtures("some_checked")
+@pytest.mark.usefixtures("few_validation_rows")
 def test_a_wrong_model_fails():
-    """Normal distributions that are too narrow by 30 %, 300 of them."""
+    """300 normal distributions whose std is 60 % of the right one."""
     assert np.mean(np.array(p_values(0.6, count=10)) <= 0.05) >= 0.9
 
 
 def family(name, seed, n=300):
-    """Return rows whose targets come from the distributions that are predicted."""
+    """Return rows whose targets are drawn from the predicted distributions."""
     rng = np.random.default_rng([seed, 1])
     x = rng.normal(size=(n, 3))
     loc, scale = np.sin(x[:, 0]), rng.uniform(0.3, 0.8, n)
@@ -275,9 +277,9 @@ def family(name, seed, n=300):
     return Predictions(y=predictive.sample(rng, 1)[:, 0], predictive=predictive, x=x)
 
 
-@pytest.mark.usefixtures("some_checked")
+@pytest.mark.usefixtures("few_validation_rows")
 @pytest.mark.parametrize("name", ["samples", "poisson", "student-t", "two targets"])
-def test_perfect_models_of_every_kind_have_uniform_p_values(name):
+def test_perfect_models_of_every_family_have_uniform_p_values(name):
     found = np.array(
         [result(family(name, seed, n=120), Run(replicates=19, seed=seed), landmarks=40).p_value for seed in range(24)]
     )
@@ -285,10 +287,10 @@ def test_perfect_models_of_every_kind_have_uniform_p_values(name):
     assert np.sum(found <= 0.05) <= binom.ppf(0.998, 24, 0.05)
 
 
-@pytest.mark.usefixtures("some_checked")
+@pytest.mark.usefixtures("few_validation_rows")
 @pytest.mark.parametrize("size", [1, 4])
 def test_replicates_of_samples_exchange_a_draw_and_the_target(size, monkeypatch):
-    """Each replicate is data of its own: as many centres as rows give what the naive closed form gives of it."""
+    """Each replicate is a data set: with as many landmarks as rows it equals the naive closed form."""
     rng = np.random.default_rng(size)
     x = rng.normal(size=(50, 2))
     values = np.sin(x[:, :1]) + rng.normal(size=(50, size + 1))
@@ -296,7 +298,7 @@ def test_replicates_of_samples_exchange_a_draw_and_the_target(size, monkeypatch)
     chosen = rng.integers(0, size + 1, size=(6, 50))
     swapped = [values[np.arange(50), each] for each in chosen]
     monkeypatch.setattr(Samples, "replicates", lambda self, *_: ((each, self) for each in swapped))
-    monkeypatch.setattr(on_centres.NystroemEmbedding, "replicates", 6)
+    monkeypatch.setattr(landmark_selection.NystroemEmbedding, "replicates", 6)
     found = embedded(Predictions(y=y, predictive=Samples(draws), x=x), landmarks=50)
     for one, own, places in zip(found.measured.means[1:], swapped, chosen, strict=True):
         others = draws.copy()
@@ -307,11 +309,11 @@ def test_replicates_of_samples_exchange_a_draw_and_the_target(size, monkeypatch)
         assert_allclose(one, np.sqrt(np.maximum(squared, 0)).mean(), rtol=1e-6)
 
 
-def test_data_and_replicates_have_the_same_centres(monkeypatch):
-    """Replicates drawn as the data themselves score what the data score, centres or not."""
+def test_data_and_replicates_have_the_same_landmarks(monkeypatch):
+    """Replicates that equal the data have the value of the data, for any number of validation rows."""
     rows = rows_of(spread=0.7)
     monkeypatch.setattr(Gaussian, "replicates", lambda self, y, _, numbers: ((y, self) for _ in numbers))
-    for checked in (0, 4096):
-        monkeypatch.setattr(on_centres, "FULL_VALIDATION_ROWS", checked)
+    for validation in (0, 4096):
+        monkeypatch.setattr(landmark_selection, "FULL_VALIDATION_ROWS", validation)
         means = embedded(rows, Run(replicates=19), landmarks=15).measured.means
         assert_allclose(means[1:], means[0], rtol=1e-6)

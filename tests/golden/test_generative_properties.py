@@ -1,4 +1,4 @@
-"""What must not change the metrics of joint samples, how they bound each other, and what they refuse."""
+"""Metrics of joint distributions: invariances, bounds between them, and data that they refuse."""
 
 import numpy as np
 import pytest
@@ -36,23 +36,23 @@ def assert_same(name, rows, others, options, tolerance=1e-10):
 
 @every_variant
 @pytest.mark.parametrize("targets", [2, 3])
-def test_the_order_of_rows_changes_nothing(name, options, targets):
-    """Rows of one id need not follow each other."""
+def test_the_order_of_rows_does_not_change_the_value(name, options, targets):
+    """Rows of one id need not be consecutive."""
     rows = sampled_rows(*sampled_case(1, targets=targets, d=2, columns=2))
     shuffled = [rows.take(np.random.default_rng(seed).permutation(len(rows))) for seed in range(3)]
     assert_same(name, rows, shuffled, options)
 
 
 @every_variant
-def test_the_order_of_draws_changes_nothing(name, options):
+def test_the_order_of_draws_does_not_change_the_value(name, options):
     x, y, draws = sampled_case(2, draws=5, targets=2, d=2)
     other = np.random.default_rng(0).permuted(draws, axis=1)
     assert_same(name, sampled_rows(x, y, draws), [sampled_rows(x, y, other)], options)
 
 
 @every_variant
-def test_units_change_nothing(name, options):
-    """Of inputs and targets, each column by its own, and of distributions as of draws."""
+def test_units_do_not_change_the_value(name, options):
+    """Each column of inputs and targets has its own unit; for draws and for normal distributions."""
     x, y, draws = sampled_case(3, targets=2, d=3, columns=2)
     units, starts = np.array([1e-6, 2.0, 1e9]), np.array([3e-6, 0.0, -7e9])
     of_targets, start = np.array([1e-4, 3e5]), np.array([2e-4, -6e5])
@@ -64,7 +64,7 @@ def test_units_change_nothing(name, options):
 
 
 @every_variant
-def test_keys_may_be_words(name, options):
+def test_ids_can_be_text(name, options):
     rows = sampled_rows(*sampled_case(4, targets=2))
     from dataclasses import replace
 
@@ -72,8 +72,8 @@ def test_keys_may_be_words(name, options):
 
 
 @pytest.mark.parametrize("draws", [2, 5])
-def test_inputs_that_repeat_without_a_key_are_inputs_of_their_own(draws):
-    """The V-statistic and the regression do not see the difference; estimates that drop pairs of one input do."""
+def test_repeated_inputs_without_ids_are_separate_inputs(draws):
+    """The V-statistic and the regression are the same; estimates that exclude pairs of one input are not."""
     x, y, model = sampled_case(5, draws=draws, targets=3)
     from dataclasses import replace
 
@@ -89,14 +89,14 @@ def test_inputs_that_repeat_without_a_key_are_inputs_of_their_own(draws):
 
 
 def kernel_ridge_case(seed):
-    """A case that the model gets wrong more or less, in one to three dimensions."""
+    """Return a case in one to three dimensions; the error of the model grows with the seed."""
     return sampled_case(seed, n=30, draws=1 + seed % 3, d=1 + seed % 3, wrong=0.1 * seed)
 
 
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("lambda_", [0.1, 0.001])
-def test_congruence_is_at_most_the_distance_of_operators(seed, lambda_):
-    """Mean CCE^2 <= max k_X CMMD^2, and k_X <= 1: the norm of an operator bounds what it says at an input."""
+def test_mean_squared_cce_is_at_most_cmmd(seed, lambda_):
+    """Mean CCE^2 <= max k_X CMMD^2, and k_X <= 1: the norm of an operator bounds its value at an input."""
     case = kernel_ridge_case(seed)
     rows = sampled_rows(*case)
     cmmd = value("cmmd", rows, lambda_=lambda_)
@@ -104,12 +104,12 @@ def test_congruence_is_at_most_the_distance_of_operators(seed, lambda_):
     gamma_y = 0.5 / case[1].var(ddof=1)
     congruence = rows_of(METRICS["cce"](**options, gamma_y=gamma_y), rows).columns["cce"]
     assert np.mean(congruence**2) <= cmmd * (1 + 1e-12)
-    assert np.mean(congruence**2) > 1e-3 * cmmd  # neither is next to nothing
+    assert np.mean(congruence**2) > 1e-3 * cmmd  # and not negligible
 
 
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("targets", [1, 3])
-def test_the_joint_distance_is_at_most_the_average_one(seed, targets):
+def test_jmmd_is_at_most_ammd_with_its_constant(seed, targets):
     """JMMD_V <= mean k_X mean |delta|^2, by Cauchy and Schwarz; mean |delta|^2 is AMMD_V with its constant."""
     case = sampled_case(seed, n=30, draws=1 + seed % 3, d=1 + seed % 3, wrong=0.1 * seed, targets=targets)
     rows = sampled_rows(*case)
@@ -134,13 +134,13 @@ def test_the_joint_distance_is_at_most_the_average_one(seed, targets):
         ("fid", {}, "greater"),
     ],
 )
-def test_distances_speak_against_a_model_where_they_are_large_and_parts_of_them_on_both_sides(name, options, evidence):
-    """The part of the data alone, which a distance needs, varies from one data set to the next."""
+def test_distances_are_one_sided_and_estimates_without_the_constant_two_sided(name, options, evidence):
+    """The term of the data alone, which a distance needs, varies between data sets."""
     assert METRICS[name](**options).alternative == evidence
 
 
-def refused(name, rows, **options):
-    """What is said of a metric that these rows do not allow."""
+def refusal(name, rows, **options):
+    """Return why a metric is refused for these rows."""
     try:
         (skipped,) = evaluate(InMemory(rows), [METRICS[name](**options)], run=PLAIN).skipped
     except CalcheckError as error:
@@ -151,7 +151,7 @@ def refused(name, rows, **options):
 def test_one_draw_has_no_unbiased_ammd():
     rows = sampled_rows(*sampled_case(6, draws=1))
     for statistic in ("unbiased", "paper"):
-        reason = refused("ammd", rows, statistic=statistic)
+        reason = refusal("ammd", rows, statistic=statistic)
         assert "draw" in reason
         assert "2" in reason or "two" in reason
     assert value("ammd", rows, statistic="v") == pytest.approx(
@@ -159,13 +159,13 @@ def test_one_draw_has_no_unbiased_ammd():
     )
 
 
-def test_one_target_has_no_constant():
-    reason = refused("ammd", sampled_rows(*sampled_case(7)), constant=True)
+def test_the_constant_needs_several_targets_per_id():
+    reason = refusal("ammd", sampled_rows(*sampled_case(7)), constant=True)
     assert "target" in reason
     assert "id" in reason
 
 
-def test_one_draw_has_a_jmmd_a_cmmd_and_a_fid():
+def test_jmmd_cmmd_and_fid_support_one_draw():
     case = sampled_case(8, draws=1, d=2)
     rows, (x, y, model) = sampled_rows(*case), scaled(case, "data")
     for statistic in ("unbiased", "v", "paper"):
@@ -175,7 +175,7 @@ def test_one_draw_has_a_jmmd_a_cmmd_and_a_fid():
     assert_allclose(value("fid", rows), naive.fid(x, y, model), rtol=1e-10)
 
 
-def test_rows_of_one_key_must_share_their_input_and_their_draws():
+def test_rows_of_one_id_must_have_equal_inputs_and_draws():
     from dataclasses import replace
 
     rows = sampled_rows(*sampled_case(9, targets=2))
@@ -183,6 +183,6 @@ def test_rows_of_one_key_must_share_their_input_and_their_draws():
     x[0] += 1
     draws[0] += 1
     for name in ("jmmd", "cmmd", "fid"):
-        assert "id" in refused(name, replace(rows, x=x))
+        assert "id" in refusal(name, replace(rows, x=x))
     for name in ("ammd", "jmmd", "cmmd", "fid"):
-        assert "id" in refused(name, replace(rows, predictive=Samples(draws)))
+        assert "id" in refusal(name, replace(rows, predictive=Samples(draws)))

@@ -1,4 +1,4 @@
-"""What a perfect model scores by CCE: every replicate equals the naive closed form, its bandwidth made again."""
+"""Null distribution of CCE: every replicate equals the naive closed form, with its own bandwidth."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ RUN = Run(replicates=19)
 K_X = input_kernel("rbf", 0.3)
 PLAIN = {"kernel_x": "rbf", "gamma_x": 0.3, "normalize": "none"}
 N = 50
-SHARED = 3e-5  # the columns that are smoothed miss 1e-7 of the squared size of what varies
+SHARED = 3e-5  # the columns that are smoothed omit 1e-7 of the squared size of what varies
 TWICE = {"draws": 1, "trials": 2}
 
 
@@ -32,14 +32,14 @@ def inputs(seed=0, n=N):
 
 
 def gaussian(seed=0, n=N, unit=1.0):
-    """Return rows of normal distributions, and targets twice as far from their means as they should be."""
+    """Return rows of normal distributions, with targets twice as far from the means as predicted."""
     rng, x = inputs(seed, n)
     mean, std = unit * np.sin(x[:, 0]), unit * rng.uniform(0.3, 0.8, n)
     return Predictions(y=mean + 2 * std * rng.normal(size=n), predictive=Gaussian(mean, std), x=x)
 
 
 def simulated(rows, metric, *, at=None, run=RUN):
-    """Return the metric of data and replicates, (1 + R,), and all that it says of them."""
+    """Return the metric of data and replicates, (1 + R,), and its null distribution."""
     source, other = InMemory(rows), None if at is None else InMemory(at)
     fit = metric.fit(source, run)
     if other is not None:
@@ -67,11 +67,11 @@ def test_replicates_of_gaussians_equal_the_naive_closed_form(solver, elsewhere, 
     rows = gaussian()
     points = np.random.default_rng(9).normal(size=(20, 2)) if elsewhere else None
     metric = Cce(**PLAIN, solver=solver, lambda_model=ridge_model, lambda_=0.05)
-    found, all_of_it = simulated(rows, metric, at=Predictions(x=points) if elsewhere else None)
+    found, null = simulated(rows, metric, at=Predictions(x=points) if elsewhere else None)
     model = {"mean": rows.predictive.loc, "std": rows.predictive.scale, "k_x": K_X}
     model |= {"ridge": 0.05, "ridge_model": ridge_model, "at": points}
-    tolerance = SHARED if solver == "cholesky" else 1e-4  # a factor in single precision
-    for one, at_inputs, each in zip(found, all_of_it.at_inputs, data_and_replicates(rows), strict=True):
+    tolerance = SHARED if solver == "cholesky" else 1e-4  # factorized in single precision
+    for one, at_inputs, each in zip(found, null.at_inputs, data_and_replicates(rows), strict=True):
         by_own, by_that_of_data = (
             np.sqrt(cce_squared_gaussian(rows.x, each.y, gamma_y=bandwidth(y), **model)) for y in (each.y, rows.y)
         )
@@ -79,20 +79,20 @@ def test_replicates_of_gaussians_equal_the_naive_closed_form(solver, elsewhere, 
         assert_allclose(at_inputs, by_that_of_data, rtol=0, atol=10 * tolerance * by_own.mean())
 
 
-def test_the_bandwidth_on_targets_is_made_again():
-    """Targets spread twice as far as a perfect model's, so their own bandwidth makes replicates score less."""
+def test_the_bandwidth_of_targets_is_recomputed():
+    """Targets spread twice as far as a perfect model's, so that with their own bandwidth replicates score less."""
     rows = gaussian()
     found, _ = simulated(rows, Cce(**PLAIN))
     model = {"k_x": K_X, "x": rows.x, "mean": rows.predictive.loc, "std": rows.predictive.scale}
     for one, each in list(zip(found, data_and_replicates(rows), strict=True))[1:]:
-        again, kept = (
+        again, fixed = (
             np.sqrt(cce_squared_gaussian(y=each.y, gamma_y=bandwidth(y), **model)).mean() for y in (each.y, rows.y)
         )
-        assert abs(kept / again - 1) > 0.05
+        assert abs(fixed / again - 1) > 0.05
         assert_allclose(one, again, rtol=SHARED)
 
 
-def test_a_bandwidth_that_is_given_is_kept():
+def test_a_given_bandwidth_is_not_changed():
     rows = gaussian()
     found, _ = simulated(rows, Cce(**PLAIN, gamma_y=0.7))
     model = {"k_x": K_X, "gamma_y": 0.7, "mean": rows.predictive.loc, "std": rows.predictive.scale}
@@ -103,7 +103,7 @@ def test_a_bandwidth_that_is_given_is_kept():
 @pytest.mark.parametrize("columns", [1, 2])
 @pytest.mark.parametrize("ridge_model", [None, 0.03])
 def test_replicates_of_samples_equal_the_naive_closed_form(size, columns, ridge_model):
-    """All draws: a replicate's are those of the data but for the one that changed places with the target."""
+    """All draws of a replicate are those of the data, except the one that is swapped with the target."""
     rng, x = inputs(size)
     values = np.sin(x[:, :1, None]) + rng.normal(size=(N, size + 1, columns)) * [1.0, 30.0][:columns]
     y, draws = values[:, 0], values[:, 1:]
@@ -126,7 +126,7 @@ def test_replicates_of_samples_equal_the_naive_closed_form(size, columns, ridge_
 
 
 def family(name):
-    """Return rows of some family, right or not, and some targets."""
+    """Return rows of a family, with targets drawn from it."""
     rng, x = inputs(5)
     loc, scale = np.sin(x[:, 0]), rng.uniform(0.3, 0.8, N)
     both = Independent((Gaussian(loc, scale), Poisson(4 * np.exp(loc))))
@@ -143,20 +143,20 @@ def family(name):
 
 @pytest.mark.parametrize("options", [{}, TWICE, {"estimator": "unbiased"}, TWICE | {"estimator": "unbiased"}])
 @pytest.mark.parametrize("name", ["gaussian", "student-t", "cauchy", "poisson", "independent"])
-def test_replicates_are_what_the_metric_says_of_them_as_data(name, options):
-    """Choices and features made anew for each replicate; features that all replicates share say the same."""
+def test_replicates_have_the_values_of_the_metric_on_them_as_data(name, options):
+    """Choices and features are made again for each replicate; features that all share give the same."""
     rows, metric, run = family(name), Cce(**PLAIN, **options), Run()
-    object.__setattr__(run, "replicates", 4)  # fewer than are allowed, for some families are slow
+    object.__setattr__(run, "replicates", 4)  # fewer than allowed, because some families are slow
     found, _ = simulated(rows, metric, run=run)
     for one, each in zip(found, data_and_replicates(rows, run), strict=True):
-        said = rows_of(metric, each, run=run)
-        (expected,) = said.columns.values()
-        size = said.details.get("noise", np.abs(expected).mean())
+        computed = rows_of(metric, each, run=run)
+        (expected,) = computed.columns.values()
+        size = computed.details.get("noise", np.abs(expected).mean())
         assert_allclose(one.mean(), expected.mean(), rtol=0, atol=3e-5 * size)
 
 
-def test_some_of_the_draws_are_chosen_after_the_swap():
-    """draws = 2 of 5 saved ones: the target that went among the draws may be chosen too."""
+def test_draws_are_chosen_after_the_swap():
+    """draws = 2 of 5 saved ones: the target that was swapped with a draw may be chosen too."""
     rng, x = inputs(6)
     values = np.sin(x[:, :1]) + rng.normal(size=(N, 6))
     rows, metric = Predictions(y=values[:, 0], predictive=Samples(values[:, 1:]), x=x), Cce(**PLAIN, draws=2, trials=3)
@@ -180,14 +180,14 @@ def test_the_report_compares_means_over_inputs():
     assert result.reference_low is None
 
 
-def test_units_of_the_targets_change_nothing_but_the_random_numbers(monkeypatch):
+def test_units_of_the_targets_change_only_the_random_numbers(monkeypatch):
     monkeypatch.setattr(simulation, "row_keys", lambda rows, _: mix(np.arange(len(rows), dtype=np.uint64)))
     first, second = (simulated(gaussian(unit=unit), Cce(**PLAIN))[0] for unit in (1.0, 1e6))
     assert_allclose(first, second, rtol=SHARED)
 
 
 def test_replicates_with_equal_targets_have_no_value():
-    """Two rows of rare counts: most replicates have no spread to scale the kernel by, and none of them is evidence."""
+    """Two rows of rare counts: the bandwidth of most replicates is undefined, and these are no evidence."""
     rows = Predictions(y=np.array([0.0, 1]), predictive=Poisson(np.full(2, 0.05)), x=np.array([[0.0], [1.0]]))
     (result,) = evaluate(InMemory(rows), [Cce(gamma_x=1.0)], run=Run(replicates=199)).results
     draws = np.array([each.y for each in NullSimulator(rows, Run(replicates=199))])
@@ -195,8 +195,8 @@ def test_replicates_with_equal_targets_have_no_value():
     assert result.p_value > 0.75
 
 
-def test_a_model_that_is_its_targets_scores_nothing_and_so_do_its_replicates():
-    """Draws all equal to the target: whatever changes places is the same."""
+def test_a_model_equal_to_its_targets_scores_0_and_so_do_its_replicates():
+    """All draws equal the target, so that swapping changes nothing."""
     rng, x = inputs(7)
     y = rng.normal(size=N)
     rows = Predictions(y=y, predictive=Samples(np.repeat(y[:, None], 3, axis=1)), x=x)
@@ -223,24 +223,24 @@ def dense(rows, gamma_y, at):
 
 
 @pytest.mark.parametrize("elsewhere", [False, True])
-def test_the_unbiased_estimate_is_the_square_less_its_noise_diagonal(elsewhere):
+def test_the_unbiased_estimate_is_the_square_minus_its_noise_diagonal(elsewhere):
     """CCE²(x) - sum_i a_i(x)² |psi(y_i) - E psi(Y_i)|², in closed form; of replicates too."""
     rows = gaussian(3)
     at = np.random.default_rng(8).normal(size=(20, 2)) if elsewhere else None
     there = Predictions(x=at) if elsewhere else None
     metric = Cce(**PLAIN, estimator="unbiased")
-    said = rows_of(metric, rows, at=there)
+    computed = rows_of(metric, rows, at=there)
     squared, noise = dense(rows, bandwidth(rows.y), at)
-    assert_allclose(said.columns["cce2"], squared - noise, rtol=0, atol=1e-10)
-    assert_allclose(said.details["noise"], noise.mean(), rtol=1e-9)
-    assert said.details["noise_error"] == 0
-    found, all_of_it = simulated(rows, metric, at=there)
+    assert_allclose(computed.columns["cce2"], squared - noise, rtol=0, atol=1e-10)
+    assert_allclose(computed.details["noise"], noise.mean(), rtol=1e-9)
+    assert computed.details["noise_error"] == 0
+    found, null = simulated(rows, metric, at=there)
     noises = []
     for one, each in zip(found, data_and_replicates(rows), strict=True):
         squared, noise = dense(each, bandwidth(each.y), at)
         assert_allclose(one, (squared - noise).mean(), rtol=0, atol=SHARED * squared.mean())
         noises.append(dense(each, bandwidth(rows.y), at)[1])
-    assert_allclose(all_of_it.floor, -np.mean(noises, axis=0), rtol=SHARED)
+    assert_allclose(null.floor, -np.mean(noises, axis=0), rtol=SHARED)
 
 
 def test_the_randomized_noise_is_within_its_error_of_the_exact_one():

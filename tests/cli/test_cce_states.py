@@ -1,4 +1,4 @@
-"""Sums of cce on the command line: states, merging, checkpoints; and sums in place of rows that are too many."""
+"""States of CCE on the command line: merging, checkpoints, and batches of rows that do not fit in memory."""
 
 import json
 
@@ -12,6 +12,7 @@ from calcheck.storage.checkpoint import FileCheckpoint
 from calcheck.streaming.registry import accumulator_of
 from calcheck.streaming.state import accumulate, report_from_state
 from tests.files import columns, write
+from tests.shorthand import texts
 from tests.streams import Batches
 from tests.unit.test_nystroem_accumulator import METRIC, rows
 
@@ -35,7 +36,7 @@ def days(tmp_path_factory):
     return paths, write(folder / "whole.parquet", whole)
 
 
-def test_days_of_cce_are_merged(calcheck, days, tmp_path):
+def test_states_of_cce_can_be_merged(calcheck, days, tmp_path):
     states = [tmp_path / f"{day}.state" for day in range(3)]
     (first,) = results(calcheck("cce", days[0][0], *CCE, "--save-state", states[0], "--format", "json"))
     assert first["details"]["solver"]["name"] == "nystroem"
@@ -47,7 +48,7 @@ def test_days_of_cce_are_merged(calcheck, days, tmp_path):
     assert_allclose(merged["value"], whole["value"], rtol=1e-10)
     assert merged["details"]["rows"] == 300
     assert merged["details"]["null"]["replicates"] == 19
-    assert merged["verdict"] == "fail"  # the targets have nothing to do with the predictions
+    assert merged["verdict"] == "fail"  # the targets are independent of the predictions
     (alone,) = results(calcheck("merge", states[0], "--format", "json"))
     assert alone["value"] == first["value"]
     assert "STATES" in calcheck("merge").refused()
@@ -66,12 +67,12 @@ def test_cce_and_other_metrics_share_a_state(calcheck, days, tmp_path):
     )
     apart = tmp_path / "apart.state"
     results(calcheck("cce", days[0][2], "--replicates", 19, "--save-state", apart, "--format", "json"))
-    told = calcheck("merge", cce, apart).refused()
-    assert "cce was prepared on other rows: its setting 'directions' differs" in told
+    line = calcheck("merge", cce, apart).refused()
+    assert "cce was prepared on other rows: its setting 'directions' differs" in line
 
 
 class Interrupted(Batches):
-    """Rows whose third reading ends in the middle: the first is a look at them, the second samples them."""
+    """Rows whose third pass is interrupted in the middle: the first inspects them, the second samples them."""
 
     readings = 0
 
@@ -83,17 +84,17 @@ class Interrupted(Batches):
             yield batch
 
 
-def test_an_interrupted_sum_of_cce_continues_and_ends_the_same(tmp_path, monkeypatch):
-    path, updated = str(tmp_path / "kept"), []
+def test_an_interrupted_accumulation_of_cce_resumes_with_the_same_result(tmp_path, monkeypatch):
+    path, updated = str(tmp_path / "checkpoint"), []
     data, run = rows(), Run(replicates=19)
     expected = accumulate(Batches(data), [METRIC], run)
     checkpoint = FileCheckpoint(path, {}, resume=False)
     with pytest.raises(KeyboardInterrupt):
         accumulate(Interrupted(data), [METRIC], Run(replicates=19, checkpoint=checkpoint))
-    of_all = type(accumulator_of(METRIC)).sum_batch_with_replicates
+    original = type(accumulator_of(METRIC)).sum_batch_with_replicates
     monkeypatch.setattr(
         "calcheck.streaming.nystroem_accumulator.NystroemAccumulator.sum_batch_with_replicates",
-        lambda self, *arguments: updated.append(1) or of_all(self, *arguments),
+        lambda self, *arguments: updated.append(1) or original(self, *arguments),
     )
     checkpoint = FileCheckpoint(path, {}, resume=True)
     state = accumulate(Batches(data), [METRIC], Run(replicates=19, checkpoint=checkpoint))
@@ -103,13 +104,13 @@ def test_an_interrupted_sum_of_cce_continues_and_ends_the_same(tmp_path, monkeyp
     assert report_from_state(state, run) == report_from_state(expected, run)
 
 
-def test_rows_beyond_the_memory_are_summed_and_the_report_says_so(calcheck, days):
+def test_rows_beyond_the_memory_limit_are_processed_in_batches(calcheck, days):
     asked = ("--metrics", "cce,zms,jmmd", "--replicates", 19, "--format", "json")
     few = calcheck("evaluate", days[1], *asked, "--memory", "7200")  # bytes of 300 rows of three numbers
-    assert not any("processed in batches" in warning for each in results(few) for warning in each["warnings"])
+    assert not any("processed in batches" in warning for each in results(few) for warning in texts(each["warnings"]))
     many = calcheck("evaluate", days[1], *asked, "--memory", "7199")
     for each in results(many):
-        assert each["warnings"][0].startswith("rows are processed in batches: targets and predictions need")
+        assert texts(each["warnings"])[0].startswith("rows are processed in batches: targets and predictions need")
     found = {each["metric"]: each for each in results(many)}
     assert found["cce"]["details"]["solver"]["name"] == "nystroem"
     assert found["zms"]["interval"] == "normal"
@@ -121,17 +122,17 @@ def test_rows_beyond_the_memory_are_summed_and_the_report_says_so(calcheck, days
     assert len(few["details"]["worst"]) == 2
 
 
-def test_rows_of_an_unknown_number_are_held(calcheck, tmp_path):
+def test_filtered_rows_are_kept_in_memory(calcheck, tmp_path):
     path = write(tmp_path / "kinds.parquet", columns(n=60) | {"kind": np.array(["a", "b"] * 30)})
     asked = ("--metrics", "zms", "--memory", "1000", "--no-bootstrap", "--replicates", 19, "--format", "json")
-    for options, summed in (((), True), (("--filter", "kind=a"), False)):
+    for options, batched in (((), True), (("--filter", "kind=a"), False)):
         (found,) = results(calcheck("evaluate", path, *options, *asked))
-        assert any("processed in batches" in warning for warning in found["warnings"]) == summed
+        assert any("processed in batches" in warning for warning in texts(found["warnings"])) == batched
 
 
-def test_options_of_exact_solvers_are_refused_in_one_line(calcheck, days, tmp_path):
+def test_options_of_exact_solvers_are_refused_for_states(calcheck, days, tmp_path):
     for option in (("--solver", "cholesky"), ("--solver", "cg"), ("--draws", 2), ("--lambda-model", 0.5)):
-        told = calcheck("cce", days[0][0], *option, "--save-state", tmp_path / "a.state").refused()
-        assert f"{option[0]} " in told or option[0] == "--draws"
-        assert "needs all rows at once" in told
+        line = calcheck("cce", days[0][0], *option, "--save-state", tmp_path / "a.state").refused()
+        assert f"{option[0]} " in line or option[0] == "--draws"
+        assert "needs all rows at once" in line
     assert accumulator_of(Cce(solver="nystroem")) is not None

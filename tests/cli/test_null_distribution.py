@@ -1,4 +1,4 @@
-"""Simulated references on the command line: options that contradict each other, what is shown, written and repeated."""
+"""Null distributions on the command line: contradictory options, reports, pointwise output and reproducibility."""
 
 import json
 import re
@@ -14,6 +14,7 @@ from scipy import stats
 from calcheck.inference.pointwise_tests import benjamini_hochberg
 from calcheck.render.schema import report_schema
 from tests.files import columns, write
+from tests.shorthand import texts
 
 DIABETES = Path(__file__).parents[2] / "examples" / "diabetes.parquet"
 MEASURED = "age,sex,bmi,bp,s1,s2,s3,s4,s5,s6"
@@ -28,7 +29,7 @@ def wrong(tmp_path):
 
 
 def reported(calcheck, *arguments):
-    """Run a command, and return its report, which obeys the schema."""
+    """Run a command, and return its report; it must match the schema."""
     ended = calcheck(*arguments, "--format", "json")
     assert ended.code == 0, ended
     report = json.loads(ended.out)
@@ -36,7 +37,7 @@ def reported(calcheck, *arguments):
     return report
 
 
-def test_by_default_there_are_199_replicates_and_more_while_they_leave_the_verdict_open(calcheck, preds):
+def test_by_default_there_are_199_replicates_and_more_while_the_verdict_is_open(calcheck, preds):
     report = reported(calcheck, "ece", preds)
     (result,) = report["results"]
     count, p, error = result["details"]["null"]["replicates"], result["p_value"], result["p_value_mc_error"]
@@ -52,26 +53,26 @@ def test_by_default_there_are_199_replicates_and_more_while_they_leave_the_verdi
     assert_allclose(p * (count + 1), round(p * (count + 1)), rtol=1e-12)
 
 
-def test_a_metric_that_is_tested_at_each_input_has_1999_replicates_at_least(calcheck, preds):
+def test_a_metric_that_is_tested_at_each_input_has_at_least_1999_replicates(calcheck, preds):
     report = reported(calcheck, "evaluate", preds, "--metrics", "mae,cce", "--embedding", "embedding")
     counts = {each["metric"]: each["details"]["null"]["replicates"] for each in report["results"]}
     assert counts == {"mae": 199, "cce": 1999}
 
 
-def test_the_number_of_incongruent_inputs_does_not_hang_on_the_seed(calcheck):
-    """A count by 19,990 replicates finds none of the 442; with 199 these seeds find 5 and 10."""
+def test_the_number_of_rejected_inputs_does_not_depend_on_the_seed(calcheck):
+    """With 19,990 replicates none of the 442 inputs is rejected; with 199, these seeds reject 5 and 10."""
     for seed in (5, 6):
         report = reported(calcheck, "cce", DIABETES, "--inputs", MEASURED, "--seed", seed)
         assert report["results"][0]["details"]["rejected"]["count"] <= 1
 
 
-def test_the_number_of_replicates_is_chosen(calcheck, preds):
+def test_the_number_of_replicates_can_be_set(calcheck, preds):
     report = reported(calcheck, "crps", preds, "--replicates", "59")
     assert report["settings"]["replicates"] == report["results"][0]["details"]["null"]["replicates"] == 59
     assert_allclose(report["results"][0]["p_value"] * 60 % 2, 0, atol=1e-9)
 
 
-def test_without_a_reference_there_is_none(calcheck, preds):
+def test_without_a_null_distribution_only_exact_references_remain(calcheck, preds):
     report = reported(calcheck, "ece", preds, "--no-null")
     (result,) = report["results"]
     assert report["settings"]["replicates"] == 0
@@ -82,16 +83,18 @@ def test_without_a_reference_there_is_none(calcheck, preds):
     exact = reported(calcheck, "zms", preds, "--no-null")["results"][0]
     assert (exact["reference"], exact["reference_kind"], exact["p_value"]) == (1.0, "exact", None)
     assert exact["verdict"] == "none"
-    assert "effective rows" in exact["warnings"][-1]
-    assert "was not simulated (--replicates R simulates it, --no-null turns it off)" in exact["warnings"][-1]
+    assert "effective rows" in texts(exact["warnings"])[-1]
+    assert "was not simulated (--replicates R simulates it, --no-null turns it off)" in texts(exact["warnings"])[-1]
 
 
-def test_without_a_reference_the_verdict_is_by_zeta_and_the_report_says_so(calcheck, tmp_path):
+def test_without_a_null_distribution_the_verdict_is_based_on_zeta(calcheck, tmp_path):
     rng, parts = np.random.default_rng(0), columns(n=600)
     path = write(tmp_path / "right.parquet", parts | {"y": rng.normal(parts["mean"], parts["std"])})
     result = reported(calcheck, "zms", path, "--no-null")["results"][0]
     assert result["verdict"] == ("pass" if abs(result["zeta"]) <= 1 else "fail")
-    assert result["warnings"][-1].startswith("the verdict is based on zeta: the null distribution was not simulated")
+    assert texts(result["warnings"])[-1].startswith(
+        "the verdict is based on zeta: the null distribution was not simulated"
+    )
 
 
 @pytest.mark.parametrize(
@@ -113,16 +116,16 @@ def test_without_a_reference_the_verdict_is_by_zeta_and_the_report_says_so(calch
         ),
     ],
 )
-def test_what_contradicts_itself_is_refused(calcheck, preds, arguments, expected):
+def test_contradictory_options_are_refused(calcheck, preds, arguments, expected):
     name, *options = arguments
     assert expected in calcheck(name, preds, *options).refused()
 
 
-def test_the_same_regularizer_for_both_is_no_contradiction(calcheck, preds):
+def test_the_unbiased_estimator_accepts_an_equal_lambda_model(calcheck, preds):
     assert calcheck("cce", preds, "--estimator", "unbiased", "--lambda-model", "0.1", "--replicates", "19").code == 0
 
 
-def test_the_unbiased_estimate_tells_its_noise(calcheck, preds):
+def test_the_unbiased_estimator_reports_its_noise(calcheck, preds):
     plain = reported(calcheck, "cce", preds, "--replicates", "39")["results"][0]
     less = reported(calcheck, "cce", preds, "--estimator", "unbiased", "--replicates", "39")["results"][0]
     assert less["value"] < plain["value"] ** 2 + 1
@@ -132,11 +135,11 @@ def test_the_unbiased_estimate_tells_its_noise(calcheck, preds):
 
 
 def test_too_few_replicates_for_the_confidence_give_no_verdict(calcheck, preds):
-    """19 replicates give 2/20 at least for both sides, and 1/20 for one."""
+    """The smallest p-value of 19 replicates is 2/20 for two-sided alternatives, and 1/20 for one-sided ones."""
     both, one = reported(calcheck, "evaluate", preds, "--metrics", "crps,ece", "--replicates", "19")["results"]
     both, one = sorted((both, one), key=lambda result: result["metric"])
     assert both["verdict"] == "none"
-    assert any("19 replicates cannot reject at a confidence of 0.95" in told for told in both["warnings"])
+    assert any("19 replicates cannot reject at a confidence of 0.95" in warning for warning in texts(both["warnings"]))
     assert one["verdict"] in ("pass", "fail")
     assert (
         reported(calcheck, "crps", preds, "--replicates", "19", "--confidence", "0.9")["results"][0]["verdict"]
@@ -145,7 +148,7 @@ def test_too_few_replicates_for_the_confidence_give_no_verdict(calcheck, preds):
 
 
 @pytest.mark.parametrize("name", ["ece", "zms", "cce", "coverage"])
-def test_a_spread_that_is_too_small_fails(calcheck, wrong, name):
+def test_an_overconfident_model_fails(calcheck, wrong, name):
     (result,) = reported(calcheck, name, wrong)["results"]
     assert result["verdict"] == "fail"
     assert result["p_value"] <= 0.01
@@ -196,15 +199,15 @@ POINTWISE = [
 ]
 
 
-def test_pointwise_output_tells_the_significance_of_each_input(calcheck, wrong, tmp_path):
+def test_pointwise_output_has_the_significance_of_each_input(calcheck, wrong, tmp_path):
     out = tmp_path / "points.parquet"
     report = reported(calcheck, "cce", wrong, "--pointwise", out, "--fdr", "0.1")
     found = pq.read_table(out).to_pydict()
     assert set(POINTWISE) | {"id", "cce", "topic", "y"} <= set(found)
     p, flags = np.array(found["p_value"]), np.array(found["significant"])
     assert (flags == benjamini_hochberg(p, 0.1)).all()
-    told = report["results"][0]["details"]["rejected"]
-    assert (told["count"], told["of"], told["fdr"]) == (flags.sum(), 60, 0.1)
+    rejected = report["results"][0]["details"]["rejected"]
+    assert (rejected["count"], rejected["of"], rejected["fdr"]) == (flags.sum(), 60, 0.1)
     assert report["settings"]["fdr"] == 0.1
     low, middle, high = (np.array(found[name]) for name in POINTWISE[1:4])
     assert ((low < middle) & (middle < high)).all()
@@ -216,7 +219,7 @@ def test_pointwise_output_tells_the_significance_of_each_input(calcheck, wrong, 
     assert ((neighbors > 0) & (neighbors <= 60)).all()
 
 
-def test_the_table_says_how_many_inputs_of_all_are_incongruent(calcheck, wrong):
+def test_the_table_shows_how_many_inputs_are_rejected(calcheck, wrong):
     table = calcheck("cce", wrong, "--replicates", "19").out
     assert re.search(r"^rejected +count \d+ of 60 · fdr 0\.05 · p_value_method ", table, re.MULTILINE)
     assert re.search(
@@ -224,13 +227,13 @@ def test_the_table_says_how_many_inputs_of_all_are_incongruent(calcheck, wrong):
     )
 
 
-def test_without_a_reference_pointwise_output_has_values_only(calcheck, wrong, tmp_path):
+def test_without_a_null_distribution_pointwise_output_has_values_only(calcheck, wrong, tmp_path):
     out = tmp_path / "points.parquet"
     assert calcheck("cce", wrong, "--pointwise", out, "--no-null").code == 0
     assert not set(POINTWISE) & set(pq.read_table(out).column_names)
 
 
-def test_inputs_elsewhere_need_no_labels_to_be_judged(calcheck, wrong, tmp_path):
+def test_evaluation_points_are_tested_without_targets(calcheck, wrong, tmp_path):
     at, out = tmp_path / "at.npy", tmp_path / "points.csv"
     np.save(at, np.random.default_rng(0).normal(size=(7, 3)).astype(np.float32))
     report = reported(calcheck, "cce", wrong, "--at", at, "--pointwise", out)
@@ -240,8 +243,8 @@ def test_inputs_elsewhere_need_no_labels_to_be_judged(calcheck, wrong, tmp_path)
     assert set(POINTWISE) <= {name.strip('"') for name in lines[0].split(",")}
 
 
-def test_the_shape_t6_is_a_student_t_of_the_same_spread(calcheck, preds):
-    """NLL by scipy: 6 degrees of freedom, and a scale of std sqrt(2/3), so that the standard deviation is std."""
+def test_the_error_distribution_t6_is_a_student_t_with_the_same_std(calcheck, preds):
+    """NLL by scipy: 6 degrees of freedom and a scale of std sqrt(2/3), whose standard deviation is std."""
     parts = columns(n=40)
     plain = reported(calcheck, "nll", preds, "--no-null")["results"][0]["value"]
     heavy = reported(calcheck, "nll", preds, "--error-dist", "t6", "--no-null")["results"][0]["value"]
@@ -250,8 +253,8 @@ def test_the_shape_t6_is_a_student_t_of_the_same_spread(calcheck, preds):
     assert_allclose(heavy, -stats.t(6, parts["mean"], scale).logpdf(parts["y"]).mean(), rtol=1e-12)
 
 
-def test_the_shape_moves_the_reference_of_errors_and_not_their_value(calcheck, tmp_path):
-    """Heavier tails raise what a perfect model scores by ENCE: files of errors say nothing of the shape."""
+def test_the_error_distribution_changes_the_reference_and_not_the_value(calcheck, tmp_path):
+    """Heavier tails raise the ENCE of a perfect model; a file of errors does not state their distribution."""
     rng = np.random.default_rng(0)
     path = write(tmp_path / "errors.parquet", {"error": rng.normal(size=400), "std": rng.uniform(0.5, 1.5, 400)})
     normal, heavy = (
@@ -262,4 +265,4 @@ def test_the_shape_moves_the_reference_of_errors_and_not_their_value(calcheck, t
     plain = reported(calcheck, "ence", path)["results"][0]
     assert plain["p_value"] == normal["p_value"]
     assert (normal["verdict"], plain["verdict"]) == ("fail", "none")
-    assert "the file does not state the error distribution" in plain["warnings"][-1]
+    assert "the file does not state the error distribution" in texts(plain["warnings"])[-1]
