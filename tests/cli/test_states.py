@@ -120,7 +120,7 @@ def test_what_does_not_add_up_is_refused(calcheck, states, days, tmp_path):
     alike = tmp_path / "alike.state"
     results(calcheck("ence", days[0][1], "--save-state", alike, *FEW, "--format", "json"))
     told = calcheck("merge", apart, alike).refused()
-    assert "ence was prepared on other rows: its setting 'cuts' differs" in told
+    assert "ence was prepared on other rows: its setting 'low' differs" in told
     assert "--settings-from" in told
     assert "crps, cv, ece" in calcheck("merge", apart, states[1]).refused()
     assert "is not a calcheck state" in calcheck("merge", days[0][0]).refused()

@@ -1,5 +1,6 @@
 """States in files: what was written comes back, and nothing else is taken for a state."""
 
+import contextlib
 import hashlib
 import io
 import json
@@ -13,8 +14,9 @@ from calcheck.errors import FileError
 from calcheck.execution.context import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory
-from calcheck.storage.npz import read_archive
+from calcheck.storage.npz import read_archive, write_archive
 from calcheck.storage.state import read_state, write_state
+from calcheck.streaming.codec import to_arrays
 from calcheck.streaming.state import accumulate, report_from_state
 from tests.families import calibrated
 
@@ -34,6 +36,10 @@ def stored(state, tmp_path):
     return path
 
 
+def arrays_of(sums):
+    return to_arrays("sums", sums, type(sums))
+
+
 def refused(path):
     """Return the one line that says why a file is no state."""
     with pytest.raises(FileError) as error:
@@ -48,9 +54,9 @@ def test_a_state_comes_back_as_it_was(state, stored):
     assert (back.input, back.skipped, back.warnings) == (state.input, state.skipped, state.warnings)
     assert [each.metric for each in back.metrics] == [each.metric for each in state.metrics]
     for ours, theirs in zip(state.sums, back.sums, strict=True):
-        kept = theirs.arrays()
-        assert set(kept) == set(ours.arrays())
-        for name, values in ours.arrays().items():
+        kept = arrays_of(theirs)
+        assert set(kept) == set(arrays_of(ours))
+        for name, values in arrays_of(ours).items():
             assert_array_equal(kept[name], values)
     run = Run(resamples=100)
     assert report_from_state(back, run) == report_from_state(state, run)
@@ -82,8 +88,8 @@ def test_a_byte_that_flipped_changes_nothing_unseen(state, stored):
             assert "\n" not in str(error)  # noqa: PT017 - most are refused
         else:
             for ours, theirs in zip(state.sums, back.sums, strict=True):
-                kept = theirs.arrays()
-                assert all(np.array_equal(kept[name], values) for name, values in ours.arrays().items())
+                kept = arrays_of(theirs)
+                assert all(np.array_equal(kept[name], values) for name, values in arrays_of(ours).items())
 
 
 def changed(stored, change, *, compression=zipfile.ZIP_STORED):
@@ -91,19 +97,23 @@ def changed(stored, change, *, compression=zipfile.ZIP_STORED):
     with zipfile.ZipFile(stored) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     change(members)
-    digest = hashlib.sha256(b"".join(each for name, each in members.items() if name != "sha256"))
-    if "sha256" in members:
-        members["sha256"] = digest.hexdigest().encode()
+    told, digest = header_of(members), hashlib.sha256()
+    for name in told["arrays"]:
+        with contextlib.suppress(ValueError, EOFError, AttributeError, KeyError, MemoryError):
+            digest.update(np.load(io.BytesIO(members[f"{name}.npy"])).tobytes())
+    members["header.npy"] = npy(np.frombuffer(json.dumps(told | {"sha256": digest.hexdigest()}).encode(), np.uint8))
     with zipfile.ZipFile(stored, "w", compression) as archive:
         for name, content in members.items():
             archive.writestr(name, content)
 
 
+def header_of(members):
+    return json.loads(np.load(io.BytesIO(members["header.npy"])).tobytes())
+
+
 def header(**said):
     def change(members):
-        told = json.loads(members["header.json"])
-        told |= said
-        members["header.json"] = json.dumps(told).encode()
+        members["header.npy"] = npy(np.frombuffer(json.dumps(header_of(members) | said).encode(), np.uint8))
 
     return change
 
@@ -142,26 +152,62 @@ def test_what_small_files_could_grow_to_is_not_unpacked(stored):
         "complex": npy(np.zeros(3, dtype=complex)),
         "empty": b"",
         "short": npy(np.zeros(3))[:40],
+        "petabytes": npy(np.zeros(3)).replace(b"(3,), }         ", b"(1" + b"0" * 14 + b",), }"),
+        "texts without letters": npy(np.zeros(3, "U1")).replace(b"<U1", b"<U0").replace(b"(3,), }   ", b"(99999,), }"),
+        "structured": npy(np.zeros(3, "f8,i4")),
+        "no array": b"print(1)",
     }.values(),
-    ids=["objects", "too long", "complex", "empty", "short"],
+    ids=[
+        "objects",
+        "too long",
+        "complex",
+        "empty",
+        "short",
+        "petabytes",
+        "texts without letters",
+        "structured",
+        "no array",
+    ],
 )
 def test_arrays_are_not_trusted(stored, content):
-    changed(stored, lambda members: members.update({"1.npy": content}))
+    changed(stored, lambda members: members.update({"zms.sums.sums.z2.npy": content}))
     assert "is damaged" in refused(stored)
 
 
-@pytest.mark.parametrize("name", ["sums.n", "sums.sums.z2", "sums.products", "sums.replicates.z2"])
+@pytest.mark.parametrize("name", ["metadata.n", "sums.z2", "products", "replicates.z2"])
 def test_sums_that_do_not_fit_each_other_are_refused(stored, name):
-    _, arrays = read_archive(str(stored), "state", 1)
-    place = list(arrays).index(f"zms.{name}")
-    changed(stored, lambda members: members.update({f"{place}.npy": npy(np.arange(35.0).reshape(5, 7))}))
+    broken = {f"zms.sums.{name}.npy": npy(np.arange(35.0).reshape(5, 7))}
+    changed(stored, lambda members: members.update(broken))
     assert "is damaged" in refused(stored)
+
+
+@pytest.mark.parametrize("name", ["cuts", "shares", "classes"])
+def test_settings_that_do_not_fit_each_other_are_refused(stored, name):
+    header, arrays = read_archive(str(stored), "state", 1)
+    broken = {f"ence.settings.{name}": np.array(7) if name == "classes" else np.ones((3, 3))}
+    write_archive(str(stored), "state", 1, header, {**arrays, **broken})
+    assert "do not match" in refused(stored)
+
+
+def test_an_array_that_is_absent_is_told(stored):
+    changed(stored, lambda members: members.pop("zms.sums.metadata.warnings.npy"))
+    assert "is damaged" in refused(stored)
+
+
+def test_damage_that_fits_the_checksums_of_the_archive_is_found(stored):
+    with zipfile.ZipFile(stored) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    members["zms.sums.sums.z2.npy"] = npy(np.array(59.0))
+    with zipfile.ZipFile(stored, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    assert "its checksum does not match" in refused(stored)
 
 
 def test_a_header_that_says_other_things_is_refused(stored):
     for said in ({"metrics": [{"metric": "nope", "options": {}}]}, {"input": {}}, {"metrics": 3}, {"replicates": "a"}):
         with zipfile.ZipFile(stored) as archive:
-            told = json.loads(archive.read("header.json"))["header"]
+            told = header_of({name: archive.read(name) for name in archive.namelist()})["header"]
         before = stored.read_bytes()
         changed(stored, header(header=told | said))
         assert "is damaged" in refused(stored)
