@@ -24,16 +24,7 @@ if TYPE_CHECKING:
 HEADER = "header"  # Name of the array that contains the header, JSON as bytes
 KINDS = "fiubU"  # Permitted kinds of array types: numbers and text, no objects
 DAMAGED = "is damaged or truncated: create it again"
-UNREADABLE = (
-    zipfile.BadZipFile,
-    ValueError,
-    KeyError,
-    TypeError,
-    EOFError,
-    NotImplementedError,
-    RuntimeError,
-    MemoryError,
-)
+UNREADABLE = (zipfile.BadZipFile, ValueError, KeyError, TypeError, EOFError, RuntimeError, MemoryError)
 """What NumPy and zipfile raise for damaged archives."""
 
 

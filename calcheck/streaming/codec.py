@@ -34,7 +34,7 @@ NAMES = {
     "RowSums": RowSums,
 }
 """Types in annotations of stored dataclasses that their modules import for type checkers only."""
-SUBCLASS = "subclass"  # name of the class, if it is a subclass of the declared one
+SUBCLASS = "subclass"  # Name of the class, if it is a subclass of the declared one
 JSON = dict[str, Any]
 
 
@@ -110,7 +110,7 @@ def _typed(values: NDArray[Any], kind: Any) -> Any:
     if get_origin(kind) is list:
         return [values]
     if get_origin(kind) is tuple:
-        return tuple(map(str, values.tolist()))
+        return tuple(map(str, values))
     if get_origin(kind) is not Literal:
         return values
     if (word := values.item()) not in get_args(kind):
@@ -123,4 +123,5 @@ def _subclass(kind: Any, parts: Arrays) -> Any:
     """Return the stored subclass of a declared class, else the declared class."""
     if SUBCLASS not in parts:
         return kind
-    return {each.__name__: each for each in kind.__subclasses__()}[parts[SUBCLASS].item()]
+    subclasses = {each.__name__: each for each in kind.__subclasses__()}  # No other class is ever made
+    return subclasses[parts[SUBCLASS].item()]
