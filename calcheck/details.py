@@ -279,7 +279,7 @@ class Rejected(TypedDict, total=False):
     """Inputs at which the model is rejected, with the false discovery rate."""
 
     count: int
-    of: int
+    inputs: int
     fdr: float
     p_value_method: str
 

@@ -2,28 +2,27 @@
 
 ::
 
-    rule       = either
-    either     = both {"or" both}
-    both       = denied {"and" denied}
-    denied     = "not" denied | comparison
-    comparison = operand [("<" | "<=" | ">" | ">=" | "==" | "!=") operand]
-    operand    = number | 'text' | name | "abs" "(" either ")" | "(" either ")"
+    ece > 0.05
+    not 0.85 < coverage < 0.95
+    abs(zms.zeta) > 1 or (zms.verdict == 'fail' and input.n >= 1000)
 
 A name is either a metric, ``ece``, which stands for the metric's value, or the path of a field in the report,
-``cce.details.dof``. Names may contain dashes.
+``cce.details.dof``. Names may contain dashes. Precedence, chains and parentheses are those of Python, whose parser
+reads the structure of a rule. Python never sees names, numbers or texts, and evaluates nothing.
 """
 
 from __future__ import annotations
 
+import ast
 import math
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, NoReturn, cast
+from typing import TYPE_CHECKING, Literal, NoReturn
 
 from calcheck.errors import OptionError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator, Sequence
 
 LONGEST, DEEPEST = 1000, 30  # maximum length of a rule in characters, and maximum nesting depth
 QUOTED = 40  # maximum characters of a rule that a message quotes from the position of an error
@@ -31,7 +30,7 @@ TOKEN = re.compile(
     r"""
     (?P<space>\s+)
     | (?P<number>-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
-    | (?P<word>[A-Za-z_][A-Za-z0-9_]*(?:[-.][A-Za-z0-9_]+)*)
+    | (?P<name>[A-Za-z_][A-Za-z0-9_]*(?:[-.][A-Za-z0-9_]+)*)
     | (?P<text>'[^']*'|"[^"]*")
     | (?P<comparison><=|>=|==|!=|<|>)
     | (?P<bracket>[()])
@@ -39,10 +38,31 @@ TOKEN = re.compile(
     re.VERBOSE,
 )
 KEYWORDS = ("and", "or", "not", "abs")
+LEAVES = ("number", "name", "text")
 INPUT = "input"  # prefix of names that refer to the input instead of a metric
-OPERAND = "expected a finite number, a name such as ece or zms.zeta, 'text', abs(...) or (...)"
+
+LEAF = "expected a finite number, a name such as ece or zms.zeta, 'text', abs(...) or (...)"
+OPERAND = (*LEAVES, "abs", "(")
+AFTER_OPERAND = ("comparison", "and", "or", ")", "end")
+FOLLOWERS = {
+    **dict.fromkeys(("start", "(", "and", "or", "not"), (*OPERAND, "not")),
+    **dict.fromkeys((*LEAVES, ")"), AFTER_OPERAND),
+    "comparison": OPERAND,
+    "abs": ("(",),
+}
+"""Kinds of tokens that can follow each kind."""
+
+WIDTH = 8  # columns per token in the text for Python's parser, so that a column identifies its token
 
 Operator = Literal["<", "<=", ">", ">=", "==", "!="]
+OPERATORS: dict[type[ast.cmpop], Operator] = {
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+}
 
 
 @dataclass(frozen=True)
@@ -125,7 +145,7 @@ class Rule:
         OptionError
             Always; the message quotes the rule from that position.
         """
-        _reject(self.text, at, problem)
+        raise _error(self.text, at, problem)
 
 
 def parse(text: str) -> Rule:
@@ -145,7 +165,10 @@ def parse(text: str) -> Rule:
     if len(text) > LONGEST:
         msg = f"a rule has at most {LONGEST:,} characters, got {len(text):,}: {text[:QUOTED]!r}…"
         raise OptionError(msg)
-    rule = Rule(text, _Parser(text).rule())
+    tokens = list(_tokens(text))
+    _require_order(text, tokens)
+    source = "".join(token.source.ljust(WIDTH) for token in tokens)
+    rule = Rule(text, _Builder(text, tokens).condition(ast.parse(source, mode="eval").body))
     if not rule.names():
         rule.reject(0, "it contains no name from the report, so its outcome is the same for every file")
     return rule
@@ -153,146 +176,115 @@ def parse(text: str) -> Rule:
 
 @dataclass(frozen=True)
 class _Token:
+    """A token of a rule: its kind, its text, and its position."""
+
     kind: str
     text: str
     at: int
 
-
-class _Parser:
-    """A recursive descent parser with one method per line of the grammar."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._tokens = list(_tokens(text))
-        self._place = 0
-        self._depth = 0
-
-    def rule(self) -> Condition:
-        read = self._condition(self._either)
-        if self._next.kind == "comparison":
-            self._reject("comparisons cannot be chained: combine two with and, e.g. 0.8 < coverage and coverage < 0.9")
-        if self._next.kind != "end":
-            self._reject("expected and, or, a comparison, or the end of the rule")
-        return read
-
-    def _either(self) -> Operand | Condition:
-        return self._joined("or", self._both)
-
-    def _both(self) -> Operand | Condition:
-        return self._joined("and", self._denied)
-
-    def _denied(self) -> Operand | Condition:
-        if self._take("not"):
-            return Not(self._condition(lambda: self._nested(self._denied)))
-        return self._comparison()
-
-    def _comparison(self) -> Operand | Condition:
-        start = self._next
-        left = self._operand()
-        operator = self._next
-        if operator.kind != "comparison":
-            return left
-        self._place += 1
-        return Comparison(self._compared(left, start), cast("Operator", operator.text), self._value(self._operand))
-
-    def _operand(self) -> Operand | Condition:
-        token = self._next
-        if self._take("abs"):
-            if self._next.text != "(":
-                self._reject("expected ( after abs")
-            return Abs(self._value(self._operand))
-        if self._take("("):
-            read = self._nested(self._either)
-            if not self._take(")"):
-                self._reject("expected )")
-            return read
-        match token.kind:
-            case "number" if math.isfinite(number := float(token.text)):
-                read = Constant(number)
-            case "text":
-                read = Constant(token.text[1:-1])
-            case "word" if token.text not in KEYWORDS:
-                read = Name(tuple(token.text.split(".")), token.at)
-            case _:
-                self._reject(OPERAND)
-        self._place += 1
-        return read
-
-    def _joined(self, word: Literal["and", "or"], part: Callable[[], Operand | Condition]) -> Operand | Condition:
-        """Parse parts separated by a word; a single part is returned unchanged."""
-        start = self._next
-        first = part()
-        if self._next.text != word:
-            return first
-        conditions = [self._judged(first, start)]
-        while self._take(word):
-            conditions.append(self._condition(part))
-        return BoolOp(word, tuple(conditions))
-
-    def _nested(self, part: Callable[[], Operand | Condition]) -> Operand | Condition:
-        """Parse a part inside parentheses or after ``not``."""
-        self._depth += 1
-        if self._depth > DEEPEST:
-            self._reject(f"a rule has at most {DEEPEST} nested parentheses")
-        read = part()
-        self._depth -= 1
-        return read
-
-    def _condition(self, part: Callable[[], Operand | Condition]) -> Condition:
-        """Parse a condition."""
-        start = self._next
-        return self._judged(part(), start)
-
-    def _value(self, part: Callable[[], Operand | Condition]) -> Operand:
-        """Parse an operand."""
-        start = self._next
-        return self._compared(part(), start)
-
-    def _judged(self, read: Operand | Condition, start: _Token) -> Condition:
-        if isinstance(read, Operand):
-            self._reject("expected a comparison, e.g. ece > 0.05", start)
-        return read
-
-    def _compared(self, read: Operand | Condition, start: _Token) -> Operand:
-        if isinstance(read, Condition):
-            self._reject("expected a number, a name or 'text' to compare, not a condition", start)
-        return read
-
     @property
-    def _next(self) -> _Token:
-        return self._tokens[self._place]
-
-    def _take(self, text: str) -> bool:
-        """Skip the next token if it has this text, and return whether it has."""
-        taken = self._next.text == text
-        self._place += taken
-        return taken
-
-    def _reject(self, problem: str, token: _Token | None = None) -> NoReturn:
-        _reject(self._text, (token or self._next).at, problem)
+    def source(self) -> str:
+        """The token for Python's parser, which sees a name in place of every name, number and text."""
+        return "_" if self.kind in LEAVES else self.text
 
 
 def _tokens(text: str) -> Iterator[_Token]:
-    """Yield the tokens of a rule, and an end token."""
+    """Yield the tokens of a rule, and an end token; keywords and parentheses are kinds of their own."""
     at = 0
     while at < len(text):
         found = TOKEN.match(text, at)
         if found is None:
             problem = "unclosed quote" if text[at] in "'\"" else "unexpected character"
             allowed = "< <= > >= == != and or not abs(...) ( ) names, numbers and 'text'"
-            _reject(text, at, f"{problem}; a rule consists of {allowed}")
-        if found.lastgroup != "space":
-            yield _Token(str(found.lastgroup), found.group(), at)
+            raise _error(text, at, f"{problem}; a rule consists of {allowed}")
+        kind, word = str(found.lastgroup), found.group()
+        if kind != "space":
+            yield _Token(word if word in KEYWORDS or kind == "bracket" else kind, word, at)
         at = found.end()
     yield _Token("end", "", at)
 
 
-def _reject(text: str, at: int, problem: str) -> NoReturn:
-    """Raise an error about a position in a rule."""
+def _require_order(text: str, tokens: Sequence[_Token]) -> None:
+    """Raise unless each token can follow the one before it, and parentheses match and are not too deep."""
+    before, opened, denied = "start", 0, 0
+    for token in tokens:
+        if token.kind not in FOLLOWERS[before] or (token.kind == ")" and not opened):
+            raise _error(text, token.at, _expected(before, opened))
+        opened += (token.kind == "(") - (token.kind == ")")
+        denied = denied + 1 if token.kind == "not" else 0
+        if opened + denied > DEEPEST:
+            raise _error(text, token.at, f"a rule has at most {DEEPEST} nested parentheses and successive nots")
+        before = token.kind
+    if opened:
+        raise _error(text, len(text), "expected )")
+
+
+def _expected(before: str, opened: int) -> str:
+    """Return what was expected after a kind of token, inside some parentheses."""
+    if FOLLOWERS[before] is AFTER_OPERAND:
+        return f"expected and, or, a comparison, or {')' if opened else 'the end of the rule'}"
+    return "expected ( after abs" if before == "abs" else LEAF
+
+
+@dataclass(frozen=True)
+class _Builder:
+    """Builds a rule from the few kinds of nodes that Python's syntax tree of a rule can have."""
+
+    text: str
+    tokens: Sequence[_Token]
+
+    def condition(self, node: ast.expr) -> Condition:
+        match node:
+            case ast.BoolOp():
+                word: Literal["and", "or"] = "and" if isinstance(node.op, ast.And) else "or"
+                return BoolOp(word, tuple(map(self.condition, node.values)))
+            case ast.UnaryOp(op=ast.Not()):
+                return Not(self.condition(node.operand))
+            case ast.Compare():
+                return self.comparison(node)
+            case _:
+                raise self.error(node, "expected a comparison, e.g. ece > 0.05")
+
+    def comparison(self, node: ast.Compare) -> Condition:
+        """Return a comparison; a chain ``a < b < c`` means ``a < b and b < c``."""
+        operands = [self.operand(each) for each in (node.left, *node.comparators)]
+        operators = [OPERATORS[type(each)] for each in node.ops]
+        links = tuple(map(Comparison, operands, operators, operands[1:]))
+        return links[0] if len(links) == 1 else BoolOp("and", links)
+
+    def operand(self, node: ast.expr) -> Operand:
+        match node:
+            case ast.Name():
+                return self.leaf(self.token(node))
+            case ast.Call(args=[argument]):  # abs: tokens in order contain no other call
+                return Abs(self.operand(argument))
+            case _:
+                raise self.error(node, "expected a number, a name or 'text' to compare, not a condition")
+
+    def leaf(self, token: _Token) -> Operand:
+        match token.kind:
+            case "number" if math.isfinite(number := float(token.text)):
+                return Constant(number)
+            case "text":
+                return Constant(token.text[1:-1])
+            case "name":
+                return Name(tuple(token.text.split(".")), token.at)
+            case _:
+                raise _error(self.text, token.at, LEAF)
+
+    def token(self, node: ast.expr) -> _Token:
+        """Return the first token of a node."""
+        return self.tokens[node.col_offset // WIDTH]
+
+    def error(self, node: ast.expr, problem: str) -> OptionError:
+        return _error(self.text, self.token(node).at, problem)
+
+
+def _error(text: str, at: int, problem: str) -> OptionError:
+    """Return an error about a position in a rule."""
     rest = text[at : at + QUOTED] + ("…" if len(text) > at + QUOTED else "")
     where = f"at character {at + 1}, {rest!r}" if rest else "at the end"
-    msg = f"rule {text!r}, {where}: {problem}"
-    raise OptionError(msg)
+    return OptionError(f"rule {text!r}, {where}: {problem}")
 
 
 def _nodes(node: Operand | Condition) -> Iterator[Operand | Condition]:

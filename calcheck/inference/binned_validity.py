@@ -224,7 +224,7 @@ def _binomial_inference(bins: Bins, found: list[dict[str, Any]], run: Run) -> In
     if reason := _no_interval_reason(bins, found):
         return IntervalInference(warnings=(no_interval(reason),), no_verdict=reason)
     valid, count = sum(each["valid"] for each in found), len(found)
-    tail = (1 - run.confidence) / 2
+    tail = (1 - run.confidence) / 2  # scipy's binomtest finds the limits to 1e-9 only
     low = float(betaincinv(valid, count - valid + 1, tail)) if valid else 0.0
     high = float(betaincinv(valid + 1, count - valid, 1 - tail)) if valid < count else 1.0
     inferred = IntervalInference(low=low, high=high, interval="clopper-pearson")

@@ -54,7 +54,7 @@ class Statistic:
     def of_means(self, means: Means) -> NDArray[np.float64]:
         """Return the statistic at the given means."""
         with np.errstate(all="ignore"):  # Empty groups have no mean; callers count non-finite values
-            return np.asarray(self.function(means.joined(self.fixed)))
+            return np.asarray(self.function(means.with_values(self.fixed)))
 
     def estimate(self) -> float:
         """Return the statistic of the original rows."""

@@ -59,7 +59,7 @@ def pointwise_p_values(simulated: NullDistribution, fdr: float) -> tuple[dict[st
         "p_approximate": approximate,
         "significant": flagged,
     }
-    details = {"count": int(flagged.sum()), "of": len(observed), "fdr": fdr, "p_value_method": APPROXIMATE}
+    details = {"count": int(flagged.sum()), "inputs": len(observed), "fdr": fdr, "p_value_method": APPROXIMATE}
     return columns, {"rejected": details}
 
 
@@ -78,6 +78,6 @@ def _gamma_tail(simulated: NullDistribution, observed: Values, replicates: Value
 
 def benjamini_hochberg(p: Values, fdr: float) -> NDArray[np.bool_]:
     """Return which hypotheses, (m,), are rejected by the step-up procedure of Benjamini and Hochberg (1995)."""
-    ordered = np.sort(p)
+    ordered = np.sort(p)  # false_discovery_control decides the same, but scipy.stats loads in 0.4 s
     passed = np.flatnonzero(ordered <= fdr * np.arange(1, len(p) + 1) / len(p))
     return p <= ordered[passed[-1]] if len(passed) else np.zeros(len(p), bool)

@@ -46,8 +46,9 @@ class Crps(MeanMetric):
     Notes
     -----
     A mean over rows; unbiased. For m draws, ``fair`` is an unbiased estimate for the distribution that the draws come
-    from; ``biased`` scores the empirical distribution of the draws, which favors narrow ensembles. Closed forms are
-    from scoringrules; for counts the score is a sum over the support. Time O(n), or O(n m log m) for samples.
+    from; ``biased`` scores the empirical distribution of the draws, which favors narrow ensembles. scoringrules
+    computes the score of normal and Laplace distributions and of draws; other closed forms are arranged to be accurate
+    for extreme parameters; for counts the score is a sum over the support. Time O(n), or O(n m log m) for samples.
 
     References
     ----------

@@ -17,7 +17,7 @@ def digitize(
 ) -> NDArray[np.unsignedinteger[Any]]:
     """Return the number of cuts below each value.
 
-    The binary search is vectorized over values, which is ten times faster than one search per value.
+    The binary search is vectorized over values, which is two to three times faster than :func:`numpy.searchsorted`.
 
     Parameters
     ----------

@@ -36,7 +36,7 @@ class Means(dict[str, "NDArray[np.float64]"]):
         super().__init__(means)
         self.n = n
 
-    def joined(self, others: Mapping[str, NDArray[np.float64]]) -> Means:
+    def with_values(self, others: Mapping[str, NDArray[np.float64]]) -> Means:
         """Return these means and other arrays that a function of them needs."""
         return Means({**self, **others}, self.n)
 

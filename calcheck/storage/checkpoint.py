@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from calcheck.errors import FileError, OptionError
 from calcheck.storage.npz import DAMAGED, read_archive, write_archive
-from calcheck.streaming.accumulators import strip_prefix
+from calcheck.streaming.codec import strip_prefix
 
 if TYPE_CHECKING:
     from collections.abc import Callable

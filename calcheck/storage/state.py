@@ -15,7 +15,7 @@ from calcheck.options import options_of
 from calcheck.report import Input, Skipped
 from calcheck.storage.npz import DAMAGED, read_archive, write_archive
 from calcheck.storage.report_json import SchemaError, from_json
-from calcheck.streaming.accumulators import strip_prefix
+from calcheck.streaming.codec import from_arrays, strip_prefix, to_arrays
 from calcheck.streaming.registry import accumulator_of
 from calcheck.streaming.state import State, StreamedMetric
 
@@ -52,10 +52,8 @@ def write_state(path: str, state: State) -> None:
     }
     arrays: dict[str, NDArray[Any]] = {}
     for each, sums in zip(state.metrics, state.sums, strict=True):
-        arrays |= {
-            f"{each.metric.info.name}.settings.{name}": values for name, values in each.settings_arrays().items()
-        }
-        arrays |= {f"{each.metric.info.name}.sums.{name}": values for name, values in sums.arrays().items()}
+        named = each.settings_arrays() | to_arrays("sums", sums, each.accumulator.sums_type)
+        arrays |= {f"{each.metric.info.name}.{name}": values for name, values in named.items()}
     write_archive(path, KIND, VERSION, header, arrays)
 
 
@@ -73,7 +71,16 @@ def read_state(path: str) -> State:
             return _state(header, arrays)
     except FileError:
         raise
-    except (SchemaError, CalcheckError, KeyError, TypeError, ValueError, IndexError, StopIteration) as error:
+    except (
+        SchemaError,
+        CalcheckError,
+        KeyError,
+        TypeError,
+        ValueError,
+        IndexError,
+        StopIteration,
+        RecursionError,
+    ) as error:
         msg = f"{path} {DAMAGED} ({error})"
         raise FileError(msg) from error
 
@@ -84,8 +91,8 @@ def _state(header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> State:
     for entry in header["metrics"]:
         metric, summing = _metric(entry["metric"], dict(entry["options"]))
         stored = strip_prefix(metric.info.name, arrays)
-        chosen.append(StreamedMetric(metric, summing, summing.from_arrays(strip_prefix("settings", stored))))
-        sums.append(_sound(chosen[-1], summing.load(strip_prefix("sums", stored)), read.n))
+        chosen.append(StreamedMetric(metric, summing, from_arrays("settings", summing.settings_type, stored)))
+        sums.append(_sound(chosen[-1], chosen[-1].sums_from_arrays(stored), read.n))
     return State(
         input=read,
         metrics=tuple(chosen),
@@ -122,6 +129,6 @@ def _metric(name: Any, options: dict[str, Any]) -> tuple[Metric[Any], MetricAccu
 def _sound(each: StreamedMetric, sums: Sums, n: int) -> Sums:
     """Return the sums if they are consistent with the settings and the number of rows."""
     if sums.n != n or n < 1 or not each.accumulator.is_consistent(each.settings, sums):
-        msg = "its sums do not match the number of rows"
+        msg = "its sums, its settings and its number of rows do not match"
         raise ValueError(msg)
     return sums

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from calcheck.errors import DataError
-from calcheck.messages import Message
 from calcheck.statistics.groups import Means
 
 if TYPE_CHECKING:
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from calcheck.messages import Message
     from calcheck.statistics.groups import Groups, MeanTerm
 
     Values = NDArray[np.float64]
@@ -41,10 +41,6 @@ class Sums(ABC):
     @abstractmethod
     def add(self, other: Self) -> None:
         """Add the sums of other rows, in place."""
-
-    @abstractmethod
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the sums as named arrays for storage, without object arrays."""
 
     @abstractmethod
     def is_consistent(self) -> bool:
@@ -78,23 +74,6 @@ class Metadata:
         elif not known:
             self.reference = None
         self.n, self.warnings = n, tuple(dict.fromkeys([*self.warnings, *other.warnings]))[:MAX_WARNINGS]
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the metadata as named arrays."""
-        reference = {} if self.reference is None else {"reference": np.array(self.reference)}
-        return {
-            "n": np.array(self.n),
-            **reference,
-            "warnings": np.array([(each.code, each.text) for each in self.warnings], str).reshape(-1, 2),
-        }
-
-    @classmethod
-    def load(cls, arrays: Arrays) -> Metadata:
-        """Return the metadata from their :meth:`arrays`."""
-        reference = float(arrays["reference"]) if "reference" in arrays else None
-        return cls(
-            int(arrays["n"]), reference, tuple(Message(code, text) for code, text in arrays["warnings"].tolist())
-        )
 
 
 @dataclass(eq=False)
@@ -175,20 +154,6 @@ class MomentSums(Sums):
         fits = square and alike and fourth
         return bool(self.sums) and fits and all(each.dtype == np.float64 for each in self.sums.values())
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        found = self.metadata.arrays()
-        for kind, named in (("sums", self.sums), ("fixed", self.fixed), ("replicates", self.replicates)):
-            found |= {f"{kind}.{name}": np.asarray(values) for name, values in named.items()}
-        squares = {"products": self.products, "fourth": self.fourth}
-        return found | {name: values for name, values in squares.items() if values is not None}
-
-    @classmethod
-    def load(cls, arrays: Arrays) -> MomentSums:
-        """Return the sums from their :meth:`arrays`."""
-        parts = {kind: strip_prefix(kind, arrays) for kind in ("sums", "fixed", "replicates")}
-        products, fourth = (np.array(arrays[name]) if name in arrays else None for name in ("products", "fourth"))
-        return cls(Metadata.load(arrays), products=products, fourth=fourth, **parts)
-
 
 @dataclass(eq=False)
 class ColumnStore(Sums):
@@ -227,19 +192,6 @@ class ColumnStore(Sums):
 
     def is_consistent(self) -> bool:
         return bool(self.parts) and all(each.shape == (self.n,) for each in self.columns().values())
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        return self.metadata.arrays() | {f"columns.{name}": values for name, values in self.columns().items()}
-
-    @classmethod
-    def load(cls, arrays: Arrays) -> ColumnStore:
-        """Return the store from its :meth:`arrays`."""
-        return cls.from_columns(strip_prefix("columns", arrays), Metadata.load(arrays))
-
-
-def strip_prefix(prefix: str, arrays: Arrays) -> dict[str, NDArray[Any]]:
-    """Return the arrays whose names begin with the prefix and a dot, with these removed from the names."""
-    return {name.removeprefix(f"{prefix}."): each for name, each in arrays.items() if name.startswith(f"{prefix}.")}
 
 
 def sum_groups(terms: Mapping[str, MeanTerm], n: int) -> dict[str, Values]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from types import NoneType
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
@@ -17,17 +18,13 @@ from calcheck.statistics.moments import uncertainties
 from calcheck.streaming.accumulators import ColumnStore, Metadata, MomentSums, Sums
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from numpy.typing import NDArray
+    from collections.abc import Callable
 
     from calcheck.execution.context import Run
     from calcheck.metrics._validity import ValidBinsMetric
     from calcheck.metrics.base import BinnedMetric, OrderedMetric, RowMetric
     from calcheck.predictions import Predictions
     from calcheck.streaming.batched_source import BatchedSource
-
-    Arrays = Mapping[str, NDArray[Any]]
 
 SettingsT = TypeVar("SettingsT")
 SumsT = TypeVar("SumsT", bound=Sums)
@@ -38,27 +35,23 @@ class MetricAccumulator(ABC, Generic[SettingsT, SumsT]):
     """Computes one metric from batches of rows, which may come from several files, machines or days.
 
     Settings that depend on the data are fitted once; later batches use the same settings.
+
+    Attributes
+    ----------
+    settings_type, sums_type : type
+        The types of the settings and of the sums, as which they are read from files.
     """
+
+    settings_type: ClassVar[type]
+    sums_type: ClassVar[type[Sums]]
 
     @abstractmethod
     def fit(self, stream: BatchedSource) -> SettingsT:
         """Return the settings that depend on the data."""
 
     @abstractmethod
-    def to_arrays(self, settings: SettingsT) -> dict[str, NDArray[Any]]:
-        """Return the settings as named arrays."""
-
-    @abstractmethod
-    def from_arrays(self, arrays: Arrays) -> SettingsT:
-        """Return the settings from the arrays of :meth:`to_arrays`."""
-
-    @abstractmethod
     def sum_batch(self, settings: SettingsT, batch: Predictions) -> SumsT:
         """Return the sums of a batch."""
-
-    @abstractmethod
-    def load(self, arrays: Arrays) -> SumsT:
-        """Return the sums from their arrays."""
 
     @abstractmethod
     def rows(self, settings: SettingsT, sums: SumsT, run: Run) -> RowResults:
@@ -73,20 +66,16 @@ class MetricAccumulator(ABC, Generic[SettingsT, SumsT]):
         return self.rows(settings, sums, run), None
 
     def is_consistent(self, settings: SettingsT, sums: SumsT) -> bool:  # noqa: ARG002 - subclasses use the settings
-        """Return whether the sums are consistent with the settings."""
+        """Return whether the shapes and types of the settings and of the sums are consistent."""
         return sums.is_consistent()
 
 
 class Stateless(MetricAccumulator[None, SumsT]):
     """An accumulator without settings."""
 
+    settings_type: ClassVar[type] = NoneType
+
     def fit(self, stream: BatchedSource) -> None:
-        pass
-
-    def to_arrays(self, settings: None) -> dict[str, NDArray[Any]]:  # noqa: ARG002 - no settings
-        return {}
-
-    def from_arrays(self, arrays: Arrays) -> None:
         pass
 
 
@@ -94,20 +83,25 @@ class Stateless(MetricAccumulator[None, SumsT]):
 class MeanAccumulator(Stateless[MomentSums]):
     """Sums the columns of a metric over rows."""
 
+    sums_type: ClassVar[type[Sums]] = MomentSums
     metric: RowMetric
 
     def sum_batch(self, settings: None, batch: Predictions) -> MomentSums:  # noqa: ARG002
         return sum_rows(self.metric.compute(batch))
 
-    def load(self, arrays: Arrays) -> MomentSums:
-        return MomentSums.load(arrays)
-
     def rows(self, settings: None, sums: MomentSums, run: Run) -> RowResults:  # noqa: ARG002
-        return rows_of_means(sums, self.metric.details(sums.means().joined(sums.fixed)))
+        return rows_of_means(sums, self.metric.details(sums.means().with_values(sums.fixed)))
 
 
 @dataclass(frozen=True)
-class ShiftedMeanAccumulator(MetricAccumulator[float, MomentSums]):
+class Center:
+    """The number that is subtracted from standard deviations before they are squared."""
+
+    center: float
+
+
+@dataclass(frozen=True)
+class ShiftedMeanAccumulator(MetricAccumulator[Center, MomentSums]):
     """Sums squares shifted by the mean standard deviation of the first batch, which avoids cancellation.
 
     Parameters
@@ -116,24 +110,17 @@ class ShiftedMeanAccumulator(MetricAccumulator[float, MomentSums]):
         Returns the results of rows for a given shift.
     """
 
+    settings_type: ClassVar[type] = Center
+    sums_type: ClassVar[type[Sums]] = MomentSums
     row_terms: Callable[[float, Predictions], RowResults]
 
-    def fit(self, stream: BatchedSource) -> float:
-        return float(uncertainties(stream.first).mean())
+    def fit(self, stream: BatchedSource) -> Center:
+        return Center(float(uncertainties(stream.first).mean()))
 
-    def to_arrays(self, settings: float) -> dict[str, NDArray[Any]]:
-        return {"centre": np.array(settings)}
+    def sum_batch(self, settings: Center, batch: Predictions) -> MomentSums:
+        return sum_rows(self.row_terms(settings.center, batch))
 
-    def from_arrays(self, arrays: Arrays) -> float:
-        return float(arrays["centre"])
-
-    def sum_batch(self, settings: float, batch: Predictions) -> MomentSums:
-        return sum_rows(self.row_terms(settings, batch))
-
-    def load(self, arrays: Arrays) -> MomentSums:
-        return MomentSums.load(arrays)
-
-    def rows(self, settings: float, sums: MomentSums, run: Run) -> RowResults:  # noqa: ARG002
+    def rows(self, settings: Center, sums: MomentSums, run: Run) -> RowResults:  # noqa: ARG002
         return rows_of_means(sums, {})
 
 
@@ -141,13 +128,11 @@ class ShiftedMeanAccumulator(MetricAccumulator[float, MomentSums]):
 class ColumnAccumulator(Stateless[ColumnStore]):
     """Stores the columns that a metric sorts."""
 
+    sums_type: ClassVar[type[Sums]] = ColumnStore
     metric: OrderedMetric
 
     def sum_batch(self, settings: None, batch: Predictions) -> ColumnStore:  # noqa: ARG002
         return ColumnStore.from_columns(self.metric.sort_keys(batch), Metadata(len(batch)))
-
-    def load(self, arrays: Arrays) -> ColumnStore:
-        return ColumnStore.load(arrays)
 
     def rows(self, settings: None, sums: ColumnStore, run: Run) -> RowResults:  # noqa: ARG002
         return self.metric.from_sort_keys(sums.columns())
@@ -156,6 +141,7 @@ class ColumnAccumulator(Stateless[ColumnStore]):
 class Binned(MetricAccumulator[Bins, SumsT]):
     """An accumulator in bins with fixed edges."""
 
+    settings_type: ClassVar[type] = Bins
     metric: BinnedMetric
 
     def fit(self, stream: BatchedSource) -> Bins:
@@ -164,33 +150,25 @@ class Binned(MetricAccumulator[Bins, SumsT]):
         found = ordered_bins(values, self.metric.bins, dates=by_date(stream.first, by))
         return replace(found, label=None)
 
-    def to_arrays(self, settings: Bins) -> dict[str, NDArray[Any]]:
-        shares = np.eye(settings.classes) if settings.shares is None else settings.shares
-        return {"cuts": settings.cuts, "shares": shares, "low": settings.low, "high": settings.high}
-
-    def from_arrays(self, arrays: Arrays) -> Bins:
-        shares, cuts = arrays["shares"], arrays["cuts"]
-        if shares.ndim != 2 or shares.shape[1] != self.metric.bins or cuts.shape != (len(shares) - 1,):  # noqa: PLR2004
-            msg = "the numbers of bins and edges do not match"
-            raise ValueError(msg)
-        return Bins(None, len(shares), shares, low=arrays["low"], high=arrays["high"], cuts=cuts)
-
     def assign(self, settings: Bins, batch: Predictions) -> Bins:
         """Return the bins of a batch."""
         return settings.assign(ordering(batch, self.metric.by))
+
+    def is_consistent(self, settings: Bins, sums: SumsT) -> bool:
+        shape = (settings.classes, self.metric.bins)
+        shares = shape == (self.metric.bins,) * 2 if settings.shares is None else settings.shares.shape == shape
+        return shares and settings.cuts.shape == (settings.classes - 1,) and sums.is_consistent()
 
 
 @dataclass(frozen=True)
 class BinnedAccumulator(Binned[MomentSums]):
     """Sums predicted and observed spread by bin."""
 
+    sums_type: ClassVar[type[Sums]] = MomentSums
     metric: BinnedMetric
 
     def sum_batch(self, settings: Bins, batch: Predictions) -> MomentSums:
         return MomentSums.from_terms(spread_by_bin(batch, self.assign(settings, batch)), Metadata(len(batch)))
-
-    def load(self, arrays: Arrays) -> MomentSums:
-        return MomentSums.load(arrays)
 
     def rows(self, settings: Bins, sums: MomentSums, run: Run) -> RowResults:  # noqa: ARG002
         rows = rows_of_means(sums, reliability(sums.sums, settings))
@@ -201,6 +179,7 @@ class BinnedAccumulator(Binned[MomentSums]):
 class ValidBinsAccumulator(Binned[ColumnStore]):
     """Stores the columns that are resampled in each bin, and the class of each row."""
 
+    sums_type: ClassVar[type[Sums]] = ColumnStore
     metric: ValidBinsMetric
 
     def sum_batch(self, settings: Bins, batch: Predictions) -> ColumnStore:
@@ -210,9 +189,6 @@ class ValidBinsAccumulator(Binned[ColumnStore]):
         return ColumnStore.from_columns(
             {**columns, "class": np.asarray(label, narrow)}, Metadata(len(batch), reference)
         )
-
-    def load(self, arrays: Arrays) -> ColumnStore:
-        return ColumnStore.load(arrays)
 
     def rows(self, settings: Bins, sums: ColumnStore, run: Run) -> RowResults:
         columns = sums.columns()

@@ -53,7 +53,7 @@ def normal_interval(metric: InferableMetric, sums: MomentSums, run: Run, basis: 
     basis : Basis
         The basis of the verdict.
     """
-    estimate = float(metric.value(sums.means().joined(sums.fixed)))
+    estimate = float(metric.value(sums.means().with_values(sums.fixed)))
     if reason := _no_interval_reason(metric, sums, estimate, run):
         return IntervalInference(warnings=(no_interval(reason),))
     drawn, details, reason = check_replicates(_normal_draws(metric, sums, run), estimate, kind="draws")
@@ -125,7 +125,7 @@ def _effective_rows(metric: InferableMetric, sums: MomentSums) -> float:
         return float("nan")
     line = sums.mean_vector()
     steps = np.diag(STEP * np.maximum(np.abs(line), STEP))
-    up, down = (np.asarray(metric.value(_means(sums, line + side * steps).joined(sums.fixed))) for side in (1, -1))
+    up, down = (np.asarray(metric.value(_means(sums, line + side * steps).with_values(sums.fixed))) for side in (1, -1))
     gradient = (up - down) / (2 * np.diag(steps))
     influence = np.concatenate([[-gradient @ line], gradient])  # Coefficients of 1 and the columns
     pairs = np.outer(influence, influence).ravel()
@@ -151,7 +151,7 @@ def _normal_draws(metric: InferableMetric, sums: MomentSums, run: Run) -> NDArra
     normal = run.rng(RandomStream.RESAMPLES).standard_normal((run.resamples or RESAMPLES, len(line)))
     means = _means(sums, line + normal @ root)
     with np.errstate(all="ignore"):  # Undefined draws are counted later
-        return np.asarray(metric.value(means.joined(sums.fixed)), dtype=np.float64)
+        return np.asarray(metric.value(means.with_values(sums.fixed)), dtype=np.float64)
 
 
 def null_distribution(metric: InferableMetric, sums: MomentSums) -> NullDistribution | None:
@@ -159,5 +159,5 @@ def null_distribution(metric: InferableMetric, sums: MomentSums) -> NullDistribu
     if not sums.replicates:
         return None
     with np.errstate(all="ignore"):
-        values = np.asarray(metric.value(sums.replicate_means().joined(sums.fixed)), dtype=np.float64)
+        values = np.asarray(metric.value(sums.replicate_means().with_values(sums.fixed)), dtype=np.float64)
     return NullDistribution(values)

@@ -1,40 +1,29 @@
-"""Accumulator of a Nyström regression: its sums, a sample of the rows, and its settings as arrays."""
+"""Accumulator of a Nyström regression: its sums, and a sample of the rows."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, get_args
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
 
-from calcheck.embeddings.dictionary import GaussianAtoms
 from calcheck.embeddings.nystroem_streaming import StreamedLandmarks
-from calcheck.embeddings.nystroem_sums import RowSums
-from calcheck.embeddings.output_features import OutputFeatures
 from calcheck.embeddings.row_sample import SAMPLE_ROWS, RowSample, SampleRows
-from calcheck.execution.backend import Precision
 from calcheck.execution.bottom_k import hash_key
 from calcheck.execution.context import Run
 from calcheck.execution.reduce import reduce_batches
-from calcheck.kernels.functions import KERNELS
-from calcheck.kernels.scaling import Scaling
 from calcheck.results import NullDistribution, RowResults
-from calcheck.streaming.accumulators import Sums, strip_prefix
+from calcheck.streaming.accumulators import Sums
 from calcheck.streaming.batched_source import with_row_numbers
+from calcheck.streaming.codec import from_arrays, to_arrays
 from calcheck.streaming.metric_accumulators import MetricAccumulator
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
     from calcheck.embeddings.landmark_selection import LandmarkOptions
+    from calcheck.embeddings.nystroem_sums import RowSums
     from calcheck.metrics.cce import Cce
     from calcheck.predictions import Predictions
     from calcheck.streaming.batched_source import BatchedSource
-
-    Arrays = Mapping[str, NDArray[Any]]
 
 SQUARED_NORMS = 4  # Squared norms stored for each sampled row, besides its input
 
@@ -66,15 +55,6 @@ class NystroemSums(Sums):
         self.sums.add(other.sums)
         self.sample.add(other.sample)
         self.quadrature = max(self.quadrature, other.quadrature)
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        sums, sample = self.sums, self.sample
-        return {
-            **{name: np.asarray(each) for name, each in vars(sums).items()},
-            "hashes": sample.hashes,
-            **{f"sample.{name}": each for name, each in sample.columns.items()},
-            "quadrature": np.array(self.quadrature),
-        }
 
     def is_consistent(self) -> bool:
         (landmarks, *_), (validation, *_) = self.sums.landmarks.shape, self.sums.validation.shape
@@ -108,6 +88,8 @@ class NystroemAccumulator(MetricAccumulator[StreamedLandmarks, NystroemSums]):
         The regularizer.
     """
 
+    settings_type: ClassVar[type] = StreamedLandmarks
+    sums_type: ClassVar[type[Sums]] = NystroemSums
     metric: Cce
     options: LandmarkOptions
     lambda_: float
@@ -118,63 +100,8 @@ class NystroemAccumulator(MetricAccumulator[StreamedLandmarks, NystroemSums]):
         with with_row_numbers(sample.rows):
             settings = self.metric.settings(sample.rows, stream.run.for_worker())
             chosen = StreamedLandmarks.select(settings, sample, key, self.options, self.lambda_, stream.run)
-        return self.from_arrays(self.to_arrays(chosen))  # Identical to the settings of a stored state
-
-    def to_arrays(self, settings: StreamedLandmarks) -> dict[str, NDArray[Any]]:
-        kernel = next(name for name, kind in KERNELS.items() if isinstance(settings.kernel, kind))  # type: ignore[arg-type]
-        header = {
-            "kernel": kernel,
-            "parameters": asdict(settings.kernel),
-            "unit_norm": settings.scaling.unit_norm,
-            "key": settings.key,
-            "precision": settings.precision,
-            "details": settings.details,
-        }
-        pivots = settings.features.pivots
-        arrays = {
-            "shift": settings.scaling.shift,
-            "divisor": settings.scaling.divisor,
-            "landmarks": settings.landmarks,
-            "validation inputs": settings.validation,
-            "features.mean": pivots.mean,
-            "features.std": pivots.std,
-            "features.gamma": pivots.gamma,
-            "features.factor": settings.features.factor,
-            "directions": settings.directions,
-        }
-        return {"kernels": np.array(json.dumps(header))} | {name: np.ascontiguousarray(arrays[name]) for name in arrays}
-
-    def from_arrays(self, arrays: Arrays) -> StreamedLandmarks:
-        header = json.loads(str(arrays["kernels"]))
-        features = strip_prefix("features", arrays)
-        pivots = GaussianAtoms(features["mean"], features["std"], features["gamma"])
-        landmarks, validation, directions = arrays["landmarks"], arrays["validation inputs"], arrays["directions"]
-        (rank, targets), (_, d), (_, columns) = pivots.mean.shape, landmarks.shape, directions.shape
-        shapes = {
-            "shift": (d,),
-            "divisor": (d,),
-            "validation inputs": (len(validation), d),
-            "features.std": (rank, targets),
-            "features.gamma": (targets,),
-            "features.factor": (rank, rank),
-            "directions": (rank, columns),
-        }
-        if header["precision"] not in get_args(Precision) or any(
-            arrays[name].shape != shape for name, shape in shapes.items()
-        ):
-            msg = "the shapes of its settings do not match"
-            raise ValueError(msg)
-        return StreamedLandmarks(
-            scaling=Scaling(arrays["shift"], arrays["divisor"], unit_norm=bool(header["unit_norm"])),
-            kernel=KERNELS[header["kernel"]](**header["parameters"]),
-            features=OutputFeatures(pivots, features["factor"]),
-            directions=directions,
-            landmarks=landmarks,
-            validation=validation,
-            key=int(header["key"]),
-            precision=header["precision"],
-            details=dict(header["details"]),
-        )
+        stored = to_arrays("settings", chosen, StreamedLandmarks)
+        return cast("StreamedLandmarks", from_arrays("settings", StreamedLandmarks, stored))  # As from a stored state
 
     def sum_batch(self, settings: StreamedLandmarks, batch: Predictions) -> NystroemSums:
         return self.sum_batch_with_replicates(settings, batch, 0, Run())
@@ -185,16 +112,12 @@ class NystroemAccumulator(MetricAccumulator[StreamedLandmarks, NystroemSums]):
         sums, sample = settings.fit(batch, replicates, run)
         return NystroemSums(sums, sample, batch.distributions().kernel_error)
 
-    def load(self, arrays: Arrays) -> NystroemSums:
-        products = {name: np.array(arrays[name]) for name in ("landmarks", "validation", "outputs")}
-        sample = RowSample(arrays["hashes"], strip_prefix("sample", arrays))
-        return NystroemSums(RowSums(int(arrays["n"]), **products), sample, float(arrays["quadrature"]))
-
     def is_consistent(self, settings: StreamedLandmarks, sums: NystroemSums) -> bool:
         count, columns = sums.sums.outputs.shape[0], sums.sums.outputs.shape[1]
         q, d = settings.directions.shape[1], settings.landmarks.shape[1]
         return bool(
-            sums.is_consistent()
+            _is_consistent(settings)
+            and sums.is_consistent()
             and len(sums.sums.landmarks) == len(settings.landmarks)
             and count == len(settings.landmarks) + len(settings.validation)
             and columns >= q
@@ -222,3 +145,19 @@ class NystroemAccumulator(MetricAccumulator[StreamedLandmarks, NystroemSums]):
             return rows, None
         told = {"columns": settings.directions.shape[1], "landmarks": len(settings.landmarks)}
         return rows, NullDistribution(np.array(replicated), details=told)
+
+
+def _is_consistent(settings: StreamedLandmarks) -> bool:
+    """Return whether the shapes of the settings are consistent."""
+    scaling, features, pivots = settings.scaling, settings.features, settings.features.pivots
+    (rank, targets), (_, d), (_, columns) = pivots.mean.shape, settings.landmarks.shape, settings.directions.shape
+    expected = (
+        (scaling.shift, (d,)),
+        (scaling.divisor, (d,)),
+        (settings.validation, (len(settings.validation), d)),
+        (pivots.std, (rank, targets)),
+        (pivots.gamma, (targets,)),
+        (features.factor, (rank, rank)),
+        (settings.directions, (rank, columns)),
+    )
+    return all(each.shape == shape for each, shape in expected)

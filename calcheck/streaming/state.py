@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -14,8 +14,9 @@ from calcheck.inference.null_distribution import FEW_REPLICATES, FittedMetric, b
 from calcheck.inference.verdict_basis import NO_REPLICATES, StatedShape, basis_of
 from calcheck.metrics.base import inapplicable_reason
 from calcheck.report import Report, Skipped
-from calcheck.streaming.accumulators import ColumnStore, MomentSums, strip_prefix
+from calcheck.streaming.accumulators import ColumnStore, MomentSums
 from calcheck.streaming.batched_source import BatchedSource, with_row_numbers
+from calcheck.streaming.codec import from_arrays, strip_prefix, to_arrays
 from calcheck.streaming.normal_intervals import NOT_REPLICATED, normal_interval, null_distribution
 from calcheck.streaming.registry import accumulator_of, not_streamable_reason
 
@@ -47,8 +48,11 @@ class StreamedMetric:
 
     def settings_arrays(self) -> dict[str, NDArray[Any]]:
         """Return the settings as named arrays."""
-        found: dict[str, NDArray[Any]] = self.accumulator.to_arrays(self.settings)
-        return found
+        return to_arrays("settings", self.settings, self.accumulator.settings_type)
+
+    def sums_from_arrays(self, arrays: Arrays) -> Sums:
+        """Return the sums named ``sums`` among some arrays."""
+        return cast("Sums", from_arrays("sums", self.accumulator.sums_type, arrays))
 
 
 @dataclass(eq=False)
@@ -94,7 +98,7 @@ class BatchSums:
         for at, part in enumerate(self.parts):
             if isinstance(part, Exception):
                 return None
-            found |= {f"{at}.{name}": each for name, each in part.arrays().items()}
+            found |= to_arrays(f"{at}.sums", part, type(part))
         return found
 
     def add(self, other: BatchSums) -> None:
@@ -150,7 +154,7 @@ class BatchTask:
 
     def load(self, arrays: Arrays) -> BatchSums:
         """Return the sums from the arrays of :meth:`BatchSums.arrays`."""
-        return BatchSums([each.accumulator.load(strip_prefix(str(at), arrays)) for at, each in enumerate(self.metrics)])
+        return BatchSums([each.sums_from_arrays(strip_prefix(str(at), arrays)) for at, each in enumerate(self.metrics)])
 
 
 def _batch_sums(each: StreamedMetric, batch: Predictions, run: Run, replicates: int = 0) -> Sums | Exception:
@@ -372,7 +376,7 @@ def _metric_difference(one: StreamedMetric, other: StreamedMetric) -> str:
         if value != options[option]:
             return f"{name} has {option} {value} in the first and {options[option]} in the second"
     stored, theirs = one.settings_arrays(), other.settings_arrays()
-    for setting in sorted(set(stored) | set(theirs)):
-        if setting not in stored or setting not in theirs or not np.array_equal(stored[setting], theirs[setting]):
-            return f"{name} was prepared on other rows: its setting {setting!r} differs"
+    for path in dict.fromkeys((*stored, *theirs)):
+        if path not in stored or path not in theirs or not np.array_equal(stored[path], theirs[path]):
+            return f"{name} was prepared on other rows: its setting {path.removeprefix('settings.')!r} differs"
     return ""

@@ -43,6 +43,7 @@ def kendall(first: Sequence[float | None], second: Sequence[float | None]) -> fl
     >>> kendall([1, 2, 3, 4], [1, 2, 4, 3])
     0.6666666666666666
     """
+    # scipy's kendalltau loads in 0.4 s, and can be 1 - 1e-16 for equal rankings
     known = [(a, b) for a, b in zip(first, second, strict=True) if a is not None and b is not None]
     pairs = [(_sign(c - a), _sign(d - b)) for (a, b), (c, d) in combinations(known, 2)]
     apart = [sum(pair[side] != 0 for pair in pairs) for side in (0, 1)]

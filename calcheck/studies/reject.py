@@ -168,8 +168,8 @@ def _require_means(metrics: Sequence[Metric[Any]]) -> None:
     for metric in metrics:
         if metric.info.interval != "bca" or "y" not in metric.info.needs:
             msg = (
-                f"--metrics must be means of errors over rows, e.g. mae, rmse, nll or crps, got {metric.info.name}, which is"
-                " not"
+                "--metrics must be means of errors over rows, e.g. mae, rmse, nll or crps, got"
+                f" {metric.info.name}, which is not"
             )
             raise OptionError(msg)
 

@@ -207,7 +207,7 @@ def test_pointwise_output_has_the_significance_of_each_input(calcheck, wrong, tm
     p, flags = np.array(found["p_value"]), np.array(found["significant"])
     assert (flags == benjamini_hochberg(p, 0.1)).all()
     rejected = report["results"][0]["details"]["rejected"]
-    assert (rejected["count"], rejected["of"], rejected["fdr"]) == (flags.sum(), 60, 0.1)
+    assert (rejected["count"], rejected["inputs"], rejected["fdr"]) == (flags.sum(), 60, 0.1)
     assert report["settings"]["fdr"] == 0.1
     low, middle, high = (np.array(found[name]) for name in POINTWISE[1:4])
     assert ((low < middle) & (middle < high)).all()
@@ -237,7 +237,7 @@ def test_evaluation_points_are_tested_without_targets(calcheck, wrong, tmp_path)
     at, out = tmp_path / "at.npy", tmp_path / "points.csv"
     np.save(at, np.random.default_rng(0).normal(size=(7, 3)).astype(np.float32))
     report = reported(calcheck, "cce", wrong, "--at", at, "--pointwise", out)
-    assert report["results"][0]["details"]["rejected"]["of"] == 7
+    assert report["results"][0]["details"]["rejected"]["inputs"] == 7
     lines = out.read_text().splitlines()
     assert len(lines) == 8
     assert set(POINTWISE) <= {name.strip('"') for name in lines[0].split(",")}

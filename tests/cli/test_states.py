@@ -121,7 +121,7 @@ def test_states_that_cannot_be_merged_are_refused(calcheck, states, days, tmp_pa
     alike = tmp_path / "alike.state"
     results(calcheck("ence", days[0][1], "--save-state", alike, *FEW, "--format", "json"))
     line = calcheck("merge", apart, alike).refused()
-    assert "ence was prepared on other rows: its setting 'cuts' differs" in line
+    assert "ence was prepared on other rows: its setting 'low' differs" in line
     assert "--settings-from" in line
     assert "crps, cv, ece" in calcheck("merge", apart, states[1]).refused()
     assert "is not a calcheck state" in calcheck("merge", days[0][0]).refused()

@@ -191,7 +191,7 @@ def test_problems_are_reported_by_row_of_the_file():
 def test_states_with_different_settings_are_not_merged():
     rows = calibrated("gaussian")
     states = [accumulate(InMemory(day), [METRICS["ence"]()], RUN) for day in days(rows, 3)[1:]]
-    with pytest.raises(Exception, match="ence was prepared on other rows: its setting 'cuts' differs"):
+    with pytest.raises(Exception, match="ence was prepared on other rows: its setting 'low' differs"):
         merge([("a", states[0]), ("b", states[1])])
     other = accumulate(InMemory(rows), [METRICS["ence"](bins=5)], RUN)
     with pytest.raises(Exception, match="ence has bins 10 in the first and 5 in the second"):

@@ -15,6 +15,7 @@ from calcheck.report import Gate, Input, Report, Result
 
 METRICS = ("zms", "ece", "interval-score", "cce", "nll")
 KNOWN = dict.fromkeys(METRICS, tuple(each.name for each in fields(Result))) | {"cce": ("value", "zeta")}
+COLUMNS = {"y": "target", "class": "y-1", "pred-1": "[0]", "0x": "first"}
 ZMS = Result(
     metric="zms",
     summary="",
@@ -42,7 +43,7 @@ NLL = Result(
 )
 REPORT = Report(
     calcheck="0",
-    input=Input(files=(), n=442, dropped=3, predictive="gaussian", columns={"y": "target"}),
+    input=Input(files=(), n=442, dropped=3, predictive="gaussian", columns=COLUMNS),
     settings={},
     results=(ZMS, ECE, SCORE, NLL),
 )
@@ -90,6 +91,17 @@ def violated(text):
         ("(ece > 0.01)", True),
         ("((ece)) > (0.01)", True),
         ("  ece > 0.01\n", True),
+        ("ece > 0\n\tor zms > 9", True),
+        ("ece > 0or zms > 9", True),
+        ("'fail'==zms.verdict and'1'==zms.unit", True),
+        ("zms.unit != '\\' and zms.unit != '#' and zms.unit != 'ä'", True),
+        ("0.04 < ece < 0.06", True),
+        ("0.04 < ece < 0.05", False),
+        ("not 1 <= zms.low <= zms <= zms.high <= 1.4", True),
+        ("-2 <= ece <= 2 == abs(zms.zeta)", True),
+        ("input.columns.class == 'y-1'", True),
+        ("input.columns.pred-1 == '[0]'", True),
+        ("input.columns.0x == 'first'", True),
     ],
 )
 def test_a_rule_is_violated_if_its_condition_is_true(text, expected):
@@ -193,7 +205,7 @@ def test_a_missing_number_is_reported_with_its_reason():
         ("ece = 1", "character 5, '= 1': unexpected character; a rule consists of < <= > >= == != and or not"),
         ("ece > 1 && zms > 1", "character 9, '&& zms > 1': unexpected character"),
         ("ece > 1; import os", "character 8"),
-        ("__import__('os')", "expected a comparison"),
+        ("__import__('os')", "character 11, \"('os')\": expected and, or, a comparison"),
         ("ece.__class__ > 1 if", "character 19"),
         ("ece > 1 zms", "character 9, 'zms': expected and, or, a comparison, or the end of the rule"),
         ("ece > 1 and", "at the end"),
@@ -201,14 +213,28 @@ def test_a_missing_number_is_reported_with_its_reason():
         ("ece and zms > 1", "character 1, 'ece and zms > 1': expected a comparison"),
         ("not ece", "character 5, 'ece': expected a comparison"),
         ("not", "at the end"),
-        ("0.8 < ece < 0.9", "character 11, '< 0.9': comparisons cannot be chained: combine two with and, e.g."),
-        ("(ece > 1) > 0", "character 1, '(ece > 1) > 0': expected a number, a name or 'text' to compare"),
-        ("0 < (ece > 1)", "character 5, '(ece > 1)': expected a number, a name or 'text' to compare"),
-        ("abs(ece > 1) > 0", "character 4, '(ece > 1) > 0': expected a number, a name or 'text' to compare"),
+        ("(ece > 1) > 0", "character 2, 'ece > 1) > 0': expected a number, a name or 'text' to compare"),
+        ("0 < (ece > 1)", "character 6, 'ece > 1)': expected a number, a name or 'text' to compare"),
+        ("abs(ece > 1) > 0", "character 5, 'ece > 1) > 0': expected a number, a name or 'text' to compare"),
         ("abs ece > 1", "character 5, 'ece > 1': expected ( after abs"),
         ("abs > 1", "character 5, '> 1': expected ( after abs"),
         ("abs() > 1", "character 5, ') > 1': expected a finite number"),
         ("(ece > 1", "at the end: expected )"),
+        ("(ece > 1 zms", "character 10, 'zms': expected and, or, a comparison, or )"),
+        ("ece > not zms", "character 7, 'not zms': expected a finite number"),
+        ("zms(ece) > 1", "character 4, '(ece) > 1': expected and, or, a comparison"),
+        ("(ece > 1)(zms)", "character 10, '(zms)': expected and, or"),
+        ("()", "character 2, ')': expected a finite number"),
+        ("ece > 1_000", "character 8, '_000': expected and, or"),
+        ("ece > 0x10", "character 8, 'x10': expected and, or"),
+        ("ece > f'{zms}'", "character 8, \"'{zms}'\": expected and, or"),
+        ("ece > zms[0]", "character 10, '[0]': unexpected character"),
+        ("ece > 1 # zms", "character 9, '# zms': unexpected character"),
+        ("zms.unit == '1\\'' > 0", 'character 17, "\' > 0": unclosed quote'),
+        ("lambda > 1", "unknown metric 'lambda'"),
+        ("abs(not ece > 1) > 0", "character 5, 'not ece > 1) > 0': expected a number, a name or 'text' to compare"),
+        ("0 < ece < zms > 1 and zms", "character 23, 'zms': expected a comparison"),
+        ("0 < ece < (zms > 1)", "character 12, 'zms > 1)': expected a number, a name or 'text' to compare"),
         ("ece > 1)", "character 8, ')': expected and, or"),
         ("ece > - 1", "character 7, '- 1': unexpected character"),
         ("ece > 1e999", "character 7, '1e999': expected a finite number"),

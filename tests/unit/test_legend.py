@@ -6,7 +6,7 @@ from calcheck.render import FORMATS, GATE_FORMATS, render
 from calcheck.render.cells import DETAILS_LEGENDS, ZETA_LEGEND, legend_lines
 from calcheck.report import Gate, Input, InputFile, Report, Result
 
-DETAILS = {"dof": 12.5, "rejected": {"count": 3, "of": 40}}
+DETAILS = {"dof": 12.5, "rejected": {"count": 3, "inputs": 40}}
 DOF, REJECTED = DETAILS_LEGENDS["dof"], DETAILS_LEGENDS["rejected"]
 
 

@@ -145,24 +145,30 @@ def test_invalid_states_of_cce_are_refused(first, tmp_path):
     path = str(tmp_path / "day.state")
     write_state(path, first)
     header, arrays = read_archive(path, "state", 1)
-    assert arrays["cce.sums.landmarks"].shape == (64, 64)
-    for name, broken in {
-        "cce.sums.landmarks": arrays["cce.sums.landmarks"][:-1],
-        "cce.sums.outputs": arrays["cce.sums.outputs"][:, :-1],
-        "cce.sums.validation": np.full_like(arrays["cce.sums.validation"], np.nan),
-        "cce.sums.sample.x": arrays["cce.sums.sample.x"][:, :-1],
-        "cce.sums.hashes": arrays["cce.sums.hashes"][:-1],
-        "cce.settings.landmarks": arrays["cce.settings.landmarks"][:, :-1],
-        "cce.settings.directions": arrays["cce.settings.directions"][:-1],
-        "cce.settings.kernels": np.array("{}"),
-    }.items():
+    sums, settings = "cce.sums.sums", "cce.settings"
+    assert arrays[f"{sums}.landmarks"].shape == (64, 64)
+    for name, broken in (
+        (f"{sums}.landmarks", arrays[f"{sums}.landmarks"][:-1]),
+        (f"{sums}.outputs", arrays[f"{sums}.outputs"][:, :-1]),
+        (f"{sums}.validation", np.full_like(arrays[f"{sums}.validation"], np.nan)),
+        ("cce.sums.sample.columns.x", arrays["cce.sums.sample.columns.x"][:, :-1]),
+        ("cce.sums.sample.hashes", arrays["cce.sums.sample.hashes"][:-1]),
+        (f"{settings}.landmarks", arrays[f"{settings}.landmarks"][:, :-1]),
+        (f"{settings}.directions", arrays[f"{settings}.directions"][:-1]),
+        (f"{settings}.features.factor", arrays[f"{settings}.features.factor"][:-1]),
+        (f"{settings}.kernel.subclass", np.array("Path")),
+        (f"{settings}.precision", np.array("float8")),
+        (f"{settings}.details", np.array("[1, 2]")),
+        (f"{settings}.details", np.array("[" * 10**5)),
+        (f"{settings}.key", np.array("x")),
+    ):
         write_archive(path, "state", 1, header, {**arrays, name: broken})
         with pytest.raises(Exception, match=r"day\.state is damaged or truncated"):
             read_state(path)
 
 
 def test_states_with_different_landmarks_are_not_merged(first):
-    with pytest.raises(Exception, match="cce was prepared on other rows: its setting 'directions' differs"):
+    with pytest.raises(Exception, match=r"cce was prepared on other rows: its setting 'scaling\.shift' differs"):
         merged(first, accumulated(InMemory(rows(seed=1))))
 
 

@@ -85,7 +85,7 @@ def test_columns_summarize_the_replicates_at_each_input():
         assert_allclose(columns[f"reference_q{level:02}"], np.quantile(others, level / 100, axis=0), rtol=1e-14)
     assert_array_equal(columns["significant"], benjamini_hochberg(columns["p_value"], 0.07))
     rejected = details["rejected"]
-    assert (rejected["count"], rejected["of"], rejected["fdr"]) == (1, 3, 0.07)
+    assert (rejected["count"], rejected["inputs"], rejected["fdr"]) == (1, 3, 0.07)
     assert "approximate" in rejected["p_value_method"]
 
 

@@ -1,5 +1,6 @@
-"""State files are read back unchanged; other and damaged files are refused."""
+"""States in files: what was written comes back, and nothing else is taken for a state."""
 
+import contextlib
 import hashlib
 import io
 import json
@@ -13,8 +14,9 @@ from calcheck.errors import FileError
 from calcheck.execution.context import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory
-from calcheck.storage.npz import read_archive
+from calcheck.storage.npz import read_archive, write_archive
 from calcheck.storage.state import read_state, write_state
+from calcheck.streaming.codec import to_arrays
 from calcheck.streaming.state import accumulate, report_from_state
 from tests.families import calibrated
 from tests.shorthand import texts
@@ -35,8 +37,12 @@ def stored(state, tmp_path):
     return path
 
 
+def arrays_of(sums):
+    return to_arrays("sums", sums, type(sums))
+
+
 def refused(path):
-    """Return the one-line error of a file that is not a state."""
+    """Return the one line that says why a file is no state."""
     with pytest.raises(FileError) as error:
         read_state(str(path))
     assert "\n" not in str(error.value)
@@ -49,21 +55,21 @@ def test_a_state_is_read_back_unchanged(state, stored):
     assert (back.input, back.skipped, texts(back.warnings)) == (state.input, state.skipped, texts(state.warnings))
     assert [each.metric for each in back.metrics] == [each.metric for each in state.metrics]
     for ours, theirs in zip(state.sums, back.sums, strict=True):
-        kept = theirs.arrays()
-        assert set(kept) == set(ours.arrays())
-        for name, values in ours.arrays().items():
+        kept = arrays_of(theirs)
+        assert set(kept) == set(arrays_of(ours))
+        for name, values in arrays_of(ours).items():
             assert_array_equal(kept[name], values)
     run = Run(resamples=100)
     assert report_from_state(back, run) == report_from_state(state, run)
 
 
-def test_equal_accumulators_give_equal_bytes(stored, tmp_path):
+def test_equal_sums_give_equal_bytes(stored, tmp_path):
     write_state(str(tmp_path / "again.state"), read_state(str(stored)))
     assert (tmp_path / "again.state").read_bytes() == stored.read_bytes()
     assert [path.name for path in tmp_path.glob(".*")] == []
 
 
-def test_truncated_files_are_refused(stored):
+def test_a_truncated_file_is_refused(stored):
     content = stored.read_bytes()
     for size in (*range(2, 60, 7), *range(100, len(content), len(content) // 40)):
         stored.write_bytes(content[:size])
@@ -71,7 +77,7 @@ def test_truncated_files_are_refused(stored):
 
 
 def test_flipped_bits_are_detected_or_harmless(state, stored):
-    """A flipped bit in the archive's metadata may be harmless; numbers that are read never differ."""
+    """A byte of the archive's own bookkeeping may not matter; what is read is never another number."""
     content, rng = stored.read_bytes(), np.random.default_rng(0)
     for place in rng.integers(2, len(content), 250):
         damaged = bytearray(content)
@@ -83,28 +89,32 @@ def test_flipped_bits_are_detected_or_harmless(state, stored):
             assert "\n" not in str(error)  # noqa: PT017 - most are refused
         else:
             for ours, theirs in zip(state.sums, back.sums, strict=True):
-                kept = theirs.arrays()
-                assert all(np.array_equal(kept[name], values) for name, values in ours.arrays().items())
+                kept = arrays_of(theirs)
+                assert all(np.array_equal(kept[name], values) for name, values in arrays_of(ours).items())
 
 
 def rewrite(stored, change, *, compression=zipfile.ZIP_STORED):
-    """Write the archive again, with changed members and a matching checksum."""
+    """Write the archive again, with other members and a checksum that fits."""
     with zipfile.ZipFile(stored) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     change(members)
-    digest = hashlib.sha256(b"".join(each for name, each in members.items() if name != "sha256"))
-    if "sha256" in members:
-        members["sha256"] = digest.hexdigest().encode()
+    content, digest = header_of(members), hashlib.sha256()
+    for name in content["arrays"]:
+        with contextlib.suppress(ValueError, EOFError, AttributeError, KeyError, MemoryError):
+            digest.update(np.load(io.BytesIO(members[f"{name}.npy"])).tobytes())
+    members["header.npy"] = npy(np.frombuffer(json.dumps(content | {"sha256": digest.hexdigest()}).encode(), np.uint8))
     with zipfile.ZipFile(stored, "w", compression) as archive:
         for name, content in members.items():
             archive.writestr(name, content)
 
 
+def header_of(members):
+    return json.loads(np.load(io.BytesIO(members["header.npy"])).tobytes())
+
+
 def header(**fields):
     def change(members):
-        content = json.loads(members["header.json"])
-        content |= fields
-        members["header.json"] = json.dumps(content).encode()
+        members["header.npy"] = npy(np.frombuffer(json.dumps(header_of(members) | fields).encode(), np.uint8))
 
     return change
 
@@ -115,7 +125,7 @@ def npy(values, **options):
     return stream.getvalue()
 
 
-def test_files_that_are_not_states_are_refused(stored, tmp_path):
+def test_other_files_are_refused(stored, tmp_path):
     rewrite(stored, header(version=2))
     assert "was written by a newer calcheck: its version is 2, this calcheck reads 1" in refused(stored)
     rewrite(stored, header(version=1, kind="checkpoint"))
@@ -143,20 +153,56 @@ def test_compressed_archives_are_refused(stored):
         "complex": npy(np.zeros(3, dtype=complex)),
         "empty": b"",
         "short": npy(np.zeros(3))[:40],
+        "petabytes": npy(np.zeros(3)).replace(b"(3,), }         ", b"(1" + b"0" * 14 + b",), }"),
+        "texts without letters": npy(np.zeros(3, "U1")).replace(b"<U1", b"<U0").replace(b"(3,), }   ", b"(99999,), }"),
+        "structured": npy(np.zeros(3, "f8,i4")),
+        "no array": b"print(1)",
     }.values(),
-    ids=["objects", "too long", "complex", "empty", "short"],
+    ids=[
+        "objects",
+        "too long",
+        "complex",
+        "empty",
+        "short",
+        "petabytes",
+        "texts without letters",
+        "structured",
+        "no array",
+    ],
 )
 def test_invalid_arrays_are_refused(stored, content):
-    rewrite(stored, lambda members: members.update({"1.npy": content}))
+    rewrite(stored, lambda members: members.update({"zms.sums.sums.z2.npy": content}))
     assert "is damaged" in refused(stored)
 
 
-@pytest.mark.parametrize("name", ["sums.n", "sums.sums.z2", "sums.products", "sums.replicates.z2"])
-def test_inconsistent_accumulators_are_refused(stored, name):
-    _, arrays = read_archive(str(stored), "state", 1)
-    place = list(arrays).index(f"zms.{name}")
-    rewrite(stored, lambda members: members.update({f"{place}.npy": npy(np.arange(35.0).reshape(5, 7))}))
+@pytest.mark.parametrize("name", ["metadata.n", "sums.z2", "products", "replicates.z2"])
+def test_inconsistent_sums_are_refused(stored, name):
+    broken = {f"zms.sums.{name}.npy": npy(np.arange(35.0).reshape(5, 7))}
+    rewrite(stored, lambda members: members.update(broken))
     assert "is damaged" in refused(stored)
+
+
+@pytest.mark.parametrize("name", ["cuts", "shares", "classes"])
+def test_inconsistent_settings_are_refused(stored, name):
+    header, arrays = read_archive(str(stored), "state", 1)
+    broken = {f"ence.settings.{name}": np.array(7) if name == "classes" else np.ones((3, 3))}
+    write_archive(str(stored), "state", 1, header, {**arrays, **broken})
+    assert "do not match" in refused(stored)
+
+
+def test_a_missing_array_is_refused(stored):
+    rewrite(stored, lambda members: members.pop("zms.sums.metadata.warnings.npy"))
+    assert "is damaged" in refused(stored)
+
+
+def test_damage_that_fits_the_checksums_of_the_archive_is_found(stored):
+    with zipfile.ZipFile(stored) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    members["zms.sums.sums.z2.npy"] = npy(np.array(59.0))
+    with zipfile.ZipFile(stored, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    assert "its checksum does not match" in refused(stored)
 
 
 def test_an_invalid_header_is_refused(stored):
@@ -167,7 +213,7 @@ def test_an_invalid_header_is_refused(stored):
         {"replicates": "a"},
     ):
         with zipfile.ZipFile(stored) as archive:
-            content = json.loads(archive.read("header.json"))["header"]
+            content = header_of({name: archive.read(name) for name in archive.namelist()})["header"]
         before = stored.read_bytes()
         rewrite(stored, header(header=content | fields))
         assert "is damaged" in refused(stored)
