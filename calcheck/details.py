@@ -5,7 +5,18 @@ All keys are optional: which ones a result has depends on the data, the options 
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, TypedDict, get_type_hints, is_typeddict
+
+FieldTree = dict[str, "FieldTree | None"]
+"""Fields by name, each with its own fields; None if these may have any name."""
+
+
+def field_tree(hint: Any) -> FieldTree:
+    """Return the fields of a TypedDict by name, each with its own fields; empty for other types."""
+    if not is_typeddict(hint):
+        return {}
+    return {name: field_tree(each) for name, each in get_type_hints(hint).items()}
+
 
 # ------------------------------------------------------------------ all metrics
 

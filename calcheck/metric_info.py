@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import Literal
 
-from calcheck.details import Details
+from calcheck.details import Details, FieldTree, field_tree
 from calcheck.report import Alternative, Orientation, Result
 
 Need = Literal["y", "predictive", "x"]
@@ -97,7 +97,9 @@ class MetricInfo:
     details: type[Details] = Details
     exempt_laws: dict[str, str] = field(default_factory=dict)
 
-    def result_fields(self) -> tuple[str, ...]:
-        """Return the names of the result fields that are not always null."""
+    def result_fields(self) -> FieldTree:
+        """Return the result fields that are not always null, by name, with the fields of their details."""
         never = {*ABSENT_BY_ALTERNATIVE[self.alternative], *ABSENT_BY_INTERVAL[self.interval]}
-        return tuple(declared.name for declared in fields(Result) if declared.name not in never)
+        names = (declared.name for declared in fields(Result) if declared.name not in never)
+        free: FieldTree = {"options": None, "slice": None, "details": field_tree(self.details)}
+        return {name: free.get(name, {}) for name in names}

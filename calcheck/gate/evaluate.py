@@ -7,6 +7,7 @@ import operator
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
+from calcheck.details import FieldTree
 from calcheck.errors import OptionError
 from calcheck.gate.messages import format_value, format_values
 from calcheck.gate.rules import (
@@ -24,7 +25,7 @@ from calcheck.gate.rules import (
 from calcheck.report import Gate, Input, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
 
     from calcheck.report import Level, Report, Result
 
@@ -37,9 +38,10 @@ COMPARED = {
     "!=": operator.ne,
 }
 EQUALITIES = ("==", "!=")  # operators that can compare two texts
+INPUT_FIELDS: FieldTree = {each.name: None if each.name == "columns" else {} for each in fields(Input)}
 
 
-def validate_rule(rule: Rule, known: Mapping[str, Collection[str]]) -> None:
+def validate_rule(rule: Rule, known: Mapping[str, FieldTree]) -> None:
     """Raise, before computing, if a rule contains a name that no report has.
 
     Parameters
@@ -47,7 +49,7 @@ def validate_rule(rule: Rule, known: Mapping[str, Collection[str]]) -> None:
     rule : Rule
         The rule.
     known : mapping
-        The result fields of each metric, by the metric's name.
+        The result fields of each metric, by the metric's name; each field with its own fields.
 
     Raises
     ------
@@ -55,14 +57,24 @@ def validate_rule(rule: Rule, known: Mapping[str, Collection[str]]) -> None:
         A metric, a field of a metric, or a verdict does not exist.
     """
     for name in rule.names():
-        head, *path = name.path
+        head = name.path[0]
         if head not in (*known, INPUT):
             rule.reject(name.at, f"unknown metric {head!r}. Available: {', '.join(known)}; and {INPUT}")
-        there = [declared.name for declared in fields(Input)] if head == INPUT else known[head]
-        if path and path[0] not in there:
-            rule.reject(name.at, f"{head} has no field {path[0]!r}. Available fields: {', '.join(there)}")
+        _require_path(rule, name, INPUT_FIELDS if head == INPUT else known[head])
     for comparison in rule.comparisons():
         _require_verdict(comparison, rule)
+
+
+def _require_path(rule: Rule, name: Name, known: FieldTree) -> None:
+    """Raise if a name has a step that no report has."""
+    there: FieldTree | None = known
+    for depth, step in enumerate(name.path[1:], start=1):
+        if there is None:
+            return
+        if step not in there:
+            listed = f"Available fields: {', '.join(there)}" if there else "It has no fields"
+            rule.reject(name.at, f"{'.'.join(name.path[:depth])} has no field {step!r}. {listed}")
+        there = there[step]
 
 
 def evaluate_rule(rule: Rule, report: Report, *, level: Level = "fail") -> Gate:

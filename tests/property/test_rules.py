@@ -79,7 +79,7 @@ chains = st.builds(chained, operands, st.lists(st.tuples(st.sampled_from(OPERATO
 def test_any_text_is_a_rule_or_refused(text):
     with contextlib.suppress(OptionError):
         rule = parse(text)
-        validate_rule(rule, dict.fromkeys(METRICS, ("value", "zeta", "unit")))
+        validate_rule(rule, {name: {"value": {}, "zeta": {}, "unit": {}} for name in METRICS})
         evaluate_rule(rule, report_of({"zms": 1.0, "rce": 0.0, "interval-score": None}))
 
 

@@ -1,6 +1,7 @@
 """Rules on results: their language, their evaluation, and comparisons with a baseline."""
 
 import math
+import re
 from dataclasses import fields, replace
 
 import pytest
@@ -14,7 +15,11 @@ from calcheck.messages import Message
 from calcheck.report import Gate, Input, Report, Result
 
 METRICS = ("zms", "ece", "interval-score", "cce", "nll")
-KNOWN = dict.fromkeys(METRICS, tuple(each.name for each in fields(Result))) | {"cce": ("value", "zeta")}
+FREE = ("details", "options", "slice")
+FIELDS = {each.name: None if each.name in FREE else {} for each in fields(Result)}
+KNOWN = dict.fromkeys(METRICS, FIELDS) | {
+    "cce": {"value": {}, "zeta": {}, "details": {"dof": {}, "reach": {"unit": {}}}}
+}
 COLUMNS = {"y": "target", "class": "y-1", "pred-1": "[0]", "0x": "first"}
 ZMS = Result(
     metric="zms",
@@ -266,7 +271,7 @@ def test_a_missing_number_is_reported_with_its_reason():
         ("zms.details.edf > 1", "zms.details.edf is not in the report: no 'edf'. Available: dof, kernel, bins, nan"),
         ("zms.details.bins > 1", "zms.details.bins is neither a number nor text"),
         ("zms.details.bins.n > 1", "no 'n'. It has no entries"),
-        ("zms.value.real > 1", "no 'real'. It has no entries"),
+        ("zms.value.real > 1", "zms.value has no field 'real'. It has no fields"),
         ("zms.details.kernel.on == 1", "zms.details.kernel.on is neither a number nor text"),
         ("zms.warnings == 'x'", "zms.warnings is neither a number nor text"),
         ("zms.verdict == 'failed'", "unknown verdict 'failed'. Available verdicts: pass, fail, undecided, none"),
@@ -364,3 +369,16 @@ def test_a_stored_interval_that_excludes_its_own_value_is_reported():
     gate = baseline_gate(0.9, stored=replace(ZMS, value=0.9), allowed=StoredInterval())
     assert not gate.passed
     assert gate.message == "zms is 0.9; the stored value 0.9 is also outside its interval: compare zms with --rtol"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("cce.details.dofs > 1", "cce.details has no field 'dofs'. Available fields: dof, reach"),
+        ("cce.details.reach.miles > 1", "cce.details.reach has no field 'miles'. Available fields: unit"),
+        ("cce.details.dof.value > 1", "cce.details.dof has no field 'value'. It has no fields"),
+    ],
+)
+def test_a_rule_on_a_detail_that_cannot_exist_is_refused_before_computing(text, message):
+    with pytest.raises(OptionError, match=re.escape(message)):
+        validate_rule(parse(text), KNOWN)

@@ -260,7 +260,7 @@ def test_a_metric_with_an_exact_solver_has_no_accumulator():
     ):
         state = accumulated(InMemory(rows(50)), Cce(**options))
         assert not state.metrics
-        assert state.skipped[0].reason.startswith(f"{message} needs all rows at once")
+        assert state.skipped[0].reason.startswith(f"needs all rows at once with {message}. ")
 
 
 def test_problems_are_reported_by_row_of_the_file():
