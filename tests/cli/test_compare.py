@@ -326,7 +326,7 @@ def test_tables_fit_80_columns_one_below_the_other(calcheck, models):
     assert all(len(line) <= 80 for part in values_ for line in part.splitlines())
     assert all("wide " in part and "sharp " in part for part in values_)
     assert "\n* best\n" in out
-    assert "sharp minus wide\n" in out
+    assert "sharp − wide\n" in out
     assert "no verdict" not in out
 
 
@@ -362,9 +362,9 @@ def test_latex_is_a_tabular_of_booktabs(calcheck, changed):
     ).out
     lines = out.splitlines()
     assert lines[0].startswith("% \\usepackage{booktabs}")
-    assert lines[1:3] == [r"\begin{tabular}{lrrr}", r"\toprule"]
-    assert r"zms $\rightarrow$ 1" in lines[3]
-    assert r"crps $\downarrow$ {[}y{]}" in lines[3]
+    assert lines[2:5] == ["", r"\begin{tabular}{lrrr}", r"\toprule"]
+    assert r"zms $\rightarrow$ 1" in lines[5]
+    assert r"crps $\downarrow$ {[}y{]}" in lines[5]
     assert len(re.findall(r"\\textbf\{", out)) >= 2
     assert r"\underline{" in out
     assert out.count(r"\begin{tabular}") == out.count(r"\end{tabular}") == 2
@@ -373,11 +373,11 @@ def test_latex_is_a_tabular_of_booktabs(calcheck, changed):
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_names_in_latex_are_text(name):
-    """Each character is a letter, an escaped one, a braced one, or one of three kinds of command."""
+    """Each character is a letter, an escaped one, a braced one, a symbol, or one of three kinds of command."""
     words = "backslash|asciitilde|asciicircum|less|greater|bar"
     braced = r"\{[\[\]*'`]\}"
     commands = rf"\\text({words})\{{\}}|\\texttt\{{U\+[0-9A-F]+\}}"
-    allowed = rf"[A-Za-zäè0-9 .:;/=+()?!]|-(?!-)|-\{{\}}|\\[&%$#_{{}}]|{braced}|{commands}"
+    allowed = rf"[A-Za-zäè0-9 .:;/=+()?!]|-(?!-)|-\{{\}}|\\[&%$#_{{}}]|{braced}|{commands}|\$\\zeta\$"
     assert re.fullmatch(f"(?:{allowed})*", escaped(name))
 
 

@@ -209,7 +209,7 @@ def test_reports_are_read_from_standard_input_and_written_to_files(stored, proce
         (["old", "."], ". is a folder. Give a file"),
         (["preds", "old"], "preds.csv is not valid JSON"),
         (["-", "-"], "only one report can be read from standard input: pass the other by its file name"),
-        (["old", "old", "--format", "csv"], "--format takes one of table, json, markdown, got 'csv'"),
+        (["old", "old", "--format", "csv"], "--format takes one of table, json, markdown, latex, got 'csv'"),
     ],
 )
 def test_mistakes_get_one_line(stored, calcheck, tmp_path, arguments, message):

@@ -8,7 +8,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from calcheck.render import FORMATS, GATE_FORMATS
+from calcheck.render import FORMATS, format_names, render
+from calcheck.render.builders.report import report_document
 from calcheck.render.github import MOST
 from calcheck.report import Gate, Input, InputFile, Report, Result
 
@@ -32,6 +33,10 @@ HOSTILE = (
     "&lt;&#x1b;&amp;",
     "[bold red]markup[/bold red]",
 )
+
+
+def shown(form, report):
+    return render(report, form, report_document)
 
 
 def report_of(*gates, path="preds.parquet", results=(CLEAN,)):
@@ -75,7 +80,7 @@ def require_junit(text):
 
 
 def test_junit_has_a_test_case_a_rule():
-    suite = require_junit(GATE_FORMATS["junit"](report_of(*ALL)))
+    suite = require_junit(shown("junit", report_of(*ALL)))
     assert [case.get("name") for case in suite.findall("testcase")] == [gate.rule for gate in ALL]
     assert [[part.tag for part in case] for case in suite.findall("testcase")] == [[], ["failure"], ["error"], [], []]
     assert suite.find("testcase/failure").text == "zms is 1"
@@ -86,18 +91,18 @@ def test_junit_has_a_test_case_a_rule():
 
 
 def test_junit_without_failures_is_a_suite_too():
-    assert require_junit(GATE_FORMATS["junit"](report_of(KEPT))).get("tests") == "1"
+    assert require_junit(shown("junit", report_of(KEPT))).get("tests") == "1"
 
 
 def test_github_gets_an_annotation_for_each_violation_errors_first():
-    assert GATE_FORMATS["github"](report_of(WARNED, *ALL)).splitlines() == [
+    assert shown("github", report_of(WARNED, *ALL)).splitlines() == [
         "::error title=calcheck%3A zms > 0.5::zms is 1 in preds.parquet",
         "::error title=calcheck%3A rce > 1::rce is null (why) in preds.parquet",
         "::warning title=calcheck%3A zms > 0.1::zms is 1 in preds.parquet",
         "::warning title=calcheck%3A zms > 0.1::zms is 1 in preds.parquet",
         "::warning title=calcheck%3A ece > 1::ece is null in preds.parquet",
     ]
-    kept = GATE_FORMATS["github"](report_of(KEPT, KEPT))
+    kept = shown("github", report_of(KEPT, KEPT))
     assert kept == "::notice title=calcheck::2 rules passed by preds.parquet\n"
 
 
@@ -111,13 +116,13 @@ def test_github_gets_an_annotation_for_each_violation_errors_first():
     ],
 )
 def test_github_shows_ten_annotations_and_the_last_says_how_many_are_left(errors, warnings, last):
-    lines = GATE_FORMATS["github"](report_of(*[WARNED] * warnings, *[BROKEN] * errors)).splitlines()
+    lines = shown("github", report_of(*[WARNED] * warnings, *[BROKEN] * errors)).splitlines()
     assert len(lines) == MOST == 10
     assert lines[-1] == last
 
 
 def test_markdown_begins_with_what_became_of_the_rules():
-    assert GATE_FORMATS["markdown"](report_of(*ALL)).splitlines() == [
+    assert shown("markdown", report_of(*ALL)).splitlines() == [
         "### calcheck: 2 of 5 rules violated, 2 with a warning",
         "",
         "**preds.parquet**: 60 rows · predictions: gaussian",
@@ -136,21 +141,19 @@ def test_markdown_begins_with_what_became_of_the_rules():
         "",
         "- a note",
     ]
-    assert GATE_FORMATS["markdown"](report_of(KEPT)).startswith("### calcheck: 1 rule passed\n")
-    assert GATE_FORMATS["markdown"](report_of(WARNED, KEPT)).startswith(
-        "### calcheck: 1 of 2 rules with a warning, none v"
-    )
+    assert shown("markdown", report_of(KEPT)).startswith("### calcheck: 1 rule passed\n")
+    assert shown("markdown", report_of(WARNED, KEPT)).startswith("### calcheck: 1 of 2 rules with a warning, none v")
 
 
 def test_the_table_has_rules_before_results():
-    lines = GATE_FORMATS["table"](report_of(*ALL)).splitlines()
+    lines = shown("table", report_of(*ALL)).splitlines()
     assert lines[3].split() == ["rule", "outcome", "found"]
     assert [line.split("  ")[0] for line in lines[5:10]] == [gate.rule for gate in ALL]
     assert lines[11].split() == ["metric", "value", "interval", "if", "perfect", "ζ", "p", "verdict"]
 
 
 def test_flat_formats_have_a_line_a_rule():
-    told = [json.loads(line) for line in GATE_FORMATS["jsonl"](report_of(KEPT, MISSING)).splitlines()]
+    told = [json.loads(line) for line in shown("jsonl", report_of(KEPT, MISSING)).splitlines()]
     assert [line.get("metric") for line in told] == ["zms", None, None]
     assert told[2] == {
         "file": "preds.parquet",
@@ -162,7 +165,7 @@ def test_flat_formats_have_a_line_a_rule():
         "message": "rce is null (why)",
         "values": {"rce": None},
     }
-    lines = list(csv.DictReader(io.StringIO(GATE_FORMATS["csv"](report_of(KEPT, BROKEN, WARNED)))))
+    lines = list(csv.DictReader(io.StringIO(shown("csv", report_of(KEPT, BROKEN, WARNED)))))
     found = [(line["rule"], line["verdict"], line["notes"]) for line in lines[1:]]
     assert found == [
         ("zms > 2", "passed", "zms is 1"),
@@ -172,8 +175,8 @@ def test_flat_formats_have_a_line_a_rule():
 
 
 def test_reports_without_gates_do_not_speak_of_them():
-    for render in FORMATS.values():
-        assert "rule" not in render(report_of())
+    for form in format_names("report"):
+        assert not re.search(r"\brule\b", shown(form, report_of()))
 
 
 def controls(text):
@@ -182,16 +185,16 @@ def controls(text):
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-@pytest.mark.parametrize("form", GATE_FORMATS)
+@pytest.mark.parametrize("form", FORMATS)
 def test_no_name_steers_a_terminal_or_breaks_the_encoding(text, form):
-    shown = GATE_FORMATS[form](hostile_report(text))
-    assert form == "csv" or not controls(shown)
-    shown.encode("utf-8", errors="backslashreplace")
+    text = shown(form, hostile_report(text))
+    assert form == "csv" or not controls(text)
+    text.encode("utf-8", errors="backslashreplace")
 
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_no_name_is_xml(text):
-    suite = require_junit(GATE_FORMATS["junit"](hostile_report(text)))
+    suite = require_junit(shown("junit", hostile_report(text)))
     assert len(suite.findall("testcase")) == 6
     assert (suite.get("failures"), suite.get("errors")) == ("1", "1")
     if text.isprintable():
@@ -201,7 +204,7 @@ def test_no_name_is_xml(text):
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_no_name_is_a_command_to_github(text):
-    lines = GATE_FORMATS["github"](hostile_report(text)).splitlines()
+    lines = shown("github", hostile_report(text)).splitlines()
     assert len(lines) == 4
     for line in lines:
         kind, title, message = re.fullmatch(r"::(error|warning) title=([^:,]*)::(.*)", line).groups()
@@ -214,7 +217,7 @@ def test_no_name_is_a_command_to_github(text):
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_no_name_is_markup_in_markdown(text):
-    lines = GATE_FORMATS["markdown"](hostile_report(text)).splitlines()
+    lines = shown("markdown", hostile_report(text)).splitlines()
     gates = lines[6:12]
     for line in gates:
         assert re.fullmatch(r"\|(?:[^|\\]|\\.)*\|(?:[^|\\]|\\.)*\|(?:[^|\\]|\\.)*\|", line)
@@ -225,7 +228,7 @@ def test_no_name_is_markup_in_markdown(text):
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_no_cell_of_csv_is_a_formula_or_another_line(text):
-    lines = list(csv.DictReader(io.StringIO(GATE_FORMATS["csv"](hostile_report(text)), newline="")))
+    lines = list(csv.DictReader(io.StringIO(shown("csv", hostile_report(text)), newline="")))
     assert len(lines) == 7
     for line in lines:
         assert None not in line
@@ -234,7 +237,7 @@ def test_no_cell_of_csv_is_a_formula_or_another_line(text):
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_json_says_names_as_they_are(text):
-    told = json.loads(GATE_FORMATS["json"](hostile_report(text)))
+    told = json.loads(shown("json", hostile_report(text)))
     assert told["gates"][0]["rule"] == f"{text} fail"
-    lines = GATE_FORMATS["jsonl"](hostile_report(text)).splitlines()
+    lines = shown("jsonl", hostile_report(text)).splitlines()
     assert [json.loads(line)["message"] for line in lines[1:]] == [f"found {text}"] * 6

@@ -10,7 +10,7 @@ from calcheck.distributions import Gaussian
 from calcheck.errors import FileError
 from calcheck.execution.context import Run
 from calcheck.metrics import METRICS
-from calcheck.render.json import to_json, to_plain
+from calcheck.render.json import render, to_plain
 from calcheck.storage.report_json import read_report
 
 
@@ -23,7 +23,7 @@ def report():
 
 @pytest.fixture
 def told(report):
-    return json.loads(to_json(report))
+    return json.loads(render(report))
 
 
 def stored(tmp_path, told):
@@ -33,9 +33,9 @@ def stored(tmp_path, told):
 
 
 def test_a_report_comes_back_as_it_was(tmp_path, report):
-    path = stored(tmp_path, to_json(report))
+    path = stored(tmp_path, render(report))
     read = read_report(path)
-    assert to_json(read) == to_json(report)
+    assert render(read) == render(report)
     assert read.input == report.input
     assert read.skipped == report.skipped
     assert [type(result) for result in read.results] == [type(result) for result in report.results]
