@@ -108,10 +108,14 @@ def _table(table: Table) -> rich.table.Table:
 
 
 def _heads(table: Table) -> list[Text]:
-    """Return the heads of the columns, with a second line if one of them has a direction or a unit."""
-    names = [safe_text(column.name) for column in table.columns]
-    seconds = [safe_text(_second_line(column)) for column in table.columns]
-    return [_lines(pair) for pair in zip(names, seconds, strict=True)] if any(seconds) else names
+    """Return the heads of the columns; those of numbers have a second line if one has a direction or a unit."""
+    two_lines = any(map(_second_line, table.columns))
+    return [
+        _lines([safe_text(column.name), safe_text(_second_line(column))])
+        if two_lines and column.align == "right"
+        else safe_text(column.name)
+        for column in table.columns
+    ]
 
 
 def _second_line(column: Column) -> str:

@@ -10,7 +10,7 @@ import jsonschema
 import numpy as np
 import pytest
 
-from calcheck.render import FORMATS
+from calcheck.render import FORMATS, format_names
 from calcheck.render.schema import report_schema
 from tests.files import columns, write
 
@@ -114,7 +114,7 @@ def test_a_number_that_is_absent_never_passes(calcheck, impossible, rule, messag
         (("--fail-on", "ence > 1", *FEW, "--subsample", 5), "10 bins need at least 10 rows"),
         (
             ("--fail-on", KEPT, "--format", "xml"),
-            "--format takes one of table, json, jsonl, csv, markdown, latex, junit, github",
+            f"--format takes one of {', '.join(format_names('rules'))}, got 'xml'",
         ),
         (("--fail-on", KEPT, "--target", "z"), "there is no column 'z'"),
         (("--fail-on", KEPT, "-o", "no/report.json"), "the folder does not exist"),

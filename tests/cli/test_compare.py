@@ -301,7 +301,7 @@ def test_models_are_named_as_their_files_or_as_said(compared, changed, tmp_path,
         (["a", "absent.csv"], "there is no file absent.csv"),
         (["a", "b", "--permutations", "-1"], "--permutations must be >= 0 and at most 10,000,000, got -1"),
         (["a", "b", "--metrics", "zzz"], "--metrics: unknown metric"),
-        (["a", "b", "--format", "html"], "--format takes one of table, json, jsonl, csv, markdown, latex, got 'html'"),
+        (["a", "b", "--format", "xml"], "--format takes one of table, json, jsonl, csv, "),
         (["a", "b", "-o", "no/out.tex"], "no/out.tex cannot be written"),
         (["a", "b", "--std", "spread"], "spread"),
     ],
@@ -379,19 +379,6 @@ def test_names_in_latex_are_text(name):
     commands = rf"\\text({words})\{{\}}|\\texttt\{{U\+[0-9A-F]+\}}"
     allowed = rf"[A-Za-zäè0-9 .:;/=+()?!]|-(?!-)|-\{{\}}|\\[&%$#_{{}}]|{braced}|{commands}|\$\\zeta\$"
     assert re.fullmatch(f"(?:{allowed})*", escaped(name))
-
-
-def test_hostile_names_keep_the_tabular_whole(calcheck, changed):
-    paths = [changed("a.csv"), changed("b.csv", std=np.ones(12)), changed("c.csv", std=np.full(12, 2.0))]
-    for name in HOSTILE:
-        names = ",".join(["plain", name.replace(",", ";"), "other"])
-        for form in ("latex", "markdown", "table", "csv", "jsonl", "json"):
-            ended = calcheck("compare", *paths, *QUICK, "--metrics", "crps", "--names", names, "--format", form)
-            assert ended.code == 0
-            assert "\x1b" not in ended.out
-            if form == "latex":
-                body = [line for line in ended.out.splitlines() if line.endswith(r" \\")]
-                assert [len(re.findall(r"(?<!\\)&", line)) for line in body] == [1] * 4 + [4] * 3
 
 
 def test_lines_name_model_and_minus(calcheck, models):
