@@ -50,6 +50,7 @@ FORMATS = {
     "csv": Format("csv", data=True, kinds=("report", "rules")),
     "markdown": Format("markdown", separator="\n"),
     "latex": Format("latex", separator="\n"),
+    "html": Format("html"),
     "junit": Format("junit", data=True, kinds=("rules",)),
     "github": Format("github", data=True, kinds=("rules",)),
 }

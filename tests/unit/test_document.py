@@ -1,6 +1,7 @@
 """Documents in every format: each text is shown, and no text is more than text."""
 
 import re
+from html.parser import HTMLParser
 
 import pytest
 
@@ -98,11 +99,11 @@ def test_every_text_of_a_document_is_shown(name):
 
 @pytest.mark.parametrize("name", DOCUMENT_FORMATS)
 def test_without_legend_the_rest_is_shown(name):
-    blocks = (Paragraph("paragraph"), Marks((("best", "meaning"),)), Legend(("legend",)), Notes(("note",)))
+    blocks = (Paragraph("paragraph"), Marks((("best", "meaning"),)), Legend(("explanation",)), Notes(("note",)))
     text = rendered(Document(blocks, "0.1.0").without_legend(), name)
     assert "paragraph" in text
     assert "note" in text
-    assert not {word for word in ("meaning", "legend") if word in text}
+    assert not {word for word in ("meaning", "explanation") if word in text}
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -141,6 +142,59 @@ def test_no_text_is_a_command_in_latex(text):
     assert {len(re.findall(r"(?<!\\)&", line)) for line in rows} == {1}
     assert typeset.count(r"\begin{tabular}") == typeset.count(r"\end{tabular}") == 4
     assert not re.search(r"(?<!\\)%", typeset)
+
+
+class Elements(HTMLParser):
+    """Collects the tags of a page, its attributes, and its text."""
+
+    def __init__(self):
+        super().__init__()
+        self.tags, self.attributes, self.text = [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+    def handle_comment(self, _):
+        self.tags.append("comment")
+
+
+def elements_of(text):
+    parser = Elements()
+    parser.feed(rendered(document_of(text), "html"))
+    parser.close()
+    return parser
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_no_text_is_an_element_in_html(text):
+    """A page has the same elements and classes for every text, and shows the text as it is."""
+    found, plain = elements_of(text), elements_of("x")
+    assert found.tags == plain.tags
+    classes = [value for name, value in found.attributes if name == "class"]
+    assert classes == [value for name, value in plain.attributes if name == "class"]
+    assert not {"script", "comment", "a", "img"} & set(found.tags)
+    if text.isprintable():
+        assert "".join(found.text).count(text) >= plain.text.count("x")
+
+
+def test_an_html_page_loads_nothing():
+    page = rendered(document_of("x"), "html")
+    assert "http://" not in page
+    assert "https://" not in page
+    assert "src=" not in page
+    assert "content=\"default-src 'none'; style-src 'unsafe-inline'\"" in page
+
+
+def test_html_marks_values_by_classes():
+    page = rendered(values(1, title="caption"), "html")
+    assert "<caption>caption</caption>" in page
+    assert '<td class="right"><span class="best">-1.5e-05</span> ± 0.1</td>' in page
+    assert '<td class="right"><span class="second">0.25</span></td>' in page
+    assert '<span class="best">bold: best</span> · <span class="second">underlined: second</span>' in page
 
 
 def test_a_terminal_marks_the_best_and_keeps_numbers_aligned():
