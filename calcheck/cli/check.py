@@ -25,7 +25,6 @@ from calcheck.cli.typer_bridge import build, parameters, with_signature
 from calcheck.errors import OptionError
 from calcheck.metrics import METRICS
 from calcheck.render import FORMATS, render
-from calcheck.render.builders.report import report_document
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -98,6 +97,7 @@ def _require_deliverable(
 
 def _deliver(reports: Sequence[Report], output: GateReportOptions, summary: str | None) -> None:
     """Append the reports to the summary file, and print them."""
+    from calcheck.render.builders.report import report_document
     from calcheck.storage.atomic_write import append_text
 
     def text(name: str) -> str:

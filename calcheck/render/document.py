@@ -72,6 +72,16 @@ class Column:
     better: str = ""
     unit: str = ""
 
+    @property
+    def scale(self) -> str:
+        """Which values are better, and their unit: ``"↓ y"``."""
+        return " ".join(part for part in (self.better, self.unit) if part)
+
+    @property
+    def head(self) -> str:
+        """The name with the scale, on one line."""
+        return f"{self.name} {self.scale}" if self.scale else self.name
+
 
 @dataclass(frozen=True)
 class Table:

@@ -104,16 +104,12 @@ def _table(table: Table) -> Iterator[str]:
     yield "<table>"
     if table.title:
         yield _element("caption", escaped(table.title))
-    yield _element("thead", _row(_element("th", _head(column), column.align) for column in table.columns))
+    yield _element("thead", _row(_element("th", escaped(column.head), column.align) for column in table.columns))
     yield "<tbody>"
     for row in table.rows:
         yield _row(map(_cell, row, table.columns))
     yield "</tbody>"
     yield "</table>"
-
-
-def _head(column: Column) -> str:
-    return escaped(" ".join(part for part in (column.name, column.better, column.unit) if part))
 
 
 def _cell(cell: Cell, column: Column) -> str:

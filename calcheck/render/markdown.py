@@ -11,7 +11,7 @@ from calcheck.render.document import Details, Legend, Marks, Notes, Paragraph, S
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from calcheck.render.document import Block, Cell, Column, Document
+    from calcheck.render.document import Block, Cell, Document
 
 SPECIAL = re.compile(r"([\\`*_{}\[\]#!|~])")
 NUMBERS = re.compile(r"[-+\d.,e \[\]]*")
@@ -62,13 +62,9 @@ def _table(table: Table) -> Iterator[str]:
     """Yield the lines of a table, with its title above."""
     if table.title:
         yield from (f"{escaped(table.title)}:", "")
-    yield _line(map(_head, table.columns))
+    yield _line(escaped(column.head) for column in table.columns)
     yield _line(RULES[column.align] for column in table.columns)
     yield from (_line(map(_cell, row)) for row in table.rows)
-
-
-def _head(column: Column) -> str:
-    return escaped(" ".join(part for part in (column.name, column.better, column.unit) if part))
 
 
 def _cell(cell: Cell) -> str:

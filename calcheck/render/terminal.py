@@ -108,18 +108,14 @@ def _table(table: Table) -> rich.table.Table:
 
 
 def _heads(table: Table) -> list[Text]:
-    """Return the heads of the columns; those of numbers have a second line if one has a direction or a unit."""
-    two_lines = any(map(_second_line, table.columns))
+    """Return the heads of the columns; those of numbers have a second line if one has a scale."""
+    two_lines = any(column.scale for column in table.columns)
     return [
-        _lines([safe_text(column.name), safe_text(_second_line(column))])
+        _lines([safe_text(column.name), safe_text(column.scale)])
         if two_lines and column.align == "right"
         else safe_text(column.name)
         for column in table.columns
     ]
-
-
-def _second_line(column: Column) -> str:
-    return " ".join(part for part in (column.better, column.unit) if part)
 
 
 def _pad(cells: Iterable[Cell]) -> str:
@@ -164,4 +160,4 @@ def _stacked(table: Table) -> Iterator[list[int]]:
 
 def _width(column: Column, cells: Sequence[Cell]) -> int:
     texts = (_cell(cell, _pad(cells)).plain for cell in cells)
-    return min(MAX_CELL_WIDTH, max(map(len, (strip_control(column.name), _second_line(column), *texts))))
+    return min(MAX_CELL_WIDTH, max(map(len, (strip_control(column.name), column.scale, *texts))))
