@@ -146,13 +146,13 @@ class Document:
     blocks : tuple of Block
         Content, in order.
     calcheck : str
-        Version of calcheck that made the report.
+        Version of calcheck that made the report; ``""`` if there is none.
     title : str
         Title, for formats with headings; ``""`` for none.
     """
 
     blocks: tuple[Block, ...]
-    calcheck: str
+    calcheck: str = ""
     title: str = ""
 
     def without_legend(self) -> Document:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import groupby, islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from calcheck.render.console import NARROW, rendered, safe_text, strip_control
 from calcheck.render.document import (
@@ -93,11 +93,10 @@ def _table(table: Table) -> rich.table.Table:
     shown = rich.table.Table(
         box=box.SIMPLE, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0), title=title, title_justify="left"
     )
+    cut: dict[str, Any] = {"overflow": "ellipsis", "no_wrap": True, "max_width": MAX_CELL_WIDTH}
+    wrap = {"overflow": "fold"} if table.overflow == "fold" else cut
     for column, head in zip(table.columns, _heads(table), strict=True):
-        if table.overflow == "fold":
-            shown.add_column(head, justify=column.align, overflow="fold")
-        else:
-            shown.add_column(head, justify=column.align, overflow="ellipsis", no_wrap=True, max_width=MAX_CELL_WIDTH)
+        shown.add_column(head, justify=column.align, **wrap)
     pads = [_pad(cells) for cells in column_cells(table)]
     for _, rows in groupby(table.rows, key=lambda row: row[0]):
         if table.groups:
