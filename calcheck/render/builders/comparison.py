@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from calcheck.render.builders.parts import marks_in, noted, source
+from calcheck.render.builders.parts import marks_in, note_blocks, source
 from calcheck.render.cells import interval, number, orientation_of, p_value, skipped_notes, unit, warnings_of
 from calcheck.render.document import Block, Cell, Column, Document, Emphasis, Table, row_of
 
@@ -29,7 +29,7 @@ def _blocks(report: Report) -> Iterator[Block]:
     yield values
     yield from marks_in([values], ("best", "best"), ("second", "second"))
     yield _differences(report)
-    yield from noted(_notes(report))
+    yield from note_blocks(_notes(report))
 
 
 def _values(report: Report) -> Table:

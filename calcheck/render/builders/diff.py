@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from calcheck.render.builders.parts import noted
+from calcheck.render.builders.parts import note_blocks
 from calcheck.render.cells import ABSENT, number
 from calcheck.render.document import Block, Cell, Column, Document, Table, row_of
 
@@ -30,7 +30,7 @@ def _blocks(diff: Diff) -> Iterator[Block]:
     if diff.changes:
         numbers = (Column(name, "right") for name in NUMBERS)
         yield Table((Column("metric"), *numbers, *map(Column, TEXTS)), tuple(map(_row, diff.changes)))
-    yield from noted(_notes(diff))
+    yield from note_blocks(_notes(diff))
 
 
 def _row(change: Change) -> tuple[Cell, ...]:

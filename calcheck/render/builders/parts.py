@@ -19,7 +19,7 @@ def source(read: Input) -> Source:
     return Source(tuple(names), told)
 
 
-def noted(lines: Sequence[str]) -> tuple[Notes, ...]:
+def note_blocks(lines: Sequence[str]) -> tuple[Notes, ...]:
     """Return the block of notes; none without notes."""
     return (Notes(tuple(lines)),) if lines else ()
 

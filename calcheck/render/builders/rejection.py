@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from calcheck.render.builders.parts import marks_in, noted, source
+from calcheck.render.builders.parts import marks_in, note_blocks, source
 from calcheck.render.cells import (
     interval,
     name_with_unit,
@@ -55,7 +55,7 @@ def _blocks(report: Report) -> Iterator[Block]:
     yield _areas([result for result in report.results if result.slice["rejected"] == AREA])
     if thresholds := [result for result in report.results if "threshold" in result.slice]:
         yield _thresholds(thresholds)
-    yield from noted(notes(report))
+    yield from note_blocks(notes(report))
 
 
 def _table(

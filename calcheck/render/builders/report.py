@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from calcheck.render.builders.parts import noted, source
+from calcheck.render.builders.parts import note_blocks, source
 from calcheck.render.cells import headline, interval, notes, number, outcome, p_value, short
 from calcheck.render.document import (
     Block,
@@ -51,7 +51,7 @@ def _blocks(report: Report) -> Iterator[Block]:
         yield from _details(report.results[0])
     if lines := legend_lines(report, details=detailed):
         yield Legend(tuple(lines))
-    yield from noted(notes(report))
+    yield from note_blocks(notes(report))
 
 
 def _gates(gates: Sequence[Gate]) -> Table:

@@ -6,7 +6,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from calcheck.errors import OptionError
-from calcheck.render.builders.parts import marks_in, noted, source
+from calcheck.render.builders.parts import marks_in, note_blocks, source
 from calcheck.render.cells import ABSENT, name_with_unit, notes, number, short
 from calcheck.render.document import Block, Cell, Column, Document, Table, row_of
 from calcheck.render.plot import Curve, Panel, Plot
@@ -103,7 +103,7 @@ def _blocks(report: Report) -> Iterator[Block]:
     yield source(report.input)
     yield from tables
     yield from marks_in(tables, ("best", "best"))
-    yield from noted(notes(report))
+    yield from note_blocks(notes(report))
 
 
 def _table(report: Report, names: Sequence[str]) -> Table:
