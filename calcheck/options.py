@@ -12,7 +12,15 @@ from calcheck.errors import OptionError
 TRUTHS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
 
-def option(default: Any, text: str, *, metavar: str | None = None, short: str | None = None, by_hand: str = "") -> Any:
+def option(
+    default: Any,
+    text: str,
+    *,
+    metavar: str | None = None,
+    short: str | None = None,
+    by_hand: str = "",
+    choices: tuple[str, ...] = (),
+) -> Any:
     """Return a dataclass field that declares an option.
 
     Parameters
@@ -27,8 +35,11 @@ def option(default: Any, text: str, *, metavar: str | None = None, short: str | 
         Short flag: ``"-o"``.
     by_hand : str
         Description of the option if it cannot be set in a configuration file; empty otherwise.
+    choices : tuple of str
+        Allowed values of a text; empty if any text is allowed.
     """
-    return field(default=default, metadata={"help": text, "metavar": metavar, "short": short, "by_hand": by_hand})
+    told = {"help": text, "metavar": metavar, "short": short, "by_hand": by_hand, "choices": choices}
+    return field(default=default, metadata=told)
 
 
 @dataclass(frozen=True)
@@ -141,7 +152,8 @@ def options_of(owner: type[Any]) -> tuple[Option, ...]:
     hints = get_type_hints(owner)
     found = []
     for declared in fields(owner):
-        hint, metadata = hints[declared.name], declared.metadata
+        metadata = declared.metadata
+        hint = Literal[choices] if (choices := metadata.get("choices")) else hints[declared.name]
         default = None if declared.default is MISSING else declared.default
         metavar = metadata.get("metavar") or _metavar(hint)
         found.append(

@@ -24,6 +24,7 @@ from calcheck.cli.output import STDOUT, deliver_text
 from calcheck.cli.typer_bridge import build, parameters, with_signature
 from calcheck.errors import OptionError
 from calcheck.metrics import METRICS
+from calcheck.render import FORMATS, render
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from calcheck.report import Report
 
 EXIT_VIOLATED = 1
-OF_SEVERAL = ("table", "markdown", "jsonl")  # formats that can hold several reports
 NO_RULES = (
     "check needs at least one rule: pass --fail-on 'ece > 0.05', --warn-on or --against BASE.json, or set "
     "fail-on = ['ece > 0.05'] in [gates] of calcheck.toml"
@@ -85,11 +85,9 @@ def _require_deliverable(
     """Raise, before computing, if the reports cannot be written or would overwrite an input file."""
     from calcheck.storage.atomic_write import require_writable
 
-    if len(sources) > 1 and output.format not in OF_SEVERAL:
-        msg = (
-            f"--format {output.format} supports a single file, got {len(sources)} files: use one of"
-            f" {', '.join(OF_SEVERAL)}"
-        )
+    if len(sources) > 1 and FORMATS[output.format].separator is None:
+        several = ", ".join(name for name, known in FORMATS.items() if known.separator is not None)
+        msg = f"--format {output.format} supports a single file, got {len(sources)} files: use one of {several}"
         raise OptionError(msg)
     reads = [name for source in sources for name in source.reads()]
     require_writable([path for path in (output.output, summary) if path and path not in STDOUT], [*reads, *base.reads])
@@ -97,15 +95,16 @@ def _require_deliverable(
 
 def _deliver(reports: Sequence[Report], output: GateReportOptions, summary: str | None) -> None:
     """Append the reports to the summary file, and print them."""
-    from calcheck.render import GATE_FORMATS, render
+    from calcheck.render.builders.report import report_document
     from calcheck.storage.atomic_write import append_text
 
-    legend = not output.quiet
+    def text(name: str) -> str:
+        between = FORMATS[name].separator or ""
+        return between.join(render(report, name, report_document, legend=not output.quiet) for report in reports)
+
     if summary:
-        append_text(summary, "\n".join(render(report, "markdown", GATE_FORMATS, legend=legend) for report in reports))
-    between = "" if output.format == "jsonl" else "\n"
-    texts = (render(report, output.format, GATE_FORMATS, legend=legend) for report in reports)
-    deliver_text(between.join(texts), output)
+        append_text(summary, text("markdown"))
+    deliver_text(text(output.format), output)
 
 
 check_command = with_signature(

@@ -16,8 +16,8 @@ from calcheck.cli.common import (
     open_source,
     select_metrics,
 )
-from calcheck.cli.options import ComparedNullOptions, ComparisonOptions, ComparisonReportOptions
-from calcheck.cli.output import Pointwise, deliver_text, require_deliverable
+from calcheck.cli.options import ComparedNullOptions, ComparisonOptions, ReportOptions
+from calcheck.cli.output import Pointwise, deliver, require_deliverable
 from calcheck.cli.progress import progress_bar
 from calcheck.cli.typer_bridge import build, parameters, with_signature
 from calcheck.errors import FileError, OptionError
@@ -34,10 +34,10 @@ STDIN = "-"
 
 def _compare(files: list[str], **given: Any) -> None:
     """Compare models on the same rows: mark the best for each metric, and test the differences."""
-    from calcheck.render import COMPARISON_FORMATS, render
+    from calcheck.render.builders.comparison import comparison_document
     from calcheck.studies.compare import compare
 
-    options, report_to = build(ComparisonOptions, given), build(ComparisonReportOptions, given)
+    options, report_to = build(ComparisonOptions, given), build(ReportOptions, given)
     if len(files) < 2:  # noqa: PLR2004 - a comparison needs two
         msg = f"compare needs the files of at least two models, got only {files[0]}"
         raise OptionError(msg)
@@ -52,7 +52,7 @@ def _compare(files: list[str], **given: Any) -> None:
         told = "; ".join(f"{metrics}: {reason}" for metrics, reason in reasons(report.skipped))
         msg = f"no metric applies to {', '.join(names)}. {told}"
         raise FileError(msg)
-    deliver_text(render(report, report_to.format, COMPARISON_FORMATS, legend=not report_to.quiet), report_to)
+    deliver(report, report_to, comparison_document)
 
 
 def model_of(name: str, source: FileSource) -> Model:
@@ -101,7 +101,7 @@ compare_command = with_signature(
         *BOOTSTRAP,
         *parameters(ComparedNullOptions, "Inference"),
         *SIGNIFICANCE,
-        *parameters(ComparisonReportOptions, "Output"),
+        *parameters(ReportOptions, "Output"),
         *SEED,
         *ENGINE,
     ],

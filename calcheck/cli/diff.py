@@ -17,7 +17,8 @@ STDIN = "-"
 
 def _diff(old: str, new: str, **given: Any) -> None:
     """Show what changed between two reports: values, verdicts, input, settings and versions."""
-    from calcheck.render.diff import CHANGES_FORMATS
+    from calcheck.render import render
+    from calcheck.render.builders.diff import diff_document
     from calcheck.storage.report_json import read_report
     from calcheck.studies.diff import diff
 
@@ -26,7 +27,7 @@ def _diff(old: str, new: str, **given: Any) -> None:
         raise OptionError(msg)
     report_to = build(DiffReportOptions, given)
     require_deliverable(report_to, Pointwise(None), [old, new])
-    deliver_text(CHANGES_FORMATS[report_to.format](diff(read_report(old), read_report(new))), report_to)
+    deliver_text(render(diff(read_report(old), read_report(new)), report_to.format, diff_document), report_to)
 
 
 def _stored(name: str, metavar: str, text: str) -> inspect.Parameter:

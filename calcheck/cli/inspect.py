@@ -13,10 +13,6 @@ from calcheck.cli.typer_bridge import build, with_signature
 from calcheck.io.columns.options import ColumnOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from rich.table import Table
-
     from calcheck.io.source import FileSource
     from calcheck.report import Input
 
@@ -25,35 +21,23 @@ def _inspect(file: str, **given: Any) -> None:
     """Show what calcheck finds in a file, its first rows in words, and the equivalent explicit options."""
     from calcheck.io.paths import resolve
     from calcheck.io.source import FileSource
-    from calcheck.render.console import rendered, strip_control
+    from calcheck.render.console import strip_control
+    from calcheck.render.document import Details, Document
+    from calcheck.render.terminal import render
 
     options = build(InputOptions, given)
     source = FileSource(resolve(file, options.input_format), build(ColumnOptions, given), wanted="any")
     found = _found(source)
     if used := given["settings"].used:
         found["settings"] = ", ".join(f"{setting.option.flag} by {setting.where}" for setting in used)
-    parts = [_grid(found.items())]
+    parts = [tuple(found.items())]
     if problems := source.missing():
-        parts += [_grid([("missing", problem)]) for problem in problems]
-        parts.append(_grid((field.name or "(no name)", str(field.type)) for field in source.table.schema))
-    parts += [_grid(first)] if (first := first_rows(source.predictions())) else []
+        parts += [(("missing", problem),) for problem in problems]
+        parts.append(tuple((field.name or "(no name)", str(field.type)) for field in source.table.schema))
+    parts += [tuple(first)] if (first := first_rows(source.predictions())) else []
     explicit = strip_control(shlex.join(source.explicit()))
     said = f"\nThe equivalent explicit options:\n  {explicit}\n" if explicit else ""
-    sys.stdout.write(rendered(*parts) + said)
-
-
-def _grid(topics: Iterable[tuple[str, str]]) -> Table:
-    """Return a grid with one topic per line."""
-    from rich.table import Table
-
-    from calcheck.render.console import safe_text
-
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(no_wrap=True)
-    grid.add_column()
-    for name, value in topics:
-        grid.add_row(safe_text(name), safe_text(value))
-    return grid
+    sys.stdout.write(render(Document(tuple(map(Details, parts)))) + said)
 
 
 def _found(source: FileSource) -> dict[str, str]:

@@ -7,11 +7,8 @@ from typing import Literal
 
 from calcheck.errors import OptionError
 from calcheck.options import flag_of, option, require_count_option
+from calcheck.render import format_names
 
-FORMAT_NAMES = Literal["table", "json", "jsonl", "csv", "markdown"]
-GATE_FORMAT_NAMES = Literal["table", "json", "jsonl", "csv", "markdown", "junit", "github"]
-COMPARISON_FORMAT_NAMES = Literal["table", "json", "jsonl", "csv", "markdown", "latex"]
-DIFF_FORMAT_NAMES = Literal["table", "json", "markdown"]
 INPUT_FORMATS = Literal["parquet", "csv", "tsv", "arrow", "jsonl", "npy", "npz", "safetensors", "netcdf"]
 
 OVERWRITTEN = "the name of an output file"
@@ -50,7 +47,7 @@ class EvaluationPointsOptions:
 class ReportOptions:
     """Options for the format and the destination of a report."""
 
-    format: FORMAT_NAMES = option("table", "Format of the report.")
+    format: str = option("table", "Format of the report.", choices=format_names("report"))
     output: str | None = option(
         None, "Write the report to a file instead of standard output.", metavar="PATH", short="-o", by_hand=OVERWRITTEN
     )
@@ -58,38 +55,25 @@ class ReportOptions:
 
 
 @dataclass(frozen=True)
-class GateReportOptions:
+class GateReportOptions(ReportOptions):
     """Options for the format and the destination of a report with rules."""
 
-    format: GATE_FORMAT_NAMES = option("table", "Format of the report. junit and github contain only the rules.")
-    output: str | None = option(
-        None, "Write the report to a file instead of standard output.", metavar="PATH", short="-o", by_hand=OVERWRITTEN
+    format: str = option(
+        "table", "Format of the report. junit and github contain only the rules.", choices=format_names("rules")
     )
-    quiet: bool = option(default=False, text=QUIET)
-
-
-@dataclass(frozen=True)
-class ComparisonReportOptions:
-    """Options for the format and the destination of a model comparison."""
-
-    format: COMPARISON_FORMAT_NAMES = option("table", "Format of the report.")
-    output: str | None = option(
-        None, "Write the report to a file instead of standard output.", metavar="PATH", short="-o", by_hand=OVERWRITTEN
-    )
-    quiet: bool = option(default=False, text=QUIET)
 
 
 @dataclass(frozen=True)
 class DiffReportOptions:
     """Options for the format and the destination of the changes between two reports."""
 
-    format: DIFF_FORMAT_NAMES = option("table", "Format of the changes.")
+    format: str = option("table", "Format of the changes.", choices=format_names("diff"))
     output: str | None = option(
         None, "Write the changes to a file instead of standard output.", metavar="PATH", short="-o", by_hand=OVERWRITTEN
     )
 
 
-AnyReportOptions = ReportOptions | GateReportOptions | ComparisonReportOptions | DiffReportOptions
+AnyReportOptions = ReportOptions | DiffReportOptions
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,14 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
     from calcheck.cli.options import AnyReportOptions, ReportOptions
     from calcheck.metrics.base import Metric
     from calcheck.predictions import Predictions
+    from calcheck.render.document import Document
     from calcheck.render.plot import Plot
     from calcheck.report import Report
     from calcheck.results import RowResults
@@ -87,11 +88,22 @@ def draw(plot: Plot, path: str) -> None:
     write_bytes(path, draw_plot(plot, path))
 
 
-def deliver(report: Report, output: ReportOptions) -> None:
-    """Print the report, or write it to its output file."""
-    from calcheck.render import FORMATS, render
+def deliver(report: Report, output: ReportOptions, build: Callable[[Report], Document] | None = None) -> None:
+    """Print the report, or write it to its output file.
 
-    deliver_text(render(report, output.format, FORMATS, legend=not output.quiet), output)
+    Parameters
+    ----------
+    report : Report
+        The report.
+    output : ReportOptions
+        Format and destination.
+    build : callable, optional
+        Builder of the document; default: that of the results of one file.
+    """
+    from calcheck.render import render
+    from calcheck.render.builders.report import report_document
+
+    deliver_text(render(report, output.format, build or report_document, legend=not output.quiet), output)
 
 
 def deliver_text(text: str, output: AnyReportOptions) -> None:

@@ -14,17 +14,15 @@ from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
 
 def list_metrics() -> None:
     """List all metrics: what each measures, its source, its unit and the columns it needs."""
-    from rich import box
-    from rich.table import Table
+    from calcheck.render.document import Column, Document, Table, row_of
+    from calcheck.render.terminal import render
 
-    from calcheck.render.console import rendered
-
-    table = Table(box=box.SIMPLE, pad_edge=False, show_edge=False)
-    for column in ("metric", "description", "unit", "needs"):
-        table.add_column(column)
-    for name, metric in (METRICS | TWO_SAMPLE_METRICS).items():
-        table.add_row(name, f"{metric.summary()} {metric.info.source}", metric.info.unit, ", ".join(metric.info.needs))
-    sys.stdout.write(rendered(table))
+    rows = tuple(
+        row_of(name, f"{metric.summary()} {metric.info.source}", metric.info.unit, ", ".join(metric.info.needs))
+        for name, metric in (METRICS | TWO_SAMPLE_METRICS).items()
+    )
+    columns = tuple(map(Column, ("metric", "description", "unit", "needs")))
+    sys.stdout.write(render(Document((Table(columns, rows),))))
 
 
 def print_schema(

@@ -17,7 +17,7 @@ from calcheck.cli.common import (
     select_metrics,
 )
 from calcheck.cli.options import OtherInputsOptions, PlotOptions, RejectOptions, ReportOptions
-from calcheck.cli.output import Pointwise, deliver_text, draw, require_deliverable
+from calcheck.cli.output import Pointwise, deliver, draw, require_deliverable
 from calcheck.cli.typer_bridge import build, metric_parameters, parameters, parse_given, with_signature
 from calcheck.errors import OptionError
 from calcheck.metrics import METRICS
@@ -31,8 +31,7 @@ ERRORS = "mae,rmse,nll"
 def _reject(file: str, settings: Settings, **given: Any) -> None:
     """Show the error of the retained predictions as those with the largest cce or std are rejected."""
     from calcheck.io.evaluation_points import read_evaluation_points
-    from calcheck.render import REJECTION_FORMATS, render
-    from calcheck.render.rejection import rejection_plot
+    from calcheck.render.builders.rejection import rejection_document, rejection_plot
     from calcheck.studies.criteria import CCE, columns_of
     from calcheck.studies.reject import RejectionGrid, reject
 
@@ -60,7 +59,7 @@ def _reject(file: str, settings: Settings, **given: Any) -> None:
         require_nothing_skipped(report, at or source)
     if plot:
         draw(rejection_plot(report), plot)
-    deliver_text(render(report, report_to.format, REJECTION_FORMATS, legend=not report_to.quiet), report_to)
+    deliver(report, report_to, rejection_document)
 
 
 def _named(by: str | None) -> list[str] | None:

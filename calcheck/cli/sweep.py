@@ -11,7 +11,7 @@ import typer
 from calcheck.cli.common import COLUMNS, ENGINE, FILE, REPORT, SEED, make_run, open_source
 from calcheck.cli.compare import model_names, model_of
 from calcheck.cli.options import PlotOptions, ReportOptions, SweepOptions
-from calcheck.cli.output import Pointwise, deliver_text, draw, require_deliverable
+from calcheck.cli.output import Pointwise, deliver, draw, require_deliverable
 from calcheck.cli.progress import progress_bar
 from calcheck.cli.typer_bridge import build, metric_parameters, parameters, parse_given, with_signature
 from calcheck.errors import OptionError
@@ -39,8 +39,7 @@ FILES = inspect.Parameter(
 
 def _sweep(files: list[str], settings: Settings, **given: Any) -> None:
     """Show how a metric, and the ranking of models by it, changes with its settings and the number of rows."""
-    from calcheck.render import SWEEP_FORMATS, render
-    from calcheck.render.sweep import require_few_panels, sweep_plot
+    from calcheck.render.builders.sweep import require_few_panels, sweep_document, sweep_plot
     from calcheck.studies.sweep import sweep
     from calcheck.studies.sweep_settings import parse
 
@@ -66,7 +65,7 @@ def _sweep(files: list[str], settings: Settings, **given: Any) -> None:
         )
     if plot:
         draw(sweep_plot(report), plot)
-    deliver_text(render(report, report_to.format, SWEEP_FORMATS, legend=not report_to.quiet), report_to)
+    deliver(report, report_to, sweep_document)
 
 
 def _metric(name: str, settings: Settings, given: dict[str, Any]) -> Metric[Any]:

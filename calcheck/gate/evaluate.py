@@ -7,7 +7,6 @@ import operator
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
-from calcheck.details import FieldTree
 from calcheck.errors import OptionError
 from calcheck.gate.messages import format_value, format_values
 from calcheck.gate.rules import (
@@ -27,6 +26,7 @@ from calcheck.report import Gate, Input, Verdict
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from calcheck.details import FieldTree
     from calcheck.report import Level, Report, Result
 
 COMPARED = {

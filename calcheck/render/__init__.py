@@ -1,76 +1,83 @@
-"""Reports as text: one module per format."""
+"""Reports as text: builders make documents of them, and each format renders documents in a module of its own."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from calcheck.render.comparison import comparison_to_markdown, comparison_to_table
-from calcheck.render.csv_jsonl import to_csv, to_jsonl
-from calcheck.render.github import to_github
-from calcheck.render.json import to_json
-from calcheck.render.junit import to_junit
-from calcheck.render.latex import comparison_to_latex
-from calcheck.render.markdown import to_markdown
-from calcheck.render.rejection import rejection_to_markdown, rejection_to_table
-from calcheck.render.sweep import sweep_to_markdown, sweep_to_table
-from calcheck.render.table import to_table
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from calcheck.report import Report
+    from calcheck.render.document import Document
 
-    Formats = dict[str, Callable[..., str]]
+__all__ = ["FORMATS", "Format", "format_names", "render"]
 
-__all__ = ["COMPARISON_FORMATS", "FORMATS", "GATE_FORMATS", "REJECTION_FORMATS", "SWEEP_FORMATS", "render"]
+Kind = Literal["report", "rules", "diff"]
 
-FORMATS: Formats = {
-    "table": to_table,
-    "json": to_json,
-    "jsonl": to_jsonl,
-    "csv": to_csv,
-    "markdown": to_markdown,
+
+@dataclass(frozen=True)
+class Format:
+    """A format of reports.
+
+    Parameters
+    ----------
+    module : str
+        Module in this package, whose function ``render`` returns the text. It is imported when the format is used.
+    data : bool
+        Whether ``render`` takes the report itself; otherwise it takes the document that a builder made.
+    kinds : tuple of str
+        What the format can show: a report, a report with rules, the changes between two reports.
+    separator : str or None
+        Text between several reports in one output; None if the format holds only one report.
+    """
+
+    module: str
+    data: bool = False
+    kinds: tuple[Kind, ...] = ("report", "rules", "diff")
+    separator: str | None = None
+
+    def renderer(self) -> Callable[[Any], str]:
+        """Return the function that renders a document, or a report if the format holds data."""
+        function: Callable[[Any], str] = import_module(f"calcheck.render.{self.module}").render
+        return function
+
+
+FORMATS = {
+    "table": Format("terminal", separator="\n"),
+    "json": Format("json", data=True),
+    "jsonl": Format("jsonl", data=True, kinds=("report", "rules"), separator=""),
+    "csv": Format("csv", data=True, kinds=("report", "rules")),
+    "markdown": Format("markdown", separator="\n"),
+    "latex": Format("latex", separator="\n"),
+    "html": Format("html"),
+    "junit": Format("junit", data=True, kinds=("rules",)),
+    "github": Format("github", data=True, kinds=("rules",)),
 }
-"""Renderers of reports, by the name of the format in ``--format``."""
-
-COMPARISON_FORMATS: Formats = FORMATS | {
-    "table": comparison_to_table,
-    "markdown": comparison_to_markdown,
-    "latex": comparison_to_latex,
-}
-"""Renderers of model comparisons."""
-
-REJECTION_FORMATS: Formats = FORMATS | {
-    "table": rejection_to_table,
-    "markdown": rejection_to_markdown,
-}
-"""Renderers of rejection studies."""
-
-SWEEP_FORMATS: Formats = FORMATS | {
-    "table": sweep_to_table,
-    "markdown": sweep_to_markdown,
-}
-"""Renderers of sweeps."""
-
-GATE_FORMATS: Formats = FORMATS | {"junit": to_junit, "github": to_github}
-"""Renderers of reports with rules; junit and github contain only the rules."""
-
-WITH_LEGEND = frozenset({"table", "markdown"})
-"""Formats that have a legend."""
+"""The formats, by their names in ``--format``."""
 
 
-def render(report: Report, name: str, formats: Formats, *, legend: bool = True) -> str:
+def format_names(kind: Kind) -> tuple[str, ...]:
+    """Return the names of the formats that can show a kind of report."""
+    return tuple(name for name, known in FORMATS.items() if kind in known.kinds)
+
+
+def render(report: Any, name: str, build: Callable[[Any], Document], *, legend: bool = True) -> str:
     """Return a report in one of the formats.
 
     Parameters
     ----------
-    report : Report
-        The report.
+    report : Report or Diff
+        What to show.
     name : str
         Name of the format.
-    formats : dict
-        Renderers by name, such as ``FORMATS``.
+    build : callable
+        Builder of the document, such as ``report_document``.
     legend : bool
-        Whether tables have a legend.
+        Whether the document has a legend.
     """
-    return formats[name](report, legend=legend) if name in WITH_LEGEND else formats[name](report)
+    known = FORMATS[name]
+    if known.data:
+        return known.renderer()(report)
+    document = build(report)
+    return known.renderer()(document if legend else document.without_legend())

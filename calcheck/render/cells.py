@@ -1,24 +1,16 @@
-"""Cells, notes and legends that all tables share."""
+"""Numbers, and facts of a report in words."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from calcheck.report import Gate, Input, Report, Result, Skipped
 
 ABSENT = "–"
 ALL_DIGITS_FROM, ALL_DIGITS_TO = 1e3, 1e5
-COLUMNS = ("value", "interval", "if perfect", "ζ", "p", "verdict")
-GATE_COLUMNS = ("rule", "outcome", "found")
-ZETA_LEGEND = "ζ: distance from the score of a perfect model, relative to its limit; within ±1 they agree"
-DETAILS_LEGENDS = {
-    "dof": "dof: effective degrees of freedom of the kernel regression",
-    "rejected": "rejected: inputs where the distributions differ significantly, at the false discovery rate --fdr",
-}
-"""Explanations of details, by name."""
 
 
 def number(value: float | None) -> str:
@@ -45,27 +37,24 @@ def short(value: float | None) -> str:
     return f"{value:.0f}" if ALL_DIGITS_FROM <= abs(value) < ALL_DIGITS_TO else f"{value:.3g}"
 
 
-def cells(result: Result) -> tuple[str, str, str, str, str, str]:
-    """Return the cells of a result: value, interval, reference, zeta, p-value and verdict."""
-    interval = ABSENT if result.low is None else f"[{short(result.low)}, {short(result.high)}]"
-    zeta = ABSENT if result.zeta is None else f"{result.zeta:.2f}"
-    p = ABSENT if result.p_value is None else f"{result.p_value:.2g}"
-    return number(result.value), interval, short(result.reference), zeta, p, result.verdict
+def interval(result: Result, limit: Callable[[float | None], str] = short) -> str:
+    """Return the interval of a result, with its limits by a function."""
+    return ABSENT if result.low is None else f"[{limit(result.low)}, {limit(result.high)}]"
 
 
-def reference_text(result: Result) -> str:
-    """Return what a perfect model scores on the same rows; an empty string if that is unknown."""
-    if result.reference is None:
-        return ""
-    told = [f"{number(result.reference)}, {'exactly' if result.reference_kind == 'exact' else 'on average'}"]
-    low, high = result.reference_low, result.reference_high
-    if low is not None and high is not None:
-        told.append(f"mostly from {number(low)} to {number(high)}")
-    elif high is not None:
-        told.append(f"mostly below {number(high)}")
-    elif low is not None:
-        told.append(f"mostly above {number(low)}")
-    return " · ".join(told)
+def p_value(result: Result) -> str:
+    """Return the p-value of a result."""
+    return ABSENT if result.p_value is None else f"{result.p_value:.2g}"
+
+
+def unit(result: Result) -> str:
+    """Return the unit of a result; ``""`` for dimensionless values."""
+    return "" if result.unit == "1" else result.unit
+
+
+def name_with_unit(result: Result) -> str:
+    """Return the name of a metric with its unit."""
+    return f"{result.metric} [{unit(result)}]" if unit(result) else result.metric
 
 
 def outcome(gate: Gate) -> str:
@@ -84,11 +73,6 @@ def headline(report: Report) -> str:
     return f"{warned:,} of {rules} with a warning, none violated" if warned else f"{rules} passed"
 
 
-def subset_columns(results: Sequence[Result]) -> list[str]:
-    """Return the names of the subset columns, which distinguish results of the same metric."""
-    return list(dict.fromkeys(name for result in results for name in result.slice))
-
-
 def read_in_words(read: Input) -> tuple[list[str], str]:
     """Return the file names, and a description of what was read from them."""
     names = [
@@ -105,15 +89,20 @@ def read_in_words(read: Input) -> tuple[list[str], str]:
     return names, " · ".join(told)
 
 
-def notes(report: Report) -> list[tuple[str, str]]:
+def notes(report: Report) -> list[str]:
     """Return the notes: each warning once, with its metrics unless it applies to all, and the skipped metrics."""
     belongs: dict[str, dict[str, None]] = {}
     for result in report.results:
         for warning in result.warnings:
             belongs.setdefault(warning.text, {})[result.metric] = None
     metrics = {result.metric for result in report.results}
-    told = [("" if set(names) == metrics else ", ".join(names), note) for note, names in belongs.items()]
-    return told + [(f"skipped {names}", reason) for names, reason in reasons(report.skipped)]
+    told = [note if set(names) == metrics else f"{', '.join(names)}: {note}" for note, names in belongs.items()]
+    return told + skipped_notes(report)
+
+
+def skipped_notes(report: Report) -> list[str]:
+    """Return a note for each reason why metrics were skipped."""
+    return [f"skipped {names}: {reason}" for names, reason in reasons(report.skipped)]
 
 
 def reasons(skipped: Sequence[Skipped]) -> list[tuple[str, str]]:
@@ -122,29 +111,3 @@ def reasons(skipped: Sequence[Skipped]) -> list[tuple[str, str]]:
     for each in skipped:
         found.setdefault(each.reason, []).append(each.metric)
     return [(", ".join(names), reason) for reason, names in found.items()]
-
-
-def is_listed(value: Any) -> bool:
-    """Return whether a detail is a list of rows, which is shown as a separate table."""
-    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
-
-
-def cell(value: Any) -> str:
-    """Return a cell of a list of rows: floats with four significant digits, integers and keys in full."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return number(value) if isinstance(value, float) or value is None else str(value)
-
-
-def legend_lines(report: Report, *, details: bool) -> list[str]:
-    """Return the legend of a table, one line for each term that needs an explanation.
-
-    Parameters
-    ----------
-    report : Report
-        The report.
-    details : bool
-        Whether the details of the first result are shown.
-    """
-    lines = [ZETA_LEGEND] if any(result.zeta is not None for result in report.results) else []
-    return lines + [text for name, text in DETAILS_LEGENDS.items() if details and name in report.results[0].details]

@@ -14,7 +14,7 @@ MOST = 10  # maximum annotations of a kind that GitHub shows per step; it silent
 COMMANDS = {"fail": "error", "warn": "warning"}
 
 
-def to_github(report: Report) -> str:
+def render(report: Report) -> str:
     """Return the violated rules as annotations, errors first; the headline as a notice if no rule is violated."""
     files, _ = read_in_words(report.input)
     violated = [*report.violated("fail"), *report.violated("warn")]

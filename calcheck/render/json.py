@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from calcheck.studies.diff import Diff
 
 
-def to_json(report: Report | Diff) -> str:
+def render(report: Report | Diff) -> str:
     """Return a report, or the changes between two reports, as one JSON object."""
     return json.dumps(to_plain(asdict(report)), indent=2, ensure_ascii=True, allow_nan=False) + "\n"
 

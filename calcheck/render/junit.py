@@ -19,7 +19,7 @@ CONSTANT = {"timestamp": "1970-01-01T00:00:00", "hostname": "localhost", "time":
 """Attributes that the schemas require; constant, so that the same run gives the same bytes everywhere."""
 
 
-def to_junit(report: Report) -> str:
+def render(report: Report) -> str:
     """Return rules as a test suite: a violated rule is a failure, or an error if its number is absent."""
     failed = report.violated("fail")
     errors = sum(bool(gate.missing) for gate in failed)

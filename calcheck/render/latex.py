@@ -1,4 +1,4 @@
-r"""Comparisons of models as LaTeX tabulars, which need only ``\usepackage{booktabs}``."""
+r"""Documents in LaTeX: tables as tabulars, which need only ``\usepackage{booktabs}``, and all else as comments."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ import re
 import unicodedata
 from typing import TYPE_CHECKING
 
-from calcheck.render.cells import ABSENT, number
-from calcheck.render.comparison_model import Column, columns_of, differences_of, format_p, models_of, notes_of
 from calcheck.render.console import strip_control
+from calcheck.render.document import Details, Legend, Marks, Notes, Paragraph, Source, Table, select_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
-    from calcheck.report import Report, Result
+    from calcheck.render.document import Block, Cell, Column, Document
 
-METRICS_PER_TABLE = 8  # maximum metrics that fit the width of a page
-ARROWS = {"smaller": r"$\downarrow$", "larger": r"$\uparrow$", "": ""}
+COLUMNS = 8  # maximum columns of numbers that fit the width of a page
+MARKS = {"best": "bold", "second": "underlined"}
+BOLD = r"\boldmath "
+ALIGNED = {"left": "l", "right": "r"}
 COMMANDS = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -28,26 +29,27 @@ COMMANDS = {
     "–": "--",
     "−": "$-$",
     "²": r"\textsuperscript{2}",
+    "±": r"$\pm$",
+    "↓": r"$\downarrow$",
+    "↑": r"$\uparrow$",
+    "→": r"$\rightarrow$",
+    "ζ": r"$\zeta$",
 }
 COMMANDS |= {character: f"\\{character}" for character in "&%$#_{}"}
 COMMANDS |= {character: f"{{{character}}}" for character in "[]*'`"}  # otherwise read as options of \\ or as ligatures
 DASHES = re.compile("-(?=-)")  # two hyphens would be typeset as a dash
-POWER = re.compile(r"e([+-]?)0*(\d+)$")
+NUMBER = re.compile(r"(?<![\w.])(-?\d+(?:[.,]\d+)*)(?:e([+-]?)0*(\d+))?(?![\w.])")
 LETTERS = "ßæøœÆØŒ"
 ACCENTS = frozenset(
     "\u0300\u0301\u0302\u0303\u0304\u0306\u0307\u0308\u030a\u030b\u030c\u0327"
 )  # combining accents that every LaTeX engine supports
 
 
-def comparison_to_latex(report: Report) -> str:
-    """Return a comparison as tabulars: the best value bold, the second best underlined; then the differences."""
-    models, columns = models_of(report), columns_of(report)
-    lines = [rf"% \usepackage{{booktabs}}; calcheck {report.calcheck}, {report.input.n} rows"]
-    for start in range(0, len(columns), METRICS_PER_TABLE):
-        lines += [*_values(models, columns[start : start + METRICS_PER_TABLE]), ""]
-    lines += _differences(differences_of(report))
-    lines += [f"% {strip_control(note)}" for note in notes_of(report)]
-    return "\n".join(lines) + "\n"
+def render(document: Document) -> str:
+    """Return a document in LaTeX: best values are bold, second best values underlined."""
+    first = rf"\usepackage{{booktabs}}; calcheck {document.calcheck}"
+    head = _comments([first, *([document.title] if document.title else [])])
+    return "\n".join([*head, *(line for block in document.blocks for line in _lines(block))]) + "\n"
 
 
 def escaped(text: str) -> str:
@@ -58,7 +60,7 @@ def escaped(text: str) -> str:
     >>> print(escaped(r"50% of a_b & \input{x}"))
     50\% of a\_b \& \textbackslash{}input\{x\}
     """
-    return DASHES.sub("-{}", "".join(map(_letter, strip_control(text))))
+    return "-{}".join("".join(map(_letter, part)) for part in DASHES.split(strip_control(text)))
 
 
 def _letter(character: str) -> str:
@@ -70,76 +72,91 @@ def _letter(character: str) -> str:
     return character if known or character in LETTERS else rf"\texttt{{U+{ord(character):04X}}}"
 
 
-def _values(models: Sequence[str], columns: Sequence[Column]) -> Iterator[str]:
-    """Yield the lines of a tabular with models as rows and metrics as columns."""
-    yield rf"\begin{{tabular}}{{l{'r' * len(columns)}}}"
+def _lines(block: Block) -> Iterator[str]:
+    match block:
+        case Source():
+            yield from _comments([f"{', '.join(block.files)}: {block.text}"])
+        case Paragraph():
+            yield from _comments([block.text])
+        case Details():
+            yield from _comments(f"{name}: {text}" for name, text in block.items)
+        case Table():
+            for table in _parts(block):
+                yield from ("", *_tabular(table))
+        case Marks():
+            yield from _comments(f"{MARKS[mark]}: {meaning}" for mark, meaning in block.meanings)
+        case Legend() | Notes():
+            yield from _comments(block.lines)
+
+
+def _comments(lines: Iterable[str]) -> Iterator[str]:
+    return (f"% {strip_control(line)}" for line in lines)
+
+
+def _parts(table: Table) -> Iterator[Table]:
+    """Yield the tables that show a table on pages; key columns are repeated."""
+    last = len(table.columns)
+    if table.overflow != "split":
+        yield table
+        return
+    for start in range(table.keys, last, COLUMNS):
+        yield select_columns(table, [*range(table.keys), *range(start, min(start + COLUMNS, last))])
+
+
+def _tabular(table: Table) -> Iterator[str]:
+    """Yield the lines of a tabular."""
+    yield rf"\begin{{tabular}}{{{''.join(ALIGNED[column.align] for column in table.columns)}}}"
+    if table.title:
+        yield rf"\multicolumn{{{len(table.columns)}}}{{l}}{{{escaped(table.title)}}} \\"
     yield r"\toprule"
-    yield _row(["Model", *(_head(column) for column in columns)])
+    yield _row(map(_head, table.columns))
     yield r"\midrule"
-    for place, model in enumerate(models):
-        yield _row([escaped(model), *(_marked(column.results[place]) for column in columns)])
+    for row in table.rows:
+        yield _row(map(_cell, row, table.columns))
     yield r"\bottomrule"
     yield r"\end{tabular}"
 
 
-def _differences(results: Sequence[Result]) -> Iterator[str]:
-    """Yield the lines of a tabular with one difference per row."""
-    yield r"\begin{tabular}{llrrr}"
-    yield r"\toprule"
-    yield _row(["Difference", "Metric", "Value", "Interval", "$p$"])
-    yield r"\midrule"
-    for result in results:
-        models = rf"{escaped(str(result.slice['model']))} $-$ {escaped(str(result.slice['minus']))}"
-        limits = ABSENT if result.low is None else f"{{[}}{_number(result.low)}, {_number(result.high)}{{]}}"
-        chance = format_p(result)
-        told = [_number(result.value), limits.replace(ABSENT, "--"), "--" if chance == ABSENT else _typeset(chance)]
-        yield _row([models, escaped(result.metric), *told])
-    yield r"\bottomrule"
-    yield r"\end{tabular}"
-
-
-def _row(cells: Sequence[str]) -> str:
+def _row(cells: Iterable[str]) -> str:
     return rf"{' & '.join(cells)} \\"
 
 
 def _head(column: Column) -> str:
-    """Return the column head: the metric, an arrow for the better values, and the unit."""
-    better = ARROWS.get(column.better) if column.better in ARROWS else rf"$\rightarrow$ {escaped(column.better)}"
-    unit = f"[{column.unit}]" if column.unit else ""
-    return " ".join(part for part in (escaped(column.metric), better, _unit(unit)) if part)
+    """Return the head of a column: its name, an arrow for the better values, and its unit."""
+    unit = f"[{column.unit}]".replace("^2", "²") if column.unit else ""
+    name = "$p$" if column.name == "p" else escaped(column.name)
+    return " ".join(part for part in (name, escaped(column.better), escaped(unit)) if part)
 
 
-def _unit(unit: str) -> str:
-    """Return a unit, with y^2 as a superscript."""
-    return escaped(unit.replace("^2", "²"))
-
-
-def _marked(result: Result) -> str:
-    """Return a value: the best is bold, the second best underlined."""
-    text = _number(result.value)
-    match result.details.get("rank"):
-        case 1:
-            return rf"\textbf{{\boldmath {text}}}" if "$" in text else rf"\textbf{{{text}}}"
-        case 2:
-            return rf"\underline{{{text}}}"
+def _cell(cell: Cell, column: Column) -> str:
+    """Return a cell; numbers in columns of numbers are typeset."""
+    typeset = _typeset if column.align == "right" else escaped
+    text, after = typeset(cell.text), typeset(cell.after)
+    match cell.emphasis:
+        case "best":
+            return rf"\textbf{{{BOLD if '$' in text else ''}{text}}}{after}"
+        case "second":
+            return rf"\underline{{{text}}}{after}"
         case _:
-            return text
-
-
-def _number(value: float | None) -> str:
-    return "--" if value is None else _typeset(number(value))
+            return text + after
 
 
 def _typeset(text: str) -> str:
-    r"""Return a number in LaTeX, with a minus sign and powers of ten.
+    r"""Return text with its numbers typeset: with a minus sign and powers of ten.
 
     Examples
     --------
-    >>> print(_typeset("-1.2e-05"), _typeset("0.5"))
-    $-1.2 \times 10^{-5}$ 0.5
+    >>> print(_typeset("-1.2e-05"), _typeset("0.5"), _typeset("[-1, 2]"))
+    $-1.2 \times 10^{-5}$ 0.5 {[}$-1$, 2{]}
     """
-    power = POWER.search(text)
-    if power is None:
-        return f"${text}$" if text.startswith("-") else text
-    sign = power[1].replace("+", "")
-    return rf"${text[: power.start()]} \times 10^{{{sign}{power[2]}}}$"
+    parts, end = [], 0
+    for found in NUMBER.finditer(text):
+        parts += [escaped(text[end : found.start()]), _number(*found.groups(default=""))]
+        end = found.end()
+    return "".join([*parts, escaped(text[end:])])
+
+
+def _number(digits: str, sign: str, power: str) -> str:
+    if power:
+        return rf"${digits} \times 10^{{{sign.replace('+', '')}{power}}}$"
+    return f"${digits}$" if digits.startswith("-") else digits

@@ -1,66 +1,29 @@
-"""Reports as Markdown, for pull requests and CI summaries."""
+"""Documents in Markdown, for pull requests and CI summaries."""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING
 
-from calcheck.render.cells import (
-    COLUMNS,
-    GATE_COLUMNS,
-    cell,
-    cells,
-    headline,
-    is_listed,
-    legend_lines,
-    notes,
-    outcome,
-    read_in_words,
-    subset_columns,
-)
 from calcheck.render.console import strip_control
+from calcheck.render.document import Details, Legend, Marks, Notes, Paragraph, Source, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
-    from calcheck.report import Report
+    from calcheck.render.document import Block, Cell, Document
 
 SPECIAL = re.compile(r"([\\`*_{}\[\]#!|~])")
+NUMBERS = re.compile(r"[-+\d.,e \[\]]*")
+EMPHASIS = {"best": ("**", "**"), "second": ("<ins>", "</ins>")}
+MARKS = {"best": "**bold**", "second": "<ins>underlined</ins>"}
+RULES = {"left": "---", "right": "---:"}
 
 
-def to_markdown(report: Report, *, legend: bool = True) -> str:
-    """Return a report as a Markdown table, with the rules above it and notes below it."""
-    return "\n".join(_lines(report, legend=legend)) + "\n"
-
-
-def _lines(report: Report, *, legend: bool) -> Iterator[str]:
-    if report.gates:
-        yield from (f"### calcheck: {headline(report)}", "")
-    files, told = read_in_words(report.input)
-    yield from (f"**{escaped(', '.join(files))}**: {escaped(told)}", "")
-    if report.gates:
-        gates = [[escaped(text) for text in (gate.rule, outcome(gate), gate.message)] for gate in report.gates]
-        yield from (*_table(GATE_COLUMNS, gates), "")
-    yield from _results(report)
-    for text in legend_lines(report, details=False) if legend else ():
-        yield from ("", escaped(text))
-    for name, rows in report.results[0].details.items() if len(report.results) == 1 and not report.gates else ():
-        if is_listed(rows):
-            listed = [[escaped(cell(value)) for value in row.values()] for row in rows]
-            yield from ("", f"{name}:", "", *_table([escaped(column) for column in rows[0]], listed))
-    told_notes = [f"- {escaped(f'{metrics}: {note}' if metrics else note)}" for metrics, note in notes(report)]
-    yield from ("", *told_notes) if told_notes else ()
-
-
-def _results(report: Report) -> list[str]:
-    """Return a table with one line per result."""
-    subset = subset_columns(report.results)
-    rows = [
-        [result.metric, *(escaped(str(result.slice.get(name, ""))) for name in subset), *cells(result)]
-        for result in report.results
-    ]
-    rule = ["---", *["---:"] * (len(subset) + len(COLUMNS) - 1), "---"]
-    return _table(["metric", *subset, *COLUMNS], rows, rule)
+def render(document: Document) -> str:
+    """Return a document in Markdown: best values are bold, second best values underlined."""
+    title = [f"### {escaped(document.title)}"] if document.title else []
+    return "\n\n".join([*title, *("\n".join(_lines(block)) for block in document.blocks)]) + "\n"
 
 
 def escaped(text: str) -> str:
@@ -77,11 +40,40 @@ def escaped(text: str) -> str:
     return shown
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]], rule: Sequence[str] | None = None) -> list[str]:
-    """Return the lines of a table; the rule below the head sets the alignment."""
-    return [line(cells) for cells in (head, rule or ["---"] * len(head), *rows)]
+def _lines(block: Block) -> Iterator[str]:
+    match block:
+        case Source():
+            yield f"**{escaped(', '.join(block.files))}**: {escaped(block.text)}"
+        case Paragraph():
+            yield escaped(block.text)
+        case Details():
+            yield from (f"- **{escaped(name)}**: {escaped(text)}" for name, text in block.items)
+        case Table():
+            yield from _table(block)
+        case Marks():
+            yield " · ".join(f"{MARKS[mark]}: {escaped(meaning)}" for mark, meaning in block.meanings)
+        case Legend():
+            yield "\n\n".join(map(escaped, block.lines))
+        case Notes():
+            yield from (f"- {escaped(line)}" for line in block.lines)
 
 
-def line(cells: Sequence[str]) -> str:
+def _table(table: Table) -> Iterator[str]:
+    """Yield the lines of a table, with its title above."""
+    if table.title:
+        yield from (f"{escaped(table.title)}:", "")
+    yield _line(escaped(column.head) for column in table.columns)
+    yield _line(RULES[column.align] for column in table.columns)
+    yield from (_line(map(_cell, row)) for row in table.rows)
+
+
+def _cell(cell: Cell) -> str:
+    """Return a cell; the brackets of an interval need no escape."""
+    before, after = EMPHASIS.get(cell.emphasis, ("", ""))
+    text = cell.text if NUMBERS.fullmatch(cell.text) else escaped(cell.text)
+    return f"{before}{text}{after}{escaped(cell.after)}"
+
+
+def _line(cells: Iterable[str]) -> str:
     """Return a line of a table from escaped cells."""
     return f"| {' | '.join(cells)} |"

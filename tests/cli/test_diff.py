@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from calcheck.render import format_names
 from calcheck.render.schema import diff_schema
 from tests.files import columns, write
 
@@ -209,7 +210,7 @@ def test_reports_are_read_from_standard_input_and_written_to_files(stored, proce
         (["old", "."], ". is a folder. Give a file"),
         (["preds", "old"], "preds.csv is not valid JSON"),
         (["-", "-"], "only one report can be read from standard input: pass the other by its file name"),
-        (["old", "old", "--format", "csv"], "--format takes one of table, json, markdown, got 'csv'"),
+        (["old", "old", "--format", "csv"], f"--format takes one of {', '.join(format_names('diff'))}, got 'csv'"),
     ],
 )
 def test_errors_are_one_line(stored, calcheck, tmp_path, arguments, message):

@@ -9,7 +9,8 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from calcheck.messages import Message
-from calcheck.render import FORMATS, GATE_FORMATS
+from calcheck.render import FORMATS, format_names, render
+from calcheck.render.builders.report import report_document
 from calcheck.render.github import MOST
 from calcheck.report import Gate, Input, InputFile, Report, Result
 
@@ -33,6 +34,10 @@ HOSTILE = (
     "&lt;&#x1b;&amp;",
     "[bold red]markup[/bold red]",
 )
+
+
+def shown(form, report):
+    return render(report, form, report_document)
 
 
 def report_of(*gates, path="preds.parquet", results=(CLEAN,)):
@@ -76,7 +81,7 @@ def require_junit(text):
 
 
 def test_junit_has_one_test_case_per_rule():
-    suite = require_junit(GATE_FORMATS["junit"](report_of(*ALL)))
+    suite = require_junit(shown("junit", report_of(*ALL)))
     assert [case.get("name") for case in suite.findall("testcase")] == [gate.rule for gate in ALL]
     assert [[part.tag for part in case] for case in suite.findall("testcase")] == [[], ["failure"], ["error"], [], []]
     assert suite.find("testcase/failure").text == "zms is 1"
@@ -87,19 +92,19 @@ def test_junit_has_one_test_case_per_rule():
 
 
 def test_junit_without_failures_is_valid():
-    assert require_junit(GATE_FORMATS["junit"](report_of(PASSED))).get("tests") == "1"
+    assert require_junit(shown("junit", report_of(PASSED))).get("tests") == "1"
 
 
 def test_github_has_one_annotation_per_violation_with_errors_first():
-    assert GATE_FORMATS["github"](report_of(WARNED, *ALL)).splitlines() == [
+    assert shown("github", report_of(WARNED, *ALL)).splitlines() == [
         "::error title=calcheck%3A zms > 0.5::zms is 1 in preds.parquet",
         "::error title=calcheck%3A rce > 1::rce is null (why) in preds.parquet",
         "::warning title=calcheck%3A zms > 0.1::zms is 1 in preds.parquet",
         "::warning title=calcheck%3A zms > 0.1::zms is 1 in preds.parquet",
         "::warning title=calcheck%3A ece > 1::ece is null in preds.parquet",
     ]
-    passed = GATE_FORMATS["github"](report_of(PASSED, PASSED))
-    assert passed == "::notice title=calcheck::2 rules passed by preds.parquet\n"
+    kept = shown("github", report_of(PASSED, PASSED))
+    assert kept == "::notice title=calcheck::2 rules passed by preds.parquet\n"
 
 
 @pytest.mark.parametrize(
@@ -112,13 +117,13 @@ def test_github_has_one_annotation_per_violation_with_errors_first():
     ],
 )
 def test_github_shows_ten_annotations_and_the_last_counts_the_rest(errors, warnings, last):
-    lines = GATE_FORMATS["github"](report_of(*[WARNED] * warnings, *[VIOLATED] * errors)).splitlines()
+    lines = shown("github", report_of(*[WARNED] * warnings, *[VIOLATED] * errors)).splitlines()
     assert len(lines) == MOST == 10
     assert lines[-1] == last
 
 
 def test_markdown_begins_with_the_outcome_of_the_rules():
-    assert GATE_FORMATS["markdown"](report_of(*ALL)).splitlines() == [
+    assert shown("markdown", report_of(*ALL)).splitlines() == [
         "### calcheck: 2 of 5 rules violated, 2 with a warning",
         "",
         "**preds.parquet**: 60 rows · predictions: gaussian",
@@ -137,23 +142,21 @@ def test_markdown_begins_with_the_outcome_of_the_rules():
         "",
         "- a note",
     ]
-    assert GATE_FORMATS["markdown"](report_of(PASSED)).startswith("### calcheck: 1 rule passed\n")
-    assert GATE_FORMATS["markdown"](report_of(WARNED, PASSED)).startswith(
-        "### calcheck: 1 of 2 rules with a warning, none v"
-    )
+    assert shown("markdown", report_of(PASSED)).startswith("### calcheck: 1 rule passed\n")
+    assert shown("markdown", report_of(WARNED, PASSED)).startswith("### calcheck: 1 of 2 rules with a warning, none v")
 
 
 def test_the_table_has_rules_before_results():
-    lines = GATE_FORMATS["table"](report_of(*ALL)).splitlines()
+    lines = shown("table", report_of(*ALL)).splitlines()
     assert lines[3].split() == ["rule", "outcome", "found"]
     assert [line.split("  ")[0] for line in lines[5:10]] == [gate.rule for gate in ALL]
     assert lines[11].split() == ["metric", "value", "interval", "if", "perfect", "ζ", "p", "verdict"]
 
 
 def test_flat_formats_have_one_line_per_rule():
-    records = [json.loads(line) for line in GATE_FORMATS["jsonl"](report_of(PASSED, MISSING)).splitlines()]
-    assert [line.get("metric") for line in records] == ["zms", None, None]
-    assert records[2] == {
+    told = [json.loads(line) for line in shown("jsonl", report_of(PASSED, MISSING)).splitlines()]
+    assert [line.get("metric") for line in told] == ["zms", None, None]
+    assert told[2] == {
         "file": "preds.parquet",
         "n": 60,
         "calcheck": "0.1.0",
@@ -163,7 +166,7 @@ def test_flat_formats_have_one_line_per_rule():
         "message": "rce is null (why)",
         "values": {"rce": None},
     }
-    lines = list(csv.DictReader(io.StringIO(GATE_FORMATS["csv"](report_of(PASSED, VIOLATED, WARNED)))))
+    lines = list(csv.DictReader(io.StringIO(shown("csv", report_of(PASSED, VIOLATED, WARNED)))))
     found = [(line["rule"], line["verdict"], line["notes"]) for line in lines[1:]]
     assert found == [
         ("zms > 2", "passed", "zms is 1"),
@@ -173,8 +176,8 @@ def test_flat_formats_have_one_line_per_rule():
 
 
 def test_reports_without_gates_do_not_mention_rules():
-    for render in FORMATS.values():
-        assert "rule" not in render(report_of())
+    for form in format_names("report"):
+        assert not re.search(r"\brule\b", shown(form, report_of()))
 
 
 def controls(text):
@@ -183,16 +186,16 @@ def controls(text):
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-@pytest.mark.parametrize("form", GATE_FORMATS)
+@pytest.mark.parametrize("form", FORMATS)
 def test_names_never_control_the_terminal_or_break_the_encoding(text, form):
-    shown = GATE_FORMATS[form](hostile_report(text))
-    assert form == "csv" or not controls(shown)
-    shown.encode("utf-8", errors="backslashreplace")
+    text = shown(form, hostile_report(text))
+    assert form == "csv" or not controls(text)
+    text.encode("utf-8", errors="backslashreplace")
 
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_names_are_escaped_in_xml(text):
-    suite = require_junit(GATE_FORMATS["junit"](hostile_report(text)))
+    suite = require_junit(shown("junit", hostile_report(text)))
     assert len(suite.findall("testcase")) == 6
     assert (suite.get("failures"), suite.get("errors")) == ("1", "1")
     if text.isprintable():
@@ -202,7 +205,7 @@ def test_names_are_escaped_in_xml(text):
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_names_are_escaped_in_github_annotations(text):
-    lines = GATE_FORMATS["github"](hostile_report(text)).splitlines()
+    lines = shown("github", hostile_report(text)).splitlines()
     assert len(lines) == 4
     for line in lines:
         kind, title, message = re.fullmatch(r"::(error|warning) title=([^:,]*)::(.*)", line).groups()
@@ -215,7 +218,7 @@ def test_names_are_escaped_in_github_annotations(text):
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_names_are_escaped_in_markdown(text):
-    lines = GATE_FORMATS["markdown"](hostile_report(text)).splitlines()
+    lines = shown("markdown", hostile_report(text)).splitlines()
     gates = lines[6:12]
     for line in gates:
         assert re.fullmatch(r"\|(?:[^|\\]|\\.)*\|(?:[^|\\]|\\.)*\|(?:[^|\\]|\\.)*\|", line)
@@ -226,7 +229,7 @@ def test_names_are_escaped_in_markdown(text):
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_csv_cells_are_never_formulas_or_extra_lines(text):
-    lines = list(csv.DictReader(io.StringIO(GATE_FORMATS["csv"](hostile_report(text)), newline="")))
+    lines = list(csv.DictReader(io.StringIO(shown("csv", hostile_report(text)), newline="")))
     assert len(lines) == 7
     for line in lines:
         assert None not in line
@@ -235,7 +238,7 @@ def test_csv_cells_are_never_formulas_or_extra_lines(text):
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_names_are_unchanged_in_json(text):
-    report = json.loads(GATE_FORMATS["json"](hostile_report(text)))
-    assert report["gates"][0]["rule"] == f"{text} fail"
-    lines = GATE_FORMATS["jsonl"](hostile_report(text)).splitlines()
+    told = json.loads(shown("json", hostile_report(text)))
+    assert told["gates"][0]["rule"] == f"{text} fail"
+    lines = shown("jsonl", hostile_report(text)).splitlines()
     assert [json.loads(line)["message"] for line in lines[1:]] == [f"found {text}"] * 6

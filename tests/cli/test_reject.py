@@ -119,7 +119,7 @@ def test_every_format_has_the_same_values(calcheck, files):
     assert [float(line["value"]) for line in lines] == [each["value"] for each in whole["results"]]
     assert len(calcheck(*arguments, "--format", "jsonl").out.splitlines()) == len(lines)
     markdown = calcheck(*arguments, "--format", "markdown").out
-    assert "| rejected | retained | cce  | std  | random  |" in markdown
+    assert "| rejected | retained | cce | std | random |" in markdown
     assert "| metric | by | area | interval | − random | interval | p |" in markdown
 
 

@@ -10,7 +10,7 @@ from calcheck.distributions import Gaussian
 from calcheck.errors import FileError
 from calcheck.execution.context import Run
 from calcheck.metrics import METRICS
-from calcheck.render.json import to_json, to_plain
+from calcheck.render.json import render, to_plain
 from calcheck.storage.report_json import read_report
 from tests.shorthand import texts
 
@@ -24,7 +24,7 @@ def report():
 
 @pytest.fixture
 def content(report):
-    return json.loads(to_json(report))
+    return json.loads(render(report))
 
 
 def save(tmp_path, content):
@@ -34,9 +34,9 @@ def save(tmp_path, content):
 
 
 def test_a_report_is_read_back_unchanged(tmp_path, report):
-    path = save(tmp_path, to_json(report))
+    path = save(tmp_path, render(report))
     read = read_report(path)
-    assert to_json(read) == to_json(report)
+    assert render(read) == render(report)
     assert read.input == report.input
     assert read.skipped == report.skipped
     assert [type(result) for result in read.results] == [type(result) for result in report.results]

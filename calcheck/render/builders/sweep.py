@@ -1,22 +1,21 @@
-"""Tables and plot of a sweep over settings."""
+"""Documents and plots of sweeps over settings."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from calcheck.errors import OptionError
-from calcheck.render.cells import ABSENT, number, short
+from calcheck.render.builders.parts import marks_in, note_blocks, source
+from calcheck.render.cells import ABSENT, name_with_unit, notes, number, short
+from calcheck.render.document import Block, Cell, Column, Document, Table, row_of
 from calcheck.render.plot import Curve, Panel, Plot
-from calcheck.render.tables import Pivot, pivots_to_markdown, pivots_to_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from calcheck.report import Report, Result
 
-BEST, LEGEND = "*", "* best"
 RANKED = 3  # minimum number of models for which Kendall's tau is shown
 LOG_FROM = 10  # minimum ratio of the largest to the smallest value for a logarithmic axis
 MOST_PANELS = 12  # maximum number of panels in a plot
@@ -24,14 +23,9 @@ PERCENT = " %"
 NAN = float("nan")
 
 
-def sweep_to_table(report: Report, *, legend: bool = True) -> str:
-    """Return a sweep as tables for a terminal of at least 80 columns."""
-    return pivots_to_table(report, list(_pivots(report)), legend=legend)
-
-
-def sweep_to_markdown(report: Report, *, legend: bool = True) -> str:
-    """Return a sweep in Markdown."""
-    return pivots_to_markdown(report, list(_pivots(report)), legend=legend)
+def sweep_document(report: Report) -> Document:
+    """Return the document of a sweep: the best model of each row is marked."""
+    return Document(tuple(_blocks(report)), report.calcheck)
 
 
 def require_few_panels(over: Mapping[str, Sequence[str]], *, all_combinations: bool) -> None:
@@ -102,32 +96,33 @@ def _places(told: Sequence[str]) -> list[float] | None:
         return None
 
 
-def _pivots(report: Report) -> Iterator[Pivot]:
+def _blocks(report: Report) -> Iterator[Block]:
     over = report.settings["vary"]
     groups = [list(over)] if report.settings["all_combinations"] else [[name] for name in over]
-    *others, last = (_pivot(report, names) for names in groups)
-    yield from (*(replace(pivot, legend="") for pivot in others), last)
+    tables = [_table(report, names) for names in groups]
+    yield source(report.input)
+    yield from tables
+    yield from marks_in(tables, ("best", "best"))
+    yield from note_blocks(notes(report))
 
 
-def _pivot(report: Report, names: Sequence[str]) -> Pivot:
+def _table(report: Report, names: Sequence[str]) -> Table:
     """Return a table with settings as rows and models as columns; the first row has the unchanged settings."""
     models = _models(report)
     at = {_key(result): result for result in report.results}
-    rows, marked = [], False
+    ranked = len(models) >= RANKED
+    rows = []
     for setting in [{}, *_settings(report, names)]:
         own = [at[_key_of({**model, **setting})] for model in models]
         told = [setting[name] if setting else _default(own[0], name) for name in names]
-        cells = [_cell(result) for result in own]
-        marked |= any(BEST in cell for cell in cells)
-        tau = [_tau(own[0])] if len(models) >= RANKED else []
-        rows.append((*told, *cells, *tau))
-    head = [model.get("model", "value") for model in models] + (["tau"] if len(models) >= RANKED else [])
-    result = report.results[0]
-    unit = "" if result.unit == "1" else f" [{result.unit}]"
-    title = f"{result.metric}{unit} by {' and '.join(names)}"
-    if any("±" in cell for row in rows for cell in row):
+        tau = [_tau(own[0])] if ranked else []
+        rows.append((*row_of(*told), *map(_cell, own), *row_of(*tau)))
+    head = (*names, *(model.get("model", "value") for model in models), *(["tau"] if ranked else []))
+    columns = tuple(Column(name, "right") for name in head)
+    title = f"{name_with_unit(report.results[0])} by {' and '.join(names)}"
+    if any(cell.after for row in rows for cell in row):
         title += f", mean ± standard deviation of {report.settings['subsets']} random subsets"
-    return Pivot(title, (*names, *head), tuple(rows), keys=len(names), legend=LEGEND if marked else "")
+    return Table(columns, tuple(rows), title, overflow="split", keys=len(names))
 
 
 def _settings(report: Report, names: Sequence[str]) -> list[dict[str, str]]:
@@ -157,11 +152,11 @@ def _default(result: Result, name: str) -> str:
     return "default" if value is None else f"{value} (as set)"
 
 
-def _cell(result: Result) -> str:
-    """Return a value with its mark and its standard deviation over random subsets."""
-    mark = BEST if result.details.get("rank") == 1 else " " if "rank" in result.details else ""
+def _cell(result: Result) -> Cell:
+    """Return a value, marked if it is the best, with its standard deviation over random subsets."""
     deviation = result.details.get("deviation")
-    return f"{number(result.value)}{mark}" + ("" if deviation is None else f" ± {short(deviation)}")
+    after = "" if deviation is None else f" ± {short(deviation)}"
+    return Cell(number(result.value), "best" if result.details.get("rank") == 1 else "", after)
 
 
 def _tau(result: Result) -> str:

@@ -1,17 +1,15 @@
-"""Reports as CSV and JSON lines: one result per line."""
+"""Reports as CSV: one result per line."""
 
 from __future__ import annotations
 
 import csv
 import io
-import json
 import math
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from calcheck.csv_cells import protected
 from calcheck.render.cells import outcome
-from calcheck.render.json import to_plain
+from calcheck.render.jsonl import shared_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +30,7 @@ NUMBERS = (
 )
 
 
-def to_csv(report: Report) -> str:
+def render(report: Report) -> str:
     """Return a report as CSV: one line for each result, skipped metric and rule."""
     rows = list(_lines(report))
     buffer = io.StringIO()
@@ -43,42 +41,24 @@ def to_csv(report: Report) -> str:
     return buffer.getvalue()
 
 
-def to_jsonl(report: Report) -> str:
-    """Return a report as JSON lines: one object for each result, skipped metric and rule."""
-    shared = _shared(report)
-    lines = [{**shared, **to_plain(asdict(result))} for result in report.results]
-    lines += [{**shared, "metric": skipped.metric, "skipped": skipped.reason} for skipped in report.skipped]
-    lines += [{**shared, **to_plain(asdict(gate))} for gate in report.gates]
-    return "".join(json.dumps(line, allow_nan=False) + "\n" for line in lines)
-
-
 def _lines(report: Report) -> Iterator[dict[str, Any]]:
     subset = dict.fromkeys(name for result in report.results for name in result.slice)
     for result in report.results:
         numbers = {name: getattr(result, name) for name in NUMBERS}
         yield {
-            **_shared(report),
+            **shared_fields(report),
             "metric": result.metric,
             **{name: result.slice.get(name) for name in subset},
             "unit": result.unit,
             **numbers,
             "interval": result.interval,
             "verdict": result.verdict,
-            "notes": "; ".join(warning.text for warning in result.warnings),
+            "notes": "; ".join(message.text for message in result.warnings),
         }
     for skipped in report.skipped:
-        yield {**_shared(report), "metric": skipped.metric, "verdict": "skipped", "notes": skipped.reason}
+        yield {**shared_fields(report), "metric": skipped.metric, "verdict": "skipped", "notes": skipped.reason}
     for gate in report.gates:
-        yield {**_shared(report), "rule": gate.rule, "verdict": outcome(gate), "notes": gate.message}
-
-
-def _shared(report: Report) -> dict[str, Any]:
-    """Return the fields that all lines share: files, number of rows and version."""
-    return {
-        "file": " ".join(file.path for file in report.input.files),
-        "n": report.input.n,
-        "calcheck": report.calcheck,
-    }
+        yield {**shared_fields(report), "rule": gate.rule, "verdict": outcome(gate), "notes": gate.message}
 
 
 def _cell(value: Any) -> Any:

@@ -1,0 +1,137 @@
+"""Documents of comparisons: models as rows, metrics as columns, and the differences from the first model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from calcheck.render.builders.parts import marks_in, note_blocks, source
+from calcheck.render.cells import interval, number, p_value, skipped_notes, unit
+from calcheck.render.document import Block, Cell, Column, Document, Emphasis, Table, row_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from calcheck.report import Report, Result
+
+RANKS: dict[int, Emphasis] = {1: "best", 2: "second"}
+NOT_SHOWN = ("no-interval", "no-verdict", "undecided", "interval-shows-spread")
+"""Prefixes of warnings about intervals and verdicts, which the table of values does not show."""
+
+
+def comparison_document(report: Report) -> Document:
+    """Return the document of a comparison: the best value of each metric is marked, and the second best."""
+    return Document(tuple(_blocks(report)), report.calcheck)
+
+
+def _blocks(report: Report) -> Iterator[Block]:
+    yield source(report.input)
+    values = _values(report)
+    yield values
+    yield from marks_in([values], ("best", "best"), ("second", "second"))
+    yield _differences(report)
+    yield from note_blocks(_notes(report))
+
+
+def _values(report: Report) -> Table:
+    """Return a table with models as rows and metrics as columns."""
+    by_metric = _by_metric(report)
+    columns = [Column(name, "right", _better(results), unit(results[0])) for name, results in by_metric.items()]
+    rows = [
+        (Cell(model), *(Cell(number(result.value), _rank(result)) for result in own))
+        for model, *own in zip(_models(report), *by_metric.values(), strict=True)
+    ]
+    return Table((Column("model"), *columns), tuple(rows), overflow="split", keys=1)
+
+
+def _differences(report: Report) -> Table:
+    """Return a table of the differences from the first model, grouped by model."""
+    models = _models(report)
+    found = [result for result in report.results if _is_difference(result)]
+    found.sort(key=lambda result: models.index(_model(result)))
+    rows = [
+        row_of(
+            f"{_model(result)} − {result.slice['minus']}",
+            result.metric,
+            number(result.value),
+            interval(result, number),
+            p_value(result),
+        )
+        for result in found
+    ]
+    numbers = (Column(name, "right") for name in ("value", "interval", "p"))
+    return Table((Column("difference"), Column("metric"), *numbers), tuple(rows), groups="title")
+
+
+def _model(result: Result) -> str:
+    return str(result.slice["model"])
+
+
+def _models(report: Report) -> list[str]:
+    """Return the names of the models, in order."""
+    return list(dict.fromkeys(map(_model, report.results)))
+
+
+def _is_difference(result: Result) -> bool:
+    return "minus" in result.slice
+
+
+def _by_metric(report: Report) -> dict[str, list[Result]]:
+    """Return the results of each metric, one per model."""
+    found: dict[str, list[Result]] = {}
+    for result in report.results:
+        if not _is_difference(result):
+            found.setdefault(result.metric, []).append(result)
+    return found
+
+
+def _rank(result: Result) -> Emphasis:
+    return RANKS.get(result.details.get("rank", 0), "")
+
+
+def _better(results: Sequence[Result]) -> str:
+    """Return an arrow to the better values; the arrow to a number needs it to be the same for all models."""
+    match results[0].orientation:
+        case "smaller":
+            return "↓"
+        case "larger":
+            return "↑"
+        case "zero":
+            return "→ 0"
+        case "reference":
+            references = {number(result.reference) for result in results}
+            return f"→ {references.pop()}" if len(references) == 1 else "→ reference"
+        case _:
+            return ""
+
+
+def _notes(report: Report) -> list[str]:
+    """Return the notes: each warning once, with its metrics and models unless it applies to all."""
+    told: dict[str, dict[str, list[str]]] = {}
+    for result in report.results:
+        for message in result.warnings:
+            if _is_difference(result) or message.code not in NOT_SHOWN:
+                told.setdefault(message.text, {}).setdefault(_called(report, result), []).append(result.metric)
+    models = _models(report)
+    lines = []
+    for note, by in told.items():
+        metrics = list(by.values())
+        if list(by) == models and all(each == metrics[0] for each in metrics):
+            lines.append(f"{_unless_all(report, metrics[0])}{note}")
+        else:
+            of_some = "; ".join(", ".join([model, *names]) for model, names in by.items())
+            lines.append(f"{of_some}: {note}")
+    return lines + skipped_notes(report)
+
+
+def _called(report: Report, result: Result) -> str:
+    """Return the model, or what a difference is called: of several differences, by its model."""
+    if not _is_difference(result):
+        return _model(result)
+    several = len(_models(report)) > 2  # noqa: PLR2004 - two have one difference
+    return f"difference of {_model(result)}" if several else "difference"
+
+
+def _unless_all(report: Report, metrics: Sequence[str]) -> str:
+    """Return the metrics as the start of a note; an empty string if they are all."""
+    every = {result.metric for result in report.results}
+    return "" if set(metrics) == every else f"{', '.join(metrics)}: "

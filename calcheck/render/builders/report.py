@@ -1,0 +1,168 @@
+"""Documents of reports: the results of one file, with the outcomes of rules and the details of a single result."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from calcheck.render.builders.parts import note_blocks, source
+from calcheck.render.cells import headline, interval, notes, number, outcome, p_value, short
+from calcheck.render.document import (
+    Block,
+    Cell,
+    Column,
+    Details,
+    Document,
+    Emphasis,
+    Legend,
+    Paragraph,
+    Table,
+    row_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from calcheck.report import Gate, Report, Result
+
+OUTCOMES: dict[str, Emphasis] = {"passed": "pass", "violated": "fail", "warned": "undecided"}
+NEGLIGIBLE = 1e-4  # relative error below which the error of a detail is not shown
+ZETA_LEGEND = "ζ: distance from the score of a perfect model, relative to its limit; within ±1 they agree"
+DETAILS_LEGENDS = {
+    "dof": "dof: effective degrees of freedom of the kernel regression",
+    "rejected": "rejected: inputs where the distributions differ significantly, at the false discovery rate --fdr",
+}
+"""Explanations of details, by name."""
+
+
+def report_document(report: Report) -> Document:
+    """Return the document of a report."""
+    title = f"calcheck: {headline(report)}" if report.gates else ""
+    return Document(tuple(_blocks(report)), report.calcheck, title)
+
+
+def _blocks(report: Report) -> Iterator[Block]:
+    detailed = len(report.results) == 1 and not report.gates
+    yield source(report.input)
+    if report.gates:
+        yield _gates(report.gates)
+    if report.results:
+        yield _overview(report.results)
+    if detailed:
+        yield from _details(report.results[0])
+    if lines := legend_lines(report, details=detailed):
+        yield Legend(tuple(lines))
+    yield from note_blocks(notes(report))
+
+
+def _gates(gates: Sequence[Gate]) -> Table:
+    """Return a table with one line per rule."""
+    columns = (Column("rule"), Column("outcome"), Column("found"))
+    rows = [(Cell(gate.rule), Cell(outcome(gate), OUTCOMES[outcome(gate)]), Cell(gate.message)) for gate in gates]
+    return Table(columns, tuple(rows))
+
+
+def _overview(results: Sequence[Result]) -> Table:
+    """Return a table with one line per result; subsets distinguish results of the same metric."""
+    subset = list(dict.fromkeys(name for result in results for name in result.slice))
+    numbers = [*subset, "value", "interval", "if perfect", "ζ", "p"]
+    columns = (Column("metric"), *(Column(name, "right") for name in numbers), Column("verdict"))
+    return Table(columns, tuple(_row(result, subset) for result in results), groups="gap" if subset else "")
+
+
+def _row(result: Result, subset: Sequence[str]) -> tuple[Cell, ...]:
+    return (
+        *row_of(result.metric, *(str(result.slice.get(name, "")) for name in subset)),
+        Cell(number(result.value), "strong"),
+        *row_of(interval(result), short(result.reference), _zeta(result), p_value(result)),
+        Cell(result.verdict, result.verdict),
+    )
+
+
+def _zeta(result: Result) -> str:
+    return short(None) if result.zeta is None else f"{result.zeta:.2f}"
+
+
+def _details(result: Result) -> Iterator[Block]:
+    """Yield the summary of a result, its details, and a table for each detail that is a list of rows."""
+    yield Paragraph(result.summary)
+    if items := tuple(_items(result)):
+        yield Details(items)
+    for name, value in result.details.items():
+        if _is_listed(value):
+            yield _listed(name, value)
+
+
+def _items(result: Result) -> Iterator[tuple[str, str]]:
+    """Yield the details of a result that are no list of rows, with their errors."""
+    if told := _reference(result):
+        yield "if perfect", told
+    for name, value in result.details.items():
+        if _is_listed(value) or name.endswith("_error"):
+            continue
+        error = result.details.get(f"{name}_error")
+        uncertain = error and error > NEGLIGIBLE * abs(value)
+        yield name, _in_words(value) + (f" ± {number(error)}" if uncertain else "")
+
+
+def _reference(result: Result) -> str:
+    """Return what a perfect model scores on the same rows; an empty string if that is unknown."""
+    if result.reference is None:
+        return ""
+    told = [f"{number(result.reference)}, {'exactly' if result.reference_kind == 'exact' else 'on average'}"]
+    low, high = result.reference_low, result.reference_high
+    if low is not None and high is not None:
+        told.append(f"mostly from {number(low)} to {number(high)}")
+    elif high is not None:
+        told.append(f"mostly below {number(high)}")
+    elif low is not None:
+        told.append(f"mostly above {number(low)}")
+    return " · ".join(told)
+
+
+def _in_words(value: Any) -> str:
+    """Return a detail in one line."""
+    if isinstance(value, dict):
+        told = (f"{'' if name == 'of' else '· '}{name} {_in_words(item)}" for name, item in value.items())
+        return " ".join(told).removeprefix("· ")
+    if isinstance(value, (list, tuple)):
+        return ", ".join(_in_words(item) for item in value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if not isinstance(value, (int, float)):
+        return str(value)
+    return f"{value:,}" if isinstance(value, int) else number(value)
+
+
+def _is_listed(value: Any) -> bool:
+    """Return whether a detail is a list of rows, which is shown as a separate table."""
+    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
+
+
+def _listed(name: str, rows: Sequence[dict[str, Any]]) -> Table:
+    """Return a table of listed rows."""
+    columns = tuple(
+        Column(key, "right" if all(isinstance(row[key], (int, float)) for row in rows) else "left") for key in rows[0]
+    )
+    cells = tuple(row_of(*(_cell(row[column.name]) for column in columns)) for row in rows)
+    return Table(columns, cells, name, overflow="omit")
+
+
+def _cell(value: Any) -> str:
+    """Return a cell of a list of rows: floats with four significant digits, integers and keys in full."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return number(value) if isinstance(value, float) or value is None else str(value)
+
+
+def legend_lines(report: Report, *, details: bool) -> list[str]:
+    """Return the legend of a report, one line for each term that needs an explanation.
+
+    Parameters
+    ----------
+    report : Report
+        The report.
+    details : bool
+        Whether the details of the first result are shown.
+    """
+    lines = [ZETA_LEGEND] if any(result.zeta is not None for result in report.results) else []
+    return lines + [text for name, text in DETAILS_LEGENDS.items() if details and name in report.results[0].details]

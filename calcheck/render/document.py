@@ -1,0 +1,179 @@
+"""Documents: what a report says to a reader, as plain data that each format renders."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+Emphasis = Literal["", "strong", "best", "second", "pass", "fail", "undecided", "none"]
+Mark = tuple[Literal["best", "second"], str]
+
+
+@dataclass(frozen=True)
+class Source:
+    """The data of a report: names of the files, and what was read from them."""
+
+    files: tuple[str, ...]
+    text: str
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """A paragraph of text."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Details:
+    """Names with their values as text."""
+
+    items: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of a table.
+
+    Parameters
+    ----------
+    text : str
+        Content.
+    emphasis : str
+        Meaning that the format shows by a mark, a font or a color: ``"strong"`` for the main number, ``"best"`` and
+        ``"second"`` for ranks, or a verdict.
+    after : str
+        Text after the content, without emphasis.
+    """
+
+    text: str
+    emphasis: Emphasis = ""
+    after: str = ""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table.
+
+    Parameters
+    ----------
+    name : str
+        Name of the column.
+    align : str
+        ``"left"`` for text, ``"right"`` for numbers.
+    better : str
+        Which values are better: ``"↓"``, ``"↑"``, ``"→ 1"`` or ``""``.
+    unit : str
+        Unit of the values; ``""`` if they have none.
+    """
+
+    name: str
+    align: Literal["left", "right"] = "left"
+    better: str = ""
+    unit: str = ""
+
+    @property
+    def scale(self) -> str:
+        """Which values are better, and their unit: ``"↓ y"``."""
+        return " ".join(part for part in (self.better, self.unit) if part)
+
+    @property
+    def head(self) -> str:
+        """The name with the scale, on one line."""
+        return f"{self.name} {self.scale}" if self.scale else self.name
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table.
+
+    Parameters
+    ----------
+    columns : tuple of Column
+        Columns.
+    rows : tuple of tuple of Cell
+        Rows, with one cell per column.
+    title : str
+        Title above the table.
+    overflow : str
+        What happens to a table that is wider than the page: ``"fold"`` wraps its cells, ``"split"`` continues it in
+        further tables, ``"omit"`` leaves out its last columns.
+    keys : int
+        Number of columns on the left that each of the further tables repeats.
+    groups : str
+        How rows with the same first cell are set apart where there is room: ``"gap"`` by an empty line, ``"title"`` in
+        tables of their own, with this cell as the title; ``""`` for no groups.
+    """
+
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    title: str = ""
+    overflow: Literal["fold", "split", "omit"] = "fold"
+    keys: int = 0
+    groups: Literal["", "gap", "title"] = ""
+
+
+@dataclass(frozen=True)
+class Marks:
+    """Meaning of the emphasis in the tables above."""
+
+    meanings: tuple[Mark, ...]
+
+
+@dataclass(frozen=True)
+class Legend:
+    """Explanations of terms, one per line."""
+
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Notes:
+    """Notes at the end, such as warnings."""
+
+    lines: tuple[str, ...]
+
+
+Block = Source | Paragraph | Details | Table | Marks | Legend | Notes
+
+
+@dataclass(frozen=True)
+class Document:
+    """A document.
+
+    Parameters
+    ----------
+    blocks : tuple of Block
+        Content, in order.
+    calcheck : str
+        Version of calcheck that made the report; ``""`` if there is none.
+    title : str
+        Title, for formats with headings; ``""`` for none.
+    """
+
+    blocks: tuple[Block, ...]
+    calcheck: str = ""
+    title: str = ""
+
+    def without_legend(self) -> Document:
+        """Return the document without legends and meanings of marks."""
+        return replace(self, blocks=tuple(block for block in self.blocks if not isinstance(block, (Legend, Marks))))
+
+
+def row_of(*texts: str) -> tuple[Cell, ...]:
+    """Return a row of cells without emphasis."""
+    return tuple(Cell(text) for text in texts)
+
+
+def column_cells(table: Table) -> list[tuple[Cell, ...]]:
+    """Return the cells of each column."""
+    return [tuple(row[place] for row in table.rows) for place in range(len(table.columns))]
+
+
+def select_columns(table: Table, places: list[int]) -> Table:
+    """Return the table with some of its columns."""
+    return replace(
+        table,
+        columns=tuple(table.columns[place] for place in places),
+        rows=tuple(tuple(row[place] for place in places) for row in table.rows),
+    )

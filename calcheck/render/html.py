@@ -1,0 +1,127 @@
+"""Documents as a self-contained HTML page, without scripts, for light and dark screens."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+from calcheck.render.console import strip_control
+from calcheck.render.document import Details, Legend, Marks, Notes, Paragraph, Source, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from calcheck.render.document import Block, Cell, Column, Document
+
+STYLE = """
+:root { color-scheme: light dark; }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem; }
+table { border-collapse: collapse; margin: 1.5rem 0; display: block; overflow-x: auto; }
+caption { text-align: left; font-weight: 600; }
+th, td { padding: 0.2rem 0.8rem; text-align: left; font-variant-numeric: tabular-nums; }
+thead th { border-bottom: 1px solid; }
+.right { text-align: right; }
+.strong, .best { font-weight: 700; }
+.second { text-decoration: underline; }
+.pass { color: #1a7f37; }
+.fail { color: #cf222e; font-weight: 700; }
+.undecided { color: #8a5a00; }
+.none, .legend { opacity: 0.75; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: 0 1rem; }
+dt { opacity: 0.75; }
+dd { margin: 0; }
+@media (prefers-color-scheme: dark) {
+  .pass { color: #56d364; }
+  .fail { color: #ff7b72; }
+  .undecided { color: #e3b341; }
+}
+""".strip()
+PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta name="generator" content="{generator}">
+<title>{title}</title>
+<style>
+{style}
+</style>
+</head>
+<body>
+{body}
+</body>
+</html>
+"""
+MARKS = {"best": "bold", "second": "underlined"}
+
+
+def render(document: Document) -> str:
+    """Return a document as an HTML page: best values are bold, second best values underlined."""
+    head = [_element("h1", escaped(document.title))] if document.title else []
+    return PAGE.format(
+        generator=escaped(f"calcheck {document.calcheck}"),
+        title=escaped(document.title or "calcheck"),
+        style=STYLE,
+        body="\n".join([*head, *(line for block in document.blocks for line in _lines(block))]),
+    )
+
+
+def escaped(text: str) -> str:
+    """Return text with control characters and HTML escaped.
+
+    Examples
+    --------
+    >>> print(escaped('<b> & "c"'))
+    &lt;b&gt; &amp; &quot;c&quot;
+    """
+    return escape(strip_control(text))
+
+
+def _lines(block: Block) -> Iterator[str]:
+    match block:
+        case Source():
+            files = ", ".join(map(escaped, block.files))
+            yield _element("p", f"<strong>{files}</strong>: {escaped(block.text)}")
+        case Paragraph():
+            yield _element("p", escaped(block.text))
+        case Details():
+            items = (_element("dt", escaped(name)) + _element("dd", escaped(text)) for name, text in block.items)
+            yield _element("dl", "".join(items))
+        case Table():
+            yield from _table(block)
+        case Marks():
+            meanings = (_element("span", f"{MARKS[mark]}: {escaped(text)}", mark) for mark, text in block.meanings)
+            yield _element("p", " · ".join(meanings), "legend")
+        case Legend():
+            yield from (_element("p", escaped(line), "legend") for line in block.lines)
+        case Notes():
+            yield _element("ul", "".join(_element("li", escaped(line)) for line in block.lines))
+
+
+def _table(table: Table) -> Iterator[str]:
+    """Yield the lines of a table, one per row."""
+    yield "<table>"
+    if table.title:
+        yield _element("caption", escaped(table.title))
+    yield _element("thead", _row(_element("th", escaped(column.head), column.align) for column in table.columns))
+    yield "<tbody>"
+    for row in table.rows:
+        yield _row(map(_cell, row, table.columns))
+    yield "</tbody>"
+    yield "</table>"
+
+
+def _cell(cell: Cell, column: Column) -> str:
+    text = escaped(cell.text)
+    marked = _element("span", text, cell.emphasis) if cell.emphasis else text
+    return _element("td", marked + escaped(cell.after), column.align)
+
+
+def _row(cells: Iterable[str]) -> str:
+    return _element("tr", "".join(cells))
+
+
+def _element(tag: str, content: str, style: str = "") -> str:
+    """Return an element; its content is escaped already."""
+    return f'<{tag} class="{style}">{content}</{tag}>' if style else f"<{tag}>{content}</{tag}>"

@@ -1,0 +1,273 @@
+"""Documents in every format: each text is shown, and no text is more than text."""
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from calcheck.render import FORMATS
+from calcheck.render.document import (
+    Cell,
+    Column,
+    Details,
+    Document,
+    Legend,
+    Marks,
+    Notes,
+    Paragraph,
+    Source,
+    Table,
+    row_of,
+)
+from calcheck.render.markdown import escaped as markdown_escaped
+
+DOCUMENT_FORMATS = [name for name, known in FORMATS.items() if not known.data]
+HOSTILE = (
+    "=cmd()|\"&'",
+    "<script>alert(1)</script>",
+    "<!-- --> ]]> <![CDATA[ </style></title>",
+    "a\n::error::b\r\n| c | d |",
+    "\x1b[2J\x1b]0;title\x07",
+    "\x00\x08\ufffe\ud800\u2028\u202e",
+    "[a](javascript:b) *c* _d_ `e` @octocat #1 ~f~ ![g](h)",
+    "&lt;&#x1b;&amp;",
+    "[bold red]markup[/bold red]",
+    r"\input{/etc/passwd} \end{tabular} \\",
+    "50%_$x$ & y # ~^",
+    "`?'---``! – ζ模型 Modèle",
+    "[1ex] * -1e-05",
+)
+
+
+def rendered(document, name):
+    return FORMATS[name].renderer()(document)
+
+
+def document_of(text):
+    """Return a document with a text in every place that takes one."""
+    columns = (Column(text), Column(text, "right", better=text, unit=text))
+    rows = (
+        (Cell(text), Cell(text, "best", text)),
+        (Cell(text), Cell(text, "second")),
+        (Cell(text, "fail"), Cell(text, "strong")),
+    )
+    tables = [
+        Table(columns, rows, text, overflow=overflow, keys=1, groups=groups)
+        for overflow, groups in (("fold", "gap"), ("split", ""), ("omit", ""), ("fold", "title"))
+    ]
+    marks = Marks((("best", text), ("second", text)))
+    around = (Source((text, text), text), Paragraph(text), Details(((text, text),)), *tables, marks)
+    return Document((*around, Legend((text,)), Notes((text,))), text, text)
+
+
+def values(n_columns=2, **settings):
+    """Return a document with a table of models and metrics."""
+    columns = [Column("model"), *(Column(f"m{place}", "right", "↓", "y^2") for place in range(n_columns))]
+    rows = [
+        (Cell("a"), *[Cell("-1.5e-05", "best", " ± 0.1")] * n_columns),
+        (Cell("b"), *[Cell("0.25", "second")] * n_columns),
+        (Cell("c"), *[Cell("[-0.1, 2]")] * n_columns),
+    ]
+    marks = Marks((("best", "best"), ("second", "second")))
+    return Document((Table(tuple(columns), tuple(rows), **settings), marks), "0.1.0")
+
+
+def controls(text):
+    """Return the characters of a text that could steer a terminal or end a line."""
+    return {character for character in text if not character.isprintable()} - {"\n"}
+
+
+@pytest.mark.parametrize("name", DOCUMENT_FORMATS)
+def test_every_text_of_a_document_is_shown(name):
+    columns = (Column("head"), Column("number", "right", "↑", "unit"))
+    document = Document(
+        (
+            Source(("file", "other"), "read"),
+            Paragraph("paragraph"),
+            Details((("detail", "setting"),)),
+            Table(columns, ((Cell("text", "pass"), Cell("1", "best", "after")),), "caption"),
+            Marks((("best", "meaning"),)),
+            Legend(("legend",)),
+            Notes(("note",)),
+        ),
+        "0.1.0",
+    )
+    text = rendered(document, name)
+    words = "file other read paragraph detail setting head number unit text after caption meaning legend note"
+    assert [word for word in words.split() if word not in text] == []
+
+
+@pytest.mark.parametrize("name", DOCUMENT_FORMATS)
+def test_without_legend_the_rest_is_shown(name):
+    blocks = (Paragraph("paragraph"), Marks((("best", "meaning"),)), Legend(("explanation",)), Notes(("note",)))
+    text = rendered(Document(blocks, "0.1.0").without_legend(), name)
+    assert "paragraph" in text
+    assert "note" in text
+    assert not {word for word in ("meaning", "explanation") if word in text}
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+@pytest.mark.parametrize("name", DOCUMENT_FORMATS)
+def test_no_text_controls_a_terminal_or_adds_a_line(name, text):
+    shown = rendered(document_of(text), name)
+    assert not controls(shown)
+    shown.encode()
+    if name != "table":  # a terminal wraps lines
+        assert len(shown.splitlines()) == len(rendered(document_of("x"), name).splitlines())
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_no_text_is_markup_in_markdown(text):
+    shown = re.sub(r"\*\*(.*?)\*\*", r"\1", rendered(document_of(text), "markdown"))
+    shown = re.sub(r"</?ins>", "", shown)
+    for line in shown.splitlines():
+        assert not re.search(r"[<>@]|&(?!lt;|gt;|amp;|#64;)", line)
+        if line.startswith("|"):
+            assert len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) == 3
+        assert not re.search(r"(?<!\\)(?:\\\\)*[*_`~]|(?<!\\)(?:\\\\)*[\[\]](?=\()", line.replace("&#64;", ""))
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_no_text_is_a_command_in_latex(text):
+    """Groups are closed, cells stay apart, and there are no commands but those of the format."""
+    shown = rendered(document_of(text), "latex")
+    typeset = "\n".join(line for line in shown.splitlines() if not line.startswith("%"))
+    commands = r"begin|end|multicolumn|toprule|midrule|bottomrule|textbf|boldmath|underline|times|zeta|pm"
+    escapes = r"text(?:backslash|asciitilde|asciicircum|less|greater|bar|superscript|tt)"
+    assert set(re.findall(r"\\([a-zA-Z]+)", typeset)) <= {
+        each for each in re.findall(r"\\([a-zA-Z]+)", typeset) if re.fullmatch(f"{commands}|{escapes}", each)
+    }
+    assert len(re.findall(r"(?<!\\)\{", typeset)) == len(re.findall(r"(?<!\\)\}", typeset))
+    rows = [line for line in typeset.splitlines() if line.endswith(r" \\") and not line.startswith(r"\multicolumn")]
+    assert {len(re.findall(r"(?<!\\)&", line)) for line in rows} == {1}
+    assert typeset.count(r"\begin{tabular}") == typeset.count(r"\end{tabular}") == 4
+    assert not re.search(r"(?<!\\)%", typeset)
+
+
+class Elements(HTMLParser):
+    """Collects the tags of a page, its attributes, and its text."""
+
+    def __init__(self):
+        super().__init__()
+        self.tags, self.attributes, self.text = [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+    def handle_comment(self, _):
+        self.tags.append("comment")
+
+
+def elements_of(text):
+    parser = Elements()
+    parser.feed(rendered(document_of(text), "html"))
+    parser.close()
+    return parser
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_no_text_is_an_element_in_html(text):
+    """A page has the same elements and classes for every text, and shows the text as it is."""
+    found, plain = elements_of(text), elements_of("x")
+    assert found.tags == plain.tags
+    classes = [value for name, value in found.attributes if name == "class"]
+    assert classes == [value for name, value in plain.attributes if name == "class"]
+    assert not {"script", "comment", "a", "img"} & set(found.tags)
+    if text.isprintable():
+        assert "".join(found.text).count(text) >= plain.text.count("x")
+
+
+def test_an_html_page_loads_nothing():
+    page = rendered(document_of("x"), "html")
+    assert "http://" not in page
+    assert "https://" not in page
+    assert "src=" not in page
+    assert "content=\"default-src 'none'; style-src 'unsafe-inline'\"" in page
+
+
+def test_html_marks_values_by_classes():
+    page = rendered(values(1, title="caption"), "html")
+    assert "<caption>caption</caption>" in page
+    assert '<td class="right"><span class="best">-1.5e-05</span> ± 0.1</td>' in page
+    assert '<td class="right"><span class="second">0.25</span></td>' in page
+    assert '<span class="best">bold: best</span> · <span class="second">underlined: second</span>' in page
+
+
+def test_a_terminal_marks_the_best_and_keeps_numbers_aligned():
+    lines = rendered(values(), "table").splitlines()
+    assert lines[1].split() == ["model", *["↓", "y^2"] * 2]
+    assert lines[3].split()[:2] == ["a", "-1.5e-05*"]
+    assert lines[4].endswith("0.25+")
+    assert lines[5].endswith("[-0.1, 2]")
+    assert lines[-1] == "* best · + second"
+
+
+def test_a_terminal_splits_wide_tables_and_repeats_the_keys():
+    text = rendered(values(12, overflow="split", keys=1), "table")
+    assert text.count("model") == 3
+    assert all(f"m{place}" in text for place in range(12))
+    assert all(len(line) <= 80 for line in text.splitlines())
+
+
+def test_a_terminal_omits_what_does_not_fit_where_a_table_allows_it():
+    text = rendered(values(12, overflow="omit"), "table")
+    assert text.count("model") == 1
+    assert "m11" not in text
+    assert all(len(line) <= 80 for line in text.splitlines())
+    assert "m11" in rendered(values(12, overflow="omit"), "markdown")
+
+
+def test_a_terminal_shows_groups_apart_or_under_titles():
+    rows = (row_of("a", "1"), row_of("a", "2"), row_of("b", "3"))
+    apart, titled = (
+        rendered(Document((Table((Column("group"), Column("n")), rows, groups=groups),), ""), "table").splitlines()
+        for groups in ("gap", "title")
+    )
+    assert [line.split() for line in apart[2:]] == [["a", "1"], ["a", "2"], [], ["b", "3"]]
+    assert [line.strip("─") for line in titled] == ["a", "n", "", "1", "2", "", "b", "n", "", "3"]
+
+
+def test_markdown_has_the_best_bold_and_the_second_underlined():
+    assert rendered(values(1), "markdown").splitlines() == [
+        "| model | m0 ↓ y^2 |",
+        "| --- | ---: |",
+        "| a | **-1.5e-05** ± 0.1 |",
+        "| b | <ins>0.25</ins> |",
+        "| c | [-0.1, 2] |",
+        "",
+        "**bold**: best · <ins>underlined</ins>: second",
+    ]
+
+
+def test_brackets_in_markdown_are_plain_around_numbers_only():
+    assert markdown_escaped("[a](b)") == r"\[a\](b)"
+    document = Document((Table((Column("x"),), (row_of("[1, 2]"), row_of("[1](b)"))),), "")
+    assert rendered(document, "markdown").splitlines()[2:] == ["| [1, 2] |", r"| \[1\](b) |"]
+
+
+def test_latex_typesets_numbers_and_units():
+    assert rendered(values(1, title="a_b"), "latex").splitlines() == [
+        r"% \usepackage{booktabs}; calcheck 0.1.0",
+        "",
+        r"\begin{tabular}{lr}",
+        r"\multicolumn{2}{l}{a\_b} \\",
+        r"\toprule",
+        r"model & m0 $\downarrow$ {[}y\textsuperscript{2}{]} \\",
+        r"\midrule",
+        r"a & \textbf{\boldmath $-1.5 \times 10^{-5}$} $\pm$ 0.1 \\",
+        r"b & \underline{0.25} \\",
+        r"c & {[}$-0.1$, 2{]} \\",
+        r"\bottomrule",
+        r"\end{tabular}",
+        "% bold: best",
+        "% underlined: second",
+    ]
+
+
+def test_latex_splits_tables_after_eight_columns_of_numbers():
+    text = rendered(values(10, overflow="split", keys=1), "latex")
+    assert re.findall(r"\\begin\{tabular\}\{(\w+)\}", text) == ["lrrrrrrrr", "lrr"]
