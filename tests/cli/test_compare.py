@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from calcheck.metrics import METRICS
 from calcheck.render.latex import escaped
 from calcheck.render.schema import report_schema
-from calcheck.report import Result
+from calcheck.report import Inference, Result
 from calcheck.studies.compare import _ranked
 from tests.files import columns, write
 from tests.shorthand import texts
@@ -260,9 +261,7 @@ def test_the_best_model_is_ranked_and_the_second_best_of_three(compared, changed
     ],
 )
 def test_ranks_follow_the_direction_of_each_metric(metric, reference, found, ranks):
-    made = [
-        Result(metric=metric, summary="", options={}, unit="1", value=value, reference=reference) for value in found
-    ]
+    made = [Result.from_inference(METRICS[metric]().result(value), Inference(reference=reference)) for value in found]
     assert [each.details.get("rank") for each in _ranked(made)] == ranks
 
 
