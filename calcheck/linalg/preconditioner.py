@@ -10,10 +10,9 @@ import numpy as np
 
 from calcheck.execution.backend import namespace
 from calcheck.linalg.gram import tile_shape
+from calcheck.linalg.nystroem import Nystroem, RowBlocks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from numpy.typing import NDArray
 
     from calcheck.execution.backend import Array, Backend
@@ -50,36 +49,27 @@ class Preconditioner:
     def __init__(
         self, gram: Gram, n_lambda: float, landmarks: NDArray[np.intp], array: Backend, *, memory: int
     ) -> None:
-        self._gram, self._array = gram, array
-        self._landmark_x = gram.x[array.indices(landmarks)]
-        values, vectors = np.linalg.eigh(array.to_numpy(gram.kernel.gram(self._landmark_x, self._landmark_x)))
         share = len(landmarks) / gram.n  # an eigenvalue of K corresponds to this share of it in K_MM
-        kept = values > max(NEGLIGIBLE * n_lambda * share, array.xp.finfo(array.dtype).eps * values[-1])
-        self._whitening = array.asarray(vectors[:, kept] / np.sqrt(values[kept]))
-        self.rank = int(kept.sum())
-        self._cached: list[tuple[slice, Array]] | None = None
-        if gram.n * self.rank * array.itemsize <= memory:
-            self._cached = list(self._compute_blocks())
+        nystroem = Nystroem.from_eigenvectors(
+            gram.kernel,
+            gram.x[array.indices(landmarks)],
+            array,
+            smallest=NEGLIGIBLE * n_lambda * share,
+            smallest_share=array.xp.finfo(array.dtype).eps,
+        )
+        self.rank = nystroem.rank
+        height, _ = tile_shape(gram.x)
+        fits = gram.n * self.rank * array.itemsize <= memory
+        self._blocks = RowBlocks(gram.n, height, lambda rows: nystroem(gram.x[rows]), cached=fits)
         inner = n_lambda * np.eye(self.rank)
-        for _, block in self._blocks():
+        for _, block in self._blocks:
             inner += array.to_numpy(block.T @ block)
         self._inverse = array.asarray(np.linalg.inv(inner))
 
     def __call__(self, columns: Array) -> Array:
         """Return n_lambda P^-1 R for (n, c) columns R, (n, c)."""
-        inner = self._inverse @ sum(block.T @ columns[rows] for rows, block in self._blocks())
-        return namespace(columns).concat([columns[rows] - block @ inner for rows, block in self._blocks()])
-
-    def _blocks(self) -> Iterator[tuple[slice, Array]]:
-        """Yield slices of rows and their rows of Z, (b, rank)."""
-        return iter(self._cached) if self._cached is not None else self._compute_blocks()
-
-    def _compute_blocks(self) -> Iterator[tuple[slice, Array]]:
-        gram = self._gram
-        height, _ = tile_shape(gram.x)
-        for start in range(0, gram.n, height):
-            rows = slice(start, start + height)
-            yield rows, gram.kernel.gram(gram.x[rows], self._landmark_x) @ self._whitening
+        inner = self._inverse @ sum(block.T @ columns[rows] for rows, block in self._blocks)
+        return namespace(columns).concat([columns[rows] - block @ inner for rows, block in self._blocks])
 
 
 @dataclass(frozen=True)
