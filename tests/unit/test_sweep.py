@@ -11,7 +11,7 @@ from scipy.stats import kendalltau
 from calcheck.distributions import Gaussian
 from calcheck.embeddings import ridge as ridge_module
 from calcheck.embeddings.ridge import KernelRidge
-from calcheck.errors import DataError, NumericalError, OptionError
+from calcheck.errors import DataError, OptionError
 from calcheck.execution.context import Run
 from calcheck.kernels.functions import KERNELS
 from calcheck.metrics import METRICS
@@ -123,7 +123,7 @@ def test_settings_are_varied_one_by_one_or_all_together():
 
 @pytest.mark.parametrize("memory", [1 << 30, 1 << 14, 1000])
 def test_values_are_those_of_single_computations(memory):
-    """A spectrum, factors that are kept, or products with K: each to rounding, in any order of settings."""
+    """Factors that are kept, or products with K: each to rounding, in any order of settings."""
     run = Run(memory=memory)
     rows = rows_of_model()
     texts = ("lambda=0.001..1", "gamma-y=0.1,1,10", "draws=1,2", "degree=1,2", "lambda-model=0.5")
@@ -287,26 +287,6 @@ def kernel_ridge(n=30, **options):
     rng = np.random.default_rng(0)
     run = Run(**options)
     return KernelRidge(KERNELS["rbf"](gamma=0.5), rng.normal(size=(n, 2)), run), rng.normal(size=(n, 3))
-
-
-def test_a_spectrum_solves_as_factors_do_and_knows_the_trace():
-    ridge, outputs = kernel_ridge()
-    shared, _ = kernel_ridge()
-    shared.plan(lambdas=7, solves=7)
-    for penalty in (0.001, 0.1, 1.0, 0.1):
-        one, other = ridge.solve(outputs, penalty), shared.solve(outputs, penalty)
-        assert_allclose(other.coefficients, one.coefficients, rtol=1e-9, atol=1e-12)
-        assert_allclose(other.dof.value, one.dof.value, rtol=1e-10)
-        assert other.residual < 1e-12
-    assert shared._eigen is not None
-    assert not shared._factors
-
-
-def test_a_spectrum_refuses_what_a_factor_refuses():
-    ridge, outputs = kernel_ridge()
-    ridge.plan(lambdas=9, solves=9)
-    with pytest.raises(NumericalError, match="not positive definite"):
-        ridge.solve(outputs, -10.0)
 
 
 def test_factors_are_kept_as_far_as_the_memory_goes():
