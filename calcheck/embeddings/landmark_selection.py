@@ -219,16 +219,14 @@ class NystroemEmbedding:
     def _pilot_count(self, pilot: Predictions, outputs: RegressionTargets, lambda_: float, largest: int) -> int:
         """Return the number of landmarks that meets the tolerance on a sample of the rows."""
         x = self._scaled(pilot)
+        limit = min(largest, len(x))
 
-        def is_sufficient(count: int) -> bool:
-            if 2 * count > min(largest, len(x)):
-                return True
+        def is_accurate(count: int) -> bool:
             landmarks = self._landmarks(x, count, max(VALIDATION_ROWS, count), lambda_, len(x))
             return self.options.met_by(self._measured(InMemory(pilot), landmarks, outputs, lambda_))
 
-        return min(
-            largest, first_sufficient((MIN_LANDMARKS << doublings for doublings in itertools.count()), is_sufficient)
-        )
+        doublings = (MIN_LANDMARKS << power for power in itertools.count())
+        return min(largest, first_sufficient(doublings, lambda count: 2 * count > limit or is_accurate(count)))
 
     def _affordable(self, d: int, n: int) -> int:
         """Return the number of landmarks that --max-flops and the memory allow."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from calcheck.errors import NumericalError, OptionError
 from calcheck.execution.context import GIB, RandomStream
 from calcheck.linalg.gram import Gram, evaluate
-from calcheck.linalg.preconditioner import TRIAL_ITERATIONS, Costs, Preconditioner
+from calcheck.linalg.preconditioner import TRIAL_ITERATIONS, Preconditioner, n_landmarks, pays_off
 from calcheck.linalg.solvers import Cholesky, Solution, conjugate_gradients
 
 if TYPE_CHECKING:
@@ -166,7 +167,7 @@ class KernelRidge:
         -----
         Conjugate gradients use a Nyström preconditioner with up to 1,024 landmarks if it is estimated to save
         multiplications, based on the residual after the first four iterations
-        (:meth:`calcheck.linalg.preconditioner.Costs.pays_off`). This is the case for small lambda and for many rows or
+        (:func:`calcheck.linalg.preconditioner.pays_off`). This is the case for small lambda and for many rows or
         columns.
         """
         rhs = self.backend.asarray(outputs)
@@ -217,13 +218,21 @@ class KernelRidge:
     def _iterate(self, rhs: Array, lambda_: float) -> Solution:
         tolerance, n_lambda = TOLERANCES[self.run.precision], self.n * lambda_
         available = self.run.memory - (self.gram.nbytes if self.gram.kept else 0)
-        costs = Costs.from_solve(self.x, rhs.shape[1], cached=self.gram.kept, available=available)
+        count = n_landmarks(self.n)
+        pays = partial(
+            pays_off,
+            self.x.shape,
+            rhs.shape[1],
+            cached=self.gram.kept,
+            cached_features=self.n * count * self.x.itemsize <= available,
+            tolerance=tolerance,
+        )
 
         def suggest(iterations: int, residual: float) -> Preconditioner | None:
-            if iterations != TRIAL_ITERATIONS or not costs.pays_off(residual, tolerance):
+            if iterations != TRIAL_ITERATIONS or not pays(residual=residual):
                 return None
             self.run.progress("precondition", 0.0)
-            landmarks = np.sort(self.run.rng(RandomStream.LANDMARKS).choice(self.n, costs.landmarks, replace=False))
+            landmarks = np.sort(self.run.rng(RandomStream.LANDMARKS).choice(self.n, count, replace=False))
             return Preconditioner(self.gram, n_lambda, landmarks, self.backend, memory=available)
 
         progress = self.run.progress

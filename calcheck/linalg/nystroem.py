@@ -58,14 +58,7 @@ class Nystroem:
     ) -> Nystroem:
         """Return one feature per eigenvalue of K_cc = V E V^T that is not negligible: W = V E^-1/2.
 
-        Parameters
-        ----------
-        kernel, landmarks
-            As in :class:`Nystroem`.
-        array : Backend
-            Array library of the landmarks.
-        smallest, smallest_share : float
-            Smaller eigenvalues are dropped: an absolute limit, and a share of the largest eigenvalue.
+        Eigenvalues up to ``smallest``, or up to a share of the largest, are negligible.
 
         Raises
         ------
@@ -93,7 +86,7 @@ class Nystroem:
         return values @ self.whitening
 
     def to_values(self, weights: Array) -> Array:
-        """Return W B, (M, c), for feature weights B, (q, c), so that V (W B) = Z B for kernel values V."""
+        """Return W B, (M, c), for feature weights B, (q, c): V (W B) = Z B for kernel values V."""
         return self.whitening @ weights
 
     def __call__(self, x: Array) -> Array:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -72,65 +71,35 @@ class Preconditioner:
         return namespace(columns).concat([columns[rows] - block @ inner for rows, block in self._blocks])
 
 
-@dataclass(frozen=True)
-class Costs:
-    """Cost of solving for c right-hand sides, in multiplications.
+def pays_off(
+    shape: tuple[int, int], columns: int, *, cached: bool, cached_features: bool, residual: float, tolerance: float
+) -> bool:
+    """Return whether a preconditioner is estimated to save multiplications.
+
+    The number of remaining iterations is extrapolated from the rate so far; a share of them is assumed to be saved.
 
     Parameters
     ----------
-    n, d, columns : int
-        Number of rows, of input columns, and of right-hand sides.
-    cached : bool
-        Whether the Gram matrix is cached, so that its values are free.
-    cached_features : bool
-        Whether the Nyström features are cached.
+    shape : (int, int)
+        Number of rows n and of input columns d.
+    columns : int
+        Number of right-hand sides.
+    cached, cached_features : bool
+        Whether the Gram matrix, and the Nyström features, are cached, so that their values are free.
+    residual : float
+        Relative residual after :data:`TRIAL_ITERATIONS` iterations.
+    tolerance : float
+        Relative residual at which conjugate gradients stop.
     """
-
-    n: int
-    d: int
-    columns: int
-    cached: bool
-    cached_features: bool
-
-    @classmethod
-    def from_solve(cls, x: Array, columns: int, *, cached: bool, available: int) -> Costs:
-        """Return the costs for (n, d) inputs, given the bytes available for Nyström features."""
-        n, d = x.shape
-        return cls(n, d, columns, cached, n * _n_landmarks(n) * x.itemsize <= available)
-
-    @property
-    def landmarks(self) -> int:
-        """Number of landmarks of a preconditioner."""
-        return _n_landmarks(self.n)
-
-    @property
-    def product(self) -> float:
-        """Cost of a product with K, of which only the upper triangle is computed."""
-        return self.n**2 * (self.columns + (0 if self.cached else self.d / 2))
-
-    @property
-    def features(self) -> float:
-        """Cost of computing Z."""
-        return self.n * self.landmarks * (self.d + self.landmarks)
-
-    @property
-    def setup(self) -> float:
-        """Cost of building the preconditioner: Z, Z^T Z, an eigendecomposition and an inverse."""
-        return self.features + self.n * self.landmarks**2 + 10 * self.landmarks**3
-
-    @property
-    def application(self) -> float:
-        """Cost of applying the preconditioner once."""
-        return 2 * self.n * self.landmarks * self.columns + (0 if self.cached_features else 2 * self.features)
-
-    def pays_off(self, residual: float, tolerance: float) -> bool:
-        """Return whether a preconditioner is worth its cost, given the relative residual after the first iterations.
-
-        The number of remaining iterations is extrapolated from the rate so far; a share of them is assumed to be saved.
-        """
-        remaining = TRIAL_ITERATIONS * (math.log(tolerance) / math.log(residual) - 1) if residual < 1 else math.inf
-        return remaining * (SAVED * self.product - (1 - SAVED) * self.application) > self.setup
+    (n, d), landmarks = shape, n_landmarks(shape[0])
+    product = n**2 * (columns + (0 if cached else d / 2))  # only the upper triangle of K is computed
+    features = n * landmarks * (d + landmarks)
+    setup = features + n * landmarks**2 + 10 * landmarks**3  # Z, Z^T Z, an eigendecomposition and an inverse
+    application = 2 * n * landmarks * columns + (0 if cached_features else 2 * features)
+    remaining = TRIAL_ITERATIONS * (math.log(tolerance) / math.log(residual) - 1) if residual < 1 else math.inf
+    return remaining * (SAVED * product - (1 - SAVED) * application) > setup
 
 
-def _n_landmarks(n: int) -> int:
+def n_landmarks(n: int) -> int:
+    """Return the number of landmarks of a preconditioner for n rows."""
     return max(1, min(MAX_LANDMARKS, n // ROWS_PER_LANDMARK))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -238,25 +239,23 @@ class GramSums:
         self._kernel, self._x, self._run = kernel, x, run
         self._is_small = len(x) <= exact_rows
         self.replicate_details: dict[str, Any] = {}
-        self._exact: ExactGram | None = None
         self._approximate: LowRankGram | None = None
 
     def pairs(self, form: QuadraticForm) -> Pairs:
         """Return the Gram matrix for the form of the data: exact up to ``exact_rows`` rows, else low-rank."""
-        return self._exact_gram() if self._is_small else self._low_rank(form)
+        return self._exact_gram if self._is_small else self._low_rank(form)
 
     def pairs_of_many(self, form: QuadraticForm) -> Pairs:
         """Return the Gram matrix for hundreds of forms like that of the data: low-rank if it is accurate."""
-        found: Pairs = self._exact_gram() if len(self._x) <= MANY_ROWS else self._low_rank(form)
+        found: Pairs = self._exact_gram if len(self._x) <= MANY_ROWS else self._low_rank(form)
         if self._is_small and not found.details.get("accurate", True):
-            found = self._exact_gram()
+            found = self._exact_gram
         self.replicate_details = found.details
         return found
 
+    @cached_property
     def _exact_gram(self) -> ExactGram:
-        if self._exact is None:
-            self._exact = ExactGram(self._kernel, self._x, self._run)
-        return self._exact
+        return ExactGram(self._kernel, self._x, self._run)
 
     def _low_rank(self, form: QuadraticForm) -> LowRankGram:
         """Return the smallest low-rank Gram matrix whose error is within tolerance on the validation rows."""

@@ -10,7 +10,7 @@ from calcheck.execution.backend import backend
 from calcheck.execution.context import Run, silent
 from calcheck.kernels.functions import Laplace, Rbf
 from calcheck.linalg.gram import Gram
-from calcheck.linalg.preconditioner import Costs, Preconditioner
+from calcheck.linalg.preconditioner import Preconditioner, pays_off
 from calcheck.linalg.solvers import conjugate_gradients
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import Predictions
@@ -108,11 +108,14 @@ def test_the_same_seed_gives_the_same_to_the_bit():
 
 def test_it_pays_where_iterations_are_many_and_products_dear():
     """A hundred thousand rows: 12 iterations in all or 4; then kernel values in memory; then few rows."""
-    large = Costs(n=100_000, d=512, columns=64, cached=False, cached_features=True)
-    assert large.pays_off(residual=1e-2, tolerance=1e-6)
-    assert not large.pays_off(residual=1e-6, tolerance=1e-6)
-    assert not Costs(n=4_000, d=512, columns=64, cached=True, cached_features=True).pays_off(1e-2, 1e-6)
-    assert not Costs(n=4_000, d=8, columns=64, cached=False, cached_features=True).pays_off(1e-2, 1e-6)
+
+    def pays(n, d, residual, *, cached):
+        return pays_off((n, d), 64, cached=cached, cached_features=True, residual=residual, tolerance=1e-6)
+
+    assert pays(100_000, 512, 1e-2, cached=False)
+    assert not pays(100_000, 512, 1e-6, cached=False)
+    assert not pays(4_000, 512, 1e-2, cached=True)
+    assert not pays(4_000, 8, 1e-2, cached=False)
 
 
 def test_the_report_tells_of_it():
