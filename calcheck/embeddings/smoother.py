@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calcheck.embeddings.ridge import FACTOR_ROWS
 from calcheck.errors import NumericalError
 from calcheck.execution.backend import Backend, backend
 from calcheck.execution.context import RandomStream
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 BLOCK_BYTES = 1 << 26  # Bytes per block of A
 MAX_CONDITION = 1e3  # Maximum condition number of K + n_lambda I for single precision, which then keeps 4 digits
-FACTOR_ROWS = 6000  # Maximum rows for which Cholesky is always used: about a second
 MIN_ROWS_PER_LANDMARK = 6  # Minimum rows per landmark of a low-rank approximation; below, a factor is cheaper
 MAX_ERROR = 1e-3  # Maximum error of the low-rank approximation, relative to the squared smoothed outputs
 
