@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calcheck.embeddings.replicate_embeddings import RESIDUAL_TOLERANCE
 from calcheck.embeddings.smoother import smoother
+from calcheck.linalg.eigenbasis import truncated_eigenbasis
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,7 +53,8 @@ def difference_influences(
     """
     means = [mean for pair in models for mean in pair]
     one = lambdas[0] == lambdas[1]
-    directions = _directions([observed - mean for mean in means] if one else [observed, *means])
+    embeddings = np.concatenate([observed - mean for mean in means] if one else [observed, *means])
+    _, directions = truncated_eigenbasis(embeddings.T @ embeddings)
     observed, means = observed @ directions, [mean @ directions for mean in means]
     model = smoother(ridge, lambdas[1], None, observed - means[0])
     data = model if one else smoother(ridge, lambdas[0], None, observed)
@@ -66,11 +67,3 @@ def difference_influences(
         as_others = observed * data.smooth(moved) - middle * model.smooth(moved)
         found += np.sum(as_difference + as_others - 2 * own * apart * (observed - middle), axis=1)
     return 2 / (ridge.n * len(models)) * found
-
-
-def _directions(embeddings: Sequence[Values]) -> Values:
-    """Return the principal directions of embeddings (n, r), (r, q)."""
-    together = np.concatenate(embeddings)
-    sizes, turns = np.linalg.eigh(together.T @ together)
-    cumulative = np.cumsum(np.maximum(sizes, 0))
-    return np.asarray(turns[:, cumulative > RESIDUAL_TOLERANCE * cumulative[-1]])

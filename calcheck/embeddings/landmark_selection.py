@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from calcheck.embeddings.reach import kish
 from calcheck.execution.bottom_k import sample_rows
 from calcheck.execution.context import GIB, RandomStream
 from calcheck.execution.reduce import reduce_batches
+from calcheck.linalg.nystroem import first_sufficient
 from calcheck.predictions import InMemory, Predictions, Source
 
 if TYPE_CHECKING:
@@ -122,11 +124,13 @@ class NystroemEmbedding:
         directions = principal_directions(features, pilot.targets(), pilot.distributions().load())
         outputs = RegressionTargets(features, *directions, self.replicates, self.run.quiet())
         x = self._scaled(sample)
-        for count, last in self._counts(pilot, replace(outputs, replicates=0), lambda_, len(rows)):
+
+        def fit(count: int) -> tuple[Landmarks, NystroemNorms]:
             landmarks = self._landmarks(x, count, n_validation(len(rows), count), lambda_, len(rows))
-            measured = self._measured(self.rows(), landmarks, outputs, lambda_)
-            if last or self.options.met_by(measured):
-                break
+            return landmarks, self._measured(self.rows(), landmarks, outputs, lambda_)
+
+        counts = self._counts(pilot, replace(outputs, replicates=0), lambda_, len(rows))
+        landmarks, measured = first_sufficient(map(fit, counts), lambda found: self.options.met_by(found[1]))
         return NystroemFit(self, measured, landmarks, places, outputs.groups, self._bounds(pilot))
 
     def _scaled(self, rows: Predictions) -> NDArray[np.floating[Any]]:
@@ -197,33 +201,32 @@ class NystroemEmbedding:
         sums = reduce_batches(source, work, self.run, stage=f"{count:,} landmarks", rows=landmarks.rows)
         return NystroemRidge(sums, settings.kernel, landmarks, self.run).norms(lambda_, outputs.groups)
 
-    def _counts(
-        self, pilot: Predictions, outputs: RegressionTargets, lambda_: float, n: int
-    ) -> Iterator[tuple[int, bool]]:
-        """Yield numbers of landmarks to try on all rows, and whether each is the last."""
+    def _counts(self, pilot: Predictions, outputs: RegressionTargets, lambda_: float, n: int) -> Iterator[int]:
+        """Yield increasing numbers of landmarks to try on all rows."""
         largest = min(n, EVALUATED_ROWS)
         if self.options.count is not None:
-            yield min(self.options.count, largest), True
+            yield min(self.options.count, largest)
             return
         affordable = self._affordable(pilot.inputs().shape[1], n)
         count = min(MIN_LANDMARKS, largest)
         if n > 2 * PILOT_ROWS:
             count = self._pilot_count(pilot, outputs, lambda_, min(largest, affordable))
-        while True:
-            last = count >= largest or 2 * count > affordable
-            yield count, last
+        yield count
+        while count < largest and 2 * count <= affordable:
             count = min(largest, 2 * count)
+            yield count
 
     def _pilot_count(self, pilot: Predictions, outputs: RegressionTargets, lambda_: float, largest: int) -> int:
         """Return the number of landmarks that meets the tolerance on a sample of the rows."""
         x = self._scaled(pilot)
-        count = MIN_LANDMARKS
-        while 2 * count <= min(largest, len(x)):
+        limit = min(largest, len(x))
+
+        def is_accurate(count: int) -> bool:
             landmarks = self._landmarks(x, count, max(VALIDATION_ROWS, count), lambda_, len(x))
-            if self.options.met_by(self._measured(InMemory(pilot), landmarks, outputs, lambda_)):
-                break
-            count *= 2
-        return min(count, largest)
+            return self.options.met_by(self._measured(InMemory(pilot), landmarks, outputs, lambda_))
+
+        doublings = (MIN_LANDMARKS << power for power in itertools.count())
+        return min(largest, first_sufficient(doublings, lambda count: 2 * count > limit or is_accurate(count)))
 
     def _affordable(self, d: int, n: int) -> int:
         """Return the number of landmarks that --max-flops and the memory allow."""

@@ -25,7 +25,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calcheck.errors import NumericalError
+from calcheck.execution.backend import backend
 from calcheck.kernels.functions import OVERFLOW_MESSAGE
+from calcheck.linalg.nystroem import Nystroem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -137,21 +139,23 @@ class NystroemRidge:
 
     def __init__(self, sums: RowSums, kernel: Kernel, landmarks: Landmarks, run: Run) -> None:
         self._sums, self._kernel, self._landmarks, self._run = sums, kernel, landmarks, run
-        self._landmark_x = landmarks.landmarks.astype(np.float64)  # float64 for accurate small eigenvalues
-        gram = kernel.gram(self._landmark_x, self._landmark_x)
-        if not all(np.isfinite(part).all() for part in (gram, sums.landmarks, sums.validation)):
+        if not (np.isfinite(sums.landmarks).all() and np.isfinite(sums.validation).all()):
             raise NumericalError(OVERFLOW_MESSAGE)
-        sizes, turns = np.linalg.eigh(gram)
-        kept = sizes > MIN_EIGENVALUE[run.precision] * sizes[-1]
-        self._whitened = turns[:, kept] / np.sqrt(sizes[kept])  # (M, k)
-        self._sizes, self._turned = np.linalg.eigh(self._whitened.T @ sums.landmarks @ self._whitened)
+        self._nystroem = Nystroem.from_eigenvectors(
+            kernel,
+            landmarks.landmarks.astype(np.float64),  # float64 for accurate small eigenvalues
+            backend(None, "float64"),
+            smallest_share=MIN_EIGENVALUE[run.precision],
+        )
+        whitening = self._nystroem.whitening
+        self._sizes, self._turned = np.linalg.eigh(whitening.T @ sums.landmarks @ whitening)
 
     def norms(self, lambda_: float, groups: Groups) -> NystroemNorms:
         """Return the norms of the regressions of all output groups, with their estimated bias and error."""
         sums, landmarks = self._sums, self._landmarks
         count, n_lambda = len(landmarks.landmarks), sums.n * lambda_
         sizes = np.maximum(self._sizes, 0)
-        to_landmarks = self._whitened @ self._turned
+        to_landmarks = self._nystroem.to_values(self._turned)
         coefficients = to_landmarks @ ((to_landmarks.T @ sums.outputs[:count]) / (sizes + n_lambda)[:, None])
         norms = np.concatenate([_norms(part, groups) for part in self._at(landmarks.evaluated, coefficients)])
         known = np.concatenate(list(self._at(landmarks.validation, coefficients)))  # (S, c)
@@ -190,7 +194,7 @@ class NystroemRidge:
     def residual(self, x: NDArray[np.floating[Any]]) -> Values:
         """Return the Nyström residual k(x, x) - z(x) . z(x) of inputs (p, d), (p,)."""
         x = x.astype(np.float64)
-        features = self._kernel.gram(x, self._landmark_x) @ self._whitened
+        features = self._nystroem(x)
         return np.asarray(np.maximum(self._kernel.diagonal(x) - np.einsum("ij,ij->i", features, features), 0))
 
     def _at(self, x: NDArray[np.floating[Any]], coefficients: Values) -> Iterator[Values]:

@@ -10,6 +10,7 @@ import numpy as np
 from calcheck.distributions.row_random import RowRandom
 from calcheck.execution.prefetch import one_blas_thread
 from calcheck.execution.row_keys import batch_row_keys, replicate_seed
+from calcheck.linalg.eigenbasis import RESIDUAL_TOLERANCE, eigenvectors, leading
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     Groups = tuple[int, int]
 
 BLOCK_ROWS = 4096  # Rows per block; the kernel values of a block take tens of MB
-RESIDUAL_TOLERANCE = 1e-7  # Maximum share of the squared outputs outside the retained directions
 
 
 @dataclass(eq=False)
@@ -112,9 +112,8 @@ class RegressionTargets:
 def principal_directions(features: OutputFeatures, y: Values, predictive: Predictive) -> tuple[Values, int]:
     """Return the principal directions of psi(y) - E psi(Y') over some rows, (r, r), and how many to retain."""
     difference = features.of_points(y.reshape(len(y), -1)) - features.of_distributions(predictive)
-    sizes, turns = np.linalg.eigh(difference.T @ difference)
-    few = np.count_nonzero(np.cumsum(np.maximum(sizes, 0)) > RESIDUAL_TOLERANCE * sizes.sum())
-    return np.asarray(turns[:, ::-1]), max(1, int(few))  # at least one, even if nothing varies
+    sizes, turns = eigenvectors(difference.T @ difference)
+    return turns[:, ::-1], max(1, int(leading(sizes, RESIDUAL_TOLERANCE).sum()))  # at least one, even if nothing varies
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,7 @@ from calcheck.distributions.kernel_means import rbf
 from calcheck.distributions.samples import Samples
 from calcheck.embeddings.dictionary import Fineness, GaussianAtoms, grid_over_all, near_distributions, near_targets
 from calcheck.errors import DataError
+from calcheck.linalg.pivoted_cholesky import PivotedCholesky
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -76,20 +77,14 @@ class OutputFeatures:
         known = self.of_points(points)
         products = rbf(points, points, gamma) - known @ known.T
         residuals = 1 - np.einsum("ij,ij->i", known, known)
-        rows: list[NDArray[np.float64]] = []
-        chosen: list[int] = []
-        while residuals.max() > tolerance and self.rank + len(chosen) < MAX_FEATURES:
-            pivot = int(residuals.argmax())
-            row = products[pivot] - sum((each[pivot] * each for each in rows), np.zeros(len(points)))
-            rows.append(row / np.sqrt(residuals[pivot]))
-            residuals = residuals - rows[-1] ** 2
-            residuals[pivot] = 0.0
-            chosen.append(pivot)
+        found = PivotedCholesky(residuals, products.__getitem__, MAX_FEATURES - self.rank)
+        found.represent(len(points), tolerance)
+        chosen = found.pivots
         added = points[chosen]
         factor = np.zeros((self.rank + len(chosen),) * 2)
         factor[: self.rank, : self.rank] = self.factor
         factor[self.rank :, : self.rank] = known[chosen]
-        factor[self.rank :, self.rank :] = np.tril(np.stack(rows, axis=1)[chosen])
+        factor[self.rank :, self.rank :] = np.tril(found.factor[:, chosen].T)
         return OutputFeatures(self.pivots.join(GaussianAtoms(added, np.zeros_like(added), gamma)), factor)
 
     def complete(
@@ -202,40 +197,23 @@ def output_features(
     """
     tolerance, most = fineness.tolerance, fineness.points
     whole = grid_over_all(y, predictive, gamma, fineness) if len(gamma) == 1 else None
-    if whole is not None and (features := _pivoted_cholesky(whole, len(whole), tolerance)).rank < MAX_FEATURES:
+    if whole is not None and (features := _chosen_features(whole, len(whole), tolerance)).rank < MAX_FEATURES:
         return features
     targets = near_targets(y, predictive, gamma, rng, most)
-    return _pivoted_cholesky(targets.join(near_distributions(predictive, gamma, rng, most)), len(targets), tolerance)
+    return _chosen_features(targets.join(near_distributions(predictive, gamma, rng, most)), len(targets), tolerance)
 
 
-def _pivoted_cholesky(pool: GaussianAtoms, first: int, tolerance: float) -> OutputFeatures:
+def _chosen_features(pool: GaussianAtoms, first: int, tolerance: float) -> OutputFeatures:
     """Return features by pivoted Cholesky of the Gram matrix of the pool.
 
-    The pivot is always the element with the largest residual. The first ``first`` elements are represented before all
-    others, in case the maximum rank is reached.
+    The first ``first`` elements are represented before all others, in case the maximum rank is reached.
     """
-    most = min(len(pool), MAX_FEATURES)
-    factor = np.zeros((min(64, most), len(pool)))  # (r, p); rows are appended as needed
-    residuals = pool.norms()
-    pivots: list[int] = []
-    candidates = first
-    while len(pivots) < most:
-        pivot = int(np.argmax(residuals[:candidates]))
-        if candidates < len(pool) and residuals[pivot] <= max(FIRST_TOLERANCE, tolerance):
-            candidates = len(pool)
-            continue
-        if residuals[pivot] <= tolerance:
-            break
-        r = len(pivots)
-        if r == len(factor):
-            factor = np.concatenate([factor, np.zeros((min(r, most - r), len(pool)))])
-        row = pool.products(pivot) - factor[:r, pivot] @ factor[:r]
-        factor[r] = row / np.sqrt(residuals[pivot])
-        residuals -= factor[r] ** 2
-        residuals[pivot] = 0.0
-        pivots.append(pivot)
-    chosen = np.asarray(pivots)
-    return OutputFeatures(pool.take(chosen), factor[: len(chosen), chosen].T)
+    found = PivotedCholesky(pool.norms(), pool.products, min(len(pool), MAX_FEATURES))
+    if first < len(pool):
+        found.represent(first, max(FIRST_TOLERANCE, tolerance))
+    found.represent(len(pool), tolerance)
+    chosen = np.asarray(found.pivots)
+    return OutputFeatures(pool.take(chosen), found.factor[:, chosen].T)
 
 
 class FeatureError:

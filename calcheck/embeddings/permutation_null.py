@@ -17,6 +17,7 @@ from calcheck.distributions import Samples
 from calcheck.embeddings.rescaled_features import DataSet, SharedFeatures
 from calcheck.execution.context import RandomStream
 from calcheck.execution.prefetch import one_blas_thread
+from calcheck.linalg.pivoted_cholesky import PivotedCholesky
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -143,8 +144,8 @@ class LowRankKernel(InputKernel):
         return {"method": self.method, "rank": self.rows.shape[1], "relative_error": self.missed}
 
 
-def pivoted_cholesky(kernel: Kernel, x: Values, points: Values, max_rank: int) -> LowRankKernel:
-    """Return the low-rank kernel Z Z^T by pivoted Cholesky; the input with the largest residual is the next landmark.
+def low_rank_kernel(kernel: Kernel, x: Values, points: Values, max_rank: int) -> LowRankKernel:
+    """Return the low-rank kernel Z Z^T by pivoted Cholesky; the pivots are landmarks.
 
     Parameters
     ----------
@@ -157,27 +158,21 @@ def pivoted_cholesky(kernel: Kernel, x: Values, points: Values, max_rank: int) -
     max_rank : int
         Maximum number of landmarks.
     """
-    inputs_and_points = np.concatenate([x, points])
-    residuals = np.asarray(kernel.diagonal(x), dtype=np.float64)
-    diagonal = residuals.copy()
-    factor = np.zeros((max_rank, len(inputs_and_points)))  # (q, n + m)
-    rank = 0
-    while rank < max_rank and (residuals > RESIDUAL_TOLERANCE * diagonal).any():
-        pivot = int(np.argmax(residuals))
-        column = kernel.gram(inputs_and_points, x[pivot : pivot + 1])[:, 0] - factor[:rank, pivot] @ factor[:rank]
-        factor[rank] = column / np.sqrt(residuals[pivot])
-        residuals = np.maximum(residuals - factor[rank, : len(x)] ** 2, 0)
-        residuals[pivot] = 0.0
-        rank += 1
-    missed = float((residuals / diagonal).max())
+    n, inputs_and_points = len(x), np.concatenate([x, points])
+    diagonal = np.asarray(kernel.diagonal(inputs_and_points), dtype=np.float64)
+    found = PivotedCholesky(
+        diagonal, lambda pivot: kernel.gram(inputs_and_points, x[pivot : pivot + 1])[:, 0], max_rank
+    )
+    found.represent(n, RESIDUAL_TOLERANCE * diagonal[:n])
+    missed = float((found.residuals[:n] / diagonal[:n]).max())
     _, same = np.unique(x, axis=0, return_inverse=True)
-    return LowRankKernel(same.ravel(), factor[:rank, : len(x)].T.copy(), factor[:rank, len(x) :].T.copy(), missed)
+    return LowRankKernel(same.ravel(), found.factor[:, :n].T.copy(), found.factor[:, n:].T.copy(), missed)
 
 
 def input_kernel_of(kernel: Kernel, x: Values, points: Values, run: Run) -> tuple[InputKernel, LowRankKernel]:
     """Return the kernel on inputs, full or low-rank, and its low-rank approximation of any accuracy."""
     affordable = max(1, run.memory // (4 * 8 * (len(x) + len(points))))
-    low = pivoted_cholesky(kernel, x, points, min(MAX_LANDMARKS, max(1, len(x) // MIN_ROWS_PER_LANDMARK), affordable))
+    low = low_rank_kernel(kernel, x, points, min(MAX_LANDMARKS, max(1, len(x) // MIN_ROWS_PER_LANDMARK), affordable))
     fits = len(x) <= MAX_FULL_ROWS and 8 * len(x) * (len(x) + len(points)) <= run.memory
     if low.missed > RESIDUAL_TOLERANCE and fits:
         return FullKernel(low.same, kernel.gram(x, x), kernel.gram(points, x)), low

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.embeddings.rescaled_features import SharedFeatures, eigenvectors, root
+from calcheck.embeddings.rescaled_features import SharedFeatures
 from calcheck.embeddings.smoother import smoother
 from calcheck.execution.context import RandomStream
 from calcheck.execution.prefetch import one_blas_thread
+from calcheck.linalg.eigenbasis import psd_root, truncated_eigenbasis
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
     Values = NDArray[np.float64]
 
-RESIDUAL_TOLERANCE = 1e-7  # Maximum share of the squared outputs outside the retained columns
 BLOCK_VALUES = 1 << 22  # Values smoothed at a time: 32 MiB
 
 
@@ -168,16 +168,14 @@ class _Work:
         parts = [observed, *model] if self._separate else [observed - mean for mean in model]
         features = np.stack(parts, axis=1)
         flat = features.reshape(-1, features.shape[2])
-        few = flat if len(flat) < flat.shape[1] else root(flat.T @ flat).T  # few.T @ few = flat.T @ flat
+        few = flat if len(flat) < flat.shape[1] else psd_root(flat.T @ flat).T  # few.T @ few = flat.T @ flat
         by_kernel = [few @ norm for norm in norms]
-        sizes, turns = eigenvectors(np.asarray(sum(each @ each.T for each in by_kernel)))
-        cumulative = np.cumsum(np.maximum(sizes, 0))
-        kept = cumulative > RESIDUAL_TOLERANCE * cumulative[-1]
-        turns = turns[:, kept] / np.sqrt(sizes[kept])
+        sizes, turns = truncated_eigenbasis(np.asarray(sum(each @ each.T for each in by_kernel)))
+        turns = turns / np.sqrt(sizes)
         own, fixed = directions = [each.T @ turns for each in by_kernel]
-        self._widest = max(self._widest, len(sizes[kept]))
+        self._widest = max(self._widest, len(sizes))
         values = features @ sum(norm @ each for norm, each in zip(norms, directions, strict=True))
-        return _Columns(number, values, (root(own.T @ own), root(fixed.T @ fixed)))
+        return _Columns(number, values, (psd_root(own.T @ own), psd_root(fixed.T @ fixed)))
 
     @property
     def _separate(self) -> bool:

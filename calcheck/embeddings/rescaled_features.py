@@ -14,7 +14,8 @@ import numpy as np
 
 from calcheck.embeddings.dictionary import POOL_POINTS, Fineness
 from calcheck.embeddings.output_features import OutputFeatures, output_features
-from calcheck.errors import DataError, NumericalError
+from calcheck.errors import DataError
+from calcheck.linalg.eigenbasis import psd_root
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -197,28 +198,4 @@ def _in_few_directions(parts: list[Values]) -> tuple[list[Values], Values | None
 def _norm(features: OutputFeatures, gamma: Values | None, along: Values | None = None) -> Values:
     """Return C such that psi = f C are features of the kernel with this gamma; optionally in a given basis."""
     products = replace(features.pivots, gamma=np.asarray(gamma)).all_products()
-    return root(features.gram_of_represented(products, along))
-
-
-def root(matrix: Values) -> Values:
-    """Return C with C C^T equal to a positive semidefinite matrix; negative eigenvalues from rounding are set to 0."""
-    sizes, turns = eigenvectors(matrix)
-    return np.asarray(turns * np.sqrt(np.maximum(sizes, 0)))
-
-
-def eigenvectors(matrix: Values) -> tuple[Values, Values]:
-    """Return the eigenvalues (r,) and eigenvectors (r, r) of a symmetric matrix.
-
-    Raises
-    ------
-    NumericalError
-        The eigendecomposition fails.
-    """
-    try:
-        sizes, turns = np.linalg.eigh(matrix)
-    except np.linalg.LinAlgError as error:
-        msg = (
-            "the kernel matrix of the targets has no eigendecomposition. Check the unit of the predictions and targets"
-        )
-        raise NumericalError(msg) from error
-    return sizes, turns
+    return psd_root(features.gram_of_represented(products, along))

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from calcheck.errors import NumericalError, OptionError
 from calcheck.execution.context import GIB, RandomStream
-from calcheck.linalg.eigen import EigenSolver, ShiftedSolver
 from calcheck.linalg.gram import Gram, evaluate
-from calcheck.linalg.preconditioner import TRIAL_ITERATIONS, Costs, Preconditioner
+from calcheck.linalg.preconditioner import TRIAL_ITERATIONS, Preconditioner, n_landmarks, pays_off
 from calcheck.linalg.solvers import Cholesky, Solution, conjugate_gradients
 
 if TYPE_CHECKING:
@@ -29,10 +29,8 @@ RESIDUAL_ROWS = 256  # Maximum rows on which the residual is computed
 MAX_RESIDUAL = 1e-2  # Maximum relative residual; larger residuals are an error
 CHOLESKY_ROWS = 2048  # Maximum rows for Cholesky by default: under half a second, and dof is exact
 TOLERANCES = {"float64": 1e-11, "float32": 1e-6}  # Relative residual at which conjugate gradients stop
-FACTOR_ROWS = 6000  # Maximum rows for Cholesky if several regressions share a lambda
+FACTOR_ROWS = 6000  # Maximum rows for Cholesky if several regressions share a lambda: about a second
 MIN_SOLVES_PER_FACTOR = 3  # Minimum regressions per lambda for this
-MIN_EIGEN_LAMBDAS = 7  # Minimum number of lambdas for an eigendecomposition instead of Cholesky factors
-EIGEN_MATRICES = 4  # Number of n x n matrices in memory for an eigendecomposition
 PROBE_SHARE = 0.01  # Norm of the dof probes relative to the outputs in the same system
 PROBES = 12  # Pairs of random directions for dof; its standard error is at most a few percent
 
@@ -129,8 +127,6 @@ class KernelRidge:
         self.solver = solver
         self._factors: dict[float, Cholesky] = {}
         self._max_factors = 1
-        self._eigen: EigenSolver | None = None
-        self._uses_eigen = False
         self.gram = Gram(
             kernel,
             self.x,
@@ -171,7 +167,7 @@ class KernelRidge:
         -----
         Conjugate gradients use a Nyström preconditioner with up to 1,024 landmarks if it is estimated to save
         multiplications, based on the residual after the first four iterations
-        (:meth:`calcheck.linalg.preconditioner.Costs.pays_off`). This is the case for small lambda and for many rows or
+        (:func:`calcheck.linalg.preconditioner.pays_off`). This is the case for small lambda and for many rows or
         columns.
         """
         rhs = self.backend.asarray(outputs)
@@ -196,22 +192,14 @@ class KernelRidge:
         return Regression(solution.coefficients, solution.iterations, residual, dof, solution.preconditioner)
 
     def plan(self, lambdas: int, solves: int) -> None:
-        """Choose solver and caches for a number of distinct lambdas and a total number of solves.
-
-        An eigendecomposition is used for many lambdas, and Cholesky for many regressions per lambda, where cheaper.
-        """
+        """Choose the solver for a number of distinct lambdas and of solves: Cholesky if each factor is used often."""
         room = self.run.memory // (self.n**2 * self.backend.itemsize)  # n x n matrices that fit in memory
         if self._factor_fits and self.n <= FACTOR_ROWS and solves >= MIN_SOLVES_PER_FACTOR * lambdas:
             self.solver, self.reason = "cholesky", f"one factor is used for {solves:,} regressions"
-        self._uses_eigen = self.n <= CHOLESKY_ROWS and lambdas >= MIN_EIGEN_LAMBDAS and room >= EIGEN_MATRICES
         self._max_factors = max(1, min(lambdas, room))
-        self.gram.kept |= room > self._max_factors
 
-    def factor(self, n_lambda: float) -> Cholesky | ShiftedSolver:
-        """Return a solver for K + n_lambda I: the eigendecomposition, or a cached or new Cholesky factor."""
-        if self._uses_eigen:
-            self._eigen = self._eigen or EigenSolver(self.gram, self.run.progress)
-            return self._eigen.shifted(n_lambda)
+    def factor(self, n_lambda: float) -> Cholesky:
+        """Return the cached or a new Cholesky factor of K + n_lambda I."""
         if n_lambda not in self._factors:
             while len(self._factors) >= self._max_factors:  # free memory before the next factorization
                 del self._factors[next(iter(self._factors))]
@@ -230,13 +218,21 @@ class KernelRidge:
     def _iterate(self, rhs: Array, lambda_: float) -> Solution:
         tolerance, n_lambda = TOLERANCES[self.run.precision], self.n * lambda_
         available = self.run.memory - (self.gram.nbytes if self.gram.kept else 0)
-        costs = Costs.from_solve(self.x, rhs.shape[1], cached=self.gram.kept, available=available)
+        count = n_landmarks(self.n)
+        pays = partial(
+            pays_off,
+            self.x.shape,
+            rhs.shape[1],
+            cached=self.gram.kept,
+            cached_features=self.n * count * self.x.itemsize <= available,
+            tolerance=tolerance,
+        )
 
         def suggest(iterations: int, residual: float) -> Preconditioner | None:
-            if iterations != TRIAL_ITERATIONS or not costs.pays_off(residual, tolerance):
+            if iterations != TRIAL_ITERATIONS or not pays(residual=residual):
                 return None
             self.run.progress("precondition", 0.0)
-            landmarks = np.sort(self.run.rng(RandomStream.LANDMARKS).choice(self.n, costs.landmarks, replace=False))
+            landmarks = np.sort(self.run.rng(RandomStream.LANDMARKS).choice(self.n, count, replace=False))
             return Preconditioner(self.gram, n_lambda, landmarks, self.backend, memory=available)
 
         progress = self.run.progress

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calcheck.embeddings.ridge import FACTOR_ROWS
 from calcheck.errors import NumericalError
 from calcheck.execution.backend import Backend, backend
 from calcheck.execution.context import RandomStream
 from calcheck.linalg.gram import Gram
-from calcheck.linalg.nystroem import Nystroem
+from calcheck.linalg.nystroem import RANKS, Nystroem, first_sufficient
 from calcheck.linalg.solvers import Cholesky
 
 if TYPE_CHECKING:
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 
 BLOCK_BYTES = 1 << 26  # Bytes per block of A
 MAX_CONDITION = 1e3  # Maximum condition number of K + n_lambda I for single precision, which then keeps 4 digits
-FACTOR_ROWS = 6000  # Maximum rows for which Cholesky is always used: about a second
-RANKS = (256, 512, 1024, 2048)  # Numbers of landmarks of the low-rank approximation, tried in order
 MIN_ROWS_PER_LANDMARK = 6  # Minimum rows per landmark of a low-rank approximation; below, a factor is cheaper
 MAX_ERROR = 1e-3  # Maximum error of the low-rank approximation, relative to the squared smoothed outputs
 
@@ -137,7 +136,8 @@ class NystroemSmoother(Smoother):
         chosen = np.sort(ridge.run.rng(RandomStream.LANDMARKS).choice(ridge.n, rank, replace=False))
         self.rank = rank
         x = self.array.asarray(ridge.backend.to_numpy(ridge.x))
-        self.nystroem, xp = Nystroem(ridge.kernel, x[self.array.indices(chosen)], self.array), self.array.xp
+        landmarks, xp = x[self.array.indices(chosen)], self.array.xp
+        self.nystroem = Nystroem.from_cholesky(ridge.kernel, landmarks, self.array)
         self._rows_of_z = self._features(x)
         inner = self._rows_of_z.T @ self._rows_of_z
         diagonal = xp.arange(rank, device=self.array.device)
@@ -154,8 +154,15 @@ class NystroemSmoother(Smoother):
         return self.array.xp.concat([self.nystroem(x[rows]) for rows in self._rows(len(x))])
 
     def smooth(self, outputs: Values) -> Values:
-        inner = self._inverse @ (self._rows_of_z.T @ self.array.asarray(outputs))
-        return self.array.to_numpy(self._at @ inner)
+        return self.array.to_numpy(self._at @ self._weights(outputs))
+
+    def smooth_fitted(self, outputs: Values) -> Values:
+        """Return the smoothed outputs at the fitted inputs, (n, c)."""
+        return self.array.to_numpy(self._rows_of_z @ self._weights(outputs))
+
+    def _weights(self, outputs: Values) -> Array:
+        """Return the weights of the features, (M, c)."""
+        return self._inverse @ (self._rows_of_z.T @ self.array.asarray(outputs))
 
     def squared_weights(self) -> Values:
         """Return the sum of squares of each row of A, (m,)."""
@@ -189,14 +196,15 @@ def smoother(ridge: KernelRidge, lambda_: float, points: Values | None, typical:
         return CholeskySmoother(ridge, lambda_, points)
     exact = ridge.smoothed(typical, lambda_)
     size = float(np.sum(exact**2))
-    low_rank: NystroemSmoother | None = None
-    for rank in RANKS:
-        if MIN_ROWS_PER_LANDMARK * rank > ridge.n:
-            break
-        low_rank = NystroemSmoother(ridge, lambda_, points, rank)
-        at_fitted = low_rank if points is None else NystroemSmoother(ridge, lambda_, None, rank)
-        low_rank.missed = abs(1 - float(np.sum(at_fitted.smooth(typical) ** 2)) / size) if size else 0.0
-        if low_rank.missed <= MAX_ERROR:
-            return low_rank
+
+    def approximated(rank: int) -> NystroemSmoother:
+        found = NystroemSmoother(ridge, lambda_, points, rank)
+        found.missed = abs(1 - float(np.sum(found.smooth_fitted(typical) ** 2)) / size) if size else 0.0
+        return found
+
+    ranks = [rank for rank in RANKS if MIN_ROWS_PER_LANDMARK * rank <= ridge.n]
+    low_rank = first_sufficient(map(approximated, ranks), lambda found: found.missed <= MAX_ERROR) if ranks else None
+    if low_rank and low_rank.missed <= MAX_ERROR:
+        return low_rank
     fits = ridge.n**2 * backend(ridge.run.device, "float32").itemsize <= ridge.run.memory
     return CholeskySmoother(ridge, lambda_, points) if fits or low_rank is None else low_rank

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from calcheck.execution.backend import namespace
 from calcheck.linalg.gram import tile_shape
+from calcheck.linalg.nystroem import Nystroem, RowBlocks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from numpy.typing import NDArray
 
     from calcheck.execution.backend import Array, Backend
@@ -50,97 +48,58 @@ class Preconditioner:
     def __init__(
         self, gram: Gram, n_lambda: float, landmarks: NDArray[np.intp], array: Backend, *, memory: int
     ) -> None:
-        self._gram, self._array = gram, array
-        self._landmark_x = gram.x[array.indices(landmarks)]
-        values, vectors = np.linalg.eigh(array.to_numpy(gram.kernel.gram(self._landmark_x, self._landmark_x)))
         share = len(landmarks) / gram.n  # an eigenvalue of K corresponds to this share of it in K_MM
-        kept = values > max(NEGLIGIBLE * n_lambda * share, array.xp.finfo(array.dtype).eps * values[-1])
-        self._whitening = array.asarray(vectors[:, kept] / np.sqrt(values[kept]))
-        self.rank = int(kept.sum())
-        self._cached: list[tuple[slice, Array]] | None = None
-        if gram.n * self.rank * array.itemsize <= memory:
-            self._cached = list(self._compute_blocks())
+        nystroem = Nystroem.from_eigenvectors(
+            gram.kernel,
+            gram.x[array.indices(landmarks)],
+            array,
+            smallest=NEGLIGIBLE * n_lambda * share,
+            smallest_share=array.xp.finfo(array.dtype).eps,
+        )
+        self.rank = nystroem.rank
+        height, _ = tile_shape(gram.x)
+        fits = gram.n * self.rank * array.itemsize <= memory
+        self._blocks = RowBlocks(gram.n, height, lambda rows: nystroem(gram.x[rows]), cached=fits)
         inner = n_lambda * np.eye(self.rank)
-        for _, block in self._blocks():
+        for _, block in self._blocks:
             inner += array.to_numpy(block.T @ block)
         self._inverse = array.asarray(np.linalg.inv(inner))
 
     def __call__(self, columns: Array) -> Array:
         """Return n_lambda P^-1 R for (n, c) columns R, (n, c)."""
-        inner = self._inverse @ sum(block.T @ columns[rows] for rows, block in self._blocks())
-        return namespace(columns).concat([columns[rows] - block @ inner for rows, block in self._blocks()])
-
-    def _blocks(self) -> Iterator[tuple[slice, Array]]:
-        """Yield slices of rows and their rows of Z, (b, rank)."""
-        return iter(self._cached) if self._cached is not None else self._compute_blocks()
-
-    def _compute_blocks(self) -> Iterator[tuple[slice, Array]]:
-        gram = self._gram
-        height, _ = tile_shape(gram.x)
-        for start in range(0, gram.n, height):
-            rows = slice(start, start + height)
-            yield rows, gram.kernel.gram(gram.x[rows], self._landmark_x) @ self._whitening
+        inner = self._inverse @ sum(block.T @ columns[rows] for rows, block in self._blocks)
+        return namespace(columns).concat([columns[rows] - block @ inner for rows, block in self._blocks])
 
 
-@dataclass(frozen=True)
-class Costs:
-    """Cost of solving for c right-hand sides, in multiplications.
+def pays_off(
+    shape: tuple[int, int], columns: int, *, cached: bool, cached_features: bool, residual: float, tolerance: float
+) -> bool:
+    """Return whether a preconditioner is estimated to save multiplications.
+
+    The number of remaining iterations is extrapolated from the rate so far; a share of them is assumed to be saved.
 
     Parameters
     ----------
-    n, d, columns : int
-        Number of rows, of input columns, and of right-hand sides.
-    cached : bool
-        Whether the Gram matrix is cached, so that its values are free.
-    cached_features : bool
-        Whether the Nyström features are cached.
+    shape : (int, int)
+        Number of rows n and of input columns d.
+    columns : int
+        Number of right-hand sides.
+    cached, cached_features : bool
+        Whether the Gram matrix, and the Nyström features, are cached, so that their values are free.
+    residual : float
+        Relative residual after :data:`TRIAL_ITERATIONS` iterations.
+    tolerance : float
+        Relative residual at which conjugate gradients stop.
     """
-
-    n: int
-    d: int
-    columns: int
-    cached: bool
-    cached_features: bool
-
-    @classmethod
-    def from_solve(cls, x: Array, columns: int, *, cached: bool, available: int) -> Costs:
-        """Return the costs for (n, d) inputs, given the bytes available for Nyström features."""
-        n, d = x.shape
-        return cls(n, d, columns, cached, n * _n_landmarks(n) * x.itemsize <= available)
-
-    @property
-    def landmarks(self) -> int:
-        """Number of landmarks of a preconditioner."""
-        return _n_landmarks(self.n)
-
-    @property
-    def product(self) -> float:
-        """Cost of a product with K, of which only the upper triangle is computed."""
-        return self.n**2 * (self.columns + (0 if self.cached else self.d / 2))
-
-    @property
-    def features(self) -> float:
-        """Cost of computing Z."""
-        return self.n * self.landmarks * (self.d + self.landmarks)
-
-    @property
-    def setup(self) -> float:
-        """Cost of building the preconditioner: Z, Z^T Z, an eigendecomposition and an inverse."""
-        return self.features + self.n * self.landmarks**2 + 10 * self.landmarks**3
-
-    @property
-    def application(self) -> float:
-        """Cost of applying the preconditioner once."""
-        return 2 * self.n * self.landmarks * self.columns + (0 if self.cached_features else 2 * self.features)
-
-    def pays_off(self, residual: float, tolerance: float) -> bool:
-        """Return whether a preconditioner is worth its cost, given the relative residual after the first iterations.
-
-        The number of remaining iterations is extrapolated from the rate so far; a share of them is assumed to be saved.
-        """
-        remaining = TRIAL_ITERATIONS * (math.log(tolerance) / math.log(residual) - 1) if residual < 1 else math.inf
-        return remaining * (SAVED * self.product - (1 - SAVED) * self.application) > self.setup
+    (n, d), landmarks = shape, n_landmarks(shape[0])
+    product = n**2 * (columns + (0 if cached else d / 2))  # only the upper triangle of K is computed
+    features = n * landmarks * (d + landmarks)
+    setup = features + n * landmarks**2 + 10 * landmarks**3  # Z, Z^T Z, an eigendecomposition and an inverse
+    application = 2 * n * landmarks * columns + (0 if cached_features else 2 * features)
+    remaining = TRIAL_ITERATIONS * (math.log(tolerance) / math.log(residual) - 1) if residual < 1 else math.inf
+    return remaining * (SAVED * product - (1 - SAVED) * application) > setup
 
 
-def _n_landmarks(n: int) -> int:
+def n_landmarks(n: int) -> int:
+    """Return the number of landmarks of a preconditioner for n rows."""
     return max(1, min(MAX_LANDMARKS, n // ROWS_PER_LANDMARK))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from calcheck.distributions.samples import Samples
+from calcheck.mmd.frechet import qr_factor
 from calcheck.validation import require_finite
 
 if TYPE_CHECKING:
@@ -18,16 +19,16 @@ if TYPE_CHECKING:
 
 
 def covariances_within_targets(y: Values) -> tuple[Values, Values]:
-    """Return row means (n, t) of targets (n, r, t), and R (t, t) with R^T R the mean within-row covariance.
+    """Return row means (n, t) of targets (n, r, t), and R (q, t) with R^T R the mean within-row covariance.
 
     Covariances divide by r.
     """
     mean = y.mean(axis=1)
-    return mean, _qr_factor([y - mean[:, None]], y.shape[0] * y.shape[1])
+    return mean, _root_of_mean(y - mean[:, None], y.shape[0] * y.shape[1])
 
 
 def covariances_within_rows(predictive: Predictive) -> tuple[Values, Values]:
-    """Return the means of the distributions, (n, t), and R (t, t) with R^T R their mean covariance.
+    """Return the means of the distributions, (n, t), and R (q, t) with R^T R their mean covariance.
 
     Raises
     ------
@@ -45,13 +46,10 @@ def covariances_within_rows(predictive: Predictive) -> tuple[Values, Values]:
         if isinstance(batch, Samples):
             draws = batch.draws.reshape(len(batch), batch.n_draws, t)
             means.append(draws.mean(axis=1))
-            triangles.append(_qr_factor([draws - means[-1][:, None]], 1))
-    return np.concatenate(means), _qr_factor(triangles, n * predictive.n_draws)
+            triangles.append(_root_of_mean(draws - means[-1][:, None], 1))
+    return np.concatenate(means), _root_of_mean(np.concatenate(triangles), n * predictive.n_draws)
 
 
-def _qr_factor(parts: list[Values], count: int) -> Values:
-    """Return R (t, t) with R^T R = P^T P / count for stacked points P (..., t), by QR without forming P^T P."""
-    points = np.concatenate([part.reshape(-1, part.shape[-1]) for part in parts])
-    columns = points.shape[1]
-    triangle = np.linalg.qr(np.concatenate([points, np.zeros((columns, columns))]), mode="r")
-    return np.asarray(triangle / np.sqrt(count))
+def _root_of_mean(points: Values, count: int) -> Values:
+    """Return R with R^T R = P^T P / count for points P (..., t)."""
+    return np.asarray(qr_factor(points.reshape(-1, points.shape[-1])) / np.sqrt(count))

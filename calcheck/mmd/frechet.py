@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from calcheck.errors import DataError
 from calcheck.execution.backend import namespace
 
@@ -85,7 +87,7 @@ class SharedInputs:
         ----------
         means : (n, t)
             Mean of the variable at each input.
-        within : (t, t)
+        within : (q, t)
             R with R^T R the mean covariance around these means.
         spread : (t,)
             Scale of each column; means and standard deviations are divided by it.
@@ -95,7 +97,7 @@ class SharedInputs:
         mean = xp.mean(scaled, axis=0)
         across = self._basis.T @ (scaled - mean)
         rest = xp.concat([scaled - mean - self._basis @ across, n**0.5 * within / spread])
-        below = _triangle(rest)
+        below = qr_factor(rest)
         right = xp.concat([across, below])
         left = xp.concat([self._root, xp.zeros((len(below), self.columns), dtype=right.dtype)])
         return Moments(xp.concat([self._mean, mean]), xp.concat([left, right], axis=1) / (n - 1) ** 0.5)
@@ -113,7 +115,7 @@ def frechet(one: Moments, other: Moments) -> Array:
     () array
     """
     xp: Any = namespace(one.root)
-    overlap = _triangle(one.root) @ _triangle(other.root).T
+    overlap = qr_factor(one.root) @ qr_factor(other.root).T
     gap = one.mean - other.mean
     squares = xp.sum(gap * gap) + xp.sum(one.root * one.root) + xp.sum(other.root * other.root)
     return squares - 2 * xp.sum(xp.linalg.svdvals(overlap))
@@ -125,6 +127,10 @@ def _require_rows(n: int) -> None:
         raise DataError(msg)
 
 
-def _triangle(root: Array) -> Array:
+def qr_factor(root: Array) -> Array:
     """Return R (min(k, p), p) with R^T R = Z^T Z; Z itself if it has at most as many rows as columns."""
-    return namespace(root).linalg.qr(root)[1] if root.shape[0] > root.shape[1] else root
+    if root.shape[0] <= root.shape[1]:
+        return root
+    if isinstance(root, np.ndarray):
+        return np.linalg.qr(root, mode="r")
+    return namespace(root).linalg.qr(root)[1]

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from calcheck.embeddings.output_features import FeatureError
-from calcheck.embeddings.rescaled_features import DataSet, SharedFeatures, SwappedDraw, eigenvectors
+from calcheck.embeddings.rescaled_features import DataSet, SharedFeatures, SwappedDraw
 from calcheck.execution.prefetch import one_blas_thread
+from calcheck.linalg.eigenbasis import truncated_eigenbasis
 from calcheck.mmd.pair_sums import of_different
 from calcheck.mmd.quadratic_forms import QuadraticForm
 
@@ -192,6 +193,5 @@ def _directions(features: Values, norm: Values) -> Values:
 
     The kernel norms are |features norm|.
     """
-    eigenvalues, vectors = eigenvectors(norm.T @ (features.T @ features) @ norm)
-    cumulative = np.cumsum(np.maximum(eigenvalues, 0))
-    return np.asarray(norm @ vectors[:, cumulative > TRUNCATION * cumulative[-1]])
+    _, vectors = truncated_eigenbasis(norm.T @ (features.T @ features) @ norm, TRUNCATION)
+    return np.asarray(norm @ vectors)

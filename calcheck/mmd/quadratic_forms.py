@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,12 +13,10 @@ import numpy as np
 from calcheck.execution.backend import backend
 from calcheck.execution.context import RandomStream
 from calcheck.linalg.gram import Gram
-from calcheck.linalg.nystroem import LandmarkSamples
+from calcheck.linalg.nystroem import LandmarkSamples, RowBlocks, first_sufficient
 from calcheck.messages import Message
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from numpy.typing import NDArray
 
     from calcheck.execution.backend import Array
@@ -164,11 +163,16 @@ class LowRankGram(Pairs):
     """
 
     def __init__(self, features: Nystroem, x: Values, run: Run) -> None:
-        self._features, self._x, self.n = features, x, len(x)
+        self._features, self.n = features, len(x)
         self._array = backend(run.device, "float64")
-        fits_cache = self.n * features.rank * self._array.itemsize <= run.memory // CACHE_DIVISOR
-        self._cached: list[tuple[slice, Array]] | None = list(self._compute_blocks()) if fits_cache else None
-        squares = [self._array.xp.sum(features.of_values(block) ** 2, axis=1) for _, block in self._blocks()]
+        bytes_per_row = features.rank * self._array.itemsize
+        self._blocks = RowBlocks(  # kernel values with the landmarks, (b, M)
+            self.n,
+            max(1, BLOCK_BYTES // bytes_per_row),
+            lambda rows: features.values(self._array.asarray(x[rows])),
+            cached=self.n * bytes_per_row <= run.memory // CACHE_DIVISOR,
+        )
+        squares = [self._array.xp.sum(features.of_values(block) ** 2, axis=1) for _, block in self._blocks]
         self._diagonal = self._array.to_numpy(features.kernel.diagonal(self._array.asarray(x)))
         self._residual_diagonal = self._diagonal - np.concatenate([self._array.to_numpy(each) for each in squares])
         self.details = {"method": "low rank", "rank": features.rank}
@@ -183,7 +187,7 @@ class LowRankGram(Pairs):
     def gram(self) -> Values:
         """Return Z^T Z, (M, M)."""
         inner: Array = 0.0
-        for _, block in self._blocks():
+        for _, block in self._blocks:
             features = self._features.of_values(block)
             inner = inner + features.T @ features
         return self._array.to_numpy(inner)
@@ -191,14 +195,14 @@ class LowRankGram(Pairs):
     def inner(self, columns: Values) -> Values:
         """Return Z^T R, (M, c), for columns R (n, c)."""
         inner: Array = 0.0
-        for rows, block in self._blocks():
+        for rows, block in self._blocks:
             inner = inner + block.T @ self._array.asarray(columns[rows])
         return self._array.to_numpy(self._features.of_values(inner.T).T)
 
     def outer(self, weights: Values) -> Values:
         """Return Z W, (n, c), for weights W (M, c)."""
         columns = self._features.to_values(self._array.asarray(weights))
-        return np.concatenate([self._array.to_numpy(block @ columns) for _, block in self._blocks()])
+        return np.concatenate([self._array.to_numpy(block @ columns) for _, block in self._blocks])
 
     def totals(self, forms: list[QuadraticForm]) -> Values:
         """Return the values of the forms, (f,), in one pass: sums over pairs are products of sums over rows."""
@@ -215,16 +219,6 @@ class LowRankGram(Pairs):
                 - float(form.c @ (self._diagonal - self._residual_diagonal))
             )
         return np.array(found)
-
-    def _blocks(self) -> Iterator[tuple[slice, Array]]:
-        """Yield slices of rows and their kernel values with the landmarks, (b, M)."""
-        return iter(self._cached) if self._cached is not None else self._compute_blocks()
-
-    def _compute_blocks(self) -> Iterator[tuple[slice, Array]]:
-        size = max(1, BLOCK_BYTES // (self._features.rank * self._array.itemsize))
-        for start in range(0, self.n, size):
-            rows = slice(start, min(start + size, self.n))
-            yield rows, self._features.values(self._array.asarray(self._x[rows]))
 
 
 class GramSums:
@@ -246,25 +240,23 @@ class GramSums:
         self._kernel, self._x, self._run = kernel, x, run
         self._is_small = len(x) <= exact_rows
         self.replicate_details: dict[str, Any] = {}
-        self._exact: ExactGram | None = None
         self._approximate: LowRankGram | None = None
 
     def pairs(self, form: QuadraticForm) -> Pairs:
         """Return the Gram matrix for the form of the data: exact up to ``exact_rows`` rows, else low-rank."""
-        return self._exact_gram() if self._is_small else self._low_rank(form)
+        return self._exact_gram if self._is_small else self._low_rank(form)
 
     def pairs_of_many(self, form: QuadraticForm) -> Pairs:
         """Return the Gram matrix for hundreds of forms like that of the data: low-rank if it is accurate."""
-        found: Pairs = self._exact_gram() if len(self._x) <= MANY_ROWS else self._low_rank(form)
+        found: Pairs = self._exact_gram if len(self._x) <= MANY_ROWS else self._low_rank(form)
         if self._is_small and not found.details.get("accurate", True):
-            found = self._exact_gram()
+            found = self._exact_gram
         self.replicate_details = found.details
         return found
 
+    @cached_property
     def _exact_gram(self) -> ExactGram:
-        if self._exact is None:
-            self._exact = ExactGram(self._kernel, self._x, self._run)
-        return self._exact
+        return ExactGram(self._kernel, self._x, self._run)
 
     def _low_rank(self, form: QuadraticForm) -> LowRankGram:
         """Return the smallest low-rank Gram matrix whose error is within tolerance on the validation rows."""
@@ -279,11 +271,14 @@ class GramSums:
         exact = every.totals(forms)
         null_std = _rms(exact[1:] - own.from_own(every.diagonal))  # signs do not change diagonal terms
         allowed = max(VALUE_TOLERANCE * abs(exact[0]), NULL_TOLERANCE * null_std)
-        for features in landmarks.features():
+
+        def measured(features: Nystroem) -> tuple[Nystroem, float, float]:
             bias, *random_errors = LowRankGram(features, self._x[validation], quiet).totals(forms) - exact
-            noise = _rms(random_errors)
-            if max(abs(bias), noise) <= allowed:
-                break
+            return features, abs(bias), _rms(random_errors)
+
+        features, bias, noise = first_sufficient(
+            map(measured, landmarks.features()), lambda found: max(found[1:]) <= allowed
+        )
         found = LowRankGram(features, self._x, self._run)
         share = len(validation) / len(self._x)  # random error falls with the number of rows, bias does not
         error = math.hypot(bias, noise * share, ROUNDING * exact[0])
@@ -291,7 +286,7 @@ class GramSums:
             "error": error,
             "null_std": null_std * share,
             "validation_rows": len(validation),
-            "accurate": bool(max(abs(bias), noise) <= allowed),
+            "accurate": bool(max(bias, noise) <= allowed),
         }
         self._approximate = found
         return found

@@ -9,7 +9,7 @@ import numpy as np
 
 from calcheck.embeddings.ridge import KernelRidge
 from calcheck.embeddings.smoother import smoother
-from calcheck.linalg.nystroem import LandmarkSamples
+from calcheck.linalg.nystroem import LandmarkSamples, first_sufficient
 from calcheck.messages import Message
 from calcheck.mmd.quadratic_forms import VALUE_TOLERANCE, LowRankGram
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from calcheck.execution.context import Run
     from calcheck.kernels.functions import Kernel
     from calcheck.kernels.kernel_options import Solver
+    from calcheck.linalg.nystroem import Nystroem
 
     Values = NDArray[np.float64]
 
@@ -123,11 +124,15 @@ class RidgeNorms:
         found = subset.solve(outputs[validation], self._ridge, measure_dof=False)
         fitted = subset.fitted(outputs[validation], found.coefficients, self._ridge)
         value = float(np.sum(fitted * subset.backend.to_numpy(found.coefficients)))
-        for features in landmarks.features():
+
+        def measured(features: Nystroem) -> tuple[Nystroem, float]:
             candidate = NystroemNorm(LowRankGram(features, self._x[validation], quiet), self._ridge)
-            error = abs(float(candidate.squares(outputs[validation]).sum()) / value - 1) if value else 0.0
-            if error <= VALUE_TOLERANCE:
-                break
+            total = float(candidate.squares(outputs[validation]).sum())
+            return features, abs(total / value - 1) if value else 0.0
+
+        features, error = first_sufficient(
+            map(measured, landmarks.features()), lambda found: found[1] <= VALUE_TOLERANCE
+        )
         self._linear = NystroemNorm(LowRankGram(features, self._x, self._run), self._ridge)
         self._linear.details |= {"relative_error": error, "validation_rows": len(validation)}
         return self._linear

@@ -10,7 +10,7 @@ from calcheck.execution.backend import backend
 from calcheck.execution.context import Run, silent
 from calcheck.kernels.functions import Laplace, Rbf
 from calcheck.linalg.gram import Gram
-from calcheck.linalg.preconditioner import Costs, Preconditioner
+from calcheck.linalg.preconditioner import Preconditioner, pays_off
 from calcheck.linalg.solvers import conjugate_gradients
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import Predictions
@@ -110,11 +110,14 @@ def test_the_same_seed_gives_identical_results():
 
 def test_the_preconditioner_pays_off_for_many_expensive_iterations():
     """100,000 rows with 12 or 4 iterations in total; cached kernel values; few columns."""
-    large = Costs(n=100_000, d=512, columns=64, cached=False, cached_features=True)
-    assert large.pays_off(residual=1e-2, tolerance=1e-6)
-    assert not large.pays_off(residual=1e-6, tolerance=1e-6)
-    assert not Costs(n=4_000, d=512, columns=64, cached=True, cached_features=True).pays_off(1e-2, 1e-6)
-    assert not Costs(n=4_000, d=8, columns=64, cached=False, cached_features=True).pays_off(1e-2, 1e-6)
+
+    def pays(n, d, residual, *, cached):
+        return pays_off((n, d), 64, cached=cached, cached_features=True, residual=residual, tolerance=1e-6)
+
+    assert pays(100_000, 512, 1e-2, cached=False)
+    assert not pays(100_000, 512, 1e-6, cached=False)
+    assert not pays(4_000, 512, 1e-2, cached=True)
+    assert not pays(4_000, 8, 1e-2, cached=False)
 
 
 def test_the_report_contains_the_preconditioner():

@@ -1,0 +1,65 @@
+"""Pivoted Cholesky factorization of a Gram matrix whose rows are computed when needed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    Values = NDArray[np.float64]
+
+FIRST_ROWS = 64  # Rows of the factor that are allocated first; they are doubled as needed
+
+
+class PivotedCholesky:
+    """Low-rank factorization G ~ F^T F of a Gram matrix G; the element with the largest residual is the next pivot.
+
+    Parameters
+    ----------
+    diagonal : (p,)
+        Squared norms of the elements.
+    products : callable
+        Returns the inner products of one element with all, (p,).
+    max_rank : int
+        Maximum number of pivots.
+
+    Attributes
+    ----------
+    pivots : list of int
+        Pivots, in order.
+    residuals : (p,)
+        Part of each squared norm that the pivots do not represent.
+    """
+
+    def __init__(self, diagonal: Values, products: Callable[[int], Values], max_rank: int) -> None:
+        self.pivots = list[int]()
+        self.residuals = np.array(diagonal, dtype=np.float64)
+        self._products, self._max_rank = products, max_rank
+        self._rows = np.zeros((min(FIRST_ROWS, max_rank), len(diagonal)))
+
+    @property
+    def factor(self) -> Values:
+        """F, (r, p)."""
+        return self._rows[: len(self.pivots)]
+
+    def represent(self, first: int, tolerance: float | Values) -> None:
+        """Add pivots among the first elements until none of their residuals is above the tolerance."""
+        residuals = self.residuals[:first]
+        while len(self.pivots) < self._max_rank and (residuals > tolerance).any():
+            self._add(int(np.argmax(residuals)))
+
+    def _add(self, pivot: int) -> None:
+        rank, factor = len(self.pivots), self.factor
+        if rank == len(self._rows):
+            more = np.zeros((min(rank, self._max_rank - rank), factor.shape[1]))
+            self._rows = np.concatenate([self._rows, more])
+        row = self._products(pivot) - factor[:, pivot] @ factor
+        self._rows[rank] = row / np.sqrt(self.residuals[pivot])
+        self.residuals -= self._rows[rank] ** 2
+        self.residuals[pivot] = 0.0
+        self.pivots.append(pivot)
