@@ -9,10 +9,19 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from calcheck.errors import OptionError
 
+LISTED = {int: "whole numbers", float: "numbers", str: "names"}
 TRUTHS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
 
-def option(default: Any, text: str, *, metavar: str | None = None, short: str | None = None, by_hand: str = "") -> Any:
+def option(  # noqa: PLR0913 - independent properties
+    default: Any,
+    text: str,
+    *,
+    metavar: str | None = None,
+    short: str | None = None,
+    by_hand: str = "",
+    repeated: bool = False,
+) -> Any:
     """Return a dataclass field that declares an option.
 
     Parameters
@@ -27,8 +36,11 @@ def option(default: Any, text: str, *, metavar: str | None = None, short: str | 
         Short flag: ``"-o"``.
     by_hand : str
         Description of the option if it cannot be set in a configuration file; empty otherwise.
+    repeated : bool
+        Whether the option is given once for each text of the tuple, instead of as a list with commas.
     """
-    return field(default=default, metadata={"help": text, "metavar": metavar, "short": short, "by_hand": by_hand})
+    told = {"help": text, "metavar": metavar, "short": short, "by_hand": by_hand, "repeated": repeated}
+    return field(default=default, metadata=told)
 
 
 @dataclass(frozen=True)
@@ -51,6 +63,8 @@ class Option:
         Short flag.
     by_hand : str
         Description of the option if it cannot be set in a configuration file; empty otherwise.
+    repeated : bool
+        Whether the option is given once for each text of the tuple, instead of as a list with commas.
     """
 
     field: str
@@ -60,6 +74,7 @@ class Option:
     metavar: str
     short: str | None = None
     by_hand: str = ""
+    repeated: bool = False
 
     @property
     def name(self) -> str:
@@ -76,13 +91,8 @@ class Option:
         """All flags of the option on the command line."""
         return (self.flag, self.short) if self.short else (self.flag,)
 
-    @property
-    def repeated(self) -> bool:
-        """Whether the option can be given several times."""
-        return isinstance(self.default, tuple)
-
     def parse(self, text: str, called: str | None = None) -> Any:
-        """Return the value parsed from text.
+        """Return the value parsed from text; a list is separated by commas, and becomes a tuple.
 
         Parameters
         ----------
@@ -96,35 +106,43 @@ class Option:
         OptionError
             The text is not a valid value of the option's type.
         """
-        for kind in _kinds(self.hint):
-            try:
-                return _parse(text, kind)
-            except ValueError:
-                continue
-        msg = f"{called or self.flag} takes {_expected(self.hint)}, got {text!r}"
-        raise OptionError(msg)
+        item = _item(self.hint)
+        try:
+            if item is not None:
+                return tuple(_parse_any(part.strip(), item) for part in text.split(","))
+            return _parse_any(text, self.hint)
+        except ValueError:
+            msg = f"{called or self.flag} takes {_expected(self.hint)}, got {text!r}"
+            raise OptionError(msg) from None
 
     def take(self, value: Any, called: str) -> Any:
-        """Return the value of typed data, as from TOML; a list of strings is equivalent to comma-separated text.
+        """Return the value of typed data, as from TOML or JSON; a list becomes a tuple.
+
+        A list of strings is equivalent to text with commas, for an option that takes such text.
 
         Raises
         ------
         OptionError
             The value does not match the option's type.
         """
-        kinds = _kinds(self.hint)
-        if isinstance(value, list) and all(isinstance(item, str) and item for item in value):
-            if self.repeated:
-                return value
-            if str in kinds and value:
-                return ",".join(value)
-        text = str in kinds or any(get_origin(kind) is Literal for kind in kinds)
-        fits = {bool: bool in kinds, int: int in kinds or float in kinds, float: float in kinds, str: text and value}
-        if fits.get(type(value)):
+        item = str if self.repeated else _item(self.hint)
+        listed = isinstance(value, list | tuple)
+        if item is not None and listed and all(_fits(each, item) for each in value):
+            return tuple(_parse_any(str(each), item) for each in value)
+        texts = listed and value and all(isinstance(each, str) and each for each in value)
+        if item is None and texts and str in _kinds(self.hint):
+            return ",".join(value)
+        if item is None and _fits(value, self.hint):
             return self.parse(str(value), called)
         expected = "a list of texts" if self.repeated else _expected(self.hint)
         msg = f"{called} takes {expected}, got {_describe(value)}"
         raise OptionError(msg)
+
+    def text(self, value: Any) -> str:
+        """Return a value as it is given on the command line."""
+        if isinstance(value, tuple):
+            return ",".join(map(self.text, value))
+        return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def options_of(owner: type[Any]) -> tuple[Option, ...]:
@@ -153,6 +171,7 @@ def options_of(owner: type[Any]) -> tuple[Option, ...]:
                 metavar,
                 metadata.get("short"),
                 metadata.get("by_hand", ""),
+                metadata.get("repeated", False),
             )
         )
     return tuple(found)
@@ -220,6 +239,29 @@ def _kinds(hint: Any) -> tuple[Any, ...]:
     return (hint,)
 
 
+def _item(hint: Any) -> Any:
+    """Return the type of the items of a list-valued option; None for an option with a single value."""
+    return next((get_args(kind)[0] for kind in _kinds(hint) if get_origin(kind) is tuple), None)
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Return whether typed data has a type that an option takes."""
+    kinds = _kinds(hint)
+    text = str in kinds or any(get_origin(kind) is Literal for kind in kinds)
+    fits = {bool: bool in kinds, int: int in kinds or float in kinds, float: float in kinds, str: text and value}
+    return bool(fits.get(type(value)))
+
+
+def _parse_any(text: str, hint: Any) -> Any:
+    """Return the value parsed as the first member of a union that admits it."""
+    for kind in _kinds(hint):
+        try:
+            return _parse(text, kind)
+        except ValueError:
+            continue
+    raise ValueError(text)
+
+
 def _parse(text: str, kind: Any) -> Any:
     if kind is bool:
         if text.lower() not in TRUTHS:
@@ -236,12 +278,16 @@ def _parse(text: str, kind: Any) -> Any:
 
 
 def _metavar(hint: Any) -> str:
+    if (item := _item(hint)) is not None:
+        return f"{_metavar(item)},…"
     words = {int: "INT", float: "FLOAT", str: "TEXT"}
     parts = [word for kind in _kinds(hint) if (word := words.get(kind))]
     return "|".join([*parts, *choices_of(hint)])
 
 
 def _expected(hint: Any) -> str:
+    if (item := _item(hint)) is not None:
+        return f"a list of {LISTED[item]}" if item in LISTED else f"a list of {_expected(item)}"
     words = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
     parts = [word for kind in _kinds(hint) if (word := words.get(kind))]
     return " or ".join([*parts, *([f"one of {', '.join(choices_of(hint))}"] if choices_of(hint) else [])])

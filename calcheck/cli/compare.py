@@ -19,7 +19,7 @@ from calcheck.cli.common import (
 from calcheck.cli.options import ComparedNullOptions, ComparisonOptions, ComparisonReportOptions
 from calcheck.cli.output import Pointwise, deliver_text, require_deliverable
 from calcheck.cli.progress import progress_bar
-from calcheck.cli.typer_bridge import build, parameters, with_signature
+from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import FileError, OptionError
 from calcheck.render.cells import reasons
 
@@ -93,7 +93,8 @@ def model_names(files: Sequence[str], names: str | None) -> list[str]:
     )
 
 
-compare_command = with_signature(
+compare_command = make_command(
+    "compare",
     _compare,
     [
         *files_and_columns("A B [C …]", "Files of saved predictions, one per model; - reads standard input."),
@@ -105,4 +106,5 @@ compare_command = with_signature(
         *SEED,
         *ENGINE,
     ],
+    example="calcheck compare a.parquet b.parquet --metrics crps,zms",
 )

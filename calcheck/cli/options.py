@@ -114,12 +114,14 @@ class RuleOptions:
         "500'. May be repeated. A metric name alone is its value; other fields are those of the JSON report. Replaces "
         "fail-on in [gates] of calcheck.toml.",
         metavar="RULE",
+        repeated=True,
     )
     warn_on: tuple[str, ...] = option(
         (),
         "Warn if this condition is true; the exit code does not change. May be repeated. Replaces warn-on in [gates] "
         "of calcheck.toml.",
         metavar="RULE",
+        repeated=True,
     )
     metrics: str | None = option(
         None, "Metrics to compute in addition to those in the rules, e.g. zms,rce.", metavar="NAMES"
@@ -347,6 +349,7 @@ class SweepOptions:
         "values, gamma-y=0.1..10:4. NAME is an option of the metric, or subsample for random subsets of the rows, "
         "subsample=25%,50%,500. May be repeated.",
         metavar="NAME=VALUES",
+        repeated=True,
     )
     metric: str = option("cce", "Metric to compute.", metavar="NAME")
     all_combinations: bool = option(

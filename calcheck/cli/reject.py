@@ -18,7 +18,7 @@ from calcheck.cli.common import (
 )
 from calcheck.cli.options import OtherInputsOptions, PlotOptions, RejectOptions, ReportOptions
 from calcheck.cli.output import Pointwise, deliver_text, draw, require_deliverable
-from calcheck.cli.typer_bridge import build, metric_parameters, parameters, parse_given, with_signature
+from calcheck.cli.typer_bridge import build, make_command, metric_parameters, parameters, parse_given
 from calcheck.errors import OptionError
 from calcheck.metrics import METRICS
 
@@ -80,7 +80,8 @@ def _named(by: str | None) -> list[str] | None:
     return names
 
 
-reject_command = with_signature(
+reject_command = make_command(
+    "reject",
     _reject,
     [
         *COLUMNS,
@@ -94,4 +95,5 @@ reject_command = with_signature(
         *SEED,
         *ENGINE,
     ],
+    example="calcheck reject val.parquet --new test.parquet --coverage 0.9",
 )

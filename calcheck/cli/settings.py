@@ -1,33 +1,31 @@
-"""Option values from environment variables and the settings file, for options not given on the command line."""
+"""Option values from the settings file and environment variables, for options not given on the command line."""
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.config_file import GATES, Config, find_config, read_config
-from calcheck.cli.typer_bridge import build
+from calcheck.cli.typer_bridge import PREFIX, build, make_command, parameters, source_of, variable
 from calcheck.errors import CalcheckError, FileError, OptionError
 from calcheck.metrics import METRICS
-from calcheck.options import TRUTHS, Option, options_of
-from calcheck.render.console import strip_control
+from calcheck.options import Option
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from calcheck.metrics.base import Metric
 
-    Parts = tuple[frozenset[str], ...]
-
-PREFIX = "CALCHECK_"
-FILE, NO_FILE = "CALCHECK_CONFIG", "CALCHECK_NO_CONFIG"
+FILE, NO_FILE = f"{PREFIX}_CONFIG", f"{PREFIX}_NO_CONFIG"
 
 _SPREAD = frozenset({"std", "var", "log_std", "log_var"})
-EXCLUSIVE: tuple[Parts, ...] = (
+EXCLUSIVE: tuple[tuple[frozenset[str], ...], ...] = (
     (
         _SPREAD | {"mean", "min_std", "error_dist"},
         frozenset({"dist", "param"}),
@@ -41,13 +39,14 @@ EXCLUSIVE: tuple[Parts, ...] = (
     (frozenset({"resamples"}), frozenset({"no_bootstrap"})),
     (frozenset({"replicates", "permutations"}), frozenset({"no_null"})),
     (frozenset({"rtol", "atol"}), frozenset({"within_interval"})),
+    (frozenset({"config"}), frozenset({"no_config"})),
 )
 """Mutually exclusive options: giving one drops the configured values of the others."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A configured option value and its origin: ``"CALCHECK_SEED"``, ``"seed in calcheck.toml"``."""
+    """A configured option value and its origin: ``"CALCHECK_ZMS_SEED"``, ``"seed in calcheck.toml"``."""
 
     option: Option
     value: Any
@@ -55,62 +54,58 @@ class Setting:
 
 
 class Settings:
-    """Configured option values for all commands, from environment variables and the settings file.
+    """The settings of one run of the program.
 
     Parameters
     ----------
-    config : Config
-        Content of the settings file.
-    environment : mapping
-        Environment variables.
-    commands : mapping
-        Options of each command, by the command's name.
-
-    Raises
-    ------
-    FileError, OptionError
-        The file sets an unknown option, an option that is not allowed in files, or an invalid value.
+    context : typer.Context
+        Context of the program, with the values of ``--config`` and ``--no-config``.
+    options : mapping
+        By the name of each command, a function that returns its options.
     """
 
-    def __init__(
-        self, config: Config, environment: Mapping[str, str], commands: Mapping[str, Sequence[Option]]
-    ) -> None:
-        self.config = config
+    def __init__(self, context: Any, options: Mapping[str, Callable[[], Sequence[Option]]]) -> None:
+        self._context = context
+        self._options = options
+        self._of_commands: dict[str, dict[str, Setting]] = {}
         self.used: list[Setting] = []
         """The settings used so far."""
-        self._variables = {name: text for name, text in environment.items() if name.startswith(PREFIX) and text}
-        self._commands = commands
-        self._shared = self._known(config.settings, [each for own in commands.values() for each in own], "")
-        self._own: dict[str, dict[str, tuple[str, Any]]] = {}
-        for table in config.commands:
-            self._take(table)
 
-    def resolve(
-        self, command: str, options: Sequence[Option], given: Mapping[str, Any], *, one_of_many: bool = False
-    ) -> dict[str, Any]:
-        """Return the given options of a command, completed with configured values.
+    @cached_property
+    def config(self) -> Config:
+        """Content of the settings file, whose names and types are validated.
 
-        Variables come first, then the command's own table in the settings file, then the settings for all commands.
-        With ``one_of_many``, a value that is valid only for the same option of other metrics is ignored:
-        ``CALCHECK_ESTIMATOR=fair`` is for crps.
+        Raises
+        ------
+        FileError, OptionError
+            The file sets an unknown option, an option that is not allowed in files, or an invalid value.
         """
-        said = {name for name, value in given.items() if value is not None and value is not False and value != []}
-        held: dict[str, Setting] = {}
-        for level in (self._from_variables, self._from_table(command), self._from_file):
-            higher = said | set(held)
-            free = [each for each in options if each.field not in higher and not _replaced(each.field, higher)]
-            held |= {
-                each.field: found
-                for each in free
-                if not (one_of_many and _is_for_others(each, level)) and (found := level(each)) is not None
-            }
-        self.used += held.values()
-        return {**given, **{name: setting.value for name, setting in held.items()}}
+        return _config(**{name: self._context.params.get(name) for name in ("config", "no_config")})
 
-    def metric(self, name: str, said: Mapping[str, Any] | None = None) -> Metric[Any, Any]:
-        """Return a metric with the options given on the command line, and else with the configured ones."""
-        told = self.resolve(name, options_of(METRICS[name]), said or {}, one_of_many=said is None)
-        metric: Metric[Any, Any] = build(METRICS[name], told)
+    def from_file(self, command: str, field: str) -> Any:
+        """Return the value of an option in the settings file: in the command's table, else for all commands."""
+        if command not in self._of_commands:
+            self._of_commands[command] = self._resolve(command)
+        setting = self._of_commands[command].get(field)
+        return None if setting is None else setting.value
+
+    def record(self, context: Any, options: Iterable[Option]) -> None:
+        """Add the configured values of a command to the used settings."""
+        command = context.info_name
+        for option in options:
+            value, source = context.params.get(option.field), source_of(context, option)
+            if value is None or value is False:
+                continue
+            if source == "ENVIRONMENT":
+                self.used.append(Setting(option, value, variable(command, option)))
+            elif source == "DEFAULT_MAP":
+                self.used.append(self._of_commands[command][option.field])
+
+    def metric(self, name: str, given: Mapping[str, Any] | None = None) -> Metric[Any, Any]:
+        """Return a metric with the given options, else with those configured for its own command."""
+        command = make_command(name, _unused, parameters(METRICS[name], "Metric"))
+        context = command.make_context(name, [], parent=self._context)
+        metric: Metric[Any, Any] = build(METRICS[name], {**context.params, **(given or {})})
         return metric
 
     @contextmanager
@@ -125,134 +120,98 @@ class Settings:
                     error.add_note(f"({setting.option.flag} is set by {setting.where})")
             raise
 
-    def unknown_variables(self) -> Iterator[str]:
-        """Yield a warning for each variable that starts with ``CALCHECK_`` but does not set an option."""
-        names = {_variable(each) for own in self._commands.values() for each in own} | {FILE, NO_FILE}
-        for name in sorted(set(self._variables) - names):
-            yield f"the environment variable {name} does not set any option and is ignored.{_near(name, names)}"
+    def warn_of_unknown_variables(self) -> None:
+        """Warn about each variable that starts with ``CALCHECK_`` but does not set an option."""
+        from calcheck.render.console import strip_control
 
-    def _from_variables(self, option: Option) -> Setting | None:
-        name = _variable(option)
-        if (text := self._variables.get(name)) is None:
-            return None
-        lines = [line.strip() for line in text.splitlines() if line.strip()]
-        return Setting(option, lines if option.repeated else option.parse(text, name), name)
+        for name, text in sorted(os.environ.items()):
+            if name.startswith(f"{PREFIX}_") and text and name not in (FILE, NO_FILE) and not self._is_variable(name):
+                told = f"the environment variable {name} does not set any option and is ignored.{self._similar(name)}"
+                sys.stderr.write(f"calcheck: {strip_control(told)}\n")
 
-    def _from_file(self, option: Option, table: str = "") -> Setting | None:
-        told = self._own.get(table, {}) if table else self._shared
-        if (found := told.get(option.name)) is None:
-            return None
-        where = self._where(found[0], table)
-        return Setting(option, option.take(found[1], where), where)
+    def _is_variable(self, name: str) -> bool:
+        commands = [each for each in self._options if name.startswith(f"{PREFIX}_{each.replace('-', '_').upper()}_")]
+        return any(name == variable(command, option) for command in commands for option in self._options[command]())
 
-    def _from_table(self, command: str) -> Any:
-        return lambda option: self._from_file(option, command)
+    def _similar(self, name: str) -> str:
+        """Return a suggestion of a variable: of the same option of a command, else with a similar name."""
+        known = [variable(command, option) for command in self._ordered() for option in self._options[command]()]
+        option = name.removeprefix(PREFIX)
+        same = [each for each in known if each.endswith(option)]
+        return f" Variables are per command: did you mean {same[0]}?" if same else _near(name, known)
 
-    def _where(self, key: str, table: str) -> str:
-        return f"{key} in [{table}] of {self.config.path}" if table else f"{key} in {self.config.path}"
+    def _ordered(self) -> list[str]:
+        """Return the names of the commands, first that of the command in use."""
+        now = self._context.invoked_subcommand
+        return [*([now] if now in self._options else []), *(name for name in self._options if name != now)]
 
-    def _take(self, table: str) -> None:
-        """Validate the table of a command."""
-        name = table.replace("_", "-")
-        if name not in self._commands:
-            known = [*self._commands, GATES]
-            msg = (
-                f"{self.config.path}: [{table}] is not a command, a metric or {GATES}."
-                f"{_near(name, known) or _there(known)}"
-            )
-            raise FileError(msg)
-        if name in self._own:
-            msg = f"{self.config.path}: [{table}] is given twice, once with - and once with _"
-            raise FileError(msg)
-        self._own[name] = self._known(self.config.commands[table], self._commands[name], name)
-
-    def _known(self, told: Mapping[str, Any], options: Sequence[Option], table: str) -> dict[str, tuple[str, Any]]:
-        """Validate a table; return the keys as spelled in the file and the values, by option name."""
-        found: dict[str, tuple[str, Any]] = {}
-        for key, value in told.items():
-            name, where = key.replace("-", "_"), self._where(key, table)
-            meant = [option for option in options if option.name == name]
-            if not meant:
-                known = [option.flag.removeprefix("--") for option in options]
-                msg = f"{where} is not an option.{_near(key, known) or _there(known)}"
-                raise FileError(msg)
-            if name in found:
-                msg = f"{where} is set twice: also as {found[name][0]}"
-                raise FileError(msg)
-            if by_hand := next((option.by_hand for option in meant if option.by_hand), ""):
-                msg = (
-                    f"{where} is not allowed: {by_hand} cannot be set in a file. Pass {meant[0].flag} on the command"
-                    f" line, or set {_variable(meant[0])}"
-                )
-                raise FileError(msg)
-            _require_one(meant, value, where)
-            found[name] = (key, value)
+    def _resolve(self, command: str) -> dict[str, Setting]:
+        """Return the settings of a command in the file, by the field of the option."""
+        own = {option.name: option for option in self._options[command]()}
+        table = self._tables.get(command, {})
+        found = {own[name].field: setting for name, setting in table.items()}
+        higher = set(found)
+        for name, setting in self._shared.items():
+            free = name in own and own[name].field not in higher and not is_excluded(own[name].field, higher)
+            if free and (taken := _admitted(own[name], setting)) is not None:
+                found[own[name].field] = taken
         return found
 
+    @cached_property
+    def _shared(self) -> dict[str, Setting]:
+        """The settings for all commands, by the name of the option; the values are as in the file."""
+        found: dict[str, Setting] = {}
+        for key, value in self.config.settings.items():
+            name, where = _name(key), f"{key} in {self.config.path}"
+            command, first = next(self._meant(name), ("", None))
+            option = _require_allowed(command, first, key, where, self._keys)
+            if name in found:
+                raise FileError(_twice(where, found[name]))
+            found[name] = Setting(option, value, where)
+            _require_taken((each for _, each in self._meant(name)), value, where)
+        return found
 
-def _is_for_others(option: Option, level: Callable[[Option], Any]) -> bool:
-    """Return whether a configured value is invalid for this option but valid for another metric's option."""
-    others = (each for metric in METRICS.values() for each in options_of(metric) if each.name == option.name)
-    return not _admits(option, level) and any(_admits(each, level) for each in others)
+    @cached_property
+    def _tables(self) -> dict[str, dict[str, Setting]]:
+        """The settings of single commands, by the name of the command and that of the option."""
+        found: dict[str, dict[str, Setting]] = {}
+        for table, values in self.config.commands.items():
+            command = table.replace("_", "-")
+            if command not in self._options:
+                known = [*self._options, GATES]
+                msg = (
+                    f"{self.config.path}: [{table}] is not a command, a metric or {GATES}."
+                    f"{_near(table, known) or _there(known)}"
+                )
+                raise FileError(msg)
+            if command in found:
+                msg = f"{self.config.path}: [{table}] is given twice, once with - and once with _"
+                raise FileError(msg)
+            found[command] = self._table(command, table, values)
+        return found
 
+    def _table(self, command: str, table: str, values: Mapping[str, Any]) -> dict[str, Setting]:
+        own = {option.name: option for option in self._options[command]()}
+        found: dict[str, Setting] = {}
+        for key, value in values.items():
+            name, where = _name(key), f"{key} in [{table}] of {self.config.path}"
+            option = _require_allowed(command, own.get(name), key, where, lambda: map(_key, own.values()))
+            if name in found:
+                raise FileError(_twice(where, found[name]))
+            found[name] = Setting(option, option.take(value, where), where)
+        return found
 
-def _admits(option: Option, level: Callable[[Option], Any]) -> bool:
-    try:
-        level(option)
-    except OptionError:
-        return False
-    return True
+    def _meant(self, name: str) -> Iterator[tuple[str, Option]]:
+        """Yield the commands that have an option, with the option, first the command in use."""
+        for command in self._ordered():
+            yield from ((command, option) for option in self._options[command]() if option.name == name)
 
-
-def load_settings(
-    environment: Mapping[str, str], commands: Mapping[str, Sequence[Option]], *, path: str | None, without: bool
-) -> Settings:
-    """Return the settings that apply in the working directory, and warn about unknown variables.
-
-    Parameters
-    ----------
-    environment, commands : mapping
-        As in :class:`Settings`.
-    path, without : str or None, bool
-        Values of ``--config`` and ``--no-config``.
-    """
-    settings = Settings(_config(environment, path=path, without=without), environment, commands)
-    for told in settings.unknown_variables():
-        sys.stderr.write(f"calcheck: {strip_control(told)}\n")
-    return settings
-
-
-def _config(environment: Mapping[str, str], *, path: str | None, without: bool) -> Config:
-    if path == "":
-        msg = "--config needs a file name. To ignore settings files, pass --no-config"
-        raise OptionError(msg)
-    never = environment.get(NO_FILE, "").lower()
-    if never and never not in TRUTHS:
-        msg = f"{NO_FILE} takes true or false, got {never!r}"
-        raise OptionError(msg)
-    for named, none, told in (
-        (path, without, "--config and --no-config"),
-        (environment.get(FILE), TRUTHS.get(never, False), f"{FILE} and {NO_FILE}"),
-    ):
-        if named and none:
-            msg = f"{told} contradict each other: use only one of them"
-            raise OptionError(msg)
-        if none:
-            return Config()
-        if named:
-            return read_config(Path(named))
-    try:
-        here = Path.cwd()
-    except OSError:  # the working directory was deleted
-        return Config()
-    return find_config(here)
+    def _keys(self) -> Iterator[str]:
+        """Yield the names of all options as in the file."""
+        return (_key(option) for command in self._options for option in self._options[command]())
 
 
-def _variable(option: Option) -> str:
-    return PREFIX + option.name.upper()
-
-
-def _replaced(field: str, higher: set[str]) -> bool:
+def is_excluded(field: str, higher: set[str]) -> bool:
     """Return whether an option that excludes this one was set with higher priority."""
     return any(
         field in part and any(other & higher for other in parts if other is not part)
@@ -261,8 +220,62 @@ def _replaced(field: str, higher: set[str]) -> bool:
     )
 
 
-def _require_one(options: Sequence[Option], value: Any, where: str) -> None:
-    """Raise unless a value is valid for at least one option of a name; each command validates its own when it runs."""
+def _unused(**_: Any) -> None:
+    """Stand for the command of a metric whose options are read."""
+
+
+def _config(config: str | None, *, no_config: bool) -> Config:
+    """Return the content of the settings file that ``--config`` and ``--no-config`` choose."""
+    if config is not None and no_config:
+        msg = "--config and --no-config contradict each other: use only one of them, also as environment variables"
+        raise OptionError(msg)
+    if no_config:
+        return Config()
+    if config is not None:
+        return read_config(Path(config))
+    try:
+        here = Path.cwd()
+    except OSError:  # the working directory was deleted
+        return Config()
+    return find_config(here)
+
+
+def _name(key: str) -> str:
+    return key.replace("-", "_")
+
+
+def _key(option: Option) -> str:
+    return option.flag.removeprefix("--")
+
+
+def _require_allowed(
+    command: str, option: Option | None, key: str, where: str, known: Callable[[], Iterable[str]]
+) -> Option:
+    """Return the option that a key of the settings file means.
+
+    Raises
+    ------
+    FileError
+        There is no such option, or it must not be set in a file.
+    """
+    if option is None:
+        msg = f"{where} is not an option.{_near(key, known()) or _there(known())}"
+        raise FileError(msg)
+    if option.by_hand:
+        msg = (
+            f"{where} is not allowed: {option.by_hand} cannot be set in a file. Pass {option.flag} on the command"
+            f" line, or set {variable(command, option)}"
+        )
+        raise FileError(msg)
+    return option
+
+
+def _twice(where: str, other: Setting) -> str:
+    return f"{where} is set twice: also as {other.where.partition(' ')[0]}"
+
+
+def _require_taken(options: Iterable[Option], value: Any, where: str) -> None:
+    """Raise unless at least one of the options of a name takes a value."""
     problems = []
     for option in options:
         try:
@@ -274,7 +287,15 @@ def _require_one(options: Sequence[Option], value: Any, where: str) -> None:
     raise problems[0]
 
 
-def _near(name: str, known: Iterator[str] | Sequence[str] | set[str]) -> str:
+def _admitted(option: Option, setting: Setting) -> Setting | None:
+    """Return a setting for all commands as that of one option; None if only other commands take the value."""
+    try:
+        return Setting(option, option.take(setting.value, setting.where), setting.where)
+    except OptionError:
+        return None
+
+
+def _near(name: str, known: Iterable[str]) -> str:
     """Return a suggestion of a similar name, or an empty string."""
     from difflib import get_close_matches
 
@@ -282,5 +303,6 @@ def _near(name: str, known: Iterator[str] | Sequence[str] | set[str]) -> str:
     return f" Did you mean {found[0]}?" if found else ""
 
 
-def _there(known: Sequence[str]) -> str:
-    return f" Available: {', '.join(dict.fromkeys(known))}." if known else " None are available."
+def _there(known: Iterable[str]) -> str:
+    listed = ", ".join(dict.fromkeys(known))
+    return f" Available: {listed}." if listed else " None are available."

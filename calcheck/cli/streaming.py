@@ -22,7 +22,7 @@ from calcheck.cli.common import (
 from calcheck.cli.options import ReportOptions
 from calcheck.cli.output import STDOUT, Pointwise, deliver, require_deliverable
 from calcheck.cli.streaming_options import MergeOptions, StateOptions
-from calcheck.cli.typer_bridge import build, parameters, with_signature
+from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import OptionError
 from calcheck.options import flag_of, options_of
 
@@ -226,7 +226,8 @@ def _merge(files: list[str], **given: Any) -> None:
     deliver(report, build(ReportOptions, given))
 
 
-merge_command = with_signature(
+merge_command = make_command(
+    "merge",
     _merge,
     [
         inspect.Parameter(
@@ -243,4 +244,5 @@ merge_command = with_signature(
         *parameters(MergeOptions, "Output"),
         *SEED,
     ],
+    example="calcheck merge monday.state tuesday.state",
 )
