@@ -52,17 +52,22 @@ def streaming_reason(source: FileSource, metrics: Sequence[Metric[Any, Any]], gi
     The decision uses only the file's metadata and the options.
     """
     from calcheck.execution.context import GIB
-    from calcheck.streaming.registry import accumulator_of
 
     if any(given.get(name) for name in OF_ROWS):
         return ""
     held, memory = source.narrow_bytes(), make_run(given).memory
-    if held is None or held <= memory or all(accumulator_of(metric) is None for metric in metrics):
+    if held is None or held <= memory or not _any_streamable(metrics):
         return ""
     return (
         f"rows are processed in batches: targets and predictions need {held / GIB:.2g} GiB, and the --memory limit is"
         f" {memory / GIB:.2g} GiB"
     )
+
+
+def _any_streamable(metrics: Sequence[Metric[Any, Any]]) -> bool:
+    from calcheck.streaming.registry import accumulator_of
+
+    return any(accumulator_of(metric) is not None for metric in metrics)
 
 
 def stream_metric(metric: Metric[Any, Any], file: str, given: dict[str, Any], reason: str = "") -> None:
