@@ -110,9 +110,7 @@ def written():
 
 def outdated():
     """Return the paths of the generated files that are not what the program would write now."""
-    return [
-        path for path, text in written().items() if not path.exists() or path.read_text(encoding="utf-8") != text
-    ]
+    return [path for path, text in written().items() if not path.exists() or path.read_text(encoding="utf-8") != text]
 
 
 def main(arguments):

@@ -130,15 +130,25 @@ class Settings:
                 sys.stderr.write(f"calcheck: {strip_control(told)}\n")
 
     def _is_variable(self, name: str) -> bool:
-        commands = [each for each in self._options if name.startswith(f"{PREFIX}_{each.replace('-', '_').upper()}_")]
-        return any(name == variable(command, option) for command in commands for option in self._options[command]())
+        return any(name in self._variables(command) for command in self._commands_in(name))
+
+    def _commands_in(self, name: str) -> list[str]:
+        """Return the commands whose name a variable begins with."""
+        return [each for each in self._options if name.startswith(f"{PREFIX}_{each.replace('-', '_').upper()}_")]
+
+    def _variables(self, command: str) -> dict[str, str]:
+        """Return the variables of a command, and the names of their options."""
+        return {variable(command, option): option.name.upper() for option in self._options[command]()}
 
     def _similar(self, name: str) -> str:
-        """Return a suggestion of a variable: of the same option of a command, else with a similar name."""
-        known = [variable(command, option) for command in self._ordered() for option in self._options[command]()]
-        option = name.removeprefix(PREFIX)
-        same = [each for each in known if each.endswith(option)]
-        return f" Variables are per command: did you mean {same[0]}?" if same else _near(name, known)
+        """Return a suggestion: of a similar variable of the same command, else of the same option of a command."""
+        if commands := self._commands_in(name):
+            return _near(name, [each for command in commands for each in self._variables(command)])
+        known: dict[str, str] = {}
+        for command in self._ordered():
+            known = {option: each for each, option in self._variables(command).items()} | known
+        option = _nearest(name.removeprefix(f"{PREFIX}_"), known)
+        return f" Variables are per command. Did you mean {known[option]}?" if option else ""
 
     def _ordered(self) -> list[str]:
         """Return the names of the commands, first that of the command in use."""
@@ -146,15 +156,22 @@ class Settings:
         return [*([now] if now in self._options else []), *(name for name in self._options if name != now)]
 
     def _resolve(self, command: str) -> dict[str, Setting]:
-        """Return the settings of a command in the file, by the field of the option."""
+        """Return the settings of a command in the file, by the field of the option.
+
+        A value for all commands that only other metrics take is ignored for the metrics that a command computes.
+        """
+        if not self.config.settings and not self.config.commands:
+            return {}
         own = {option.name: option for option in self._options[command]()}
         table = self._tables.get(command, {})
         found = {own[name].field: setting for name, setting in table.items()}
         higher = set(found)
         for name, setting in self._shared.items():
-            free = name in own and own[name].field not in higher and not is_excluded(own[name].field, higher)
-            if free and (taken := _admitted(own[name], setting)) is not None:
-                found[own[name].field] = taken
+            option = own.get(name)
+            if option is None or option.field in higher or is_excluded(option.field, higher):
+                continue
+            if command == self._context.invoked_subcommand or _takes(option, setting):
+                found[option.field] = Setting(option, option.take(setting.value, setting.where), setting.where)
         return found
 
     @cached_property
@@ -168,7 +185,8 @@ class Settings:
             if name in found:
                 raise FileError(_twice(where, found[name]))
             found[name] = Setting(option, value, where)
-            _require_taken((each for _, each in self._meant(name)), value, where)
+            if not any(_takes(each, found[name]) for _, each in self._meant(name)):
+                option.take(value, where)  # raises
         return found
 
     @cached_property
@@ -274,33 +292,24 @@ def _twice(where: str, other: Setting) -> str:
     return f"{where} is set twice: also as {other.where.partition(' ')[0]}"
 
 
-def _require_taken(options: Iterable[Option], value: Any, where: str) -> None:
-    """Raise unless at least one of the options of a name takes a value."""
-    problems = []
-    for option in options:
-        try:
-            option.take(value, where)
-        except OptionError as error:
-            problems.append(error)
-        else:
-            return
-    raise problems[0]
-
-
-def _admitted(option: Option, setting: Setting) -> Setting | None:
-    """Return a setting for all commands as that of one option; None if only other commands take the value."""
+def _takes(option: Option, setting: Setting) -> bool:
     try:
-        return Setting(option, option.take(setting.value, setting.where), setting.where)
+        option.take(setting.value, setting.where)
     except OptionError:
-        return None
+        return False
+    return True
 
 
 def _near(name: str, known: Iterable[str]) -> str:
     """Return a suggestion of a similar name, or an empty string."""
+    found = _nearest(name, known)
+    return f" Did you mean {found}?" if found else ""
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
     from difflib import get_close_matches
 
-    found = get_close_matches(name, sorted(set(known)), n=1)
-    return f" Did you mean {found[0]}?" if found else ""
+    return "".join(get_close_matches(name, sorted(set(known)), n=1))
 
 
 def _there(known: Iterable[str]) -> str:

@@ -51,7 +51,7 @@ class Command(TyperCommand):
 
 
 def make_command(
-    name: str, function: Callable[..., None], declared: Sequence[inspect.Parameter] = (), *, example: str = ""
+    name: str, function: Callable[..., None], declared: Sequence[inspect.Parameter] | None = None, *, example: str = ""
 ) -> Command:
     """Return a command that calls a function with its options.
 
@@ -67,13 +67,13 @@ def make_command(
         Example that the help shows.
     """
     app = typer.Typer(add_completion=False, rich_markup_mode="rich")
-    called = with_signature(partial(_run, function), declared) if declared else function
+    called = function if declared is None else with_signature(partial(_run, function), declared)
     epilog = f"Example: {example}" if example else None
     app.command(name, cls=Command, epilog=epilog, help=function.__doc__)(called)
     command = typer.main.get_command(app)
     if not isinstance(command, Command):  # pragma: no cover - for type checkers
         raise TypeError(type(command))
-    command.options = _options_in(declared)
+    command.options = _options_in(declared or ())
     convert_options(command, command.options)
     return command
 
