@@ -13,7 +13,7 @@ LISTED = {int: "whole numbers", float: "numbers", str: "names"}
 TRUTHS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
 
-def option(  # noqa: PLR0913 - independent properties
+def option(
     default: Any,
     text: str,
     *,
@@ -82,6 +82,11 @@ class Option:
         return self.field.rstrip("_")
 
     @property
+    def listed(self) -> bool:
+        """Whether the value is a list, separated by commas on the command line."""
+        return _item(self.hint) is not None and not self.repeated
+
+    @property
     def flag(self) -> str:
         """Long flag of the option on the command line."""
         return flag_of(self.field)
@@ -109,7 +114,7 @@ class Option:
         item = _item(self.hint)
         try:
             if item is not None:
-                return tuple(_parse_any(part.strip(), item) for part in text.split(","))
+                return _parse_list(text, item)
             return _parse_any(text, self.hint)
         except ValueError:
             msg = f"{called or self.flag} takes {_expected(self.hint)}, got {text!r}"
@@ -118,7 +123,7 @@ class Option:
     def take(self, value: Any, called: str) -> Any:
         """Return the value of typed data, as from TOML or JSON; a list becomes a tuple.
 
-        A list of strings is equivalent to text with commas, for an option that takes such text.
+        A list of strings is equivalent to text with commas, for an option that takes either.
 
         Raises
         ------
@@ -132,7 +137,7 @@ class Option:
         texts = listed and value and all(isinstance(each, str) and each for each in value)
         if item is None and texts and str in _kinds(self.hint):
             return ",".join(value)
-        if item is None and _fits(value, self.hint):
+        if _fits(value, item if item is str and not self.repeated else self.hint):
             return self.parse(str(value), called)
         expected = "a list of texts" if self.repeated else _expected(self.hint)
         msg = f"{called} takes {expected}, got {_describe(value)}"
@@ -250,6 +255,14 @@ def _fits(value: Any, hint: Any) -> bool:
     text = str in kinds or any(get_origin(kind) is Literal for kind in kinds)
     fits = {bool: bool in kinds, int: int in kinds or float in kinds, float: float in kinds, str: text and value}
     return bool(fits.get(type(value)))
+
+
+def _parse_list(text: str, item: Any) -> tuple[Any, ...]:
+    """Return the items of a list that is separated by commas."""
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if not parts:
+        raise ValueError(text)
+    return tuple(_parse_any(part, item) for part in parts)
 
 
 def _parse_any(text: str, hint: Any) -> Any:

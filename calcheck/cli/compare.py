@@ -65,7 +65,7 @@ def model_of(name: str, source: FileSource) -> Model:
     return Model(name, source, of_errors=of_errors)
 
 
-def model_names(files: Sequence[str], names: str | None) -> list[str]:
+def model_names(files: Sequence[str], names: Sequence[str] | None) -> list[str]:
     """Return the names of the models: those given, else the shortest part of each path that makes them unique.
 
     Raises
@@ -77,11 +77,10 @@ def model_names(files: Sequence[str], names: str | None) -> list[str]:
         msg = "only one file can be read from standard input: pass the others by their file names"
         raise OptionError(msg)
     if names is not None:
-        told = [name.strip() for name in names.split(",")]
-        if len(told) != len(files) or len(set(told)) < len(told) or not all(told):
-            msg = f"--names needs {len(files)} different names, one per file, got {names!r}"
+        if len(names) != len(files) or len(set(names)) < len(names):
+            msg = f"--names needs {len(files)} different names, one per file, got {','.join(names)!r}"
             raise OptionError(msg)
-        return told
+        return list(names)
     paths = [PurePath(file) for file in files]
     for depth in range(1, max(len(path.parts) for path in paths) + 1):
         told = ["/".join([*path.parts[-depth:-1], path.stem]) for path in paths]

@@ -123,7 +123,7 @@ class RuleOptions:
         metavar="RULE",
         repeated=True,
     )
-    metrics: str | None = option(
+    metrics: tuple[str, ...] | None = option(
         None, "Metrics to compute in addition to those in the rules, e.g. zms,rce.", metavar="NAMES"
     )
     exit_zero: bool = option(
@@ -288,7 +288,7 @@ class SignificanceOptions:
 class MetricSelectionOptions:
     """Options that select metrics."""
 
-    metrics: str | None = option(
+    metrics: tuple[str, ...] | None = option(
         None, "Metrics to compute, e.g. zms,rce. Default: all that apply to the file.", metavar="NAMES"
     )
 
@@ -297,10 +297,12 @@ class MetricSelectionOptions:
 class ComparisonOptions:
     """Options for the comparison of models."""
 
-    metrics: str | None = option(
+    metrics: tuple[str, ...] | None = option(
         None, "Metrics to compute, e.g. zms,rce. Default: all that apply to every file.", metavar="NAMES"
     )
-    names: str | None = option(None, "Names of the models, e.g. a,b. Default: the file names.", metavar="NAMES")
+    names: tuple[str, ...] | None = option(
+        None, "Names of the models, e.g. a,b. Default: the file names.", metavar="NAMES"
+    )
     permutations: int | None = option(
         None,
         "Number of permutations of the paired permutation test, which swaps the two models row by row. It gives the"
@@ -312,7 +314,7 @@ class ComparisonOptions:
 class PruneOptions:
     """Options for the removal of rows with large uncertainties."""
 
-    metrics: str = option("zms,rce", "Metrics to compute.", metavar="NAMES")
+    metrics: tuple[str, ...] = option(("zms", "rce"), "Metrics to compute.", metavar="NAMES")
     max_percent: float = option(10.0, "Maximum percentage of the rows to remove.")
     step: float = option(1.0, "Step size from 0 to --max-percent, in percent of the rows.")
 
@@ -321,13 +323,13 @@ class PruneOptions:
 class RejectOptions:
     """Options for the rejection of predictions."""
 
-    criteria: str | None = option(
+    criteria: tuple[str, ...] | None = option(
         None,
         "Criteria: predictions with the largest values are rejected first. cce, std, random, or numeric columns. "
         "Default: std, random, and cce if there are inputs.",
         metavar="NAMES",
     )
-    metrics: str | None = option(
+    metrics: tuple[str, ...] | None = option(
         None,
         "Error metrics, which must be means over rows. Default: mae, rmse, and nll if it applies.",
         metavar="NAMES",
@@ -356,7 +358,9 @@ class SweepOptions:
         default=False, text="Compute all combinations of the values, instead of varying one setting at a time."
     )
     subsets: int = option(5, "Number of random subsets per size.")
-    names: str | None = option(None, "Names of the models, e.g. a,b. Default: the file names.", metavar="NAMES")
+    names: tuple[str, ...] | None = option(
+        None, "Names of the models, e.g. a,b. Default: the file names.", metavar="NAMES"
+    )
 
     def __post_init__(self) -> None:
         require_count_option("subsets", self.subsets, MAX_SUBSETS)

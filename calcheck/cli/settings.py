@@ -15,12 +15,12 @@ from calcheck.cli.config_file import GATES, Config, find_config, read_config
 from calcheck.cli.typer_bridge import PREFIX, build, make_command, parameters, source_of, variable
 from calcheck.errors import CalcheckError, FileError, OptionError
 from calcheck.metrics import METRICS
-from calcheck.options import Option
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from calcheck.metrics.base import Metric
+    from calcheck.options import Option
 
 FILE, NO_FILE = f"{PREFIX}_CONFIG", f"{PREFIX}_NO_CONFIG"
 

@@ -15,7 +15,7 @@ from calcheck.options import Option, options_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from typer.core import TyperArgument, TyperGroup, TyperOption
+    from typer.core import TyperGroup
 
     from calcheck.cli.settings import Settings
     from calcheck.metrics.base import Metric
@@ -136,7 +136,7 @@ def build(owner: type[Any], given: Mapping[str, Any]) -> Any:
 
 def variable(command: str, option: Option) -> str:
     """Return the environment variable that sets an option of a command."""
-    return "_".join((PREFIX, command, option.name)).replace("-", "_").upper()
+    return f"{PREFIX}_{command}_{option.name}".replace("-", "_").upper()
 
 
 def convert_options(command: Command | TyperGroup, options: Sequence[Option]) -> None:
@@ -196,7 +196,7 @@ def _set(parameter: Any, **attributes: Any) -> None:
         setattr(parameter, name, value)
 
 
-def _plain_value(parameter: TyperArgument | TyperOption, convert: Callable[..., Any], context: Any, value: Any) -> Any:
+def _plain_value(parameter: Any, convert: Callable[..., Any], context: Any, value: Any) -> Any:
     """Return the value of a text or a flag as it is; Typer reports a missing one."""
     if parameter.callback is not None or (parameter.required and not value):
         return convert(context, value)
