@@ -15,7 +15,6 @@ DIFF_FORMAT_NAMES = Literal["table", "json", "markdown"]
 INPUT_FORMATS = Literal["parquet", "csv", "tsv", "arrow", "jsonl", "npy", "npz", "safetensors", "netcdf"]
 
 OVERWRITTEN = "the name of an output file"
-QUIET = "Omit the legend below the table."
 MAX_SUBSETS = 10_000  # maximum number of random subsets per size
 
 
@@ -47,36 +46,35 @@ class EvaluationPointsOptions:
 
 
 @dataclass(frozen=True)
-class ReportOptions:
-    """Options for the format and the destination of a report."""
+class AnyReportOptions:
+    """Options for the format and the destination of a report; subclasses name the formats."""
 
-    format: FORMAT_NAMES = option("table", "Format of the report.")
+    format: str = option("table", "Format of the report.")
     output: str | None = option(
         None, "Write the report to a file instead of standard output.", metavar="PATH", short="-o", by_hand=OVERWRITTEN
     )
-    quiet: bool = option(default=False, text=QUIET)
+    quiet: bool = option(default=False, text="Omit the legend below the table.")
 
 
 @dataclass(frozen=True)
-class GateReportOptions:
+class ReportOptions(AnyReportOptions):
+    """Options for the format and the destination of a report of metrics."""
+
+    format: FORMAT_NAMES = option("table", "Format of the report.")
+
+
+@dataclass(frozen=True)
+class GateReportOptions(AnyReportOptions):
     """Options for the format and the destination of a report with rules."""
 
     format: GATE_FORMAT_NAMES = option("table", "Format of the report. junit and github contain only the rules.")
-    output: str | None = option(
-        None, "Write the report to a file instead of standard output.", metavar="PATH", short="-o", by_hand=OVERWRITTEN
-    )
-    quiet: bool = option(default=False, text=QUIET)
 
 
 @dataclass(frozen=True)
-class ComparisonReportOptions:
+class ComparisonReportOptions(AnyReportOptions):
     """Options for the format and the destination of a model comparison."""
 
     format: COMPARISON_FORMAT_NAMES = option("table", "Format of the report.")
-    output: str | None = option(
-        None, "Write the report to a file instead of standard output.", metavar="PATH", short="-o", by_hand=OVERWRITTEN
-    )
-    quiet: bool = option(default=False, text=QUIET)
 
 
 @dataclass(frozen=True)
@@ -87,9 +85,6 @@ class DiffReportOptions:
     output: str | None = option(
         None, "Write the changes to a file instead of standard output.", metavar="PATH", short="-o", by_hand=OVERWRITTEN
     )
-
-
-AnyReportOptions = ReportOptions | GateReportOptions | ComparisonReportOptions | DiffReportOptions
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from calcheck.cli.options import AnyReportOptions, ReportOptions
+    from calcheck.cli.options import AnyReportOptions, DiffReportOptions, ReportOptions
     from calcheck.metrics.base import Metric
     from calcheck.predictions import Predictions
     from calcheck.render.plot import Plot
@@ -66,7 +66,11 @@ class Pointwise:
 
 
 def require_deliverable(
-    report: AnyReportOptions, pointwise: Pointwise, inputs: Sequence[str], *, plot: str | None = None
+    report: AnyReportOptions | DiffReportOptions,
+    pointwise: Pointwise,
+    inputs: Sequence[str],
+    *,
+    plot: str | None = None,
 ) -> None:
     """Raise, before computing, if an output file cannot be written or is also an input file."""
     from calcheck.render.plot import require_plot
@@ -94,7 +98,7 @@ def deliver(report: Report, output: ReportOptions) -> None:
     deliver_text(render(report, output.format, FORMATS, legend=not output.quiet), output)
 
 
-def deliver_text(text: str, output: AnyReportOptions) -> None:
+def deliver_text(text: str, output: AnyReportOptions | DiffReportOptions) -> None:
     """Print a text, or write it to its output file."""
     from calcheck.storage.atomic_write import write_text
 

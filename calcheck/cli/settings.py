@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from calcheck.metrics.base import Metric
     from calcheck.options import Option
 
+    Table = dict[str, tuple[Any, str]]
+
 FILE, NO_FILE = f"{PREFIX}_CONFIG", f"{PREFIX}_NO_CONFIG"
 
 _SPREAD = frozenset({"std", "var", "log_std", "log_var"})
@@ -125,30 +127,29 @@ class Settings:
         from calcheck.render.console import strip_control
 
         for name, text in sorted(os.environ.items()):
-            if name.startswith(f"{PREFIX}_") and text and name not in (FILE, NO_FILE) and not self._is_variable(name):
-                told = f"the environment variable {name} does not set any option and is ignored.{self._similar(name)}"
+            if not name.startswith(f"{PREFIX}_") or not text or name in (FILE, NO_FILE):
+                continue
+            if (suggestion := self._suggestion(name)) is not None:
+                told = f"the environment variable {name} does not set any option and is ignored.{suggestion}"
                 sys.stderr.write(f"calcheck: {strip_control(told)}\n")
 
-    def _is_variable(self, name: str) -> bool:
-        return any(name in self._variables(command) for command in self._commands_in(name))
+    def _suggestion(self, name: str) -> str | None:
+        """Return a suggestion in place of a variable; None if the variable sets an option.
 
-    def _commands_in(self, name: str) -> list[str]:
-        """Return the commands whose name a variable begins with."""
-        return [each for each in self._options if name.startswith(f"{PREFIX}_{each.replace('-', '_').upper()}_")]
-
-    def _variables(self, command: str) -> dict[str, str]:
-        """Return the variables of a command, and the names of their options."""
-        return {variable(command, option): option.name.upper() for option in self._options[command]()}
-
-    def _similar(self, name: str) -> str:
-        """Return a suggestion: of a similar variable of the same command, else of the same option of a command."""
-        if commands := self._commands_in(name):
-            return _near(name, [each for command in commands for each in self._variables(command)])
-        known: dict[str, str] = {}
-        for command in self._ordered():
-            known = {option: each for each, option in self._variables(command).items()} | known
-        option = _nearest(name.removeprefix(f"{PREFIX}_"), known)
-        return f" Variables are per command. Did you mean {known[option]}?" if option else ""
+        It is a similar variable of the same command, else that of a similar option, of the command in use if possible.
+        """
+        own = [each for each in self._options if name.startswith(f"{PREFIX}_{each}_".replace("-", "_").upper())]
+        known = [
+            (variable(each, option), option) for each in own or self._ordered() for option in self._options[each]()
+        ]
+        if any(name == each for each, _ in known):
+            return None
+        if own:
+            near = _nearest(name, [each for each, _ in known])
+            return f" Did you mean {near}?" if near else ""
+        options = {option.name.upper(): each for each, option in reversed(known)}
+        near = _nearest(name.removeprefix(f"{PREFIX}_"), options)
+        return f" Variables are per command. Did you mean {options[near]}?" if near else ""
 
     def _ordered(self) -> list[str]:
         """Return the names of the commands, first that of the command in use."""
@@ -160,73 +161,77 @@ class Settings:
 
         A value for all commands that only other metrics take is ignored for the metrics that a command computes.
         """
-        if not self.config.settings and not self.config.commands:
-            return {}
-        own = {option.name: option for option in self._options[command]()}
-        table = self._tables.get(command, {})
-        found = {own[name].field: setting for name, setting in table.items()}
-        higher = set(found)
-        for name, setting in self._shared.items():
-            option = own.get(name)
-            if option is None or option.field in higher or is_excluded(option.field, higher):
-                continue
-            if command == self._context.invoked_subcommand or _takes(option, setting):
-                found[option.field] = Setting(option, option.take(setting.value, setting.where), setting.where)
-        return found
-
-    @cached_property
-    def _shared(self) -> dict[str, Setting]:
-        """The settings for all commands, by the name of the option; the values are as in the file."""
         found: dict[str, Setting] = {}
-        for key, value in self.config.settings.items():
-            name, where = _name(key), f"{key} in {self.config.path}"
-            command, first = next(self._meant(name), ("", None))
-            option = _require_allowed(command, first, key, where, self._keys)
-            if name in found:
-                raise FileError(_twice(where, found[name]))
-            found[name] = Setting(option, value, where)
-            if not any(_takes(each, found[name]) for _, each in self._meant(name)):
-                option.take(value, where)  # raises
+        own = {} if self.config.path is None else {option.name: option for option in self._options[command]()}
+        for level in (self._tables.get(command, {}), self._shared):
+            higher = set(found)
+            for name in own.keys() & level.keys():
+                option, (value, where) = own[name], level[name]
+                free = option.field not in higher and not is_excluded(option.field, higher)
+                if free and (command == self._context.invoked_subcommand or _takes(option, value)):
+                    found[option.field] = Setting(option, option.take(value, where), where)
         return found
 
     @cached_property
-    def _tables(self) -> dict[str, dict[str, Setting]]:
-        """The settings of single commands, by the name of the command and that of the option."""
-        found: dict[str, dict[str, Setting]] = {}
+    def _shared(self) -> Table:
+        """The settings for all commands."""
+        return self._validated(self.config.settings, str(self.config.path), self._ordered())
+
+    @cached_property
+    def _tables(self) -> dict[str, Table]:
+        """The settings of single commands, by the name of the command."""
+        found: dict[str, Table] = {}
         for table, values in self.config.commands.items():
-            command = table.replace("_", "-")
+            command, known = table.replace("_", "-"), [*self._options, GATES]
             if command not in self._options:
-                known = [*self._options, GATES]
-                msg = (
-                    f"{self.config.path}: [{table}] is not a command, a metric or {GATES}."
-                    f"{_near(table, known) or _there(known)}"
-                )
+                msg = f"{self.config.path}: [{table}] is not a command, a metric or {GATES}.{_similar(table, known)}"
                 raise FileError(msg)
             if command in found:
                 msg = f"{self.config.path}: [{table}] is given twice, once with - and once with _"
                 raise FileError(msg)
-            found[command] = self._table(command, table, values)
+            found[command] = self._validated(values, f"[{table}] of {self.config.path}", [command])
         return found
 
-    def _table(self, command: str, table: str, values: Mapping[str, Any]) -> dict[str, Setting]:
-        own = {option.name: option for option in self._options[command]()}
-        found: dict[str, Setting] = {}
+    def _validated(self, values: Mapping[str, Any], place: str, commands: Sequence[str]) -> Table:
+        """Return the values of a table and their origins, by the names of the options.
+
+        Raises
+        ------
+        FileError, OptionError
+            A key is not an option of any of the commands, must not be set in a file, or is set twice; or its value is
+            valid for none of them.
+        """
+        found: Table = {}
         for key, value in values.items():
-            name, where = _name(key), f"{key} in [{table}] of {self.config.path}"
-            option = _require_allowed(command, own.get(name), key, where, lambda: map(_key, own.values()))
+            name, where = key.replace("-", "_"), f"{key} in {place}"
+            _, option = next(self._meant(name, commands), ("", None))
+            if option is None:
+                known = [option.flag.removeprefix("--") for each in commands for option in self._options[each]()]
+                msg = f"{where} is not an option.{_similar(key, known)}"
+                raise FileError(msg)
             if name in found:
-                raise FileError(_twice(where, found[name]))
-            found[name] = Setting(option, option.take(value, where), where)
+                msg = f"{where} is set twice: also as {found[name][1].partition(' ')[0]}"
+                raise FileError(msg)
+            found[name] = (value, where)
+            self._require_allowed(name, value, where, commands)
         return found
 
-    def _meant(self, name: str) -> Iterator[tuple[str, Option]]:
-        """Yield the commands that have an option, with the option, first the command in use."""
-        for command in self._ordered():
-            yield from ((command, option) for option in self._options[command]() if option.name == name)
+    def _require_allowed(self, name: str, value: Any, where: str, commands: Sequence[str]) -> None:
+        """Raise unless an option may be set in a file, and takes the value in at least one of the commands."""
+        command, option = next(self._meant(name, commands))
+        if option.by_hand:
+            msg = (
+                f"{where} is not allowed: {option.by_hand} cannot be set in a file. Pass {option.flag} on the command"
+                f" line, or set {variable(command, option)}"
+            )
+            raise FileError(msg)
+        if not any(_takes(each, value) for _, each in self._meant(name, commands)):
+            option.take(value, where)
 
-    def _keys(self) -> Iterator[str]:
-        """Yield the names of all options as in the file."""
-        return (_key(option) for command in self._options for option in self._options[command]())
+    def _meant(self, name: str, commands: Sequence[str]) -> Iterator[tuple[str, Option]]:
+        """Yield the commands that have an option, and the option of each."""
+        for command in commands:
+            yield from ((command, option) for option in self._options[command]() if option.name == name)
 
 
 def is_excluded(field: str, higher: set[str]) -> bool:
@@ -258,60 +263,23 @@ def _config(config: str | None, *, no_config: bool) -> Config:
     return find_config(here)
 
 
-def _name(key: str) -> str:
-    return key.replace("-", "_")
-
-
-def _key(option: Option) -> str:
-    return option.flag.removeprefix("--")
-
-
-def _require_allowed(
-    command: str, option: Option | None, key: str, where: str, known: Callable[[], Iterable[str]]
-) -> Option:
-    """Return the option that a key of the settings file means.
-
-    Raises
-    ------
-    FileError
-        There is no such option, or it must not be set in a file.
-    """
-    if option is None:
-        msg = f"{where} is not an option.{_near(key, known()) or _there(known())}"
-        raise FileError(msg)
-    if option.by_hand:
-        msg = (
-            f"{where} is not allowed: {option.by_hand} cannot be set in a file. Pass {option.flag} on the command"
-            f" line, or set {variable(command, option)}"
-        )
-        raise FileError(msg)
-    return option
-
-
-def _twice(where: str, other: Setting) -> str:
-    return f"{where} is set twice: also as {other.where.partition(' ')[0]}"
-
-
-def _takes(option: Option, setting: Setting) -> bool:
+def _takes(option: Option, value: Any) -> bool:
     try:
-        option.take(setting.value, setting.where)
+        option.take(value, "")
     except OptionError:
         return False
     return True
 
 
-def _near(name: str, known: Iterable[str]) -> str:
-    """Return a suggestion of a similar name, or an empty string."""
-    found = _nearest(name, known)
-    return f" Did you mean {found}?" if found else ""
+def _similar(name: str, known: Sequence[str]) -> str:
+    """Return a suggestion of a similar name, else all names."""
+    if near := _nearest(name, known):
+        return f" Did you mean {near}?"
+    return f" Available: {', '.join(dict.fromkeys(known))}." if known else " None are available."
 
 
 def _nearest(name: str, known: Iterable[str]) -> str:
+    """Return the most similar name, or an empty string."""
     from difflib import get_close_matches
 
     return "".join(get_close_matches(name, sorted(set(known)), n=1))
-
-
-def _there(known: Iterable[str]) -> str:
-    listed = ", ".join(dict.fromkeys(known))
-    return f" Available: {listed}." if listed else " None are available."
