@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from calcheck.cli.command_group import COMMANDS, CommandGroup
-from calcheck.cli.typer_bridge import PREFIX, convert_options, drop_excluded, parameters, with_signature
+from calcheck.cli.precedence import drop_excluded
+from calcheck.cli.typer_bridge import PREFIX, convert_options, parameters, with_signature
 from calcheck.errors import CalcheckError
 from calcheck.options import option, options_of
 from calcheck.version import __version__

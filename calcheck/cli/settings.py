@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.config_file import GATES, Config, find_config, read_config
-from calcheck.cli.typer_bridge import PREFIX, build, make_command, parameters, source_of, variable
+from calcheck.cli.precedence import is_excluded, source_of
+from calcheck.cli.typer_bridge import PREFIX, build, make_command, parameters, variable
 from calcheck.errors import CalcheckError, FileError, OptionError
 from calcheck.metrics import METRICS
 
@@ -25,25 +26,6 @@ if TYPE_CHECKING:
     Table = dict[str, tuple[Any, str]]
 
 FILE, NO_FILE = f"{PREFIX}_CONFIG", f"{PREFIX}_NO_CONFIG"
-
-_SPREAD = frozenset({"std", "var", "log_std", "log_var"})
-EXCLUSIVE: tuple[tuple[frozenset[str], ...], ...] = (
-    (
-        _SPREAD | {"mean", "min_std", "error_dist"},
-        frozenset({"dist", "param"}),
-        frozenset({"samples"}),
-        frozenset({"quantiles"}),
-    ),
-    tuple(frozenset({name}) for name in _SPREAD),
-    (frozenset({"error"}), frozenset({"target", "mean", "truth", "join_on"})),
-    (frozenset({"target"}), frozenset({"truth", "join_on"})),
-    (frozenset({"embedding"}), frozenset({"inputs"})),
-    (frozenset({"resamples"}), frozenset({"no_bootstrap"})),
-    (frozenset({"replicates", "permutations"}), frozenset({"no_null"})),
-    (frozenset({"rtol", "atol"}), frozenset({"within_interval"})),
-    (frozenset({"config"}), frozenset({"no_config"})),
-)
-"""Mutually exclusive options: giving one drops the configured values of the others."""
 
 
 @dataclass(frozen=True)
@@ -232,15 +214,6 @@ class Settings:
         """Yield the commands that have an option, and the option of each."""
         for command in commands:
             yield from ((command, option) for option in self._options[command]() if option.name == name)
-
-
-def is_excluded(field: str, higher: set[str]) -> bool:
-    """Return whether an option that excludes this one was set with higher priority."""
-    return any(
-        field in part and any(other & higher for other in parts if other is not part)
-        for parts in EXCLUSIVE
-        for part in parts
-    )
 
 
 def _unused(**_: Any) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from calcheck.cli.precedence import drop_excluded, source_of
 from calcheck.errors import OptionError
 from calcheck.options import Option, options_of
 
@@ -17,13 +18,10 @@ if TYPE_CHECKING:
 
     from typer.core import TyperGroup
 
-    from calcheck.cli.settings import Settings
     from calcheck.metrics.base import Metric
 
 PREFIX = "CALCHECK"
 """Prefix of environment variables: ``CALCHECK_CRPS_ESTIMATOR`` sets ``--estimator`` of ``calcheck crps``."""
-LEVELS = ("COMMANDLINE", "ENVIRONMENT", "DEFAULT_MAP")
-"""Sources of option values, the one with the highest priority first."""
 
 
 class Command(TyperCommand):
@@ -33,7 +31,7 @@ class Command(TyperCommand):
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         """Return the context with the parsed options; the settings file is read when an option is not given."""
-        settings: Settings = parent.obj
+        settings = parent.obj
         named = str(info_name)
         extra["default_map"] = {each.field: partial(settings.from_file, named, each.field) for each in self.options}
         return super().make_context(info_name, args, parent, **extra)
@@ -159,27 +157,9 @@ def with_default(help_option: Any) -> Any:
     return help_option
 
 
-def drop_excluded(context: Any, options: Sequence[Option]) -> None:
-    """Drop the values of options that an option from a source with higher priority excludes."""
-    from calcheck.cli.settings import is_excluded
-
-    higher: set[str] = set()
-    for level in LEVELS:
-        found = {each.field for each in options if source_of(context, each) == level and context.params[each.field]}
-        dropped = {field for field in found if level != LEVELS[0] and is_excluded(field, higher)}
-        context.params.update(dict.fromkeys(dropped))
-        higher |= found - dropped
-
-
-def source_of(context: Any, option: Option) -> str:
-    """Return the source of an option's value: a member of ``LEVELS``, or ``"DEFAULT"``."""
-    source = context.get_parameter_source(option.field)
-    return source.name if source is not None else "DEFAULT"
-
-
 def _run(function: Callable[..., None], context: typer.Context, **given: Any) -> None:
     """Call the function of a command; add the origin of configured options to its errors."""
-    settings: Settings = context.obj
+    settings = context.obj
     settings.warn_of_unknown_variables()
     with settings.with_provenance():
         function(**given, settings=settings)
