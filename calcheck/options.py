@@ -57,21 +57,17 @@ class Option:
         Value if the option is not given; None if it depends on the data.
     help : str
         Help text.
-    metavar : str
-        Placeholder of the value in the help.
-    short : str or None
-        Short flag.
-    by_hand : str
-        Description of the option if it cannot be set in a configuration file; empty otherwise.
-    repeated : bool
-        Whether the option is given once for each text of the tuple, instead of as a list with commas.
+    metavar : str or None
+        Placeholder of the value in the help; by default, the placeholder of its type.
+    short, by_hand, repeated : str or None, str, bool
+        As in :func:`option`.
     """
 
     field: str
     hint: Any
     default: Any
-    help: str
-    metavar: str
+    help: str = ""
+    metavar: str | None = None
     short: str | None = None
     by_hand: str = ""
     repeated: bool = False
@@ -80,6 +76,11 @@ class Option:
     def name(self) -> str:
         """Name of the option in reports: the field without the trailing underscore that avoids Python keywords."""
         return self.field.rstrip("_")
+
+    @property
+    def placeholder(self) -> str:
+        """Placeholder of the value in the help."""
+        return self.metavar or _metavar(self.hint)
 
     @property
     def listed(self) -> bool:
@@ -113,9 +114,7 @@ class Option:
         """
         item = _item(self.hint)
         try:
-            if item is not None:
-                return _parse_list(text, item)
-            return _parse_any(text, self.hint)
+            return _parse_any(text, self.hint) if item is None else _parse_list(text, item)
         except ValueError:
             msg = f"{called or self.flag} takes {_expected(self.hint)}, got {text!r}"
             raise OptionError(msg) from None
@@ -131,11 +130,10 @@ class Option:
             The value does not match the option's type.
         """
         item = str if self.repeated else _item(self.hint)
-        listed = isinstance(value, list | tuple)
+        listed = isinstance(value, list | tuple) and bool(value or self.default == ())
         if item is not None and listed and all(_fits(each, item) for each in value):
             return tuple(_parse_any(str(each), item) for each in value)
-        texts = listed and value and all(isinstance(each, str) and each for each in value)
-        if item is None and texts and str in _kinds(self.hint):
+        if item is None and listed and str in _kinds(self.hint) and all(_fits(each, str) for each in value):
             return ",".join(value)
         if _fits(value, item if item is str and not self.repeated else self.hint):
             return self.parse(str(value), called)
@@ -162,24 +160,10 @@ def options_of(owner: type[Any]) -> tuple[Option, ...]:
     [('lambda', '--lambda', 2.0)]
     """
     hints = get_type_hints(owner)
-    found = []
-    for declared in fields(owner):
-        hint, metadata = hints[declared.name], declared.metadata
-        default = None if declared.default is MISSING else declared.default
-        metavar = metadata.get("metavar") or _metavar(hint)
-        found.append(
-            Option(
-                declared.name,
-                hint,
-                default,
-                metadata.get("help", ""),
-                metavar,
-                metadata.get("short"),
-                metadata.get("by_hand", ""),
-                metadata.get("repeated", False),
-            )
-        )
-    return tuple(found)
+    return tuple(
+        Option(each.name, hints[each.name], None if each.default is MISSING else each.default, **each.metadata)
+        for each in fields(owner)
+    )
 
 
 def flag_of(field_name: str) -> str:

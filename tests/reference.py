@@ -306,7 +306,7 @@ def _metric(metric):
     for option in options:
         meaning, default = _without_default(option.help)
         default = default if option.default is None else _plain(option.default)
-        value = "" if option.hint is bool else f"`{_cell(option.metavar)}`"
+        value = "" if option.hint is bool else f"`{_cell(option.placeholder)}`"
         lines.append(_row(f"`{option.flag}`", value, _cell(meaning), _cell(default)))
     return lines
 

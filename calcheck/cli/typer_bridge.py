@@ -200,23 +200,9 @@ def _converted(option: Option, name: str | None, context: Any, value: Any) -> An
 
 
 def _parameter(option: Option, panel: str) -> inspect.Parameter:
-    flag = option.hint is bool
-    default = "" if flag or option.default in (None, ()) else f" Default: {option.text(option.default)}."
-    declared = typer.Option(
-        *option.flags,
-        help=option.help + default,
-        metavar=None if flag else option.metavar,
-        show_default=False,
-        show_envvar=False,
-        rich_help_panel=panel,
-    )
-    hint = bool if flag else list[str] | None if option.repeated else str | None
-    return inspect.Parameter(
-        option.field,
-        inspect.Parameter.KEYWORD_ONLY,
-        default=False if flag else None,
-        annotation=Annotated[hint, declared, option],
-    )
+    silent = option.hint is bool or option.default in (None, ())
+    default = "" if silent else f" Default: {option.text(option.default)}."
+    return _declared(option, option.help + default, option.placeholder, panel, option)
 
 
 def _shared_parameter(options: dict[str, Option], panel: str) -> inspect.Parameter:
@@ -224,19 +210,21 @@ def _shared_parameter(options: dict[str, Option], panel: str) -> inspect.Paramet
     first, *others = options.values()
     whose = f" ({', '.join(options)})" if others else ""
     default = "" if others or first.default in (None, False) else f" Default: {first.text(first.default)}."
-    flag = first.hint is bool
+    return _declared(first, f"{first.help}{default}{whose}", "VALUE" if others else first.placeholder, panel)
+
+
+def _declared(option: Option, text: str, placeholder: str, panel: str, *own: Option) -> inspect.Parameter:
+    """Return a parameter for Typer; one without an ``own`` option has no variable."""
+    flag = option.hint is bool
     declared = typer.Option(
-        first.flag,
-        help=f"{first.help}{default}{whose}",
-        metavar=None if flag else "VALUE" if others else first.metavar,
+        *option.flags,
+        help=text,
+        metavar=None if flag else placeholder,
         show_default=False,
+        show_envvar=False,
         rich_help_panel=panel,
-        allow_from_autoenv=False,
+        allow_from_autoenv=bool(own),
     )
-    hint = bool if flag else str | None
-    return inspect.Parameter(
-        first.field,
-        inspect.Parameter.KEYWORD_ONLY,
-        default=False if flag else None,
-        annotation=Annotated[hint, declared],
-    )
+    hint = bool if flag else list[str] | None if option.repeated else str | None
+    kind, default = inspect.Parameter.KEYWORD_ONLY, False if flag else None
+    return inspect.Parameter(option.field, kind, default=default, annotation=Annotated[(hint, declared, *own)])
