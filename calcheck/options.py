@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import types
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from calcheck.errors import OptionError
 
+LISTED = {int: "whole numbers", float: "numbers", str: "names"}
 TRUTHS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
 
@@ -19,6 +20,7 @@ def option(
     metavar: str | None = None,
     short: str | None = None,
     by_hand: str = "",
+    repeated: bool = False,
     choices: tuple[str, ...] = (),
 ) -> Any:
     """Return a dataclass field that declares an option.
@@ -35,11 +37,13 @@ def option(
         Short flag: ``"-o"``.
     by_hand : str
         Description of the option if it cannot be set in a configuration file; empty otherwise.
+    repeated : bool
+        Whether the option is given once for each text of the tuple, instead of as a list with commas.
     choices : tuple of str
         Allowed values of a text; empty if any text is allowed.
     """
-    told = {"help": text, "metavar": metavar, "short": short, "by_hand": by_hand, "choices": choices}
-    return field(default=default, metadata=told)
+    metadata = {"help": text, "metavar": metavar, "short": short, "by_hand": by_hand, "repeated": repeated}
+    return field(default=default, metadata={**metadata, "choices": choices})
 
 
 @dataclass(frozen=True)
@@ -56,26 +60,35 @@ class Option:
         Value if the option is not given; None if it depends on the data.
     help : str
         Help text.
-    metavar : str
-        Placeholder of the value in the help.
-    short : str or None
-        Short flag.
-    by_hand : str
-        Description of the option if it cannot be set in a configuration file; empty otherwise.
+    metavar : str or None
+        Placeholder of the value in the help; by default, the placeholder of its type.
+    short, by_hand, repeated : str or None, str, bool
+        As in :func:`option`.
     """
 
     field: str
     hint: Any
     default: Any
-    help: str
-    metavar: str
+    help: str = ""
+    metavar: str | None = None
     short: str | None = None
     by_hand: str = ""
+    repeated: bool = False
 
     @property
     def name(self) -> str:
         """Name of the option in reports: the field without the trailing underscore that avoids Python keywords."""
         return self.field.rstrip("_")
+
+    @property
+    def placeholder(self) -> str:
+        """Placeholder of the value in the help."""
+        return self.metavar or _metavar(self.hint)
+
+    @property
+    def listed(self) -> bool:
+        """Whether the value is a list, separated by commas on the command line."""
+        return _item(self.hint) is not None and not self.repeated
 
     @property
     def flag(self) -> str:
@@ -87,13 +100,8 @@ class Option:
         """All flags of the option on the command line."""
         return (self.flag, self.short) if self.short else (self.flag,)
 
-    @property
-    def repeated(self) -> bool:
-        """Whether the option can be given several times."""
-        return isinstance(self.default, tuple)
-
     def parse(self, text: str, called: str | None = None) -> Any:
-        """Return the value parsed from text.
+        """Return the value parsed from text; a list is separated by commas, and becomes a tuple.
 
         Parameters
         ----------
@@ -107,35 +115,40 @@ class Option:
         OptionError
             The text is not a valid value of the option's type.
         """
-        for kind in _kinds(self.hint):
-            try:
-                return _parse(text, kind)
-            except ValueError:
-                continue
-        msg = f"{called or self.flag} takes {_expected(self.hint)}, got {text!r}"
-        raise OptionError(msg)
+        item = _item(self.hint)
+        try:
+            return _parse_any(text, self.hint) if item is None else _parse_list(text, item)
+        except ValueError:
+            msg = f"{called or self.flag} takes {_expected(self.hint)}, got {text!r}"
+            raise OptionError(msg) from None
 
     def take(self, value: Any, called: str) -> Any:
-        """Return the value of typed data, as from TOML; a list of strings is equivalent to comma-separated text.
+        """Return the value of typed data, as from TOML or JSON; a list becomes a tuple.
+
+        A list of strings is equivalent to text with commas, for an option that takes either.
 
         Raises
         ------
         OptionError
             The value does not match the option's type.
         """
-        kinds = _kinds(self.hint)
-        if isinstance(value, list) and all(isinstance(item, str) and item for item in value):
-            if self.repeated:
-                return value
-            if str in kinds and value:
-                return ",".join(value)
-        text = str in kinds or any(get_origin(kind) is Literal for kind in kinds)
-        fits = {bool: bool in kinds, int: int in kinds or float in kinds, float: float in kinds, str: text and value}
-        if fits.get(type(value)):
+        item = str if self.repeated else _item(self.hint)
+        listed = isinstance(value, list | tuple) and bool(value or self.default == ())
+        if item is not None and listed and all(_fits(each, item) for each in value):
+            return tuple(_parse_any(str(each), item) for each in value)
+        if item is None and listed and str in _kinds(self.hint) and all(_fits(each, str) for each in value):
+            return ",".join(value)
+        if _fits(value, item if item is str and not self.repeated else self.hint):
             return self.parse(str(value), called)
         expected = "a list of texts" if self.repeated else _expected(self.hint)
         msg = f"{called} takes {expected}, got {_describe(value)}"
         raise OptionError(msg)
+
+    def text(self, value: Any) -> str:
+        """Return a value as it is given on the command line."""
+        if isinstance(value, tuple):
+            return ",".join(map(self.text, value))
+        return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def options_of(owner: type[Any]) -> tuple[Option, ...]:
@@ -150,24 +163,15 @@ def options_of(owner: type[Any]) -> tuple[Option, ...]:
     [('lambda', '--lambda', 2.0)]
     """
     hints = get_type_hints(owner)
-    found = []
-    for declared in fields(owner):
-        metadata = declared.metadata
-        hint = Literal[choices] if (choices := metadata.get("choices")) else hints[declared.name]
-        default = None if declared.default is MISSING else declared.default
-        metavar = metadata.get("metavar") or _metavar(hint)
-        found.append(
-            Option(
-                declared.name,
-                hint,
-                default,
-                metadata.get("help", ""),
-                metavar,
-                metadata.get("short"),
-                metadata.get("by_hand", ""),
-            )
-        )
-    return tuple(found)
+    return tuple(_option(declared, hints[declared.name]) for declared in fields(owner))
+
+
+def _option(declared: Field[Any], hint: Any) -> Option:
+    """Return the option that a field declares."""
+    metadata = dict(declared.metadata)
+    choices = metadata.pop("choices", ())
+    default = None if declared.default is MISSING else declared.default
+    return Option(declared.name, Literal[choices] if choices else hint, default, **metadata)
 
 
 def flag_of(field_name: str) -> str:
@@ -232,6 +236,37 @@ def _kinds(hint: Any) -> tuple[Any, ...]:
     return (hint,)
 
 
+def _item(hint: Any) -> Any:
+    """Return the type of the items of a list-valued option; None for an option with a single value."""
+    return next((get_args(kind)[0] for kind in _kinds(hint) if get_origin(kind) is tuple), None)
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Return whether typed data has a type that an option takes."""
+    kinds = _kinds(hint)
+    text = str in kinds or any(get_origin(kind) is Literal for kind in kinds)
+    fits = {bool: bool in kinds, int: int in kinds or float in kinds, float: float in kinds, str: text and value}
+    return bool(fits.get(type(value)))
+
+
+def _parse_list(text: str, item: Any) -> tuple[Any, ...]:
+    """Return the items of a list that is separated by commas."""
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if not parts:
+        raise ValueError(text)
+    return tuple(_parse_any(part, item) for part in parts)
+
+
+def _parse_any(text: str, hint: Any) -> Any:
+    """Return the value parsed as the first member of a union that admits it."""
+    for kind in _kinds(hint):
+        try:
+            return _parse(text, kind)
+        except ValueError:
+            continue
+    raise ValueError(text)
+
+
 def _parse(text: str, kind: Any) -> Any:
     if kind is bool:
         if text.lower() not in TRUTHS:
@@ -248,12 +283,16 @@ def _parse(text: str, kind: Any) -> Any:
 
 
 def _metavar(hint: Any) -> str:
+    if (item := _item(hint)) is not None:
+        return f"{_metavar(item)},…"
     words = {int: "INT", float: "FLOAT", str: "TEXT"}
     parts = [word for kind in _kinds(hint) if (word := words.get(kind))]
     return "|".join([*parts, *choices_of(hint)])
 
 
 def _expected(hint: Any) -> str:
+    if (item := _item(hint)) is not None:
+        return f"a list of {LISTED[item]}" if item in LISTED else f"a list of {_expected(item)}"
     words = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
     parts = [word for kind in _kinds(hint) if (word := words.get(kind))]
     return " or ".join([*parts, *([f"one of {', '.join(choices_of(hint))}"] if choices_of(hint) else [])])

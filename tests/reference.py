@@ -8,9 +8,8 @@ from collections import Counter
 from pathlib import Path
 from typing import get_args, get_type_hints
 
-import typer
-
-from calcheck.cli.app import COMMANDS, app
+from calcheck.cli.app import make_program
+from calcheck.cli.command_group import PANELS, SUMMARIES
 from calcheck.distributions import CONVENTIONS
 from calcheck.evaluation import run_settings
 from calcheck.execution.context import Run
@@ -52,6 +51,7 @@ INTERVALS = {
     "own": "exact (Clopper-Pearson)",
     "none": "none",
 }
+PANEL_OF = {name: panel for panel, modules in PANELS.items() for name in modules}
 FORMATS = {
     "parquet": "Apache Parquet",
     "csv": "comma-separated values",
@@ -103,26 +103,27 @@ def pages():
     }
 
 
+def written():
+    """Return the text of each generated file by its path: the guides, and the summaries in the help of the program."""
+    return {GUIDES / name: text for name, text in pages().items()} | {SUMMARIES: _summaries()}
+
+
 def outdated():
-    """Return the names of the generated guides that are not what the program would write now."""
-    return [
-        name
-        for name, text in pages().items()
-        if not (GUIDES / name).exists() or (GUIDES / name).read_text(encoding="utf-8") != text
-    ]
+    """Return the paths of the generated files that are not what the program would write now."""
+    return [path for path, text in written().items() if not path.exists() or path.read_text(encoding="utf-8") != text]
 
 
 def main(arguments):
-    """Write the guides, or with `--check` only name those that are not up to date."""
-    names = outdated()
+    """Write the files, or with `--check` only name those that are not up to date."""
+    paths = outdated()
     if "--check" in arguments:
-        sys.stdout.writelines(f"{name} is not up to date: run python -m tests.reference\n" for name in names)
-        return bool(names)
-    texts = pages()
+        sys.stdout.writelines(f"{path.name} is not up to date: run python -m tests.reference\n" for path in paths)
+        return bool(paths)
+    texts = written()
     GUIDES.mkdir(exist_ok=True)
-    for name in names:
-        (GUIDES / name).write_text(texts[name], encoding="utf-8")
-        sys.stdout.write(f"wrote {name}\n")
+    for path in paths:
+        path.write_text(texts[path], encoding="utf-8")
+        sys.stdout.write(f"wrote {path.name}\n")
     return 0
 
 
@@ -131,8 +132,15 @@ def main(arguments):
 
 def commands():
     """Return the commands of the program by name, in the order of its help."""
-    registered = typer.main.get_command(app).commands
-    return {name: registered[name] for name in COMMANDS}
+    return {name: command.loaded for name, command in make_program().commands.items()}
+
+
+def _summaries():
+    return "".join(f"{name}: {_summary(command)}\n" for name, command in commands().items())
+
+
+def _summary(command):
+    return " ".join(command.help.partition("\n\n")[0].split())
 
 
 def _commands():
@@ -149,19 +157,19 @@ def _commands():
         *_table(
             ("command", "summary"),
             [
-                _row(f"[`{name}`](#{_anchor(f'calcheck {name}')})", _cell(command.help.partition("\n\n")[0]))
+                _row(f"[`{name}`](#{_anchor(f'calcheck {name}')})", _cell(_summary(command)))
                 for name, command in listed.items()
             ],
         ),
         "",
         "## Options before the command",
         "",
-        *_option_table(typer.main.get_command(app).params),
+        *_option_table(make_program().params),
     ]
     panel = None
     for name, command in listed.items():
-        if command.rich_help_panel != panel:
-            panel = command.rich_help_panel
+        if PANEL_OF[name] != panel:
+            panel = PANEL_OF[name]
             lines += ["", f"## {panel}"]
         lines += ["", f"### calcheck {name}", "", *_command(name, command, shared)]
     lines += ["", "## Shared options", "", f"At least {SHARED} commands take each of these options."]
@@ -298,7 +306,7 @@ def _metric(metric):
     for option in options:
         meaning, default = _without_default(option.help)
         default = default if option.default is None else _plain(option.default)
-        value = "" if option.hint is bool else f"`{_cell(option.metavar)}`"
+        value = "" if option.hint is bool else f"`{_cell(option.placeholder)}`"
         lines.append(_row(f"`{option.flag}`", value, _cell(meaning), _cell(default)))
     return lines
 

@@ -2,69 +2,76 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import os
 import signal
 import sys
-from functools import partial
-from typing import Annotated
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from calcheck.cli.check import check_command
-from calcheck.cli.compare import compare_command
-from calcheck.cli.convert import convert_command
-from calcheck.cli.diff import diff_command
-from calcheck.cli.evaluate import evaluate_command, prune_command
-from calcheck.cli.guide import show_guide
-from calcheck.cli.inspect import inspect_command
-from calcheck.cli.mcmd import mcmd_command
-from calcheck.cli.metric_commands import metric_command
-from calcheck.cli.reference import list_metrics, print_schema
-from calcheck.cli.reject import reject_command
-from calcheck.cli.settings import load_settings
-from calcheck.cli.streaming import merge_command
-from calcheck.cli.sweep import sweep_command
-from calcheck.cli.typer_bridge import options_of_command
+from calcheck.cli.command_group import COMMANDS, CommandGroup
+from calcheck.cli.precedence import drop_excluded
+from calcheck.cli.typer_bridge import PREFIX, convert_options, parameters, with_signature
 from calcheck.errors import CalcheckError
-from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
-from calcheck.render.console import strip_control
+from calcheck.options import option, options_of
 from calcheck.version import __version__
 
-COMMANDS = (
-    "evaluate",
-    "check",
-    "compare",
-    "prune",
-    "reject",
-    "sweep",
-    "diff",
-    "merge",
-    *METRICS,
-    *TWO_SAMPLE_METRICS,
-    "inspect",
-    "convert",
-    "guide",
-    "metrics",
-    "schema",
-)
+if TYPE_CHECKING:
+    from typer.core import TyperGroup
+
+    from calcheck.cli.command_group import LazyCommand
+
 HALF_WORD = 100  # maximum characters shown from each end of a word in a message; column names may be longer
 EXIT_MISTAKE, EXIT_INTERRUPTED, EXIT_TERMINATED = 2, 130, 143
 OUT_OF_MEMORY = "out of memory: use fewer rows (--subsample), or pass a smaller --replicates or --resamples"
 
 HELP = """Check whether the uncertainties of a regression model can be trusted, from a file of saved predictions."""
-SETTINGS = "Options can also be set by environment variables (CALCHECK_SEED=1), and in calcheck.toml or pyproject.toml."
-
-app = typer.Typer(
-    name="calcheck",
-    help=HELP,
-    epilog=SETTINGS,
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
-    context_settings={"help_option_names": ["-h", "--help"]},
+SETTINGS = (
+    "Options can also be set by environment variables, one for each command and option (CALCHECK_ZMS_SEED=1), and in"
+    " calcheck.toml or pyproject.toml."
 )
+
+
+@dataclass(frozen=True)
+class SettingsOptions:
+    """Options that choose the settings file."""
+
+    config: str | None = option(
+        None,
+        "Settings file to use instead of the nearest calcheck.toml. Variable: CALCHECK_CONFIG.",
+        metavar="FILE",
+    )
+    no_config: bool = option(default=False, text="Read no settings file. Variable: CALCHECK_NO_CONFIG=1.")
+
+
+def make_program() -> TyperGroup:
+    """Return the program with all its commands."""
+    app = typer.Typer(
+        name="calcheck",
+        cls=CommandGroup,
+        help=HELP,
+        epilog=SETTINGS,
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode="rich",
+        context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": PREFIX},
+    )
+    app.callback()(with_signature(_start, [VERSION, *parameters(SettingsOptions, "Options")]))
+    program = typer.main.get_group(app)
+    convert_options(program, options_of(SettingsOptions))
+    return program
+
+
+def _start(context: typer.Context, **_: Any) -> None:
+    """Attach the settings to the context."""
+    from calcheck.cli.settings import Settings
+
+    drop_excluded(context, options_of(SettingsOptions))
+    commands: dict[str, LazyCommand] = context.command.commands  # type: ignore[attr-defined]
+    context.obj = Settings(context, {name: command.options for name, command in commands.items()})
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - Typer's callback
@@ -73,68 +80,17 @@ def _print_version(wanted: bool) -> None:  # noqa: FBT001 - Typer's callback
         raise typer.Exit
 
 
-@app.callback()
-def root(
-    context: typer.Context,
-    *,
-    version: Annotated[  # noqa: ARG001 - its callback prints it
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
-    ] = False,
-    config: Annotated[
-        str | None,
-        typer.Option(
-            "--config",
-            metavar="FILE",
-            show_default=False,
-            help="Settings file to use instead of the nearest calcheck.toml. Variable: CALCHECK_CONFIG.",
-        ),
-    ] = None,
-    no_config: Annotated[
+VERSION = inspect.Parameter(
+    "version",
+    inspect.Parameter.KEYWORD_ONLY,
+    default=False,
+    annotation=Annotated[
         bool,
-        typer.Option("--no-config", show_default=False, help="Read no settings file. Variable: CALCHECK_NO_CONFIG=1."),
-    ] = False,
-) -> None:
-    """Check whether the uncertainties of a regression model can be trusted, from a file of saved predictions."""
-    commands = {str(each.name): options_of_command(each.callback) for each in app.registered_commands if each.callback}
-    context.obj = partial(load_settings, os.environ, commands, path=config, without=no_config)
-
-
-app.command("evaluate", rich_help_panel="Reports", epilog="Example: calcheck evaluate preds.parquet")(evaluate_command)
-app.command(
-    "check", rich_help_panel="Reports", epilog="Example: calcheck check preds.parquet --fail-on 'zms.p_value < 0.05'"
-)(check_command)
-app.command(
-    "compare", rich_help_panel="Reports", epilog="Example: calcheck compare a.parquet b.parquet --metrics crps,zms"
-)(compare_command)
-app.command("prune", rich_help_panel="Reports", epilog="Example: calcheck prune preds.parquet --metrics zms,rce")(
-    prune_command
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version.", allow_from_autoenv=False
+        ),
+    ],
 )
-app.command(
-    "reject", rich_help_panel="Reports", epilog="Example: calcheck reject val.parquet --new test.parquet --coverage 0.9"
-)(reject_command)
-app.command(
-    "sweep", rich_help_panel="Reports", epilog="Example: calcheck sweep a.parquet b.parquet --vary lambda=0.001..1"
-)(sweep_command)
-app.command("diff", rich_help_panel="Reports", epilog="Example: calcheck diff old.json new.json")(diff_command)
-app.command("merge", rich_help_panel="Reports", epilog="Example: calcheck merge monday.state tuesday.state")(
-    merge_command
-)
-for _name, _metric in METRICS.items():
-    _conditional = " --embedding embedding" if _metric.info.conditional else ""
-    _epilog = f"Example: calcheck {_name} preds.parquet{_conditional} --worst 5"
-    app.command(_name, rich_help_panel="Metrics", epilog=_epilog)(metric_command(_metric))
-app.command("mcmd", rich_help_panel="Metrics", epilog="Example: calcheck mcmd a.parquet b.parquet --inputs x")(
-    mcmd_command
-)
-app.command("inspect", rich_help_panel="Help with files")(inspect_command)
-app.command(
-    "convert",
-    rich_help_panel="Help with files",
-    epilog="Example: calcheck convert hub.csv --truth truth.csv -o preds.parquet",
-)(convert_command)
-app.command("guide", rich_help_panel="Reference")(show_guide)
-app.command("metrics", rich_help_panel="Reference")(list_metrics)
-app.command("schema", rich_help_panel="Reference")(print_schema)
 
 
 def run() -> int:
@@ -143,7 +99,7 @@ def run() -> int:
     _make_outputs_forgiving()
     _end_as_if_interrupted()
     try:
-        code = app(prog_name="calcheck", standalone_mode=False)
+        code = make_program()(prog_name="calcheck", standalone_mode=False)
         sys.stdout.flush()
     except typer.TyperException as error:
         return _complain(error.format_message(), error.exit_code)
@@ -205,5 +161,7 @@ def _complain(message: str, code: int) -> int:
             word if len(word) <= 2 * HALF_WORD else f"{word[:HALF_WORD]}…{word[-HALF_WORD:]}"
             for word in message.split()
         )
+        from calcheck.render.console import strip_control
+
         sys.stderr.write(f"calcheck: {strip_control(' '.join(words))}\n")
     return code

@@ -21,7 +21,7 @@ from calcheck.cli.common import (
 from calcheck.cli.gate_rules import rules_of
 from calcheck.cli.options import AgainstOptions, GateReportOptions, RowOptions, RuleOptions, SummaryOptions
 from calcheck.cli.output import STDOUT, deliver_text
-from calcheck.cli.typer_bridge import build, parameters, with_signature
+from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import OptionError
 from calcheck.metrics import METRICS
 from calcheck.render import FORMATS, render
@@ -107,7 +107,8 @@ def _deliver(reports: Sequence[Report], output: GateReportOptions, summary: str 
     deliver_text(text(output.format), output)
 
 
-check_command = with_signature(
+check_command = make_command(
+    "check",
     _check,
     [
         *files_and_columns("FILE", "Files of saved predictions; each is checked separately. - reads standard input."),
@@ -120,4 +121,5 @@ check_command = with_signature(
         *SEED,
         *ENGINE,
     ],
+    example="calcheck check preds.parquet --fail-on 'zms.p_value < 0.05'",
 )

@@ -66,7 +66,7 @@ def files_and_columns(metavar: str, text: str) -> list[inspect.Parameter]:
     return [inspect.Parameter("files", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=declared), *OF_FILES]
 
 
-def select_metrics(names: str | None, settings: Settings) -> list[Metric[Any]]:
+def select_metrics(names: Sequence[str] | None, settings: Settings) -> list[Metric[Any]]:
     """Return the named metrics with their configured options; all metrics for None.
 
     Raises
@@ -74,7 +74,7 @@ def select_metrics(names: str | None, settings: Settings) -> list[Metric[Any]]:
     OptionError
         A name is not a metric.
     """
-    named = list(METRICS) if names is None else [name.strip() for name in names.split(",") if name.strip()]
+    named = list(METRICS) if names is None else names
     for name in named:
         if name not in METRICS:
             msg = f"--metrics: unknown metric {name!r}. Available metrics: {', '.join(METRICS)}"

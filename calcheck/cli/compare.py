@@ -19,7 +19,7 @@ from calcheck.cli.common import (
 from calcheck.cli.options import ComparedNullOptions, ComparisonOptions, ReportOptions
 from calcheck.cli.output import Pointwise, deliver, require_deliverable
 from calcheck.cli.progress import progress_bar
-from calcheck.cli.typer_bridge import build, parameters, with_signature
+from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import FileError, OptionError
 from calcheck.render.cells import reasons
 
@@ -65,7 +65,7 @@ def model_of(name: str, source: FileSource) -> Model:
     return Model(name, source, of_errors=of_errors)
 
 
-def model_names(files: Sequence[str], names: str | None) -> list[str]:
+def model_names(files: Sequence[str], names: Sequence[str] | None) -> list[str]:
     """Return the names of the models: those given, else the shortest part of each path that makes them unique.
 
     Raises
@@ -77,11 +77,10 @@ def model_names(files: Sequence[str], names: str | None) -> list[str]:
         msg = "only one file can be read from standard input: pass the others by their file names"
         raise OptionError(msg)
     if names is not None:
-        told = [name.strip() for name in names.split(",")]
-        if len(told) != len(files) or len(set(told)) < len(told) or not all(told):
-            msg = f"--names needs {len(files)} different names, one per file, got {names!r}"
+        if len(names) != len(files) or len(set(names)) < len(names):
+            msg = f"--names needs {len(files)} different names, one per file, got {','.join(names)!r}"
             raise OptionError(msg)
-        return told
+        return list(names)
     paths = [PurePath(file) for file in files]
     for depth in range(1, max(len(path.parts) for path in paths) + 1):
         told = ["/".join([*path.parts[-depth:-1], path.stem]) for path in paths]
@@ -93,7 +92,8 @@ def model_names(files: Sequence[str], names: str | None) -> list[str]:
     )
 
 
-compare_command = with_signature(
+compare_command = make_command(
+    "compare",
     _compare,
     [
         *files_and_columns("A B [C …]", "Files of saved predictions, one per model; - reads standard input."),
@@ -105,4 +105,5 @@ compare_command = with_signature(
         *SEED,
         *ENGINE,
     ],
+    example="calcheck compare a.parquet b.parquet --metrics crps,zms",
 )

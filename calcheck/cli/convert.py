@@ -7,7 +7,7 @@ from typing import Any
 
 from calcheck.cli.common import COLUMNS
 from calcheck.cli.options import ConvertOptions, InputOptions
-from calcheck.cli.typer_bridge import build, parameters, with_signature
+from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import OptionError
 from calcheck.io.columns.options import ColumnOptions
 
@@ -38,4 +38,9 @@ def _convert(file: str, **given: Any) -> None:
     sys.stderr.write(f"{path}: {len(rows):,} rows, {family}\n")
 
 
-convert_command = with_signature(_convert, [*COLUMNS, *parameters(ConvertOptions, "Output")])
+convert_command = make_command(
+    "convert",
+    _convert,
+    [*COLUMNS, *parameters(ConvertOptions, "Output")],
+    example="calcheck convert hub.csv --truth truth.csv -o preds.parquet",
+)

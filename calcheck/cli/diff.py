@@ -9,7 +9,7 @@ import typer
 
 from calcheck.cli.options import DiffReportOptions
 from calcheck.cli.output import Pointwise, deliver_text, require_deliverable
-from calcheck.cli.typer_bridge import build, parameters, with_signature
+from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import OptionError
 
 STDIN = "-"
@@ -35,11 +35,13 @@ def _stored(name: str, metavar: str, text: str) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Annotated[str, argument])
 
 
-diff_command = with_signature(
+diff_command = make_command(
+    "diff",
     _diff,
     [
         _stored("old", "OLD.json", "A report written with --format json; - reads standard input."),
         _stored("new", "NEW.json", "A later report, written with --format json."),
         *parameters(DiffReportOptions, "Output"),
     ],
+    example="calcheck diff old.json new.json",
 )

@@ -19,7 +19,7 @@ from calcheck.cli.common import (
 from calcheck.cli.options import MetricSelectionOptions, PointwiseOptions, PruneOptions, ReportOptions, RowOptions
 from calcheck.cli.output import deliver
 from calcheck.cli.streaming import STATES, stream_metrics, streaming_reason, streaming_requested
-from calcheck.cli.typer_bridge import build, parameters, with_signature
+from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import FileError
 from calcheck.render.cells import reasons
 
@@ -69,7 +69,8 @@ def _prune(file: str, **given: Any) -> None:
     deliver(report, report_to)
 
 
-evaluate_command = with_signature(
+evaluate_command = make_command(
+    "evaluate",
     _evaluate,
     [
         *COLUMNS,
@@ -82,7 +83,11 @@ evaluate_command = with_signature(
         *SEED,
         *ENGINE,
     ],
+    example="calcheck evaluate preds.parquet",
 )
-prune_command = with_signature(
-    _prune, [*COLUMNS, *parameters(PruneOptions, "Removal"), *INFERENCE, *REPORT, *SEED, *ENGINE]
+prune_command = make_command(
+    "prune",
+    _prune,
+    [*COLUMNS, *parameters(PruneOptions, "Removal"), *INFERENCE, *REPORT, *SEED, *ENGINE],
+    example="calcheck prune preds.parquet --metrics zms,rce",
 )

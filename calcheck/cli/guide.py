@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from calcheck.cli.typer_bridge import make_command
 from calcheck.errors import OptionError
 
 if TYPE_CHECKING:
@@ -151,3 +152,6 @@ def _unknown(topic: str, guides: dict[str, str]) -> str:
     close = get_close_matches(topic, guides, n=1)
     hint = f" Did you mean {close[0]}?" if close else ""
     return f"there is no guide {topic!r}.{hint} Available guides: {', '.join(guides)}"
+
+
+guide_command = make_command("guide", show_guide)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from calcheck.cli.common import COLUMNS
 from calcheck.cli.options import InputOptions
 from calcheck.cli.preview import first_rows
-from calcheck.cli.typer_bridge import build, with_signature
+from calcheck.cli.typer_bridge import build, make_command
 from calcheck.io.columns.options import ColumnOptions
 
 if TYPE_CHECKING:
@@ -65,4 +65,4 @@ def _counted(read: Input) -> str:
     return f"{read.n:,}" + (f" ({', '.join(told)})" if told else "")
 
 
-inspect_command = with_signature(_inspect, COLUMNS)
+inspect_command = make_command("inspect", _inspect, COLUMNS)

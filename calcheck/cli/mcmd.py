@@ -20,7 +20,7 @@ from calcheck.cli.options import (
 )
 from calcheck.cli.output import Pointwise, deliver, draw, require_deliverable
 from calcheck.cli.progress import progress_bar
-from calcheck.cli.typer_bridge import build, parameters, with_signature
+from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import FileError, OptionError
 from calcheck.io.columns.options import ColumnOptions
 from calcheck.metrics.mcmd import Mcmd
@@ -133,7 +133,8 @@ def _curve(shown: Predictions, rows: RowResults, called: str) -> Plot:
     return discrepancy_plot(shown.inputs()[:, 0], rows.columns, called)
 
 
-mcmd_command = with_signature(
+mcmd_command = make_command(
+    "mcmd",
     _mcmd,
     [
         _file("a", "File of the first sample, with inputs and targets; - reads standard input."),
@@ -149,4 +150,5 @@ mcmd_command = with_signature(
         *SEED,
         *ENGINE,
     ],
+    example="calcheck mcmd a.parquet b.parquet --inputs x",
 )

@@ -21,16 +21,15 @@ from calcheck.cli.common import (
 from calcheck.cli.options import EvaluationPointsOptions, PointwiseOptions, RowOptions, WorstBestOptions
 from calcheck.cli.output import deliver
 from calcheck.cli.streaming import STATES, stream_metric, streaming_reason, streaming_requested
-from calcheck.cli.typer_bridge import build, parameters, with_signature
+from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import OptionError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from calcheck.cli.typer_bridge import Command
     from calcheck.metrics.base import Metric
 
 
-def metric_command(metric: type[Metric[Any]]) -> Callable[..., None]:
+def metric_command(metric: type[Metric[Any]]) -> Command:
     """Return the command of a metric."""
     declared = [
         *(parameter for parameter in COLUMNS if "x" in metric.info.needs or parameter.name not in INPUTS),
@@ -55,7 +54,9 @@ def metric_command(metric: type[Metric[Any]]) -> Callable[..., None]:
         run_metric(build(metric, given), file, given)
 
     command.__doc__ = metric.summary()
-    return with_signature(command, declared)
+    conditional = " --embedding embedding" if metric.info.conditional else ""
+    example = f"calcheck {metric.info.name} preds.parquet{conditional} --worst 5"
+    return make_command(metric.info.name, command, declared, example=example)
 
 
 def run_metric(metric: Metric[Any], file: str, given: dict[str, Any]) -> None:

@@ -12,7 +12,6 @@ from calcheck.render import format_names
 INPUT_FORMATS = Literal["parquet", "csv", "tsv", "arrow", "jsonl", "npy", "npz", "safetensors", "netcdf"]
 
 OVERWRITTEN = "the name of an output file"
-QUIET = "Omit the legend below the table."
 MAX_SUBSETS = 10_000  # maximum number of random subsets per size
 
 
@@ -44,18 +43,25 @@ class EvaluationPointsOptions:
 
 
 @dataclass(frozen=True)
-class ReportOptions:
-    """Options for the format and the destination of a report."""
+class AnyReportOptions:
+    """Options for the format and the destination of a report; subclasses name the formats."""
 
-    format: str = option("table", "Format of the report.", choices=format_names("report"))
+    format: str = option("table", "Format of the report.")
     output: str | None = option(
         None, "Write the report to a file instead of standard output.", metavar="PATH", short="-o", by_hand=OVERWRITTEN
     )
-    quiet: bool = option(default=False, text=QUIET)
+    quiet: bool = option(default=False, text="Omit the legend below the table.")
 
 
 @dataclass(frozen=True)
-class GateReportOptions(ReportOptions):
+class ReportOptions(AnyReportOptions):
+    """Options for the format and the destination of a report of metrics."""
+
+    format: str = option("table", "Format of the report.", choices=format_names("report"))
+
+
+@dataclass(frozen=True)
+class GateReportOptions(AnyReportOptions):
     """Options for the format and the destination of a report with rules."""
 
     format: str = option(
@@ -71,9 +77,6 @@ class DiffReportOptions:
     output: str | None = option(
         None, "Write the changes to a file instead of standard output.", metavar="PATH", short="-o", by_hand=OVERWRITTEN
     )
-
-
-AnyReportOptions = ReportOptions | DiffReportOptions
 
 
 @dataclass(frozen=True)
@@ -98,14 +101,16 @@ class RuleOptions:
         "500'. May be repeated. A metric name alone is its value; other fields are those of the JSON report. Replaces "
         "fail-on in [gates] of calcheck.toml.",
         metavar="RULE",
+        repeated=True,
     )
     warn_on: tuple[str, ...] = option(
         (),
         "Warn if this condition is true; the exit code does not change. May be repeated. Replaces warn-on in [gates] "
         "of calcheck.toml.",
         metavar="RULE",
+        repeated=True,
     )
-    metrics: str | None = option(
+    metrics: tuple[str, ...] | None = option(
         None, "Metrics to compute in addition to those in the rules, e.g. zms,rce.", metavar="NAMES"
     )
     exit_zero: bool = option(
@@ -270,7 +275,7 @@ class SignificanceOptions:
 class MetricSelectionOptions:
     """Options that select metrics."""
 
-    metrics: str | None = option(
+    metrics: tuple[str, ...] | None = option(
         None, "Metrics to compute, e.g. zms,rce. Default: all that apply to the file.", metavar="NAMES"
     )
 
@@ -279,10 +284,12 @@ class MetricSelectionOptions:
 class ComparisonOptions:
     """Options for the comparison of models."""
 
-    metrics: str | None = option(
+    metrics: tuple[str, ...] | None = option(
         None, "Metrics to compute, e.g. zms,rce. Default: all that apply to every file.", metavar="NAMES"
     )
-    names: str | None = option(None, "Names of the models, e.g. a,b. Default: the file names.", metavar="NAMES")
+    names: tuple[str, ...] | None = option(
+        None, "Names of the models, e.g. a,b. Default: the file names.", metavar="NAMES"
+    )
     permutations: int | None = option(
         None,
         "Number of permutations of the paired permutation test, which swaps the two models row by row. It gives the"
@@ -294,7 +301,7 @@ class ComparisonOptions:
 class PruneOptions:
     """Options for the removal of rows with large uncertainties."""
 
-    metrics: str = option("zms,rce", "Metrics to compute.", metavar="NAMES")
+    metrics: tuple[str, ...] = option(("zms", "rce"), "Metrics to compute.", metavar="NAMES")
     max_percent: float = option(10.0, "Maximum percentage of the rows to remove.")
     step: float = option(1.0, "Step size from 0 to --max-percent, in percent of the rows.")
 
@@ -303,13 +310,13 @@ class PruneOptions:
 class RejectOptions:
     """Options for the rejection of predictions."""
 
-    criteria: str | None = option(
+    criteria: tuple[str, ...] | None = option(
         None,
         "Criteria: predictions with the largest values are rejected first. cce, std, random, or numeric columns. "
         "Default: std, random, and cce if there are inputs.",
         metavar="NAMES",
     )
-    metrics: str | None = option(
+    metrics: tuple[str, ...] | None = option(
         None,
         "Error metrics, which must be means over rows. Default: mae, rmse, and nll if it applies.",
         metavar="NAMES",
@@ -331,13 +338,16 @@ class SweepOptions:
         "values, gamma-y=0.1..10:4. NAME is an option of the metric, or subsample for random subsets of the rows, "
         "subsample=25%,50%,500. May be repeated.",
         metavar="NAME=VALUES",
+        repeated=True,
     )
     metric: str = option("cce", "Metric to compute.", metavar="NAME")
     all_combinations: bool = option(
         default=False, text="Compute all combinations of the values, instead of varying one setting at a time."
     )
     subsets: int = option(5, "Number of random subsets per size.")
-    names: str | None = option(None, "Names of the models, e.g. a,b. Default: the file names.", metavar="NAMES")
+    names: tuple[str, ...] | None = option(
+        None, "Names of the models, e.g. a,b. Default: the file names.", metavar="NAMES"
+    )
 
     def __post_init__(self) -> None:
         require_count_option("subsets", self.subsets, MAX_SUBSETS)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from calcheck.cli.options import AnyReportOptions, ReportOptions
+    from calcheck.cli.options import AnyReportOptions, DiffReportOptions
     from calcheck.metrics.base import Metric
     from calcheck.predictions import Predictions
     from calcheck.render.document import Document
@@ -67,7 +67,11 @@ class Pointwise:
 
 
 def require_deliverable(
-    report: AnyReportOptions, pointwise: Pointwise, inputs: Sequence[str], *, plot: str | None = None
+    report: AnyReportOptions | DiffReportOptions,
+    pointwise: Pointwise,
+    inputs: Sequence[str],
+    *,
+    plot: str | None = None,
 ) -> None:
     """Raise, before computing, if an output file cannot be written or is also an input file."""
     from calcheck.render.plot import require_plot
@@ -88,7 +92,7 @@ def draw(plot: Plot, path: str) -> None:
     write_bytes(path, draw_plot(plot, path))
 
 
-def deliver(report: Report, output: ReportOptions, build: Callable[[Report], Document] | None = None) -> None:
+def deliver(report: Report, output: AnyReportOptions, build: Callable[[Report], Document] | None = None) -> None:
     """Print the report, or write it to its output file.
 
     Parameters
@@ -106,7 +110,7 @@ def deliver(report: Report, output: ReportOptions, build: Callable[[Report], Doc
     deliver_text(render(report, output.format, build or report_document, legend=not output.quiet), output)
 
 
-def deliver_text(text: str, output: AnyReportOptions) -> None:
+def deliver_text(text: str, output: AnyReportOptions | DiffReportOptions) -> None:
     """Print a text, or write it to its output file."""
     from calcheck.storage.atomic_write import write_text
 

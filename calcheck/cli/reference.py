@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from calcheck.cli.typer_bridge import make_command
 from calcheck.errors import OptionError
 from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
 
@@ -37,3 +38,7 @@ def print_schema(
         msg = f"unknown schema {of!r}. Available schemas: {', '.join(SCHEMAS)}"
         raise OptionError(msg)
     sys.stdout.write(json.dumps(SCHEMAS[of](), indent=2) + "\n")
+
+
+metrics_command = make_command("metrics", list_metrics)
+schema_command = make_command("schema", print_schema)

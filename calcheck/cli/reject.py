@@ -18,14 +18,13 @@ from calcheck.cli.common import (
 )
 from calcheck.cli.options import OtherInputsOptions, PlotOptions, RejectOptions, ReportOptions
 from calcheck.cli.output import Pointwise, deliver, draw, require_deliverable
-from calcheck.cli.typer_bridge import build, metric_parameters, parameters, parse_given, with_signature
-from calcheck.errors import OptionError
+from calcheck.cli.typer_bridge import build, make_command, metric_parameters, parameters, parse_given
 from calcheck.metrics import METRICS
 
 if TYPE_CHECKING:
     from calcheck.cli.settings import Settings
 
-ERRORS = "mae,rmse,nll"
+ERRORS = ("mae", "rmse", "nll")
 
 
 def _reject(file: str, settings: Settings, **given: Any) -> None:
@@ -37,7 +36,8 @@ def _reject(file: str, settings: Settings, **given: Any) -> None:
 
     options, elsewhere = build(RejectOptions, given), build(OtherInputsOptions, given).new
     report_to, plot = build(ReportOptions, given), build(PlotOptions, given).plot
-    by, steps = _named(options.criteria), RejectionGrid(options.step, options.max_percent, options.coverage)
+    by = options.criteria
+    steps = RejectionGrid(options.step, options.max_percent, options.coverage)
     metrics = select_metrics(options.metrics or ERRORS, settings)
     cce = settings.metric(CCE, parse_given(METRICS[CCE], given))
     needed = [*metrics, *([cce] if by is None or CCE in by else [])]
@@ -62,24 +62,8 @@ def _reject(file: str, settings: Settings, **given: Any) -> None:
     deliver(report, report_to, rejection_document)
 
 
-def _named(by: str | None) -> list[str] | None:
-    """Return the names of the criteria; None for the default.
-
-    Raises
-    ------
-    OptionError
-        The list is empty.
-    """
-    if by is None:
-        return None
-    names = [name.strip() for name in by.split(",") if name.strip()]
-    if not names:
-        msg = f"--criteria needs at least one of cce, std, random or a column name, got {by!r}"
-        raise OptionError(msg)
-    return names
-
-
-reject_command = with_signature(
+reject_command = make_command(
+    "reject",
     _reject,
     [
         *COLUMNS,
@@ -93,4 +77,5 @@ reject_command = with_signature(
         *SEED,
         *ENGINE,
     ],
+    example="calcheck reject val.parquet --new test.parquet --coverage 0.9",
 )

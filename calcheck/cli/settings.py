@@ -1,53 +1,36 @@
-"""Option values from environment variables and the settings file, for options not given on the command line."""
+"""Option values from the settings file and environment variables, for options not given on the command line."""
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.config_file import GATES, Config, find_config, read_config
-from calcheck.cli.typer_bridge import build
+from calcheck.cli.precedence import is_excluded, source_of
+from calcheck.cli.typer_bridge import PREFIX, build, make_command, parameters, variable
 from calcheck.errors import CalcheckError, FileError, OptionError
 from calcheck.metrics import METRICS
-from calcheck.options import TRUTHS, Option, options_of
-from calcheck.render.console import strip_control
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from calcheck.metrics.base import Metric
+    from calcheck.options import Option
 
-    Parts = tuple[frozenset[str], ...]
+    Table = dict[str, tuple[Any, str]]
 
-PREFIX = "CALCHECK_"
-FILE, NO_FILE = "CALCHECK_CONFIG", "CALCHECK_NO_CONFIG"
-
-_SPREAD = frozenset({"std", "var", "log_std", "log_var"})
-EXCLUSIVE: tuple[Parts, ...] = (
-    (
-        _SPREAD | {"mean", "min_std", "error_dist"},
-        frozenset({"dist", "param"}),
-        frozenset({"samples"}),
-        frozenset({"quantiles"}),
-    ),
-    tuple(frozenset({name}) for name in _SPREAD),
-    (frozenset({"error"}), frozenset({"target", "mean", "truth", "join_on"})),
-    (frozenset({"target"}), frozenset({"truth", "join_on"})),
-    (frozenset({"embedding"}), frozenset({"inputs"})),
-    (frozenset({"resamples"}), frozenset({"no_bootstrap"})),
-    (frozenset({"replicates", "permutations"}), frozenset({"no_null"})),
-    (frozenset({"rtol", "atol"}), frozenset({"within_interval"})),
-)
-"""Mutually exclusive options: giving one drops the configured values of the others."""
+FILE, NO_FILE = f"{PREFIX}_CONFIG", f"{PREFIX}_NO_CONFIG"
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A configured option value and its origin: ``"CALCHECK_SEED"``, ``"seed in calcheck.toml"``."""
+    """A configured option value and its origin: ``"CALCHECK_ZMS_SEED"``, ``"seed in calcheck.toml"``."""
 
     option: Option
     value: Any
@@ -55,62 +38,58 @@ class Setting:
 
 
 class Settings:
-    """Configured option values for all commands, from environment variables and the settings file.
+    """The settings of one run of the program.
 
     Parameters
     ----------
-    config : Config
-        Content of the settings file.
-    environment : mapping
-        Environment variables.
-    commands : mapping
-        Options of each command, by the command's name.
-
-    Raises
-    ------
-    FileError, OptionError
-        The file sets an unknown option, an option that is not allowed in files, or an invalid value.
+    context : typer.Context
+        Context of the program, with the values of ``--config`` and ``--no-config``.
+    options : mapping
+        By the name of each command, a function that returns its options.
     """
 
-    def __init__(
-        self, config: Config, environment: Mapping[str, str], commands: Mapping[str, Sequence[Option]]
-    ) -> None:
-        self.config = config
+    def __init__(self, context: Any, options: Mapping[str, Callable[[], Sequence[Option]]]) -> None:
+        self._context = context
+        self._options = options
+        self._of_commands: dict[str, dict[str, Setting]] = {}
         self.used: list[Setting] = []
         """The settings used so far."""
-        self._variables = {name: text for name, text in environment.items() if name.startswith(PREFIX) and text}
-        self._commands = commands
-        self._shared = self._known(config.settings, [each for own in commands.values() for each in own], "")
-        self._own: dict[str, dict[str, tuple[str, Any]]] = {}
-        for table in config.commands:
-            self._take(table)
 
-    def resolve(
-        self, command: str, options: Sequence[Option], given: Mapping[str, Any], *, one_of_many: bool = False
-    ) -> dict[str, Any]:
-        """Return the given options of a command, completed with configured values.
+    @cached_property
+    def config(self) -> Config:
+        """Content of the settings file, whose names and types are validated.
 
-        Variables come first, then the command's own table in the settings file, then the settings for all commands.
-        With ``one_of_many``, a value that is valid only for the same option of other metrics is ignored:
-        ``CALCHECK_ESTIMATOR=fair`` is for crps.
+        Raises
+        ------
+        FileError, OptionError
+            The file sets an unknown option, an option that is not allowed in files, or an invalid value.
         """
-        said = {name for name, value in given.items() if value is not None and value is not False and value != []}
-        held: dict[str, Setting] = {}
-        for level in (self._from_variables, self._from_table(command), self._from_file):
-            higher = said | set(held)
-            free = [each for each in options if each.field not in higher and not _replaced(each.field, higher)]
-            held |= {
-                each.field: found
-                for each in free
-                if not (one_of_many and _is_for_others(each, level)) and (found := level(each)) is not None
-            }
-        self.used += held.values()
-        return {**given, **{name: setting.value for name, setting in held.items()}}
+        return _config(**{name: self._context.params.get(name) for name in ("config", "no_config")})
 
-    def metric(self, name: str, said: Mapping[str, Any] | None = None) -> Metric[Any]:
-        """Return a metric with the options given on the command line, and else with the configured ones."""
-        told = self.resolve(name, options_of(METRICS[name]), said or {}, one_of_many=said is None)
-        metric: Metric[Any] = build(METRICS[name], told)
+    def from_file(self, command: str, field: str) -> Any:
+        """Return the value of an option in the settings file: in the command's table, else for all commands."""
+        if command not in self._of_commands:
+            self._of_commands[command] = self._resolve(command)
+        setting = self._of_commands[command].get(field)
+        return None if setting is None else setting.value
+
+    def record(self, context: Any, options: Iterable[Option]) -> None:
+        """Add the configured values of a command to the used settings."""
+        command = context.info_name
+        for option in options:
+            value, source = context.params.get(option.field), source_of(context, option)
+            if value is None or value is False:
+                continue
+            if source == "ENVIRONMENT":
+                self.used.append(Setting(option, value, variable(command, option)))
+            elif source == "DEFAULT_MAP":
+                self.used.append(self._of_commands[command][option.field])
+
+    def metric(self, name: str, given: Mapping[str, Any] | None = None) -> Metric[Any]:
+        """Return a metric with the given options, else with those configured for its own command."""
+        command = make_command(name, _unused, parameters(METRICS[name], "Metric"))
+        context = command.make_context(name, [], parent=self._context)
+        metric: Metric[Any] = build(METRICS[name], {**context.params, **(given or {})})
         return metric
 
     @contextmanager
@@ -125,122 +104,131 @@ class Settings:
                     error.add_note(f"({setting.option.flag} is set by {setting.where})")
             raise
 
-    def unknown_variables(self) -> Iterator[str]:
-        """Yield a warning for each variable that starts with ``CALCHECK_`` but does not set an option."""
-        names = {_variable(each) for own in self._commands.values() for each in own} | {FILE, NO_FILE}
-        for name in sorted(set(self._variables) - names):
-            yield f"the environment variable {name} does not set any option and is ignored.{_near(name, names)}"
+    def warn_of_unknown_variables(self) -> None:
+        """Warn about each variable that starts with ``CALCHECK_`` but does not set an option."""
+        from calcheck.render.console import strip_control
 
-    def _from_variables(self, option: Option) -> Setting | None:
-        name = _variable(option)
-        if (text := self._variables.get(name)) is None:
+        for name, text in sorted(os.environ.items()):
+            if not name.startswith(f"{PREFIX}_") or not text or name in (FILE, NO_FILE):
+                continue
+            if (suggestion := self._suggestion(name)) is not None:
+                told = f"the environment variable {name} does not set any option and is ignored.{suggestion}"
+                sys.stderr.write(f"calcheck: {strip_control(told)}\n")
+
+    def _suggestion(self, name: str) -> str | None:
+        """Return a suggestion in place of a variable; None if the variable sets an option.
+
+        It is a similar variable of the same command, else that of a similar option, of the command in use if possible.
+        """
+        own = [each for each in self._options if name.startswith(f"{PREFIX}_{each}_".replace("-", "_").upper())]
+        known = [
+            (variable(each, option), option) for each in own or self._ordered() for option in self._options[each]()
+        ]
+        if any(name == each for each, _ in known):
             return None
-        lines = [line.strip() for line in text.splitlines() if line.strip()]
-        return Setting(option, lines if option.repeated else option.parse(text, name), name)
+        if own:
+            near = _nearest(name, [each for each, _ in known])
+            return f" Did you mean {near}?" if near else ""
+        options = {option.name.upper(): each for each, option in reversed(known)}
+        near = _nearest(name.removeprefix(f"{PREFIX}_"), options)
+        return f" Variables are per command. Did you mean {options[near]}?" if near else ""
 
-    def _from_file(self, option: Option, table: str = "") -> Setting | None:
-        told = self._own.get(table, {}) if table else self._shared
-        if (found := told.get(option.name)) is None:
-            return None
-        where = self._where(found[0], table)
-        return Setting(option, option.take(found[1], where), where)
+    def _ordered(self) -> list[str]:
+        """Return the names of the commands, first that of the command in use."""
+        now = self._context.invoked_subcommand
+        return [*([now] if now in self._options else []), *(name for name in self._options if name != now)]
 
-    def _from_table(self, command: str) -> Any:
-        return lambda option: self._from_file(option, command)
+    def _resolve(self, command: str) -> dict[str, Setting]:
+        """Return the settings of a command in the file, by the field of the option.
 
-    def _where(self, key: str, table: str) -> str:
-        return f"{key} in [{table}] of {self.config.path}" if table else f"{key} in {self.config.path}"
-
-    def _take(self, table: str) -> None:
-        """Validate the table of a command."""
-        name = table.replace("_", "-")
-        if name not in self._commands:
-            known = [*self._commands, GATES]
-            msg = (
-                f"{self.config.path}: [{table}] is not a command, a metric or {GATES}."
-                f"{_near(name, known) or _there(known)}"
-            )
-            raise FileError(msg)
-        if name in self._own:
-            msg = f"{self.config.path}: [{table}] is given twice, once with - and once with _"
-            raise FileError(msg)
-        self._own[name] = self._known(self.config.commands[table], self._commands[name], name)
-
-    def _known(self, told: Mapping[str, Any], options: Sequence[Option], table: str) -> dict[str, tuple[str, Any]]:
-        """Validate a table; return the keys as spelled in the file and the values, by option name."""
-        found: dict[str, tuple[str, Any]] = {}
-        for key, value in told.items():
-            name, where = key.replace("-", "_"), self._where(key, table)
-            meant = [option for option in options if option.name == name]
-            if not meant:
-                known = [option.flag.removeprefix("--") for option in options]
-                msg = f"{where} is not an option.{_near(key, known) or _there(known)}"
-                raise FileError(msg)
-            if name in found:
-                msg = f"{where} is set twice: also as {found[name][0]}"
-                raise FileError(msg)
-            if by_hand := next((option.by_hand for option in meant if option.by_hand), ""):
-                msg = (
-                    f"{where} is not allowed: {by_hand} cannot be set in a file. Pass {meant[0].flag} on the command"
-                    f" line, or set {_variable(meant[0])}"
-                )
-                raise FileError(msg)
-            _require_one(meant, value, where)
-            found[name] = (key, value)
+        A value for all commands that only other metrics take is ignored for the metrics that a command computes.
+        """
+        found: dict[str, Setting] = {}
+        own = {} if self.config.path is None else {option.name: option for option in self._options[command]()}
+        for level in (self._tables.get(command, {}), self._shared):
+            higher = set(found)
+            for name in own.keys() & level.keys():
+                option, (value, where) = own[name], level[name]
+                free = option.field not in higher and not is_excluded(option.field, higher)
+                if free and (command == self._context.invoked_subcommand or _takes(option, value)):
+                    found[option.field] = Setting(option, option.take(value, where), where)
         return found
 
+    @cached_property
+    def _shared(self) -> Table:
+        """The settings for all commands."""
+        return self._validated(self.config.settings, str(self.config.path), self._ordered())
 
-def _is_for_others(option: Option, level: Callable[[Option], Any]) -> bool:
-    """Return whether a configured value is invalid for this option but valid for another metric's option."""
-    others = (each for metric in METRICS.values() for each in options_of(metric) if each.name == option.name)
-    return not _admits(option, level) and any(_admits(each, level) for each in others)
+    @cached_property
+    def _tables(self) -> dict[str, Table]:
+        """The settings of single commands, by the name of the command."""
+        found: dict[str, Table] = {}
+        for table, values in self.config.commands.items():
+            command, known = table.replace("_", "-"), [*self._options, GATES]
+            if command not in self._options:
+                msg = f"{self.config.path}: [{table}] is not a command, a metric or {GATES}.{_similar(table, known)}"
+                raise FileError(msg)
+            if command in found:
+                msg = f"{self.config.path}: [{table}] is given twice, once with - and once with _"
+                raise FileError(msg)
+            found[command] = self._validated(values, f"[{table}] of {self.config.path}", [command])
+        return found
+
+    def _validated(self, values: Mapping[str, Any], place: str, commands: Sequence[str]) -> Table:
+        """Return the values of a table and their origins, by the names of the options.
+
+        Raises
+        ------
+        FileError, OptionError
+            A key is not an option of any of the commands, must not be set in a file, or is set twice; or its value is
+            valid for none of them.
+        """
+        found: Table = {}
+        for key, value in values.items():
+            name, where = key.replace("-", "_"), f"{key} in {place}"
+            _, option = next(self._meant(name, commands), ("", None))
+            if option is None:
+                known = [option.flag.removeprefix("--") for each in commands for option in self._options[each]()]
+                msg = f"{where} is not an option.{_similar(key, known)}"
+                raise FileError(msg)
+            if name in found:
+                msg = f"{where} is set twice: also as {found[name][1].partition(' ')[0]}"
+                raise FileError(msg)
+            found[name] = (value, where)
+            self._require_allowed(name, value, where, commands)
+        return found
+
+    def _require_allowed(self, name: str, value: Any, where: str, commands: Sequence[str]) -> None:
+        """Raise unless an option may be set in a file, and takes the value in at least one of the commands."""
+        command, option = next(self._meant(name, commands))
+        if option.by_hand:
+            msg = (
+                f"{where} is not allowed: {option.by_hand} cannot be set in a file. Pass {option.flag} on the command"
+                f" line, or set {variable(command, option)}"
+            )
+            raise FileError(msg)
+        if not any(_takes(each, value) for _, each in self._meant(name, commands)):
+            option.take(value, where)
+
+    def _meant(self, name: str, commands: Sequence[str]) -> Iterator[tuple[str, Option]]:
+        """Yield the commands that have an option, and the option of each."""
+        for command in commands:
+            yield from ((command, option) for option in self._options[command]() if option.name == name)
 
 
-def _admits(option: Option, level: Callable[[Option], Any]) -> bool:
-    try:
-        level(option)
-    except OptionError:
-        return False
-    return True
+def _unused(**_: Any) -> None:
+    """Stand for the command of a metric whose options are read."""
 
 
-def load_settings(
-    environment: Mapping[str, str], commands: Mapping[str, Sequence[Option]], *, path: str | None, without: bool
-) -> Settings:
-    """Return the settings that apply in the working directory, and warn about unknown variables.
-
-    Parameters
-    ----------
-    environment, commands : mapping
-        As in :class:`Settings`.
-    path, without : str or None, bool
-        Values of ``--config`` and ``--no-config``.
-    """
-    settings = Settings(_config(environment, path=path, without=without), environment, commands)
-    for told in settings.unknown_variables():
-        sys.stderr.write(f"calcheck: {strip_control(told)}\n")
-    return settings
-
-
-def _config(environment: Mapping[str, str], *, path: str | None, without: bool) -> Config:
-    if path == "":
-        msg = "--config needs a file name. To ignore settings files, pass --no-config"
+def _config(config: str | None, *, no_config: bool) -> Config:
+    """Return the content of the settings file that ``--config`` and ``--no-config`` choose."""
+    if config is not None and no_config:
+        msg = "--config and --no-config contradict each other: use only one of them, also as environment variables"
         raise OptionError(msg)
-    never = environment.get(NO_FILE, "").lower()
-    if never and never not in TRUTHS:
-        msg = f"{NO_FILE} takes true or false, got {never!r}"
-        raise OptionError(msg)
-    for named, none, told in (
-        (path, without, "--config and --no-config"),
-        (environment.get(FILE), TRUTHS.get(never, False), f"{FILE} and {NO_FILE}"),
-    ):
-        if named and none:
-            msg = f"{told} contradict each other: use only one of them"
-            raise OptionError(msg)
-        if none:
-            return Config()
-        if named:
-            return read_config(Path(named))
+    if no_config:
+        return Config()
+    if config is not None:
+        return read_config(Path(config))
     try:
         here = Path.cwd()
     except OSError:  # the working directory was deleted
@@ -248,39 +236,23 @@ def _config(environment: Mapping[str, str], *, path: str | None, without: bool) 
     return find_config(here)
 
 
-def _variable(option: Option) -> str:
-    return PREFIX + option.name.upper()
+def _takes(option: Option, value: Any) -> bool:
+    try:
+        option.take(value, "")
+    except OptionError:
+        return False
+    return True
 
 
-def _replaced(field: str, higher: set[str]) -> bool:
-    """Return whether an option that excludes this one was set with higher priority."""
-    return any(
-        field in part and any(other & higher for other in parts if other is not part)
-        for parts in EXCLUSIVE
-        for part in parts
-    )
+def _similar(name: str, known: Sequence[str]) -> str:
+    """Return a suggestion of a similar name, else all names."""
+    if near := _nearest(name, known):
+        return f" Did you mean {near}?"
+    return f" Available: {', '.join(dict.fromkeys(known))}." if known else " None are available."
 
 
-def _require_one(options: Sequence[Option], value: Any, where: str) -> None:
-    """Raise unless a value is valid for at least one option of a name; each command validates its own when it runs."""
-    problems = []
-    for option in options:
-        try:
-            option.take(value, where)
-        except OptionError as error:
-            problems.append(error)
-        else:
-            return
-    raise problems[0]
-
-
-def _near(name: str, known: Iterator[str] | Sequence[str] | set[str]) -> str:
-    """Return a suggestion of a similar name, or an empty string."""
+def _nearest(name: str, known: Iterable[str]) -> str:
+    """Return the most similar name, or an empty string."""
     from difflib import get_close_matches
 
-    found = get_close_matches(name, sorted(set(known)), n=1)
-    return f" Did you mean {found[0]}?" if found else ""
-
-
-def _there(known: Sequence[str]) -> str:
-    return f" Available: {', '.join(dict.fromkeys(known))}." if known else " None are available."
+    return "".join(get_close_matches(name, sorted(set(known)), n=1))

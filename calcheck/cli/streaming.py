@@ -22,7 +22,7 @@ from calcheck.cli.common import (
 from calcheck.cli.options import ReportOptions
 from calcheck.cli.output import STDOUT, Pointwise, deliver, require_deliverable
 from calcheck.cli.streaming_options import MergeOptions, StateOptions
-from calcheck.cli.typer_bridge import build, parameters, with_signature
+from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import OptionError
 from calcheck.messages import Message
 from calcheck.options import flag_of, options_of
@@ -53,17 +53,22 @@ def streaming_reason(source: FileSource, metrics: Sequence[Metric[Any]], given: 
     The decision uses only the file's metadata and the options.
     """
     from calcheck.execution.context import GIB
-    from calcheck.streaming.registry import accumulator_of
 
     if any(given.get(name) for name in OF_ROWS):
         return ""
     held, memory = source.narrow_bytes(), make_run(given).memory
-    if held is None or held <= memory or all(accumulator_of(metric) is None for metric in metrics):
+    if held is None or held <= memory or not _any_streamable(metrics):
         return ""
     return (
         f"rows are processed in batches: targets and predictions need {held / GIB:.2g} GiB, and the --memory limit is"
         f" {memory / GIB:.2g} GiB"
     )
+
+
+def _any_streamable(metrics: Sequence[Metric[Any]]) -> bool:
+    from calcheck.streaming.registry import accumulator_of
+
+    return any(accumulator_of(metric) is not None for metric in metrics)
 
 
 def stream_metric(metric: Metric[Any], file: str, given: dict[str, Any], reason: str = "") -> None:
@@ -227,7 +232,8 @@ def _merge(files: list[str], **given: Any) -> None:
     deliver(report, build(ReportOptions, given))
 
 
-merge_command = with_signature(
+merge_command = make_command(
+    "merge",
     _merge,
     [
         inspect.Parameter(
@@ -244,4 +250,5 @@ merge_command = with_signature(
         *parameters(MergeOptions, "Output"),
         *SEED,
     ],
+    example="calcheck merge monday.state tuesday.state",
 )

@@ -13,7 +13,7 @@ from calcheck.cli.compare import model_names, model_of
 from calcheck.cli.options import PlotOptions, ReportOptions, SweepOptions
 from calcheck.cli.output import Pointwise, deliver, draw, require_deliverable
 from calcheck.cli.progress import progress_bar
-from calcheck.cli.typer_bridge import build, metric_parameters, parameters, parse_given, with_signature
+from calcheck.cli.typer_bridge import build, make_command, metric_parameters, parameters, parse_given
 from calcheck.errors import OptionError
 from calcheck.metrics import METRICS
 from calcheck.options import flag_of, options_of
@@ -87,7 +87,8 @@ def _metric(name: str, settings: Settings, given: dict[str, Any]) -> Metric[Any]
     return settings.metric(name, parse_given(METRICS[name], given))
 
 
-sweep_command = with_signature(
+sweep_command = make_command(
+    "sweep",
     _sweep,
     [
         FILES,
@@ -99,4 +100,5 @@ sweep_command = with_signature(
         *SEED,
         *ENGINE,
     ],
+    example="calcheck sweep a.parquet b.parquet --vary lambda=0.001..1",
 )

@@ -87,7 +87,15 @@ def to_floats(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
         first = column.drop_null().slice(0, 1).combine_chunks().to_string(skip_new_lines=True)
         msg = f"column {name!r} holds {column.type}, not numbers (first value: {first[1:-1][:40]!r})"
         raise DataError(msg)
-    return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
+    return _to_array(column.cast(pa.float64(), safe=False))
+
+
+def _to_array(column: pa.ChunkedArray) -> NDArray[Any]:
+    """Return a column of integers or floats as an array; only if there are nulls, pyarrow imports pandas for it."""
+    if column.null_count:
+        return np.asarray(column.to_numpy())
+    parts = [np.from_dlpack(chunk) for chunk in column.chunks]
+    return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, column.type.to_pandas_dtype()), *parts])
 
 
 def _numbers_of_text(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
@@ -121,7 +129,8 @@ def to_scalars(column: pa.ChunkedArray) -> NDArray[Any]:
         values = np.empty(len(column), dtype=object)
         values[:] = column.to_pylist()
         return values
-    return np.asarray(column.to_numpy())
+    number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+    return _to_array(column) if number else np.asarray(column.to_numpy())
 
 
 def ordering(column: pa.ChunkedArray, name: str) -> NDArray[Any]:
@@ -152,7 +161,9 @@ def keys(column: pa.ChunkedArray, name: str) -> NDArray[Any]:
             f"column {name!r} holds {column.type}, but a key is one number or text per row. Pass another column as --id"
         )
         raise DataError(msg)
-    require(f"key {name!r}", ~np.asarray(column.is_null(nan_is_null=True)), "must be present")
+    missing = column.is_null(nan_is_null=True)
+    if pc.any(missing).as_py():
+        require(f"key {name!r}", ~np.asarray(missing), "must be present")
     return to_scalars(column)
 
 
@@ -259,10 +270,8 @@ def _flattened(array: pa.Array, name: str) -> NDArray[np.floating[Any]]:
     if not is_number(array.type):
         msg = f"column {name!r} holds lists of {array.type}, not of numbers"
         raise DataError(msg)
-    values = array.cast(pa.float32() if is_narrow(array.type) else pa.float64(), safe=False).to_numpy(
-        zero_copy_only=False
-    )
-    return np.asarray(values)
+    values = array.cast(pa.float32() if is_narrow(array.type) else pa.float64(), safe=False)
+    return _to_array(pa.chunked_array([values]))
 
 
 def _parsed(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:

@@ -1,48 +1,63 @@
-"""The metrics, one per file; registering a metric here creates its command, help, schema and common tests."""
+"""The metrics, one per file; a name in the registry creates the command, help, schema and common tests of a metric."""
 
-from typing import Any
+from __future__ import annotations
 
-from calcheck.metrics.ammd import Ammd
-from calcheck.metrics.base import Metric
-from calcheck.metrics.bias import Bias
-from calcheck.metrics.cce import Cce
-from calcheck.metrics.cmmd import Cmmd
-from calcheck.metrics.confidence_curve import ConfidenceCurve
-from calcheck.metrics.coverage import Coverage
-from calcheck.metrics.crps import Crps
-from calcheck.metrics.cv import Cv
-from calcheck.metrics.ece import Ece
-from calcheck.metrics.ence import Ence
-from calcheck.metrics.fid import Fid
-from calcheck.metrics.interval_score import IntervalScore
-from calcheck.metrics.jmmd import Jmmd
-from calcheck.metrics.lrce import Lrce
-from calcheck.metrics.lzms import Lzms
-from calcheck.metrics.mae import Mae
-from calcheck.metrics.mcmd import Mcmd
-from calcheck.metrics.nll import Nll
-from calcheck.metrics.pit import Pit
-from calcheck.metrics.rce import Rce
-from calcheck.metrics.rmse import Rmse
-from calcheck.metrics.sharpness import Sharpness
-from calcheck.metrics.uce import Uce
-from calcheck.metrics.width import Width
-from calcheck.metrics.zms import Zms
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from calcheck.metrics.base import Metric
 
 __all__ = ["METRICS", "TWO_SAMPLE_METRICS"]
 
-METRICS: dict[str, type[Metric[Any]]] = {
-    metric.info.name: metric
-    for metric in (
-        *(Zms, Rce, Lzms, Lrce),  # spread: on average, and by bins
-        *(Ece, Pit, Coverage, Ence, Uce),  # marginal calibration
-        *(Cce, Jmmd, Ammd, Cmmd, Fid),  # conditional calibration
-        *(Nll, Crps, IntervalScore),  # proper scores
-        *(Mae, Rmse, Bias, ConfidenceCurve),  # accuracy
-        *(Sharpness, Width, Cv),  # properties of the predictions
-    )
-}
+
+class Registry(Mapping[str, "type[Metric[Any]]"]):
+    """Metrics by name, each imported when it is first used.
+
+    A name determines the module and the class: ``interval-score`` is ``IntervalScore`` in ``interval_score.py``.
+
+    Parameters
+    ----------
+    *names : str
+        Names of the metrics, in the order of reports.
+    """
+
+    def __init__(self, *names: str) -> None:
+        self._names = dict.fromkeys(names)
+
+    def __getitem__(self, name: str) -> type[Metric[Any]]:
+        if name not in self._names:
+            raise KeyError(name)
+        module = import_module(f"{__name__}.{name.replace('-', '_')}")
+        found: type[Metric[Any]] = getattr(module, "".join(part.capitalize() for part in name.split("-")))
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __or__(self, other: Registry) -> Registry:
+        """Return the metrics of both registries."""
+        return Registry(*self, *other)
+
+
+METRICS = Registry(
+    *("zms", "rce", "lzms", "lrce"),  # spread: on average, and by bins
+    *("ece", "pit", "coverage", "ence", "uce"),  # marginal calibration
+    *("cce", "jmmd", "ammd", "cmmd", "fid"),  # conditional calibration
+    *("nll", "crps", "interval-score"),  # proper scores
+    *("mae", "rmse", "bias", "confidence-curve"),  # accuracy
+    *("sharpness", "width", "cv"),  # properties of the predictions
+)
 """All metrics by name, in the order of reports."""
 
-TWO_SAMPLE_METRICS: dict[str, type[Metric[Any]]] = {Mcmd.info.name: Mcmd}
+TWO_SAMPLE_METRICS = Registry("mcmd")
 """Metrics that compare two samples from separate files instead of predictions and targets."""

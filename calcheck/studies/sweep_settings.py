@@ -100,7 +100,8 @@ def parse(text: str, metric: type[Metric[Any]]) -> SweptSetting:
         raise OptionError(msg)
     read = _size if name == SUBSAMPLE else partial(known[name].parse, called=f"--vary {name}")
     whole = name == SUBSAMPLE or not _is_fractional(known[name])
-    items = [found for item in listed.split(",") for found in _items(item.strip(), name, whole=whole)]
+    separator = ";" if name in known and known[name].listed else ","
+    items = [found for item in listed.split(separator) for found in _items(item.strip(), name, whole=whole)]
     values = dict.fromkeys(read(item) for item in items)
     if len(values) > MOST_POINTS:
         msg = f"--vary {name} has {len(values):,} values: at most {MOST_POINTS:,} are allowed"
@@ -201,6 +202,8 @@ def _told(value: Any, name: str) -> str:
     """Return a value as text."""
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, tuple):
+        return ",".join(_told(item, name) for item in value)
     if isinstance(value, float):
         return f"{PERCENT * value:.10g} %" if name == SUBSAMPLE else f"{value:.10g}"
     return str(value)

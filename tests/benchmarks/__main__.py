@@ -29,6 +29,11 @@ def hello(name: str = "you"):
     'Say hello.'
     print(name)
 
+@app.command()
+def bye(name: str = "you"):
+    'Say goodbye.'
+    print(name)
+
 app()
 """
 
@@ -219,7 +224,7 @@ def sweeps(report, folder):  # noqa: ARG001 - makes its own data
 
 
 def start(report, folder):
-    """Help against that of a bare Typer program, in turn."""
+    """Help against that of a bare Typer program with two commands, in turn; and a small run."""
     bare = folder / "bare.py"
     bare.write_text(BARE_TYPER)
     pairs = [
@@ -229,6 +234,10 @@ def start(report, folder):
     mine, other = (statistics.median(column) for column in zip(*pairs[1:], strict=True))
     ratio = statistics.median(a / b for a, b in pairs[1:])
     report("calcheck --help", f"{mine:.2f} s", f"{other:.2f} s", f"1/{ratio:.1f} x", "against a bare Typer program")
+    path = saved(folder, 400, 2)
+    command = (sys.executable, "-m", "calcheck", "zms", path, PLAIN, "--no-bootstrap")
+    small = statistics.median(process(*command).seconds for _ in range(11))
+    report("calcheck zms, 400 rows", f"{small:.2f} s", "", "", "without bootstrap and null distribution")
 
 
 BENCHMARKS = (

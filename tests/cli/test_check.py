@@ -153,7 +153,7 @@ def test_violations_do_not_fail_with_exit_zero(calcheck, wrong, monkeypatch):
     found = calcheck("check", wrong, "--fail-on", "zms > 3", "--exit-zero", *FEW)
     assert found.code == 0
     assert "zms > 3  violated  zms is 4" in found.out
-    monkeypatch.setenv("CALCHECK_EXIT_ZERO", "1")
+    monkeypatch.setenv("CALCHECK_CHECK_EXIT_ZERO", "1")
     assert calcheck("check", wrong, "--fail-on", "zms > 3", *FEW) == found
 
 

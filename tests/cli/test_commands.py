@@ -245,6 +245,41 @@ def test_help_imports_no_heavy_module():
         assert ended.stdout.endswith("[]\n")
 
 
+def loaded_after(*command):
+    """Return the modules that a run of the program has loaded."""
+    code = (
+        f"import sys; sys.argv = ['calcheck', *{command}]; from calcheck.cli.app import run; run();"
+        "print(); print(*sys.modules)"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(ended.stdout.splitlines()[-1].split())
+
+
+def test_the_list_of_commands_loads_none_of_them():
+    loaded = loaded_after("--help")
+    assert not {"pydantic", "calcheck.cli.evaluate", "calcheck.cli.metric_commands", "calcheck.metrics.base"} & loaded
+    assert not {f"calcheck.metrics.{name}" for name in METRICS} & loaded
+
+
+def test_a_small_run_loads_what_it_needs_only(preds):
+    loaded = loaded_after("zms", preds, "--no-bootstrap", "--no-null")
+    assert "calcheck.metrics.zms" in loaded
+    assert not {"pydantic", "pandas", "scipy", "torch", "calcheck.streaming.registry"} & loaded
+    assert {module for module in loaded if module.startswith("calcheck.metrics.")} == {
+        "calcheck.metrics.base",
+        "calcheck.metrics.zms",
+    }
+
+
+def test_a_command_without_a_summary_is_loaded_for_it(monkeypatch, tmp_path, calcheck):
+    """A new metric is in the help before the summaries are generated again."""
+    (tmp_path / "summaries.txt").write_text("evaluate: Compute much.\n")
+    monkeypatch.setattr("calcheck.cli.command_group.SUMMARIES", tmp_path / "summaries.txt")
+    found = calcheck("--help").out
+    assert "Compute much." in found
+    assert "Mean squared z-score" in found
+
+
 def test_standard_input_is_read(process, preds):
     with Path(preds).open("rb") as stream:
         piped = process("cce", "-", "--input-format", "parquet", stdin=stream)

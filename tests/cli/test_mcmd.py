@@ -225,7 +225,7 @@ def test_options_can_be_set_by_environment_variables_and_files(report, samples, 
     monkeypatch.delenv("CALCHECK_NO_CONFIG")
     (tmp_path / "calcheck.toml").write_text('inputs = "x"\n[mcmd]\ngrid = 9\nlambda-b = 0.3\npermutations = 19\n')
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("CALCHECK_GAMMA_X", "0.5")
+    monkeypatch.setenv("CALCHECK_MCMD_GAMMA_X", "0.5")
     found = report(*samples[:2])["results"][0]
     assert found["details"]["rows"] == 9
     assert (found["options"]["lambda_b"], found["options"]["gamma_x"]) == (0.3, 0.5)

@@ -45,7 +45,7 @@ def test_the_command_line_overrides_variables_and_variables_override_the_file(re
     assert report_with("seed = 1", "zms", "preds")["settings"]["seed"] == 1
     assert report_with("seed = 1\n[zms]\nseed = 2", "zms", "preds")["settings"]["seed"] == 2
     assert report_with("seed = 1\n[rce]\nseed = 2", "zms", "preds")["settings"]["seed"] == 1
-    monkeypatch.setenv("CALCHECK_SEED", "3")
+    monkeypatch.setenv("CALCHECK_ZMS_SEED", "3")
     assert report_with("seed = 1\n[zms]\nseed = 2", "zms", "preds")["settings"]["seed"] == 3
     assert report_with("seed = 1", "zms", "preds", "--seed", "4")["settings"]["seed"] == 4
 
@@ -95,23 +95,56 @@ def test_options_of_a_metric_apply_to_every_command_that_computes_it(report_with
     assert levels("[ece]\nn-levels = 9") == 9
     assert levels("n-levels = 9") == 9
     assert levels("n-levels = 9\n[ece]\nn-levels = 19") == 19
-    monkeypatch.setenv("CALCHECK_N_LEVELS", "29")
+    monkeypatch.setenv("CALCHECK_ECE_N_LEVELS", "29")
     assert levels("n-levels = 9") == 29
 
 
-@pytest.mark.parametrize("by", ["a variable", "the file"])
-def test_a_setting_for_all_metrics_applies_to_those_that_support_it(report_with, monkeypatch, by):
-    if by == "a variable":
-        monkeypatch.setenv("CALCHECK_SOLVER", "nystroem")
-    text = 'solver = "nystroem"' if by == "the file" else ""
-    results = report_with(text, "evaluate", "preds", "--metrics", "cce,cmmd", "--no-null")["results"]
+def test_a_setting_for_all_metrics_applies_to_those_that_support_it(report_with):
+    results = report_with('solver = "nystroem"', "evaluate", "preds", "--metrics", "cce,cmmd", "--no-null")["results"]
     found = {result["metric"]: result["options"]["solver"] for result in results}
     assert found == {"cce": "nystroem", "cmmd": "auto"}
 
 
-def test_a_value_that_no_metric_supports_is_refused(error_with, monkeypatch):
-    monkeypatch.setenv("CALCHECK_SOLVER", "nope")
-    assert "CALCHECK_SOLVER takes one of" in error_with("", "evaluate", "preds")
+def test_a_variable_of_a_metric_counts_wherever_the_metric_is_computed(report_with, monkeypatch):
+    monkeypatch.setenv("CALCHECK_CRPS_ENSEMBLE", "biased")
+    monkeypatch.setenv("CALCHECK_INTERVAL_SCORE_LEVEL", "0.5")
+    monkeypatch.setenv("CALCHECK_CMMD_LAMBDA", "0.5")
+    report = report_with("", "evaluate", "preds", "--metrics", "crps,interval-score,cmmd,cce", "--no-null")
+    options = {result["metric"]: result["options"] for result in report["results"]}
+    assert options["crps"]["ensemble"] == "biased"
+    assert options["interval-score"]["level"] == 0.5
+    assert (options["cmmd"]["lambda"], options["cce"]["lambda"]) == (0.5, 0.1)
+    assert report_with("", "crps", "preds")["results"][0]["options"]["ensemble"] == "biased"
+
+
+def test_a_variable_of_another_command_does_not_count(report_with, monkeypatch):
+    monkeypatch.setenv("CALCHECK_RCE_SEED", "3")
+    monkeypatch.setenv("CALCHECK_EVALUATE_SEED", "4")
+    assert report_with("", "zms", "preds")["settings"]["seed"] == 0
+    assert report_with("", "evaluate", "preds", "--metrics", "rce")["settings"]["seed"] == 4
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize(
+    ("variable", "meant"),
+    [
+        ("ESTIMATOR", "CALCHECK_CCE_ESTIMATOR"),
+        ("SEED", "CALCHECK_EVALUATE_SEED"),
+        ("SEDE", "CALCHECK_EVALUATE_SEED"),
+        ("N_LEVELS", "CALCHECK_ECE_N_LEVELS"),
+    ],
+)
+def test_a_variable_without_a_command_does_not_end_the_run(calcheck, preds, monkeypatch, variable, meant):
+    monkeypatch.setenv(f"CALCHECK_{variable}", "fair")
+    found = calcheck("evaluate", preds, "--metrics", "crps,cce", "--no-null", "--no-bootstrap")
+    assert found.code == 0
+    assert found.err.endswith(f"is ignored. Variables are per command. Did you mean {meant}?\n")
+
+
+def test_what_no_metric_admits_is_refused(refuse, monkeypatch):
+    assert "solver in calcheck.toml takes one of" in refuse('solver = "nope"', "evaluate", "preds")
+    monkeypatch.setenv("CALCHECK_CCE_SOLVER", "nope")
+    assert "CALCHECK_CCE_SOLVER takes one of" in refuse("", "evaluate", "preds")
 
 
 def test_a_table_of_a_metric_sets_only_the_metric_in_other_commands(report_with):
@@ -147,19 +180,19 @@ def test_options_on_the_command_line_replace_conflicting_settings(report_with, m
     report_with('samples = "s*"', "zms", "preds", "--mean", "mean", "--std", "std")
     report_with('mean = "absent"\nstd = "std"', "zms", "preds", "--mean", "mean")
     report_with('var = "absent"', "zms", "preds", "--std", "std")
-    monkeypatch.setenv("CALCHECK_NO_BOOTSTRAP", "off")
+    monkeypatch.setenv("CALCHECK_ZMS_NO_BOOTSTRAP", "off")
     assert report_with("no-bootstrap = true", "zms", "preds")["settings"]["resamples"] is None
 
 
 def test_variables_set_flags_repeated_options_and_formats(home, calcheck, preds, monkeypatch):
-    monkeypatch.setenv("CALCHECK_FORMAT", "json")
-    monkeypatch.setenv("CALCHECK_NO_BOOTSTRAP", "1")
-    monkeypatch.setenv("CALCHECK_FILTER", "topic=news\nid=100\n")
-    monkeypatch.setenv("CALCHECK_SEED", "")  # the same as unset
+    monkeypatch.setenv("CALCHECK_ZMS_FORMAT", "json")
+    monkeypatch.setenv("CALCHECK_ZMS_NO_BOOTSTRAP", "1")
+    monkeypatch.setenv("CALCHECK_ZMS_FILTER", "topic=news\nid=100\n")
+    monkeypatch.setenv("CALCHECK_ZMS_SEED", "")  # as good as absent
     report = json.loads(calcheck("zms", preds).out)
     assert report["settings"]["resamples"] == 0
     assert report["input"]["n"] == 1
-    monkeypatch.setenv("CALCHECK_OUTPUT", "report.json")
+    monkeypatch.setenv("CALCHECK_ZMS_OUTPUT", "report.json")
     assert calcheck("zms", preds).out == ""
     assert json.loads((home / "report.json").read_text()) == report
 
@@ -168,12 +201,16 @@ def test_variables_set_flags_repeated_options_and_formats(home, calcheck, preds,
 @pytest.mark.parametrize(
     ("variable", "value", "message"),
     [
-        ("SEED", "x", "CALCHECK_SEED takes a whole number, got 'x'"),
-        ("FORMAT", "xml", "CALCHECK_FORMAT takes one of table, json, jsonl, csv, "),
-        ("NO_BOOTSTRAP", "maybe", "CALCHECK_NO_BOOTSTRAP takes true or false, got 'maybe'"),
-        ("CONFIDENCE", "2", "got 2.0 (--confidence is set by CALCHECK_CONFIDENCE)"),
-        ("STD", "spread", "(--std is set by CALCHECK_STD)"),
-        ("LAMBDA", "-1", "got -1.0 (--lambda is set by CALCHECK_LAMBDA)"),
+        ("EVALUATE_SEED", "x", "CALCHECK_EVALUATE_SEED takes a whole number, got 'x'"),
+        (
+            "EVALUATE_FORMAT",
+            "xml",
+            "CALCHECK_EVALUATE_FORMAT takes one of table, json, jsonl, csv, markdown, got 'xml'",
+        ),
+        ("EVALUATE_NO_BOOTSTRAP", "maybe", "CALCHECK_EVALUATE_NO_BOOTSTRAP takes true or false, got 'maybe'"),
+        ("EVALUATE_CONFIDENCE", "2", "got 2.0 (--confidence is set by CALCHECK_EVALUATE_CONFIDENCE)"),
+        ("EVALUATE_STD", "spread", "(--std is set by CALCHECK_EVALUATE_STD)"),
+        ("CCE_LAMBDA", "-1", "got -1.0 (--lambda is set by CALCHECK_CCE_LAMBDA)"),
         ("CONFIG", "absent.toml", "cannot read the settings in absent.toml: No such file"),
         ("NO_CONFIG", "perhaps", "CALCHECK_NO_CONFIG takes true or false, got 'perhaps'"),
     ],
@@ -185,13 +222,13 @@ def test_errors_in_variables_name_the_variable(calcheck, preds, monkeypatch, var
 
 @pytest.mark.usefixtures("home")
 def test_unknown_variables_cause_only_a_warning(calcheck, preds, monkeypatch):
-    monkeypatch.setenv("CALCHECK_SEDE", "3")
+    monkeypatch.setenv("CALCHECK_ZMS_SEDE", "3")
     found = calcheck("zms", preds, "--format", "json")
     assert found.code == 0
     assert json.loads(found.out)["settings"]["seed"] == 0
     assert found.err == (
-        "calcheck: the environment variable CALCHECK_SEDE does not set any option and is ignored."
-        " Did you mean CALCHECK_SEED?\n"
+        "calcheck: the environment variable CALCHECK_ZMS_SEDE does not set any option and is ignored."
+        " Did you mean CALCHECK_ZMS_SEED?\n"
     )
 
 
@@ -225,7 +262,7 @@ def test_unknown_variables_cause_only_a_warning(calcheck, preds, monkeypatch):
         ),
         (
             "exit-zero = true",
-            "Pass --exit-zero on the command line, or set CALCHECK_EXIT_ZERO",
+            "Pass --exit-zero on the command line, or set CALCHECK_CHECK_EXIT_ZERO",
         ),
         ("[check]\nexit_zero = false", "exit_zero in [check] of calcheck.toml is not allowed"),
         ("[zms]\npointwise = 'x.csv'", "pointwise in [zms] of calcheck.toml is not allowed"),
@@ -261,7 +298,7 @@ def test_another_file_or_none_is_selected_before_the_command(home, calcheck, pre
 
     assert (seed(), seed("--config", "other.toml"), seed("--no-config")) == (1, 2, 0)
     assert "contradict each other" in calcheck("--config", "other.toml", "--no-config", "zms", preds).refused()
-    assert "--config needs a file" in calcheck("--config", "", "zms", preds).refused()
+    assert "--config needs a value, got none" in calcheck("--config", "", "zms", preds).refused()
     assert "cannot read the settings in absent.toml" in calcheck("--config", "absent.toml", "zms", preds).refused()
     assert "Put this option before the command" in calcheck("zms", preds, "--config", "other.toml").refused()
 

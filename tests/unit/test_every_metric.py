@@ -261,7 +261,7 @@ def test_everything_is_documented(metric):
     assert set(metric.info.exempt_laws) <= {"unit", "spread"}
     for option in options_of(metric):
         assert option.help.endswith((".", ")")), option
-        assert option.metavar or option.hint is bool, option
+        assert option.placeholder or option.hint is bool, option
     assert [option.field for option in options_of(metric)] == [field.name for field in fields(metric)]
 
 

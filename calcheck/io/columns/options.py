@@ -58,7 +58,7 @@ class ColumnOptions:
         metavar="FAMILY[:CONVENTION]",
     )
     param: tuple[str, ...] = option(
-        (), "Column of a parameter of --dist, as in rate=lam; can be repeated.", metavar="NAME=COLUMN"
+        (), "Column of a parameter of --dist, as in rate=lam; can be repeated.", metavar="NAME=COLUMN", repeated=True
     )
     samples: str | None = option(
         None,
@@ -98,7 +98,10 @@ class ColumnOptions:
         metavar="NAME",
     )
     filter: tuple[str, ...] = option(
-        (), "Use only rows with this value in a column, as in horizon=1; can be repeated.", metavar="COLUMN=VALUE"
+        (),
+        "Use only rows with this value in a column, as in horizon=1; can be repeated.",
+        metavar="COLUMN=VALUE",
+        repeated=True,
     )
     error_dist: Literal["normal", "t6"] | None = option(
         None,

@@ -1,0 +1,100 @@
+"""The commands of the program: each is imported when it is run, or when its own help is shown."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from typer.core import TyperCommand, TyperGroup
+
+from calcheck.cli.typer_bridge import with_default
+from calcheck.metrics import METRICS
+
+if TYPE_CHECKING:
+    from calcheck.cli.typer_bridge import Command
+    from calcheck.options import Option
+
+SUMMARIES = Path(__file__).with_name("summaries.txt")
+"""Name and summary of each command; generated from the commands by ``python -m tests.reference``."""
+
+PANELS: dict[str, dict[str, str]] = {
+    "Reports": {
+        "evaluate": "evaluate",
+        "check": "check",
+        "compare": "compare",
+        "prune": "evaluate",
+        "reject": "reject",
+        "sweep": "sweep",
+        "diff": "diff",
+        "merge": "streaming",
+    },
+    "Metrics": {**dict.fromkeys(METRICS, "metric_commands"), "mcmd": "mcmd"},
+    "Help with files": {"inspect": "inspect", "convert": "convert"},
+    "Reference": {"guide": "guide", "metrics": "reference", "schema": "reference"},
+}
+"""The commands in the order of the help: by panel, the module of each."""
+
+COMMANDS = tuple(name for modules in PANELS.values() for name in modules)
+
+
+class LazyCommand(TyperCommand):
+    """A command of which only the name and the summary are known until it is loaded.
+
+    Parameters
+    ----------
+    name : str
+        Name of the command.
+    module : str
+        Its module.
+    panel : str
+        Panel of the help.
+    summary : str or None
+        First line of its help; None to load it.
+    """
+
+    def __init__(self, name: str, module: str, panel: str, summary: str | None) -> None:
+        self._module = module
+        self._name = name
+        help_ = self.loaded.help if summary is None else summary
+        super().__init__(name, help=help_, rich_help_panel=panel, rich_markup_mode="rich")
+
+    @cached_property
+    def loaded(self) -> Command:
+        """The command itself."""
+        module = import_module(f"calcheck.cli.{self._module}")
+        if self._name in METRICS:
+            return module.metric_command(METRICS[self._name])  # type: ignore[no-any-return]
+        return getattr(module, f"{self._name}_command")  # type: ignore[no-any-return]
+
+    def options(self) -> tuple[Option, ...]:
+        """Return the options of the command."""
+        return self.loaded.options
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        """Load the command, and return its context."""
+        return self.loaded.make_context(info_name, args, parent, **extra)
+
+
+class CommandGroup(TyperGroup):
+    """All commands of the program, not loaded."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands: dict[str, Any] = _lazy_commands()
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """Return ``--help``."""
+        return with_default(super().get_help_option(ctx))
+
+
+def _lazy_commands() -> dict[str, LazyCommand]:
+    """Return all commands by name, in the order of the help."""
+    lines = SUMMARIES.read_text(encoding="utf-8").splitlines()
+    summaries = dict(line.split(": ", 1) for line in lines)
+    return {
+        name: LazyCommand(name, module, panel, summaries.get(name))
+        for panel, modules in PANELS.items()
+        for name, module in modules.items()
+    }

@@ -1,0 +1,113 @@
+"""Options whose value is a list: on the command line, in variables and files, and in stored reports."""
+
+import json
+import sys
+from dataclasses import dataclass
+from types import ModuleType
+from typing import ClassVar
+
+import pytest
+
+from calcheck.cli.command_group import PANELS
+from calcheck.errors import OptionError
+from calcheck.metrics import METRICS
+from calcheck.metrics.mae import Mae
+from calcheck.options import option, options_of
+from calcheck.studies.sweep_settings import parse
+
+
+@dataclass(frozen=True)
+class Tiers(Mae):
+    """Mean absolute error, with a list as an option."""
+
+    name: ClassVar[str] = "tiers"
+    levels: tuple[float, ...] = option((0.1, 0.9), "Levels.")
+    counts: tuple[int, ...] | None = option(None, "Counts.")
+
+
+@pytest.fixture
+def tiers(monkeypatch, tmp_path):
+    """Register a metric with lists as options, and stand in a folder with a settings file."""
+    module = ModuleType("calcheck.metrics.tiers")
+    module.Tiers = Tiers
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setitem(METRICS._names, "tiers", None)
+    monkeypatch.setitem(PANELS["Metrics"], "tiers", "metric_commands")
+    monkeypatch.delenv("CALCHECK_NO_CONFIG")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "calcheck.toml"
+
+
+@pytest.fixture
+def levels(tiers, calcheck, preds):
+    """Return the levels in the report of a run with a settings file."""
+
+    def run(text, *arguments):
+        tiers.write_text(text)
+        ended = calcheck(*(preds if part == "preds" else part for part in arguments), "--no-null", "--format", "json")
+        assert (ended.code, ended.err) == (0, "")
+        return json.loads(ended.out)["results"][0]["options"]["levels"]
+
+    return run
+
+
+def test_a_list_is_separated_by_commas_or_a_list_of_toml(levels, monkeypatch):
+    assert levels("", "tiers", "preds") == [0.1, 0.9]
+    assert levels("", "tiers", "preds", "--levels", "0.1, 0.5,0.9") == [0.1, 0.5, 0.9]
+    assert levels("levels = [0.2, 1]", "tiers", "preds") == [0.2, 1.0]
+    assert levels("[tiers]\nlevels = [0.3]", "evaluate", "preds", "--metrics", "tiers") == [0.3]
+    monkeypatch.setenv("CALCHECK_TIERS_LEVELS", "0.4,0.6")
+    assert levels("levels = [0.2]", "tiers", "preds") == [0.4, 0.6]
+    assert levels("", "evaluate", "preds", "--metrics", "tiers") == [0.4, 0.6]
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "message"),
+    [
+        ("", ("--levels", "0.1,x"), "--levels takes a list of numbers, got '0.1,x'"),
+        ("", ("--levels", ","), "--levels takes a list of numbers, got ','"),
+        ("", ("--counts", "1.5"), "--counts takes a list of whole numbers, got '1.5'"),
+        ("levels = 0.5", (), "levels in calcheck.toml takes a list of numbers, got 0.5"),
+        ("levels = '0.5'", (), "levels in calcheck.toml takes a list of numbers, got the text '0.5'"),
+        ("levels = ['0.5']", (), "levels in calcheck.toml takes a list of numbers, got the list ['0.5']"),
+        ("[tiers]\ncounts = [1.5]", (), "counts in [tiers] of calcheck.toml takes a list of whole numbers"),
+    ],
+)
+def test_what_is_no_list_is_refused(tiers, calcheck, preds, text, arguments, message):
+    tiers.write_text(text)
+    assert message in calcheck("tiers", preds, *arguments).refused()
+
+
+@pytest.mark.usefixtures("tiers")
+def test_a_stored_list_rebuilds_the_same_metric(calcheck, preds, tmp_path):
+    base = tmp_path / "base.json"
+    assert calcheck("tiers", preds, "--levels", "0.1,0.5", "--no-null", "--format", "json", "-o", base).code == 0
+    assert calcheck("check", preds, "--against", base, "--no-null").code == 0
+    stored = json.loads(base.read_text())["results"][0]["options"]
+    levels = next(each for each in options_of(Tiers) if each.name == "levels")
+    metric = Tiers(levels=levels.take(stored["levels"], "levels"))
+    assert metric == Tiers(levels=(0.1, 0.5))
+    assert hash(metric) == hash(Tiers(levels=(0.1, 0.5)))
+
+
+@pytest.mark.usefixtures("tiers")
+def test_the_help_shows_a_list(calcheck):
+    found = " ".join(calcheck("tiers", "--help").out.split())
+    assert "--levels FLOAT,… Levels. Default: 0.1,0.9." in found
+
+
+def test_the_lists_of_a_sweep_are_separated_by_semicolons():
+    found = parse("levels=0.1,0.5;0.9", Tiers)
+    assert found.values == ((0.1, 0.5), (0.9,))
+    assert found.description == ("0.1,0.5", "0.9")
+
+
+def test_a_list_of_names_may_be_text_with_commas():
+    @dataclass(frozen=True)
+    class Names:
+        names: tuple[str, ...] = option((), "Names.")
+
+    (declared,) = options_of(Names)
+    assert declared.parse("a, b,") == declared.take(["a", "b"], "names") == declared.take("a,b", "names") == ("a", "b")
+    with pytest.raises(OptionError, match="takes a list of names"):
+        declared.take([1], "names")
