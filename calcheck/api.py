@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
 
 from calcheck import evaluation
@@ -439,21 +440,22 @@ def _points(at: Data, source: Source) -> Source:
         return at if isinstance(at, Source) else InMemory(at)
     if not isinstance(source, FileSource):
         return InMemory(Predictions(x=matrix_of(at, "at")))
-    if is_table(at):
-        return inputs_like(source, TableInMemory.from_data(at, {}))
-    if isinstance(at, str) or hasattr(at, "__fspath__"):
+    if isinstance(at, (str, PathLike)):
         return read_inputs(str(at), source, narrow=False)
     name = source.options.inputs or source.options.embedding or "embedding"
-    return inputs_like(source, TableInMemory.from_data(None, {name: at}))
+    table = TableInMemory.from_data(at, {}) if is_table(at) else TableInMemory.from_data(None, {name: at})
+    return inputs_like(source, table)
 
 
 def _new_rows(new: Data, source: Source, also: tuple[str, ...]) -> Source:
-    """Return the source of other predictions with the same columns."""
-    if isinstance(new, (Source, Predictions)) or not isinstance(source, FileSource):
-        return _source(new, {}, [])
-    if not is_table(new):
+    """Return the source of other predictions, which are in the columns of the first source."""
+    if isinstance(new, Predictions) or (isinstance(new, Source) and not isinstance(new, FileSource)):
+        return InMemory(new) if isinstance(new, Predictions) else new
+    if isinstance(new, FileSource) or not isinstance(source, FileSource):
+        return replace(new if isinstance(new, FileSource) else read(new), also=also)
+    if isinstance(new, (str, PathLike)):
         return read_evaluation_points(str(new), source, also=also)
-    return replace(source, file=TableInMemory.from_data(new, {}), also=also)
+    return replace(source, file=read(new).file, also=also)
 
 
 def _require_results(report: Report) -> Report:

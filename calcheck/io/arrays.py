@@ -242,13 +242,16 @@ def _plain(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
 
 
 def require_same_length(columns: Mapping[str, pa.Array]) -> None:
-    """Raise unless all columns have the same number of rows.
+    """Raise unless there are columns, and all have the same number of rows.
 
     Raises
     ------
     DataError
-        Two columns differ; the message names them.
+        There are no columns, or two differ; the message names them.
     """
+    if not columns:
+        msg = "there are no predictions. Pass a file, a DataFrame, or arrays by keyword: y=…, mean=…, std=…"
+        raise DataError(msg)
     (first, values), *others = columns.items()
     for name, column in others:
         if len(column) != len(values):

@@ -1,8 +1,10 @@
 """The functions of Python and notebooks: frames, arrays and names of metrics go in, frames and HTML come out."""
 
 import json
+import pickle
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +19,8 @@ from calcheck.errors import CalcheckError, DataError, OptionError
 from calcheck.io.arguments import ColumnArguments
 from calcheck.io.columns.options import ColumnOptions
 from calcheck.render.csv_jsonl import NUMBERS
+from calcheck.render.json import to_json
+from calcheck.report import Report
 
 ROOT = Path(__file__).parents[2]
 DIABETES = str(ROOT / "examples" / "diabetes.parquet")
@@ -61,17 +65,17 @@ def test_a_frame_gives_the_numbers_of_its_file_to_the_last_digit(tmp_path, endin
 
 
 def test_a_frame_gives_the_numbers_of_the_command(tmp_path):
-    command = [sys.executable, "-m", "calcheck", "evaluate", DIABETES, "--metrics", "zms,cce", "--inputs", "bmi,bp,s5"]
-    written = tmp_path / "rows.parquet"
-    subprocess.run([*command, "--format", "json", "-o", tmp_path / "report.json", "--pointwise", written], check=True)
-    report = calcheck.evaluate(pd.read_parquet(DIABETES), ["zms", "cce"], inputs=INPUTS)
+    command = f"-m calcheck evaluate {DIABETES} --metrics zms,cce --inputs bmi,bp,s5 --replicates 39 --format json"
+    outputs = ["-o", tmp_path / "report.json", "--pointwise", tmp_path / "rows.parquet"]
+    subprocess.run([sys.executable, *command.split(), *outputs], check=True)
+    report = calcheck.evaluate(pd.read_parquet(DIABETES), ["zms", "cce"], inputs=INPUTS, replicates=39)
     theirs = json.loads((tmp_path / "report.json").read_text())["results"]
     for ours, result in zip(report.to_frame().to_dict("records"), theirs, strict=True):
         assert {name: None if np.isnan(ours[name]) else ours[name] for name in NUMBERS} == {
             name: result[name] for name in NUMBERS
         }
         assert ours["verdict"] == result["verdict"]
-    rows = pd.read_parquet(written)
+    rows = pd.read_parquet(tmp_path / "rows.parquet")
     assert_array_equal(report.rows("cce")["cce"], rows["cce"])
     assert_array_equal(report.rows("zms")["z2"], rows["z2"])
 
@@ -331,6 +335,25 @@ def test_data_of_another_kind_are_refused(data):
         calcheck.read(data)
 
 
+def test_no_data_are_refused():
+    for make in (calcheck.read, lambda: calcheck.read(pd.DataFrame()), lambda: calcheck.read({})):
+        with pytest.raises(DataError, match="there are no predictions"):
+            make()
+    with pytest.raises(DataError, match="there are no rows"):
+        calcheck.read(y=[], mean=np.array([]), std=np.array([])).predictions()
+
+
+def test_a_frame_is_joined_to_files_and_written_as_one(frame, tmp_path):
+    embedding = np.random.default_rng(7).normal(size=(N, 3))
+    np.save(tmp_path / "embedding.npy", embedding)
+    frame[["y"]].to_csv(tmp_path / "truth.csv", index=False)
+    embedded = calcheck.read(frame, embedding=str(tmp_path / "embedding.npy"))
+    assert_array_equal(embedded.predictions().x, embedding)
+    assert value(frame.drop(columns="y"), truth=str(tmp_path / "truth.csv")) == value(frame)
+    calcheck.write(calcheck.read(frame), str(tmp_path / "written.parquet"))
+    assert value(tmp_path / "written.parquet") == value(frame)
+
+
 def test_frames_as_arrays_keep_missing_numbers(frame):
     places = pd.DataFrame({"lat": pd.array([1.0, pd.NA] * (N // 2), dtype="Float64"), "lon": 2})
     for role in ("embedding", "inputs"):
@@ -444,6 +467,14 @@ def test_a_report_as_a_frame_has_one_dtype_per_column(frame):
         *(zms.value, zms.low, zms.high, zms.reference, zms.p_value)
     ]
     assert "needs inputs" in table["notes"].iloc[2]
+
+
+def test_a_report_is_data_for_json_and_other_processes(frame):
+    report = calcheck.evaluate(frame, ["zms", "crps"], **BARE)
+    assert list(json.loads(to_json(report))) == [field.name for field in fields(Report)]
+    again = pickle.loads(pickle.dumps(report))  # noqa: S301 - our own
+    assert again == report
+    pd.testing.assert_frame_equal(again.rows("crps"), report.rows("crps"))
 
 
 def test_results_of_one_metric_are_told_apart_by_their_options(frame):
@@ -595,8 +626,11 @@ def test_rejection_on_new_rows_takes_a_frame(frame, tmp_path):
     new = frame.assign(y=frame["y"] + 0.1)
     new.to_parquet(tmp_path / "new.parquet")
     options = {"metrics": "mae", "inputs": ["x"], "criteria": "cce", "step": 50, "max_percent": 50, "resamples": 0}
-    of_frame, of_file = (calcheck.reject(frame, new=rows, **options) for rows in (new, tmp_path / "new.parquet"))
-    assert of_frame.results == of_file.results
+    path = tmp_path / "new.parquet"
+    reports = [calcheck.reject(frame, new=rows, **options) for rows in (path, new, calcheck.read(new, inputs=["x"]))]
+    assert reports[0].results == reports[1].results == reports[2].results
+    with pytest.raises(DataError, match="predictions are a path, a DataFrame"):
+        calcheck.reject(frame, new=[1.0], **options)
     with pytest.raises(OptionError, match="means of errors over rows"):
         calcheck.reject(frame, "ence", criteria="std")
 
