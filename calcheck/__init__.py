@@ -8,22 +8,42 @@ from typing import TYPE_CHECKING, Any
 from calcheck.version import __version__
 
 if TYPE_CHECKING:
-    from calcheck.evaluation import evaluate
+    from calcheck.api import compare, evaluate, metric, reject, sweep
+    from calcheck.interactive import InteractiveReport
     from calcheck.io import read
     from calcheck.metrics import METRICS
     from calcheck.predictions import InMemory, Predictions
     from calcheck.report import Report
     from calcheck.storage.predictions_writer import write
 
-__all__ = ["METRICS", "InMemory", "Predictions", "Report", "__version__", "evaluate", "read", "write"]
+__all__ = [
+    "METRICS",
+    "InMemory",
+    "InteractiveReport",
+    "Predictions",
+    "Report",
+    "__version__",
+    "compare",
+    "evaluate",
+    "metric",
+    "read",
+    "reject",
+    "sweep",
+    "write",
+]
 
 _MODULES = {
     "METRICS": "calcheck.metrics",
     "InMemory": "calcheck.predictions",
+    "InteractiveReport": "calcheck.interactive",
     "Predictions": "calcheck.predictions",
     "Report": "calcheck.report",
-    "evaluate": "calcheck.evaluation",
+    "compare": "calcheck.api",
+    "evaluate": "calcheck.api",
+    "metric": "calcheck.api",
     "read": "calcheck.io",
+    "reject": "calcheck.api",
+    "sweep": "calcheck.api",
     "write": "calcheck.storage.predictions_writer",
 }
 
@@ -34,3 +54,8 @@ def __getattr__(name: str) -> Any:
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)
     return getattr(import_module(_MODULES[name]), name)
+
+
+def __dir__() -> list[str]:
+    """Return the public names, so that notebooks complete them before they are imported."""
+    return __all__

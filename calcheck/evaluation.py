@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.distributions import Predictive
+    from calcheck.io.source import FileSource
     from calcheck.metrics.base import Metric
     from calcheck.predictions import Predictions, Source
     from calcheck.report import Inference
@@ -132,6 +133,32 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
         settings=run_settings(run, subsample=subsample, replicates=run.replicates),
         results=make_results(found, run, warnings),
         skipped=tuple(skipped),
+    )
+
+
+def with_needed_columns(
+    source: FileSource, metrics: Sequence[Metric[Any]], *, narrow: bool = False, also: Sequence[str] = ()
+) -> FileSource:
+    """Return a source that reads what metrics need.
+
+    Parameters
+    ----------
+    source : FileSource
+        A source of predictions.
+    metrics : sequence of Metric
+        Metrics to compute.
+    narrow : bool
+        Whether the other scalar columns are read too, to be shown beside results.
+    also : sequence of str
+        Additional columns to read.
+    """
+    return replace(
+        source,
+        wanted="all" if any("y" in metric.info.needs for metric in metrics) else "any",
+        narrow=narrow,
+        inputs=any("x" in metric.info.needs for metric in metrics),
+        repeated=all(metric.info.repeated_targets for metric in metrics),
+        also=tuple(dict.fromkeys([*(name for metric in metrics for name in metric.columns()), *also])),
     )
 
 

@@ -39,7 +39,7 @@ def main(paths: list[Path]) -> None:
     """Print the table."""
     print(f"{'set':24} {'n':>6}  {'':4} {'value':>8}  {'95 % interval':>18}  {'zeta':>6} {'±':>6}  verdict")
     for path in paths:
-        report = calcheck.evaluate(calcheck.read(str(path)), [calcheck.METRICS["zms"](), calcheck.METRICS["rce"]()])
+        report = calcheck.evaluate(path, ["zms", "rce"])
         for result in report.results:
             interval = "" if result.low is None else f"[{result.low:.4f}, {result.high:.4f}]"
             distance = "" if result.zeta is None else f"{result.zeta:6.3f} {result.zeta_mc_error:6.3f}"

@@ -91,19 +91,12 @@ def open_source(
     also: Sequence[str] = (),
 ) -> FileSource:
     """Return the source of a file, with the columns that the metrics need and additional columns."""
+    from calcheck.evaluation import with_needed_columns
     from calcheck.io.paths import resolve
     from calcheck.io.source import FileSource
 
-    options = build(InputOptions, given)
-    return FileSource(
-        resolve(file, options.input_format),
-        build(ColumnOptions, given),
-        wanted="all" if any("y" in metric.info.needs for metric in metrics) else "any",
-        narrow=narrow,
-        inputs=any("x" in metric.info.needs for metric in metrics),
-        repeated=all(metric.info.repeated_targets for metric in metrics),
-        also=tuple(dict.fromkeys([*(name for metric in metrics for name in metric.columns()), *also])),
-    )
+    source = FileSource(resolve(file, build(InputOptions, given).input_format), build(ColumnOptions, given))
+    return with_needed_columns(source, metrics, narrow=narrow, also=also)
 
 
 @contextmanager

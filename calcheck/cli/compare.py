@@ -26,15 +26,13 @@ from calcheck.render.cells import reasons
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from calcheck.io.source import FileSource
-    from calcheck.studies.align import Model
-
 STDIN = "-"
 
 
 def _compare(files: list[str], **given: Any) -> None:
     """Compare models on the same rows: mark the best for each metric, and test the differences."""
     from calcheck.render.builders.comparison import comparison_document
+    from calcheck.studies.align import Model
     from calcheck.studies.compare import compare
 
     options, report_to = build(ComparisonOptions, given), build(ReportOptions, given)
@@ -45,7 +43,7 @@ def _compare(files: list[str], **given: Any) -> None:
     metrics = select_metrics(options.metrics, given["settings"])
     sources = [open_source(file, given, metrics, narrow=False) for file in files]
     require_deliverable(report_to, Pointwise(None), [name for source in sources for name in source.reads()])
-    models = [model_of(name, source) for name, source in zip(names, sources, strict=True)]
+    models = [Model.from_source(name, source) for name, source in zip(names, sources, strict=True)]
     with progress_bar() as progress:
         report = compare(models, metrics, swaps=options.permutations, run=replace(make_run(given), progress=progress))
     if not report.results:
@@ -53,16 +51,6 @@ def _compare(files: list[str], **given: Any) -> None:
         msg = f"no metric applies to {', '.join(names)}. {told}"
         raise FileError(msg)
     deliver(report, report_to, comparison_document)
-
-
-def model_of(name: str, source: FileSource) -> Model:
-    """Return the model of a file."""
-    from calcheck.io.columns.roles import ParametersRole, ResidualRole
-    from calcheck.studies.align import Model
-
-    role = source.roles.predictive
-    of_errors = isinstance(role, ResidualRole) or (isinstance(role, ParametersRole) and bool(role.error))
-    return Model(name, source, of_errors=of_errors)
 
 
 def model_names(files: Sequence[str], names: Sequence[str] | None) -> list[str]:

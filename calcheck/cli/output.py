@@ -46,24 +46,12 @@ class Pointwise:
             self._columns[name if same else f"{metric.info.name.replace('-', '_')}_{name}"] = values
 
     def write(self) -> None:
-        """Write all results in row order; an input column whose name is in use gets the suffix ``_given``."""
-        import numpy as np
-
+        """Write all results in row order, with the other columns of the rows."""
+        from calcheck.pointwise import with_input_columns
         from calcheck.storage.column_writer import write_columns
 
-        if self.path is None or self._shown is None:
-            return
-        shown = self._shown
-        keys = {} if shown.id is None else {shown.id_name: shown.id}
-        written = {**keys, **self._columns}
-        for name, values in shown.columns.items():
-            if name in keys or (name in written and np.array_equal(written[name], values)):
-                continue
-            free = name
-            while free in written or (free != name and free in shown.columns):
-                free += "_given"
-            written[free] = values
-        write_columns(self.path, written)
+        if self.path is not None and self._shown is not None:
+            write_columns(self.path, with_input_columns(self._columns, self._shown))
 
 
 def require_deliverable(

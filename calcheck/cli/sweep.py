@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from calcheck.cli.common import COLUMNS, ENGINE, FILE, REPORT, SEED, make_run, open_source
-from calcheck.cli.compare import model_names, model_of
+from calcheck.cli.compare import model_names
 from calcheck.cli.options import PlotOptions, ReportOptions, SweepOptions
 from calcheck.cli.output import Pointwise, deliver, draw, require_deliverable
 from calcheck.cli.progress import progress_bar
@@ -40,6 +40,7 @@ FILES = inspect.Parameter(
 def _sweep(files: list[str], settings: Settings, **given: Any) -> None:
     """Show how a metric, and the ranking of models by it, changes with its settings and the number of rows."""
     from calcheck.render.builders.sweep import require_few_panels, sweep_document, sweep_plot
+    from calcheck.studies.align import Model
     from calcheck.studies.sweep import sweep
     from calcheck.studies.sweep_settings import parse
 
@@ -57,7 +58,7 @@ def _sweep(files: list[str], settings: Settings, **given: Any) -> None:
     require_deliverable(report_to, Pointwise(None), reads, plot=plot)
     if plot:
         require_few_panels({each.name: each.description for each in varied}, all_combinations=options.all_combinations)
-    models = [model_of(name, source) for name, source in zip(names, sources, strict=True)]
+    models = [Model.from_source(name, source) for name, source in zip(names, sources, strict=True)]
     with progress_bar() as progress:
         run = replace(make_run(given), progress=progress)
         report = sweep(

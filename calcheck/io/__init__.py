@@ -1,30 +1,61 @@
-"""Reading of prediction files."""
+"""Reading of prediction files, tables and arrays."""
 
 # Readers are imported lazily, so that `calcheck --help` starts quickly.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Unpack
+
+from calcheck.errors import DataError
 
 if TYPE_CHECKING:
+    from calcheck.io.arguments import ColumnArguments
     from calcheck.io.source import FileSource
 
 __all__ = ["read"]
 
 
-def read(path: str, *, input_format: str | None = None, **columns: Any) -> FileSource:
-    """Open a file of predictions, or several files as one.
+def read(
+    data: str | PathLike[str] | Any = None, *, input_format: str | None = None, **columns: Unpack[ColumnArguments]
+) -> FileSource:
+    """Open predictions: a file, a DataFrame, another table, or arrays.
 
     Parameters
     ----------
-    path : str
-        A file, a folder, or a pattern with ``*``, ``**``, ``?`` or ``[…]``; local, or in an object store (``s3://``,
-        ``gs://``). ``"-"`` for standard input.
+    data : path, DataFrame, table or mapping, optional
+        * A file, a folder, or a pattern with ``*``, ``**``, ``?`` or ``[…]``; local, or in an object store
+          (``s3://``, ``gs://``). ``"-"`` for standard input.
+        * A pandas DataFrame with one row per prediction. Cells may be lists or arrays. A named index becomes a column,
+          and the row keys (``id``) if it has one level and no duplicates; an unnamed index is ignored.
+        * A table of pyarrow, polars or another library with Arrow's interface, or a dict of arrays.
+        * None, if all columns are given as arrays.
     input_format : str, optional
-        The file format, if the file name does not imply it.
+        The format of a file, if its name does not imply it.
+    y : array-like (n,) or (n, t), optional
+        Targets, in place of the column ``target``; t columns for a multivariate model.
+    target : str or list of str, optional
+        Column of targets, or several.
+    mean, std : str or array-like (n,) or (n, t), optional
+        Predictive means and standard deviations > 0. ``var``, ``log_std`` or ``log_var`` take the place of ``std``;
+        ``error`` (y - mean) that of targets and means.
+    samples : str or array-like (n, m) or (n, m, t), optional
+        m draws per row.
+    quantiles : str, list of str, or mapping of array-like (n,), optional
+        Quantiles by level: ``{0.05: low, 0.5: median, 0.95: high}``.
+    dist, param : str, mapping, optional
+        Family, and its parameters by name, as columns or arrays: ``dist="poisson", param={"rate": rate}``.
+    embedding : str or array-like (n, d), optional
+        Embedding of the inputs; also a file.
+    inputs : list of str, or array-like (n, d), optional
+        Low-dimensional inputs, instead of an embedding.
+    id : str or array-like (n,), optional
+        Row keys.
+    nan_policy : {"raise", "omit"}, optional
+        Rows with missing numbers (NaN, None, ``pd.NA``): raise an error (default), or omit them and report how many.
     **columns
-        Fields of :class:`calcheck.io.columns.options.ColumnOptions`: the column of each role, where it cannot be
-        inferred from the column names.
+        Further fields of :class:`calcheck.io.columns.options.ColumnOptions`: ``truth``, ``join_on``, ``model``,
+        ``filter`` (also as a mapping), ``error_dist``, ``min_std``.
 
     Returns
     -------
@@ -33,11 +64,39 @@ def read(path: str, *, input_format: str | None = None, **columns: Any) -> FileS
 
     Raises
     ------
-    DataError, OptionError
-        The file does not exist or is unsafe to load, or the options contradict each other.
+    DataError
+        The file does not exist or is unsafe to load, two columns have the same name, or arrays differ in length.
+    OptionError
+        A keyword is unknown, or keywords contradict each other.
+
+    Notes
+    -----
+    Arrays are those of NumPy, torch (on any device, also with gradient or in bfloat16), pandas or lists. An array takes
+    the place of the column with the name of its role: ``read(frame, std=2 * frame["std"])``. Rows are matched by
+    position; a Series with another index than the frame is refused. Duplicate column names are refused; a MultiIndex
+    of columns is read as the text of its tuples, as in CSV files.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"y": [1.0, 2.0], "mean": [1.1, 1.8], "std": [0.1, 0.2], "lat": [48.1, 52.5]})
+    >>> read(frame, inputs=["lat"]).predictions().inputs().tolist()
+    [[48.1], [52.5]]
+    >>> read(y=[1.0, 2.0], samples=[[0.9, 1.1, 1.2], [1.8, 2.1, 1.7]]).predictions().predictive
+    Samples(draws=array([[0.9, 1.1, 1.2],
+           [1.8, 2.1, 1.7]]))
     """
-    from calcheck.io.columns.options import ColumnOptions
+    from calcheck.io.arguments import Arguments
+    from calcheck.io.frames import TableInMemory, is_table
     from calcheck.io.paths import resolve
     from calcheck.io.source import FileSource
 
-    return FileSource(resolve(str(path), input_format), ColumnOptions(**columns))
+    given = Arguments(columns)
+    if data is None or is_table(data):
+        table = TableInMemory.from_data(data, given.arrays)
+        return FileSource(table, given.options(table.id))
+    if not isinstance(data, (str, PathLike)):
+        msg = f"predictions are a path, a DataFrame, a table, or arrays by keyword (y=…), got {type(data).__name__}"
+        raise DataError(msg)
+    given.require_no_arrays()
+    return FileSource(resolve(str(data), input_format), given.options())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from calcheck.errors import OptionError
 from calcheck.io.columns.options import ColumnOptions
@@ -11,6 +12,9 @@ from calcheck.io.join import names_a_file, split_column
 from calcheck.io.paths import resolve
 from calcheck.io.source import FileSource
 from calcheck.io.tables.formats import open_table
+
+if TYPE_CHECKING:
+    from calcheck.io.paths import AnyFile
 
 
 def read_inputs(name: str, source: FileSource, *, narrow: bool) -> FileSource:
@@ -30,9 +34,25 @@ def read_inputs(name: str, source: FileSource, *, narrow: bool) -> FileSource:
     FileError, OptionError
         There is no such file, or the options contradict it.
     """
+    path, column = _place(name, source.options, "--at")
+    return inputs_like(source, resolve(path), column=column, narrow=narrow)
+
+
+def inputs_like(source: FileSource, file: AnyFile, *, column: str | None = None, narrow: bool = False) -> FileSource:
+    """Return a source for the inputs of another file or table, which are in the columns of the first source.
+
+    Parameters
+    ----------
+    source : FileSource
+        The first source; its options for inputs and keys apply here too.
+    file : File, Files or TableInMemory
+        The other file or table.
+    column : str, optional
+        The column of embeddings, if its name differs.
+    narrow : bool
+        Whether the other scalar columns are read too.
+    """
     options = source.options
-    path, column = _place(name, options, "--at")
-    file = resolve(path)
     names = open_table(file).schema.names
     if column is None and len(names) == 1:
         column = names[0]  # for example in a .npy file

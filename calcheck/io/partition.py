@@ -22,13 +22,18 @@ MIN_BYTES = 1 << 26  # Minimum bytes per partition
 
 
 def parts_of(file: AnyFile, table: Table) -> Iterator[tuple[AnyFile, int]]:
-    """Yield the partitions of one or several files in row order, each with the number of its first row."""
+    """Yield the partitions of one or several files in row order, each with the number of its first row.
+
+    A table in memory is one partition.
+    """
     if isinstance(table, ConcatTable) and isinstance(file, Files):
         for member, member_table, start in zip(file.members, table.tables, table.starts[:-1], strict=True):
             for part, place in _of_one(member.file, member_table):
                 yield Files(file.name, (replace(member, file=part),), table.schema), start + place
     elif isinstance(file, File):
         yield from _of_one(file, table)
+    else:
+        yield file, 0
 
 
 def _of_one(file: File, table: Table) -> Iterator[tuple[File, int]]:

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from calcheck.io.files import StoreObject
+    from calcheck.io.frames import TableInMemory
 
-    AnyFile: TypeAlias = File | "Files"
+    AnyFile: TypeAlias = File | "Files" | TableInMemory
 
 WILD = re.compile(r"[*?[]")
 WILD_IN_URIS = re.compile(r"[*[]")  # in a URI, a question mark starts the query

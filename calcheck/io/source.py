@@ -53,12 +53,12 @@ GIB = 1 << 30
 
 @dataclass
 class FileSource(Source):
-    """Predictions in a file.
+    """Predictions in a file, or in a table that is in memory.
 
     Parameters
     ----------
-    file : File or Files
-        The file or files.
+    file : File, Files or TableInMemory
+        The file or files, or the table.
     options : ColumnOptions
         The column options of the user.
     wanted : str
@@ -299,7 +299,8 @@ class FileSource(Source):
         return self.streamed_input_info(len(rows), rows)
 
     def streamed_input_info(self, n: int, first: Predictions) -> Input:
-        files = [self._file(FILE_ROLES[self.wanted], self.file, self.layout.read or max(self._reading.read, n))]
+        read = self.layout.read or max(self._reading.read, n)
+        files = [self._file(FILE_ROLES[self.wanted], self.file, read)] if self.file.count else []
         columns = self.roles.described_columns()
         if self.embedding is not None:
             files.append(self._file("embedding", self.embedding.file, len(self.embedding.values)))

@@ -41,24 +41,28 @@ def render(report: Report) -> str:
     return buffer.getvalue()
 
 
-def _lines(report: Report) -> Iterator[dict[str, Any]]:
+def metric_lines(report: Report) -> Iterator[dict[str, Any]]:
+    """Yield the columns of each result, then of each skipped metric."""
     subset = dict.fromkeys(name for result in report.results for name in result.slice)
     for result in report.results:
-        numbers = {name: getattr(result, name) for name in NUMBERS}
         yield {
-            **shared_fields(report),
             "metric": result.metric,
             **{name: result.slice.get(name) for name in subset},
             "unit": result.unit,
-            **numbers,
+            **{name: getattr(result, name) for name in NUMBERS},
             "interval": result.interval,
             "verdict": result.verdict,
             "notes": "; ".join(message.text for message in result.warnings),
         }
     for skipped in report.skipped:
-        yield {**shared_fields(report), "metric": skipped.metric, "verdict": "skipped", "notes": skipped.reason}
+        yield {"metric": skipped.metric, "verdict": "skipped", "notes": skipped.reason}
+
+
+def _lines(report: Report) -> Iterator[dict[str, Any]]:
+    shared = shared_fields(report)
+    yield from ({**shared, **line} for line in metric_lines(report))
     for gate in report.gates:
-        yield {**shared_fields(report), "rule": gate.rule, "verdict": outcome(gate), "notes": gate.message}
+        yield {**shared, "rule": gate.rule, "verdict": outcome(gate), "notes": gate.message}
 
 
 def _cell(value: Any) -> Any:

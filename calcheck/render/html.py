@@ -53,6 +53,14 @@ PAGE = """<!DOCTYPE html>
 </body>
 </html>
 """
+NOTEBOOK_STYLE = "\n".join(f".calcheck {rule}" for rule in STYLE.splitlines() if rule.startswith("."))
+NOTEBOOK = """<div class="calcheck">
+<style>
+{style}
+</style>
+{body}
+</div>
+"""
 MARKS = {"best": "bold", "second": "underlined"}
 
 
@@ -64,6 +72,13 @@ def render(document: Document) -> str:
         title=escaped(document.title or "calcheck"),
         style=STYLE,
         body="\n".join([*head, *(line for block in document.blocks for line in _lines(block))]),
+    )
+
+
+def render_fragment(document: Document) -> str:
+    """Return a document as a part of a page, for notebooks."""
+    return NOTEBOOK.format(
+        style=NOTEBOOK_STYLE, body="\n".join(line for block in document.blocks for line in _lines(block))
     )
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from calcheck.errors import SHOWN, DataError
+from calcheck.io.columns.roles import ParametersRole, ResidualRole
+from calcheck.io.source import FileSource
 from calcheck.predictions import Source
 
 if TYPE_CHECKING:
@@ -40,6 +42,13 @@ class Model:
     name: str
     source: Source
     of_errors: bool = False
+
+    @classmethod
+    def from_source(cls, name: str, source: Source) -> Self:
+        """Return a model; the roles of the columns say whether its source has errors instead of targets."""
+        role = source.roles.predictive if isinstance(source, FileSource) else None
+        of_errors = isinstance(role, ResidualRole) or (isinstance(role, ParametersRole) and bool(role.error))
+        return cls(name, source, of_errors=of_errors)
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -107,6 +108,30 @@ def parse(text: str, metric: type[Metric[Any]]) -> SweptSetting:
         msg = f"--vary {name} has {len(values):,} values: at most {MOST_POINTS:,} are allowed"
         raise OptionError(msg)
     return SweptSetting(name, tuple(values), tuple(_told(value, name) for value in values))
+
+
+def from_values(name: str, values: str | Sequence[Any], metric: type[Metric[Any]]) -> SweptSetting:
+    """Return the setting with values, or with the values in a text: ``("lambda_", [0.01, 0.1])``.
+
+    For subsample, a fraction of the rows is a float from 0 to 1, and their number an int.
+
+    Raises
+    ------
+    OptionError
+        The metric does not have the setting, or a value is invalid.
+    """
+    spelled = name.rstrip("_")
+    if isinstance(values, str):
+        return parse(f"{spelled}={values}", metric)
+    flat = [value.item() if hasattr(value, "item") else value for value in values]
+    return parse(f"{spelled}={','.join(_listed(value, spelled) for value in flat)}", metric)
+
+
+def _listed(value: Any, name: str) -> str:
+    """Return a value as in a text of settings."""
+    if name != SUBSAMPLE or not isinstance(value, float):
+        return str(value)
+    return f"{Decimal(str(value)) * PERCENT:f}%"
 
 
 def points(metric: Metric[Any], varied: Sequence[SweptSetting], *, all_combinations: bool) -> list[SweepPoint]:

@@ -10,7 +10,8 @@ import time
 
 import numpy as np
 
-from calcheck import evaluate, read
+from calcheck import read
+from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.metrics.cce import Cce
 from tests.benchmarks.closed_form import cce_of_file

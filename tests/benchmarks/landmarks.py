@@ -15,9 +15,9 @@ from rich.console import Console
 from rich.table import Table
 from scipy.linalg import cho_factor, cho_solve
 
-from calcheck import evaluate
 from calcheck.distributions import Gaussian
 from calcheck.embeddings.output_features import output_features
+from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.kernels.input_kernel import conditioning, target_bandwidths
 from calcheck.metrics.cce import Cce

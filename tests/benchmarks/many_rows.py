@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow.parquet as pq
 from scipy.special import ndtr
 
-from calcheck import METRICS, evaluate, read
+from calcheck import METRICS, read
+from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 
 RUNS = 3

@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 from numpy.testing import assert_allclose
 
-from calcheck import __version__, evaluate, read
+from calcheck import __version__, read
+from calcheck.evaluation import evaluate
 from calcheck.metrics import METRICS
 from calcheck.options import options_of
 from calcheck.render import format_names

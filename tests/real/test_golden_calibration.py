@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose
 
 import calcheck
 from calcheck.distributions import Gaussian, Samples
+from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
@@ -28,7 +29,7 @@ def lines_of(path):
 
 
 def evaluated(source, *metrics, **settings):
-    report = calcheck.evaluate(source, metrics, run=Run(**{"replicates": 0, **settings}))
+    report = evaluate(source, metrics, run=Run(**{"replicates": 0, **settings}))
     assert not report.skipped
     return report.results if len(metrics) > 1 else report.results[0]
 

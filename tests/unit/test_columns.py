@@ -7,9 +7,10 @@ import pyarrow as pa
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from calcheck import METRICS, InMemory, Predictions, evaluate, write
+from calcheck import METRICS, InMemory, Predictions, write
 from calcheck.distributions import Gaussian, Independent
 from calcheck.errors import CalcheckError, DataError
+from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.io.source import FileSource
 from tests.files import write as save

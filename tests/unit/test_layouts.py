@@ -8,9 +8,10 @@ import pyarrow as pa
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from calcheck import METRICS, evaluate
+from calcheck import METRICS
 from calcheck.distributions import Quantiles
 from calcheck.errors import CalcheckError
+from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.io.columns.options import ColumnOptions
 from calcheck.io.files import File

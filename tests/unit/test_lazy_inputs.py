@@ -5,8 +5,9 @@ import pyarrow as pa
 import pytest
 from numpy.testing import assert_array_equal
 
-from calcheck import METRICS, evaluate, read, validation
+from calcheck import METRICS, read, validation
 from calcheck.errors import DataError
+from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.io import scan
 from calcheck.io.tables import memory, parquet

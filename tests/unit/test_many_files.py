@@ -16,8 +16,9 @@ from numpy.testing import assert_array_equal
 from pyarrow import fs
 
 import calcheck
-from calcheck import METRICS, evaluate, read
+from calcheck import METRICS, read
 from calcheck.errors import CalcheckError, DataError, FileError
+from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.io import files, partition
 from calcheck.io.columns.options import ColumnOptions

@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from calcheck import METRICS, InMemory, Predictions, evaluate, read
+from calcheck import METRICS, InMemory, Predictions, read
 from calcheck.distributions import Gaussian, continuous
+from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.io import scan
 from calcheck.io.tables import parquet

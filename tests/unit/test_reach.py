@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from calcheck import evaluate
 from calcheck.distributions import Gaussian
 from calcheck.embeddings import reach as module
 from calcheck.embeddings.reach import effective_neighbors, reach
 from calcheck.embeddings.ridge import KernelRidge
+from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.kernels.functions import Polynomial, Rbf
 from calcheck.kernels.scaling import Scaling, fit_scaling

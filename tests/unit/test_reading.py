@@ -8,8 +8,9 @@ import pyarrow as pa
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from calcheck import METRICS, evaluate, read
+from calcheck import METRICS, read
 from calcheck.errors import DataError, OptionError
+from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.io.files import File
 from tests.files import D, N, columns, table, vector_column, wide, write

@@ -5,9 +5,10 @@ import json
 import numpy as np
 import pytest
 
-from calcheck import InMemory, Predictions, evaluate
+from calcheck import InMemory, Predictions
 from calcheck.distributions import Gaussian
 from calcheck.errors import FileError
+from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.metrics import METRICS
 from calcheck.render.json import render, to_plain

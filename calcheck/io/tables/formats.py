@@ -15,11 +15,13 @@ import pyarrow as pa
 from calcheck.errors import FileError
 from calcheck.io.arrow_arrays import is_text
 from calcheck.io.files import TEXT, File, file_named
+from calcheck.io.frames import TableInMemory
 from calcheck.io.tables import arrow as ipc
 from calcheck.io.tables import csv as delimited
 from calcheck.io.tables import jsonl as json_lines
 from calcheck.io.tables import netcdf, parquet, safetensors
 from calcheck.io.tables import numpy as numpy_files
+from calcheck.io.tables.memory import MemoryTable
 from calcheck.io.tables.parquet import ParquetTable
 
 if TYPE_CHECKING:
@@ -137,13 +139,15 @@ INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})")  # numbers with a leading zero s
 
 
 def open_table(file: AnyFile) -> Table:
-    """Open one or several files as one table.
+    """Open one or several files, or a table in memory, as one table.
 
     Raises
     ------
     FileError
         A file does not match its format, or the files differ in their columns.
     """
+    if isinstance(file, TableInMemory):
+        return MemoryTable(file.table)
     return open_file(file) if isinstance(file, File) else ConcatTable(file)
 
 

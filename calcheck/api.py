@@ -1,0 +1,476 @@
+"""The functions for Python and notebooks: metrics by name, options by keyword, frames in and out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from os import PathLike
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
+
+from calcheck import evaluation
+from calcheck.errors import DataError, OptionError
+from calcheck.execution.context import Run, parse_memory
+from calcheck.interactive import InteractiveReport, PointwiseResults
+from calcheck.io import read
+from calcheck.io.arguments import ColumnArguments
+from calcheck.io.arrays import matrix_of
+from calcheck.io.evaluation_points import inputs_like, read_evaluation_points, read_inputs
+from calcheck.io.frames import TableInMemory, is_table
+from calcheck.io.source import FileSource
+from calcheck.metrics import METRICS
+from calcheck.metrics.base import Metric
+from calcheck.options import options_of
+from calcheck.predictions import InMemory, Predictions, Source
+from calcheck.render.builders.comparison import comparison_document
+from calcheck.render.builders.rejection import rejection_document
+from calcheck.render.builders.sweep import sweep_document
+from calcheck.render.cells import reasons
+from calcheck.studies import compare as comparison
+from calcheck.studies import reject as rejection
+from calcheck.studies import sweep as settings_study
+from calcheck.studies.align import Model
+from calcheck.studies.criteria import CCE, columns_of
+from calcheck.studies.sweep_settings import from_values
+
+if TYPE_CHECKING:
+    from calcheck.execution.backend import Precision
+    from calcheck.options import Option
+    from calcheck.report import Report
+    from calcheck.results import RowResults
+
+AnyMetric: TypeAlias = Metric[Any]
+Metrics: TypeAlias = "str | AnyMetric | Sequence[str | AnyMetric]"
+Data: TypeAlias = Any
+"""What calcheck.read takes, what it returns, or Predictions."""
+
+ERRORS = ("mae", "rmse", "nll")
+
+
+class RunArguments(TypedDict, total=False):
+    """Keywords for a run: fields of Run."""
+
+    seed: int
+    device: str | None
+    precision: Precision
+    memory: str | int
+    confidence: float
+    resamples: int | None
+    replicates: int | None
+    fdr: float
+
+
+class Options(RunArguments, ColumnArguments, total=False):
+    """Keywords for a run, and for reading."""
+
+
+def metric(name: str, /, **options: Any) -> AnyMetric:
+    """Return a metric with options.
+
+    Parameters
+    ----------
+    name : str
+        Name of the metric, as listed by ``calcheck metrics``.
+    **options
+        Options of its command: ``lambda_`` or ``lambda`` for ``--lambda``, ``gamma_x`` for ``--gamma-x``.
+
+    Returns
+    -------
+    Metric
+        A metric for :func:`evaluate` and the other functions.
+
+    Raises
+    ------
+    OptionError
+        There is no such metric or option, or a value is invalid.
+
+    Examples
+    --------
+    >>> metric("coverage", level=0.9).options()
+    {'level': 0.9}
+    """
+    if name not in METRICS:
+        msg = f"unknown metric {name!r}. Available metrics: {', '.join(METRICS)}"
+        raise OptionError(msg)
+    known = {spelling: option for option in options_of(METRICS[name]) for spelling in (option.field, option.name)}
+    if unknown := [option for option in options if option not in known]:
+        names = ", ".join(option.field for option in options_of(METRICS[name])) or "none"
+        msg = f"{name} has no option {unknown[0]!r} (options: {names})"
+        raise OptionError(msg)
+    return METRICS[name](**{known[key].field: _value(known[key], value, name) for key, value in options.items()})
+
+
+def evaluate(
+    data: Data = None,
+    metrics: Metrics | None = None,
+    *,
+    at: Data = None,
+    subsample: int | None = None,
+    worst: int = 0,
+    best: int = 0,
+    pointwise: bool = True,
+    **options: Unpack[Options],
+) -> InteractiveReport:
+    """Return a report of metrics on predictions.
+
+    Parameters
+    ----------
+    data : path, DataFrame, table, Source or Predictions, optional
+        Predictions with targets, as for :func:`calcheck.read`, or what it returns; None if all columns are arrays.
+    metrics : str, Metric, or sequence of these, optional
+        Metrics by name (``"cce"``), or with options (``calcheck.metric("cce", lambda_=0.1)``). By default all that
+        apply.
+    at : path, DataFrame, table or array-like (m, d), optional
+        Inputs, with or without targets, at which conditional metrics are evaluated instead of at the rows' own inputs.
+    subsample : int, optional
+        Number of rows to use, drawn at random.
+    worst, best : int
+        Number of rows with the largest and the smallest values to list in ``details`` of each result.
+    pointwise : bool
+        Whether the report holds the results of rows, for :meth:`InteractiveReport.rows`.
+    seed : int
+        Seed of all random numbers, >= 0 (default 0).
+    confidence, fdr : float
+        Confidence of intervals and verdicts (default 0.95), and false discovery rate of rejected inputs (default 0.05),
+        in (0, 1).
+    resamples, replicates : int, optional
+        Numbers of bootstrap resamples, and of replicates of the null distribution; 0 for none.
+    device, precision, memory : str, optional
+        Torch device, ``"float64"`` or ``"float32"``, and the limit of large arrays: ``"2GiB"``.
+    **options
+        Keywords of :func:`calcheck.read`: ``inputs=["lat", "lon"]``, ``y=y``, ``nan_policy="omit"``, ….
+
+    Returns
+    -------
+    InteractiveReport
+        One result per metric. A metric that does not apply is listed in ``skipped``, with the reason.
+
+    Raises
+    ------
+    DataError
+        The data cannot be read, or no metric applies.
+    OptionError
+        A metric or keyword is unknown, or has an invalid value.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.read_parquet("examples/diabetes.parquet")
+    >>> report = evaluate(frame, ["zms", "cce"], inputs=["bmi", "bp", "s5"])
+    >>> [(result.metric, round(result.value, 4), result.verdict) for result in report.results]
+    [('zms', 0.9847, 'pass'), ('cce', 0.1098, 'fail')]
+    """
+    chosen, run, source = _opened(data, metrics, options)
+    points = None if at is None else _points(at, source)
+    rows: list[PointwiseResults] = []
+
+    def keep(metric: AnyMetric, shown: Predictions, results: RowResults) -> None:
+        rows.append(PointwiseResults(metric.info.name, results.columns, shown.row_numbers(), points or source))
+
+    sink = keep if pointwise else None
+    with source.error_names():
+        report = evaluation.evaluate(
+            source, chosen, at=points, subsample=subsample, run=run, worst=worst, best=best, sink=sink
+        )
+    return InteractiveReport.from_report(_require_results(report), rows)
+
+
+def compare(
+    models: Mapping[str, Data],
+    metrics: Metrics | None = None,
+    *,
+    permutations: int | None = None,
+    **options: Unpack[Options],
+) -> InteractiveReport:
+    """Return metrics of several models on the same rows, and the differences from the first model.
+
+    Parameters
+    ----------
+    models : mapping
+        Predictions of each model by its name, at least two, as for :func:`evaluate`. Use :func:`calcheck.read` where
+        the columns of the models have different names.
+    metrics : str, Metric, or sequence of these, optional
+        Metrics to compute; by default all that apply to all models.
+    permutations : int, optional
+        Number of permutations of the paired tests.
+    **options
+        Keywords of the run and of reading, as for :func:`evaluate`.
+
+    Returns
+    -------
+    InteractiveReport
+        One result for each metric and model, with ``slice`` ``{"model": name}``; then one for each difference, with
+        ``slice`` ``{"model": name, "minus": first}``.
+
+    Raises
+    ------
+    DataError
+        The models do not have the same rows, or no metric applies.
+    OptionError
+        There is only one model, or a keyword is invalid.
+
+    Examples
+    --------
+    >>> files = {"gp": "examples/diabetes.parquet", "linear": "examples/diabetes_linear.parquet"}
+    >>> compare(files, "crps").to_frame()[["model", "minus", "value"]].round(2)
+        model minus  value
+    0      gp  <NA>  30.58
+    1  linear  <NA>  31.03
+    2  linear    gp   0.45
+    """
+    chosen, run, columns = _selected(metrics), _run(options), _columns(options)
+    opened = _models(models, chosen, columns)
+    return InteractiveReport.from_report(
+        _require_results(comparison.compare(opened, chosen, swaps=permutations, run=run)), build=comparison_document
+    )
+
+
+def sweep(
+    data: Data | Mapping[str, Data],
+    metric: str | AnyMetric,
+    vary: Mapping[str, str | Sequence[Any]],
+    *,
+    all_combinations: bool = False,
+    subsets: int = settings_study.REPEATS,
+    **options: Unpack[Options],
+) -> InteractiveReport:
+    """Return a metric, and the ranking of models by it, as its settings and the number of rows change.
+
+    Parameters
+    ----------
+    data : path, DataFrame, table, Source or Predictions, or a mapping of these
+        Predictions of one model, as for :func:`evaluate`, or of several by name.
+    metric : str or Metric
+        Metric to compute; its options apply where they are not varied.
+    vary : mapping
+        Values of each setting: ``{"lambda_": [0.01, 0.1, 1]}``, or a range as text, ``{"lambda_": "0.01..1:5"}``.
+        Settings are the options of the metric, and ``subsample``: fractions of the rows (float) or numbers (int).
+    all_combinations : bool
+        Whether to compute all combinations of the values; else one setting is varied at a time.
+    subsets : int
+        Number of random subsets for each size smaller than all rows.
+    **options
+        Keywords of the run and of reading, as for :func:`evaluate`.
+
+    Returns
+    -------
+    InteractiveReport
+        One result per model with the unchanged metric, then one per model at each point; ``slice`` states the model, if
+        there are several, and the settings. ``to_frame`` shows ranks, and the deviation over subsets.
+
+    Raises
+    ------
+    DataError
+        The metric does not apply, or the models do not have the same rows.
+    OptionError
+        The metric does not have a setting, or a value is invalid.
+
+    Examples
+    --------
+    >>> report = sweep("examples/diabetes.parquet", "coverage", {"level": [0.5, 0.9]})
+    >>> report.to_frame()[["level", "value"]].round(3)
+       level  value
+    0    NaN  0.905
+    1    0.5  0.505
+    2    0.9  0.905
+    """
+    (chosen,), run, columns = _selected(metric), _run(options), _columns(options)
+    models = _models(data if isinstance(data, Mapping) else {"model": data}, [chosen], columns)
+    varied = [from_values(name, values, type(chosen)) for name, values in vary.items()]
+    if not varied:
+        msg = 'sweep needs a setting to vary: {"lambda_": [0.01, 0.1]} or {"subsample": [0.25, 0.5]}'
+        raise OptionError(msg)
+    report = settings_study.sweep(models, chosen, varied, all_combinations=all_combinations, subsets=subsets, run=run)
+    return InteractiveReport.from_report(report, build=sweep_document)
+
+
+def reject(
+    data: Data = None,
+    metrics: Metrics = ERRORS,
+    *,
+    criteria: str | Sequence[str] | None = None,
+    cce: AnyMetric | None = None,
+    new: Data = None,
+    step: float = 10.0,
+    max_percent: float = 90.0,
+    coverage: float | None = None,
+    **options: Unpack[Options],
+) -> InteractiveReport:
+    """Return the error of the retained predictions as those with the largest values of criteria are rejected.
+
+    Parameters
+    ----------
+    data : path, DataFrame, table, Source or Predictions, optional
+        Predictions with targets, as for :func:`evaluate`.
+    metrics : str, Metric, or sequence of these
+        Metrics to compute, which are functions of means over rows.
+    criteria : str or sequence of str, optional
+        ``"cce"``, ``"std"``, ``"random"``, or columns. By default the first three, without cce if there are no inputs.
+    cce : Metric, optional
+        cce with its options: ``calcheck.metric("cce", lambda_=0.1)``.
+    new : path, DataFrame, table, Source or Predictions, optional
+        Other predictions with targets and the same columns. Their rows are rejected instead, by cce fitted on ``data``.
+    step, max_percent : float
+        Step size and maximum of the rejected share, in percent of the rows.
+    coverage : float, optional
+        Fraction of rows to retain, in (0, 1], for which the thresholds of the criteria are computed.
+    **options
+        Keywords of the run and of reading, as for :func:`evaluate`.
+
+    Returns
+    -------
+    InteractiveReport
+        One result for each metric, criterion and rejected share, with ``slice`` ``{"by": "std", "rejected": "10 %",
+        "rows": 398}``; then the area under that curve, and its difference from random rejection.
+
+    Raises
+    ------
+    DataError
+        A criterion does not apply, or a metric was skipped for all rows.
+    OptionError
+        A metric is not a function of means over rows, or a keyword is invalid.
+
+    Examples
+    --------
+    >>> report = reject("examples/diabetes.parquet", "mae", criteria="std", step=50, max_percent=50, resamples=0)
+    >>> report.to_frame()[["by", "rejected", "rows", "value"]].round(2).head(2)
+        by rejected  rows  value
+    0  std      0 %   442  43.43
+    1  std     50 %   221  44.83
+    """
+    names = [criteria] if isinstance(criteria, str) else None if criteria is None else list(criteria)
+    criterion = cce or METRICS[CCE]()
+    chosen, run, columns = _selected(metrics), _run(options), _columns(options)
+    needed = [*chosen, *([criterion] if names is None or CCE in names else [])]
+    source = _source(data, columns, needed, also=() if new is not None else columns_of(names))
+    others = None if new is None else _new_rows(new, source, columns_of(names))
+    steps = rejection.RejectionGrid(step, max_percent, coverage)
+    with source.error_names():
+        report = rejection.reject(source, chosen, by=names, cce=criterion, at=others, steps=steps, run=run)
+    return InteractiveReport.from_report(_require_results(report), build=rejection_document)
+
+
+def _opened(data: Data, metrics: Metrics | None, options: Options) -> tuple[list[AnyMetric], Run, Source]:
+    """Return the metrics, the settings of the run and the source."""
+    chosen = _selected(metrics)
+    return chosen, _run(options), _source(data, _columns(options), chosen)
+
+
+def _selected(metrics: Metrics | None) -> list[AnyMetric]:
+    """Return metrics by name or with options; all for None.
+
+    Raises
+    ------
+    OptionError
+        There is no metric, or one is unknown.
+    """
+    if metrics is None:
+        return [metric(name) for name in METRICS]
+    chosen: list[Any] = [metrics] if isinstance(metrics, (str, Metric)) else list(metrics)
+    for each in chosen:
+        if not isinstance(each, (str, Metric)):
+            msg = f"metrics are names or calcheck.metric(name, …), got {each!r}"
+            raise OptionError(msg)
+    if not chosen:
+        msg = "there are no metrics to compute. Name at least one, or omit metrics for all that apply"
+        raise OptionError(msg)
+    return [metric(each) if isinstance(each, str) else each for each in chosen]
+
+
+def _value(option: Option, value: Any, owner: str) -> Any:
+    """Return a value of an option of a metric, with its type checked."""
+    if value is None and option.default is None:
+        return None
+    value = value.item() if hasattr(value, "item") else value
+    return option.take(list(value) if isinstance(value, tuple) else value, f"{owner}: {option.field}")
+
+
+def _run(options: Options) -> Run:
+    """Return the settings of a run.
+
+    Raises
+    ------
+    OptionError
+        A keyword is neither a setting of a run nor one of reading.
+    """
+    known = [*RunArguments.__annotations__, *ColumnArguments.__annotations__]
+    if unknown := [name for name in options if name not in known]:
+        msg = f"there is no argument {unknown[0]!r} (arguments: {', '.join(known)})"
+        raise OptionError(msg)
+    settings: dict[str, Any] = {name: value for name, value in options.items() if name in RunArguments.__annotations__}
+    if isinstance(settings.get("memory"), str):
+        settings["memory"] = parse_memory(settings["memory"])
+    return Run(**settings)
+
+
+def _columns(options: Options) -> dict[str, Any]:
+    """Return the keywords of reading."""
+    return {name: value for name, value in options.items() if name not in RunArguments.__annotations__}
+
+
+def _source(data: Data, columns: dict[str, Any], metrics: Sequence[AnyMetric], also: Sequence[str] = ()) -> Source:
+    """Return the source of data, with the columns that metrics need.
+
+    Raises
+    ------
+    OptionError
+        Columns are named for data that are read already.
+    """
+    if isinstance(data, (Source, Predictions)) and columns:
+        msg = f"{next(iter(columns))} applies to data that are not read yet. Pass it to calcheck.read"
+        raise OptionError(msg)
+    source = InMemory(data) if isinstance(data, Predictions) else data
+    source = source if isinstance(source, Source) else read(source, **columns)
+    return evaluation.with_needed_columns(source, metrics, also=also) if isinstance(source, FileSource) else source
+
+
+def _models(data: Data, metrics: Sequence[AnyMetric], columns: dict[str, Any]) -> list[Model]:
+    """Return models by name.
+
+    Raises
+    ------
+    OptionError
+        The models are not in a mapping.
+    """
+    if not isinstance(data, Mapping):
+        msg = f'models are a mapping of names to predictions, {{"a": frame, "b": other}}, got {type(data).__name__}'
+        raise OptionError(msg)
+    return [Model.from_source(str(name), _source(each, columns, metrics)) for name, each in data.items()]
+
+
+def _points(at: Data, source: Source) -> Source:
+    """Return the source of evaluation points: the inputs of another file, table or array."""
+    if isinstance(at, (Source, Predictions)):
+        return at if isinstance(at, Source) else InMemory(at)
+    if not isinstance(source, FileSource):
+        return InMemory(Predictions(x=matrix_of(at, "at")))
+    if isinstance(at, (str, PathLike)):
+        return read_inputs(str(at), source, narrow=False)
+    name = source.options.inputs or source.options.embedding or "embedding"
+    table = TableInMemory.from_data(at, {}) if is_table(at) else TableInMemory.from_data(None, {name: at})
+    return inputs_like(source, table)
+
+
+def _new_rows(new: Data, source: Source, also: tuple[str, ...]) -> Source:
+    """Return the source of other predictions, which are in the columns of the first source."""
+    if isinstance(new, Predictions) or (isinstance(new, Source) and not isinstance(new, FileSource)):
+        return InMemory(new) if isinstance(new, Predictions) else new
+    if isinstance(new, FileSource) or not isinstance(source, FileSource):
+        return replace(new if isinstance(new, FileSource) else read(new), also=also)
+    if isinstance(new, (str, PathLike)):
+        return read_evaluation_points(str(new), source, also=also)
+    return replace(source, file=read(new).file, also=also)
+
+
+def _require_results(report: Report) -> Report:
+    """Return a report that has results.
+
+    Raises
+    ------
+    DataError
+        No metric applies.
+    """
+    if not report.results:
+        texts = "; ".join(f"{names}: {reason}" for names, reason in reasons(report.skipped))
+        msg = f"no metric applies. {texts}"
+        raise DataError(msg)
+    return report

@@ -1,0 +1,219 @@
+"""Reports as Python functions return them: with pandas frames, results of rows, and HTML in notebooks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from calcheck.errors import OptionError
+from calcheck.io.frames import TableInMemory
+from calcheck.io.source import FileSource
+from calcheck.pointwise import with_input_columns
+from calcheck.render.builders.report import report_document
+from calcheck.render.csv import NUMBERS, metric_lines
+from calcheck.render.html import render_fragment
+from calcheck.report import Report
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from calcheck.predictions import Predictions, Source
+    from calcheck.render.document import Document
+    from calcheck.report import Result
+
+DETAILS = ("rank", "tau", "subsets", "deviation")  # Details of comparisons and sweeps that frames show
+DTYPES = {"string": "string", "empty": "string", "integer": "Int64", "boolean": "boolean", "floating": "float64"}
+"""The dtype of a column of objects, by what pandas infers."""
+
+
+@dataclass(frozen=True, eq=False)
+class PointwiseResults:
+    """The results of one metric for each row.
+
+    Parameters
+    ----------
+    metric : str
+        Name of the metric.
+    columns : dict
+        Results by name, (n,) each; empty if the metric has no value per row.
+    numbers : (n,)
+        Row numbers in the input.
+    source : Source
+        The source that holds the rows.
+    """
+
+    metric: str
+    columns: dict[str, NDArray[Any]]
+    numbers: NDArray[np.intp]
+    source: Source
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the keys of the rows, their results, and the other columns of the input."""
+        import pandas as pd
+
+        columns = with_input_columns(self.columns, self._rows())
+        frame = pd.DataFrame({name: _typed(pd.Series(values)) for name, values in columns.items()})
+        index = self._index()
+        return frame.set_axis(index, axis=0).drop(columns=[name for name in index.names if name in frame])
+
+    def _rows(self) -> Predictions:
+        """Return the rows, with all columns of one value per row."""
+        source = replace(self.source, narrow=True) if isinstance(self.source, FileSource) else self.source
+        rows = source.predictions()
+        known = rows.row_numbers()
+        order = np.argsort(known, kind="stable")
+        return rows.take(order[np.searchsorted(known[order], self.numbers)])
+
+    def _index(self) -> pd.Index[Any]:
+        """Return the labels of the rows in their frame; row numbers if they have none."""
+        import pandas as pd
+
+        file = self.source.file if isinstance(self.source, FileSource) else None
+        if isinstance(file, TableInMemory) and file.index is not None:
+            return file.index.take(self.numbers)
+        return pd.Index(self.numbers, name="row")
+
+
+class InteractiveReport(Report):
+    """A report that converts to pandas frames, and that notebooks show as a table."""
+
+    _pointwise: ClassVar[Sequence[PointwiseResults]] = ()
+
+    @classmethod
+    def from_report(
+        cls,
+        report: Report,
+        pointwise: Sequence[PointwiseResults] = (),
+        build: Callable[[Report], Document] = report_document,
+    ) -> Self:
+        """Return a report with the results of rows of its metrics, and the builder of its document."""
+        own = cls(**{field.name: getattr(report, field.name) for field in fields(report)})
+        object.__setattr__(own, "_pointwise", tuple(pointwise))
+        object.__setattr__(own, "_build", build)
+        return own
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the results as a frame with one row per result.
+
+        Returns
+        -------
+        DataFrame
+            Columns ``metric``, ``unit``, ``value``, ``low`` and ``high`` (the interval), ``reference`` (the score of a
+            perfect model, between ``reference_low`` and ``reference_high``), ``zeta``, ``p_value``, ``interval`` (the
+            method), ``verdict`` and ``notes``. Numbers are float64, NaN where absent; text is string, NA where absent.
+            Studies have the columns of ``slice`` too (``model``, ``by``, ``rejected``, …), and ``rank``, ``tau`` and
+            ``deviation`` where they compute them. ``options`` tells results of the same metric apart. Skipped metrics
+            have the verdict ``skipped``, and the reason in ``notes``.
+
+        Examples
+        --------
+        >>> import calcheck
+        >>> report = calcheck.evaluate(y=[0.1, -1.2, 0.4], mean=[0, 0, 0], std=[1, 1, 1], metrics=["zms", "crps"])
+        >>> report.to_frame().set_index("metric")["value"].round(3)
+        metric
+        zms     0.537
+        crps    0.427
+        Name: value, dtype: float64
+        """
+        import pandas as pd
+
+        texts, lines = _distinguishing_options(self.results), list(metric_lines(self))
+        for line, result in zip(lines, self.results, strict=False):
+            line |= {name: result.details[name] for name in DETAILS if name in result.details}
+        if any(texts):
+            lines = [{"metric": line["metric"], "options": text, **line} for line, text in zip_longest(lines, texts)]
+        frame = pd.DataFrame(lines, dtype=object)
+        numbers = {*NUMBERS, *(name for name in self.settings.get("vary", ()) if _holds_numbers(frame[name]))}
+        return pd.DataFrame({name: _typed(values, is_number=name in numbers) for name, values in frame.items()})
+
+    def rows(self, metric: str) -> pd.DataFrame:
+        """Return the results of a metric for each row, beside the columns of the input.
+
+        Parameters
+        ----------
+        metric : str
+            Name of the metric.
+
+        Returns
+        -------
+        DataFrame
+            One row per prediction: the row keys, the results of the metric, and the other columns of the input with one
+            value per row. A column of the input whose name is in use gets the suffix ``_given``. The index is that of
+            the DataFrame that was evaluated; for files and arrays it is the row number, counted from 0.
+
+        Raises
+        ------
+        OptionError
+            The report has no such metric or several of them, the metric was skipped or has no value per row, or the
+            report was made with ``pointwise=False``.
+
+        Examples
+        --------
+        >>> import calcheck
+        >>> report = calcheck.evaluate("examples/diabetes.parquet", "crps")
+        >>> print(report.rows("crps")[["id", "crps", "y", "mean", "std"]].round(3).head(2).to_string(index=False))
+         id   crps     y    mean    std
+          0 32.126 151.0 204.343 53.470
+          1 12.296  75.0  73.696 52.561
+        """
+        return self._pointwise_of(metric).to_frame()
+
+    def _pointwise_of(self, metric: str) -> PointwiseResults:
+        """Return the results of rows of a metric."""
+        found = [each for each in self._pointwise if each.metric == metric]
+        if len(found) == 1 and found[0].columns:
+            return found[0]
+        raise OptionError(self._no_rows(metric, len(found)))
+
+    def _no_rows(self, metric: str, count: int) -> str:
+        """Return why there are no results of rows for a metric."""
+        results, skipped = [each.metric for each in self.results], {each.metric: each.reason for each in self.skipped}
+        if count > 1:
+            return f"the report has {count} results of {metric}. Evaluate one at a time to get its rows"
+        if count:
+            available = dict.fromkeys(each.metric for each in self._pointwise if each.columns)
+            return f"{metric} has no value per row (metrics with rows: {', '.join(available) or 'none'})"
+        if metric in skipped:
+            return f"{metric} was skipped: {skipped[metric]}"
+        if metric in results:
+            return "the report does not hold the results of rows. They come from evaluate, with pointwise=True"
+        return f"the report has no metric {metric!r} (metrics: {', '.join(dict.fromkeys(results))})"
+
+    def _repr_html_(self) -> str:
+        """Return the report as a table for notebooks."""
+        build: Callable[[Report], Document] = vars(self).get("_build", report_document)
+        return render_fragment(build(self))
+
+
+def _distinguishing_options(results: Sequence[Result]) -> list[str]:
+    """Return for each result the options in which results of its metric and slice differ, as text."""
+    texts = []
+    for result in results:
+        others = [other.options for other in results if (other.metric, other.slice) == (result.metric, result.slice)]
+        differing = [name for name, value in result.options.items() if any(other[name] != value for other in others)]
+        texts.append(", ".join(f"{name}={result.options[name]}" for name in differing))
+    return texts
+
+
+def _holds_numbers(texts: pd.Series[Any]) -> bool:
+    """Return whether all texts are numbers: values of a setting, such as ``"0.1"``."""
+    import pandas as pd
+
+    return bool(pd.to_numeric(texts, errors="coerce").notna().equals(texts.notna()))
+
+
+def _typed(values: pd.Series[Any], *, is_number: bool = False) -> pd.Series[Any]:
+    """Return a column with one dtype: text as string, integers with absent values as Int64."""
+    from pandas.api.types import infer_dtype, is_object_dtype, is_string_dtype
+
+    if is_number:
+        return values.astype("float64")
+    if is_object_dtype(values):
+        return values.astype(DTYPES.get(infer_dtype(values, skipna=True), "object"))
+    return values.astype("string") if is_string_dtype(values) else values

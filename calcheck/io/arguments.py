@@ -1,0 +1,205 @@
+"""Arguments of Python functions: column names, and arrays in place of columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
+
+from calcheck.errors import OptionError, named_some
+from calcheck.io.arrays import column_name, frame_columns, is_frame
+from calcheck.io.columns.options import ColumnOptions
+from calcheck.io.columns.roles import level_name
+from calcheck.options import options_of
+
+if TYPE_CHECKING:
+    from typing import Literal
+
+Names: TypeAlias = "str | list[str]"
+ArrayLike: TypeAlias = Any
+"""An array of NumPy or torch, a Series, or a list, with one value or vector per row."""
+
+Y = "y"
+VALUES = ("error", "mean", "std", "var", "log_std", "log_var", "samples", "quantiles", "embedding", "inputs", "id")
+"""Roles that take arrays, besides y and param."""
+
+
+class ColumnArguments(TypedDict, total=False):
+    """Keywords for reading: the fields of ColumnOptions, also as arrays, and y."""
+
+    y: ArrayLike
+    target: Names
+    error: Names | ArrayLike
+    mean: Names | ArrayLike
+    std: Names | ArrayLike
+    var: Names | ArrayLike
+    log_std: Names | ArrayLike
+    log_var: Names | ArrayLike
+    dist: str
+    param: Mapping[str, str | ArrayLike] | list[str]
+    samples: str | ArrayLike
+    quantiles: Names | Mapping[float, ArrayLike]
+    embedding: Names | ArrayLike
+    inputs: Names | ArrayLike
+    id: str | ArrayLike
+    truth: str
+    join_on: Names
+    model: str
+    filter: Mapping[str, Any] | list[str]
+    error_dist: Literal["normal", "t6"]
+    min_std: float
+    nan_policy: Literal["raise", "omit"]
+
+
+class Arguments:
+    """Column options, and the arrays among them by column name.
+
+    Parameters
+    ----------
+    given : mapping
+        Keywords, as in :class:`ColumnArguments`; None is as if not given.
+
+    Raises
+    ------
+    OptionError
+        A keyword is unknown, or has a value of the wrong kind.
+    """
+
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        self.arrays: dict[str, Any] = {}
+        self._options: dict[str, Any] = {}
+        known = [Y, *(field.name for field in fields(ColumnOptions))]
+        for name, value in given.items():
+            if name not in known:
+                msg = f"there is no argument {name!r} (arguments: {named_some(known, most=len(known))})"
+                raise OptionError(msg)
+            if value is not None:
+                self._add(name, value)
+
+    def options(self, default_id: str | None = None) -> ColumnOptions:
+        """Return the column options; ``default_id`` is the column of keys if none is named."""
+        return ColumnOptions(**({} if default_id is None else {"id": default_id}) | self._options)
+
+    def require_no_arrays(self) -> None:
+        """Raise if there are arrays, which a file cannot be combined with.
+
+        Raises
+        ------
+        OptionError
+            An argument is an array.
+        """
+        if self.arrays:
+            msg = (
+                f"{next(iter(self.arrays))} is an array, but the other columns are in a file. Pass a DataFrame and"
+                " arrays, or a file and column names"
+            )
+            raise OptionError(msg)
+
+    def _add(self, name: str, value: Any) -> None:
+        if name == Y:
+            self._options["target"] = self._column(Y, value)
+        elif name == "param":
+            self._options[name] = tuple(self._parameters(value))
+        elif name == "filter":
+            self._options[name] = tuple(_equations(value))
+        elif name == "quantiles" and _is_array(name, value):
+            self._options[name] = ",".join(self._column(level, array) for level, array in _by_level(value).items())
+        elif name == "inputs" and is_frame(value):
+            columns = frame_columns(value, name)
+            self._options[name] = _joined([self._column(label, column) for label, column in columns.items()], name)
+        else:
+            self._options[name] = self._column(name, value) if _is_array(name, value) else _named(name, value)
+
+    def _column(self, name: str, values: Any) -> str:
+        """Return the name of a column that is made of an array."""
+        if isinstance(values, str):
+            msg = f"{name} takes an array with one value per row, got the text {values!r}. Name columns with target"
+            raise OptionError(msg)
+        self.arrays[name] = values
+        return name
+
+    def _parameters(self, value: Any) -> list[str]:
+        """Return parameters of a family as ``NAME=COLUMN``."""
+        if not isinstance(value, Mapping):
+            return _equations(value)
+        return [f"{name}={each if isinstance(each, str) else self._column(name, each)}" for name, each in value.items()]
+
+
+def _by_level(quantiles: Any) -> dict[str, ArrayLike]:
+    """Return quantiles by names with their levels.
+
+    Raises
+    ------
+    OptionError
+        A level is not a number.
+    """
+    columns = frame_columns(quantiles, "quantiles") if is_frame(quantiles) else quantiles
+    try:
+        return {level_name(float(level)): values for level, values in columns.items()}
+    except (AttributeError, TypeError, ValueError) as error:
+        given = named_some(columns) if isinstance(columns, Mapping) else type(columns).__name__
+        msg = f"quantiles are a mapping from levels such as 0.05 to arrays, got {given}"
+        raise OptionError(msg) from error
+
+
+def _is_array(name: str, value: Any) -> bool:
+    """Return whether the value of a role is an array, not names of columns.
+
+    Raises
+    ------
+    OptionError
+        The role takes no array, or a list of samples names columns.
+    """
+    if isinstance(value, (str, int, float)):
+        return False
+    names = isinstance(value, (list, tuple)) and all(isinstance(each, (str, tuple)) for each in value)
+    if names and name == "samples":
+        msg = "samples takes a pattern ('s*'), a column of lists, or an array: pass frame[names] for columns of draws"
+        raise OptionError(msg)
+    if not names and name not in VALUES:
+        hint = ". Pass an array as y" if name == "target" else ""
+        msg = f"{name} takes text, got {type(value).__name__}{hint}"
+        raise OptionError(msg)
+    return not names
+
+
+def _named(name: str, value: Any) -> Any:
+    """Return a value that is no array, with names of columns as text.
+
+    Raises
+    ------
+    OptionError
+        The value is of the wrong type, or not one of those allowed.
+    """
+    if isinstance(value, (list, tuple)):
+        return _joined([column_name(each) for each in value], name)
+    if name in VALUES and not isinstance(value, str):
+        msg = f"{name} takes a column name, or an array with one value per row, got {value!r}"
+        raise OptionError(msg)
+    (option,) = (option for option in options_of(ColumnOptions) if option.field == name)
+    return option.take(value.item() if hasattr(value, "item") else value, name)
+
+
+def _joined(names: list[str], role: str) -> str:
+    """Return names as comma-separated text.
+
+    Raises
+    ------
+    OptionError
+        There is no name, or a name cannot be listed.
+    """
+    if not names:
+        msg = f"{role} is an empty list. Name at least one column"
+        raise OptionError(msg)
+    for name in names if len(names) > 1 else []:
+        if "," in name or name != name.strip():
+            msg = f"{role}: the column name {name!r} has a comma or outer spaces, so it cannot be listed. Rename it"
+            raise OptionError(msg)
+    return ",".join(names)
+
+
+def _equations(value: Any) -> list[str]:
+    """Return ``NAME=VALUE`` for each item of a mapping; texts stay as they are."""
+    if isinstance(value, Mapping):
+        return [f"{name}={each}" for name, each in value.items()]
+    return [value] if isinstance(value, str) else list(value)

@@ -1,0 +1,259 @@
+"""Columns and arrays in memory as Arrow columns: NumPy, pandas, torch, lists, and tables with Arrow's interface."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from calcheck.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import TypeGuard
+
+    from numpy.typing import NDArray
+    from pandas import DataFrame, Index, Series
+
+    Columns = dict[str, pa.Array]
+
+LIBRARY_ERRORS = (pa.ArrowException, TypeError, ValueError, OverflowError, NotImplementedError)
+
+
+def is_frame(values: Any) -> TypeGuard[DataFrame]:
+    """Return whether a value is a pandas DataFrame, without an import of pandas."""
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(values, pandas.DataFrame)
+
+
+def is_series(values: Any) -> TypeGuard[Series[Any] | Index[Any]]:
+    """Return whether a value is a pandas Series or Index, without an import of pandas."""
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(values, (pandas.Series, pandas.Index))
+
+
+def column_name(label: Any) -> str:
+    """Return a label of a column as text: a tuple as in CSV files, without its empty parts.
+
+    Examples
+    --------
+    >>> column_name(0.05), column_name(("y", 0.05)), column_name(("y", ""))
+    ('0.05', "('y', '0.05')", 'y')
+    """
+    if not isinstance(label, tuple):
+        return str(label)
+    parts = tuple(str(part) for part in label if str(part))
+    return parts[0] if len(parts) == 1 else str(parts)
+
+
+def arrow_column(values: Any, name: str) -> pa.Array:
+    """Return values in memory as an Arrow column (n,); matrices become lists, categories become their values.
+
+    Objects that Arrow cannot represent, such as numbers among text, become text, which readers parse as in CSV files.
+
+    Parameters
+    ----------
+    values : array-like
+        One value or vector per row: an array (n, …) of NumPy or torch, a Series, or a list.
+    name : str
+        Name of the column in messages.
+
+    Raises
+    ------
+    DataError
+        There is no value per row.
+    """
+    if is_frame(values):
+        values = _frame_values(values)
+    if not is_series(values):
+        values = to_numpy(values, name)
+        if values.dtype.kind in "fiub":
+            return _nested(values, name)
+    elif hasattr(values, "sparse"):
+        values = values.sparse.to_dense()
+    return _plain(_from_objects(values))
+
+
+def frame_columns(frame: DataFrame, owner: str) -> dict[str, Series[Any]]:
+    """Return the columns of a DataFrame by name.
+
+    Raises
+    ------
+    DataError
+        Two columns have the same name.
+    """
+    names = [column_name(label) for label in frame.columns]
+    require_different(names, owner)
+    return {name: frame.iloc[:, place] for place, name in enumerate(names)}
+
+
+def table_columns(table: Any) -> dict[str, pa.ChunkedArray]:
+    """Return the columns of a table with Arrow's interface: of pyarrow, polars, duckdb, ….
+
+    Raises
+    ------
+    DataError
+        There are no columns, or two have the same name.
+    """
+    try:
+        columns = pa.table(table)
+    except LIBRARY_ERRORS as error:
+        msg = f"{type(table).__name__} is not a table of columns. Pass a DataFrame, or arrays by keyword: y=…, mean=…"
+        raise DataError(msg) from error
+    require_different(columns.schema.names, type(table).__name__)
+    return {name: _plain(columns[name]) for name in columns.schema.names}
+
+
+def require_different(names: list[str], owner: str) -> None:
+    """Raise if a name occurs twice.
+
+    Raises
+    ------
+    DataError
+        Two columns have the same name.
+    """
+    twice = list(dict.fromkeys(name for name in names if names.count(name) > 1)) if len(set(names)) < len(names) else []
+    if twice:
+        plural = "s" if len(twice) > 1 else ""
+        msg = f"{owner} has {len(twice)} duplicate column name{plural}: {', '.join(map(repr, twice[:3]))}. Rename them"
+        raise DataError(msg)
+
+
+def to_numpy(values: Any, name: str) -> NDArray[Any]:
+    """Return an array-like as an array of NumPy (n, …): tensors without gradient, masked numbers as NaN.
+
+    Raises
+    ------
+    DataError
+        The values are a single number, or complex.
+    """
+    array = _array_of(values)
+    if not array.ndim:
+        msg = f"{name} must have one value per row, got a single {type(values).__name__}"
+        raise DataError(msg)
+    if array.dtype.kind == "c":
+        msg = f"{name} must hold real numbers, got {array.dtype}"
+        raise DataError(msg)
+    if array.dtype.kind == "f" and array.dtype.itemsize > np.dtype(np.float64).itemsize:
+        return array.astype(np.float64)
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def matrix_of(values: Any, name: str) -> NDArray[Any]:
+    """Return an array-like as a matrix (n, d); one value per row is a column.
+
+    Raises
+    ------
+    DataError
+        There is no value per row.
+    """
+    array = to_numpy(values, name)
+    return array[:, None] if array.ndim == 1 else array
+
+
+def _frame_values(frame: DataFrame) -> NDArray[Any]:
+    """Return a frame as a matrix; missing numbers of nullable columns are NaN."""
+    values = np.asarray(frame.to_numpy())
+    if values.dtype.kind != "O":
+        return values
+    try:
+        return np.asarray(frame.to_numpy(dtype=np.float64, na_value=np.nan))
+    except (TypeError, ValueError):  # text; the reader says so
+        return values
+
+
+def _array_of(values: Any) -> NDArray[Any]:
+    if hasattr(values, "detach"):
+        return _from_tensor(values)
+    if isinstance(values, np.ma.MaskedArray):
+        return np.ma.filled(values.astype(np.result_type(values.dtype, np.float16)), np.nan)
+    if isinstance(values, (list, tuple)) and any(hasattr(each, "detach") for each in values):
+        return np.stack([_array_of(each) for each in values])
+    try:
+        return np.asarray(values)
+    except TypeError as error:  # arrays of other libraries that are not in the memory of the processor
+        msg = f"an array of type {type(values).__name__} cannot be converted to NumPy: {error}"
+        raise DataError(msg) from error
+    except ValueError:  # rows differ in length; the reader says so
+        objects = np.empty(len(values), dtype=object)
+        objects[:] = list(values)
+        return objects
+
+
+def _from_tensor(tensor: Any) -> NDArray[Any]:
+    """Return a tensor of torch, also one on a device, with a gradient, or in bfloat16."""
+    tensor = tensor.detach().cpu()
+    try:
+        return np.asarray(tensor.resolve_conj().resolve_neg().numpy())
+    except TypeError:  # NumPy has no bfloat16
+        return np.asarray(tensor.float().numpy())
+
+
+def _nested(values: NDArray[Any], name: str) -> pa.Array:
+    """Return numbers (n, …) as an Arrow column; further axes are lists of fixed size."""
+    if not all(values.shape[1:]):
+        msg = f"{name} has no values per row: its shape is {values.shape}"
+        raise DataError(msg)
+    array = pa.array(np.ascontiguousarray(values).reshape(-1))
+    for size in reversed(values.shape[1:]):
+        array = pa.FixedSizeListArray.from_arrays(array, size)
+    return array
+
+
+def _from_objects(values: Any) -> pa.Array:
+    """Return objects, or values of a pandas type, as an Arrow column; text if Arrow has no type for them."""
+    try:
+        array = pa.array(values, from_pandas=True)
+    except LIBRARY_ERRORS:
+        array = None
+    if array is not None and not isinstance(array.type, pa.BaseExtensionType):
+        return array
+    cells = [None if _is_missing(cell) else cell for cell in values]
+    try:
+        return pa.array([_nested_list(cell) for cell in cells])
+    except LIBRARY_ERRORS:
+        return pa.array([None if cell is None else str(cell) for cell in cells], pa.string())
+
+
+def _is_missing(cell: Any) -> bool:
+    """Return whether a cell is None, NaN, NaT or pd.NA."""
+    return cell is None or (not hasattr(cell, "__len__") and bool(_differs_from_itself(cell)))
+
+
+def _differs_from_itself(cell: Any) -> bool:
+    try:
+        return bool(cell != cell)  # noqa: PLR0124 - NaN and NaT differ from themselves
+    except TypeError:  # pd.NA is neither
+        return True
+
+
+def _nested_list(cell: Any) -> Any:
+    """Return a cell with arrays and tensors as lists."""
+    if hasattr(cell, "detach") or isinstance(cell, np.ndarray):
+        return _array_of(cell).tolist()
+    return [_nested_list(item) for item in cell] if isinstance(cell, (list, tuple)) else cell
+
+
+def _plain(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Return a column with categories as their values."""
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
+def require_same_length(columns: Mapping[str, pa.Array]) -> None:
+    """Raise unless there are columns, and all have the same number of rows.
+
+    Raises
+    ------
+    DataError
+        There are no columns, or two differ; the message names them.
+    """
+    if not columns:
+        msg = "there are no predictions. Pass a file, a DataFrame, or arrays by keyword: y=…, mean=…, std=…"
+        raise DataError(msg)
+    (first, values), *others = columns.items()
+    for name, column in others:
+        if len(column) != len(values):
+            msg = f"row counts differ: {first} has {len(values):,}, {name} has {len(column):,}"
+            raise DataError(msg)

@@ -1,0 +1,649 @@
+"""The functions of Python and notebooks: frames, arrays and names of metrics go in, frames and HTML come out."""
+
+import json
+import pickle
+import subprocess
+import sys
+from dataclasses import fields
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+import torch
+from calcheck.render.csv_jsonl import NUMBERS
+from numpy.testing import assert_allclose, assert_array_equal
+
+import calcheck
+from calcheck.errors import CalcheckError, DataError, OptionError
+from calcheck.io.arguments import ColumnArguments
+from calcheck.io.columns.options import ColumnOptions
+from calcheck.render.json import to_json
+from calcheck.report import Report
+
+ROOT = Path(__file__).parents[2]
+DIABETES = str(ROOT / "examples" / "diabetes.parquet")
+LINEAR = str(ROOT / "examples" / "diabetes_linear.parquet")
+INPUTS = ["bmi", "bp", "s5"]
+N = 60
+BARE = {"resamples": 0, "replicates": 0}
+
+
+@pytest.fixture
+def frame():
+    rng = np.random.default_rng(0)
+    mean = rng.normal(size=N)
+    return pd.DataFrame({"y": mean + rng.normal(size=N), "mean": mean, "std": np.full(N, 0.5)})
+
+
+def value(*data, metric="zms", **options):
+    """Return the value of one metric, without inference."""
+    (result,) = calcheck.evaluate(*data, metrics=metric, **BARE, **options).results
+    return result.value
+
+
+def by_hand(frame):
+    """Return the mean squared z-score."""
+    return np.mean(((frame["y"] - frame["mean"]) / frame["std"].astype(float)) ** 2)
+
+
+# a frame is read as its file is
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv", "feather"])
+def test_a_frame_gives_the_numbers_of_its_file_to_the_last_digit(tmp_path, ending):
+    frame, path = pd.read_parquet(DIABETES), tmp_path / f"preds.{ending}"
+    getattr(frame, f"to_{ending}")(path, **({"index": False} if ending == "csv" else {}))
+    metrics, options = ["zms", "ence", "cce", "crps", "jmmd"], {"inputs": INPUTS, "replicates": 39, "resamples": 100}
+    of_frame, of_file = (calcheck.evaluate(data, metrics, **options) for data in (frame, path))
+    assert of_frame.results == of_file.results
+    assert len(of_frame.results) == len(metrics)
+    assert of_frame.input.files == ()
+    for metric in ("zms", "cce"):
+        pd.testing.assert_frame_equal(of_frame.rows(metric), of_file.rows(metric).rename_axis(None), check_exact=True)
+
+
+def test_a_frame_gives_the_numbers_of_the_command(tmp_path):
+    command = f"-m calcheck evaluate {DIABETES} --metrics zms,cce --inputs bmi,bp,s5 --replicates 39 --format json"
+    outputs = ["-o", tmp_path / "report.json", "--pointwise", tmp_path / "rows.parquet"]
+    subprocess.run([sys.executable, *command.split(), *outputs], check=True)
+    report = calcheck.evaluate(pd.read_parquet(DIABETES), ["zms", "cce"], inputs=INPUTS, replicates=39)
+    theirs = json.loads((tmp_path / "report.json").read_text())["results"]
+    for ours, result in zip(report.to_frame().to_dict("records"), theirs, strict=True):
+        assert {name: None if np.isnan(ours[name]) else ours[name] for name in NUMBERS} == {
+            name: result[name] for name in NUMBERS
+        }
+        assert ours["verdict"] == result["verdict"]
+    rows = pd.read_parquet(tmp_path / "rows.parquet")
+    assert_array_equal(report.rows("cce")["cce"], rows["cce"])
+    assert_array_equal(report.rows("zms")["z2"], rows["z2"])
+
+
+def test_list_columns_are_embeddings_and_samples(frame):
+    rng = np.random.default_rng(1)
+    samples, embedding = rng.normal(size=(N, 7)), rng.normal(size=(N, 3)).astype(np.float32)
+    cells = pd.DataFrame({"y": frame["y"], "samples": list(samples), "embedding": embedding.tolist()})
+    rows = calcheck.read(cells.assign(embedding=list(embedding))).predictions()
+    assert_array_equal(rows.predictive.draws, samples)
+    assert_array_equal(rows.x, embedding)
+    assert rows.x.dtype == np.float32
+    assert_array_equal(calcheck.read(cells).predictions().x, embedding)
+    assert_array_equal(calcheck.read(cells.assign(embedding=list(torch.tensor(embedding)))).predictions().x, embedding)
+
+
+def test_matrices_in_cells_are_vectors(frame):
+    rows = calcheck.read(frame.assign(embedding=[np.arange(4.0).reshape(2, 2)] * N)).predictions()
+    assert_array_equal(rows.x, np.tile(np.arange(4.0), (N, 1)))
+
+
+@pytest.mark.parametrize(
+    "std",
+    [
+        pd.array([1, 2] * (N // 2), dtype="Int64"),
+        pd.array([1, 2] * (N // 2), dtype="Float64"),
+        pd.array([1, 2] * (N // 2), dtype="float32[pyarrow]"),
+        pd.Categorical([1, 2] * (N // 2)),
+        pd.arrays.SparseArray([1.0, 2.0] * (N // 2)),
+        pd.Series([1, np.float32(2)] * (N // 2), dtype=object),
+        pd.Series([1, "2.0"] * (N // 2), dtype=object),
+        pd.Series(["1", "2"] * (N // 2), dtype="string"),
+        np.array([1, 2] * (N // 2), dtype=">i4"),
+        np.array([1, 2] * (N // 2), dtype=np.longdouble),
+    ],
+    ids=["Int64", "Float64", "arrow", "category", "sparse", "objects", "mixed", "string", "big-endian", "long"],
+)
+def test_numbers_of_every_dtype_are_numbers(frame, std):
+    frame["std"] = std
+    assert_allclose(value(frame), by_hand(frame.assign(std=[1.0, 2.0] * (N // 2))), rtol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "Float64", "object"])
+def test_missing_numbers_are_refused_or_omitted_as_in_files(frame, dtype):
+    gaps = frame.assign(std=frame["std"].astype(dtype).where(frame.index != 3, pd.NA if dtype != "float64" else np.nan))
+    with pytest.raises(DataError, match=r"DataFrame: std .* 1 of 60 rows are not \(row 3, .*nan-policy omit"):
+        value(gaps)
+    report = calcheck.evaluate(gaps, "zms", nan_policy="omit", **BARE)
+    assert report.results[0].value == value(frame.drop(index=3))
+    assert report.input.dropped == 1
+    assert 3 not in report.rows("zms").index
+
+
+def test_a_missing_list_is_refused_or_omitted(frame):
+    cells = frame.assign(embedding=[[1.0, float(row)] for row in range(N)])
+    cells.loc[5, "embedding"] = None
+    with pytest.raises(DataError, match="row 5"):
+        calcheck.evaluate(cells, "cce", replicates=0)
+    assert calcheck.evaluate(cells, "cce", nan_policy="omit", replicates=0).input.n == N - 1
+
+
+def test_text_among_numbers_is_refused_with_its_row(frame):
+    frame["std"] = pd.Series([1, "one"] + [1] * (N - 2), dtype=object)
+    with pytest.raises(DataError, match=r"column 'std' must be numbers, but 1 of 60 rows are not \(row 1, .*'one'"):
+        value(frame)
+
+
+def test_duplicate_column_names_are_refused(frame):
+    with pytest.raises(DataError, match=r"DataFrame has 1 duplicate column name: 'y'\. Rename them"):
+        calcheck.read(pd.concat([frame, frame["y"]], axis=1))
+    with pytest.raises(DataError, match="duplicate column name: '0'"):
+        calcheck.read(pd.DataFrame([[1, 2]], columns=[0, "0"]))
+
+
+def test_columns_of_several_levels_are_read_as_in_csv_files():
+    rng = np.random.default_rng(2)
+    levels, quantiles = [0.05, 0.5, 0.95], np.sort(rng.normal(size=(N, 3)))
+    frame = pd.DataFrame(quantiles, columns=pd.MultiIndex.from_product([["sales"], levels]))
+    frame["y", ""] = rng.normal(size=N)
+    by_level = dict(zip(levels, quantiles.T, strict=True))
+    assert value(frame) == value(y=frame["y"].to_numpy(), quantiles=by_level)
+    with pytest.raises(DataError, match=r"no columns were recognized.*\('a', 'mean'\)"):
+        calcheck.read(pd.DataFrame({("a", "y"): [1.0], ("a", "mean"): [1.0]})).predictions()
+
+
+def test_columns_with_numbers_as_names_are_quantiles():
+    frame = pd.DataFrame({"y": [0.0, 1.0], 0.1: [-1.0, 0.0], 0.9: [1.0, 2.0]})
+    assert_allclose(calcheck.read(frame).predictions().predictive.quantile_levels, [0.1, 0.9])
+
+
+# the index
+
+
+def test_a_named_index_identifies_rows(frame):
+    names = pd.Index([f"p{row}" for row in range(N)], name="patient")
+    source = calcheck.read(frame.set_index(names))
+    assert source.predictions().id_name == "patient"
+    assert source.predictions().id.tolist() == names.tolist()
+    assert source.input_info().columns["id"] == "patient"
+    rows = calcheck.evaluate(source, "zms", **BARE).rows("zms")
+    pd.testing.assert_index_equal(rows.index, names)
+    assert "patient" not in rows.columns
+
+
+def test_an_id_that_is_named_takes_the_place_of_the_index(frame):
+    keyed = frame.assign(key=range(N)).set_index(pd.Index(range(N), name="patient"))
+    assert calcheck.read(keyed, id="key").predictions().id_name == "key"
+
+
+def test_a_named_index_with_duplicates_is_a_column_only(frame):
+    grouped = frame.set_index(pd.Index([0, 1] * (N // 2), name="group"))
+    assert calcheck.read(grouped).predictions().id is None
+    assert value(grouped, metric=calcheck.metric("ence", bins=2, by="group")) > 0
+
+
+def test_an_unnamed_index_labels_results_only(frame):
+    shuffled = frame.sample(frac=1, random_state=0)
+    report = calcheck.evaluate(shuffled, "zms", **BARE)
+    assert calcheck.read(shuffled).predictions().id is None
+    pd.testing.assert_index_equal(report.rows("zms").index, shuffled.index)
+    joined = frame.join(report.rows("zms")[["z2"]])
+    assert_allclose(joined["z2"], ((frame["y"] - frame["mean"]) / frame["std"]) ** 2)
+
+
+def test_an_index_that_is_a_column_too_is_read_once(frame):
+    assert value(frame.assign(key=range(N)).set_index("key", drop=False)) == value(frame)
+    with pytest.raises(DataError, match="duplicate column name: 'y'"):
+        calcheck.read(frame.set_index(pd.Index(range(N), name="y")))
+
+
+def test_levels_of_an_index_are_columns(frame):
+    levels = pd.MultiIndex.from_product([range(N // 2), ["a", "b"]], names=["item", None])
+    source = calcheck.read(frame.set_index(levels))
+    assert source.predictions().id is None
+    assert "item" in source.table.schema.names
+
+
+# arrays by keyword
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [
+        lambda column: column,
+        lambda column: column.to_numpy(),
+        lambda column: column.tolist(),
+        lambda column: torch.tensor(column.to_numpy(), requires_grad=True),
+        lambda column: [torch.tensor(each, dtype=torch.float64, requires_grad=True) for each in column],
+        lambda column: torch.tensor(column.to_numpy()).to(torch.float64)[:, None][:, 0],
+        lambda column: np.ma.masked_array(column.to_numpy()),
+        lambda column: column.astype("Float64"),
+    ],
+    ids=["Series", "numpy", "list", "tensor", "tensors", "view", "masked", "nullable"],
+)
+def test_arrays_of_every_kind_give_the_numbers_of_the_frame(frame, convert):
+    assert value(y=convert(frame["y"]), mean=convert(frame["mean"]), std=convert(frame["std"])) == value(frame)
+
+
+def test_a_tensor_in_bfloat16_is_read(frame):
+    std = torch.full((N,), 0.5, dtype=torch.bfloat16, requires_grad=True)
+    assert value(y=frame["y"], mean=frame["mean"], std=std) == value(frame)
+    embedding = torch.ones(N, 2, dtype=torch.float16)
+    assert calcheck.read(frame, embedding=embedding).predictions().x.dtype == np.float32
+
+
+def test_an_array_takes_the_place_of_a_column(frame):
+    assert_allclose(value(frame, std=2 * frame["std"]), value(frame) / 4, rtol=1e-14)
+    assert value(frame.rename(columns={"std": "sigma"}), std=2 * frame["std"]) == value(frame, std=2 * frame["std"])
+
+
+def test_several_targets_are_columns_of_arrays():
+    rng = np.random.default_rng(3)
+    y, mean, samples = rng.normal(size=(N, 2)), rng.normal(size=(N, 2)), rng.normal(size=(N, 9, 2))
+    rows = calcheck.read(y=y, mean=mean, std=np.ones((N, 2))).predictions()
+    assert_array_equal(rows.y, y)
+    assert_array_equal(rows.predictive.mean(), mean)
+    assert_array_equal(calcheck.read(y=y, samples=torch.tensor(samples)).predictions().predictive.draws, samples)
+
+
+def test_quantiles_and_parameters_are_mappings():
+    rng = np.random.default_rng(4)
+    y = rng.poisson(3.0, size=N)
+    quantiles = {0.95: y + 1.0, 0.05: y - 1.0}
+    rows = calcheck.read(y=y, quantiles=quantiles).predictions()
+    assert_array_equal(rows.predictive.quantile_levels, [0.05, 0.95])
+    assert_array_equal(rows.predictive.values, np.stack([y - 1.0, y + 1.0], axis=1))
+    of_frame = calcheck.read(y=y, quantiles=pd.DataFrame(quantiles)).predictions()
+    assert_array_equal(of_frame.predictive.values, rows.predictive.values)
+    rate = np.full(N, 3.0)
+    by_array = value(y=y, dist="poisson", param={"rate": rate}, metric="crps")
+    assert value(pd.DataFrame({"y": y, "lam": rate}), dist="poisson", param={"rate": "lam"}, metric="crps") == by_array
+
+
+def test_inputs_are_columns_an_array_or_a_frame(frame):
+    x = np.random.default_rng(5).normal(size=(N, 2))
+    places = pd.DataFrame(x, columns=["lat", "lon"])
+    by_name = calcheck.read(frame.join(places), inputs=["lat", "lon"])
+    for source in (calcheck.read(frame, inputs=x), calcheck.read(frame, inputs=places), by_name):
+        rows = source.predictions()
+        assert_array_equal(rows.x, x)
+        assert not rows.has_embedding
+    assert calcheck.read(frame, inputs=x[:, 0]).predictions().x.shape == (N, 1)
+
+
+def test_tables_of_other_libraries_are_read(frame):
+    assert value(pa.table(frame)) == value(frame.to_dict("list")) == value(frame)
+    twice = pa.table([[1.0], [2.0]], names=["y", "y"])
+    with pytest.raises(DataError, match="Table has 1 duplicate column name"):
+        calcheck.read(twice)
+
+
+def test_filters_are_mappings(frame):
+    both = pd.concat([frame.assign(horizon=1), frame.assign(horizon=2, std=9.0)])
+    assert value(both, filter={"horizon": 1}) == value(frame)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"std": 1.0}, "std takes a column name, or an array with one value per row, got 1.0"),
+        ({"std": np.float64(1.0)}, "std takes a column name, or an array with one value per row, got"),
+        ({"std": torch.tensor(1.0)}, "std must have one value per row, got a single Tensor"),
+        ({"std": np.ones(N - 1)}, "row counts differ: y has 60, std has 59"),
+        ({"std": np.ones(N) * 1j}, "std must hold real numbers, got complex128"),
+        ({"std": np.ones((N, 0))}, r"std has no values per row: its shape is \(60, 0\)"),
+        ({"target": np.ones(N)}, "target takes text, got ndarray. Pass an array as y"),
+        ({"y": "z"}, "y takes an array with one value per row, got the text 'z'. Name columns with target"),
+        ({"samples": ["s0", "s1"]}, r"samples takes a pattern .* pass frame\[names\]"),
+        ({"samples": [[1.0], [1.0, 2.0]] * (N // 2)}, "column 'samples' is ragged: its rows have from 1 to 2 values"),
+        ({"inputs": pd.DataFrame(np.ones((N, 2)), columns=["a", "a"])}, "inputs has 1 duplicate column name: 'a'"),
+        ({"quantiles": {"low": np.ones(N)}}, "quantiles are a mapping from levels such as 0.05 to arrays, got 'low'"),
+        ({"quantiles": np.ones((N, 3))}, "quantiles are a mapping from levels"),
+        ({"inputs": []}, "inputs is an empty list. Name at least one column"),
+        ({"inputs": ["a,b", "c"]}, "the column name 'a,b' has a comma or outer spaces"),
+        ({"input": ["a"]}, "there is no argument 'input'"),
+        ({"resample": 0}, r"there is no argument 'resample' \(arguments: seed, .*resamples"),
+        ({"nan_policy": "drop"}, "nan_policy takes one of raise, omit, got 'drop'"),
+        ({"min_std": "small"}, "min_std takes a number, got the text 'small'"),
+    ],
+)
+def test_a_wrong_argument_is_refused_in_one_line(frame, keywords, message):
+    with pytest.raises(CalcheckError, match=message) as caught:
+        calcheck.evaluate(frame, ["zms"], **BARE, **keywords)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_series_with_another_index_is_refused(frame):
+    with pytest.raises(DataError, match=r"the index of std differs from that of the DataFrame\. Align them"):
+        calcheck.read(frame, std=frame["std"].sample(frac=1, random_state=0))
+    with pytest.raises(DataError, match="the index of mean differs from that of y"):
+        calcheck.read(y=frame["y"], mean=frame["mean"][::-1], std=frame["std"])
+
+
+@pytest.mark.parametrize("data", [[1.0], np.ones((3, 2)), pd.Series([1.0]), 3, pa.array([1.0])], ids=type)
+def test_data_of_another_kind_are_refused(data):
+    with pytest.raises(DataError, match=r"predictions are a path, a DataFrame|is not a table of columns"):
+        calcheck.read(data)
+
+
+def test_no_data_are_refused():
+    for make in (calcheck.read, lambda: calcheck.read(pd.DataFrame()), lambda: calcheck.read({})):
+        with pytest.raises(DataError, match="there are no predictions"):
+            make()
+    with pytest.raises(DataError, match="there are no rows"):
+        calcheck.read(y=[], mean=np.array([]), std=np.array([])).predictions()
+
+
+def test_a_frame_is_joined_to_files_and_written_as_one(frame, tmp_path):
+    embedding = np.random.default_rng(7).normal(size=(N, 3))
+    np.save(tmp_path / "embedding.npy", embedding)
+    frame[["y"]].to_csv(tmp_path / "truth.csv", index=False)
+    embedded = calcheck.read(frame, embedding=str(tmp_path / "embedding.npy"))
+    assert_array_equal(embedded.predictions().x, embedding)
+    assert value(frame.drop(columns="y"), truth=str(tmp_path / "truth.csv")) == value(frame)
+    calcheck.write(calcheck.read(frame), str(tmp_path / "written.parquet"))
+    assert value(tmp_path / "written.parquet") == value(frame)
+
+
+def test_frames_as_arrays_keep_missing_numbers(frame):
+    places = pd.DataFrame({"lat": pd.array([1.0, pd.NA] * (N // 2), dtype="Float64"), "lon": 2})
+    for role in ("embedding", "inputs"):
+        with pytest.raises(DataError, match="30 of 60 rows"):
+            calcheck.read(frame, **{role: places}).predictions()
+        assert len(calcheck.read(frame, nan_policy="omit", **{role: places}).predictions()) == N // 2
+
+
+def test_arrays_do_not_join_a_file():
+    with pytest.raises(OptionError, match=r"std is an array, but the other columns are in a file\. Pass a DataFrame"):
+        calcheck.read(DIABETES, std=np.ones(442))
+
+
+def test_keywords_are_the_options_of_reading():
+    assert set(ColumnArguments.__annotations__) == {"y", *ColumnOptions.__dataclass_fields__}
+
+
+# metrics by name
+
+
+def test_metrics_are_named_with_options():
+    assert calcheck.metric("cce", lambda_=0.1) == calcheck.metric("cce", **{"lambda": 0.1})
+    assert calcheck.metric("cce", lambda_=np.float64(0.1)).options()["lambda"] == 0.1
+    built = calcheck.metric("cce", lambda_=0.1, estimator="unbiased")
+    assert calcheck.metric("cce", **built.options()) == built
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: calcheck.metric("cces"), "unknown metric 'cces'. Available metrics: zms, "),
+        (lambda: calcheck.metric("ence", bin=3), r"ence has no option 'bin' \(options: bins, by\)"),
+        (lambda: calcheck.metric("zms", bins=3), r"zms has no option 'bins' \(options: none\)"),
+        (lambda: calcheck.metric("ence", bins="three"), "ence: bins takes a whole number, got the text 'three'"),
+        (lambda: calcheck.metric("ence", bins=0), "--bins must be at least 1, got 0"),
+        (lambda: calcheck.metric("ence", bins=None), "ence: bins takes a whole number"),
+        (lambda: calcheck.evaluate(DIABETES, []), "there are no metrics to compute"),
+        (lambda: calcheck.evaluate(DIABETES, [3]), r"metrics are names or calcheck.metric\(name, …\), got 3"),
+    ],
+)
+def test_a_wrong_metric_is_refused_in_one_line(make, message):
+    with pytest.raises(OptionError, match=message):
+        make()
+
+
+def test_all_metrics_that_apply_are_the_default(frame):
+    report = calcheck.evaluate(frame, **BARE)
+    assert {"zms", "crps", "mae"} < {result.metric for result in report.results}
+    assert {"cce", "cmmd"} <= {skipped.metric for skipped in report.skipped}
+
+
+def test_a_report_without_results_is_an_error(frame):
+    with pytest.raises(DataError, match=r"no metric applies\. cce: needs inputs"):
+        calcheck.evaluate(frame, "cce")
+
+
+def test_sources_and_predictions_are_data_too(frame):
+    source = calcheck.read(frame)
+    rows = source.predictions()
+    assert value(source) == value(rows) == value(calcheck.InMemory(rows)) == value(frame)
+    with pytest.raises(OptionError, match=r"inputs applies to data that are not read yet\. Pass it to calcheck\.read"):
+        calcheck.evaluate(source, "zms", inputs=["y"])
+
+
+def test_options_of_the_run_are_keywords(frame):
+    report = calcheck.evaluate(frame, "zms", seed=3, confidence=0.9, resamples=200, replicates=39, memory="1GiB")
+    settings = {name: report.settings[name] for name in ("seed", "confidence", "resamples", "replicates", "memory")}
+    assert settings == {"seed": 3, "confidence": 0.9, "resamples": 200, "replicates": 39, "memory": 1 << 30}
+
+
+def test_evaluation_points_are_a_file_a_frame_or_an_array(frame, tmp_path):
+    x, at = np.linspace(0, 1, N), pd.DataFrame({"x": [0.25, 0.75]}, index=["low", "high"])
+    at.to_parquet(tmp_path / "at.parquet")
+    by_name = frame.assign(x=x)
+    rows = [
+        calcheck.evaluate(by_name, "cce", inputs=["x"], at=at, replicates=0).rows("cce"),
+        calcheck.evaluate(by_name, "cce", inputs=["x"], at=tmp_path / "at.parquet", replicates=0).rows("cce"),
+        calcheck.evaluate(frame, "cce", inputs=x, at=[0.25, 0.75], replicates=0).rows("cce"),
+        calcheck.evaluate(
+            calcheck.read(frame, inputs=x).predictions(), "cce", at=torch.tensor([0.25, 0.75]), replicates=0
+        ).rows("cce"),
+    ]
+    assert rows[0].index.tolist() == ["low", "high"]
+    assert rows[0]["x"].tolist() == [0.25, 0.75]
+    for other in rows[1:]:
+        assert_array_equal(other["cce"], rows[0]["cce"])
+
+
+def test_an_array_of_points_has_the_columns_of_the_inputs(frame):
+    x, at = np.random.default_rng(6).normal(size=(N, 2)), pd.DataFrame({"lat": [0.0, 1.0], "lon": [0.5, -0.5]})
+    frame[["lat", "lon"]] = x
+    of_frame, of_array = (
+        calcheck.evaluate(frame, "cce", inputs=["lat", "lon"], at=points, replicates=0)
+        for points in (at, at.to_numpy())
+    )
+    assert_array_equal(of_frame.rows("cce")["cce"], of_array.rows("cce")["cce"])
+
+
+# frames of reports
+
+
+def test_a_report_as_a_frame_has_one_dtype_per_column(frame):
+    report = calcheck.evaluate(frame, ["zms", "cce", "sharpness"], replicates=39)
+    table = report.to_frame()
+    assert table["metric"].tolist() == ["zms", "sharpness", "cce"]
+    assert table["verdict"].tolist() == ["fail", "none", "skipped"]
+    assert {str(table[name].dtype) for name in NUMBERS} == {"float64"}
+    assert {str(table[name].dtype) for name in ("metric", "unit", "interval", "verdict", "notes")} == {"string"}
+    zms = report.results[0]
+    assert table.loc[0, ["value", "low", "high", "reference", "p_value"]].tolist() == [
+        *(zms.value, zms.low, zms.high, zms.reference, zms.p_value)
+    ]
+    assert "needs inputs" in table["notes"].iloc[2]
+
+
+def test_a_report_is_data_for_json_and_other_processes(frame):
+    report = calcheck.evaluate(frame, ["zms", "crps"], **BARE)
+    assert list(json.loads(to_json(report))) == [field.name for field in fields(Report)]
+    again = pickle.loads(pickle.dumps(report))  # noqa: S301 - our own
+    assert again == report
+    pd.testing.assert_frame_equal(again.rows("crps"), report.rows("crps"))
+
+
+def test_results_of_one_metric_are_distinguished_by_their_options(frame):
+    levels = [calcheck.metric("coverage", level=level) for level in (0.5, 0.9)]
+    report = calcheck.evaluate(frame, [*levels, "zms"], **BARE)
+    assert report.to_frame()["options"].tolist() == ["level=0.5", "level=0.9", ""]
+    assert "options" not in calcheck.evaluate(frame, ["coverage", "zms"], **BARE).to_frame()
+    with pytest.raises(OptionError, match=r"2 results of coverage\. Evaluate one at a time"):
+        report.rows("coverage")
+
+
+def test_rows_stand_beside_the_columns_of_the_file(frame):
+    frame["when"] = pd.date_range("2026-01-01", periods=N)
+    frame["site"] = pd.Categorical(["a", "b"] * (N // 2))
+    frame["count"] = pd.array([1, pd.NA] * (N // 2), dtype="Int64")
+    frame["crps"] = -1.0
+    rows = calcheck.evaluate(frame, ["zms", "crps"], **BARE).rows("crps")
+    assert list(rows.columns) == ["crps", "y", "mean", "std", "when", "site", "count", "crps_given"]
+    assert rows["when"].tolist() == frame["when"].tolist()
+    assert rows["site"].tolist() == frame["site"].tolist()
+    assert str(rows["count"].dtype) == "Int64"
+    assert_array_equal(rows["crps_given"], -1.0)
+    assert_allclose(rows["crps"].mean(), value(frame, metric="crps"), rtol=1e-14)
+
+
+def test_rows_of_a_subsample_are_its_rows(frame):
+    rows = calcheck.evaluate(frame, "zms", subsample=10, **BARE).rows("zms")
+    assert_array_equal(rows["y"], frame.loc[rows.index, "y"])
+    assert_allclose(rows["z2"], ((rows["y"] - rows["mean"]) / rows["std"]) ** 2)
+    assert len(rows) == 10
+
+
+def test_rows_that_do_not_exist_are_explained(frame):
+    report = calcheck.evaluate(frame.assign(x=frame["y"]), ["zms", "fid", "cmmd"], inputs=["x"], **BARE)
+    short = calcheck.evaluate(frame, ["zms", "cce"], **BARE)
+    for make, message in [
+        (lambda: report.rows("fid"), r"fid has no value per row \(metrics with rows: zms"),
+        (lambda: report.rows("mae"), r"the report has no metric 'mae' \(metrics: zms, fid, cmmd\)"),
+        (lambda: short.rows("cce"), "cce was skipped: needs inputs"),
+        (lambda: calcheck.evaluate(frame, "zms", pointwise=False, **BARE).rows("zms"), "with pointwise=True"),
+        (lambda: calcheck.compare({"a": frame, "b": frame}, "zms").rows("zms"), "They come from evaluate"),
+    ]:
+        with pytest.raises(OptionError, match=message):
+            make()
+
+
+def test_html_is_escaped(frame):
+    hostile = "<script>alert(1)</script>"
+    models = {hostile: frame, "b & c": frame.assign(std=1.0)}
+    html = calcheck.compare(models, ["crps", "cce"])._repr_html_()
+    assert "<script>" not in html
+    assert "&lt;script&gt;" in html
+    assert "b &amp; c" in html
+    assert "skipped cce" in html
+    assert html.count("<tr>") == 4  # the head, two models and their difference
+
+
+def test_html_shows_the_cells_of_the_report(frame):
+    report = calcheck.evaluate(frame, ["zms", "crps"], replicates=39)
+    html = report._repr_html_()
+    assert f"<td>{report.results[0].value:.4g}</td>" in html
+    assert ">fail</td>" in html
+    assert "60 rows · predictions: gaussian" in html
+
+
+# studies
+
+
+def test_models_are_compared_by_name(frame):
+    models = {"a": frame, "b": calcheck.read(frame.assign(center=0.0), mean="center", std="std")}
+    report = calcheck.compare(models, ["crps", "mae"], permutations=100, seed=1)
+    table = report.to_frame()
+    assert table[["metric", "model"]].head(4).to_numpy().tolist() == [
+        ["crps", "a"],
+        ["crps", "b"],
+        ["mae", "a"],
+        ["mae", "b"],
+    ]
+    (first, second), difference = table["value"].head(2), table["value"].iloc[4]
+    assert difference == second - first
+    assert table["minus"].fillna("").tolist() == ["", "", "", "", "a", "a"]
+    assert str(table["rank"].dtype) == "Int64"
+
+
+def test_a_comparison_gives_the_numbers_of_its_files():
+    frames = {"gp": pd.read_parquet(DIABETES), "linear": pd.read_parquet(LINEAR)}
+    files = {"gp": DIABETES, "linear": LINEAR}
+    options = {"resamples": 200, "permutations": 200}
+    assert calcheck.compare(frames, "crps", **options).results == calcheck.compare(files, "crps", **options).results
+
+
+def test_models_are_matched_by_their_index(frame):
+    keyed = frame.set_index(pd.Index([f"p{row}" for row in range(N)], name="patient"))
+    shuffled = keyed.assign(std=1.0).sample(frac=1, random_state=0)
+    straight = calcheck.compare({"a": keyed, "b": keyed.assign(std=1.0)}, "crps", resamples=100)
+    assert calcheck.compare({"a": keyed, "b": shuffled}, "crps", resamples=100).results == straight.results
+
+
+def test_settings_are_swept_as_on_the_command_line(frame):
+    from calcheck.studies.align import Model
+    from calcheck.studies.sweep import sweep
+    from calcheck.studies.sweep_settings import parse
+
+    frame["x"] = frame["mean"]
+    report = calcheck.sweep(
+        frame, "cce", {"lambda_": [0.1, np.float64(1.0)], "gamma_y": "0.1..1:2", "subsample": [0.5, 40]}, inputs=["x"]
+    )
+    metric = calcheck.metric("cce")
+    varied = [parse(text, type(metric)) for text in ("lambda=0.1,1", "gamma-y=0.1..1:2", "subsample=50%,40")]
+    assert report.results == sweep([Model("m", calcheck.read(frame, inputs=["x"]))], metric, varied).results
+    table = report.to_frame()
+    assert table["lambda"].dropna().tolist() == [0.1, 1.0]
+    assert table["subsample"].dropna().tolist() == ["50 %", "40"]
+    assert "options" not in table
+
+
+@pytest.mark.parametrize(
+    ("vary", "message"),
+    [
+        ({}, "sweep needs a setting to vary"),
+        ({"lambd": [1]}, "Names for cce: "),
+        ({"lambda_": ["x"]}, "--vary lambda takes a number"),
+        ({"subsample": [2.5]}, "subsample"),
+    ],
+)
+def test_a_wrong_setting_is_refused(frame, vary, message):
+    with pytest.raises(OptionError, match=message):
+        calcheck.sweep(frame.assign(x=frame["y"]), "cce", vary, inputs=["x"])
+
+
+def test_models_must_be_a_mapping(frame):
+    with pytest.raises(OptionError, match="models are a mapping of names to predictions"):
+        calcheck.compare([frame, frame], "crps")
+
+
+def test_rejection_is_a_frame(frame):
+    options = {"criteria": ["std", "age"], "step": 25, "max_percent": 50, "resamples": 100, "coverage": 0.5}
+    frame = frame.assign(age=np.arange(N), std=np.linspace(0.5, 1, N))
+    report = calcheck.reject(frame, ["mae", "rmse"], **options)
+    table = report.to_frame()
+    kept = table[(table["by"] == "age") & (table["rejected"] == "50 %") & (table["metric"] == "mae")]
+    assert_allclose(kept["value"].iloc[0], (frame["y"] - frame["mean"]).abs().head(N // 2).mean(), rtol=1e-14)
+    assert str(table["rows"].dtype) == "Int64"
+    assert table["threshold"].notna().sum() == 4
+
+
+def test_rejection_on_new_rows_takes_a_frame(frame, tmp_path):
+    frame = frame.assign(x=frame["mean"])
+    new = frame.assign(y=frame["y"] + 0.1)
+    new.to_parquet(tmp_path / "new.parquet")
+    options = {"metrics": "mae", "inputs": ["x"], "criteria": "cce", "step": 50, "max_percent": 50, "resamples": 0}
+    path = tmp_path / "new.parquet"
+    reports = [calcheck.reject(frame, new=rows, **options) for rows in (path, new, calcheck.read(new, inputs=["x"]))]
+    assert reports[0].results == reports[1].results == reports[2].results
+    with pytest.raises(DataError, match="predictions are a path, a DataFrame"):
+        calcheck.reject(frame, new=[1.0], **options)
+    with pytest.raises(OptionError, match="means of errors over rows"):
+        calcheck.reject(frame, "ence", criteria="std")
+
+
+# start
+
+
+def test_pandas_is_not_imported_at_the_start():
+    script = "import sys, calcheck.cli.app; calcheck.evaluate; calcheck.read; assert 'pandas' not in sys.modules"
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_names_are_listed_before_they_are_imported():
+    assert {"evaluate", "compare", "metric", "read"} <= set(dir(calcheck))
+    assert set(calcheck.__all__) == set(dir(calcheck))
+    assert all(hasattr(calcheck, name) for name in calcheck.__all__)
