@@ -14,7 +14,7 @@ from calcheck.cli.app import COMMANDS, app
 from calcheck.distributions import CONVENTIONS
 from calcheck.evaluation import run_settings
 from calcheck.execution.context import Run
-from calcheck.io.columns import roles as naming_schemes
+from calcheck.io.columns import names as naming_schemes
 from calcheck.io.columns.infer import EMBEDDING, KEYS
 from calcheck.io.columns.options import ERROR, MEANS, STDS, TARGETS
 from calcheck.io.files import SUFFIXES

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from calcheck.errors import DataError
 from calcheck.io.arrow_arrays import inner_length, is_scalar, is_vector, key_text, natural, to_floats, to_matrix
-from calcheck.io.columns.roles import level_name, level_of
+from calcheck.io.columns.names import level_name, level_of
 from calcheck.io.filters import Filters, require_one
 from calcheck.io.row_numbers import as_index
 from calcheck.io.tables.formats import read_batches

@@ -14,7 +14,7 @@ import pyarrow as pa
 from calcheck.distributions.lazy import LazyPredictive
 from calcheck.errors import DataError, FileError, ValuesError
 from calcheck.io.arrow_arrays import keys, ordering, to_scalars, without_gaps
-from calcheck.io.assemble import arrays_of, columns_read, predictive_of
+from calcheck.io.columns.roles import arrays_of, columns_read, predictive_of
 from calcheck.io.files import file_named
 from calcheck.io.join_keys import KeyIndex
 from calcheck.io.row_numbers import as_array, as_sequence

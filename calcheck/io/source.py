@@ -12,8 +12,8 @@ import pyarrow as pa
 from calcheck.errors import DataError, OptionError, named_some
 from calcheck.execution.machine import available_memory
 from calcheck.io.arrow_arrays import is_scalar, is_text, key_text
-from calcheck.io.columns.index import ColumnIndex, unclear_spreads
 from calcheck.io.columns.infer import OTHER_ROLES, find_roles, missing_predictions, missing_target
+from calcheck.io.columns.names import ColumnIndex, unclear_spreads
 from calcheck.io.columns.options import ColumnOptions
 from calcheck.io.columns.roles import (
     FILE_ROLES,

@@ -6,30 +6,26 @@ from typing import TYPE_CHECKING
 
 from calcheck.errors import DataError, OptionError, named_some
 from calcheck.io.arrow_arrays import is_number, is_scalar, is_text
-from calcheck.io.columns.index import ambiguous_scale, unclear_spreads
+from calcheck.io.columns.names import NamedForm, ambiguous_scale, forms_of, level_of, quantiles_role, unclear_spreads
 from calcheck.io.columns.options import ERROR, MEANS, SPREADS, STDS, TARGETS, ColumnOptions
 from calcheck.io.columns.parameters import find_parameters, possible_conventions
 from calcheck.io.columns.roles import (
     GaussianRole,
-    NamedForm,
     QuantilesRole,
     ResidualRole,
     Roles,
     SamplesRole,
     columns_of,
-    forms_of,
     is_wide,
-    level_of,
     list_names,
     pattern_of,
-    quantiles_role,
 )
 from calcheck.io.filters import require_one
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from calcheck.io.columns.index import ColumnIndex
+    from calcheck.io.columns.names import ColumnIndex
     from calcheck.io.columns.roles import Distributions, Spread
 
 EMBEDDING = r"emb_\d+"

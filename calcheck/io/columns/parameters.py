@@ -13,7 +13,7 @@ from calcheck.io.filters import require_one
 
 if TYPE_CHECKING:
     from calcheck.distributions import Convention
-    from calcheck.io.columns.index import ColumnIndex
+    from calcheck.io.columns.names import ColumnIndex
     from calcheck.io.columns.options import ColumnOptions
 
 PREFIX = r"(?:(.+)[-_])?"  # Optional name of the model or target before the parameter

@@ -1,4 +1,4 @@
-"""Column lookup with error messages."""
+"""Column names: lookup with error messages, and the names that tools give to quantiles and samples."""
 
 from __future__ import annotations
 
@@ -8,14 +8,19 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from calcheck.errors import DataError, named_some
 from calcheck.io.arrow_arrays import is_text, is_vector, natural
+from calcheck.io.columns.roles import QuantilesRole, SamplesRole
 from calcheck.options import flag_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     import pyarrow as pa
+
+    Levels = dict[str, dict[float, str]]  # Columns by level, for each model or target
 
 # Names that may mean a variance or a standard deviation
 AMBIGUOUS_SPREAD = re.compile(r".*_unc(_.*)?|uq|uncertainty.*|var|variance|.*_var|0|1")
@@ -140,3 +145,132 @@ def ambiguous_scale(unclear: list[str]) -> str:
     shown = named_some(unclear, between=" or ")
     remedy = f"pass --var {name} or --std {name} (or --log-var, --log-std)"
     return f"{shown} may be a variance or a standard deviation: {remedy}"
+
+
+NUMBER = re.compile(r"0?\.[0-9]+")
+TUPLE_NAME = re.compile(
+    r"\((?P<quote>['\"])(?P<of>.*)(?P=quote), '?(?P<level>0?\.[0-9]+)'?(?:, '(?P<side>lower|upper)')?\)"
+)
+NIXTLA = re.compile(r"(?P<of>.+)-(?P<side>lo|hi)-(?P<coverage>[0-9]+(?:\.[0-9]+)?)")
+QUANTILE = re.compile(r"(?:(?P<of>.+)[_-])?(?:q|ql|quant|quantile)[_-]?(?P<level>0?\.[0-9]+)")
+SAMPLE = re.compile(r"(?:(?P<of>.+)_)?sample_?(?P<draw>[0-9]+)|(?P<component>.+)_s(?P<path>[0-9]+)")
+DARTS = re.compile(r".+_s[0-9]+")
+DIGITS = 12  # Decimals to which levels are rounded: (1 - 0.9) / 2 becomes 0.05
+SIDES = {"lower": -1, "lo": -1, "upper": 1, "hi": 1}
+
+
+@dataclass(frozen=True)
+class NamedForm:
+    """Predictions recognized by their column names.
+
+    Parameters
+    ----------
+    tool : str
+        The tool with this naming scheme; empty if unknown.
+    match : str
+        The model or target in the column names; empty if there is none.
+    role : QuantilesRole or SamplesRole
+        The columns.
+    """
+
+    tool: str
+    match: str
+    role: QuantilesRole | SamplesRole
+
+
+def forms_of(names: Iterable[str]) -> list[NamedForm]:
+    """Return the predictions recognized among column names, for each naming scheme and each model or target."""
+    names = list(names)
+    found = [
+        NamedForm(tool if of or reader is not _lettered else "", of, quantiles_role(columns))
+        for tool, reader in QUANTILE_NAMES.items()
+        for of, columns in _by_level(names, reader).items()
+        if len(columns) > 1
+    ]
+    return found + [
+        NamedForm("Darts" if DARTS.fullmatch(columns[0]) else "", of, SamplesRole((columns,)))
+        for of, columns in _samples(names).items()
+    ]
+
+
+def quantiles_role(columns: dict[float, str]) -> QuantilesRole:
+    """Return the role of quantile columns, ordered by level."""
+    levels = sorted(columns)
+    return QuantilesRole(tuple(columns[level] for level in levels), tuple(levels))
+
+
+def level_of(name: str) -> float | None:
+    """Return the quantile level in a column name, None if there is none."""
+    return next((parsed[1] for reader in QUANTILE_NAMES.values() if (parsed := reader(name)) is not None), None)
+
+
+def level_name(level: float) -> str:
+    """Return a column name with the exact level, which :func:`level_of` reads back.
+
+    Examples
+    --------
+    >>> level_name(0.025), level_of("q_0.025")
+    ('q_0.025', 0.025)
+    """
+    return f"q_{np.format_float_positional(level)}"
+
+
+def _by_level(names: list[str], reader: Callable[[str], tuple[str, float] | None]) -> Levels:
+    found: Levels = {}
+    for name in names:
+        parsed = reader(name)
+        if parsed is None or not 0 < parsed[1] < 1:
+            continue
+        columns = found.setdefault(parsed[0], {})
+        if parsed[1] in columns:
+            msg = f"two columns hold the quantile {parsed[1]:g}: {columns[parsed[1]]!r} and {name!r}. Pass --quantiles"
+            raise DataError(msg)
+        columns[parsed[1]] = name
+    return found
+
+
+def _samples(names: list[str]) -> dict[str, tuple[str, ...]]:
+    """Return the columns of draws in numeric order, for each target; a prefixed name such as a_s0 needs two columns."""
+    found: dict[str, list[str]] = {}
+    for name in sorted(names, key=natural):
+        if match := SAMPLE.fullmatch(name):
+            found.setdefault(match["of"] or match["component"] or "", []).append(name)
+    return {of: tuple(columns) for of, columns in found.items() if not of or len(columns) > 1}
+
+
+def _nixtla(name: str) -> tuple[str, float] | None:
+    if match := NIXTLA.fullmatch(name):
+        return match["of"], _limit(float(match["coverage"]) / 100, match["side"])
+    return (name.removesuffix("-median"), 0.5) if name.endswith("-median") else None
+
+
+def _tuple_name(name: str) -> tuple[str, float] | None:
+    """Parse a tuple as name: (variable, level) or (variable, coverage, lower or upper)."""
+    match = TUPLE_NAME.fullmatch(name)
+    if match is None:
+        return None
+    level = float(match["level"])
+    return match["of"], _limit(level, match["side"]) if match["side"] else level
+
+
+def _numbered(name: str) -> tuple[str, float] | None:
+    return ("", float(name)) if NUMBER.fullmatch(name) else None
+
+
+def _lettered(name: str) -> tuple[str, float] | None:
+    match = QUANTILE.fullmatch(name)
+    return (match["of"] or "", float(match["level"])) if match else None
+
+
+def _limit(coverage: float, side: str) -> float:
+    """Return the level of an endpoint of a central interval."""
+    return round((1 + SIDES[side] * coverage) / 2, DIGITS)
+
+
+QUANTILE_NAMES: dict[str, Callable[[str], tuple[str, float] | None]] = {
+    "skpro": _tuple_name,
+    "Nixtla": _nixtla,
+    "Darts": _lettered,
+    "AutoGluon": _numbered,
+}
+"""Parsers of quantile column names by tool, in search order."""
