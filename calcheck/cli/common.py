@@ -91,7 +91,7 @@ def open_source(
     also: Sequence[str] = (),
 ) -> FileSource:
     """Return the source of a file, with the columns that the metrics need and additional columns."""
-    from calcheck.io.paths import resolve
+    from calcheck.io.files import resolve
     from calcheck.io.source import FileSource
 
     options = build(InputOptions, given)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def _inspect(file: str, **given: Any) -> None:
     """Show what calcheck finds in a file, its first rows in words, and the equivalent explicit options."""
-    from calcheck.io.paths import resolve
+    from calcheck.io.files import resolve
     from calcheck.io.source import FileSource
     from calcheck.render.console import rendered, strip_control
 

@@ -93,7 +93,7 @@ def _samples(files: tuple[str, str], given: dict[str, Any], *, narrow: bool) -> 
     OptionError
         Both files are standard input.
     """
-    from calcheck.io.paths import resolve
+    from calcheck.io.files import resolve
     from calcheck.io.source import FileSource
 
     if files == (STDIN, STDIN):

@@ -37,7 +37,7 @@ def read(path: str, *, input_format: str | None = None, **columns: Any) -> FileS
         The file does not exist or is unsafe to load, or the options contradict each other.
     """
     from calcheck.io.columns.options import ColumnOptions
-    from calcheck.io.paths import resolve
+    from calcheck.io.files import resolve
     from calcheck.io.source import FileSource
 
     return FileSource(resolve(str(path), input_format), ColumnOptions(**columns))

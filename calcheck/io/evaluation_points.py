@@ -6,9 +6,8 @@ from dataclasses import replace
 
 from calcheck.errors import OptionError
 from calcheck.io.columns.options import ColumnOptions
-from calcheck.io.files import STDIN
+from calcheck.io.files import STDIN, resolve
 from calcheck.io.join import names_a_file, split_column
-from calcheck.io.paths import resolve
 from calcheck.io.source import FileSource
 from calcheck.io.tables.formats import open_table
 

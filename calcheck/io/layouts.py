@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from calcheck.io.columns.options import ColumnOptions
-    from calcheck.io.paths import AnyFile
+    from calcheck.io.files import AnyFile
     from calcheck.io.row_numbers import Places
     from calcheck.io.tables.formats import Table
 

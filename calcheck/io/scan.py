@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from calcheck.distributions import Predictive
     from calcheck.io.columns.options import ColumnOptions
     from calcheck.io.columns.roles import Roles
+    from calcheck.io.files import AnyFile
     from calcheck.io.join import JoinedColumn
     from calcheck.io.layouts import TableLayout
-    from calcheck.io.paths import AnyFile
     from calcheck.io.row_numbers import Places
     from calcheck.lazy_inputs import Inputs
 

@@ -24,12 +24,11 @@ from calcheck.io.columns.roles import (
     columns_of,
     is_wide,
 )
-from calcheck.io.files import STDIN, file_named
+from calcheck.io.files import STDIN, Files, file_named, resolve
 from calcheck.io.filters import Filters, require_one
 from calcheck.io.join import JoinedColumn, names_a_file, read_embedding, read_truth, split_column
 from calcheck.io.layouts import TableLayout, apply_layout
 from calcheck.io.partition import parts_of
-from calcheck.io.paths import Files, resolve
 from calcheck.io.scale_hint import scale_hint
 from calcheck.io.scan import Scan, load_all, require_no_rerun, require_unique_keys
 from calcheck.io.tables.formats import open_table, read_batches
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from calcheck.io.columns.roles import Roles
-    from calcheck.io.paths import AnyFile
+    from calcheck.io.files import AnyFile
     from calcheck.io.tables.formats import Table
 
 FAMILY = "dist"  # Column that names the family, in files written by calcheck

@@ -19,10 +19,10 @@ import calcheck
 from calcheck import METRICS, evaluate, read
 from calcheck.errors import CalcheckError, DataError, FileError
 from calcheck.execution.context import Run
-from calcheck.io import files as stores
+from calcheck.io import object_store as stores
 from calcheck.io import partition as parts
 from calcheck.io.columns.options import ColumnOptions
-from calcheck.io.paths import resolve
+from calcheck.io.files import resolve
 from calcheck.io.source import FileSource
 from calcheck.io.tables import parquet
 from calcheck.predictions import InMemory

@@ -25,7 +25,7 @@ from calcheck.io.tables.parquet import ParquetTable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from calcheck.io.paths import AnyFile, Files, PartitionFile
+    from calcheck.io.files import AnyFile, Files, PartitionFile
 
 
 class Table(Protocol):
