@@ -16,10 +16,10 @@ from calcheck.evaluation import run_settings
 from calcheck.execution.context import Run
 from calcheck.io.columns import names as naming_schemes
 from calcheck.io.columns.infer import EMBEDDING, KEYS
+from calcheck.io.columns.names import LONG
 from calcheck.io.columns.options import ERROR, MEANS, STDS, TARGETS
 from calcheck.io.files import SUFFIXES
-from calcheck.io.filters import MODELS
-from calcheck.io.layouts import LONG
+from calcheck.io.rows import MODELS
 from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
 from calcheck.metrics.base import REMEDIES
 from calcheck.options import flag_of, options_of

@@ -14,7 +14,7 @@ from calcheck.io.arrow_arrays import is_scalar, is_text, key_text, to_floats, to
 from calcheck.io.columns.options import TARGETS
 from calcheck.io.files import SUFFIXES, is_uri, kind_of, resolve, suffix_of
 from calcheck.io.join_keys import KeyIndex
-from calcheck.io.row_numbers import as_index
+from calcheck.io.rows import as_index
 from calcheck.io.tables.formats import open_table, read_batches
 from calcheck.validation import concat_columns
 
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from calcheck.io.columns.options import ColumnOptions
     from calcheck.io.columns.roles import Roles
     from calcheck.io.files import AnyFile
-    from calcheck.io.layouts import TableLayout
-    from calcheck.io.row_numbers import Places
+    from calcheck.io.rows import Places, TableLayout
     from calcheck.io.tables.formats import Table
 
 REMEDY = "Name other keys (--join-on for --truth, --id for --embedding), or drop these rows (--nan-policy omit)"

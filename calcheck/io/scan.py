@@ -17,7 +17,7 @@ from calcheck.io.arrow_arrays import keys, ordering, to_scalars, without_gaps
 from calcheck.io.columns.roles import arrays_of, columns_read, predictive_of
 from calcheck.io.files import file_named
 from calcheck.io.join_keys import KeyIndex
-from calcheck.io.row_numbers import as_array, as_sequence
+from calcheck.io.rows import as_array, as_sequence
 from calcheck.io.tables.formats import ConcatTable, read_batches
 from calcheck.lazy_inputs import LazyInputs
 from calcheck.predictions import Predictions, concat
@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from calcheck.io.columns.roles import Roles
     from calcheck.io.files import AnyFile
     from calcheck.io.join import JoinedColumn
-    from calcheck.io.layouts import TableLayout
-    from calcheck.io.row_numbers import Places
+    from calcheck.io.rows import Places, TableLayout
     from calcheck.lazy_inputs import Inputs
 
 

@@ -13,7 +13,7 @@ from calcheck.errors import DataError, OptionError, named_some
 from calcheck.execution.machine import available_memory
 from calcheck.io.arrow_arrays import is_scalar, is_text, key_text
 from calcheck.io.columns.infer import OTHER_ROLES, find_roles, missing_predictions, missing_target
-from calcheck.io.columns.names import ColumnIndex, unclear_spreads
+from calcheck.io.columns.names import ColumnIndex, find_layout, unclear_spreads
 from calcheck.io.columns.options import ColumnOptions
 from calcheck.io.columns.roles import (
     FILE_ROLES,
@@ -25,10 +25,10 @@ from calcheck.io.columns.roles import (
     is_wide,
 )
 from calcheck.io.files import STDIN, Files, file_named, resolve
-from calcheck.io.filters import Filters, require_one
 from calcheck.io.join import JoinedColumn, names_a_file, read_embedding, read_truth, split_column
-from calcheck.io.layouts import TableLayout, apply_layout
+from calcheck.io.layouts import convert_layout
 from calcheck.io.partition import parts_of
+from calcheck.io.rows import Filters, TableLayout, require_one
 from calcheck.io.scale_hint import scale_hint
 from calcheck.io.scan import Scan, load_all, require_no_rerun, require_unique_keys
 from calcheck.io.tables.formats import open_table, read_batches
@@ -111,12 +111,11 @@ class FileSource(Source):
             if self.wanted == "inputs":
                 return TableLayout(table)
             filters = Filters.from_options(self.options.filter, self.options.model, table.schema)
-            unchanged = self.wanted == "sample"
-            return (
-                TableLayout(table, filters=filters)
-                if unchanged
-                else apply_layout(self.file, table, self.options, filters)
-            )
+            searched = self.wanted != "sample" and not self.options.names_form
+            layout = find_layout(table.schema) if searched else None
+            if layout is None:
+                return TableLayout(table, filters=filters)
+            return convert_layout(layout, self.file, table, self.options, filters)
 
     @property
     def table(self) -> Table:

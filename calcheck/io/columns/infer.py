@@ -20,7 +20,7 @@ from calcheck.io.columns.roles import (
     list_names,
     pattern_of,
 )
-from calcheck.io.filters import require_one
+from calcheck.io.rows import require_one
 
 if TYPE_CHECKING:
     import pyarrow as pa

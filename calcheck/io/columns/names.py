@@ -1,14 +1,15 @@
-"""Column names: lookup with error messages, and the names that tools give to quantiles and samples."""
+"""Column names: lookup with error messages, and the names and layouts that tools write."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
 from calcheck.errors import DataError, named_some
 from calcheck.io.arrow_arrays import is_text, is_vector, natural
@@ -17,8 +18,6 @@ from calcheck.options import flag_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-
-    import pyarrow as pa
 
     Levels = dict[str, dict[float, str]]  # Columns by level, for each model or target
 
@@ -274,3 +273,108 @@ QUANTILE_NAMES: dict[str, Callable[[str], tuple[str, float] | None]] = {
     "AutoGluon": _numbered,
 }
 """Parsers of quantile column names by tool, in search order."""
+
+
+@dataclass(frozen=True)
+class Long:
+    """A layout with one row per quantile or draw of a unit.
+
+    Parameters
+    ----------
+    name : str
+        The name of the layout.
+    kind : str
+        The column of output types; if ``typed`` is False, the output type itself.
+    index : tuple of str
+        The column of quantile levels, or the columns that identify draws.
+    value : str
+        The column of values.
+    typed : bool
+        Whether there is a column of output types.
+    observed : str or None
+        The column of targets.
+    dated : str or None
+        The key that is the date of the observation.
+    """
+
+    name: str
+    kind: str
+    index: tuple[str, ...]
+    value: str
+    typed: bool = False
+    observed: str | None = None
+    dated: str | None = None
+
+    def matches(self, schema: pa.Schema) -> bool:
+        """Return whether a file with these columns has this layout."""
+        return {*self.index, self.value, *([self.kind] if self.typed else [])} <= set(schema.names)
+
+    def match(self, names: set[str]) -> Long:  # noqa: ARG002 - overridden by layouts whose columns depend on the file
+        """Return this layout with the column names of a file."""
+        return self
+
+    @property
+    def own_columns(self) -> frozenset[str]:
+        """Columns that are not keys."""
+        return frozenset({*self.index, self.value, *([self.kind] if self.typed else []), self.observed or ""} - {""})
+
+
+@dataclass(frozen=True)
+class ArvizLong(Long):
+    """Draws of one variable, with columns for its axes: chain, draw, y_dim_0, y."""
+
+    def matches(self, schema: pa.Schema) -> bool:
+        names = set(schema.names)
+        return set(self.index) <= names and len(self._variables(names)) == 1
+
+    def match(self, names: set[str]) -> Long:
+        return replace(self, value=self._variables(names)[0])
+
+    @staticmethod
+    def _variables(names: set[str]) -> list[str]:
+        return sorted(name for name in names if f"{name}_dim_0" in names)
+
+
+LONG = (
+    Long("hubverse", "output_type", ("output_type_id",), "value", typed=True, dated="target_end_date"),
+    Long("legacy forecast hub", "type", ("quantile",), "value", typed=True, dated="target_end_date"),
+    Long("scoringutils", "quantile", ("quantile_level",), "predicted", observed="observed"),
+    Long("scoringutils", "sample", ("sample_id",), "predicted", observed="observed"),
+    ArvizLong("ArviZ", "sample", ("chain", "draw"), ""),
+)
+"""Known layouts with several rows per unit, in search order."""
+
+
+@dataclass(frozen=True)
+class Nested:
+    """A layout with one row per series, and lists over its steps: forecasts of GluonTS.
+
+    Parameters
+    ----------
+    name : str
+        The name of the layout.
+    kind : str
+        The output type and its column: samples, as lists of paths, or quantiles, as records of lists.
+    """
+
+    name: str
+    kind: str
+
+    def matches(self, schema: pa.Schema) -> bool:
+        """Return whether a file with these columns has this layout."""
+        if self.kind not in schema.names:
+            return False
+        column = schema.field(self.kind).type
+        if self.kind == "quantiles":
+            return bool(pa.types.is_struct(column))
+        is_paths = is_vector(column) and is_vector(getattr(column, "value_type", pa.null()))
+        return is_paths and "y" not in schema.names  # with y: multivariate draws, not paths
+
+
+NESTED = (Nested("GluonTS", "samples"), Nested("GluonTS", "quantiles"))
+"""Known layouts with several units per row, in search order: GluonTS computes mean and quantiles from samples."""
+
+
+def find_layout(schema: pa.Schema) -> Long | Nested | None:
+    """Return the known layout of a file with these columns, None if it has one row per unit."""
+    return next((layout for layout in (*LONG, *NESTED) if layout.matches(schema)), None)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from calcheck.distributions import CONVENTIONS, FAMILIES
 from calcheck.errors import DataError, OptionError
 from calcheck.io.columns.roles import ParametersRole
-from calcheck.io.filters import require_one
+from calcheck.io.rows import require_one
 
 if TYPE_CHECKING:
     from calcheck.distributions import Convention
