@@ -98,7 +98,7 @@ def open_source(
     return FileSource(
         resolve(file, options.input_format),
         build(ColumnOptions, given),
-        wanted="all" if any("y" in metric.needs for metric in metrics) else "any",
+        contents="all" if any("y" in metric.needs for metric in metrics) else "any",
         narrow=narrow,
         inputs=any("x" in metric.needs for metric in metrics),
         repeated=all(metric.repeated_targets for metric in metrics),

@@ -29,7 +29,7 @@ def _convert(file: str, **given: Any) -> None:
         raise OptionError(msg)
     suffix_of(path)
     options = build(InputOptions, given)
-    source = FileSource(resolve(file, options.input_format), build(ColumnOptions, given), wanted="any", narrow=True)
+    source = FileSource(resolve(file, options.input_format), build(ColumnOptions, given), contents="any", narrow=True)
     require_writable([path], source.reads())
     with source.error_names():
         write(source, path)

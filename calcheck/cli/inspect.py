@@ -28,7 +28,7 @@ def _inspect(file: str, **given: Any) -> None:
     from calcheck.render.console import rendered, strip_control
 
     options = build(InputOptions, given)
-    source = FileSource(resolve(file, options.input_format), build(ColumnOptions, given), wanted="any")
+    source = FileSource(resolve(file, options.input_format), build(ColumnOptions, given), contents="any")
     found = _found(source)
     if used := given["settings"].used:
         found["settings"] = ", ".join(f"{setting.option.flag} by {setting.where}" for setting in used)

@@ -43,7 +43,7 @@ def read_inputs(name: str, source: FileSource, *, narrow: bool) -> FileSource:
         id=options.id if options.id in names else None,
         nan_policy=options.nan_policy,
     )
-    return FileSource(file, columns, wanted="inputs", narrow=narrow)
+    return FileSource(file, columns, contents="inputs", narrow=narrow)
 
 
 def read_evaluation_points(name: str, source: FileSource, *, also: tuple[str, ...]) -> FileSource:

@@ -62,7 +62,7 @@ def pivot_long(layout: Long, file: AnyFile, table: Table, options: ColumnOptions
     filters.require_one_of_each(rows, {})
     if "horizon" not in names:
         rows = _with_horizons(rows)
-    keys = tuple(name for name in rows.schema.names if name not in layout.own_columns)
+    keys = tuple(name for name in rows.schema.names if name not in layout.non_key_columns)
     for name in TARGET_COLUMNS:
         if name in keys:
             require_one(_different(rows[name]), "targets", f"--filter {name}={{!r}}")
@@ -76,7 +76,7 @@ def pivot_long(layout: Long, file: AnyFile, table: Table, options: ColumnOptions
         layout=f"{layout.name}, {kind}s",
         keys=keys,
         kind=kind,
-        dated=layout.dated if layout.dated in keys else None,
+        date_key=layout.date_key if layout.date_key in keys else None,
         places=places[first],
         read=read,
         filters=replace(filters, conditions=()),
@@ -94,7 +94,7 @@ def _rows(file: AnyFile, table: Table, filters: Filters) -> tuple[pa.Table, NDAr
         read += len(batch)
     rows = pa.concat_tables(batches).combine_chunks() if batches else table.schema.empty_table()
     if not len(rows):
-        raise DataError(filters.none_left())
+        raise DataError(filters.no_rows_message())
     return rows, np.concatenate(places), read
 
 
@@ -270,7 +270,7 @@ def _require_complete(
 
 def _described(rows: pa.Table, layout: Long, row: int, *, index: bool = True) -> str:
     """Return the keys of a row as text."""
-    shown = [name for name in rows.schema.names if name not in layout.own_columns] + (
+    shown = [name for name in rows.schema.names if name not in layout.non_key_columns] + (
         list(layout.index) if index else []
     )
     return ", ".join(f"{name}={key_text(rows[name].slice(row, 1))[0].as_py()}" for name in shown)
@@ -288,7 +288,7 @@ def explode(layout: Nested, file: AnyFile, table: Table, filters: Filters) -> Ta
     read, mask = len(records), filters.mask(records)
     places = np.arange(read) if mask is None else np.flatnonzero(mask)
     if not len(places):
-        raise DataError(filters.none_left())
+        raise DataError(filters.no_rows_message())
     records = records.take(pa.array(places))
     values = _paths(records["samples"]) if layout.kind == "samples" else _levels(records["quantiles"])
     count, steps = values.shape[:2]

@@ -58,7 +58,7 @@ class Filters:
         A row is used if it passes all conditions.
     model : str or None
         The column of model names.
-    of_models : str or None
+    chosen_model : str or None
         The model given by the user.
     target : str or None
         The column of target names.
@@ -66,7 +66,7 @@ class Filters:
 
     conditions: tuple[Filter, ...] = ()
     model: str | None = None
-    of_models: str | None = None
+    chosen_model: str | None = None
     target: str | None = None
 
     @classmethod
@@ -117,13 +117,13 @@ class Filters:
         for column in filter(None, (self.model, self.target)):
             values = key_text(table[column]).unique().to_pylist()
             seen.setdefault(column, {}).update(dict.fromkeys(value or "" for value in values))
-            if column == self.model and not self.of_models:
+            if column == self.model and not self.chosen_model:
                 remedy = f"--model {{!r}}, or --model {EVERY} to use all rows"
                 require_one(list(seen[column]), "models", remedy)
             elif column == self.target:
                 require_one(list(seen[column]), "targets", f"--filter {column}={{!r}}")
 
-    def none_left(self) -> str:
+    def no_rows_message(self) -> str:
         """Return the message that no row passes."""
         shown = ", ".join(f"{filter_.column}={filter_.value}" for filter_ in self.conditions)
         return f"no row has {shown}" if shown else "there are no rows"
@@ -166,7 +166,7 @@ class TableLayout:
         Columns that identify units, never targets or predictions.
     kind : str or None
         The output type of a long layout: quantile or sample.
-    dated : str or None
+    date_key : str or None
         The key that is the date of the observation.
     places : (n,), optional
         The first row in the file of each unit; None if rows are units.
@@ -182,7 +182,7 @@ class TableLayout:
     layout: str = ""
     keys: tuple[str, ...] = ()
     kind: str | None = None
-    dated: str | None = None
+    date_key: str | None = None
     places: NDArray[np.intp] | None = None
     read: int | None = None
     filters: Filters = field(default_factory=Filters)

@@ -145,14 +145,14 @@ class Scan:
         joined = 0 if self.embedding is None else self.embedding.values.nbytes
         return joined + (self.layout.table.nbytes(self.roles.x) if self.roles.x else 0)
 
-    def of_inputs(self) -> Self:
+    def select_inputs(self) -> Self:
         """Return a scan of the inputs, and of all columns that determine which rows are dropped."""
         if self.lenient:
             return replace(self)
         roles = replace(self.roles, target=(), predictive=None, id=None, keys=())
         return replace(self, roles=roles, narrow=None, also=(), truth=None)
 
-    def of_predictive(self) -> Self:
+    def select_predictive(self) -> Self:
         """Return a scan of the distributions, and of all columns that determine which rows are dropped."""
         if self.lenient:
             return replace(self)
@@ -195,7 +195,7 @@ class Scan:
             msg = "every row has a missing number, so --nan-policy omit leaves no rows"
             raise DataError(msg)
         if self.read and not n_kept:
-            raise DataError(self.layout.filters.none_left())
+            raise DataError(self.layout.filters.no_rows_message())
         for joined in (self.embedding, self.truth):
             if joined is not None:
                 joined.require_all_used(self.read)
@@ -326,13 +326,13 @@ def _eager_or_lazy_inputs(scan: Scan, count: int) -> Inputs:
 
 def _inputs(scan: Scan) -> Generator[NDArray[np.floating[Any]]]:
     """Read the inputs again, in batches."""
-    for batch in scan.of_inputs().batches():
+    for batch in scan.select_inputs().batches():
         yield batch.inputs()
 
 
 def _distributions(scan: Scan) -> Iterator[Predictive]:
     """Read the distributions again, in batches."""
-    return (batch.predictive for batch in scan.of_predictive().batches() if batch.predictive is not None)
+    return (batch.predictive for batch in scan.select_predictive().batches() if batch.predictive is not None)
 
 
 def fits_in_memory(predictive: Predictive) -> bool:

@@ -200,7 +200,7 @@ INPUTS_ONLY = (
 def opened(data):
     def open_(name, **said):
         said |= {"truth": str(data / said["truth"])} if "truth" in said else {}
-        return FileSource(File(str(data / name)), ColumnOptions(**said), wanted="any")
+        return FileSource(File(str(data / name)), ColumnOptions(**said), contents="any")
 
     return open_
 

@@ -51,7 +51,7 @@ def truth(units=UNITS, **columns):
 
 
 def read(path, *, wanted="all", narrow=False, **said):
-    return FileSource(File(str(path)), ColumnOptions(**said), wanted=wanted, narrow=narrow)
+    return FileSource(File(str(path)), ColumnOptions(**said), contents=wanted, narrow=narrow)
 
 
 def refused(path, **options):

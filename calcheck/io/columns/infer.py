@@ -131,7 +131,7 @@ class _Finder:
         if self.options.truth:
             return ()
         if self.options.target:
-            return self.columns.listed("target", self.options.target)
+            return self.columns.parse_list("target", self.options.target)
         found = self.columns.one_of("target", TARGETS)
         return (found,) if found else ()
 
@@ -227,13 +227,13 @@ class _Finder:
         kinds: tuple[Spread, ...] = ("std", "var", "log_std", "log_var")
         for kind in kinds:
             if named := getattr(self.options, kind):
-                return kind, self.columns.listed(kind, named)
-        return "std", self.columns.existing_of("std", STDS)
+                return kind, self.columns.parse_list(kind, named)
+        return "std", self.columns.require_one_of("std", STDS)
 
     def gaussian(self) -> GaussianRole:
         """Return the role of means and spreads, given by options or known names."""
         options, columns = self.options, self.columns
-        mean = columns.listed("mean", options.mean) if options.mean else columns.existing_of("mean", MEANS)
+        mean = columns.parse_list("mean", options.mean) if options.mean else columns.require_one_of("mean", MEANS)
         kind, spread = self.spread()
         if len(mean) != len(spread):
             names = f"--mean names {len(mean)} columns and --{kind.replace('_', '-')} {len(spread)}"
@@ -245,7 +245,7 @@ class _Finder:
         """Return the columns of the embedding or inputs, and whether they are an embedding."""
         options, columns = self.options, self.columns
         if options.inputs:
-            return columns.listed("inputs", options.inputs), False
+            return columns.parse_list("inputs", options.inputs), False
         if external:
             return (), True
         if options.embedding:

@@ -65,7 +65,7 @@ class ColumnIndex:
             raise DataError(msg)
         return found[0] if found else None
 
-    def existing_of(self, role: str, known: Sequence[str]) -> tuple[str, ...]:
+    def require_one_of(self, role: str, known: Sequence[str]) -> tuple[str, ...]:
         """Return the column with a known name, as a tuple.
 
         Raises
@@ -98,7 +98,7 @@ class ColumnIndex:
             raise DataError(msg)
         return name
 
-    def listed(self, role: str, names: str) -> tuple[str, ...]:
+    def parse_list(self, role: str, names: str) -> tuple[str, ...]:
         """Return the columns in a comma-separated list, or the one column with exactly that name."""
         parts = [names] if names in self.names else [part.strip() for part in names.split(",")]
         return tuple(self.existing(role, part) for part in parts)
@@ -116,7 +116,7 @@ class ColumnIndex:
         if matches := sorted((name for name in self.names if fnmatchcase(name, pattern)), key=natural):
             return tuple(matches)
         if "," in pattern:
-            return self.listed(role, pattern)
+            return self.parse_list(role, pattern)
         msg = f"no column matches {pattern!r} for the {role} (columns: {self.listed_names()})"
         raise DataError(msg)
 
@@ -293,7 +293,7 @@ class Long:
         Whether there is a column of output types.
     observed : str or None
         The column of targets.
-    dated : str or None
+    date_key : str or None
         The key that is the date of the observation.
     """
 
@@ -303,7 +303,7 @@ class Long:
     value: str
     typed: bool = False
     observed: str | None = None
-    dated: str | None = None
+    date_key: str | None = None
 
     def matches(self, schema: pa.Schema) -> bool:
         """Return whether a file with these columns has this layout."""
@@ -314,7 +314,7 @@ class Long:
         return self
 
     @property
-    def own_columns(self) -> frozenset[str]:
+    def non_key_columns(self) -> frozenset[str]:
         """Columns that are not keys."""
         return frozenset({*self.index, self.value, *([self.kind] if self.typed else []), self.observed or ""} - {""})
 
@@ -336,8 +336,8 @@ class ArvizLong(Long):
 
 
 LONG = (
-    Long("hubverse", "output_type", ("output_type_id",), "value", typed=True, dated="target_end_date"),
-    Long("legacy forecast hub", "type", ("quantile",), "value", typed=True, dated="target_end_date"),
+    Long("hubverse", "output_type", ("output_type_id",), "value", typed=True, date_key="target_end_date"),
+    Long("legacy forecast hub", "type", ("quantile",), "value", typed=True, date_key="target_end_date"),
     Long("scoringutils", "quantile", ("quantile_level",), "predicted", observed="observed"),
     Long("scoringutils", "sample", ("sample_id",), "predicted", observed="observed"),
     ArvizLong("ArviZ", "sample", ("chain", "draw"), ""),

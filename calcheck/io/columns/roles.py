@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 Spread = Literal["std", "var", "log_std", "log_var"]
 Shape = Literal["normal", "t6"]
-Wanted = Literal["all", "any", "sample", "inputs"]
-FILE_ROLES: dict[Wanted, FileRole] = {
+Contents = Literal["all", "any", "sample", "inputs"]
+FILE_ROLES: dict[Contents, FileRole] = {
     "all": "predictions",
     "any": "predictions",
     "sample": "sample",
