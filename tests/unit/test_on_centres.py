@@ -17,7 +17,7 @@ from calcheck.errors import DataError, NumericalError, OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.bottom_k import sample_rows
 from calcheck.execution.context import Run
-from calcheck.execution.prefetch import prefetched
+from calcheck.execution.prefetch import prefetch
 from calcheck.io import scan as gathered
 from calcheck.io import scan as passes
 from calcheck.io.tables import memory as held
@@ -441,7 +441,7 @@ def test_the_next_batch_is_read_while_one_is_used():
             yield each
         raise DataError("the file ends here")
 
-    found = prefetched(batches())
+    found = prefetch(batches())
     for place in range(2):
         assert next(found) is made[place]
         assert made[place + 1].wait(5)
