@@ -171,15 +171,11 @@ def _units(rows: pa.Table, keys: tuple[str, ...]) -> tuple[NDArray[np.intp], NDA
     (u,)
         The first row of each unit.
     """
-    codes = np.zeros(len(rows), dtype=np.intp)
-    for name in keys:
-        encoded = pc.dictionary_encode(key_text(rows[name]).combine_chunks())
-        column = np.asarray(pc.fill_null(encoded.indices, -1), dtype=np.intp) + 1
-        _, codes = np.unique(codes * (column.max() + 1) + column, return_inverse=True)  # renumbered to avoid overflow
-    _, first, unit = np.unique(codes, return_index=True, return_inverse=True)
-    rank = np.empty(len(first), dtype=np.intp)
-    rank[np.argsort(first)] = np.arange(len(first))
-    return rank[unit], np.sort(first)
+    if not keys:
+        return np.zeros(len(rows), dtype=np.intp), np.zeros(1, dtype=np.intp)
+    frame = pa.table({name: key_text(rows[name]) for name in keys}).to_pandas()
+    unit = frame.groupby(list(keys), sort=False, dropna=False).ngroup()
+    return unit.to_numpy(), np.flatnonzero(~unit.duplicated())
 
 
 def _observed(layout: Long, rows: pa.Table, unit: NDArray[np.intp], first: NDArray[np.intp]) -> pa.Array:
@@ -222,14 +218,12 @@ def _draws(layout: Long, rows: pa.Table, unit: NDArray[np.intp], options: Column
     """Return a column of draws (u, m), ordered by id."""
     which = np.zeros(len(rows), dtype=np.intp)
     for name in layout.index:
-        encoded = pc.dictionary_encode(key_text(rows[name]).combine_chunks())
-        if encoded.indices.null_count:
-            msg = f"column {name!r}, which identifies draws, is empty in {encoded.indices.null_count:,} rows"
+        text = key_text(rows[name])
+        if text.null_count:
+            msg = f"column {name!r}, which identifies draws, is empty in {text.null_count:,} rows"
             raise DataError(msg)
-        ids = encoded.dictionary.to_pylist()
-        rank = np.empty(len(ids), dtype=np.intp)
-        rank[[place for place, _ in sorted(enumerate(ids), key=lambda pair: natural(pair[1]))]] = np.arange(len(ids))
-        which = which * len(ids) + rank[np.asarray(encoded.indices)]
+        ids = sorted(text.unique().to_pylist(), key=natural)
+        which = which * len(ids) + np.asarray(pc.index_in(text, value_set=pa.array(ids)))
     _require_once(layout, rows, unit * (which.max() + 1) + which)
     order = np.lexsort((which, unit))
     counts = np.bincount(unit)
@@ -243,13 +237,15 @@ def _draws(layout: Long, rows: pa.Table, unit: NDArray[np.intp], options: Column
 
 def _require_once(layout: Long, rows: pa.Table, cell: NDArray[np.intp]) -> None:
     """Raise if several rows have the same unit and the same level or draw."""
-    _, first, inverse, counts = np.unique(cell, return_index=True, return_inverse=True, return_counts=True)
-    if counts.max(initial=1) == 1:
+    import pandas as pd
+
+    repeated = pd.Series(cell).duplicated()
+    if not repeated.any():
         return
-    again = int(np.flatnonzero(first[inverse] != np.arange(len(cell)))[0])
     msg = (
-        f"{int((counts - 1).sum()):,} rows repeat a unit and its {' and '.join(layout.index)}, for example"
-        f" {_described(rows, layout, again)}. Were files appended? Keep one of each, or select rows with --filter"
+        f"{repeated.sum():,} rows repeat a unit and its {' and '.join(layout.index)}, for example"
+        f" {_described(rows, layout, int(repeated.argmax()))}. Were files appended? Keep one of each, or select rows"
+        " with --filter"
     )
     raise DataError(msg)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from calcheck.distributions.lazy import LazyPredictive
 from calcheck.errors import DataError, FileError, ValuesError
@@ -76,16 +77,17 @@ def require_unique_keys(rows: Predictions) -> Predictions:
     """
     if rows.id is None:
         return rows
-    text, name = rows.id.astype(str), rows.id_name
-    values, counts = np.unique(text, return_counts=True)
-    if len(values) == len(text):
+    ids = pa.array(rows.id)
+    counted = pc.value_counts(ids)
+    repeated = counted.filter(pc.greater(counted.field("counts"), 1))
+    if not len(repeated):
         return rows
-    repeated = values[np.argmax(counts)]
-    first, second = rows.row_numbers()[text == repeated][:2]
+    places = np.flatnonzero(pc.equal(ids, repeated[0]["values"]))[:2]
+    first, second = rows.row_numbers()[places]
     msg = (
-        f"{int((counts > 1).sum()):,} values of {name!r} occur more than once, for example {str(repeated)!r} in rows"
-        f" {first} and {second}. Were rows appended by a rerun? Keep one row per key, or name another key with --id."
-        " For several targets per input, use jmmd, ammd, cmmd or fid"
+        f"{len(repeated):,} values of {rows.id_name!r} occur more than once, for example {str(rows.id[places[0]])!r} in"
+        f" rows {first} and {second}. Were rows appended by a rerun? Keep one row per key, or name another key with"
+        " --id. For several targets per input, use jmmd, ammd, cmmd or fid"
     )
     raise DataError(msg)
 
