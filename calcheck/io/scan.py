@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import closing
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -10,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from calcheck.distributions.lazy import LazyPredictive
 from calcheck.errors import DataError, FileError, ValuesError
@@ -77,12 +77,11 @@ def require_unique_keys(rows: Predictions) -> Predictions:
     """
     if rows.id is None:
         return rows
-    ids = pa.array(rows.id)
-    counted = pc.value_counts(ids)
-    repeated = counted.filter(pc.greater(counted.field("counts"), 1))
-    if not len(repeated):
+    ids = rows.id.tolist()
+    if len(set(ids)) == len(ids):
         return rows
-    places = np.flatnonzero(pc.equal(ids, repeated[0]["values"]))[:2]
+    repeated = [key for key, count in Counter(ids).items() if count > 1]
+    places = [place for place, key in enumerate(ids) if key == repeated[0]][:2]
     first, second = rows.row_numbers()[places]
     msg = (
         f"{len(repeated):,} values of {rows.id_name!r} occur more than once, for example {str(rows.id[places[0]])!r} in"

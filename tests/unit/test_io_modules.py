@@ -1,6 +1,7 @@
 """A reader who follows one column from the file to the predictions opens few modules."""
 
 import inspect
+import subprocess
 import sys
 from pathlib import Path
 
@@ -30,3 +31,9 @@ def test_a_parquet_column_becomes_an_array_within_12_modules_of_io():
     modules = modules_run(lambda: calcheck.read(EXAMPLE).predictions())
     assert str(ROOM / "tables" / "parquet.py") in modules
     assert len(modules) <= MOST, sorted(modules)
+
+
+def test_a_file_with_one_row_per_unit_is_read_without_pandas():
+    """pyarrow imports pandas for most conversions to NumPy; that takes longer than reading a small file."""
+    code = f"import sys, calcheck; calcheck.read({EXAMPLE!r}).predictions(); sys.exit('pandas' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
