@@ -107,7 +107,7 @@ def to_floats(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
         first = column.drop_null().slice(0, 1).combine_chunks().to_string(skip_new_lines=True)
         msg = f"column {name!r} holds {column.type}, not numbers (first value: {first[1:-1][:40]!r})"
         raise DataError(msg)
-    return _floats(column, pa.float64())
+    return np.asarray(_floats(column, pa.float64()), dtype=np.float64)
 
 
 def _numbers_of_text(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
