@@ -10,23 +10,23 @@ PROTECTED = r"\A'('*[=+\-@\t\r\n])"
 """Start of a protected text; a regular expression."""
 
 
-def protected(text: str) -> str:
+def protect(text: str) -> str:
     """Return a text as a cell that spreadsheets do not evaluate, with a leading apostrophe if needed.
 
     Examples
     --------
-    >>> print(protected("=cmd|A1"), protected("'=cmd|A1"), protected("a = b"))
+    >>> print(protect("=cmd|A1"), protect("'=cmd|A1"), protect("a = b"))
     '=cmd|A1 ''=cmd|A1 a = b
     """
     return re.sub(COMPUTED, r"'\1", text)
 
 
-def unprotected(text: str) -> str:
-    """Return the original text of a cell, without the apostrophe added by :func:`protected`.
+def unprotect(text: str) -> str:
+    """Return the original text of a cell, without the apostrophe added by :func:`protect`.
 
     Examples
     --------
-    >>> unprotected("'=cmd|A1"), unprotected("'a'")
+    >>> unprotect("'=cmd|A1"), unprotect("'a'")
     ('=cmd|A1', "'a'")
     """
     return re.sub(PROTECTED, r"\1", text)

@@ -154,7 +154,7 @@ def with_needed_columns(
     """
     return replace(
         source,
-        wanted="all" if any("y" in metric.info.needs for metric in metrics) else "any",
+        contents="all" if any("y" in metric.info.needs for metric in metrics) else "any",
         narrow=narrow,
         inputs=any("x" in metric.info.needs for metric in metrics),
         repeated=all(metric.info.repeated_targets for metric in metrics),

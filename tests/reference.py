@@ -13,12 +13,12 @@ from calcheck.cli.command_group import PANELS, SUMMARIES
 from calcheck.distributions import CONVENTIONS
 from calcheck.evaluation import run_settings
 from calcheck.execution.context import Run
-from calcheck.io.columns import roles as naming_schemes
+from calcheck.io.columns import names as naming_schemes
 from calcheck.io.columns.infer import EMBEDDING, KEYS
+from calcheck.io.columns.names import LONG
 from calcheck.io.columns.options import ERROR, MEANS, STDS, TARGETS
 from calcheck.io.files import SUFFIXES
-from calcheck.io.filters import MODELS
-from calcheck.io.layouts import LONG
+from calcheck.io.rows import MODELS
 from calcheck.metric_info import REMEDIES
 from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
 from calcheck.options import flag_of, options_of

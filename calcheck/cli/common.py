@@ -92,7 +92,7 @@ def open_source(
 ) -> FileSource:
     """Return the source of a file, with the columns that the metrics need and additional columns."""
     from calcheck.evaluation import with_needed_columns
-    from calcheck.io.paths import resolve
+    from calcheck.io.files import resolve
     from calcheck.io.source import FileSource
 
     source = FileSource(resolve(file, build(InputOptions, given).input_format), build(ColumnOptions, given))

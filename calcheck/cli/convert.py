@@ -18,7 +18,7 @@ def _convert(file: str, **given: Any) -> None:
     The columns are id, y, one form of predictions, and an embedding. In CSV, text that a spreadsheet would evaluate
     (starting with =, +, - or @) is prefixed with an apostrophe, which calcheck removes when it reads the file.
     """
-    from calcheck.io.paths import resolve
+    from calcheck.io.files import resolve
     from calcheck.io.source import FileSource
     from calcheck.storage.atomic_write import require_writable
     from calcheck.storage.predictions_writer import suffix_of, write
@@ -29,7 +29,7 @@ def _convert(file: str, **given: Any) -> None:
         raise OptionError(msg)
     suffix_of(path)
     options = build(InputOptions, given)
-    source = FileSource(resolve(file, options.input_format), build(ColumnOptions, given), wanted="any", narrow=True)
+    source = FileSource(resolve(file, options.input_format), build(ColumnOptions, given), contents="any", narrow=True)
     require_writable([path], source.reads())
     with source.error_names():
         write(source, path)

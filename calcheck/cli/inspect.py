@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 def _inspect(file: str, **given: Any) -> None:
     """Show what calcheck finds in a file, its first rows in words, and the equivalent explicit options."""
-    from calcheck.io.paths import resolve
+    from calcheck.io.files import resolve
     from calcheck.io.source import FileSource
     from calcheck.render.console import strip_control
     from calcheck.render.document import Details, Document
     from calcheck.render.terminal import render
 
     options = build(InputOptions, given)
-    source = FileSource(resolve(file, options.input_format), build(ColumnOptions, given), wanted="any")
+    source = FileSource(resolve(file, options.input_format), build(ColumnOptions, given), contents="any")
     found = _found(source)
     if used := given["settings"].used:
         found["settings"] = ", ".join(f"{setting.option.flag} by {setting.where}" for setting in used)

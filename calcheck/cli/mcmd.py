@@ -93,14 +93,14 @@ def _samples(files: tuple[str, str], given: dict[str, Any], *, narrow: bool) -> 
     OptionError
         Both files are standard input.
     """
-    from calcheck.io.paths import resolve
+    from calcheck.io.files import resolve
     from calcheck.io.source import FileSource
 
     if files == (STDIN, STDIN):
         msg = "only one file can be read from standard input: pass the other by its file name"
         raise OptionError(msg)
     said, input_format = build(ColumnOptions, given), build(InputOptions, given).input_format
-    return [FileSource(resolve(file, input_format), said, wanted="sample", narrow=narrow) for file in files]
+    return [FileSource(resolve(file, input_format), said, contents="sample", narrow=narrow) for file in files]
 
 
 def _at(name: str, first: FileSource, second: FileSource, *, narrow: bool) -> FileSource:

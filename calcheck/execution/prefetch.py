@@ -36,12 +36,12 @@ def map_ahead(work: Callable[[ItemT], ResultT], items: Iterable[ItemT]) -> Itera
             yield waiting.result()
 
 
-def prefetched(items: Iterable[ItemT]) -> Iterator[ItemT]:
+def prefetch(items: Iterable[ItemT]) -> Iterator[ItemT]:
     """Yield items, and compute the next one in a background thread meanwhile; used for reading files.
 
     Examples
     --------
-    >>> list(prefetched(number**2 for number in [1, 2, 3]))
+    >>> list(prefetch(number**2 for number in [1, 2, 3]))
     [1, 4, 9]
     """
     remaining, end = iter(items), object()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from calcheck.errors import DataError
-from calcheck.execution.prefetch import prefetched
+from calcheck.execution.prefetch import prefetch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,7 +65,7 @@ def reduce_locally(
     if done is None:
         return total
     read = 0
-    for number, batch in enumerate(prefetched(source.batches()), 1):
+    for number, batch in enumerate(prefetch(source.batches()), 1):
         read += len(batch)
         if number <= done:
             continue

@@ -87,8 +87,8 @@ def read(
            [1.8, 2.1, 1.7]]))
     """
     from calcheck.io.arguments import Arguments
+    from calcheck.io.files import resolve
     from calcheck.io.frames import TableInMemory, is_table
-    from calcheck.io.paths import resolve
     from calcheck.io.source import FileSource
 
     given = Arguments(columns)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
 from calcheck.errors import OptionError, named_some
 from calcheck.io.arrays import column_name, frame_columns, is_frame
+from calcheck.io.columns.names import level_name
 from calcheck.io.columns.options import ColumnOptions
-from calcheck.io.columns.roles import level_name
 from calcheck.options import options_of
 
 if TYPE_CHECKING:

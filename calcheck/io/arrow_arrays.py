@@ -71,6 +71,26 @@ def is_scalar(kind: pa.DataType) -> bool:
     return is_number(kind) or is_text(kind) or bool(shown or pa.types.is_dictionary(kind))
 
 
+def to_numpy(column: pa.ChunkedArray | pa.Array) -> NDArray[Any]:
+    """Return a column as an array (n,), with its type if there are no nulls.
+
+    Numbers are taken from their buffers: pyarrow's own conversion imports pandas, which takes longer than a small file.
+    """
+    if column.null_count or not (pa.types.is_primitive(column.type) and is_number(column.type)):
+        return np.asarray(column.to_numpy(zero_copy_only=False))
+    if pa.types.is_boolean(column.type):
+        return to_numpy(column.cast(pa.uint8())).view(np.bool_)
+    chunks = [column] if isinstance(column, pa.Array) else column.chunks
+    arrays = [np.from_dlpack(chunk) for chunk in chunks if len(chunk)]
+    return arrays[0] if len(arrays) == 1 else np.concatenate([np.empty(0, column.type.to_pandas_dtype()), *arrays])
+
+
+def _floats(column: pa.ChunkedArray | pa.Array, kind: pa.DataType) -> NDArray[np.floating[Any]]:
+    """Return numbers with a floating type; nulls become NaN."""
+    floats = column.cast(kind, safe=False)
+    return to_numpy(pc.fill_null(floats, np.nan) if floats.null_count else floats)
+
+
 def to_floats(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
     """Return a column as floats (n,); nulls become NaN.
 
@@ -87,15 +107,7 @@ def to_floats(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
         first = column.drop_null().slice(0, 1).combine_chunks().to_string(skip_new_lines=True)
         msg = f"column {name!r} holds {column.type}, not numbers (first value: {first[1:-1][:40]!r})"
         raise DataError(msg)
-    return _to_array(column.cast(pa.float64(), safe=False))
-
-
-def _to_array(column: pa.ChunkedArray) -> NDArray[Any]:
-    """Return a column of integers or floats as an array; only if there are nulls, pyarrow imports pandas for it."""
-    if column.null_count:
-        return np.asarray(column.to_numpy())
-    parts = [np.from_dlpack(chunk) for chunk in column.chunks]
-    return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, column.type.to_pandas_dtype()), *parts])
+    return np.asarray(_floats(column, pa.float64()), dtype=np.float64)
 
 
 def _numbers_of_text(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
@@ -129,8 +141,7 @@ def to_scalars(column: pa.ChunkedArray) -> NDArray[Any]:
         values = np.empty(len(column), dtype=object)
         values[:] = column.to_pylist()
         return values
-    number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
-    return _to_array(column) if number else np.asarray(column.to_numpy())
+    return to_numpy(column)
 
 
 def ordering(column: pa.ChunkedArray, name: str) -> NDArray[Any]:
@@ -161,9 +172,7 @@ def keys(column: pa.ChunkedArray, name: str) -> NDArray[Any]:
             f"column {name!r} holds {column.type}, but a key is one number or text per row. Pass another column as --id"
         )
         raise DataError(msg)
-    missing = column.is_null(nan_is_null=True)
-    if pc.any(missing).as_py():
-        require(f"key {name!r}", ~np.asarray(missing), "must be present")
+    require(f"key {name!r}", ~to_numpy(column.is_null(nan_is_null=True)), "must be present")
     return to_scalars(column)
 
 
@@ -226,7 +235,7 @@ def to_matrix(column: pa.ChunkedArray, name: str) -> NDArray[np.floating[Any]]:
         array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
     if not is_vector(array.type):
         return to_floats(column, name)[:, None]
-    present = np.asarray(array.is_valid())
+    present = to_numpy(array.is_valid())
     array = array.drop_null()
     count = len(array)
     if not count:
@@ -270,8 +279,7 @@ def _flattened(array: pa.Array, name: str) -> NDArray[np.floating[Any]]:
     if not is_number(array.type):
         msg = f"column {name!r} holds lists of {array.type}, not of numbers"
         raise DataError(msg)
-    values = array.cast(pa.float32() if is_narrow(array.type) else pa.float64(), safe=False)
-    return _to_array(pa.chunked_array([values]))
+    return _floats(array, pa.float32() if is_narrow(array.type) else pa.float64())
 
 
 def _parsed(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:

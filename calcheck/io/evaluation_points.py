@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 from calcheck.errors import OptionError
 from calcheck.io.columns.options import ColumnOptions
-from calcheck.io.files import STDIN
+from calcheck.io.files import STDIN, resolve
 from calcheck.io.join import names_a_file, split_column
-from calcheck.io.paths import resolve
 from calcheck.io.source import FileSource
 from calcheck.io.tables.formats import open_table
 
 if TYPE_CHECKING:
-    from calcheck.io.paths import AnyFile
+    from calcheck.io.files import AnyFile
 
 
 def read_inputs(name: str, source: FileSource, *, narrow: bool) -> FileSource:
@@ -64,7 +63,7 @@ def inputs_like(source: FileSource, file: AnyFile, *, column: str | None = None,
         id=options.id if options.id in names else None,
         nan_policy=options.nan_policy,
     )
-    return FileSource(file, columns, wanted="inputs", narrow=narrow)
+    return FileSource(file, columns, contents="inputs", narrow=narrow)
 
 
 def read_evaluation_points(name: str, source: FileSource, *, also: tuple[str, ...]) -> FileSource:

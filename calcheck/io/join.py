@@ -12,10 +12,9 @@ import pyarrow.compute as pc
 from calcheck.errors import DataError, FileError, named_some
 from calcheck.io.arrow_arrays import is_scalar, is_text, key_text, to_floats, to_matrix
 from calcheck.io.columns.options import TARGETS
-from calcheck.io.files import SUFFIXES, is_uri, kind_of, suffix_of
+from calcheck.io.files import SUFFIXES, is_uri, kind_of, resolve, suffix_of
 from calcheck.io.join_keys import KeyIndex
-from calcheck.io.paths import resolve
-from calcheck.io.row_numbers import as_index
+from calcheck.io.rows import as_index
 from calcheck.io.tables.formats import open_table, read_batches
 from calcheck.validation import concat_columns
 
@@ -26,9 +25,8 @@ if TYPE_CHECKING:
 
     from calcheck.io.columns.options import ColumnOptions
     from calcheck.io.columns.roles import Roles
-    from calcheck.io.layouts import TableLayout
-    from calcheck.io.paths import AnyFile
-    from calcheck.io.row_numbers import Places
+    from calcheck.io.files import AnyFile
+    from calcheck.io.rows import Places, TableLayout
     from calcheck.io.tables.formats import Table
 
 REMEDY = "Name other keys (--join-on for --truth, --id for --embedding), or drop these rows (--nan-policy omit)"
@@ -49,30 +47,30 @@ class JoinedColumn:
         The name of its column.
     values : (m, ...)
         The values of its rows.
-    keyed : KeyIndex or None
+    key_index : KeyIndex or None
         The index of its keys; None to join by row number.
     """
 
     file: AnyFile
     column: str
     values: NDArray[np.floating[Any]]
-    keyed: KeyIndex | None
+    key_index: KeyIndex | None
 
     @property
     def display_name(self) -> str:
         """File and column, in the form that options take."""
         return f"{self.file.name}:{self.column}"
 
-    def how_joined(self) -> str:
+    def join_method(self) -> str:
         """Return how rows are joined, for reports."""
-        if self.keyed is None:
+        if self.key_index is None:
             return "row by row"
-        return f"by {', '.join(here if here == there else f'{here}={there}' for here, there in self.keyed.pairs)}"
+        return f"by {', '.join(here if here == there else f'{here}={there}' for here, there in self.key_index.pairs)}"
 
     @property
     def keys(self) -> tuple[str, ...]:
         """Key columns of the predictions."""
-        return tuple(here for here, _ in self.keyed.pairs) if self.keyed else ()
+        return tuple(here for here, _ in self.key_index.pairs) if self.key_index else ()
 
     def rows(self, table: pa.Table, places: Places, *, lenient: bool) -> NDArray[np.floating[Any]]:
         """Return the values for a batch of rows, (b, ...).
@@ -91,11 +89,11 @@ class JoinedColumn:
         DataError
             Some rows have no match.
         """
-        if self.keyed is None:
+        if self.key_index is None:
             if places[-1] >= len(self.values):
                 raise DataError(self._length_mismatch("more rows than"))
             return self.values[as_index(places)]
-        found = self.keyed.row_numbers(table)
+        found = self.key_index.row_numbers(table)
         values = self.values[found]
         gaps = (found >= 0) & ~np.isfinite(values).reshape(len(values), -1).all(axis=1)
         if gaps.any() and not lenient:
@@ -103,7 +101,7 @@ class JoinedColumn:
             raise DataError(msg)
         if (found < 0).any():
             if not lenient:
-                raise DataError(f"{self.keyed.missing(table, found)}. {REMEDY}")
+                raise DataError(f"{self.key_index.missing(table, found)}. {REMEDY}")
             values[found < 0] = np.nan
         return values
 
@@ -115,7 +113,7 @@ class JoinedColumn:
         DataError
             The numbers of rows differ.
         """
-        if self.keyed is None and count != len(self.values):
+        if self.key_index is None and count != len(self.values):
             raise DataError(self._length_mismatch(f"{count:,} rows, not"))
 
     def _length_mismatch(self, found: str) -> str:
@@ -188,16 +186,16 @@ def read_truth(
         there.pop(name, None)
     shared = _shared(here, there, layout, roles)
     dates = _dates(here, there, shared)
-    if layout.dated is not None and layout.dated not in dict(shared) and len(dates[1]) == 1:
-        return _read(file, table, column, to_floats, (*shared, (layout.dated, dates[1][0])), layout.kind)
-    dated = bool(dates[0] and dates[1]) and layout.dated not in dict(shared)
-    if not shared and not dated:
+    if layout.date_key is not None and layout.date_key not in dict(shared) and len(dates[1]) == 1:
+        return _read(file, table, column, to_floats, (*shared, (layout.date_key, dates[1][0])), layout.kind)
+    by_date = bool(dates[0] and dates[1]) and layout.date_key not in dict(shared)
+    if not shared and not by_date:
         _require_rows_in_order(here, values_of, path)
-    if shared or not dated:
+    if shared or not by_date:
         try:
             return _read(file, table, column, to_floats, shared, layout.kind)
         except DataError:  # the shared keys are not unique: try with a date column
-            if not dated:
+            if not by_date:
                 raise
     pair = _dated_alike(*dates, shared, file, table, values_of)
     return _read(file, table, column, to_floats, (*shared, pair), layout.kind)
@@ -227,11 +225,11 @@ def _read(
     remedy = "Name all key columns with --join-on" if len(pairs) != 1 else "Keep one row per key, or name other keys"
     try:
         values = concat_columns([reader(batch[column], column) for batch in batches], column)
-        keyed = KeyIndex.from_table(file.name, pairs, pa.concat_tables(batches), remedy) if pairs else None
+        key_index = KeyIndex.from_table(file.name, pairs, pa.concat_tables(batches), remedy) if pairs else None
     except DataError as error:
         msg = f"{file.name}: {error}"
         raise FileError(msg) from error
-    return JoinedColumn(file, column, values, keyed)
+    return JoinedColumn(file, column, values, key_index)
 
 
 def _target_column(path: str, there: dict[str, pa.DataType], layout: TableLayout, options: ColumnOptions) -> str:

@@ -1,8 +1,8 @@
-"""Layouts with several rows per unit, or several units per row, converted to one row per unit."""
+"""Conversion of layouts with several rows per unit, or several units per row, to one row per unit."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,62 +10,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from calcheck.errors import DataError
-from calcheck.io.arrow_arrays import inner_length, is_scalar, is_vector, key_text, natural, to_floats, to_matrix
-from calcheck.io.columns.roles import level_name, level_of
-from calcheck.io.filters import Filters, require_one
-from calcheck.io.row_numbers import as_index
+from calcheck.io.arrow_arrays import inner_length, is_scalar, key_text, natural, to_floats, to_matrix
+from calcheck.io.columns.names import Nested, level_name, level_of
+from calcheck.io.rows import TableLayout, require_one
 from calcheck.io.tables.formats import read_batches
 from calcheck.io.tables.memory import MemoryTable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from calcheck.io.columns.names import Long
     from calcheck.io.columns.options import ColumnOptions
-    from calcheck.io.paths import AnyFile
-    from calcheck.io.row_numbers import Places
+    from calcheck.io.files import AnyFile
+    from calcheck.io.rows import Filters
     from calcheck.io.tables.formats import Table
-
-
-@dataclass(frozen=True, eq=False)
-class TableLayout:
-    """A table with one row per unit.
-
-    Parameters
-    ----------
-    table : Table
-        The rows.
-    layout : str
-        The layout of the file, for reports; empty if the file has one row per unit.
-    keys : tuple of str
-        Columns that identify units, never targets or predictions.
-    kind : str or None
-        The output type of a long layout: quantile or sample.
-    dated : str or None
-        The key that is the date of the observation.
-    places : (n,), optional
-        The first row in the file of each unit; None if rows are units.
-    read : int, optional
-        The number of rows of the file that were converted.
-    filters : Filters
-        The filters that still apply.
-    notes : tuple of str
-        Messages about rows that are not used.
-    """
-
-    table: Table
-    layout: str = ""
-    keys: tuple[str, ...] = ()
-    kind: str | None = None
-    dated: str | None = None
-    places: NDArray[np.intp] | None = None
-    read: int | None = None
-    filters: Filters = field(default_factory=Filters)
-    notes: tuple[str, ...] = ()
-
-    def with_row_numbers(self, units: Places) -> Places:
-        """Return the row numbers in the file of some units (b,)."""
-        return units if self.places is None else self.places[as_index(units)]
-
 
 POINTS = frozenset({"point", "mean", "median"})
 UNSUPPORTED = frozenset({"pmf", "cdf"})
@@ -74,73 +32,19 @@ DIGITS = 12  # Decimals to which levels are rounded
 AHEAD = r"^(?P<horizon>\d+) (?P<unit>\w+) ahead (?P<target>.+)$"  # "1 wk ahead inc flu hosp"
 
 
-@dataclass(frozen=True)
-class Long:
-    """A layout with one row per quantile or draw of a unit.
+def convert_layout(
+    layout: Long | Nested, file: AnyFile, table: Table, options: ColumnOptions, filters: Filters
+) -> TableLayout:
+    """Return a table of a known layout with one row per unit.
 
-    Parameters
-    ----------
-    name : str
-        The name of the layout.
-    kind : str
-        The column of output types; if ``typed`` is False, the output type itself.
-    index : tuple of str
-        The column of quantile levels, or the columns that identify draws.
-    value : str
-        The column of values.
-    typed : bool
-        Whether there is a column of output types.
-    observed : str or None
-        The column of targets.
-    dated : str or None
-        The key that is the date of the observation.
+    Raises
+    ------
+    DataError
+        Units are incomplete or duplicated, or there are several models, targets or output types.
     """
-
-    name: str
-    kind: str
-    index: tuple[str, ...]
-    value: str
-    typed: bool = False
-    observed: str | None = None
-    dated: str | None = None
-
-    def matches(self, names: set[str]) -> bool:
-        """Return whether a file with these columns has this layout."""
-        return {*self.index, self.value, *([self.kind] if self.typed else [])} <= names
-
-    def match(self, names: set[str]) -> Long:  # noqa: ARG002 - overridden by layouts whose columns depend on the file
-        """Return this layout with the column names of a file."""
-        return self
-
-    @property
-    def own_columns(self) -> frozenset[str]:
-        """Columns that are not keys."""
-        return frozenset({*self.index, self.value, *([self.kind] if self.typed else []), self.observed or ""} - {""})
-
-
-@dataclass(frozen=True)
-class ArvizLong(Long):
-    """Draws of one variable, with columns for its axes: chain, draw, y_dim_0, y."""
-
-    def matches(self, names: set[str]) -> bool:
-        return set(self.index) <= names and len(self._variables(names)) == 1
-
-    def match(self, names: set[str]) -> Long:
-        return replace(self, value=self._variables(names)[0])
-
-    @staticmethod
-    def _variables(names: set[str]) -> list[str]:
-        return sorted(name for name in names if f"{name}_dim_0" in names)
-
-
-LONG = (
-    Long("hubverse", "output_type", ("output_type_id",), "value", typed=True, dated="target_end_date"),
-    Long("legacy forecast hub", "type", ("quantile",), "value", typed=True, dated="target_end_date"),
-    Long("scoringutils", "quantile", ("quantile_level",), "predicted", observed="observed"),
-    Long("scoringutils", "sample", ("sample_id",), "predicted", observed="observed"),
-    ArvizLong("ArviZ", "sample", ("chain", "draw"), ""),
-)
-"""Known long layouts, in search order."""
+    if isinstance(layout, Nested):
+        return explode(layout, file, table, filters)
+    return pivot_long(layout, file, table, options, filters)
 
 
 def pivot_long(layout: Long, file: AnyFile, table: Table, options: ColumnOptions, filters: Filters) -> TableLayout:
@@ -158,7 +62,7 @@ def pivot_long(layout: Long, file: AnyFile, table: Table, options: ColumnOptions
     filters.require_one_of_each(rows, {})
     if "horizon" not in names:
         rows = _with_horizons(rows)
-    keys = tuple(name for name in rows.schema.names if name not in layout.own_columns)
+    keys = tuple(name for name in rows.schema.names if name not in layout.non_key_columns)
     for name in TARGET_COLUMNS:
         if name in keys:
             require_one(_different(rows[name]), "targets", f"--filter {name}={{!r}}")
@@ -172,7 +76,7 @@ def pivot_long(layout: Long, file: AnyFile, table: Table, options: ColumnOptions
         layout=f"{layout.name}, {kind}s",
         keys=keys,
         kind=kind,
-        dated=layout.dated if layout.dated in keys else None,
+        date_key=layout.date_key if layout.date_key in keys else None,
         places=places[first],
         read=read,
         filters=replace(filters, conditions=()),
@@ -190,7 +94,7 @@ def _rows(file: AnyFile, table: Table, filters: Filters) -> tuple[pa.Table, NDAr
         read += len(batch)
     rows = pa.concat_tables(batches).combine_chunks() if batches else table.schema.empty_table()
     if not len(rows):
-        raise DataError(filters.none_left())
+        raise DataError(filters.no_rows_message())
     return rows, np.concatenate(places), read
 
 
@@ -267,15 +171,11 @@ def _units(rows: pa.Table, keys: tuple[str, ...]) -> tuple[NDArray[np.intp], NDA
     (u,)
         The first row of each unit.
     """
-    codes = np.zeros(len(rows), dtype=np.intp)
-    for name in keys:
-        encoded = pc.dictionary_encode(key_text(rows[name]).combine_chunks())
-        column = np.asarray(pc.fill_null(encoded.indices, -1), dtype=np.intp) + 1
-        _, codes = np.unique(codes * (column.max() + 1) + column, return_inverse=True)  # renumbered to avoid overflow
-    _, first, unit = np.unique(codes, return_index=True, return_inverse=True)
-    rank = np.empty(len(first), dtype=np.intp)
-    rank[np.argsort(first)] = np.arange(len(first))
-    return rank[unit], np.sort(first)
+    if not keys:
+        return np.zeros(len(rows), dtype=np.intp), np.zeros(1, dtype=np.intp)
+    frame = pa.table({name: key_text(rows[name]) for name in keys}).to_pandas()
+    unit = frame.groupby(list(keys), sort=False, dropna=False).ngroup()
+    return unit.to_numpy(), np.flatnonzero(~unit.duplicated())
 
 
 def _observed(layout: Long, rows: pa.Table, unit: NDArray[np.intp], first: NDArray[np.intp]) -> pa.Array:
@@ -318,14 +218,12 @@ def _draws(layout: Long, rows: pa.Table, unit: NDArray[np.intp], options: Column
     """Return a column of draws (u, m), ordered by id."""
     which = np.zeros(len(rows), dtype=np.intp)
     for name in layout.index:
-        encoded = pc.dictionary_encode(key_text(rows[name]).combine_chunks())
-        if encoded.indices.null_count:
-            msg = f"column {name!r}, which identifies draws, is empty in {encoded.indices.null_count:,} rows"
+        text = key_text(rows[name])
+        if text.null_count:
+            msg = f"column {name!r}, which identifies draws, is empty in {text.null_count:,} rows"
             raise DataError(msg)
-        ids = encoded.dictionary.to_pylist()
-        rank = np.empty(len(ids), dtype=np.intp)
-        rank[[place for place, _ in sorted(enumerate(ids), key=lambda pair: natural(pair[1]))]] = np.arange(len(ids))
-        which = which * len(ids) + rank[np.asarray(encoded.indices)]
+        ids = sorted(text.unique().to_pylist(), key=natural)
+        which = which * len(ids) + np.asarray(pc.index_in(text, value_set=pa.array(ids)))
     _require_once(layout, rows, unit * (which.max() + 1) + which)
     order = np.lexsort((which, unit))
     counts = np.bincount(unit)
@@ -339,13 +237,15 @@ def _draws(layout: Long, rows: pa.Table, unit: NDArray[np.intp], options: Column
 
 def _require_once(layout: Long, rows: pa.Table, cell: NDArray[np.intp]) -> None:
     """Raise if several rows have the same unit and the same level or draw."""
-    _, first, inverse, counts = np.unique(cell, return_index=True, return_inverse=True, return_counts=True)
-    if counts.max(initial=1) == 1:
+    import pandas as pd
+
+    repeated = pd.Series(cell).duplicated()
+    if not repeated.any():
         return
-    again = int(np.flatnonzero(first[inverse] != np.arange(len(cell)))[0])
     msg = (
-        f"{int((counts - 1).sum()):,} rows repeat a unit and its {' and '.join(layout.index)}, for example"
-        f" {_described(rows, layout, again)}. Were files appended? Keep one of each, or select rows with --filter"
+        f"{repeated.sum():,} rows repeat a unit and its {' and '.join(layout.index)}, for example"
+        f" {_described(rows, layout, int(repeated.argmax()))}. Were files appended? Keep one of each, or select rows"
+        " with --filter"
     )
     raise DataError(msg)
 
@@ -366,32 +266,14 @@ def _require_complete(
 
 def _described(rows: pa.Table, layout: Long, row: int, *, index: bool = True) -> str:
     """Return the keys of a row as text."""
-    shown = [name for name in rows.schema.names if name not in layout.own_columns] + (
+    shown = [name for name in rows.schema.names if name not in layout.non_key_columns] + (
         list(layout.index) if index else []
     )
     return ", ".join(f"{name}={key_text(rows[name].slice(row, 1))[0].as_py()}" for name in shown)
 
 
-def is_nested(schema: pa.Schema) -> bool:
-    """Return whether the columns are those of GluonTS forecasts."""
-    return _has_paths(schema) or _has_quantiles(schema)
-
-
-def _has_paths(schema: pa.Schema) -> bool:
-    if "samples" not in schema.names or "y" in schema.names:  # with y: multivariate draws, not paths
-        return False
-    kind = schema.field("samples").type
-    return is_vector(kind) and is_vector(getattr(kind, "value_type", pa.null()))
-
-
-def _has_quantiles(schema: pa.Schema) -> bool:
-    return "quantiles" in schema.names and pa.types.is_struct(schema.field("quantiles").type)
-
-
-def explode(file: AnyFile, table: Table, filters: Filters) -> TableLayout:
-    """Return a table with one row per step: the record, the step, and its samples, else its quantiles.
-
-    Samples have priority, because GluonTS computes mean and quantiles from them.
+def explode(layout: Nested, file: AnyFile, table: Table, filters: Filters) -> TableLayout:
+    """Return a table with one row per step: the record, the step, and its samples or quantiles.
 
     Raises
     ------
@@ -402,23 +284,23 @@ def explode(file: AnyFile, table: Table, filters: Filters) -> TableLayout:
     read, mask = len(records), filters.mask(records)
     places = np.arange(read) if mask is None else np.flatnonzero(mask)
     if not len(places):
-        raise DataError(filters.none_left())
+        raise DataError(filters.no_rows_message())
     records = records.take(pa.array(places))
-    values = _paths(records["samples"]) if _has_paths(table.schema) else _levels(records["quantiles"])
+    values = _paths(records["samples"]) if layout.kind == "samples" else _levels(records["quantiles"])
     count, steps = values.shape[:2]
     record = np.repeat(places, steps)
     scalar = [field.name for field in records.schema if is_scalar(field.type) and field.name not in ("record", "step")]
     columns = {name: pc.take(records[name], pa.array(np.repeat(np.arange(count), steps))) for name in scalar}
     columns |= {"record": pa.array(record), "step": pa.array(np.tile(np.arange(1, steps + 1), count))}
     flat = values.reshape(count * steps, -1)
-    if _has_paths(table.schema):
+    if layout.kind == "samples":
         columns["samples"] = pa.FixedSizeListArray.from_arrays(pa.array(flat.ravel()), flat.shape[1])
     else:
         names = _level_names(records["quantiles"])
         columns |= {f"q_{name}": pa.array(flat[:, place]) for place, name in enumerate(names)}
     return TableLayout(
         MemoryTable(pa.table(columns)),
-        layout=f"GluonTS, {'samples' if 'samples' in columns else 'quantiles'}",
+        layout=f"{layout.name}, {layout.kind}",
         keys=(*scalar, "record", "step"),
         places=record,
         read=read,
@@ -445,26 +327,3 @@ def _levels(quantiles: pa.ChunkedArray) -> NDArray[np.floating[Any]]:
         msg = "the lists of quantiles differ in length"
         raise DataError(msg)
     return np.stack(lists, axis=2)
-
-
-__all__ = ["TableLayout", "apply_layout"]
-
-
-def apply_layout(file: AnyFile, table: Table, options: ColumnOptions, filters: Filters) -> TableLayout:
-    """Return the table with one row per unit, converted if its column names match a known layout.
-
-    Layouts are not searched for if an option names the form of the predictions.
-
-    Raises
-    ------
-    DataError
-        Units are incomplete or duplicated, or there are several models, targets or output types.
-    """
-    if not options.names_form:
-        names = set(table.schema.names)
-        for layout in LONG:
-            if layout.matches(names):
-                return pivot_long(layout, file, table, options, filters)
-        if is_nested(table.schema):
-            return explode(file, table, filters)
-    return TableLayout(table, filters=filters)

@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from calcheck.io.files import File
-from calcheck.io.paths import Files
+from calcheck.io.files import File, Files
 from calcheck.io.tables.formats import ConcatTable
 from calcheck.io.tables.parquet import ParquetTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from calcheck.io.paths import AnyFile
+    from calcheck.io.files import AnyFile
     from calcheck.io.tables.formats import Table
 
 # A partition is complete when it reaches either minimum.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import closing
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -14,10 +15,10 @@ import pyarrow as pa
 from calcheck.distributions.lazy import LazyPredictive
 from calcheck.errors import DataError, FileError, ValuesError
 from calcheck.io.arrow_arrays import keys, ordering, to_scalars, without_gaps
-from calcheck.io.assemble import arrays_of, columns_read, predictive_of
+from calcheck.io.columns.roles import arrays_of, columns_read, predictive_of
 from calcheck.io.files import file_named
 from calcheck.io.join_keys import KeyIndex
-from calcheck.io.row_numbers import as_array, as_sequence
+from calcheck.io.rows import as_array, as_sequence
 from calcheck.io.tables.formats import ConcatTable, read_batches
 from calcheck.lazy_inputs import LazyInputs
 from calcheck.predictions import Predictions, concat
@@ -30,10 +31,9 @@ if TYPE_CHECKING:
     from calcheck.distributions import Predictive
     from calcheck.io.columns.options import ColumnOptions
     from calcheck.io.columns.roles import Roles
+    from calcheck.io.files import AnyFile
     from calcheck.io.join import JoinedColumn
-    from calcheck.io.layouts import TableLayout
-    from calcheck.io.paths import AnyFile
-    from calcheck.io.row_numbers import Places
+    from calcheck.io.rows import Places, TableLayout
     from calcheck.lazy_inputs import Inputs
 
 
@@ -77,16 +77,16 @@ def require_unique_keys(rows: Predictions) -> Predictions:
     """
     if rows.id is None:
         return rows
-    text, name = rows.id.astype(str), rows.id_name
-    values, counts = np.unique(text, return_counts=True)
-    if len(values) == len(text):
+    ids = rows.id.tolist()
+    if len(set(ids)) == len(ids):
         return rows
-    repeated = values[np.argmax(counts)]
-    first, second = rows.row_numbers()[text == repeated][:2]
+    repeated = [key for key, count in Counter(ids).items() if count > 1]
+    places = [place for place, key in enumerate(ids) if key == repeated[0]][:2]
+    first, second = rows.row_numbers()[places]
     msg = (
-        f"{int((counts > 1).sum()):,} values of {name!r} occur more than once, for example {str(repeated)!r} in rows"
-        f" {first} and {second}. Were rows appended by a rerun? Keep one row per key, or name another key with --id."
-        " For several targets per input, use jmmd, ammd, cmmd or fid"
+        f"{len(repeated):,} values of {rows.id_name!r} occur more than once, for example {str(rows.id[places[0]])!r} in"
+        f" rows {first} and {second}. Were rows appended by a rerun? Keep one row per key, or name another key with"
+        " --id. For several targets per input, use jmmd, ammd, cmmd or fid"
     )
     raise DataError(msg)
 
@@ -146,14 +146,14 @@ class Scan:
         joined = 0 if self.embedding is None else self.embedding.values.nbytes
         return joined + (self.layout.table.nbytes(self.roles.x) if self.roles.x else 0)
 
-    def of_inputs(self) -> Self:
+    def select_inputs(self) -> Self:
         """Return a scan of the inputs, and of all columns that determine which rows are dropped."""
         if self.lenient:
             return replace(self)
         roles = replace(self.roles, target=(), predictive=None, id=None, keys=())
         return replace(self, roles=roles, narrow=None, also=(), truth=None)
 
-    def of_predictive(self) -> Self:
+    def select_predictive(self) -> Self:
         """Return a scan of the distributions, and of all columns that determine which rows are dropped."""
         if self.lenient:
             return replace(self)
@@ -196,7 +196,7 @@ class Scan:
             msg = "every row has a missing number, so --nan-policy omit leaves no rows"
             raise DataError(msg)
         if self.read and not n_kept:
-            raise DataError(self.layout.filters.none_left())
+            raise DataError(self.layout.filters.no_rows_message())
         for joined in (self.embedding, self.truth):
             if joined is not None:
                 joined.require_all_used(self.read)
@@ -327,13 +327,13 @@ def _eager_or_lazy_inputs(scan: Scan, count: int) -> Inputs:
 
 def _inputs(scan: Scan) -> Generator[NDArray[np.floating[Any]]]:
     """Read the inputs again, in batches."""
-    for batch in scan.of_inputs().batches():
+    for batch in scan.select_inputs().batches():
         yield batch.inputs()
 
 
 def _distributions(scan: Scan) -> Iterator[Predictive]:
     """Read the distributions again, in batches."""
-    return (batch.predictive for batch in scan.of_predictive().batches() if batch.predictive is not None)
+    return (batch.predictive for batch in scan.select_predictive().batches() if batch.predictive is not None)
 
 
 def fits_in_memory(predictive: Predictive) -> bool:

@@ -12,24 +12,23 @@ import pyarrow as pa
 from calcheck.errors import DataError, OptionError, named_some
 from calcheck.execution.machine import available_memory
 from calcheck.io.arrow_arrays import is_scalar, is_text, key_text
-from calcheck.io.columns.index import ColumnIndex, unclear_spreads
 from calcheck.io.columns.infer import OTHER_ROLES, find_roles, missing_predictions, missing_target
+from calcheck.io.columns.names import ColumnIndex, find_layout, unclear_spreads
 from calcheck.io.columns.options import ColumnOptions
 from calcheck.io.columns.roles import (
     FILE_ROLES,
     SHAPE_UNKNOWN,
+    Contents,
     ParametersRole,
     ResidualRole,
-    Wanted,
     columns_of,
     is_wide,
 )
-from calcheck.io.files import STDIN, file_named
-from calcheck.io.filters import Filters, require_one
+from calcheck.io.files import STDIN, Files, file_named, resolve
 from calcheck.io.join import JoinedColumn, names_a_file, read_embedding, read_truth, split_column
-from calcheck.io.layouts import TableLayout, apply_layout
+from calcheck.io.layouts import convert_layout
 from calcheck.io.partition import parts_of
-from calcheck.io.paths import Files, resolve
+from calcheck.io.rows import Filters, TableLayout, require_one
 from calcheck.io.scale_hint import scale_hint
 from calcheck.io.scan import Scan, load_all, require_no_rerun, require_unique_keys
 from calcheck.io.tables.formats import open_table, read_batches
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from calcheck.io.columns.roles import Roles
-    from calcheck.io.paths import AnyFile
+    from calcheck.io.files import AnyFile
     from calcheck.io.tables.formats import Table
 
 FAMILY = "dist"  # Column that names the family, in files written by calcheck
@@ -61,7 +60,7 @@ class FileSource(Source):
         The file or files, or the table.
     options : ColumnOptions
         The column options of the user.
-    wanted : str
+    contents : str
         ``"all"``: targets and predictions are required; ``"any"``: both are optional; ``"sample"``: only targets and
         inputs are read; ``"inputs"``: only inputs and keys are read.
     narrow : bool
@@ -83,7 +82,7 @@ class FileSource(Source):
 
     file: AnyFile
     options: ColumnOptions = field(default_factory=ColumnOptions)
-    wanted: Wanted = "all"
+    contents: Contents = "all"
     narrow: bool = False
     also: tuple[str, ...] = ()
     inputs: bool = True
@@ -97,7 +96,7 @@ class FileSource(Source):
         return sent | {name: value for name, value in vars(self).items() if name == "roles"}
 
     def __post_init__(self) -> None:
-        if isinstance(self.file, Files) and self.wanted != "inputs":
+        if isinstance(self.file, Files) and self.contents != "inputs":
             self.file = self.file.prune_partitions(self.options.filter)
 
     @property
@@ -110,15 +109,14 @@ class FileSource(Source):
         """The opened table with one row per unit."""
         table = open_table(self.file)
         with self._named():
-            if self.wanted == "inputs":
+            if self.contents == "inputs":
                 return TableLayout(table)
             filters = Filters.from_options(self.options.filter, self.options.model, table.schema)
-            unchanged = self.wanted == "sample"
-            return (
-                TableLayout(table, filters=filters)
-                if unchanged
-                else apply_layout(self.file, table, self.options, filters)
-            )
+            searched = self.contents != "sample" and not self.options.names_form
+            layout = find_layout(table.schema) if searched else None
+            if layout is None:
+                return TableLayout(table, filters=filters)
+            return convert_layout(layout, self.file, table, self.options, filters)
 
     @property
     def table(self) -> Table:
@@ -135,10 +133,10 @@ class FileSource(Source):
         """The roles of the columns."""
         with self._named():
             external = self._external_name is not None
-            if self.wanted in OTHER_ROLES:
-                return OTHER_ROLES[self.wanted](self.columns, self.options, external=external)
+            if self.contents in OTHER_ROLES:
+                return OTHER_ROLES[self.contents](self.columns, self.options, external=external)
             roles = find_roles(self.columns, self._completed(), external=external)
-            problem = next(self._missing(roles), None) if self.wanted == "all" else None
+            problem = next(self._missing(roles), None) if self.contents == "all" else None
             if problem:
                 raise DataError(problem)
             return roles if self.inputs else replace(roles, x=())
@@ -208,7 +206,7 @@ class FileSource(Source):
     def _needs_all_rows(self) -> bool:
         """Return whether reading or validating a row needs the other rows, so that the file cannot be partitioned."""
         layout, filters = self.layout, self.layout.filters
-        one_of_each = filters.target or (filters.model and not filters.of_models)
+        one_of_each = filters.target or (filters.model and not filters.chosen_model)
         joined = self.embedding is not None or self.truth is not None
         return bool(layout.layout or joined or self.roles.keys or one_of_each or STDIN in self.file.paths)
 
@@ -300,14 +298,14 @@ class FileSource(Source):
 
     def streamed_input_info(self, n: int, first: Predictions) -> Input:
         read = self.layout.read or max(self._reading.read, n)
-        files = [self._file(FILE_ROLES[self.wanted], self.file, read)] if self.file.count else []
+        files = [self._file(FILE_ROLES[self.contents], self.file, read)] if self.file.count else []
         columns = self.roles.described_columns()
         if self.embedding is not None:
             files.append(self._file("embedding", self.embedding.file, len(self.embedding.values)))
             columns["x"] = str(self._external_name)
         if self.truth is not None:
             files.append(self._file("truth", self.truth.file, len(self.truth.values)))
-            columns = {"y": f"{self.truth.display_name}, {self.truth.how_joined()}", **columns}
+            columns = {"y": f"{self.truth.display_name}, {self.truth.join_method()}", **columns}
         return Input(
             files=tuple(files),
             n=n,
@@ -341,8 +339,10 @@ class FileSource(Source):
         if self.n_clipped:
             text = f"{self.n_clipped:,} standard deviations were raised to {self.options.min_std} (--min-std)"
             messages.append(Message("clipped-std", text))
-        if self.truth is not None and self.truth.keyed is None:
-            text = f"targets are joined {self.truth.how_joined()} with {self.truth.file.name}; name keys with --join-on"
+        if self.truth is not None and self.truth.key_index is None:
+            text = (
+                f"targets are joined {self.truth.join_method()} with {self.truth.file.name}; name keys with --join-on"
+            )
             messages.append(Message("targets-joined-by-row", text))
         if isinstance(self.roles.predictive, ResidualRole) and self.roles.predictive.shape is None:
             messages.append(Message("unknown-shape", SHAPE_UNKNOWN))
@@ -370,7 +370,7 @@ class FileSource(Source):
     @cached_property
     def truth(self) -> JoinedColumn | None:
         """The targets from another file, if any."""
-        if self.options.truth is None or self.wanted == "inputs":
+        if self.options.truth is None or self.contents == "inputs":
             return None
         if self.file.name == split_column(self.options.truth)[0] == STDIN:
             msg = "--truth and the predictions cannot both be standard input. Pass one of them by file name"
@@ -386,7 +386,9 @@ class FileSource(Source):
         arguments += ["--embedding", options.embedding or ""] if self.embedding is not None else []
         if self.truth is not None:
             arguments += ["--truth", self.truth.display_name]
-            arguments += ["--join-on", pairs] if self.truth.keyed and (pairs := self.truth.keyed.display_name()) else []
+            arguments += (
+                ["--join-on", pairs] if self.truth.key_index and (pairs := self.truth.key_index.display_name()) else []
+            )
         arguments += ["--model", options.model] if options.model is not None else []
         arguments += [word for text in options.filter for word in ("--filter", text)]
         arguments += ["--min-std", f"{options.min_std:g}"] if options.min_std is not None else []

@@ -7,7 +7,7 @@ import io
 import math
 from typing import TYPE_CHECKING, Any
 
-from calcheck.csv_cells import protected
+from calcheck.csv_cells import protect
 from calcheck.render.cells import outcome
 from calcheck.render.jsonl import shared_fields
 
@@ -69,4 +69,4 @@ def _cell(value: Any) -> Any:
     """Return a cell that a spreadsheet does not evaluate; an absent number is empty."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return ""
-    return protected(value) if isinstance(value, str) else value
+    return protect(value) if isinstance(value, str) else value

@@ -15,9 +15,9 @@ from calcheck.csv_cells import COMPUTED
 from calcheck.distributions import CONVENTIONS, Gaussian, Independent, Quantiles, Samples
 from calcheck.errors import DataError, OptionError
 from calcheck.io.arrow_arrays import key_text, replace_in_text
+from calcheck.io.columns.names import SAMPLE, level_name, level_of
 from calcheck.io.columns.options import ERROR, MEANS, STDS, TARGETS
-from calcheck.io.columns.roles import SAMPLE, level_name, level_of
-from calcheck.io.filters import MODELS
+from calcheck.io.rows import MODELS
 from calcheck.io.tables.csv import table_of
 from calcheck.storage.column_writer import WRITERS, table_writer
 

@@ -90,7 +90,7 @@ def align_models(models: Sequence[Model]) -> list[Source]:
 def _matched(first: Model, rows: Predictions, other: Model) -> Source:
     theirs = other.source.predictions()
     if rows.id is not None and theirs.id is not None:
-        order = _order(_keys(rows.id, theirs.id), _keys(theirs.id, rows.id), (first.name, other.name), rows.id_name)
+        order = _order(rows.id, theirs.id, (first.name, other.name), rows.id_name)
         if (order != np.arange(len(order))).any():
             theirs = theirs.take(order)
         if first.of_errors or other.of_errors:
@@ -112,29 +112,39 @@ def _matched(first: Model, rows: Predictions, other: Model) -> Source:
     return AlignedSource(other.source, theirs if rows.y is None or theirs.y is None else replace(theirs, y=rows.y))
 
 
-def _keys(ids: NDArray[Any], others: NDArray[Any]) -> list[Any]:
-    """Return keys for comparison: as text if only one of the files has numeric keys."""
-    return list((ids if ids.dtype.kind == others.dtype.kind else ids.astype(str)).tolist())
+def _order(ids: NDArray[Any], theirs: NDArray[Any], names: tuple[str, str], id_name: str) -> NDArray[np.intp]:
+    """Return the positions of the first model's rows in the other file, (n,).
 
+    Ids are compared as text if only one of the files has numbers.
+    """
+    if ids.dtype.kind != theirs.dtype.kind:
+        ids, theirs = ids.astype(str), theirs.astype(str)
+    if np.array_equal(ids, theirs):
+        return np.arange(len(ids))
+    import pandas as pd
 
-def _order(keys: list[Any], theirs: list[Any], names: tuple[str, str], called: str) -> NDArray[np.intp]:
-    """Return the positions of the first model's rows in the other file, (n,)."""
-    places = {key: place for place, key in enumerate(theirs)}
-    known = set(keys)
-    told = [
-        _lost(here, there, lost, len(all_), called)
-        for here, there, lost, all_ in (
-            (names[0], names[1], [key for key in keys if key not in places], keys),
-            (names[1], names[0], [key for key in theirs if key not in known], theirs),
-        )
-        if lost
-    ]
-    if told:
-        msg = (
-            f"{'; '.join(told)}. Models must have the same rows: remove the others from both files, e.g. with --filter"
-        )
+    known = pd.Index(theirs, dtype=object if theirs.dtype.kind in "OU" else None)
+    if not known.is_unique:
+        (repeated,) = theirs[[known.duplicated().argmax()]].tolist()
+        msg = f"{id_name}={repeated!r} occurs more than once in {names[1]}. Keep one row per id"
         raise DataError(msg)
-    return np.array([places[key] for key in keys], dtype=np.intp)
+    order: NDArray[np.intp] = known.get_indexer(ids)
+    _require_all_matched(ids, theirs, order, names, id_name)
+    return order
+
+
+def _require_all_matched(
+    ids: NDArray[Any], theirs: NDArray[Any], order: NDArray[np.intp], names: tuple[str, str], id_name: str
+) -> None:
+    """Raise if a row of one file has no match in the other; ``order`` is -1 where a row has none."""
+    unused = np.ones(len(theirs), dtype=bool)
+    unused[order[order >= 0]] = False
+    missing = ((*names, ids[order < 0], len(ids)), (*names[::-1], theirs[unused], len(theirs)))
+    messages = [_lost(here, there, lost.tolist(), count, id_name) for here, there, lost, count in missing if len(lost)]
+    if messages:
+        remedy = "Models must have the same rows: remove the others from both files, e.g. with --filter"
+        msg = f"{'; '.join(messages)}. {remedy}"
+        raise DataError(msg)
 
 
 def _lost(here: str, there: str, lost: list[Any], count: int, called: str) -> str:

@@ -60,7 +60,7 @@ def test_embeddings_from_every_tool_are_equal(data, name):
         from calcheck.io.files import File
         from calcheck.io.source import FileSource
 
-        source = FileSource(File(path), ColumnOptions(), wanted="inputs")
+        source = FileSource(File(path), ColumnOptions(), contents="inputs")
     # polars wrote this one from half precision
     assert_allclose(source.predictions().x, expected, rtol=1e-3 if name == "polars_list.parquet" else 1e-5)
 

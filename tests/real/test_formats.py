@@ -200,7 +200,7 @@ INPUTS_ONLY = (
 def opened(data):
     def open_(name, **options):
         options |= {"truth": str(data / options["truth"])} if "truth" in options else {}
-        return FileSource(File(str(data / name)), ColumnOptions(**options), wanted="any")
+        return FileSource(File(str(data / name)), ColumnOptions(**options), contents="any")
 
     return open_
 

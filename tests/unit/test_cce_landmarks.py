@@ -16,7 +16,7 @@ from calcheck.errors import DataError, NumericalError, OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.bottom_k import sample_rows
 from calcheck.execution.context import Run
-from calcheck.execution.prefetch import prefetched
+from calcheck.execution.prefetch import prefetch
 from calcheck.io import scan
 from calcheck.io.tables import memory, parquet
 from calcheck.kernels.functions import Polynomial, Rbf
@@ -440,7 +440,7 @@ def test_the_next_batch_is_prefetched():
             yield each
         raise DataError("the file ends here")
 
-    found = prefetched(batches())
+    found = prefetch(batches())
     for place in range(2):
         assert next(found) is made[place]
         assert made[place + 1].wait(5)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calcheck import read
-from calcheck.csv_cells import protected, unprotected
+from calcheck.csv_cells import protect, unprotect
 from calcheck.errors import DataError
 from calcheck.storage.predictions_writer import write
 from tests.files import columns, table
@@ -20,9 +20,9 @@ CELLS = ("=cmd|' /C calc'!A0", "+1", "-2", "@SUM(A1)", "\t=1", "\r=1", "'=1", "'
 
 @given(st.text("'=+-@\t\r\na", max_size=6))
 def test_protected_text_is_not_a_formula_and_is_restored(text):
-    cell = protected(text)
+    cell = protect(text)
     assert not cell.startswith(("=", "+", "-", "@", "\t", "\r", "\n"))
-    assert unprotected(cell) == text
+    assert unprotect(cell) == text
 
 
 def convert_to_csv(tmp_path, ids, more=None):

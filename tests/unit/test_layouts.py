@@ -53,7 +53,7 @@ def truth(units=UNITS, **columns):
 
 
 def read(path, *, wanted="all", narrow=False, **options):
-    return FileSource(File(str(path)), ColumnOptions(**options), wanted=wanted, narrow=narrow)
+    return FileSource(File(str(path)), ColumnOptions(**options), contents=wanted, narrow=narrow)
 
 
 def refused(path, **options):

@@ -20,9 +20,9 @@ from calcheck import METRICS, read
 from calcheck.errors import CalcheckError, DataError, FileError
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
-from calcheck.io import files, partition
+from calcheck.io import object_store, partition
 from calcheck.io.columns.options import ColumnOptions
-from calcheck.io.paths import resolve
+from calcheck.io.files import resolve
 from calcheck.io.source import FileSource
 from calcheck.io.tables import parquet
 from calcheck.predictions import InMemory
@@ -469,7 +469,7 @@ def test_requests_to_google_cloud_storage_have_a_time_limit(monkeypatch):
     found = fs.LocalFileSystem(), "/nothing"
     monkeypatch.setattr(fs, "FileSystem", SimpleNamespace(from_uri=lambda uri: asked.append(uri) or found))
     for name in ("gs://b/a", "gs://b/a?x=1", "gs://b/a?retry_limit_seconds=5", "s3://b/a"):
-        files.open_object(name)
+        object_store.open_object(name)
     patience = "retry_limit_seconds=30"
     assert asked == [f"gs://b/a?{patience}", f"gs://b/a?x=1&{patience}", "gs://b/a?retry_limit_seconds=5", "s3://b/a"]
 

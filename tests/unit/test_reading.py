@@ -394,7 +394,7 @@ def test_evaluation_inputs_are_read_despite_problems_in_other_columns(tmp_path):
     from calcheck.io.source import FileSource
 
     parts = PARTS | {"y": np.full(N, np.nan), "std": np.zeros(N), "pred": PARTS["mean"]}
-    rows = FileSource(File(write(tmp_path / "at.parquet", parts)), ColumnOptions(), wanted="inputs").predictions()
+    rows = FileSource(File(write(tmp_path / "at.parquet", parts)), ColumnOptions(), contents="inputs").predictions()
     assert_allclose(rows.x, PARTS["embedding"])
     assert rows.y is None
     assert rows.predictive is None
@@ -474,7 +474,7 @@ def test_lazy_distributions_give_the_same_numbers(tmp_path, monkeypatch):
     assert report.skipped == in_memory.skipped
     assert {skipped.metric for skipped in in_memory.skipped} == {"nll", "lzms", "lrce"}
     bare = write(tmp_path / "bare.parquet", {f"sample_{j}": draws[:, j] for j in range(m)})
-    nothing_else = source.FileSource(File(bare), wanted="any")  # no targets, no inputs, no keys
+    nothing_else = source.FileSource(File(bare), contents="any")  # no targets, no inputs, no keys
     assert len(nothing_else.predictions()) == n
     chosen = np.array([300, 5, 5, 399])
     assert_array_equal(lazy.predictions().predictive.take(chosen).draws, draws[chosen, 1:])

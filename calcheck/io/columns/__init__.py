@@ -1,1 +1,1 @@
-"""Columns and their roles: options, names that tools write, parameters of families."""
+"""Columns and their roles: options, names that tools write, parameters of families, arrays."""

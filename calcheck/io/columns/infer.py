@@ -6,30 +6,26 @@ from typing import TYPE_CHECKING
 
 from calcheck.errors import DataError, OptionError, named_some
 from calcheck.io.arrow_arrays import is_number, is_scalar, is_text
-from calcheck.io.columns.index import ambiguous_scale, unclear_spreads
+from calcheck.io.columns.names import NamedForm, ambiguous_scale, forms_of, level_of, quantiles_role, unclear_spreads
 from calcheck.io.columns.options import ERROR, MEANS, SPREADS, STDS, TARGETS, ColumnOptions
 from calcheck.io.columns.parameters import find_parameters, possible_conventions
 from calcheck.io.columns.roles import (
     GaussianRole,
-    NamedForm,
     QuantilesRole,
     ResidualRole,
     Roles,
     SamplesRole,
     columns_of,
-    forms_of,
     is_wide,
-    level_of,
     list_names,
     pattern_of,
-    quantiles_role,
 )
-from calcheck.io.filters import require_one
+from calcheck.io.rows import require_one
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from calcheck.io.columns.index import ColumnIndex
+    from calcheck.io.columns.names import ColumnIndex
     from calcheck.io.columns.roles import Distributions, Spread
 
 EMBEDDING = r"emb_\d+"
@@ -135,7 +131,7 @@ class _Finder:
         if self.options.truth:
             return ()
         if self.options.target:
-            return self.columns.listed("target", self.options.target)
+            return self.columns.parse_list("target", self.options.target)
         found = self.columns.one_of("target", TARGETS)
         return (found,) if found else ()
 
@@ -231,13 +227,13 @@ class _Finder:
         kinds: tuple[Spread, ...] = ("std", "var", "log_std", "log_var")
         for kind in kinds:
             if named := getattr(self.options, kind):
-                return kind, self.columns.listed(kind, named)
-        return "std", self.columns.existing_of("std", STDS)
+                return kind, self.columns.parse_list(kind, named)
+        return "std", self.columns.require_one_of("std", STDS)
 
     def gaussian(self) -> GaussianRole:
         """Return the role of means and spreads, given by options or known names."""
         options, columns = self.options, self.columns
-        mean = columns.listed("mean", options.mean) if options.mean else columns.existing_of("mean", MEANS)
+        mean = columns.parse_list("mean", options.mean) if options.mean else columns.require_one_of("mean", MEANS)
         kind, spread = self.spread()
         if len(mean) != len(spread):
             names = f"--mean names {len(mean)} columns and --{kind.replace('_', '-')} {len(spread)}"
@@ -249,7 +245,7 @@ class _Finder:
         """Return the columns of the embedding or inputs, and whether they are an embedding."""
         options, columns = self.options, self.columns
         if options.inputs:
-            return columns.listed("inputs", options.inputs), False
+            return columns.parse_list("inputs", options.inputs), False
         if external:
             return (), True
         if options.embedding:

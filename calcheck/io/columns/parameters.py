@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from calcheck.distributions import CONVENTIONS, FAMILIES
 from calcheck.errors import DataError, OptionError
 from calcheck.io.columns.roles import ParametersRole
-from calcheck.io.filters import require_one
+from calcheck.io.rows import require_one
 
 if TYPE_CHECKING:
     from calcheck.distributions import Convention
-    from calcheck.io.columns.index import ColumnIndex
+    from calcheck.io.columns.names import ColumnIndex
     from calcheck.io.columns.options import ColumnOptions
 
 PREFIX = r"(?:(.+)[-_])?"  # Optional name of the model or target before the parameter

@@ -1,158 +1,37 @@
-"""Roles of columns, and the names that tools give to columns of quantiles and samples."""
+"""Roles of columns, and their conversion to arrays and distributions."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from calcheck.errors import DataError
-from calcheck.io.arrow_arrays import natural
+from calcheck.distributions import Gaussian, Independent, Quantiles, Samples
+from calcheck.distributions.gaussian import AssumedGaussian
+from calcheck.distributions.student_t import StudentT
+from calcheck.errors import DataError, ValuesError
+from calcheck.io.arrow_arrays import inner_length, is_narrow, is_vector, to_floats, to_matrix
+from calcheck.validation import require, require_finite, require_positive
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
-    Levels = dict[str, dict[float, str]]  # Columns by level, for each model or target
-    from calcheck.distributions import Convention
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from calcheck.distributions import Convention, Predictive
     from calcheck.report import FileRole
 
-
-NUMBER = re.compile(r"0?\.[0-9]+")
-TUPLE_NAME = re.compile(
-    r"\((?P<quote>['\"])(?P<of>.*)(?P=quote), '?(?P<level>0?\.[0-9]+)'?(?:, '(?P<side>lower|upper)')?\)"
-)
-NIXTLA = re.compile(r"(?P<of>.+)-(?P<side>lo|hi)-(?P<coverage>[0-9]+(?:\.[0-9]+)?)")
-QUANTILE = re.compile(r"(?:(?P<of>.+)[_-])?(?:q|ql|quant|quantile)[_-]?(?P<level>0?\.[0-9]+)")
-SAMPLE = re.compile(r"(?:(?P<of>.+)_)?sample_?(?P<draw>[0-9]+)|(?P<component>.+)_s(?P<path>[0-9]+)")
-DARTS = re.compile(r".+_s[0-9]+")
-DIGITS = 12  # Decimals to which levels are rounded: (1 - 0.9) / 2 becomes 0.05
-SIDES = {"lower": -1, "lo": -1, "upper": 1, "hi": 1}
-
-
-@dataclass(frozen=True)
-class NamedForm:
-    """Predictions recognized by their column names.
-
-    Parameters
-    ----------
-    tool : str
-        The tool with this naming scheme; empty if unknown.
-    match : str
-        The model or target in the column names; empty if there is none.
-    role : QuantilesRole or SamplesRole
-        The columns.
-    """
-
-    tool: str
-    match: str
-    role: QuantilesRole | SamplesRole
-
-
-def forms_of(names: Iterable[str]) -> list[NamedForm]:
-    """Return the predictions recognized among column names, for each naming scheme and each model or target."""
-    names = list(names)
-    found = [
-        NamedForm(tool if of or reader is not _lettered else "", of, quantiles_role(columns))
-        for tool, reader in QUANTILE_NAMES.items()
-        for of, columns in _by_level(names, reader).items()
-        if len(columns) > 1
-    ]
-    return found + [
-        NamedForm("Darts" if DARTS.fullmatch(columns[0]) else "", of, SamplesRole((columns,)))
-        for of, columns in _samples(names).items()
-    ]
-
-
-def quantiles_role(columns: dict[float, str]) -> QuantilesRole:
-    """Return the role of quantile columns, ordered by level."""
-    levels = sorted(columns)
-    return QuantilesRole(tuple(columns[level] for level in levels), tuple(levels))
-
-
-def level_of(name: str) -> float | None:
-    """Return the quantile level in a column name, None if there is none."""
-    return next((parsed[1] for reader in QUANTILE_NAMES.values() if (parsed := reader(name)) is not None), None)
-
-
-def level_name(level: float) -> str:
-    """Return a column name with the exact level, which :func:`level_of` reads back.
-
-    Examples
-    --------
-    >>> level_name(0.025), level_of("q_0.025")
-    ('q_0.025', 0.025)
-    """
-    return f"q_{np.format_float_positional(level)}"
-
-
-def _by_level(names: list[str], reader: Callable[[str], tuple[str, float] | None]) -> Levels:
-    found: Levels = {}
-    for name in names:
-        parsed = reader(name)
-        if parsed is None or not 0 < parsed[1] < 1:
-            continue
-        columns = found.setdefault(parsed[0], {})
-        if parsed[1] in columns:
-            msg = f"two columns hold the quantile {parsed[1]:g}: {columns[parsed[1]]!r} and {name!r}. Pass --quantiles"
-            raise DataError(msg)
-        columns[parsed[1]] = name
-    return found
-
-
-def _samples(names: list[str]) -> dict[str, tuple[str, ...]]:
-    """Return the columns of draws in numeric order, for each target; a prefixed name such as a_s0 needs two columns."""
-    found: dict[str, list[str]] = {}
-    for name in sorted(names, key=natural):
-        if match := SAMPLE.fullmatch(name):
-            found.setdefault(match["of"] or match["component"] or "", []).append(name)
-    return {of: tuple(columns) for of, columns in found.items() if not of or len(columns) > 1}
-
-
-def _nixtla(name: str) -> tuple[str, float] | None:
-    if match := NIXTLA.fullmatch(name):
-        return match["of"], _limit(float(match["coverage"]) / 100, match["side"])
-    return (name.removesuffix("-median"), 0.5) if name.endswith("-median") else None
-
-
-def _tuple_name(name: str) -> tuple[str, float] | None:
-    """Parse a tuple as name: (variable, level) or (variable, coverage, lower or upper)."""
-    match = TUPLE_NAME.fullmatch(name)
-    if match is None:
-        return None
-    level = float(match["level"])
-    return match["of"], _limit(level, match["side"]) if match["side"] else level
-
-
-def _numbered(name: str) -> tuple[str, float] | None:
-    return ("", float(name)) if NUMBER.fullmatch(name) else None
-
-
-def _lettered(name: str) -> tuple[str, float] | None:
-    match = QUANTILE.fullmatch(name)
-    return (match["of"] or "", float(match["level"])) if match else None
-
-
-def _limit(coverage: float, side: str) -> float:
-    """Return the level of an endpoint of a central interval."""
-    return round((1 + SIDES[side] * coverage) / 2, DIGITS)
-
-
-QUANTILE_NAMES: dict[str, Callable[[str], tuple[str, float] | None]] = {
-    "skpro": _tuple_name,
-    "Nixtla": _nixtla,
-    "Darts": _lettered,
-    "AutoGluon": _numbered,
-}
-"""Parsers of quantile column names by tool, in search order."""
+    Arrays = dict[str, NDArray[Any]]
 
 
 Spread = Literal["std", "var", "log_std", "log_var"]
 Shape = Literal["normal", "t6"]
-Wanted = Literal["all", "any", "sample", "inputs"]
-FILE_ROLES: dict[Wanted, FileRole] = {
+Contents = Literal["all", "any", "sample", "inputs"]
+FILE_ROLES: dict[Contents, FileRole] = {
     "all": "predictions",
     "any": "predictions",
     "sample": "sample",
@@ -348,3 +227,165 @@ def _common_start(names: tuple[str, ...]) -> str:
     """Return the longest common prefix."""
     first, last = min(names), max(names)
     return first[: next((place for place, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))]
+
+
+DF = 6.0  # Degrees of freedom of Student-t errors: typical tails of machine-learning errors [ZMS]
+REMEDY = "Pass --min-std X to raise them to X."
+
+
+def columns_read(roles: Roles, also: Iterable[str] = ()) -> list[str]:
+    """Return the columns that a scan needs, without duplicates.
+
+    Parameters
+    ----------
+    roles : Roles
+        The roles of the columns.
+    also : iterable of str
+        Further columns, without a role.
+    """
+    wanted = [*roles.target, *roles.x, *columns_of(roles.predictive)]
+    wanted += [roles.id] if roles.id else []
+    wanted += also
+    return list(dict.fromkeys(wanted))
+
+
+def arrays_of(table: pa.Table, roles: Roles) -> Arrays:
+    """Return the array of each role: (n,), or (n, t) for several targets; x is (n, d).
+
+    Raises
+    ------
+    DataError
+        A column does not hold numbers, or its rows differ in length.
+    """
+    arrays: Arrays = {}
+    if roles.target:
+        arrays["y"] = _columns(table, roles.target)
+    match roles.predictive:
+        case GaussianRole(mean=mean, spread=spread, kind=kind):
+            arrays |= {"mean": _columns(table, mean), kind: _columns(table, spread)}
+        case ResidualRole(spread=spread, kind=kind):
+            arrays[kind] = to_floats(table[spread], spread)
+        case ParametersRole(convention, columns, error):
+            reader = _matrix if convention.grouped else _columns
+            arrays |= {name: reader(table, group) for name, group in columns.items()}
+            if error and convention.location:
+                arrays[convention.location] = np.zeros(len(table))
+        case QuantilesRole(columns, _):
+            arrays["quantiles"] = _matrix(table, columns)
+        case SamplesRole(groups):
+            arrays["samples"] = _draws([_samples(table, group) for group in groups])
+        case None:
+            pass
+    if roles.x:
+        arrays["x"] = _matrix(table, roles.x)
+    return arrays
+
+
+def predictive_of(roles: Roles, arrays: Arrays, min_std: float | None) -> tuple[Predictive | None, int]:
+    """Return the distributions and the number of standard deviations that ``min_std`` raised.
+
+    Raises
+    ------
+    ValuesError
+        A parameter is outside its domain.
+    """
+    match roles.predictive:
+        case GaussianRole(kind=kind, shape=shape):
+            std, raised = _deviations(arrays[kind], kind, min_std)
+            return _of_moments(arrays["mean"], std, shape or "normal"), raised
+        case ResidualRole(kind=kind, shape=shape):
+            std, raised = _deviations(arrays[kind], kind, min_std)
+            return _of_moments(np.zeros_like(std), std, shape), raised
+        case ParametersRole(convention, columns, _):
+            for name in columns:
+                require_finite(name, arrays[name])
+            return convention(**{name: arrays[name] for name in convention.parameters if name in arrays}), 0
+        case QuantilesRole(_, levels):
+            return Quantiles(np.array(levels), np.asarray(arrays["quantiles"], dtype=np.float64)), 0
+        case SamplesRole():
+            return Samples(np.asarray(arrays["samples"], dtype=np.float64)), 0
+        case None:
+            return None, 0
+
+
+def _deviations(spread: NDArray[np.float64], kind: str, min_std: float | None) -> tuple[NDArray[np.float64], int]:
+    """Convert spreads to standard deviations, at least ``min_std``; return the number that was raised too."""
+    if kind == "std" and min_std is None:
+        return spread, 0  # checked by the distribution
+    if kind == "var" and min_std is None:
+        require_positive(kind, spread, REMEDY)
+    else:
+        require_finite(kind, spread)
+    if kind == "std":
+        std = spread
+    elif kind == "var":
+        std = np.sqrt(np.maximum(spread, 0))
+    else:
+        with np.errstate(over="ignore"):
+            std = np.exp(spread if kind == "log_std" else spread / 2)
+        require(kind, np.isfinite(std), "must be logarithms of finite floats", "Does the column hold logarithms?")
+    if min_std is None:
+        return std, 0
+    return np.maximum(std, min_std), int((std < min_std).sum())
+
+
+def _of_moments(mean: NDArray[np.float64], std: NDArray[np.float64], shape: Shape | None) -> Predictive:
+    """Return distributions from means and standard deviations, (n,), or (n, t) for several targets.
+
+    The shape is normal or Student-t with 6 degrees of freedom. Without a shape, a normal one is assumed.
+    """
+    if mean.shape != std.shape:
+        msg = f"means and standard deviations differ in shape: {mean.shape} and {std.shape}"
+        raise DataError(msg)
+    try:
+        if mean.ndim == 1:
+            return _shaped(mean, std, shape)
+        return Independent(tuple(_shaped(mean[:, t], std[:, t], shape) for t in range(mean.shape[1])))
+    except ValuesError as error:
+        if error.name == "std" and not error.remedy:
+            raise ValuesError(error.name, error.rule, error.rows, error.total, REMEDY) from error
+        raise
+
+
+def _shaped(mean: NDArray[np.float64], std: NDArray[np.float64], shape: Shape | None) -> Predictive:
+    normal = AssumedGaussian(mean, std) if shape is None else Gaussian(mean, std)  # validates both
+    if shape != "t6":
+        return normal
+    return StudentT(loc=mean, scale=std * np.sqrt(1 - 2 / DF), df=np.full(len(std), DF))
+
+
+def _draws(targets: list[NDArray[np.floating[Any]]]) -> NDArray[np.floating[Any]]:
+    """Stack the draws of the targets: (n, m), or (n, m, t) for several targets."""
+    counts = [values.shape[1] for values in targets]
+    if len(set(counts)) > 1:
+        msg = f"targets have different numbers of samples: {', '.join(map(str, counts))}"
+        raise DataError(msg)
+    return targets[0] if len(targets) == 1 else np.stack(targets, axis=2)
+
+
+def _samples(table: pa.Table, names: tuple[str, ...]) -> NDArray[np.floating[Any]]:
+    """Return draws (n, m); lists of vectors as (n, m, t)."""
+    draws = _matrix(table, names)
+    inner = inner_length(table[names[0]]) if len(names) == 1 else 1
+    return draws if inner == 1 else draws.reshape(len(draws), -1, inner)
+
+
+def _columns(table: pa.Table, names: tuple[str, ...]) -> NDArray[np.float64]:
+    """Return one column of numbers as (n,); several columns, or one of vectors, as (n, t)."""
+    if len(names) == 1 and is_vector(table.schema.field(names[0]).type):
+        values = np.asarray(to_matrix(table[names[0]], names[0]), dtype=np.float64)
+        return values if values.shape[1] > 1 else values[:, 0]
+    if len(names) == 1:
+        return to_floats(table[names[0]], names[0])
+    return np.stack([to_floats(table[name], name) for name in names], axis=1)
+
+
+def _matrix(table: pa.Table, names: tuple[str, ...]) -> NDArray[np.floating[Any]]:
+    """Return one column of vectors, or several of numbers, as (n, d); float32 if all are stored in single precision."""
+    if len(names) == 1:
+        return to_matrix(table[names[0]], names[0])
+    narrow = all(is_narrow(table.schema.field(name).type) for name in names)
+    matrix = np.empty((len(table), len(names)), dtype=np.float32 if narrow else np.float64)
+    for place, name in enumerate(names):
+        matrix[:, place] = to_floats(table[name], name)
+    return matrix

@@ -1,9 +1,9 @@
-"""Row filters: `--filter COLUMN=VALUE`, and the choice of one model."""
+"""Rows of a file: the filters that select them, the unit of each, and their numbers."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
+
+    from calcheck.io.tables.formats import Table
+
+    Places: TypeAlias = (
+        range | NDArray[np.intp]
+    )  # Row numbers: a range for consecutive rows, an array if some are dropped
 
 
 EVERY = "all"  # --model all: use all rows, for a "model" column that does not name prediction models (cars, …)
@@ -52,7 +58,7 @@ class Filters:
         A row is used if it passes all conditions.
     model : str or None
         The column of model names.
-    of_models : str or None
+    chosen_model : str or None
         The model given by the user.
     target : str or None
         The column of target names.
@@ -60,7 +66,7 @@ class Filters:
 
     conditions: tuple[Filter, ...] = ()
     model: str | None = None
-    of_models: str | None = None
+    chosen_model: str | None = None
     target: str | None = None
 
     @classmethod
@@ -111,13 +117,13 @@ class Filters:
         for column in filter(None, (self.model, self.target)):
             values = key_text(table[column]).unique().to_pylist()
             seen.setdefault(column, {}).update(dict.fromkeys(value or "" for value in values))
-            if column == self.model and not self.of_models:
+            if column == self.model and not self.chosen_model:
                 remedy = f"--model {{!r}}, or --model {EVERY} to use all rows"
                 require_one(list(seen[column]), "models", remedy)
             elif column == self.target:
                 require_one(list(seen[column]), "targets", f"--filter {column}={{!r}}")
 
-    def none_left(self) -> str:
+    def no_rows_message(self) -> str:
         """Return the message that no row passes."""
         shown = ", ".join(f"{filter_.column}={filter_.value}" for filter_ in self.conditions)
         return f"no row has {shown}" if shown else "there are no rows"
@@ -144,3 +150,59 @@ def require_one(values: Sequence[str], what: str, remedy: str) -> None:
         return
     msg = f"there are several {what}: {named_some(values)}. Pass {remedy.format(values[0])}"
     raise DataError(msg)
+
+
+@dataclass(frozen=True, eq=False)
+class TableLayout:
+    """A table with one row per unit.
+
+    Parameters
+    ----------
+    table : Table
+        The rows.
+    layout : str
+        The layout of the file, for reports; empty if the file has one row per unit.
+    keys : tuple of str
+        Columns that identify units, never targets or predictions.
+    kind : str or None
+        The output type of a long layout: quantile or sample.
+    date_key : str or None
+        The key that is the date of the observation.
+    places : (n,), optional
+        The first row in the file of each unit; None if rows are units.
+    read : int, optional
+        The number of rows of the file that were converted.
+    filters : Filters
+        The filters that still apply.
+    notes : tuple of str
+        Messages about rows that are not used.
+    """
+
+    table: Table
+    layout: str = ""
+    keys: tuple[str, ...] = ()
+    kind: str | None = None
+    date_key: str | None = None
+    places: NDArray[np.intp] | None = None
+    read: int | None = None
+    filters: Filters = field(default_factory=Filters)
+    notes: tuple[str, ...] = ()
+
+    def with_row_numbers(self, units: Places) -> Places:
+        """Return the row numbers in the file of some units (b,)."""
+        return units if self.places is None else self.places[as_index(units)]
+
+
+def as_array(places: Places) -> NDArray[np.intp]:
+    """Return row numbers as an array."""
+    return np.arange(places.start, places.stop) if isinstance(places, range) else places
+
+
+def as_index(places: Places) -> slice | NDArray[np.intp]:
+    """Return row numbers as a slice or an index array."""
+    return slice(places.start, places.stop) if isinstance(places, range) else places
+
+
+def as_sequence(places: Places) -> Sequence[int]:
+    """Return row numbers as a sequence of integers."""
+    return places if isinstance(places, range) else places.tolist()
