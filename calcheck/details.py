@@ -1,11 +1,12 @@
 """Types of the details in results, by metric: settings and diagnostics of the computation.
 
-All keys are optional: which ones a result has depends on the data, the options and the command.
+All keys are optional: which ones a result has depends on the data, the options and the command. Annotations describe
+the fields, for the JSON Schema and the reference.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypedDict, get_type_hints, is_typeddict
+from typing import Annotated, Any, Literal, TypedDict, get_type_hints, is_typeddict
 
 FieldTree = dict[str, "FieldTree | None"]
 """Fields by name, each with its own fields; None if these may have any name."""
@@ -24,57 +25,57 @@ def field_tree(hint: Any) -> FieldTree:
 class Bootstrap(TypedDict, total=False):
     """Bootstrap of a value: resamples, bias, and what BCa limits need."""
 
-    resamples: int
-    bias: float | None
-    undefined: int
-    held_fixed: str
-    z0: float
-    acceleration: float
-    effective_rows: float
+    resamples: Annotated[int, "Number of resamples."]
+    bias: Annotated[float | None, "Mean of the resamples minus the value."]
+    undefined: Annotated[int, "Number of resamples without a finite value."]
+    held_fixed: Annotated[str, "Choices that are not repeated for each resample."]
+    z0: Annotated[float, "Bias correction of BCa limits."]
+    acceleration: Annotated[float, "Acceleration of BCa limits."]
+    effective_rows: Annotated[float, "Number of rows that determine the interval; fewer than the rows for heavy tails."]
 
 
 class Abc(TypedDict, total=False):
     """ABC limits, which replace the bootstrap for many rows."""
 
-    z0: float
-    acceleration: float
-    effective_rows: float
+    z0: Annotated[float, "Bias correction."]
+    acceleration: Annotated[float, "Acceleration."]
+    effective_rows: Annotated[float, "Number of rows that determine the interval."]
 
 
 class Null(TypedDict, total=False):
     """Null distribution: number of replicates, and how they were computed."""
 
-    replicates: int
-    undefined: int
-    mean: float
-    low: float | None
-    high: float | None
-    method: str
-    columns: int
-    landmarks: int
-    rank: int
-    relative_error: float
-    error: float
-    null_std: float
-    validation_rows: int
-    accurate: bool
-    labels: str
-    exchangeable: int
+    replicates: Annotated[int, "Number of replicates."]
+    undefined: Annotated[int, "Number of replicates without a finite value."]
+    mean: Annotated[float, "Mean score of the replicates, if the reference is exact."]
+    low: Annotated[float | None, "Lower limit of the scores of replicates, if the reference is exact."]
+    high: Annotated[float | None, "Upper limit of the scores of replicates, if the reference is exact."]
+    method: Annotated[str, "Method of the sums or regressions of replicates."]
+    columns: Annotated[int, "Number of principal directions of the features."]
+    landmarks: Annotated[int, "Number of landmarks."]
+    rank: Annotated[int, "Rank of the approximation."]
+    relative_error: Annotated[float, "Relative error of the approximation."]
+    error: Annotated[float, "Error of the approximation."]
+    null_std: Annotated[float, "Standard deviation of the null distribution, estimated on the validation rows."]
+    validation_rows: Annotated[int, "Number of rows on which the error is estimated."]
+    accurate: Annotated[bool, "Whether the error is within its tolerance."]
+    labels: Annotated[str, "How the labels of samples are permuted."]
+    exchangeable: Annotated[int, "Number of rows whose labels can be permuted."]
 
 
 class Details(TypedDict, total=False):
     """Details that results of any metric can have."""
 
-    bootstrap: Bootstrap
-    abc: Abc
-    normal: Bootstrap
-    null: Null
-    worst: list[dict[str, Any]]
-    best: list[dict[str, Any]]
-    rank: int | None
-    tau: float | None
-    subsets: int
-    deviation: float
+    bootstrap: Annotated[Bootstrap, "Bootstrap of the interval."]
+    abc: Annotated[Abc, "ABC limits, which replace the bootstrap for many rows."]
+    normal: Annotated[Bootstrap, "Draws from the normal distribution of means, which replace the bootstrap in states."]
+    null: Annotated[Null, "Null distribution."]
+    worst: Annotated[list[dict[str, Any]], "Rows with the largest values."]
+    best: Annotated[list[dict[str, Any]], "Rows with the smallest values."]
+    rank: Annotated[int | None, "Rank of the model among those compared."]
+    tau: Annotated[float | None, "Kendall's tau between this ranking of the models and the first."]
+    subsets: Annotated[int, "Number of random subsets of the rows."]
+    deviation: Annotated[float, "Standard deviation over random subsets."]
 
 
 # ------------------------------------------------------------------ metrics of rows
@@ -83,86 +84,86 @@ class Details(TypedDict, total=False):
 class SquaredZSkewness(TypedDict):
     """Skewness of squared z-scores."""
 
-    z2: float
+    z2: Annotated[float, "Skewness of squared z-scores."]
 
 
 class ZmsDetails(Details, total=False):
     """Details of zms."""
 
-    skewness: SquaredZSkewness
+    skewness: Annotated[SquaredZSkewness, "Skewness, which shows heavy tails."]
 
 
 class SpreadSkewness(TypedDict):
     """Skewness of predicted variances and of squared errors."""
 
-    variance: float
-    squared_error: float
+    variance: Annotated[float, "Skewness of predicted variances."]
+    squared_error: Annotated[float, "Skewness of squared errors."]
 
 
 class RceDetails(Details, total=False):
     """Details of rce."""
 
-    skewness: SpreadSkewness
+    skewness: Annotated[SpreadSkewness, "Skewness, which shows heavy tails."]
 
 
 class NllDetails(Details, total=False):
     """Details of nll, for normal distributions."""
 
-    zms: float
-    mean_log_variance: float
+    zms: Annotated[float, "Mean squared z-score."]
+    mean_log_variance: Annotated[float, "Mean logarithm of the predicted variances."]
 
 
 class CrpsDetails(Details, total=False):
     """Details of crps, for draws."""
 
-    estimator: Literal["biased", "fair"]
+    estimator: Annotated[Literal["biased", "fair"], "Estimator of the score of draws."]
 
 
 class OtherLevel(TypedDict):
     """Coverage at another level."""
 
-    level: float
-    coverage: float
-    expected: float
+    level: Annotated[float, "Level of the intervals."]
+    coverage: Annotated[float, "Share of targets inside."]
+    expected: Annotated[float, "Expected share."]
 
 
 class CoverageDetails(Details, total=False):
     """Details of coverage."""
 
-    at_other_levels: list[OtherLevel]
+    at_other_levels: Annotated[list[OtherLevel], "Coverage at other levels."]
 
 
 class LevelPoint(TypedDict):
     """Point of a quantile reliability diagram."""
 
-    level: float
-    observed: float
+    level: Annotated[float, "Level of the quantile."]
+    observed: Annotated[float, "Share of targets below the quantile."]
 
 
 class EceDetails(Details, total=False):
     """Details of ece."""
 
-    curve: list[LevelPoint]
+    curve: Annotated[list[LevelPoint], "Quantile reliability diagram."]
 
 
 class PitDetails(Details, total=False):
     """Details of pit."""
 
-    histogram: list[float]
+    histogram: Annotated[list[float], "Shares of the PIT in equal bins."]
 
 
 class RemovalPoint(TypedDict):
     """Point of a confidence curve: error without the removed share of rows, and that of an oracle."""
 
-    removed: float
-    error: float
-    oracle: float
+    removed: Annotated[float, "Share of removed rows."]
+    error: Annotated[float, "Error of the other rows."]
+    oracle: Annotated[float, "Error if the rows with the largest errors are removed."]
 
 
 class ConfidenceCurveDetails(Details, total=False):
     """Details of confidence-curve."""
 
-    curve: list[RemovalPoint]
+    curve: Annotated[list[RemovalPoint], "Confidence curve."]
 
 
 # ------------------------------------------------------------------ metrics of bins
@@ -170,11 +171,11 @@ class ConfidenceCurveDetails(Details, total=False):
 SpreadBin = TypedDict(
     "SpreadBin",
     {
-        "from": float | str | None,
-        "to": float | str | None,
-        "rows": float,
-        "rmv": float | None,
-        "rmse": float | None,
+        "from": Annotated[float | str | None, "Smallest value of the sort key in the bin."],
+        "to": Annotated[float | str | None, "Largest value of the sort key in the bin."],
+        "rows": Annotated[float, "Number of rows; tied rows are shared between bins."],
+        "rmv": Annotated[float | None, "Root mean predicted variance."],
+        "rmse": Annotated[float | None, "Root mean squared error."],
     },
 )
 """Bin of a reliability diagram: range, rows, root mean variance and root mean squared error."""
@@ -183,20 +184,20 @@ SpreadBin = TypedDict(
 class BinnedDetails(Details, total=False):
     """Details of ence and uce."""
 
-    bins: list[SpreadBin]
+    bins: Annotated[list[SpreadBin], "Reliability diagram."]
 
 
 ValidBin = TypedDict(
     "ValidBin",
     {
-        "from": float | str | None,
-        "to": float | str | None,
-        "rows": float,
-        "value": float | None,
-        "low": float | None,
-        "high": float | None,
-        "effective_rows": float | None,
-        "valid": bool | None,
+        "from": Annotated[float | str | None, "Smallest value of the sort key in the bin."],
+        "to": Annotated[float | str | None, "Largest value of the sort key in the bin."],
+        "rows": Annotated[float, "Number of rows; tied rows are shared between bins."],
+        "value": Annotated[float | None, "Statistic of the bin."],
+        "low": Annotated[float | None, "Lower limit of its interval."],
+        "high": Annotated[float | None, "Upper limit of its interval."],
+        "effective_rows": Annotated[float | None, "Number of rows that determine the interval."],
+        "valid": Annotated[bool | None, "Whether the interval contains the reference."],
     },
 )
 """Bin with the interval of its statistic, and whether that contains the reference."""
@@ -205,7 +206,7 @@ ValidBin = TypedDict(
 class ValidBinsDetails(Details, total=False):
     """Details of lzms and lrce."""
 
-    bins: list[ValidBin]
+    bins: Annotated[list[ValidBin], "Bins with their intervals."]
 
 
 # ------------------------------------------------------------------ metrics with kernels
@@ -214,201 +215,222 @@ class ValidBinsDetails(Details, total=False):
 class Quantiles(TypedDict):
     """Quantiles of the values over inputs."""
 
-    min: float
-    q05: float
-    q25: float
-    median: float
-    q75: float
-    q95: float
-    max: float
+    min: Annotated[float, "Minimum."]
+    q05: Annotated[float, "5 % quantile."]
+    q25: Annotated[float, "25 % quantile."]
+    median: Annotated[float, "Median."]
+    q75: Annotated[float, "75 % quantile."]
+    q95: Annotated[float, "95 % quantile."]
+    max: Annotated[float, "Maximum."]
 
 
 class InputKernel(TypedDict, total=False):
     """Kernel on inputs, and their normalization."""
 
-    kernel: str
-    gamma: float
-    degree: int
-    coef0: float
-    normalize: str
-    columns: int
-    rows: int
+    kernel: Annotated[str, "Kernel."]
+    gamma: Annotated[float, "Gamma of the kernel."]
+    degree: Annotated[int, "Degree of the polynomial kernel."]
+    coef0: Annotated[float, "Constant of the polynomial kernel."]
+    normalize: Annotated[str, "Normalization of the inputs."]
+    columns: Annotated[int, "Number of input columns."]
+    rows: Annotated[int, "Number of inputs."]
 
 
 class TargetKernel(TypedDict, total=False):
     """Kernel on targets; gamma is a list for several target columns."""
 
-    kernel: str
-    gamma: float | list[float]
-    repeats: int
+    kernel: Annotated[str, "Kernel."]
+    gamma: Annotated[float | list[float], "Gamma of the kernel; a list for several target columns."]
+    repeats: Annotated[int, "Number of targets per input."]
 
 
 class Features(TypedDict, total=False):
     """Features of the kernel on targets: rank, and residuals as shares of squared norms."""
 
-    rank: int
-    residual_targets: float
-    residual_predictive: float
-    residual_rows: float
-    quadrature_error: float
+    rank: Annotated[int, "Number of features."]
+    residual_targets: Annotated[float, "Largest residual of targets."]
+    residual_predictive: Annotated[float, "Largest residual of predictive distributions."]
+    residual_rows: Annotated[float, "Share of squared norms that the features do not represent."]
+    quadrature_error: Annotated[float, "Largest error of mean embeddings by quadrature."]
 
 
 class Preconditioner(TypedDict):
     """Preconditioner of conjugate gradients."""
 
-    name: str
-    rank: int
+    name: Annotated[str, "Name."]
+    rank: Annotated[int, "Rank."]
 
 
 class Solver(TypedDict, total=False):
     """Solver of the linear systems."""
 
-    name: str
-    reason: str
-    cached: bool
-    iterations: int
-    preconditioner: Preconditioner
-    residual: float
-    precision: str
-    device: str
-    landmarks: int
-    landmark_sampling: str
-    error: float
-    tolerance: float
-    bias_correction: float
-    mean_rows: int
-    validation_rows: int
-    flops: float
-    nystroem_residual: float
-    validation_residual: float
-    method: str
-    rank: int
-    relative_error: float
+    name: Annotated[str, "Solver."]
+    reason: Annotated[str, "Why it was chosen."]
+    cached: Annotated[bool, "Whether the kernel matrix was cached in memory."]
+    iterations: Annotated[int, "Number of iterations."]
+    preconditioner: Annotated[Preconditioner, "Preconditioner."]
+    residual: Annotated[float, "Relative residual of the solution."]
+    precision: Annotated[str, "Floating-point precision."]
+    device: Annotated[str, "Device."]
+    landmarks: Annotated[int, "Number of landmarks."]
+    landmark_sampling: Annotated[str, "How landmarks are sampled."]
+    error: Annotated[float, "Estimated error of the value."]
+    tolerance: Annotated[float, "Relative error that stops the search for landmarks."]
+    bias_correction: Annotated[float, "Correction that is added to the mean."]
+    mean_rows: Annotated[int, "Number of rows in the mean."]
+    validation_rows: Annotated[int, "Number of rows on which the error is estimated."]
+    flops: Annotated[float, "Multiply-adds of one pass over the rows."]
+    nystroem_residual: Annotated[float, "Mean Nyström residual of the inputs."]
+    validation_residual: Annotated[float, "Mean Nyström residual of the validation inputs."]
+    method: Annotated[str, "Method of the low-rank kernel."]
+    rank: Annotated[int, "Rank of the low-rank kernel."]
+    relative_error: Annotated[float, "Relative error on the validation rows."]
 
 
 class Rejected(TypedDict, total=False):
     """Inputs at which the model is rejected, with the false discovery rate."""
 
-    count: int
-    inputs: int
-    fdr: float
-    p_value_method: str
+    count: Annotated[int, "Number of rejected inputs."]
+    inputs: Annotated[int, "Number of tested inputs."]
+    fdr: Annotated[float, "False discovery rate."]
+    p_value_method: Annotated[str, "How p-values beyond the replicates are extrapolated."]
 
 
 class AtInputsDetails(Details, total=False):
     """Details of metrics that have a value at each input."""
 
-    rows: int
-    quantiles: Quantiles
-    inputs: InputKernel
-    targets: TargetKernel
-    features: Features
-    dof: float
-    dof_error: float
-    solver: Solver
-    rejected: Rejected
-    most_significant: list[dict[str, Any]]
+    rows: Annotated[int, "Number of inputs."]
+    quantiles: Annotated[Quantiles, "Quantiles of the values over inputs."]
+    inputs: Annotated[InputKernel, "Kernel on inputs."]
+    targets: Annotated[TargetKernel, "Kernel on targets."]
+    features: Annotated[Features, "Features of the kernel on targets."]
+    dof: Annotated[float, "Effective degrees of freedom of the regression."]
+    dof_error: Annotated[float, "Monte Carlo error of dof."]
+    solver: Annotated[Solver, "Solver of the linear systems."]
+    rejected: Annotated[Rejected, "Inputs at which the model is rejected."]
+    most_significant: Annotated[list[dict[str, Any]], "Rejected inputs with the smallest p-values."]
 
 
 class Trials(TypedDict):
     """Mean distance in repetitions with new draws."""
 
-    std: float
-    values: list[float]
+    std: Annotated[float, "Standard deviation over repetitions."]
+    values: Annotated[list[float], "Mean distance of each repetition."]
 
 
-Model = TypedDict("Model", {"draws": int | str, "lambda": float, "lambda_model": float})
+Model = TypedDict(
+    "Model",
+    {
+        "draws": Annotated[int | str, "Draws per row, or exact."],
+        "lambda": Annotated[float, "Regularizer of the data embedding."],
+        "lambda_model": Annotated[float, "Regularizer of the model embedding."],
+    },
+)
 """Draws per row, or exact, and the regularizers of the data and of the model."""
 
 
 class Reach(TypedDict):
     """Distance within which inputs are averaged, its unit, and the share of rows within it."""
 
-    distance: float | None
-    unit: str
-    share_of_rows: float
+    distance: Annotated[float | None, "Distance within which inputs are averaged."]
+    unit: Annotated[str, "Unit of the distance."]
+    share_of_rows: Annotated[float, "Mean share of the rows within the distance."]
 
 
 class CceDetails(AtInputsDetails, total=False):
     """Details of cce."""
 
-    model: Model
-    noise: float
-    noise_error: float
-    trials: Trials
-    reach: Reach
+    model: Annotated[Model, "Representation of the model."]
+    noise: Annotated[float, "Mean noise that is subtracted from squares."]
+    noise_error: Annotated[float, "Monte Carlo error of the noise."]
+    trials: Annotated[Trials, "Repetitions with new draws."]
+    reach: Annotated[Reach, "Distance within which inputs are averaged."]
 
 
-Samples = TypedDict("Samples", {"rows": int, "rows_b": int, "lambda": float, "lambda_b": float})
+Samples = TypedDict(
+    "Samples",
+    {
+        "rows": Annotated[int, "Rows of the first sample."],
+        "rows_b": Annotated[int, "Rows of the second sample."],
+        "lambda": Annotated[float, "Regularizer of the first sample."],
+        "lambda_b": Annotated[float, "Regularizer of the second sample."],
+    },
+)
 """Rows and regularizers of both samples."""
 
 
 class McmdDetails(AtInputsDetails, total=False):
     """Details of mcmd."""
 
-    samples: Samples
-    neighbors: float
-    dof_b: float
-    dof_b_error: float
+    samples: Annotated[Samples, "Rows and regularizers of both samples."]
+    neighbors: Annotated[float, "Effective neighbors per input."]
+    dof_b: Annotated[float, "Effective degrees of freedom of the second regression."]
+    dof_b_error: Annotated[float, "Monte Carlo error of dof_b."]
 
 
 class Pairs(TypedDict, total=False):
     """Sum over pairs of rows: exact, or by a low-rank kernel with an estimated error."""
 
-    method: str
-    rank: int
-    error: float
-    null_std: float
-    validation_rows: int
-    accurate: bool
+    method: Annotated[str, "Method of the sum."]
+    rank: Annotated[int, "Rank of the low-rank kernel."]
+    error: Annotated[float, "Estimated error of the value."]
+    null_std: Annotated[float, "Standard deviation of the null distribution, estimated on the validation rows."]
+    validation_rows: Annotated[int, "Number of rows on which the error is estimated."]
+    accurate: Annotated[bool, "Whether the error is within its tolerance."]
 
 
 class JmmdDetails(Details, total=False):
     """Details of jmmd."""
 
-    inputs: InputKernel
-    targets: TargetKernel
-    draws: int | str
-    neighbors: float
-    pairs: Pairs
-    features: Features
+    inputs: Annotated[InputKernel, "Kernel on inputs."]
+    targets: Annotated[TargetKernel, "Kernel on targets."]
+    draws: Annotated[int | str, "Draws per row, or exact."]
+    neighbors: Annotated[float, "Effective neighbors per row."]
+    pairs: Annotated[Pairs, "Sum over pairs of rows."]
+    features: Annotated[Features, "Features of the kernel on targets."]
 
 
 class AmmdDetails(Details, total=False):
     """Details of ammd."""
 
-    targets: TargetKernel
-    draws: int | str
-    features: Features
+    targets: Annotated[TargetKernel, "Kernel on targets."]
+    draws: Annotated[int | str, "Draws per row, or exact."]
+    features: Annotated[Features, "Features of the kernel on targets."]
 
 
-_Lambda = TypedDict("_Lambda", {"lambda": float}, total=False)
+_Lambda = TypedDict(
+    "_Lambda",
+    {
+        "lambda": Annotated[float, "Regularizer."],
+    },
+    total=False,
+)
 
 
 class CmmdDetails(_Lambda, Details, total=False):
     """Details of cmmd."""
 
-    inputs: InputKernel
-    targets: TargetKernel
-    draws: int | str
-    neighbors: float
-    dof: float
-    dof_error: float
-    solver: Solver
-    features: Features
+    inputs: Annotated[InputKernel, "Kernel on inputs."]
+    targets: Annotated[TargetKernel, "Kernel on targets."]
+    draws: Annotated[int | str, "Draws per row, or exact."]
+    neighbors: Annotated[float, "Effective neighbors per row."]
+    dof: Annotated[float, "Effective degrees of freedom of the regression."]
+    dof_error: Annotated[float, "Monte Carlo error of dof."]
+    solver: Annotated[Solver, "Solver of the linear systems."]
+    features: Annotated[Features, "Features of the kernel on targets."]
 
 
 class Columns(TypedDict):
     """Numbers of columns."""
 
-    inputs: int
-    targets: int
+    inputs: Annotated[int, "Number of input columns."]
+    targets: Annotated[int, "Number of target columns."]
 
 
 class FidDetails(Details, total=False):
     """Details of fid: ``means`` is the contribution of the means."""
 
-    columns: Columns
-    repeats: int
-    draws: int | str
-    means: float
+    columns: Annotated[Columns, "Numbers of columns."]
+    repeats: Annotated[int, "Number of targets per input."]
+    draws: Annotated[int | str, "Draws per row, or exact."]
+    means: Annotated[float, "Contribution of the means."]

@@ -19,6 +19,7 @@ from calcheck.io.columns.names import LONG
 from calcheck.io.columns.options import ERROR, MEANS, STDS, TARGETS
 from calcheck.io.files import SUFFIXES
 from calcheck.io.rows import MODELS
+from calcheck.messages import Code
 from calcheck.metric_info import REMEDIES
 from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
 from calcheck.options import flag_of, options_of
@@ -357,7 +358,8 @@ def json_fields():
     report, changes = report_schema(), diff_schema()
     report["properties"]["results"]["items"] = report["properties"]["results"]["items"]["oneOf"][0]
     result = report["properties"]["results"]["items"]["properties"]
-    result["metric"], result["options"] = {"type": "string"}, {"type": "object"}
+    result["metric"], result["options"], result["details"] = {"type": "string"}, {"type": "object"}, {"type": "object"}
+    result["warnings"]["items"]["properties"]["code"] = {"type": "string"}
     return list(_fields(report, Report, "")), list(_fields(changes, Diff, ""))
 
 
@@ -387,6 +389,19 @@ def _json():
         "`results[].options` holds every option of the metric; a metric that is not listed has none.",
         "",
         *_table(("metric", "field", "type", "meaning"), _metric_options()),
+        "",
+        "## Codes of warnings",
+        "",
+        "`results[].warnings[].code` is one of these. Texts may change between versions; codes do not.",
+        "",
+        ", ".join(f"`{code}`" for code in get_args(Code)),
+        "",
+        "## Details of a result",
+        "",
+        "`results[].details` holds settings and diagnostics. Which fields are there depends on the data, the options and",
+        "the command.",
+        "",
+        *_table(("field", "type", "meaning", "metrics"), _details()),
         "",
         "## Fields that are always null",
         "",
@@ -467,6 +482,30 @@ def _metric_options():
         for name, part in properties["options"]["properties"].items():
             meaning = _cell(part.get("description", ""))
             yield _row(f"`{properties['metric']['const']}`", f"`{name}`", _type(part), meaning)
+
+
+def detail_fields():
+    """Return the metrics of each field of details, by its path, type and description."""
+    found = {}
+    for schema in report_schema()["properties"]["results"]["items"]["oneOf"]:
+        for field in _described_fields(schema["properties"]["details"], "details."):
+            found.setdefault(field, []).append(schema["properties"]["metric"]["const"])
+    return found
+
+
+def _described_fields(schema, prefix):
+    for name, part in schema["properties"].items():
+        yield prefix + name, _type(part), part["description"]
+        inner = part.get("items", part)
+        if "properties" in inner:
+            yield from _described_fields(inner, prefix + name + ("[]." if part.get("type") == "array" else "."))
+
+
+def _details():
+    every = [*METRICS, *TWO_SAMPLE_METRICS]
+    for (path, kind, text), metrics in sorted(detail_fields().items()):
+        names = "all" if metrics == every else ", ".join(f"`{name}`" for name in metrics)
+        yield _row(f"`{path}`", kind, _cell(text), names)
 
 
 def _always_null():
