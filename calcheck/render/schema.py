@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 from dataclasses import fields
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
+from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
 from calcheck.options import options_of
@@ -82,8 +82,6 @@ def _type(hint: Any) -> dict[str, Any]:
     if hint in SIMPLE:
         return dict(SIMPLE[hint])
     origin, arguments = get_origin(hint), get_args(hint)
-    if origin is Annotated:
-        return {**_type(arguments[0]), "description": arguments[1]}
     if origin is Literal:
         return {"enum": list(arguments)}
     if origin in (Union, types.UnionType):
@@ -99,7 +97,13 @@ def _typed_dict(owner: type[Any]) -> dict[str, Any]:
     """Return the schema of a TypedDict."""
     return {
         "type": "object",
-        "properties": {name: _type(hint) for name, hint in get_type_hints(owner, include_extras=True).items()},
+        "properties": {name: _described(hint) for name, hint in get_type_hints(owner, include_extras=True).items()},
         "required": sorted(owner.__required_keys__),
         "additionalProperties": False,
     }
+
+
+def _described(hint: Any) -> dict[str, Any]:
+    """Return the schema of an annotated type, with the description that is its annotation."""
+    kind, text = get_args(hint)
+    return {**_type(kind), "description": text}
