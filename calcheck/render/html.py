@@ -53,7 +53,9 @@ PAGE = """<!DOCTYPE html>
 </body>
 </html>
 """
-NOTEBOOK_STYLE = "\n".join(f".calcheck {rule}" for rule in STYLE.splitlines() if rule.startswith("."))
+NOTEBOOK_STYLE = "\n".join(
+    f".calcheck {rule.replace(', .', ', .calcheck .')}" for rule in STYLE.splitlines() if rule.startswith(".")
+)
 NOTEBOOK = """<div class="calcheck">
 <style>
 {style}
