@@ -25,9 +25,12 @@ class IntervalInference(Inference):
     ----------
     no_verdict : str
         Reason if the interval gives no verdict; empty otherwise.
+    resamples : int
+        Number of bootstrap resamples of the interval; 0 for other intervals.
     """
 
     no_verdict: str = ""
+    resamples: int = 0
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,8 @@ from calcheck.embeddings.landmark_selection import flops
 from calcheck.messages import Message
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from calcheck.embeddings.distance import Distances
@@ -50,14 +52,20 @@ def feature_details(bounds: FeatureError) -> dict[str, Any]:
     return {"features": features}
 
 
-def feature_warnings(details: dict[str, Any]) -> list[Message]:
-    """Return a warning if the residual of the output features is large."""
-    features = details["features"]
-    largest = max(features["residual_targets"], features["residual_predictive"])
-    if largest <= MAX_RESIDUAL:
+def feature_warnings(rank: int, residual: float) -> list[Message]:
+    """Return a warning if the largest residual of the output features is large."""
+    if residual <= MAX_RESIDUAL:
         return []
-    text = f"{features['rank']:,} output features have a residual of up to {largest:.1e} of a squared norm"
-    return [Message("feature-residual", text)]
+    return [
+        Message(
+            "feature-residual", f"{rank:,} output features have a residual of up to {residual:.1e} of a squared norm"
+        )
+    ]
+
+
+def residual_warnings(bounds: FeatureError) -> list[Message]:
+    """Return a warning if the residual of the output features of targets or distributions is large."""
+    return feature_warnings(bounds.features.rank, max(bounds.points, bounds.rows))
 
 
 def solver_details(found: Distances, bounds: FeatureError, ridge: KernelRidge, run: Run) -> dict[str, Any]:
@@ -104,35 +112,35 @@ def nystroem_details(
     }
 
 
-def nystroem_warnings(details: dict[str, Any], *, accurate: bool, value: float) -> tuple[Message, ...]:
-    """Return the warnings for a value computed with the Nyström approximation."""
-    warnings = [*few_dof(details), *feature_warnings(details)]
-    solver = details["solver"]
-    share = f" ({100 * solver['error'] / value:.2g} % of the value)" if value else ""
-    message = f"approximation with {solver['landmarks']:,} landmarks: the error may be {solver['error']:.2g}{share}"
-    if not accurate:
+def nystroem_warnings(
+    measured: NystroemNorms, landmarks: Landmarks, options: LandmarkOptions, features: Sequence[Message]
+) -> tuple[Message, ...]:
+    """Return the warnings for a value computed with the Nyström approximation, after those about its features."""
+    value, error, correction = (float(each[0]) for each in (measured.means, measured.errors, measured.corrections))
+    share = f" ({100 * error / value:.2g} % of the value)" if value else ""
+    message = f"approximation with {len(landmarks.landmarks):,} landmarks: the error may be {error:.2g}{share}"
+    if not options.is_accurate(measured):
         message += (
-            f", which is above --tolerance {solver['tolerance']:g}. Pass more --landmarks, or a larger --max-flops or"
+            f", which is above --tolerance {options.tolerance:g}. Pass more --landmarks, or a larger --max-flops or"
             " --memory. The verdict is still valid"
         )
-    if solver["bias_correction"] > solver["tolerance"] * value:
-        correction = solver["bias_correction"]
+    if correction > options.tolerance * value:
         message += f". A bias correction of {correction:.2g} is added to the mean, but not to rows or quantiles"
-    return (*warnings, Message("approximation", message))
+    return (*few_dof(measured.dof), *features, Message("approximation", message))
 
 
-def few_dof(details: dict[str, Any]) -> list[Message]:
+def few_dof(dof: float) -> list[Message]:
     """Return a warning if the input kernel hardly distinguishes inputs."""
     message = (
-        f"dof {details['dof']:.2g}: the kernel hardly distinguishes inputs, so this is close to a marginal test."
+        f"dof {dof:.2g}: the kernel hardly distinguishes inputs, so this is close to a marginal test."
         " Try --normalize l2 or standardize, --gamma-x median, or a smaller --lambda"
     )
-    return [Message("low-dof", message)] if details["dof"] < MIN_DOF else []
+    return [Message("low-dof", message)] if dof < MIN_DOF else []
 
 
-def kernel_warnings(details: dict[str, Any], found: Distances, precision: str) -> tuple[Message, ...]:
+def kernel_warnings(dof: float, bounds: FeatureError, found: Distances, precision: str) -> tuple[Message, ...]:
     """Return the warnings for a value computed with an exact solver."""
-    warnings = [*few_dof(details), *feature_warnings(details)]
+    warnings = [*few_dof(dof), *residual_warnings(bounds)]
     moved = found.residual * found.rms / max(float(found.values.mean()), np.finfo(float).tiny)
     if moved > MAX_ROUNDING_ERROR[precision] and found.values.any():
         text = (

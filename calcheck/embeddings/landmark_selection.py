@@ -72,7 +72,7 @@ class LandmarkOptions:
         """Return the options from the fields of a metric."""
         return cls(chosen.landmarks, chosen.landmark_sampling, chosen.tolerance, chosen.max_flops)
 
-    def met_by(self, measured: NystroemNorms) -> bool:
+    def is_accurate(self, measured: NystroemNorms) -> bool:
         """Return whether the error of the mean is below the tolerance, or too small to change the verdict."""
         error, value = measured.errors[0], measured.means[0]
         null = measured.means[1:]
@@ -130,7 +130,7 @@ class NystroemEmbedding:
             return landmarks, self._measured(self.rows(), landmarks, outputs, lambda_)
 
         counts = self._counts(pilot, replace(outputs, replicates=0), lambda_, len(rows))
-        landmarks, measured = first_sufficient(map(fit, counts), lambda found: self.options.met_by(found[1]))
+        landmarks, measured = first_sufficient(map(fit, counts), lambda found: self.options.is_accurate(found[1]))
         return NystroemFit(self, measured, landmarks, places, outputs.groups, self._bounds(pilot))
 
     def _scaled(self, rows: Predictions) -> NDArray[np.floating[Any]]:
@@ -223,7 +223,7 @@ class NystroemEmbedding:
 
         def is_accurate(count: int) -> bool:
             landmarks = self._landmarks(x, count, max(VALIDATION_ROWS, count), lambda_, len(x))
-            return self.options.met_by(self._measured(InMemory(pilot), landmarks, outputs, lambda_))
+            return self.options.is_accurate(self._measured(InMemory(pilot), landmarks, outputs, lambda_))
 
         doublings = (MIN_LANDMARKS << power for power in itertools.count())
         return min(largest, first_sufficient(doublings, lambda count: 2 * count > limit or is_accurate(count)))

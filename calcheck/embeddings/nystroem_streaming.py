@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.embeddings.diagnostics import nystroem_details, nystroem_warnings, quantiles
+from calcheck.embeddings.diagnostics import feature_warnings, nystroem_details, nystroem_warnings, quantiles
 from calcheck.embeddings.landmark_selection import VALIDATION_ROWS, NystroemEmbedding, as_precise
 from calcheck.embeddings.nystroem_ridge import Landmarks, NystroemRidge
 from calcheck.embeddings.nystroem_sums import RegressionTargets, RowProducts
@@ -195,10 +195,10 @@ class StreamedFit:
             **solver_details,
         }
 
-    def warnings(self, details: dict[str, Any], options: LandmarkOptions) -> tuple[Message, ...]:
+    def warnings(self, options: LandmarkOptions) -> tuple[Message, ...]:
         """Return the warnings for the value."""
-        value, accurate = float(self.measured.means[0]), options.met_by(self.measured)
-        warnings = [*nystroem_warnings(details, accurate=accurate, value=value)]
+        features = feature_warnings(self.by.features.rank, float(self.left_out[:, :2].max()))
+        warnings = [*nystroem_warnings(self.measured, self.landmarks, options, features)]
         if (share := _share(self.left_out)) > MAX_RESIDUAL_SHARE:
             text = (
                 "targets or predictions have moved outside the range of the rows that the settings were fitted to:"

@@ -88,12 +88,11 @@ def _with_reference(inferred: IntervalInference, rows: RowResults, run: Run) -> 
     """Add the exact reference, if there is one, and warnings about intervals that may undercover."""
     if rows.reference is not None:
         inferred = replace(inferred, reference=rows.reference, reference_kind="exact")
-    if inferred.interval not in ("bca", "percentile"):
+    if not inferred.resamples or inferred.interval is None:
         return inferred
-    warnings = inferred.warnings
-    n, resamples = rows.n, inferred.details["bootstrap"]["resamples"]
-    if n < FEW_ROWS:
-        warnings += (few_rows(n),)
+    warnings, resamples = inferred.warnings, inferred.resamples
+    if rows.n < FEW_ROWS:
+        warnings += (few_rows(rows.n),)
     if resamples * (1 - run.confidence) / 2 < MIN_TAIL_RESAMPLES:
         text = f"{resamples:,} resamples are too few for limits at a confidence of {run.confidence:g}"
         warnings += (Message("few-resamples", text),)
@@ -132,7 +131,14 @@ def _by_percentiles(metric: InferableMetric, statistic: Statistic, run: Run) -> 
         return IntervalInference(details=details, warnings=(no_interval(reason),))
     low, high = percentile(values, run.confidence)
     warnings = () if low <= statistic.estimate() <= high else (BIASED,)
-    return IntervalInference(low=low, high=high, interval="percentile", details=details, warnings=warnings)
+    return IntervalInference(
+        low=low,
+        high=high,
+        interval="percentile",
+        details=details,
+        warnings=warnings,
+        resamples=replicates.values.shape[1],
+    )
 
 
 class MeanInterval:
@@ -176,8 +182,9 @@ class MeanInterval:
         if reason:
             return IntervalInference(details=details, warnings=(no_interval(reason),))
         limits, error, extra = self._settled(values, decides=decides and not self._few)
-        details["bootstrap"] |= extra
-        return self._compared(limits, "bca", details, error, decides=decides)
+        bootstrap = details["bootstrap"] | extra
+        found = self._compared(limits, "bca", {"bootstrap": bootstrap}, error, decides=decides)
+        return replace(found, resamples=bootstrap["resamples"])
 
     @property
     def _few(self) -> str:

@@ -118,7 +118,9 @@ class CceExact:
         columns = {options.column: values}
         if run.keep_rows:
             columns["effective_neighbors"] = effective_neighbors(ridge, lambda_, self.at)
-        return RowResults(columns, details=details, warnings=kernel_warnings(details, found, ridge.run.precision))
+        return RowResults(
+            columns, details=details, warnings=kernel_warnings(found.dof.value, bounds, found, ridge.run.precision)
+        )
 
     def null_distribution(self, simulation: NullSimulator, run: Run) -> NullDistribution:
         """Return cce of replicates, which share the regression and its solutions for common features."""

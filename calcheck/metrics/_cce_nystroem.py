@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from calcheck.embeddings.diagnostics import feature_details, nystroem_details, nystroem_warnings, quantiles
+from calcheck.embeddings.diagnostics import (
+    feature_details,
+    nystroem_details,
+    nystroem_warnings,
+    quantiles,
+    residual_warnings,
+)
 from calcheck.embeddings.landmark_selection import LandmarkOptions, NystroemEmbedding, as_precise
 from calcheck.embeddings.reach import FEW_ROWS, reach
 from calcheck.errors import OptionError
@@ -83,9 +89,9 @@ class CceNystroem:
             **nystroem_details(found.measured, found.landmarks, landmarks, self.embedding.run, self.embedding.reason),
             "reach": reach(settings.kernel, found.landmarks.evaluated[:FEW_ROWS], settings.scaling, lambda_),
         }
-        value, accurate = found.measured.means[0], landmarks.met_by(found.measured)
-        warnings = nystroem_warnings(details, accurate=accurate, value=float(value))
-        return RowResults(columns, fixed={"correction": value - values.mean()}, details=details, warnings=warnings)
+        correction = found.measured.means[0] - values.mean()
+        warnings = nystroem_warnings(found.measured, found.landmarks, landmarks, residual_warnings(found.bounds))
+        return RowResults(columns, fixed={"correction": correction}, details=details, warnings=warnings)
 
     def null_distribution(self, _: NullSimulator, __: Run) -> NullDistribution:
         """Return cce of the replicates, which were fitted together with the data."""

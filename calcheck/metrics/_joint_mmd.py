@@ -67,10 +67,13 @@ class JointFit(Generic[SumsT]):
         Kernels, scaling and features.
     sums : GramSums or RidgeNorms
         Sums over pairs of inputs.
+    neighbors : float
+        Effective neighbors per row.
     """
 
     settings: KernelSettings
     sums: SumsT
+    neighbors: float
 
 
 @dataclass(frozen=True)
@@ -95,25 +98,27 @@ class JointMetric(GenerativeMetric[JointFit[SumsT]]):
         require_count_option("max_exact_rows", self.max_exact_rows)
 
     def fit(self, source: Source, run: Run) -> JointFit[SumsT]:
+        from calcheck.kernels.input_kernel import all_inputs
+        from calcheck.kernels.scaling import neighbors
+
         rows = source.predictions()
+        x = all_inputs(rows, run)
         settings = self._settings(rows, run)
-        return JointFit(settings, self._sums(settings, rows.inputs(), run))
+        return JointFit(settings, self._sums(settings, x, run), neighbors(settings.kernel, settings.scaling(x)))
 
     def _settings(self, rows: Predictions, run: Run) -> KernelSettings:
         """Return the choices that depend on the data."""
-        from calcheck.kernels.input_kernel import all_inputs, conditioning
-        from calcheck.kernels.scaling import neighbors
+        from calcheck.kernels.input_kernel import conditioning
         from calcheck.mmd.joint import repeated_targets
 
-        x, predictive = all_inputs(rows, run), rows.distributions().load()
+        predictive = rows.distributions().load()
         y = repeated_targets(rows)
         gamma_y = self._bandwidths(y.reshape(-1, y.shape[2]), self.gamma_y)
         inputs = conditioning(rows, self._on_inputs)
         described = {
-            "inputs": {**inputs.details, "rows": len(x)},
+            "inputs": {**inputs.details, "rows": len(rows)},
             "targets": {"gamma": gamma_y.tolist() if len(gamma_y) > 1 else float(gamma_y[0]), "repeats": y.shape[1]},
             "draws": predictive.n_draws or "exact",
-            "neighbors": neighbors(inputs.kernel, inputs.scaling(x)),
         }
         features = self._features(rows, gamma_y, run)
         return KernelSettings(inputs.scaling, inputs.kernel, features, predictive, described)
@@ -152,18 +157,17 @@ class JointMetric(GenerativeMetric[JointFit[SumsT]]):
         for block in blocks(data_sets, 1 + len(replicates), run.progress):
             values += self._replicate_values(fit.sums, block)
         own, *others = values
-        reason = NARROW_KERNEL if self._narrow_kernel(settings) else ""
+        reason = NARROW_KERNEL if self._narrow_kernel(fit) else ""
         details = self._replicate_details(fit.sums)
         return NullDistribution(np.array(others), data_value=own, details=details, no_verdict=reason)
 
     @staticmethod
-    def _narrow_kernel(settings: KernelSettings) -> list[Message]:
+    def _narrow_kernel(fit: JointFit[SumsT]) -> list[Message]:
         """Return a warning if the input kernel is too narrow to relate different inputs."""
-        near = settings.details["neighbors"]
-        if near >= MIN_NEIGHBORS:
+        if fit.neighbors >= MIN_NEIGHBORS:
             return []
         warning = (
-            f"the input kernel is too narrow: {near:.2g} effective neighbors per row, expected at least"
+            f"the input kernel is too narrow: {fit.neighbors:.2g} effective neighbors per row, expected at least"
             f" {MIN_NEIGHBORS:g}. Pass --gamma-x 1/d or median"
         )
         return [Message("narrow-kernel", warning)]

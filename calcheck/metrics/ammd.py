@@ -123,7 +123,7 @@ class Ammd(GenerativeMetric["Bandwidths"]):
         return self._bandwidths(y.reshape(-1, y.shape[2]), self.gamma_y)
 
     def evaluate(self, fit: Bandwidths, source: Source, run: Run) -> RowResults:
-        from calcheck.embeddings.diagnostics import feature_details, feature_warnings
+        from calcheck.embeddings.diagnostics import feature_details, residual_warnings
         from calcheck.embeddings.output_features import output_features
         from calcheck.mmd.joint import embed, repeated_targets
         from calcheck.mmd.kernel_scores import direct_scores
@@ -141,7 +141,7 @@ class Ammd(GenerativeMetric["Bandwidths"]):
         both, bounds = embed(psi, rows, predictive.load())
         details |= feature_details(bounds)
         return RowResults(
-            {"ammd": both.scores(**self._pairs)}, details=details, warnings=tuple(feature_warnings(details))
+            {"ammd": both.scores(**self._pairs)}, details=details, warnings=tuple(residual_warnings(bounds))
         )
 
     @property

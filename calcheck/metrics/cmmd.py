@@ -113,17 +113,23 @@ class Cmmd(JointMetric["RidgeNorms"]):
         return RidgeNorms(settings.kernel, x, run, self.lambda_, solver=self.solver, exact_rows=self.max_exact_rows)
 
     def evaluate(self, fit: JointFit[RidgeNorms], source: Source, run: Run) -> RowResults:  # noqa: ARG002 - not random
-        from calcheck.embeddings.diagnostics import feature_details, feature_warnings
+        from calcheck.embeddings.diagnostics import feature_details, residual_warnings
         from calcheck.mmd.joint import embed
 
         settings = fit.settings
         found, bounds = embed(settings.features, source.predictions(), settings.predictive)
         norm = fit.sums.norm(found.difference)
-        details = {**settings.details, "lambda": self.lambda_, **norm.details, **feature_details(bounds)}
+        details = {
+            **settings.details,
+            "neighbors": fit.neighbors,
+            "lambda": self.lambda_,
+            **norm.details,
+            **feature_details(bounds),
+        }
         return RowResults(
             {"cmmd": len(norm.terms) * norm.terms},
             details=details,
-            warnings=(*self._narrow_kernel(settings), *feature_warnings(details), *norm.warnings),
+            warnings=(*self._narrow_kernel(fit), *residual_warnings(bounds), *norm.warnings),
         )
 
     def _replicate_values(self, sums: RidgeNorms, data_sets: Iterable[JointEmbedding | None]) -> list[float]:

@@ -125,7 +125,7 @@ class Jmmd(JointMetric["GramSums"]):
         return GramSums(settings.kernel, settings.scaling(x), run, self.max_exact_rows)
 
     def evaluate(self, fit: JointFit[GramSums], source: Source, run: Run) -> RowResults:  # noqa: ARG002 - not random
-        from calcheck.embeddings.diagnostics import feature_details, feature_warnings
+        from calcheck.embeddings.diagnostics import feature_details, residual_warnings
         from calcheck.mmd.joint import embed
 
         settings = fit.settings
@@ -133,11 +133,11 @@ class Jmmd(JointMetric["GramSums"]):
         form = found.form(self.statistic)
         pairs = fit.sums.pairs(form)
         values = len(form.u) * form.terms(pairs.products(form.u), pairs.diagonal)
-        details = {**settings.details, "pairs": pairs.details, **feature_details(bounds)}
+        details = {**settings.details, "neighbors": fit.neighbors, "pairs": pairs.details, **feature_details(bounds)}
         return RowResults(
             {"jmmd": values},
             details=details,
-            warnings=(*self._narrow_kernel(settings), *feature_warnings(details), *pairs.warnings),
+            warnings=(*self._narrow_kernel(fit), *residual_warnings(bounds), *pairs.warnings),
         )
 
     @property

@@ -212,17 +212,18 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
         if not np.isfinite(values).all():
             msg = f"MCMD is not finite at {int((~np.isfinite(values)).sum()):,} inputs: the kernel overflows there"
             raise NumericalError(msg)
+        neighbors = fit.samples.neighbors()
         details = {
             "rows": len(values),
             "quantiles": quantiles(values),
             **fit.details,
-            **_neighbors(fit.samples),
+            **({} if neighbors is None else {"neighbors": neighbors}),
             **solver_details(found, bounds, fit.samples.ridges[0], run),
             "dof_b": dofs[1].value,
             "dof_b_error": dofs[1].error,
         }
-        fewest = {**details, "dof": min(dof.value for dof in dofs)}
-        warnings = (*kernel_warnings(fewest, found, run.precision), *_narrow_kernel_warnings(details))
+        fewest = min(dof.value for dof in dofs)
+        warnings = (*kernel_warnings(fewest, bounds, found, run.precision), *_narrow_kernel_warnings(neighbors))
         return RowResults({"mcmd": values}, details=details, warnings=warnings)
 
     def null_distribution(self, fit: McmdFit, simulation: NullSimulator, run: Run) -> NullDistribution:
@@ -301,18 +302,12 @@ def _targets(rows: Predictions) -> tuple[NDArray[np.float64], NDArray[np.float64
     return y[first], y[~first]
 
 
-def _neighbors(state: TwoSamples) -> dict[str, float]:
-    """Return the number of effective neighbors per row; empty for kernels that are not local."""
-    found = state.neighbors()
-    return {} if found is None else {"neighbors": found}
-
-
-def _narrow_kernel_warnings(details: dict[str, Any]) -> tuple[Message, ...]:
-    """Return a warning if the input kernel is too narrow to relate different inputs."""
-    if details.get("neighbors", MIN_NEIGHBORS) >= MIN_NEIGHBORS:
+def _narrow_kernel_warnings(neighbors: float | None) -> tuple[Message, ...]:
+    """Return a warning if the input kernel is local and too narrow to relate different inputs."""
+    if neighbors is None or neighbors >= MIN_NEIGHBORS:
         return ()
     warning = (
-        f"the input kernel is too narrow: {details['neighbors']:.2g} effective neighbors per input, expected at least"
+        f"the input kernel is too narrow: {neighbors:.2g} effective neighbors per input, expected at least"
         f" {MIN_NEIGHBORS:g}. Pass --gamma-x variance or median"
     )
     return (Message("narrow-kernel", warning),)

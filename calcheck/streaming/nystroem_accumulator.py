@@ -138,7 +138,7 @@ class NystroemAccumulator(MetricAccumulator[StreamedLandmarks, NystroemSums]):
             {},
             fixed={self.metric.info.name: np.asarray(value)},
             details=details,
-            warnings=found.warnings(details, self.options),
+            warnings=found.warnings(self.options),
             count=sums.n,
         )
         if not replicated:
