@@ -435,10 +435,10 @@ def _dataclass_in(hint):
 
 
 def _described(owner):
-    """Return the descriptions of a dataclass's fields, from the parameters of its docstring."""
-    _, sections = _docstring(owner)
+    """Return the descriptions of a dataclass's fields, from the parameters of its docstring and of its base classes."""
     found, names = {}, []
-    for line in sections.get("Parameters", "").splitlines():
+    parts = [_docstring(base)[1].get("Parameters", "") for base in owner.__mro__ if dataclasses.is_dataclass(base)]
+    for line in "\n".join(parts).splitlines():
         if line.startswith(" "):
             for name in names:
                 found[name] = f"{found.get(name, '')} {line.strip()}".strip()

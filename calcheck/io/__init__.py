@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 from calcheck.errors import DataError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from calcheck.io.arguments import ColumnArguments
     from calcheck.io.source import FileSource
 
@@ -86,17 +88,37 @@ def read(
     Samples(draws=array([[0.9, 1.1, 1.2],
            [1.8, 2.1, 1.7]]))
     """
-    from calcheck.io.arguments import Arguments
+    from calcheck.io.columns.options import ColumnOptions
     from calcheck.io.files import resolve
+    from calcheck.io.source import FileSource
+
+    if not isinstance(data, (str, PathLike)):
+        return _read_table(data, columns)
+    options = ColumnOptions()
+    if columns:
+        from calcheck.io.arguments import Arguments
+
+        given = Arguments(columns)
+        given.require_no_arrays()
+        options = given.options()
+    return FileSource(resolve(str(data), input_format), options)
+
+
+def _read_table(data: Any, columns: Mapping[str, Any]) -> FileSource:
+    """Return the source of a table in memory, or of arrays.
+
+    Raises
+    ------
+    DataError
+        The data are not a table.
+    """
+    from calcheck.io.arguments import Arguments
     from calcheck.io.frames import TableInMemory, is_table
     from calcheck.io.source import FileSource
 
     given = Arguments(columns)
-    if data is None or is_table(data):
-        table = TableInMemory.from_data(data, given.arrays)
-        return FileSource(table, given.options(table.id))
-    if not isinstance(data, (str, PathLike)):
+    if data is not None and not is_table(data):
         msg = f"predictions are a path, a DataFrame, a table, or arrays by keyword (y=…), got {type(data).__name__}"
         raise DataError(msg)
-    given.require_no_arrays()
-    return FileSource(resolve(str(data), input_format), given.options())
+    table = TableInMemory.from_data(data, given.arrays)
+    return FileSource(table, given.options(table.id))

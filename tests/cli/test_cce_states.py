@@ -136,6 +136,6 @@ def test_filtered_rows_are_kept_in_memory(calcheck, tmp_path):
 def test_options_of_exact_solvers_are_refused_for_states(calcheck, days, tmp_path):
     for option in (("--solver", "cholesky"), ("--solver", "cg"), ("--draws", 2), ("--lambda-model", 0.5)):
         line = calcheck("cce", days[0][0], *option, "--save-state", tmp_path / "a.state").refused()
-        assert f"{option[0]} " in line or option[0] == "--draws"
+        assert f"{option[0]}" in line
         assert "needs all rows at once" in line
     assert accumulator_of(Cce(solver="nystroem")) is not None

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import ClassVar
 
@@ -10,6 +10,7 @@ import pytest
 
 from calcheck.cli.command_group import PANELS
 from calcheck.errors import OptionError
+from calcheck.metric_info import MetricInfo
 from calcheck.metrics import METRICS
 from calcheck.metrics.mae import Mae
 from calcheck.options import option, options_of
@@ -20,7 +21,7 @@ from calcheck.studies.sweep_settings import parse
 class Tiers(Mae):
     """Mean absolute error, with a list as an option."""
 
-    name: ClassVar[str] = "tiers"
+    info: ClassVar[MetricInfo] = replace(Mae.info, name="tiers")
     levels: tuple[float, ...] = option((0.1, 0.9), "Levels.")
     counts: tuple[int, ...] | None = option(None, "Counts.")
 

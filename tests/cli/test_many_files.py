@@ -121,7 +121,7 @@ def half(**given):
         os.kill(os.getpid(), {int(number)})
         time.sleep(20)
 
-app.app = half
+app.make_program = lambda: half
 cli.main()
 """
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)

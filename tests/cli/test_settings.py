@@ -141,10 +141,10 @@ def test_a_variable_without_a_command_does_not_end_the_run(calcheck, preds, monk
     assert found.err.endswith(f"is ignored. Variables are per command. Did you mean {meant}?\n")
 
 
-def test_what_no_metric_admits_is_refused(refuse, monkeypatch):
-    assert "solver in calcheck.toml takes one of" in refuse('solver = "nope"', "evaluate", "preds")
+def test_values_that_no_metric_accepts_are_refused(error_with, monkeypatch):
+    assert "solver in calcheck.toml takes one of" in error_with('solver = "nope"', "evaluate", "preds")
     monkeypatch.setenv("CALCHECK_CCE_SOLVER", "nope")
-    assert "CALCHECK_CCE_SOLVER takes one of" in refuse("", "evaluate", "preds")
+    assert "CALCHECK_CCE_SOLVER takes one of" in error_with("", "evaluate", "preds")
 
 
 def test_a_table_of_a_metric_sets_only_the_metric_in_other_commands(report_with):
@@ -205,7 +205,7 @@ def test_variables_set_flags_repeated_options_and_formats(home, calcheck, preds,
         (
             "EVALUATE_FORMAT",
             "xml",
-            "CALCHECK_EVALUATE_FORMAT takes one of table, json, jsonl, csv, markdown, got 'xml'",
+            "CALCHECK_EVALUATE_FORMAT takes one of table, json, jsonl, csv, markdown, latex, html, got 'xml'",
         ),
         ("EVALUATE_NO_BOOTSTRAP", "maybe", "CALCHECK_EVALUATE_NO_BOOTSTRAP takes true or false, got 'maybe'"),
         ("EVALUATE_CONFIDENCE", "2", "got 2.0 (--confidence is set by CALCHECK_EVALUATE_CONFIDENCE)"),

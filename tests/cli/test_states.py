@@ -135,9 +135,9 @@ def test_options_that_need_all_rows_are_refused_for_states(calcheck, days, tmp_p
             f"{option[0]} needs all rows in memory" in calcheck("zms", path, "--save-state", state, *option).refused()
         )
     line = calcheck("cce", path, "--solver", "cg", "--save-state", state).refused()
-    assert "--solver cg needs all rows at once" in line
+    assert "cce needs all rows at once with --solver cg" in line
     line = calcheck("cce", path, "--estimator", "unbiased", "--save-state", state).refused()
-    assert "--estimator unbiased needs all rows at once" in line
+    assert "cce needs all rows at once with --estimator unbiased" in line
     line = calcheck("zms", path, "--save-state", tmp_path / "a.parquet").refused()
     assert "has the suffix of a table or report" in line
     assert "would overwrite" in calcheck("zms", path, "--save-state", state, "-o", state).refused()

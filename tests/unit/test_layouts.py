@@ -550,9 +550,11 @@ def test_two_columns_of_one_level_are_refused(tmp_path):
 def test_errors_without_a_sign_give_a_warning(tmp_path):
     errors = np.abs(np.random.default_rng(0).normal(size=50))
     columns = {"error": errors, "std": np.ones(50)}
-    assert "are they absolute?" in read(write(tmp_path / "e.csv", pa.table(columns))).warnings()[-1]
+    assert "are they absolute?" in texts(read(write(tmp_path / "e.csv", pa.table(columns))).warnings())[-1]
     columns["error"] = errors * np.where(np.arange(50) % 2, 1, -1)
-    assert not any("absolute" in message for message in read(write(tmp_path / "e.csv", pa.table(columns))).warnings())
+    assert not any(
+        "absolute" in message for message in texts(read(write(tmp_path / "e.csv", pa.table(columns))).warnings())
+    )
 
 
 def test_mixtures_without_weights_have_equal_weights(tmp_path):

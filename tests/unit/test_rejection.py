@@ -253,7 +253,8 @@ def test_infinite_values_are_missing():
 
 def test_few_rows_give_a_warning_and_a_single_row_has_no_interval():
     assert any(
-        "only 3 rows" in note for note in texts(results_of(predictions([1, 2, 3]), run=FAST)["mae", "std"][0].warnings)
+        "3 rows are few" in note
+        for note in texts(results_of(predictions([1, 2, 3]), run=FAST)["mae", "std"][0].warnings)
     )
     single = results_of(predictions([1]), run=FAST)["mae", "std"][0]
     assert single.low is None
