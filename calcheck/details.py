@@ -5,7 +5,7 @@ All keys are optional: which ones a result has depends on the data, the options 
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypedDict, get_type_hints, is_typeddict
+from typing import Annotated, Any, Literal, TypedDict, get_type_hints, is_typeddict
 
 FieldTree = dict[str, "FieldTree | None"]
 """Fields by name, each with its own fields; None if these may have any name."""
@@ -116,6 +116,19 @@ class CrpsDetails(Details, total=False):
     """Details of crps, for draws."""
 
     estimator: Literal["biased", "fair"]
+
+
+class LevelScore(TypedDict):
+    """Mean score of the quantiles at a level."""
+
+    level: Annotated[float, "Level of the quantiles."]
+    score: Annotated[float, "Mean score at the level, in the unit of y."]
+
+
+class PinballDetails(Details, total=False):
+    """Details of pinball."""
+
+    by_level: Annotated[list[LevelScore], "Mean score at each level."]
 
 
 class OtherLevel(TypedDict):
