@@ -119,6 +119,12 @@ CONVENTIONS: dict[str, Convention] = {
             "gamma.from_torch",
         ),
         Convention(
+            "weibull:scipy",
+            {"c": ("c",), "scale": ("scale",)},
+            "shape c, mean scale Gamma(1 + 1 / c), as scipy.stats.weibull_min",
+            "weibull.Weibull",
+        ),
+        Convention(
             "mixture",
             {
                 "loc": ("loc", "mu", "mean"),
