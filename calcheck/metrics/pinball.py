@@ -15,11 +15,8 @@ from calcheck.options import option, require_share_option
 from calcheck.results import RowResults
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from calcheck.distributions import Predictive
     from calcheck.predictions import Predictions
+
 MAX_LEVELS = 1_000  # maximum number of quantile levels
 
 
@@ -90,25 +87,14 @@ class Pinball(MeanMetric):
 
     def compute(self, rows: Predictions) -> RowResults:
         import numpy as np
-
-        total, by_level = np.zeros(len(rows)), []
-        for level in self.levels:
-            scores = self._at(rows, level)
-            total += scores
-            by_level.append({"level": level, "score": float(scores.mean())})
-        return RowResults({"pinball": total / len(self.levels)}, details={"by_level": by_level})
-
-    @staticmethod
-    def _at(rows: Predictions, level: float) -> NDArray[np.float64]:
-        """Return the score of the quantile at a level, (n,), unit of y."""
-        import numpy as np
         from scoringrules import quantile_score
 
         from calcheck.statistics.moments import targets
 
-        y = targets(rows)
-
-        def score(part: Predictive, rows: slice) -> NDArray[np.float64]:
-            return np.asarray(quantile_score(y[rows], part.quantile(level), level, backend="numpy"))
-
-        return rows.distributions().map_batches(score)
+        predictive, y = rows.distributions(), targets(rows)
+        total, by_level = np.zeros(len(y)), []
+        for level in self.levels:
+            scores = np.asarray(quantile_score(y, predictive.quantile(level), level, backend="numpy"))
+            total += scores
+            by_level.append({"level": level, "score": float(scores.mean())})
+        return RowResults({"pinball": total / len(self.levels)}, details={"by_level": by_level})
