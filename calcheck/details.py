@@ -119,6 +119,19 @@ class CrpsDetails(Details, total=False):
     estimator: Annotated[Literal["biased", "fair"], "Estimator of the score of draws."]
 
 
+class LevelScore(TypedDict):
+    """Mean score of the quantiles at a level."""
+
+    level: Annotated[float, "Level of the quantiles."]
+    score: Annotated[float, "Mean score at the level, in the unit of y."]
+
+
+class PinballDetails(Details, total=False):
+    """Details of pinball."""
+
+    by_level: Annotated[list[LevelScore], "Mean score at each level."]
+
+
 class OtherLevel(TypedDict):
     """Coverage at another level."""
 

@@ -12,6 +12,7 @@ from calcheck.distributions.mixture import Mixture
 from calcheck.distributions.nbinom import NegativeBinomial
 from calcheck.distributions.poisson import Poisson
 from calcheck.distributions.student_t import StudentT
+from calcheck.distributions.weibull import Weibull
 from calcheck.predictions import Predictions
 
 LEVELS = np.array([0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.975, 0.99])
@@ -67,6 +68,11 @@ def gamma(rng, n):
     return Gamma(shape=rng.uniform(2, 8, n), scale=np.exp(0.3 * rng.normal(size=n)))
 
 
+def weibull(rng, n):
+    """Weibull distributions with coefficients of variation from 0.2 to 0.7."""
+    return Weibull(c=rng.uniform(1.5, 6, n), scale=np.exp(0.3 * rng.normal(size=n)))
+
+
 def mixture(rng, n):
     """Mixtures of three normal distributions."""
     return Mixture(rng.normal(0, 2, (n, 3)), np.exp(0.3 * rng.normal(size=(n, 3))), rng.dirichlet([2, 2, 2], n))
@@ -92,6 +98,7 @@ FAMILIES = {
     "cauchy": cauchy,
     "lognormal": lognormal,
     "gamma": gamma,
+    "weibull": weibull,
     "mixture": mixture,
     "quantiles": quantiles,
     "samples": samples,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
@@ -273,46 +273,3 @@ class Predictive(ABC):
         gamma : (t,)
             Parameter of the kernel, as in :meth:`kernel_mean`.
         """
-
-
-@dataclass(frozen=True)
-class Convention:
-    """A parameterization of a family.
-
-    Parameters
-    ----------
-    family : str
-        Name of the family in ``--dist``.
-    name : str
-        Name of the convention in ``--dist family:name``; empty if the family has only one.
-    parameters : dict
-        Accepted column names of each parameter; the first is the canonical name.
-    build : callable
-        Creates the distributions from arrays, one keyword argument per parameter.
-    meaning : str
-        Description of the parameters, for help and messages.
-    location : str, optional
-        Location parameter, for files that contain errors y - location.
-    grouped : bool
-        Whether every parameter is a group of columns: arrays (n, k).
-    optional : tuple of str
-        Parameters that may be absent.
-    """
-
-    family: str
-    name: str
-    parameters: dict[str, tuple[str, ...]]
-    build: Callable[..., Predictive]
-    meaning: str
-    location: str | None = None
-    grouped: bool = False
-    optional: tuple[str, ...] = ()
-
-    @property
-    def spelling(self) -> str:
-        """Name of the convention in ``--dist``."""
-        return f"{self.family}:{self.name}" if self.name else self.family
-
-    def __call__(self, **parameters: Any) -> Predictive:
-        """Return the distributions, with parameters converted to double precision."""
-        return self.build(**{name: np.asarray(values, dtype=np.float64) for name, values in parameters.items()})

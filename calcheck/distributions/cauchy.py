@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 import numpy as np
 
-from calcheck.distributions.base import Convention
 from calcheck.distributions.continuous import LocationScale
 from calcheck.distributions.formatting import describe_parameters
 from calcheck.distributions.kernel_means import in_lengths
@@ -75,15 +74,3 @@ class Cauchy(LocationScale):
 
     def describe(self) -> list[str]:
         return describe_parameters("Cauchy({}, {})", self.loc, self.scale)
-
-
-CONVENTIONS = (
-    Convention(
-        family="cauchy",
-        name="",
-        parameters={"loc": ("loc", "xzero"), "scale": ("scale", "gamma")},
-        build=Cauchy,
-        meaning="median loc, half width at half maximum scale",
-        location="loc",
-    ),
-)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from calcheck.distributions.base import Convention
 from calcheck.distributions.counts import Counts
 from calcheck.distributions.formatting import describe_parameters
 from calcheck.distributions.special import deviance_term, stirling_error
@@ -151,14 +150,3 @@ def _cubic(
     bends = rest * slopes[left] - share * slopes[left + 1]
     inner = values[left] * (1 + 2 * share) * rest**2 + values[left + 1] * (3 - 2 * share) * share**2
     return np.asarray(inner + width * share * rest * bends)
-
-
-CONVENTIONS = (
-    Convention(
-        family="double-poisson",
-        name="",
-        parameters={"mu": ("mu",), "phi": ("phi",)},
-        build=DoublePoisson,
-        meaning="location mu, inverse dispersion phi: variance about mu / phi",
-    ),
-)

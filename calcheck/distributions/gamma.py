@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from calcheck.distributions.base import Convention
 from calcheck.distributions.formatting import describe_parameters
 from calcheck.distributions.quadrature import Positive
 from calcheck.distributions.special import deviance_term, log_half_step, stirling_error
@@ -103,26 +102,14 @@ class Gamma(Positive):
         return describe_parameters("Gamma(shape {}, scale {})", self.shape, self.scale)
 
 
-def _scipy(a: NDArray[np.float64], scale: NDArray[np.float64]) -> Gamma:
+def from_scipy(a: NDArray[np.float64], scale: NDArray[np.float64]) -> Gamma:
+    """Return the distributions as scipy.stats.gamma(a, scale=scale)."""
     require_positive("a", a)
     return Gamma(shape=a, scale=scale)
 
 
-def _torch(concentration: NDArray[np.float64], rate: NDArray[np.float64]) -> Gamma:
+def from_torch(concentration: NDArray[np.float64], rate: NDArray[np.float64]) -> Gamma:
+    """Return the distributions as torch.distributions.Gamma."""
     require_positive("concentration", concentration)
     require_positive("rate", rate)
     return Gamma(shape=concentration, scale=1 / rate)
-
-
-CONVENTIONS = (
-    Convention(
-        "gamma", "scipy", {"a": ("a",), "scale": ("scale",)}, _scipy, "mean a scale, variance a scale^2, as scipy.stats"
-    ),
-    Convention(
-        "gamma",
-        "torch",
-        {"concentration": ("concentration", "alpha"), "rate": ("rate", "beta")},
-        _torch,
-        "mean concentration / rate, as torch.distributions",
-    ),
-)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from calcheck.distributions.base import Convention
 from calcheck.distributions.continuous import LocationScale
 from calcheck.distributions.formatting import describe_parameters
 from calcheck.distributions.kernel_means import in_lengths, normal_kernel_mean
@@ -84,15 +83,3 @@ class AssumedGaussian(Gaussian):
     @property
     def shape_is_known(self) -> bool:
         return False
-
-
-CONVENTIONS = (
-    Convention(
-        family="gaussian",
-        name="",
-        parameters={"loc": ("loc", "mean", "mu"), "scale": ("scale", "std", "sigma")},
-        build=Gaussian,
-        meaning="mean loc, standard deviation scale",
-        location="loc",
-    ),
-)

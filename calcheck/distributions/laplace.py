@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from calcheck.distributions.base import Convention
 from calcheck.distributions.continuous import LocationScale
 from calcheck.distributions.formatting import describe_parameters
 from calcheck.distributions.kernel_means import STEEPEST, exponential_kernel_mean, in_lengths
@@ -71,15 +70,3 @@ class Laplace(LocationScale):
         series = 1 - x * (3 - x * (15 - x * (105 - x * 945)))
         closed = 2 * np.minimum(steep, SERIES_FROM) ** 2 * (1 - one_sided)
         return np.asarray(one_sided + np.where(steep >= SERIES_FROM, series, closed)) / 2
-
-
-CONVENTIONS = (
-    Convention(
-        family="laplace",
-        name="",
-        parameters={"loc": ("loc", "mu"), "scale": ("scale", "b")},
-        build=Laplace,
-        meaning="mean loc, standard deviation scale sqrt(2)",
-        location="loc",
-    ),
-)

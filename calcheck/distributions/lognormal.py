@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from calcheck.distributions.base import Convention
 from calcheck.distributions.formatting import describe_parameters
 from calcheck.distributions.quadrature import Positive
 from calcheck.validation import require_finite, require_positive
@@ -112,31 +111,15 @@ class LogNormal(Positive):
         return describe_parameters("LogNormal(mu {}, sigma {})", self.mu, self.sigma)
 
 
-def _scipy(s: NDArray[np.float64], scale: NDArray[np.float64]) -> LogNormal:
+def from_scipy(s: NDArray[np.float64], scale: NDArray[np.float64]) -> LogNormal:
+    """Return the distributions as scipy.stats.lognorm(s, scale=scale)."""
     require_positive("s", s)
     require_positive("scale", scale)
     return LogNormal(mu=np.log(scale), sigma=s)
 
 
-def _torch(loc: NDArray[np.float64], scale: NDArray[np.float64]) -> LogNormal:
+def from_torch(loc: NDArray[np.float64], scale: NDArray[np.float64]) -> LogNormal:
+    """Return the distributions as torch.distributions.LogNormal."""
     require_finite("loc", loc)
     require_positive("scale", scale)
     return LogNormal(mu=loc, sigma=scale)
-
-
-CONVENTIONS = (
-    Convention(
-        "lognormal",
-        "scipy",
-        {"s": ("s",), "scale": ("scale",)},
-        _scipy,
-        "median scale, standard deviation s of the log, as scipy.stats",
-    ),
-    Convention(
-        "lognormal",
-        "torch",
-        {"loc": ("loc", "mu"), "scale": ("scale", "sigma")},
-        _torch,
-        "mean loc and standard deviation scale of the log, as torch.distributions",
-    ),
-)

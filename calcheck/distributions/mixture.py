@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from calcheck.distributions.base import Convention
 from calcheck.distributions.continuous import Continuous
 from calcheck.distributions.formatting import fill
 from calcheck.distributions.kernel_means import normal_kernel_mean
@@ -156,40 +155,16 @@ def _mean_distance(away: NDArray[np.float64], scale: NDArray[np.float64]) -> NDA
     return np.asarray(scale * np.sqrt(2 / np.pi) * np.exp(-(z**2)) + away * erf(z))
 
 
-def _normal_mixture_logits(
-    loc: NDArray[np.float64], scale: NDArray[np.float64], logits: NDArray[np.float64]
-) -> Mixture:
+def from_logits(loc: NDArray[np.float64], scale: NDArray[np.float64], logits: NDArray[np.float64]) -> Mixture:
+    """Return the distributions with weights softmax(logits)."""
     from scipy.special import softmax
 
     require_finite("logits", logits)
     return Mixture(loc, scale, softmax(logits, axis=-1))
 
 
-NAMES = {"loc": ("loc", "mu", "mean"), "scale": ("scale", "std", "sigma")}
-
-
-def _normal_mixture(
+def from_weights(
     loc: NDArray[np.float64], scale: NDArray[np.float64], weight: NDArray[np.float64] | None = None
 ) -> Mixture:
+    """Return the distributions with the given weights, or equal ones."""
     return Mixture(loc, scale, np.full(loc.shape, 1 / loc.shape[1]) if weight is None else weight)
-
-
-CONVENTIONS = (
-    Convention(
-        family="mixture",
-        name="",
-        parameters={**NAMES, "weight": ("weight", "weights", "pi")},
-        build=_normal_mixture,
-        meaning="normal components with means loc, standard deviations scale, and weights that sum to 1; or equal ones",
-        grouped=True,
-        optional=("weight",),
-    ),
-    Convention(
-        family="mixture",
-        name="logits",
-        parameters={**NAMES, "logits": ("logits",)},
-        build=_normal_mixture_logits,
-        meaning="normal components with means loc, standard deviations scale, and weights softmax(logits)",
-        grouped=True,
-    ),
-)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from calcheck.distributions.base import Convention
 from calcheck.distributions.counts import WIDE_FROM, Counts
 from calcheck.distributions.formatting import describe_parameters
 from calcheck.distributions.special import log_ratio_excess, stirling_error
@@ -151,11 +150,13 @@ def _from_probability(
         return NegativeBinomial(mu=size * (1 - success) / success, size=size)
 
 
-def _torch(total_count: NDArray[np.float64], probs: NDArray[np.float64]) -> NegativeBinomial:
+def from_torch(total_count: NDArray[np.float64], probs: NDArray[np.float64]) -> NegativeBinomial:
+    """Return the distributions as torch.distributions.NegativeBinomial with probs."""
     return _from_probability(total_count, 1 - probs, ("total_count", "probs"))
 
 
-def _logits(total_count: NDArray[np.float64], logits: NDArray[np.float64]) -> NegativeBinomial:
+def from_logits(total_count: NDArray[np.float64], logits: NDArray[np.float64]) -> NegativeBinomial:
+    """Return the distributions as torch.distributions.NegativeBinomial with logits."""
     require_positive("total_count", total_count)
     require_finite("logits", logits)
     with np.errstate(over="ignore"):
@@ -164,44 +165,20 @@ def _logits(total_count: NDArray[np.float64], logits: NDArray[np.float64]) -> Ne
     return NegativeBinomial(mu=mu, size=total_count)
 
 
-def _scipy(n: NDArray[np.float64], p: NDArray[np.float64]) -> NegativeBinomial:
+def from_scipy(n: NDArray[np.float64], p: NDArray[np.float64]) -> NegativeBinomial:
+    """Return the distributions as scipy.stats.nbinom(n, p)."""
     return _from_probability(n, p, ("n", "p"))
 
 
-def _mu_alpha(mu: NDArray[np.float64], alpha: NDArray[np.float64]) -> NegativeBinomial:
+def from_mu_alpha(mu: NDArray[np.float64], alpha: NDArray[np.float64]) -> NegativeBinomial:
+    """Return the distributions with variance mu + alpha mu^2."""
     require_positive("mu", mu)
     NegativeBinomial.require_moderate("alpha", alpha)
     return NegativeBinomial(mu=mu, size=1 / alpha)
 
 
-def _pymc(mu: NDArray[np.float64], alpha: NDArray[np.float64]) -> NegativeBinomial:
+def from_pymc(mu: NDArray[np.float64], alpha: NDArray[np.float64]) -> NegativeBinomial:
+    """Return the distributions with variance mu + mu^2 / alpha."""
     require_positive("mu", mu)
     NegativeBinomial.require_moderate("alpha", alpha)
     return NegativeBinomial(mu=mu, size=alpha)
-
-
-CONVENTIONS = (
-    Convention(
-        "nbinom",
-        "torch",
-        {"total_count": ("total_count", "r"), "probs": ("probs", "p")},
-        _torch,
-        "mean total_count probs / (1 - probs), as torch.distributions",
-    ),
-    Convention(
-        "nbinom",
-        "logits",
-        {"total_count": ("total_count", "r"), "logits": ("logits",)},
-        _logits,
-        "mean total_count exp(logits), as torch.distributions with the log odds of probs",
-    ),
-    Convention("nbinom", "scipy", {"n": ("n",), "p": ("p",)}, _scipy, "mean n (1 - p) / p, as scipy.stats"),
-    Convention(
-        "nbinom",
-        "mu-alpha",
-        {"mu": ("mu",), "alpha": ("alpha",)},
-        _mu_alpha,
-        "variance mu + alpha mu^2, as statsmodels' NB2",
-    ),
-    Convention("nbinom", "pymc", {"mu": ("mu",), "alpha": ("alpha",)}, _pymc, "variance mu + mu^2 / alpha, as PyMC"),
-)

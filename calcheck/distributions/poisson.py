@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from calcheck.distributions.base import Convention
 from calcheck.distributions.counts import WIDE_FROM, Counts
 from calcheck.distributions.formatting import describe_parameters
 from calcheck.distributions.special import deviance_term, stirling_error
@@ -88,16 +87,6 @@ class Poisson(Counts):
         return describe_parameters("Poisson({})", self.rate_)
 
 
-def _poisson(rate: NDArray[np.float64]) -> Poisson:
+def from_rate(rate: NDArray[np.float64]) -> Poisson:
+    """Return the distributions with the given means."""
     return Poisson(rate)
-
-
-CONVENTIONS = (
-    Convention(
-        family="poisson",
-        name="",
-        parameters={"rate": ("rate", "mu", "lambda", "lamb", "loc")},
-        build=_poisson,
-        meaning="mean rate",
-    ),
-)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from calcheck.distributions.base import Convention
 from calcheck.distributions.continuous import LocationScale
 from calcheck.distributions.formatting import fill
 from calcheck.distributions.kernel_means import FARTHEST, in_lengths
@@ -226,31 +225,12 @@ class NormalInverseGamma(StudentT):
     df_words: ClassVar[str] = "2 alpha"
 
 
-def _evidential(
+def from_evidential(
     gamma: NDArray[np.float64], v: NDArray[np.float64], alpha: NDArray[np.float64], beta: NDArray[np.float64]
 ) -> NormalInverseGamma:
+    """Return the distributions that evidential regression predicts by the four parameters."""
     require_finite("gamma", gamma)
     for name, values in (("v", v), ("alpha", alpha), ("beta", beta)):
         require_positive(name, values)
     with np.errstate(over="ignore"):  # infinite scales are rejected by the family
         return NormalInverseGamma(loc=gamma, scale=np.sqrt(beta) * np.sqrt(1 + 1 / v) / np.sqrt(alpha), df=2 * alpha)
-
-
-CONVENTIONS = (
-    Convention(
-        family="student-t",
-        name="",
-        parameters={"df": ("df", "nu"), "loc": ("loc", "mu"), "scale": ("scale", "sigma")},
-        build=StudentT,
-        meaning="median loc, standard deviation scale sqrt(df / (df - 2))",
-        location="loc",
-    ),
-    Convention(
-        family="nig",
-        name="",
-        parameters={"gamma": ("gamma",), "v": ("v", "nu", "lambda"), "alpha": ("alpha",), "beta": ("beta",)},
-        build=_evidential,
-        meaning="evidential regression: mean gamma, variance beta (1 + v) / (v (alpha - 1))",
-        location="gamma",
-    ),
-)

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 NO_REPLICATES = "the null distribution was not simulated (--replicates R simulates it, --no-null turns it off)"
 NO_SHAPE = "the file does not state the error distribution, which a perfect model's score depends on (--error-dist)"
-INTERPOLATED = "the file states quantiles only, and the value depends on interpolation between and beyond them"
+INTERPOLATED = (
+    "the file states quantiles only, and a perfect model's score depends on interpolation between and beyond them"
+)
 NO_EVIDENCE = "the metric depends on the predictions only"
 
 

@@ -54,8 +54,9 @@ class Metric(ABC, Generic[FitT]):
 
     @classmethod
     def from_options(cls, options: dict[str, Any]) -> Metric[Any]:
-        """Return the metric with the given :meth:`options`."""
-        return cls(**{option.field: options[option.name] for option in options_of(cls)})
+        """Return the metric with the given :meth:`options`; lists, as in JSON, become tuples."""
+        given = {option.field: options[option.name] for option in options_of(cls)}
+        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in given.items()})
 
     def result(self, value: float | None, rows: dict[str, Any] | None = None) -> MetricValue:
         """Return a value with what is needed to read it; ``rows`` describes the rows that were used, if not all."""
@@ -80,7 +81,13 @@ class Metric(ABC, Generic[FitT]):
         return ()
 
     def interpolates(self, levels: NDArray[np.float64]) -> bool:  # noqa: ARG002 - used by subclasses
-        """Return whether the value depends on interpolation between quantiles at these levels."""
+        """Return whether the value, or that of a perfect model, depends on interpolation between quantiles.
+
+        Parameters
+        ----------
+        levels : (q,)
+            Levels of the quantiles in the file.
+        """
         return True
 
     @abstractmethod

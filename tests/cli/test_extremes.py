@@ -54,6 +54,9 @@ def test_parameters_beyond_the_float_range_are_refused_in_one_line(calcheck, tmp
     [
         ("nig", {"gamma": X, "v": CONSTANT, "alpha": 1e-100 * X, "beta": CONSTANT}),
         ("lognormal:scipy", {"s": 1e3 * X, "scale": CONSTANT}),
+        ("weibull:scipy", {"c": 1e-4 * X, "scale": CONSTANT}),
+        ("weibull:scipy", {"c": 1e-320 * X, "scale": CONSTANT}),
+        ("weibull:scipy", {"c": 1e300 * X, "scale": 1e-300 * CONSTANT}),
     ],
 )
 def test_draws_beyond_the_float_range_cause_no_warnings(calcheck, tmp_path, dist, columns):
@@ -81,6 +84,9 @@ def test_large_counts_have_all_scores(calcheck, tmp_path):
         ("nig", {"gamma": X, "v": CONSTANT, "alpha": 1e150 * X, "beta": 1e150 * X}),
         ("nig", {"gamma": X, "v": CONSTANT, "alpha": 1e-3 * X, "beta": 1e10 * X}),
         ("gamma:scipy", {"a": 1e25 * X, "scale": 1e-25 * CONSTANT}),
+        ("weibull:scipy", {"c": 1e-4 * CONSTANT, "scale": CONSTANT}),
+        ("weibull:scipy", {"c": 1e-320 * X, "scale": CONSTANT}),
+        ("weibull:scipy", {"c": 1e300 * X, "scale": CONSTANT}),
     ],
 )
 @pytest.mark.parametrize("command", ["jmmd", "cmmd"])

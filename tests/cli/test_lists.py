@@ -13,6 +13,7 @@ from calcheck.errors import OptionError
 from calcheck.metric_info import MetricInfo
 from calcheck.metrics import METRICS
 from calcheck.metrics.mae import Mae
+from calcheck.metrics.pinball import Pinball
 from calcheck.options import option, options_of
 from calcheck.studies.sweep_settings import parse
 
@@ -79,16 +80,13 @@ def test_what_is_no_list_is_refused(tiers, calcheck, preds, text, arguments, mes
     assert message in calcheck("tiers", preds, *arguments).refused()
 
 
-@pytest.mark.usefixtures("tiers")
 def test_a_stored_list_rebuilds_the_same_metric(calcheck, preds, tmp_path):
     base = tmp_path / "base.json"
-    assert calcheck("tiers", preds, "--levels", "0.1,0.5", "--no-null", "--format", "json", "-o", base).code == 0
+    assert calcheck("pinball", preds, "--levels", "0.1,0.5", "--no-null", "--format", "json", "-o", base).code == 0
     assert calcheck("check", preds, "--against", base, "--no-null").code == 0
-    stored = json.loads(base.read_text())["results"][0]["options"]
-    levels = next(each for each in options_of(Tiers) if each.name == "levels")
-    metric = Tiers(levels=levels.take(stored["levels"], "levels"))
-    assert metric == Tiers(levels=(0.1, 0.5))
-    assert hash(metric) == hash(Tiers(levels=(0.1, 0.5)))
+    metric = Pinball.from_options(json.loads(base.read_text())["results"][0]["options"])
+    assert metric == Pinball(levels=(0.1, 0.5))
+    assert hash(metric) == hash(Pinball(levels=(0.1, 0.5)))
 
 
 @pytest.mark.usefixtures("tiers")

@@ -163,3 +163,9 @@ def test_models_must_have_the_same_rows(calcheck, models, tmp_path):
     without = write(tmp_path / "w.csv", {name: v for name, v in columns(n=40).items() if name != "embedding"})
     line = calcheck("sweep", models[0], without, "--vary", "lambda=1").refused()
     assert f"{without}: cce needs inputs" in line
+
+
+def test_the_unchanged_value_of_a_list_is_written_with_commas(calcheck, models):
+    out = calcheck("sweep", models[0], "--metric", "pinball", "--levels", "0.2,0.8", "--vary", "levels=0.5;0.1,0.9").out
+    assert re.search(r"^ *0.2,0.8 \(as set\) +[\d.]+$", out, re.MULTILINE)
+    assert re.search(r"^ *0.1,0.9 +[\d.]+$", out, re.MULTILINE)

@@ -183,6 +183,7 @@ PARAMETERS = {  # of each family, made extreme by damage
     "cauchy": ("loc", "scale"),
     "lognormal:scipy": ("s", "scale"),
     "gamma:scipy": ("a", "scale"),
+    "weibull:scipy": ("c", "scale"),
     "poisson": ("rate",),
     "nbinom:pymc": ("mu", "alpha"),
     "double-poisson": ("mu", "phi"),

@@ -16,6 +16,7 @@ from calcheck.distributions.lognormal import LogNormal
 from calcheck.distributions.mixture import Mixture
 from calcheck.distributions.special import log_half_step, log_ratio_excess, stirling_error
 from calcheck.distributions.student_t import StudentT
+from calcheck.distributions.weibull import Weibull, log_moment_ratio
 
 ROUNDING = 2.0**-52
 ERROR = 1e-13
@@ -119,6 +120,41 @@ def test_gamma(shape):
         agree(family.log_prob(np.array([y])), log_density, 8 * off)
         crps = z * (2 * below - 1) - k * (2 * beyond - 1) - pairs
         agree(family.crps(np.array([y])), s * crps, 8 * off + float(64 * ROUNDING * min(k, 1) / crps))
+
+
+@pytest.mark.parametrize("c", [0.05, 0.2, 0.5, 1.0, 3.0, 9.99, 10.01, 50.0, 1e3, 1e5])
+def test_weibull(c):
+    """The CRPS is E|Y - y| - E|Y - Y'| / 2 = E|Y - y| - (E max - E min) / 2, with E min = 2^(-1 / c) E Y."""
+    scale = 1e5
+    family, power, s = Weibull(np.array([c]), np.array([scale])), 1 / exact(c), exact(scale)
+    mean = s * mp.gamma(1 + power)
+    agree(family.mean(), mean)
+    agree(family.std(), mp.sqrt(s**2 * mp.gamma(1 + 2 * power) - mean**2))
+    for p in (1e-9, 0.03, 0.5, 0.97, 1 - 1e-9):
+        y = family.quantile(p)
+        t = (exact(y[0]) / s) ** exact(c)
+        off = 4 * ROUNDING * (1 + c)  # of t, from y / scale
+        below = -mp.expm1(-t)
+        agree(p, below, 1e-14 + off)
+        agree(family.cdf(y), below, off)
+        agree(family.log_prob(y), mp.log(exact(c) / s) + (exact(c) - 1) * mp.log(exact(y[0]) / s) - t, off)
+        beyond = mean * mp.gammainc(1 + power, t, mp.inf, regularized=True)
+        distance = beyond - exact(y[0]) * mp.exp(-t) + exact(y[0]) * below - (mean - beyond)
+        least = mean * mp.mpf(2) ** -power
+        agree(family.crps(y), distance - (2 * mean - 2 * least) / 2, 8 * off)
+
+
+def test_the_crps_of_a_wide_weibull_is_finite_where_its_mean_is_not():
+    """1 / c = 190: Gamma(191) is about 1e349, but the smaller of two has the mean 2^-190 Gamma(191), 1e292."""
+    found = Weibull(np.array([1 / 190]), np.ones(1)).crps(np.ones(1))
+    power = 1 / exact(1 / 190)
+    agree(found, mp.gamma(1 + power) * exact(2) ** -power, 1e-12)
+
+
+@pytest.mark.parametrize("x", [1e-300, 1e-8, 0.03, 0.0999, 0.1001, 0.5, 20.0, 1e6])
+def test_ratios_of_moments_of_weibull_distributions(x):
+    at = exact(x)
+    agree(log_moment_ratio(np.array([x])), mp.loggamma(1 + 2 * at) - 2 * mp.loggamma(1 + at))
 
 
 @pytest.mark.parametrize("df", [1e-8, 0.3, 1.0 + 1e-9, 1.01, 1.499, 1.5, 2.5, 30.0, 1e3, 1e6])

@@ -27,6 +27,7 @@ from calcheck.distributions.double_poisson import DoublePoisson
 from calcheck.distributions.gamma import Gamma
 from calcheck.distributions.lognormal import LogNormal
 from calcheck.distributions.mixture import Mixture
+from calcheck.distributions.weibull import Weibull
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.inference.verdicts import statistic_of
@@ -70,7 +71,7 @@ def transform(rows, *, scale=1.0, shift=0.0, spread=1.0):
         case Quantiles():
             center = predictive.median()[:, None]
             made = replace(predictive, values=(center + spread * (predictive.values - center)) * scale + shift)
-        case Gamma():
+        case Gamma() | Weibull():
             made = replace(predictive, scale=predictive.scale * scale)
         case LogNormal():
             made = replace(predictive, mu=predictive.mu + np.log(scale), sigma=predictive.sigma * spread)
@@ -161,7 +162,9 @@ def test_a_weight_of_two_equals_a_repeated_row(metric, family):
 
 @every_metric
 @pytest.mark.parametrize("scale", [1e-6, 7.0, 1e6])
-@pytest.mark.parametrize("family", ["gaussian", "samples", "student-t", "mixture", "quantiles", "gamma", "lognormal"])
+@pytest.mark.parametrize(
+    "family", ["gaussian", "samples", "student-t", "mixture", "quantiles", "gamma", "weibull", "lognormal"]
+)
 def test_the_declared_unit_is_correct(metric, scale, family):
     rows = calibrated(family)
     expected = value(metric(), rows) * scale ** UNITS[metric.info.unit]

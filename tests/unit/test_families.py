@@ -19,6 +19,7 @@ from calcheck.distributions.mixture import Mixture
 from calcheck.distributions.nbinom import NegativeBinomial
 from calcheck.distributions.poisson import Poisson
 from calcheck.distributions.student_t import StudentT
+from calcheck.distributions.weibull import Weibull
 from calcheck.errors import DataError, ValuesError
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
@@ -84,6 +85,10 @@ CONTINUOUS = {
     "gamma": (
         CONVENTIONS["gamma:scipy"](a=np.array([0.5, 3.0, 900.0]), scale=np.array([2.0, 0.7, 0.1])),
         [stats.gamma(a, scale=scale) for a, scale in ((0.5, 2.0), (3.0, 0.7), (900.0, 0.1))],
+    ),
+    "weibull": (
+        CONVENTIONS["weibull:scipy"](c=np.array([0.6, 3.0, 50.0]), scale=np.array([2.0, 0.7, 30.0])),
+        [stats.weibull_min(c, scale=scale) for c, scale in ((0.6, 2.0), (3.0, 0.7), (50.0, 30.0))],
     ),
     "mixture": (Mixture(*arrays(*MIX)), [MixturePeer(*row) for row in zip(*MIX, strict=True)]),
 }
@@ -276,15 +281,20 @@ def test_kernel_means_of_student_t_are_accurate_for_any_df(df, scale):
 POSITIVE = [
     *(LogNormal(np.zeros(1), np.array([s])) for s in (0.01, 0.3, 3.0)),
     *(Gamma(np.array([a]), np.ones(1)) for a in (0.02, 0.1, 1.0, 1e4)),
+    *(Weibull(np.array([c]), np.ones(1)) for c in (0.2, 1.0, 50.0)),
 ]
+PEERS = {
+    "lognormal": lambda family: stats.lognorm(family.sigma[0]),
+    "gamma": lambda family: stats.gamma(family.shape[0]),
+    "weibull": lambda family: stats.weibull_min(family.c[0]),
+}
 
 
 @pytest.mark.parametrize("family", POSITIVE, ids=lambda family: family.describe()[0])
 @pytest.mark.parametrize("width", [1e-3, 0.1, 1.0, 3.0, 30.0, 50.0, 1e3])
 def test_kernel_means_by_quadrature_are_within_their_stated_error(family, width):
     """Against Gauss-Legendre sums in log y with panels of a 20th of everything that varies: 1e-12."""
-    shape = family.sigma[0] if family.family == "lognormal" else family.shape[0]
-    peer = stats.lognorm(shape) if family.family == "lognormal" else stats.gamma(shape)
+    peer = PEERS[family.family](family)
     length = np.sqrt(0.5) / width
     step = 0.2 * min(1.0, peer.std() / peer.mean())
     nodes, weights = np.polynomial.legendre.leggauss(6)
@@ -521,7 +531,7 @@ HEAVY = {
 
 
 @pytest.mark.parametrize(
-    "name", ["laplace", "gamma", "student-t", "nig", "cauchy", "lognormal", "quantiles", "mixture", *HEAVY]
+    "name", ["laplace", "gamma", "weibull", "student-t", "nig", "cauchy", "lognormal", "quantiles", "mixture", *HEAVY]
 )
 def test_cce_agrees_with_integrated_kernel_means(name):
     """To 1e-6; to 1e-5 for mixtures with gaps and for quantiles, where the sums are less accurate."""
@@ -556,6 +566,7 @@ def test_cce_agrees_with_integrated_kernel_means(name):
         (StudentT(*arrays([3.2], [0.4], [4.7812])), "t(df 4.78, 3.2, 0.4)"),
         (LogNormal(*arrays([0.2], [0.5])), "LogNormal(mu 0.2, sigma 0.5)"),
         (Gamma(*arrays([2.0], [1.2345])), "Gamma(shape 2, scale 1.23)"),
+        (Weibull(*arrays([2.0], [1.2345])), "Weibull(c 2, scale 1.23)"),
         (Mixture(*arrays([[1.0, 4.0]], [[0.2, 1.0]], [[0.3, 0.7]])), "0.3 N(1, 0.2²) + 0.7 N(4, 1²)"),
         (
             Mixture(*arrays([[1, 2, 3, 4]], [[1, 1, 1, 1]], [[0.25] * 4])),
@@ -631,9 +642,11 @@ def test_nonpositive_targets_have_no_density(family):
     assert_allclose(family.crps(y) - below, [1.0, 0.0], rtol=1e-9, atol=1e-12)
 
 
-def test_gamma_densities_at_zero_agree_with_scipy():
+def test_densities_at_zero_are_their_limits():
     family = Gamma(*arrays([0.5, 1.0, 2.0], [2.0, 4.0, 1.0]))
     assert_allclose(family.log_prob(np.zeros(3)), stats.gamma([0.5, 1.0, 2.0], scale=[2.0, 4.0, 1.0]).logpdf(0))
+    family = Weibull(*arrays([0.5, 1.0, 2.0], [2.0, 4.0, 1.0]))
+    assert_allclose(family.log_prob(np.zeros(3)), [np.inf, -np.log(4), -np.inf], rtol=1e-15)
     assert LogNormal(*arrays([0.0], [1.0])).log_prob(np.zeros(1)) == -np.inf
 
 
@@ -648,6 +661,8 @@ def test_gamma_densities_at_zero_agree_with_scipy():
         (lambda: LogNormal(*arrays([np.nan], [1])), "mu must be finite"),
         (lambda: Gamma(*arrays([0], [1])), "shape must be positive"),
         (lambda: Gamma(*arrays([1], [0])), "scale must be positive"),
+        (lambda: CONVENTIONS["weibull:scipy"](c=np.zeros(1), scale=np.ones(1)), "c must be positive"),
+        (lambda: CONVENTIONS["weibull:scipy"](c=np.ones(1), scale=np.array([-1.0])), "scale must be positive"),
         (lambda: CONVENTIONS["lognormal:scipy"](s=np.zeros(1), scale=np.ones(1)), "s must be positive"),
         (lambda: CONVENTIONS["lognormal:scipy"](s=np.ones(1), scale=np.zeros(1)), "scale must be positive"),
         (lambda: CONVENTIONS["lognormal:torch"](loc=np.array([np.nan]), scale=np.ones(1)), "loc must be finite"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from calcheck.distributions.families import CONVENTIONS
 from calcheck.errors import OptionError
 from calcheck.options import option, require_positive_option
 
@@ -13,26 +14,6 @@ MEANS = ("mean", "y_pred", "y_preds", "pred", "prediction")
 STDS = ("std", "sigma", "y_std", "pred_uct", "uE")
 ERROR = "error"
 SPREADS = ("std", "var", "log_std", "log_var")
-DISTS = (  # Copy of calcheck.distributions.CONVENTIONS, to avoid importing numpy; a test compares them
-    "gaussian",
-    "laplace",
-    "student-t",
-    "nig",
-    "cauchy",
-    "lognormal:scipy",
-    "lognormal:torch",
-    "gamma:scipy",
-    "gamma:torch",
-    "mixture",
-    "mixture:logits",
-    "poisson",
-    "nbinom:torch",
-    "nbinom:logits",
-    "nbinom:scipy",
-    "nbinom:mu-alpha",
-    "nbinom:pymc",
-    "double-poisson",
-)
 
 
 @dataclass(frozen=True)
@@ -54,7 +35,7 @@ class ColumnOptions:
     log_var: str | None = option(None, "Column of log variances, instead of --std.", metavar="COLUMN")
     dist: str | None = option(
         None,
-        f"Family of distributions given by their parameters: {', '.join(DISTS)}.",
+        f"Family of distributions given by their parameters: {', '.join(CONVENTIONS)}.",
         metavar="FAMILY[:CONVENTION]",
     )
     param: tuple[str, ...] = option(

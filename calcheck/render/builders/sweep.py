@@ -149,7 +149,8 @@ def _default(result: Result, name: str) -> str:
     if name == "subsample":
         return "all rows"
     value = result.options[name.replace("-", "_")]
-    return "default" if value is None else f"{value} (as set)"
+    text = ",".join(map(str, value)) if isinstance(value, list | tuple) else value
+    return "default" if value is None else f"{text} (as set)"
 
 
 def _cell(result: Result) -> Cell:

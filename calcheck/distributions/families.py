@@ -1,0 +1,188 @@
+"""The families of ``--dist`` as data, without the classes, which import NumPy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from calcheck.distributions.base import Predictive
+
+
+@dataclass(frozen=True)
+class Convention:
+    """A parameterization of a family.
+
+    Parameters
+    ----------
+    spelling : str
+        Name in ``--dist``: the family, followed by the convention if there are several: ``gamma:torch``.
+    parameters : dict
+        Accepted column names of each parameter; the first is the canonical name.
+    meaning : str
+        Description of the parameters, for help and messages.
+    builder : str
+        Class or function in :mod:`calcheck.distributions` that creates the distributions from arrays, one keyword
+        argument per parameter: ``"gamma.from_torch"``. It is imported when it is called.
+    location : str, optional
+        Location parameter, for files that contain errors y - location.
+    grouped : bool
+        Whether every parameter is a group of columns: arrays (n, k).
+    optional : tuple of str
+        Parameters that may be absent.
+    """
+
+    spelling: str
+    parameters: dict[str, tuple[str, ...]]
+    meaning: str
+    builder: str
+    location: str | None = None
+    grouped: bool = False
+    optional: tuple[str, ...] = ()
+
+    @property
+    def family(self) -> str:
+        """Name of the family."""
+        return self.spelling.partition(":")[0]
+
+    def __call__(self, **parameters: Any) -> Predictive:
+        """Return the distributions, with parameters converted to double precision."""
+        import numpy as np
+
+        module, name = self.builder.split(".")
+        build = getattr(import_module(f"calcheck.distributions.{module}"), name)
+        made: Predictive = build(**{name: np.asarray(values, dtype=np.float64) for name, values in parameters.items()})
+        return made
+
+
+CONVENTIONS: dict[str, Convention] = {
+    convention.spelling: convention
+    for convention in (
+        Convention(
+            "gaussian",
+            {"loc": ("loc", "mean", "mu"), "scale": ("scale", "std", "sigma")},
+            "mean loc, standard deviation scale",
+            "gaussian.Gaussian",
+            location="loc",
+        ),
+        Convention(
+            "laplace",
+            {"loc": ("loc", "mu"), "scale": ("scale", "b")},
+            "mean loc, standard deviation scale sqrt(2)",
+            "laplace.Laplace",
+            location="loc",
+        ),
+        Convention(
+            "student-t",
+            {"df": ("df", "nu"), "loc": ("loc", "mu"), "scale": ("scale", "sigma")},
+            "median loc, standard deviation scale sqrt(df / (df - 2))",
+            "student_t.StudentT",
+            location="loc",
+        ),
+        Convention(
+            "nig",
+            {"gamma": ("gamma",), "v": ("v", "nu", "lambda"), "alpha": ("alpha",), "beta": ("beta",)},
+            "evidential regression: mean gamma, variance beta (1 + v) / (v (alpha - 1))",
+            "student_t.from_evidential",
+            location="gamma",
+        ),
+        Convention(
+            "cauchy",
+            {"loc": ("loc", "xzero"), "scale": ("scale", "gamma")},
+            "median loc, half width at half maximum scale",
+            "cauchy.Cauchy",
+            location="loc",
+        ),
+        Convention(
+            "lognormal:scipy",
+            {"s": ("s",), "scale": ("scale",)},
+            "median scale, standard deviation s of the log, as scipy.stats",
+            "lognormal.from_scipy",
+        ),
+        Convention(
+            "lognormal:torch",
+            {"loc": ("loc", "mu"), "scale": ("scale", "sigma")},
+            "mean loc and standard deviation scale of the log, as torch.distributions",
+            "lognormal.from_torch",
+        ),
+        Convention(
+            "gamma:scipy",
+            {"a": ("a",), "scale": ("scale",)},
+            "mean a scale, variance a scale^2, as scipy.stats",
+            "gamma.from_scipy",
+        ),
+        Convention(
+            "gamma:torch",
+            {"concentration": ("concentration", "alpha"), "rate": ("rate", "beta")},
+            "mean concentration / rate, as torch.distributions",
+            "gamma.from_torch",
+        ),
+        Convention(
+            "weibull:scipy",
+            {"c": ("c",), "scale": ("scale",)},
+            "shape c, mean scale Gamma(1 + 1 / c), as scipy.stats.weibull_min",
+            "weibull.Weibull",
+        ),
+        Convention(
+            "mixture",
+            {
+                "loc": ("loc", "mu", "mean"),
+                "scale": ("scale", "std", "sigma"),
+                "weight": ("weight", "weights", "pi"),
+            },
+            "normal components with means loc, standard deviations scale, and weights that sum to 1; or equal ones",
+            "mixture.from_weights",
+            grouped=True,
+            optional=("weight",),
+        ),
+        Convention(
+            "mixture:logits",
+            {"loc": ("loc", "mu", "mean"), "scale": ("scale", "std", "sigma"), "logits": ("logits",)},
+            "normal components with means loc, standard deviations scale, and weights softmax(logits)",
+            "mixture.from_logits",
+            grouped=True,
+        ),
+        Convention("poisson", {"rate": ("rate", "mu", "lambda", "lamb", "loc")}, "mean rate", "poisson.from_rate"),
+        Convention(
+            "nbinom:torch",
+            {"total_count": ("total_count", "r"), "probs": ("probs", "p")},
+            "mean total_count probs / (1 - probs), as torch.distributions",
+            "nbinom.from_torch",
+        ),
+        Convention(
+            "nbinom:logits",
+            {"total_count": ("total_count", "r"), "logits": ("logits",)},
+            "mean total_count exp(logits), as torch.distributions with the log odds of probs",
+            "nbinom.from_logits",
+        ),
+        Convention(
+            "nbinom:scipy", {"n": ("n",), "p": ("p",)}, "mean n (1 - p) / p, as scipy.stats", "nbinom.from_scipy"
+        ),
+        Convention(
+            "nbinom:mu-alpha",
+            {"mu": ("mu",), "alpha": ("alpha",)},
+            "variance mu + alpha mu^2, as statsmodels' NB2",
+            "nbinom.from_mu_alpha",
+        ),
+        Convention(
+            "nbinom:pymc",
+            {"mu": ("mu",), "alpha": ("alpha",)},
+            "variance mu + mu^2 / alpha, as PyMC",
+            "nbinom.from_pymc",
+        ),
+        Convention(
+            "double-poisson",
+            {"mu": ("mu",), "phi": ("phi",)},
+            "location mu, inverse dispersion phi: variance about mu / phi",
+            "double_poisson.DoublePoisson",
+        ),
+    )
+}
+"""All parameterizations, by their names in ``--dist``."""
+
+FAMILIES: dict[str, tuple[Convention, ...]] = {
+    family: tuple(convention for convention in CONVENTIONS.values() if convention.family == family)
+    for family in dict.fromkeys(convention.family for convention in CONVENTIONS.values())
+}
+"""The conventions of each family, by the name of the family."""
