@@ -1,9 +1,14 @@
-"""Every check of the project: format, lint, names, types, layers, docs, tests. `python -m tests`."""
+"""Every check of the project: format, lint, names, types, layers, docs, tests. `python -m tests [--all]`.
+
+Simulations draw a quarter of their data sets. With ``--all`` they draw all, tests marked ``slow`` run too, and the
+benchmarks print their table.
+"""
 
 import os
 import shlex
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -12,35 +17,47 @@ OURS = {name: value for name, value in os.environ.items() if not name.startswith
 }
 ALONE = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 """Products of matrices take one thread each: tests run on every core already, and more would spin."""
+GUIDES = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "README.md", *ROOT.glob("calcheck/guides/*.md")))
 CHECKS = (
-    "ruff format --check .",
-    "ruff check .",
-    "python -m tests.names",
-    "mypy",
-    "lint-imports",
-    "python -m tests.reference --check",
-    "cog --check README.md calcheck/guides/*.md",
-    'pytest -n auto -m "not slow"',
+    ["ruff format --check ."],
+    ["ruff check ."],
+    ["python -m tests.names"],
+    ["mypy"],
+    ["lint-imports"],
+    ["python -m tests.reference --check"],
+    [f"cog --check {guide}" for guide in GUIDES if "[[[cog" in (ROOT / guide).read_text(encoding="utf-8")],
 )
+"""Commands; those of one check run at the same time, one a core."""
+TESTS = "pytest -n auto --dist worksteal"
+BENCHMARKS = "python -m tests.benchmarks"
 
 
-def main() -> int:
+def main(arguments: list[str]) -> int:
     """Run the checks in order; stop at the first that fails."""
-    for check in CHECKS:
-        sys.stdout.write(f"· {check}\n")
-        sys.stdout.flush()
-        program, *arguments = (word for part in shlex.split(check) for word in _expand(part))
-        code = subprocess.call([Path(sys.executable).with_name(program), *arguments], cwd=ROOT, env=OURS | ALONE)
-        if code:
-            sys.stdout.write(f"failed: {check}\n")
-            return code
-    return 0
+    if arguments not in ([], ["--all"]):
+        sys.stdout.write(f"unknown arguments {shlex.join(arguments)}: only --all is known\n")
+        return 2
+    last = ([f"{TESTS} --all"], [BENCHMARKS]) if arguments else ([TESTS],)
+    return next((1 for check in (*CHECKS, *last) if not passes(check)), 0)
 
 
-def _expand(word: str) -> list[str]:
-    """Return the files that a pattern matches; other words as they are."""
-    return sorted(str(path.relative_to(ROOT)) for path in ROOT.glob(word)) if word.endswith("*.md") else [word]
+def passes(check: list[str]) -> bool:
+    """Run commands at the same time; return whether all succeed."""
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return all(list(pool.map(succeeds, check)))
+
+
+def succeeds(command: str) -> bool:
+    """Run a command of this environment; return whether it succeeds."""
+    sys.stdout.write(f"· {command}\n")
+    sys.stdout.flush()
+    program, *arguments = shlex.split(command)
+    environment = OURS if command == BENCHMARKS else OURS | ALONE
+    failed = subprocess.call([Path(sys.executable).with_name(program), *arguments], cwd=ROOT, env=environment)
+    if failed:
+        sys.stdout.write(f"failed: {command}\n")
+    return not failed
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

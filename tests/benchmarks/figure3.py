@@ -14,8 +14,6 @@ from calcheck.metrics import METRICS
 from calcheck.predictions import Predictions
 from tests.shorthand import rows_of
 
-VALID = (0.922, 0.978)  # 0.95 of 1,000 sets, within four standard errors
-
 
 def normal_inverse_gamma(rng, rows, nu):
     """Return predictions with u^2 from an inverse gamma distribution (nu/2, nu/2), and errors N(0, u^2)."""

@@ -92,8 +92,8 @@ def test_a_pipe_larger_than_memory_is_refused(calcheck, monkeypatch):
     assert "standard input holds more than 1,000 bytes" in refused
 
 
-def test_a_report_can_be_written_to_devices_of_standard_output_and_error(process, preds, tmp_path):
-    expected = process("zms", preds, "--format", "csv").stdout
+def test_a_report_can_be_written_to_devices_of_standard_output_and_error(calcheck, process, preds, tmp_path):
+    expected = calcheck("zms", preds, "--format", "csv").out
     assert process("zms", preds, "--format", "csv", "-o", "/dev/stdout").stdout == expected
     output = tmp_path / "reports.csv"
     output.write_text("before\n")

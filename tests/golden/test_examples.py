@@ -1,6 +1,9 @@
-"""The examples reproduce the files in the repository, and the results in the README and the guides."""
+"""The examples reproduce the files in the repository, and the results in the README and the guides.
 
-import subprocess
+Tables of guides are tested as they stand there: cog compares them with what the examples print.
+"""
+
+import re
 import sys
 import warnings
 from pathlib import Path
@@ -13,7 +16,27 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from tests.tables import generator_table
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+
+
+@pytest.fixture
+def run_example(monkeypatch, capfd):
+    """Return a function that runs an example in this process, and returns the lines that it prints."""
+
+    def run(name, *arguments):
+        monkeypatch.setattr(sys, "argv", [name, *map(str, arguments)])
+        run_path(str(EXAMPLES / name), run_name="__main__")
+        return capfd.readouterr().out.splitlines()
+
+    return run
+
+
+def shown(guide, example):
+    """Return the lines that a guide shows of what an example prints."""
+    text = (ROOT / "calcheck" / "guides" / guide).read_text(encoding="utf-8")
+    (block,) = re.findall(rf"script\(\"examples/{example}\".*?```\w+\n(.*?)\n```", text, re.DOTALL)
+    return block.splitlines()
 
 
 @pytest.mark.parametrize("name", ["diabetes", "diabetes_linear"])
@@ -29,29 +52,30 @@ def test_the_diabetes_script_reproduces_its_files(name):
         assert_allclose(made[column].to_numpy(), expected, atol=0.01 * expected.std() + 0.01 * expected.mean())
 
 
-def test_the_sine_example_separates_families_that_can_represent_the_variance(tmp_path):
-    command = [sys.executable, EXAMPLES / "sine_counts.py", tmp_path]
-    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    found = {family: float(value) for family, value in (line.split() for line in printed.splitlines())}
+def test_the_sine_example_separates_families_that_can_represent_the_variance():
+    lines = shown("each-input.md", "sine_counts.py")
+    found = {family: float(value) for family, value in map(str.split, lines)}
     assert list(found) == ["gaussian", "poisson", "nbinom", "double-poisson"]
     assert max(found["gaussian"], found["double-poisson"]) < 0.1 * min(found["poisson"], found["nbinom"])
-    table = pq.read_table(tmp_path / "poisson.parquet")
+
+
+def test_counts_of_the_sine_example_have_the_mean_of_the_conflation():
+    table = run_path(str(EXAMPLES / "sine_counts.py"))["predictions"]()["poisson"]
     assert table.num_rows == 2000
     y, x = table["y"].to_numpy(), table["x"].to_numpy()
     assert_allclose(np.mean(y - (20 - 10 * np.sin(x))), 0.4, atol=0.1)  # the conflation's mean is rate - 0.4
 
 
-def test_the_zms_table_passes_only_calibrated_sets():
+def test_the_zms_table_passes_only_calibrated_sets(run_example):
     """Of the sets that it simulates, the calibrated ones pass and the others do not; one has too few effective rows."""
-    command = [sys.executable, EXAMPLES / "zms_table2.py"]
-    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[1:]
+    _, *lines = run_example("zms_table2.py")
     verdicts = [(line[:24].strip(), line.split()[-1]) for line in lines]
     assert len(verdicts) == 8
     assert [verdict for name, verdict in verdicts if name.endswith("right")] == ["pass"] * 4
     assert [verdict for name, verdict in verdicts if not name.endswith("right")] == ["fail"] * 3 + ["none"]
 
 
-def test_generators_score_better_than_a_model_without_inputs(tmp_path):
+def test_generators_score_better_than_a_model_without_inputs(run_example, tmp_path):
     """Two branches that diverge from 0 to 2: every method scores below the marginal distribution in every metric."""
     rng = np.random.default_rng(0)
     x = rng.uniform(0, 2, (400, 2))
@@ -59,8 +83,7 @@ def test_generators_score_better_than_a_model_without_inputs(tmp_path):
     columns = np.column_stack([x, y])
     np.savetxt(tmp_path / "fork.csv", columns, delimiter=",", header="x0,x1,y", comments="")
     options = ["--data", tmp_path, "--datasets", "fork", "--epochs", "60", "--out", tmp_path / "made"]
-    command = [sys.executable, EXAMPLES / "generators.py", *options]
-    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    printed = "\n".join(run_example("generators.py", *options))
     assert "numbers may not" in printed
     table = generator_table(printed)
     assert list(table) == [("fork", metric) for metric in ("JMMD", "AMMD", "FID")]
@@ -85,17 +108,17 @@ def test_generators_are_reproducible():
         assert np.abs(once - other).max() > 0.1
 
 
-def test_generators_without_data_are_refused_in_one_line(tmp_path):
-    command = [sys.executable, EXAMPLES / "generators.py", "--data", tmp_path, "--datasets", "none"]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (ran.returncode, ran.stdout) == (2, "")
-    assert ran.stderr == f"there is no {tmp_path / 'none.csv'}: give --data FOLDER and --datasets a,b\n"
+def test_generators_without_data_are_refused_in_one_line(run_example, tmp_path, capfd):
+    with pytest.raises(SystemExit, match=r"^2$"):
+        run_example("generators.py", "--data", tmp_path, "--datasets", "none")
+    printed = capfd.readouterr()
+    assert printed.out == ""
+    assert printed.err == f"there is no {tmp_path / 'none.csv'}: give --data FOLDER and --datasets a,b\n"
 
 
-def test_theorem_9_needs_a_small_regularizer():
+def test_theorem_9_needs_a_small_regularizer(run_example):
     """For sin 4x over whole periods, |delta|^2 is 1 - E exp(-(S - S')^2 / 2), S the sine of a uniform angle."""
-    command = [sys.executable, EXAMPLES / "theorem9.py"]
-    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[1:]
+    _, *lines = run_example("theorem9.py")
     s = np.sin(2 * np.pi * np.arange(1000) / 1000)
     left = 1 - np.exp(-((s[:, None] - s) ** 2) / 2).mean()
     for gamma_x, lambda_, cce, cmmd, shown, *verdict in map(str.split, lines):
@@ -104,22 +127,17 @@ def test_theorem_9_needs_a_small_regularizer():
         assert (verdict[0] == ">") == (float(lambda_) >= 0.1) == (float(cmmd) < left)
 
 
-def test_the_misfit_example_rejects_inputs_where_the_model_is_wrong(tmp_path):
+def test_the_misfit_example_rejects_inputs_where_the_model_is_wrong():
     """At 50 % hardly any row remains where the model is wrong by up to 1; the std is the same for all rows."""
-    command = [sys.executable, EXAMPLES / "misfit.py", tmp_path]
-    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
-    (half,) = [line.split() for line in lines if line.startswith("    50 %")]
+    (half,) = [line.split() for line in shown("withhold.md", "misfit.py") if line.startswith("    50 %")]
     by_cce, by_std, at_random = (float(cell.rstrip("*")) for cell in half[3:])
     assert by_cce < 0.5 * at_random
     assert by_std == at_random
     assert half[3].endswith("*")
-    assert (tmp_path / "rejected.svg").stat().st_size > 1000
 
 
-@pytest.mark.slow  # the guide is checked against the same table
-def test_only_equal_samples_pass_in_the_mcmd_example(tmp_path):
-    command = [sys.executable, EXAMPLES / "mcmd_six.py", tmp_path]
-    _, *lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+def test_only_equal_samples_pass_in_the_mcmd_example():
+    _, *lines = shown("two-samples.md", "mcmd_six.py")
     verdicts = {line[:20].strip(): line.split()[-1] for line in lines}
     assert list(verdicts) == [
         "same",
@@ -131,5 +149,21 @@ def test_only_equal_samples_pass_in_the_mcmd_example(tmp_path):
     ]
     assert verdicts.pop("same") == "pass"
     assert set(verdicts.values()) == {"fail"}
-    assert "heteroscedastic" in (tmp_path / "mcmd_six.svg").read_text()
-    assert pq.read_table(tmp_path / "heteroscedastic.parquet").column_names == ["x", "y"]
+
+
+@pytest.mark.slow  # the same as for the guides, but for the folder
+@pytest.mark.parametrize(
+    ("example", "files"),
+    [
+        ("sine_counts.py", {"gaussian.parquet": "y", "double-poisson.parquet": "phi"}),
+        ("misfit.py", {"labeled.parquet": "std", "new.parquet": "x", "rejected.svg": None}),
+        ("mcmd_six.py", {"heteroscedastic.parquet": "y", "mcmd_six.svg": None}),
+    ],
+)
+def test_examples_leave_their_files_in_a_folder(run_example, tmp_path, example, files):
+    run_example(example, tmp_path)
+    for name, column in files.items():
+        if column:
+            assert column in pq.read_table(tmp_path / name).column_names
+        else:
+            assert (tmp_path / name).stat().st_size > 1000

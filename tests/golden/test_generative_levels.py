@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.stats import binom
 
 from calcheck.distributions import Samples
 from calcheck.evaluation import evaluate
@@ -15,8 +14,9 @@ from calcheck.execution.context import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory
 from tests.joint_cases import gaussians, rows_of_case
+from tests.simulations import band, sets
 
-LEVEL, SETS = 0.1, 100
+LEVEL, SETS = 0.1, sets(100)
 NAMES = ("ammd", "jmmd", "cmmd", "fid")
 RUN = Run(replicates=19, resamples=0)
 RIGHT = [("gaussian", 3), ("samples 1", 1), ("samples 1", 3), ("samples 5", 3)]  # others: test_levels.py
@@ -38,17 +38,12 @@ def p_values(rows, seed, names):
     return [result.p_value for result in report.results]
 
 
-def band(cells):
-    """Return limits that contain the counts of all cells with a probability of 99.9 %, if p-values are exact."""
-    tail = 0.001 / cells / 2
-    return binom.ppf(tail, SETS, LEVEL), binom.ppf(1 - tail, SETS, LEVEL)
-
-
 @pytest.mark.parametrize(("family", "targets"), RIGHT)
 def test_right_models_are_rejected_at_the_level_of_the_test(family, targets):
+    """The counts of all cells are within their limits with a probability of 99.9 %, if p-values are exact."""
     names = NAMES[1:] if family == "samples 1" else NAMES  # one draw has no unbiased AMMD
     found = [p_values(rows_of_case(*case(family, targets, seed)), seed, names) for seed in range(SETS)]
-    low, high = band(len(NAMES) * len(RIGHT))
+    low, high = band(SETS, LEVEL, 0.001 / len(NAMES) / len(RIGHT))
     for name, column in zip(names, np.array(found).T, strict=True):
         count = np.sum(column <= LEVEL * (1 + 1e-12))
         assert low <= count <= high, (name, count)

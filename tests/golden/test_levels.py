@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.stats import binom
 
 from calcheck.distributions import Gaussian, Samples
 from calcheck.distributions.gaussian import AssumedGaussian
@@ -17,12 +16,13 @@ from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.metrics import METRICS
 from calcheck.predictions import InMemory, Predictions
+from tests.simulations import band, sets
 
 LEVEL = 0.1  # attained exactly by p-values from 19 replicates, one-sided and two-sided
 GENERATIVE = {"ammd", "jmmd", "cmmd", "fid"}  # test_generative_levels.py
 TESTED = [name for name, metric in METRICS.items() if metric.info.alternative != "none" and name not in GENERATIVE]
 IN_BINS = ("lzms", "lrce")
-SETS = 100
+SETS = sets(100)
 PLAIN, BINNED = Run(replicates=19, resamples=0), Run(replicates=19, resamples=100)
 ENSEMBLES = {"samples 1": 1, "samples 2": 2, "samples 5": 5}
 TIED = {"coverage", *IN_BINS}  # shares of few rows or bins: p is conservative
@@ -51,17 +51,19 @@ def p_values(rows, seed, names=TESTED):
     return {name: p for name, p in found.items() if p is not None}
 
 
-def rejections(family, names=TESTED, n=60):
-    """Count the data sets in which each metric's p-value is at most 0.1."""
-    found = [p_values(right(family, np.random.default_rng([seed, n]), n), seed, names) for seed in range(SETS)]
+def rejections(family, names, count):
+    """Count the data sets of 30 rows in which each metric's p-value is at most 0.1."""
+    found = [p_values(right(family, np.random.default_rng([seed, 30]), 30), seed, names) for seed in range(count)]
     assert all(each.keys() == found[0].keys() for each in found)
     return {name: sum(each[name] <= LEVEL for each in found) for name in found[0]}
 
 
-def band(cells):
-    """Return limits that contain the counts of all cells with a probability of 99.9 %, if p-values are exact."""
-    tail = 0.001 / cells / 2
-    return binom.ppf(tail, SETS, LEVEL), binom.ppf(1 - tail, SETS, LEVEL)
+def limits(count, cells):
+    """Return limits that contain the counts of all cells with a probability of 99.9 %, if p-values are exact.
+
+    The lower one is 0 for a quarter of the sets; a metric that never rejects misses half the right spread, below.
+    """
+    return band(count, LEVEL, 0.001 / cells)
 
 
 METRICS_OF_COUNTS = ["ece", "coverage", "crps", "nll", "cce", "zms"]
@@ -71,9 +73,9 @@ METRICS_OF_COUNTS = ["ece", "coverage", "crps", "nll", "cce", "zms"]
     ("family", "names"), [("gaussian", TESTED), ("poisson", METRICS_OF_COUNTS), ("samples 5", TESTED)]
 )
 def test_perfect_models_are_rejected_at_the_level_of_the_test(family, names):
-    found = rejections(family, names, n=30)
+    found = rejections(family, names, SETS)
     assert len(found) >= 6
-    low, high = band(3 * len(found))
+    low, high = limits(SETS, 3 * len(found))
     for name, count in found.items():
         assert count <= high, (name, count)
         assert count >= low or name in TIED, (name, count)
@@ -81,10 +83,12 @@ def test_perfect_models_are_rejected_at_the_level_of_the_test(family, names):
 
 @pytest.mark.parametrize("family", ["samples 1", "samples 2"])
 def test_small_perfect_ensembles_are_not_rejected_more_often(family):
-    """With targets drawn from the saved draws they would be: always with one draw, more often than not with two."""
-    names = ["crps", "cce", "mae"]
-    for name, count in rejections(family, names, n=30).items():
-        assert count <= band(6)[1], (name, count)
+    """With targets drawn from the saved draws they would be: always with one draw, more often than not with two.
+
+    100 data sets are needed to see that with two draws.
+    """
+    for name, count in rejections(family, ["crps", "cce", "mae"], 100).items():
+        assert count <= limits(100, 6)[1], (name, count)
 
 
 @pytest.mark.parametrize(("draws", "least"), [(1, 1.0), (2, 0.4)])
@@ -112,7 +116,7 @@ def test_verdicts_for_heavy_tails_have_the_right_level_or_are_not_given(stated):
         report = evaluate(InMemory(rows), [METRICS["zms"](), METRICS["rce"]()], run=run)
         verdicts.append([result.verdict for result in report.results])
     fails = np.sum(np.array(verdicts) == "fail", axis=0)
-    assert (fails <= binom.ppf(0.999, SETS, 0.05)).all(), fails
+    assert (fails <= band(SETS, 0.05, 0.002)[1]).all(), fails
     assert stated == (set(np.ravel(verdicts)) == {"pass", "fail"})
 
 

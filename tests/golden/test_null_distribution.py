@@ -20,6 +20,7 @@ from calcheck.predictions import InMemory, Predictions
 from calcheck.results import Inference, NullDistribution
 from tests.families import FAMILIES, calibrated
 from tests.shorthand import texts
+from tests.simulations import sets
 
 NINE = np.arange(1.0, 10.0)  # nine replicates
 
@@ -316,17 +317,18 @@ def test_samples_are_swapped_and_never_drawn(draws, in_memory):
     if not in_memory:
         parts = [predictive.take(slice(0, 2)), predictive.take(slice(2, 3))]
         predictive = LazyPredictive(lambda: iter(parts), parts[0], 3)
-    chosen = []
-    for rows in simulation(y, predictive, 3000):
+    chosen, count = [], sets(3000)
+    for rows in simulation(y, predictive, count):
         draws_now = rows.predictive.load().draws
         assert_array_equal(np.sort(np.column_stack([rows.y, draws_now]), axis=1), values)
         unchanged = draws_now == values[:, 1:]
         assert_array_equal(unchanged.sum(axis=1), draws - (rows.y != y))  # one draw is exchanged with the target
         chosen.append(rows.y)
     shares = np.mean(np.array(chosen)[:, :, None] == values, axis=0)
-    assert_allclose(shares, 1 / (draws + 1), atol=4.5 * np.sqrt(0.25 / 3000))
+    assert_allclose(shares, 1 / (draws + 1), atol=4.5 * np.sqrt(0.25 / count))
     together = np.mean(np.all(np.array(chosen) == y, axis=1))  # rows are swapped independently
-    assert_allclose(together, (draws + 1) ** -3, atol=0.03)
+    share = (draws + 1) ** -3
+    assert_allclose(together, share, atol=4.5 * np.sqrt(share * (1 - share) / count))
 
 
 def test_vectors_are_swapped_as_a_whole():

@@ -17,6 +17,7 @@ from calcheck.metrics.cce import Cce
 from calcheck.predictions import InMemory, Predictions
 from tests.naive import cce_squared, cce_squared_gaussian, input_kernel, weights
 from tests.shorthand import rows_of
+from tests.simulations import sets
 
 RUN = Run(replicates=19)
 K_X = input_kernel("rbf", 0.3)
@@ -256,9 +257,9 @@ def test_the_randomized_noise_is_within_its_error_of_the_exact_one():
 
 
 def test_the_unbiased_estimate_is_0_on_average_over_perfect_models():
-    """300 data sets with a fixed bandwidth: the mean is within 4 standard errors of 0; the plain square is not."""
+    """Data sets with a fixed bandwidth: the mean is within 4 standard errors of 0; the plain square is above."""
     values, plain = [], []
-    for seed in range(300):
+    for seed in range(sets(300)):
         rows = gaussian(seed, n=40)
         y = rows.predictive.sample(np.random.default_rng([seed, 1]), 1)[:, 0]
         rows = rows.with_targets(y, rows.predictive)
@@ -266,4 +267,4 @@ def test_the_unbiased_estimate_is_0_on_average_over_perfect_models():
         plain.append((rows_of(Cce(**PLAIN, gamma_y=0.5), rows).columns["cce"] ** 2).mean())
     error = np.std(values) / np.sqrt(len(values))
     assert abs(np.mean(values)) < 4 * error
-    assert np.mean(plain) > 20 * error
+    assert np.mean(plain) > 1.15 * np.std(values)

@@ -5,8 +5,9 @@ import pytest
 from tests.fuzz.damage import case, intact
 from tests.fuzz.program import READ, REFUSED, run_command
 from tests.fuzz.seeds import SEEDS
+from tests.simulations import sets
 
-FILES, AT_ONCE = 250, 25
+FILES, AT_ONCE = sets(250), sets(25)
 
 
 @pytest.fixture

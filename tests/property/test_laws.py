@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from unittest.mock import patch
 
 import numpy as np
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
@@ -27,11 +27,11 @@ from tests.families import FAMILIES
 from tests.files import wide
 from tests.files import write as write_columns
 from tests.shorthand import cce
+from tests.simulations import examples
 
 finite = st.floats(-1e6, 1e6, allow_subnormal=False)
 positive = st.floats(1e-3, 1e3)
-# the time of an example depends on the load of the machine
-quick = settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+law = examples(25)
 
 
 @st.composite
@@ -49,7 +49,7 @@ def gaussian_files(draw):
     }
 
 
-@quick
+@law
 @given(gaussian_files(), st.sampled_from(["parquet", "csv", "feather", "arrow"]), st.booleans())
 def test_writing_and_reading_back_is_the_identity(parts, ending, piped):
     with TemporaryDirectory() as folder:
@@ -66,7 +66,7 @@ def test_writing_and_reading_back_is_the_identity(parts, ending, piped):
     assert rows.id.astype(str).tolist() == parts["id"].tolist()  # CSV does not distinguish 7 from "7"
 
 
-@quick
+@law
 @given(
     st.sampled_from(sorted(FAMILIES)),
     st.integers(1, 12),
@@ -101,7 +101,7 @@ def test_predictions_of_every_family_are_read_back_unchanged(family, n, seed, en
         assert_array_equal(other[1][name], values)
 
 
-@quick
+@law
 @given(st.integers(1, 6), st.integers(2, 4), st.sampled_from(["gaussian", "samples"]), st.integers(0, 2**32 - 1))
 def test_several_targets_are_read_back_unchanged(n, t, family, seed):
     rng = np.random.default_rng(seed)
@@ -119,7 +119,7 @@ def test_several_targets_are_read_back_unchanged(n, t, family, seed):
         assert_array_equal(found.predictive.std(), predictive.std())
 
 
-@quick
+@law
 @given(
     arrays(np.float64, st.integers(2, 30), elements=finite),
     st.floats(1e-3, 1e3),
@@ -136,7 +136,7 @@ def test_features_reproduce_the_kernel(y, gamma, std):
     assert_allclose(psi @ embedded.T, predictive.kernel_mean(y[:, None], gamma).T, atol=1e-10)
 
 
-@quick
+@law
 @given(
     st.integers(2, 25),
     st.integers(1, 4),
@@ -156,7 +156,7 @@ def test_cce_does_not_depend_on_solver_device_or_row_order(n, d, seed, lambda_, 
         assert_allclose(cce(x, y, predictive, solver="cg", run=run, **options), expected, atol=1e-9)
 
 
-@quick
+@law
 @given(arrays(np.float64, st.integers(2, 20), elements=st.floats(-10, 10), unique=True), st.floats(0.01, 1))
 def test_cce_is_zero_for_an_oracle_and_bounded_for_any_model(y, lambda_):
     x = np.arange(len(y), dtype=float)[:, None]
@@ -165,7 +165,7 @@ def test_cce_is_zero_for_an_oracle_and_bounded_for_any_model(y, lambda_):
     assert cce(x, y, anyone, lambda_=lambda_).max() <= 2**0.5 * (1 + lambda_**-0.5)
 
 
-@quick
+@law
 @given(st.integers(1, 10**12))
 def test_memory_sizes_in_bytes_are_parsed(size):
     assert parse_memory(f"{size}B") == parse_memory(str(size)) == size

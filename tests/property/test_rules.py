@@ -9,19 +9,19 @@
 import contextlib
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from calcheck.errors import OptionError
 from calcheck.gate.evaluate import evaluate_rule, validate_rule
 from calcheck.gate.rules import Abs, BoolOp, Comparison, Constant, Name, Not, parse
 from calcheck.report import Input, Report, Result
+from tests.simulations import examples
 
 METRICS = ("zms", "rce", "interval-score")
 OPERATORS = ("<", "<=", ">", ">=", "==", "!=")
 WORDS = [*OPERATORS, *METRICS, "zms.zeta", "abs", "(", ")", "and", "or", "not", "1", "-2.5e-3", "'x'", '"', "zms.unit"]
-# the time of an example depends on the load of the machine
-quick = settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+law = examples(300)
 
 small = st.integers(-3, 3).map(float)
 operands = st.one_of(small.map(Constant), st.sampled_from(METRICS).map(lambda name: Name((name,))))
@@ -74,7 +74,7 @@ def chained(first, links):
 chains = st.builds(chained, operands, st.lists(st.tuples(st.sampled_from(OPERATORS), operands), min_size=1, max_size=3))
 
 
-@quick
+@law
 @given(st.one_of(st.text(max_size=60), st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join)))
 def test_any_text_is_a_rule_or_refused(text):
     with contextlib.suppress(OptionError):
@@ -83,13 +83,13 @@ def test_any_text_is_a_rule_or_refused(text):
         evaluate_rule(rule, report_of({"zms": 1.0, "rce": 0.0, "interval-score": None}))
 
 
-@quick
+@law
 @given(conditions.filter(has_name), st.sampled_from(["", " ", "  \t\n"]))
 def test_parsing_restores_a_formatted_rule(condition, space):
     assert parse(format_rule(condition, space)).condition == condition
 
 
-@quick
+@law
 @given(
     st.lists(
         st.tuples(st.sampled_from(["and", "or"]), st.sampled_from(["", "not ", "not not "]), chains),
@@ -107,7 +107,7 @@ def test_rules_agree_with_python(parts, values):
     assert evaluate_rule(parse(text), report_of(found)).passed is not expected
 
 
-@quick
+@law
 @given(conditions.filter(has_name))
 def test_a_rule_with_a_missing_number_is_violated(condition):
     gate = evaluate_rule(parse(format_rule(condition, " ")), report_of(dict.fromkeys(METRICS)))

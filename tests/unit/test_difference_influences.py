@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy.stats import binom
 
 from calcheck.distributions import Gaussian, Samples
 from calcheck.execution.context import Run
@@ -13,6 +12,7 @@ from calcheck.metrics import METRICS
 from calcheck.metrics.cce import Cce
 from calcheck.predictions import Predictions
 from tests.shorthand import compare_models, rows_of, texts
+from tests.simulations import band, sets
 
 
 def models(n, *, spread=1.0, seed=0):
@@ -113,13 +113,13 @@ def noisy(n, seed):
 @pytest.mark.parametrize("name", ["cce", "jmmd", "cmmd", "ece", "pit"])
 @pytest.mark.parametrize("design", [mirrored, noisy])
 def test_equally_good_models_differ_no_more_often_than_the_level(name, design):
-    """60 pairs; p <= 0.1 in at most as many as the binomial quantile at 1 - 1e-3 allows, which is 14."""
-    sets = 60
+    """p <= 0.1 in at most as many pairs as the binomial quantile at 1 - 1e-3 allows, which is 14 of 60."""
+    count = sets(60)
     below = sum(
         compare_models(METRICS[name](), *design(80, seed), run=Run(seed=seed, resamples=399)).p_value <= 0.1
-        for seed in range(sets)
+        for seed in range(count)
     )
-    assert below <= binom.ppf(1 - 1e-3, sets, 0.1)
+    assert below <= band(count, 0.1, 2e-3)[1]
 
 
 def test_models_with_different_inputs_have_no_p_value():

@@ -1,0 +1,29 @@
+"""How many data sets simulations draw: a quarter of them, and all of them with `pytest --all`.
+
+Limits are quantiles at the number that is drawn, so that a right program fails with the same probability in both.
+"""
+
+from hypothesis import HealthCheck, settings
+from scipy.stats import binom
+
+full = False
+"""Whether all are drawn; conftest.py sets it before tests are imported."""
+
+
+def sets(number: int) -> int:
+    """Return the number of data sets to draw, of which ``number`` are all."""
+    return number if full else -(-number // 4)
+
+
+def band(number: int, share: float, error: float = 0.001) -> tuple[float, float]:
+    """Return limits that contain a count out of ``number`` with probability 1 - ``error``, half on either side."""
+    low, high = binom.ppf([error / 2, 1 - error / 2], number, share)
+    return low, high
+
+
+def examples(number: int) -> settings:
+    """Return settings of hypothesis for a number of examples, of which ``number`` are all; they are always the same."""
+    # the time of an example depends on the load of the machine
+    return settings(
+        max_examples=sets(number), deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+    )
