@@ -1,11 +1,9 @@
 """States on the command line: --save-state, --settings-from, calcheck merge, --checkpoint and --resume."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
-import time
 
 import jsonschema
 import numpy as np
@@ -150,12 +148,27 @@ def test_options_that_need_all_rows_are_refused_for_states(calcheck, days, tmp_p
     assert not state.exists()
 
 
+INTERRUPTED = """
+import os, sys
+from calcheck.cli import main
+from calcheck.storage.checkpoint import FileCheckpoint
+
+save = FileCheckpoint.save
+
+def save_and_stop(self, *arguments):
+    save(self, *arguments)
+    os.kill(os.getpid(), {number})
+
+FileCheckpoint.save = save_and_stop
+sys.argv = ["calcheck", *{arguments!r}]
+main()
+"""
 LONG = ("--metrics", "zms,crps", "--replicates", 39, "--no-bootstrap", "--format", "json")
 
 
 @pytest.fixture(scope="module")
 def long(tmp_path_factory):
-    """Return the path of a file of three batches."""
+    """Return the path of a file of several batches."""
     path = tmp_path_factory.mktemp("long") / "long.arrow"
     whole = columns(n=300_000, d=1)
     return write(path, {name: whole[name] for name in ("y", "mean", "std")})
@@ -168,17 +181,9 @@ def test_an_interrupted_run_resumes_with_the_same_result(number, process, long, 
         expected = process("evaluate", long, *LONG, "--save-state", whole)
         assert expected.returncode == 0
     arguments = [*map(str, ("evaluate", long, *LONG, "--save-state", half, "--checkpoint", checkpoint))]
-    running = subprocess.Popen(
-        [sys.executable, "-m", "calcheck", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    for _ in range(2000):
-        if checkpoint.exists() or running.poll() is not None:
-            break
-        time.sleep(0.01)
-    time.sleep(0.1)
-    os.kill(running.pid, number)
-    out, err = running.communicate(timeout=30)
-    assert (running.returncode in (130, 143), out, err) == (True, b"", b"")
+    program = INTERRUPTED.format(number=int(number), arguments=arguments)
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False, timeout=60)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (128 + number, b"", b"")
     assert sorted(path.name for path in tmp_path.iterdir() if path != whole) == ["checkpoint"]
     if number == signal.SIGINT:
         again = process(*arguments, "--resume")
