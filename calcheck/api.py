@@ -24,7 +24,7 @@ from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.render.builders.comparison import comparison_document
 from calcheck.render.builders.rejection import rejection_document
 from calcheck.render.builders.sweep import sweep_document
-from calcheck.render.cells import reasons
+from calcheck.render.cells import skip_reasons
 from calcheck.studies import compare as comparison
 from calcheck.studies import reject as rejection
 from calcheck.studies import sweep as settings_study
@@ -470,7 +470,6 @@ def _require_results(report: Report) -> Report:
         No metric applies.
     """
     if not report.results:
-        texts = "; ".join(f"{names}: {reason}" for names, reason in reasons(report.skipped))
-        msg = f"no metric applies. {texts}"
+        msg = f"no metric applies. {skip_reasons(report)}"
         raise DataError(msg)
     return report

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.common import (
     BOOTSTRAP,
@@ -20,9 +17,9 @@ from calcheck.cli.common import (
     run_context,
 )
 from calcheck.cli.options import ReportOptions
-from calcheck.cli.output import STDOUT, Pointwise, deliver, require_deliverable
+from calcheck.cli.output import STDOUT, deliver, require_deliverable
 from calcheck.cli.streaming_options import MergeOptions, StateOptions
-from calcheck.cli.typer_bridge import build, make_command, parameters
+from calcheck.cli.typer_bridge import argument, build, make_command, parameters
 from calcheck.errors import OptionError
 from calcheck.messages import Message
 from calcheck.options import flag_of, options_of
@@ -110,7 +107,7 @@ def _summed(
     reads = [*source.reads(), *([options.settings_from] if options.settings_from else [])]
     _require_writable(given, {"--save-state": options.save_state, "--checkpoint": options.checkpoint}, reads)
     with run_context(given, source) as run:
-        checkpoint = _checkpoint(options, source, metrics, run)
+        checkpoint = _checkpoint(options, source, reads, metrics, run)
         with _workers(options.dask) as executor:
             state = accumulate(source, metrics, replace(run, executor=executor, checkpoint=checkpoint), like=like)
         state.warnings += (Message("streamed", reason),) if reason else ()
@@ -125,7 +122,7 @@ def _summed(
 
 
 def _checkpoint(
-    options: StateOptions, source: FileSource, metrics: Sequence[Metric[Any]], run: Run
+    options: StateOptions, source: FileSource, reads: Sequence[str], metrics: Sequence[Metric[Any]], run: Run
 ) -> FileCheckpoint | None:
     """Return the checkpoint, or None without ``--checkpoint``."""
     if options.checkpoint is None:
@@ -135,9 +132,8 @@ def _checkpoint(
     from calcheck.io.files import File
     from calcheck.storage.checkpoint import FileCheckpoint
 
-    names = (*source.reads(), *([options.settings_from] if options.settings_from else []))
     main = source.file  # the open file: a pipe can be read only once
-    files = {name: main.sha256() if name == main.name else File(name).sha256() for name in names}
+    files = {name: main.sha256() if name == main.name else File(name).sha256() for name in reads}
     told = {
         "files": json.dumps(files),
         "column options": " ".join(source.explicit()),
@@ -165,7 +161,7 @@ def _require_writable(given: dict[str, Any], paths: dict[str, str | None], input
     from calcheck.storage.npz import require_archive_path
 
     report = build(ReportOptions, given)
-    require_deliverable(report, Pointwise(None), inputs)
+    require_deliverable(report, inputs)
     for option, path in paths.items():
         if path:
             require_archive_path(path, option)
@@ -236,14 +232,7 @@ merge_command = make_command(
     "merge",
     _merge,
     [
-        inspect.Parameter(
-            "files",
-            inspect.Parameter.POSITIONAL_OR_KEYWORD,
-            annotation=Annotated[
-                list[str],
-                typer.Argument(metavar="STATES…", help="State files written with --save-state.", show_default=False),
-            ],
-        ),
+        argument("files", "STATES…", "State files written with --save-state.", list[str]),
         *BOOTSTRAP,
         *CONFIDENCE,
         *REPORT,

@@ -90,6 +90,12 @@ def with_signature(function: Callable[..., None], declared: Sequence[inspect.Par
     return signed
 
 
+def argument(name: str, metavar: str, text: str, hint: Any = str) -> inspect.Parameter:
+    """Return a positional parameter of a command."""
+    declared = typer.Argument(metavar=metavar, help=text, show_default=False)
+    return inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Annotated[hint, declared])
+
+
 def parameters(owner: type[Any], panel: str) -> list[inspect.Parameter]:
     """Return command parameters for the options of a dataclass.
 

@@ -105,6 +105,11 @@ def skipped_notes(report: Report) -> list[str]:
     return [f"skipped {names}: {reason}" for names, reason in reasons(report.skipped)]
 
 
+def skip_reasons(report: Report) -> str:
+    """Return why metrics were skipped, in one line."""
+    return "; ".join(f"{names}: {reason}" for names, reason in reasons(report.skipped))
+
+
 def reasons(skipped: Sequence[Skipped]) -> list[tuple[str, str]]:
     """Return the reasons for skipped metrics: the names of the metrics, and the reason, each reason once."""
     found: dict[str, list[str]] = {}
