@@ -13,10 +13,10 @@ from calcheck.inference.verdicts import (
     BIASED,
     MIN_EFFECTIVE_ROWS,
     RESAMPLES,
-    UNDECIDED_ERRORS,
     check_replicates,
     no_interval,
     too_few_effective_rows,
+    with_zeta_verdict,
 )
 from calcheck.messages import Message
 from calcheck.results import IntervalInference, NullDistribution
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from calcheck.execution.context import Run
     from calcheck.inference.metric_protocol import InferableMetric
     from calcheck.inference.verdict_basis import Basis
-    from calcheck.report import Verdict
     from calcheck.streaming.accumulators import MomentSums
 
 STEP = 1e-4  # Step of numerical gradients, relative to the mean
@@ -99,17 +98,7 @@ def _with_verdict(
     error = zeta_error(drawn, estimate, reference, 0.0, run.confidence)
     if not np.isfinite(distance):
         return replace(found, no_verdict="the interval does not contain the value, so zeta is undefined")
-    undecided = abs(abs(distance) - 1) < UNDECIDED_ERRORS * error
-    verdict: Verdict = "undecided" if undecided else ("pass" if abs(distance) <= 1 else "fail")
-    message = f"undecided: zeta is {distance:.3f} ± {error:.3f} (Monte Carlo error), and the threshold is 1"
-    known = error if np.isfinite(error) else None
-    return replace(
-        found,
-        zeta=distance,
-        zeta_mc_error=known,
-        verdict=verdict,
-        warnings=(Message("undecided", message),) if undecided else (),
-    )
+    return with_zeta_verdict(found, distance, error)
 
 
 def _no_verdict_reason(effective: float, n: int) -> str:

@@ -12,9 +12,9 @@ from calcheck.errors import OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.inference.intervals import percentile
+from calcheck.inference.p_values import p_value
 from calcheck.inference.risk_coverage import RejectionCurves, area
 from calcheck.inference.verdicts import (
-    EQUAL,
     FEW_ROWS,
     NO_BOOTSTRAP,
     PERCENTILE_RESAMPLES,
@@ -261,8 +261,7 @@ class _Study:
         if metric.info.orientation != "smaller" or not self.random_orders or not np.isfinite(own):
             return result
         orders = area(self.shares, self.random_orders[metric.info.name])
-        reached = np.sum(~(orders > own + EQUAL * abs(own)))
-        return replace(result, p_value=float((1 + reached) / (len(orders) + 1)))
+        return replace(result, p_value=p_value(orders, float(own), "less"))
 
     def _at_threshold(self, metric: Metric[Any], criterion: str, coverage: float) -> Result:
         """Return the metric of the rows up to the smallest sufficient threshold, including rows equal to it."""
