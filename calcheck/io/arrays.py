@@ -196,6 +196,11 @@ def _nested(values: NDArray[Any], name: str) -> pa.Array:
     if not all(values.shape[1:]):
         msg = f"{name} has no values per row: its shape is {values.shape}"
         raise DataError(msg)
+    return list_column(values)
+
+
+def list_column(values: NDArray[Any]) -> pa.Array:
+    """Return an array (n, …) as an Arrow column (n,); further axes are lists of fixed size."""
     array = pa.array(np.ascontiguousarray(values).reshape(-1))
     for size in reversed(values.shape[1:]):
         array = pa.FixedSizeListArray.from_arrays(array, size)
