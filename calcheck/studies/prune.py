@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.errors import DataError, OptionError
+from calcheck.errors import DataError
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.messages import Message
 from calcheck.predictions import InMemory
 from calcheck.statistics.moments import uncertainties
+from calcheck.studies.reject import PERCENT, ROUNDING, RejectionGrid
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from calcheck.predictions import Source
     from calcheck.report import Report, Result
 
-PERCENT, ROUNDING = 100, 1e-9
-MOST_STEPS = 1000  # maximum number of steps
 TIED = Message(
     "tied-uncertainties",
     "rows with equal uncertainties are removed together, so steps that would remove no further row are omitted",
@@ -66,16 +65,7 @@ def prune(
     DataError
         No row can be removed.
     """
-    if not 0 < max_percent < PERCENT:
-        msg = f"--max-percent must be a percentage above 0 and below 100, got {max_percent:g}"
-        raise OptionError(msg)
-    if not 0 < step <= max_percent:
-        msg = f"--step must be above 0 and at most --max-percent ({max_percent:g}), got {step:g}"
-        raise OptionError(msg)
-    if max_percent / step > MOST_STEPS:
-        msg = f"--step {step:g} gives more than {MOST_STEPS:,} steps: pass a larger --step"
-        raise OptionError(msg)
-    shares = np.append(np.arange(0.0, max_percent * (1 - ROUNDING), step), max_percent)
+    shares = RejectionGrid(step, max_percent).percentages()
     run = run or Run()
     rows = source.predictions()
     with source.error_context():

@@ -84,7 +84,11 @@ class RejectionGrid:
 
     def shares(self) -> Values:
         """Return the rejected fractions, starting with 0, (s,)."""
-        return np.append(np.arange(0.0, self.max_percent * (1 - ROUNDING), self.step), self.max_percent) / PERCENT
+        return self.percentages() / PERCENT
+
+    def percentages(self) -> Values:
+        """Return the rejected percentages, starting with 0, (s,)."""
+        return np.append(np.arange(0.0, self.max_percent * (1 - ROUNDING), self.step), self.max_percent)
 
 
 def reject(
