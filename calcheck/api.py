@@ -356,13 +356,7 @@ def _opened(data: Data, metrics: Metrics | None, options: Options) -> tuple[list
 
 
 def _selected(metrics: Metrics | None) -> list[AnyMetric]:
-    """Return metrics by name or with options; all for None.
-
-    Raises
-    ------
-    OptionError
-        There is no metric, or one is unknown.
-    """
+    """Return metrics by name or with options; all for None."""
     if metrics is None:
         return [metric(name) for name in METRICS]
     chosen: list[Any] = [metrics] if isinstance(metrics, (str, Metric)) else list(metrics)
@@ -385,13 +379,7 @@ def _value(option: Option, value: Any, owner: str) -> Any:
 
 
 def _run(options: Options) -> Run:
-    """Return the settings of a run.
-
-    Raises
-    ------
-    OptionError
-        A keyword is neither a setting of a run nor one of reading.
-    """
+    """Return the settings of a run."""
     known = [*RunArguments.__annotations__, *ColumnArguments.__annotations__]
     if unknown := [name for name in options if name not in known]:
         msg = f"there is no argument {unknown[0]!r} (arguments: {', '.join(known)})"
@@ -408,13 +396,7 @@ def _columns(options: Options) -> dict[str, Any]:
 
 
 def _source(data: Data, columns: dict[str, Any], metrics: Sequence[AnyMetric], also: Sequence[str] = ()) -> Source:
-    """Return the source of data, with the columns that metrics need.
-
-    Raises
-    ------
-    OptionError
-        Columns are named for data that are read already.
-    """
+    """Return the source of data, with the columns that metrics need."""
     if isinstance(data, (Source, Predictions)) and columns:
         msg = f"{next(iter(columns))} applies to data that are not read yet. Pass it to calcheck.read"
         raise OptionError(msg)
@@ -424,13 +406,7 @@ def _source(data: Data, columns: dict[str, Any], metrics: Sequence[AnyMetric], a
 
 
 def _models(data: Data, metrics: Sequence[AnyMetric], columns: dict[str, Any]) -> list[Model]:
-    """Return models by name.
-
-    Raises
-    ------
-    OptionError
-        The models are not in a mapping.
-    """
+    """Return models by name."""
     if not isinstance(data, Mapping):
         msg = f'models are a mapping of names to predictions, {{"a": frame, "b": other}}, got {type(data).__name__}'
         raise OptionError(msg)
@@ -462,13 +438,7 @@ def _new_rows(new: Data, source: Source, also: tuple[str, ...]) -> Source:
 
 
 def _require_results(report: Report) -> Report:
-    """Return a report that has results.
-
-    Raises
-    ------
-    DataError
-        No metric applies.
-    """
+    """Return a report that has results."""
     if not report.results:
         msg = f"no metric applies. {skip_reasons(report)}"
         raise DataError(msg)

@@ -68,13 +68,7 @@ def _mcmd(a: str, b: str, **given: Any) -> None:
 
 
 def _samples(files: tuple[str, str], given: dict[str, Any], *, narrow: bool) -> list[FileSource]:
-    """Return the sources of both files.
-
-    Raises
-    ------
-    OptionError
-        Both files are standard input.
-    """
+    """Return the sources of both files."""
     if files == (STDIN, STDIN):
         msg = "only one file can be read from standard input: pass the other by its file name"
         raise OptionError(msg)
@@ -92,13 +86,7 @@ def _at(name: str, first: FileSource, second: FileSource, *, narrow: bool) -> Fi
 
 
 def _require_curve(source: FileSource) -> None:
-    """Raise, before computing, if no curve over the inputs can be drawn.
-
-    Raises
-    ------
-    OptionError
-        The inputs have several dimensions.
-    """
+    """Raise, before computing, if no curve over the inputs can be drawn."""
     x = source.predictions().x
     if x is not None and x.shape[1] > 1:
         msg = f"--plot needs one-dimensional inputs, and these have {x.shape[1]} dimensions: omit --plot"

@@ -175,14 +175,7 @@ class Settings:
         return found
 
     def _validated(self, values: Mapping[str, Any], place: str, commands: Sequence[str]) -> Table:
-        """Return the values of a table and their origins, by the names of the options.
-
-        Raises
-        ------
-        FileError, OptionError
-            A key is not an option of any of the commands, must not be set in a file, or is set twice; or its value is
-            valid for none of them.
-        """
+        """Return the values of a table and their origins, by the names of the options."""
         found: Table = {}
         for key, value in values.items():
             name, where = key.replace("-", "_"), f"{key} in {place}"

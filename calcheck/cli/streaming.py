@@ -180,13 +180,7 @@ def _metrics_of(state: State) -> dict[str, Metric[Any]]:
 
 
 def _named(like: State, path: str | None, name: str) -> Metric[Any]:
-    """Return a metric of a state.
-
-    Raises
-    ------
-    OptionError
-        The state does not contain the metric.
-    """
+    """Return a metric of a state."""
     metrics = _metrics_of(like)
     if name not in metrics:
         msg = f"{path} does not contain {name}. It contains: {', '.join(metrics)}"
@@ -195,13 +189,7 @@ def _named(like: State, path: str | None, name: str) -> Metric[Any]:
 
 
 def _as_in(like: State, path: str | None, metric: Metric[Any], given: dict[str, Any]) -> Metric[Any]:
-    """Return a metric with the options it has in a state.
-
-    Raises
-    ------
-    OptionError
-        An option given on the command line differs from the state.
-    """
+    """Return a metric with the options it has in a state."""
     theirs = _named(like, path, metric.info.name)
     for option in options_of(type(metric)):
         if given.get(option.field) in (None, False, []):

@@ -51,13 +51,7 @@ def _sweep(files: list[str], settings: Settings, **given: Any) -> None:
 
 
 def _metric(name: str, settings: Settings, given: dict[str, Any]) -> Metric[Any]:
-    """Return the metric of the sweep, with its options.
-
-    Raises
-    ------
-    OptionError
-        The metric is unknown, or does not have one of the given options.
-    """
+    """Return the metric of the sweep, with its options."""
     if name not in METRICS:
         msg = f"--metric: unknown metric {name!r}. Available metrics: {', '.join(METRICS)}"
         raise OptionError(msg)

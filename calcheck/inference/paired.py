@@ -330,13 +330,7 @@ def _p_value(differences: Values, values: tuple[float, float]) -> float:
 
 
 def _stacked(pair: ModelPair[InferableMetric]) -> Predictions:
-    """Concatenate the rows of both models.
-
-    Raises
-    ------
-    DataError
-        The distributions are of different families, or do not fit in memory.
-    """
+    """Concatenate the rows of both models."""
     first, second = pair.models
     a, b = first.predictive, second.predictive
     if a is None or b is None or type(a) is not type(b):

@@ -276,13 +276,7 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
 
 
 def _labels(rows: Predictions) -> NDArray[np.bool_]:
-    """Return which rows belong to the first sample, (n,).
-
-    Raises
-    ------
-    DataError
-        The sample column is missing, or a sample has too few rows.
-    """
+    """Return which rows belong to the first sample, (n,)."""
     if SAMPLE not in rows.columns:
         msg = f"column {SAMPLE!r} is missing. Add it with 0 for rows of the first sample and 1 for rows of the second"
         raise DataError(msg)

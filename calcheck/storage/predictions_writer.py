@@ -59,13 +59,7 @@ def write(source: Source, path: str) -> None:
 
 
 def _require_same_in_text(ids: NDArray[Any]) -> None:
-    """Raise if keys would change when they are written to CSV and read again.
-
-    Raises
-    ------
-    DataError
-        They would: the text ``"1.50"`` becomes a number, for example.
-    """
+    """Raise if keys would change when they are written to CSV and read again."""
     written = pa.table({"id": pa.array(ids)})
     sink = pa.BufferOutputStream()
     csv.write_csv(replace_in_text(written, COMPUTED, r"'\1"), sink)

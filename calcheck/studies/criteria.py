@@ -111,13 +111,7 @@ def _cce(source: Source, at: Source | None, cce: Metric[Any], run: Run) -> RowRe
 
 
 def _column(rows: Predictions, name: str) -> Values:
-    """Return a criterion that is read from the rows, (n,).
-
-    Raises
-    ------
-    DataError
-        The column does not exist or is not numeric.
-    """
+    """Return a criterion that is read from the rows, (n,)."""
     if name == RANDOM:
         return np.zeros(len(rows))
     if name == STD:

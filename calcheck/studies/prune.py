@@ -88,13 +88,7 @@ def prune(
 
 
 def _kept(std: NDArray[np.float64], shares: NDArray[np.float64]) -> Iterator[NDArray[np.intp]]:
-    """Yield the remaining rows at each step that removes further rows.
-
-    Raises
-    ------
-    DataError
-        No step removes a row, because too many of the largest uncertainties are equal.
-    """
+    """Yield the remaining rows at each step that removes further rows."""
     largest, before = np.sort(std)[::-1], 0
     for share in shares:
         removable = int(np.floor(len(std) * share / PERCENT * (1 + ROUNDING)))

@@ -162,13 +162,7 @@ def reject(
 
 
 def _require_means(metrics: Sequence[Metric[Any]]) -> None:
-    """Raise unless each metric compares predictions with targets, and is a function of means over rows.
-
-    Raises
-    ------
-    OptionError
-        A metric does not meet these conditions.
-    """
+    """Raise unless each metric compares predictions with targets, and is a function of means over rows."""
     for metric in metrics:
         if metric.info.interval != "bca" or "y" not in metric.info.needs:
             msg = (
