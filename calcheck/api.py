@@ -372,8 +372,6 @@ def _selected(metrics: Metrics | None) -> list[AnyMetric]:
 
 def _value(option: Option, value: Any, owner: str) -> Any:
     """Return a value of an option of a metric, with its type checked."""
-    if value is None and option.default is None:
-        return None
     value = value.item() if hasattr(value, "item") else value
     return option.take(list(value) if isinstance(value, tuple) else value, f"{owner}: {option.field}")
 

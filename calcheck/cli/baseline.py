@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from calcheck.errors import FileError, OptionError
 from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
-from calcheck.options import options_of
 
 if TYPE_CHECKING:
     from calcheck.cli.options import AgainstOptions
     from calcheck.gate.baseline import Allowed
     from calcheck.metrics.base import Metric
-    from calcheck.options import Option
     from calcheck.report import Gate, Report, Result
 
 RTOL = 0.05
@@ -82,25 +80,7 @@ def _metric(stored: Result) -> Metric[Any]:
     if stored.metric not in METRICS:
         msg = f"unknown metric {stored.metric!r}. Available metrics: {', '.join(METRICS)}"
         raise OptionError(msg)
-    metric = METRICS[stored.metric]
-    declared = {option.name: option for option in options_of(metric)}
-    if differing := set(declared) ^ set(stored.options):
-        msg = (
-            f"the options of {stored.metric} differ in this version of calcheck: {min(differing)!r} is not in both."
-            " Create the report again with this version"
-        )
-        raise OptionError(msg)
-    return metric.from_options(
-        {
-            name: _taken(option, stored.options[name], f"{name!r} of {stored.metric}")
-            for name, option in declared.items()
-        }
-    )
-
-
-def _taken(option: Option, value: Any, called: str) -> Any:
-    """Return the value of an option; null is accepted if it is the default."""
-    return None if value is None and option.default is None else option.take(value, called)
+    return METRICS[stored.metric].from_options(stored.options)
 
 
 def _allowed(said: AgainstOptions) -> Allowed:
