@@ -8,10 +8,9 @@ from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from calcheck.embeddings.fitted_settings import MIN_NEIGHBORS, KernelSettings
+from calcheck.embeddings.fitted_settings import KernelSettings, narrow_kernel_warnings
 from calcheck.execution.context import RandomStream
 from calcheck.kernels.kernel_options import Bandwidth, KernelName, KernelOptions, Standardize
-from calcheck.messages import Message
 from calcheck.metrics.base import FitT, Metric
 from calcheck.options import option, require_count_option, require_positive_option
 from calcheck.results import NullDistribution, RowResults
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from calcheck.embeddings.output_features import OutputFeatures
     from calcheck.execution.context import Run
     from calcheck.inference.null_distribution import NullSimulator
+    from calcheck.messages import Message
     from calcheck.mmd.joint import JointEmbedding
     from calcheck.mmd.quadratic_forms import GramSums
     from calcheck.mmd.ridge_norms import RidgeNorms
@@ -179,15 +179,9 @@ class JointMetric(GenerativeMetric[JointFit[SumsT]]):
         return NullDistribution(np.array(others), data_value=data_value, details=details, no_verdict=reason)
 
     @staticmethod
-    def _narrow_kernel(fit: JointFit[SumsT]) -> list[Message]:
+    def _narrow_kernel(fit: JointFit[SumsT]) -> tuple[Message, ...]:
         """Return a warning if the input kernel is too narrow to relate different inputs."""
-        if fit.neighbors >= MIN_NEIGHBORS:
-            return []
-        warning = (
-            f"the input kernel is too narrow: {fit.neighbors:.2g} effective neighbors per row, expected at least"
-            f" {MIN_NEIGHBORS:g}. Pass --gamma-x 1/d or median"
-        )
-        return [Message("narrow-kernel", warning)]
+        return narrow_kernel_warnings(fit.neighbors, "row", "1/d or median")
 
     def influences(self, both: Predictions, run: Run) -> NDArray[np.float64]:
         """Return the contribution of each row to the difference between two models, (n,)."""
