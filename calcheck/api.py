@@ -29,7 +29,7 @@ from calcheck.studies import compare as comparison
 from calcheck.studies import reject as rejection
 from calcheck.studies import sweep as settings_study
 from calcheck.studies.align import Model
-from calcheck.studies.criteria import CCE, columns_of
+from calcheck.studies.criteria import CCE, ERROR_METRICS, columns_of
 from calcheck.studies.sweep_settings import from_values
 
 if TYPE_CHECKING:
@@ -42,8 +42,6 @@ AnyMetric: TypeAlias = Metric[Any]
 Metrics: TypeAlias = "str | AnyMetric | Sequence[str | AnyMetric]"
 Data: TypeAlias = Any
 """What calcheck.read takes, what it returns, or Predictions."""
-
-ERRORS = ("mae", "rmse", "nll")
 
 
 class RunArguments(TypedDict, total=False):
@@ -88,15 +86,13 @@ def metric(name: str, /, **options: Any) -> AnyMetric:
     >>> metric("coverage", level=0.9).options()
     {'level': 0.9}
     """
-    if name not in METRICS:
-        msg = f"unknown metric {name!r}. Available metrics: {', '.join(METRICS)}"
-        raise OptionError(msg)
-    known = {spelling: option for option in options_of(METRICS[name]) for spelling in (option.field, option.name)}
+    chosen = METRICS.named(name)
+    known = {spelling: option for option in options_of(chosen) for spelling in (option.field, option.name)}
     if unknown := [option for option in options if option not in known]:
-        names = ", ".join(option.field for option in options_of(METRICS[name])) or "none"
+        names = ", ".join(option.field for option in options_of(chosen)) or "none"
         msg = f"{name} has no option {unknown[0]!r} (options: {names})"
         raise OptionError(msg)
-    return METRICS[name](**{known[key].field: _value(known[key], value, name) for key, value in options.items()})
+    return chosen(**{known[key].field: _value(known[key], value, name) for key, value in options.items()})
 
 
 def evaluate(
@@ -159,7 +155,8 @@ def evaluate(
     >>> [(result.metric, round(result.value, 4), result.verdict) for result in report.results]
     [('zms', 0.9847, 'pass'), ('cce', 0.1098, 'fail')]
     """
-    chosen, run, source = _opened(data, metrics, options)
+    chosen, run, columns = _parsed(metrics, options)
+    source = _source(data, columns, chosen)
     points = None if at is None else _points(at, source)
     rows: list[PointwiseResults] = []
 
@@ -217,7 +214,7 @@ def compare(
     1  linear  <NA>  31.03
     2  linear    gp   0.45
     """
-    chosen, run, columns = _selected(metrics), _run(options), _columns(options)
+    chosen, run, columns = _parsed(metrics, options)
     opened = _models(models, chosen, columns)
     return InteractiveReport.from_report(
         _require_results(comparison.compare(opened, chosen, swaps=permutations, run=run)), build=comparison_document
@@ -273,7 +270,7 @@ def sweep(
     1    0.5  0.505
     2    0.9  0.905
     """
-    (chosen,), run, columns = _selected(metric), _run(options), _columns(options)
+    (chosen,), run, columns = _parsed(metric, options)
     models = _models(data if isinstance(data, Mapping) else {"model": data}, [chosen], columns)
     varied = [from_values(name, values, type(chosen)) for name, values in vary.items()]
     if not varied:
@@ -285,7 +282,7 @@ def sweep(
 
 def reject(
     data: Data = None,
-    metrics: Metrics = ERRORS,
+    metrics: Metrics = ERROR_METRICS,
     *,
     criteria: str | Sequence[str] | None = None,
     cce: AnyMetric | None = None,
@@ -339,7 +336,7 @@ def reject(
     """
     names = [criteria] if isinstance(criteria, str) else None if criteria is None else list(criteria)
     criterion = cce or METRICS[CCE]()
-    chosen, run, columns = _selected(metrics), _run(options), _columns(options)
+    chosen, run, columns = _parsed(metrics, options)
     needed = [*chosen, *([criterion] if names is None or CCE in names else [])]
     source = _source(data, columns, needed, also=() if new is not None else columns_of(names))
     others = None if new is None else _new_rows(new, source, columns_of(names))
@@ -349,10 +346,10 @@ def reject(
     return InteractiveReport.from_report(_require_results(report), build=rejection_document)
 
 
-def _opened(data: Data, metrics: Metrics | None, options: Options) -> tuple[list[AnyMetric], Run, Source]:
-    """Return the metrics, the settings of the run and the source."""
-    chosen = _selected(metrics)
-    return chosen, _run(options), _source(data, _columns(options), chosen)
+def _parsed(metrics: Metrics | None, options: Options) -> tuple[list[AnyMetric], Run, dict[str, Any]]:
+    """Return the metrics, the settings of the run and the keywords of reading."""
+    columns = {name: value for name, value in options.items() if name not in RunArguments.__annotations__}
+    return _selected(metrics), _run(options), columns
 
 
 def _selected(metrics: Metrics | None) -> list[AnyMetric]:
@@ -386,11 +383,6 @@ def _run(options: Options) -> Run:
     if isinstance(settings.get("memory"), str):
         settings["memory"] = parse_memory(settings["memory"])
     return Run(**settings)
-
-
-def _columns(options: Options) -> dict[str, Any]:
-    """Return the keywords of reading."""
-    return {name: value for name, value in options.items() if name not in RunArguments.__annotations__}
 
 
 def _source(data: Data, columns: dict[str, Any], metrics: Sequence[AnyMetric], also: Sequence[str] = ()) -> Source:

@@ -77,10 +77,7 @@ def _metric(stored: Result) -> Metric[Any]:
     if stored.metric in TWO_SAMPLE_METRICS:
         msg = f"{stored.metric} compares two files, but check reads one. To compare stored reports, use calcheck diff"
         raise OptionError(msg)
-    if stored.metric not in METRICS:
-        msg = f"unknown metric {stored.metric!r}. Available metrics: {', '.join(METRICS)}"
-        raise OptionError(msg)
-    return METRICS[stored.metric].from_options(stored.options)
+    return METRICS.named(stored.metric).from_options(stored.options)
 
 
 def _allowed(said: AgainstOptions) -> Allowed:

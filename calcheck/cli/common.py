@@ -61,9 +61,7 @@ def select_metrics(names: Sequence[str] | None, settings: Settings) -> list[Metr
     """
     named = list(METRICS) if names is None else names
     for name in named:
-        if name not in METRICS:
-            msg = f"--metrics: unknown metric {name!r}. Available metrics: {', '.join(METRICS)}"
-            raise OptionError(msg)
+        METRICS.named(name, "--metrics: ")
     return [settings.metric(name) for name in dict.fromkeys(named)]
 
 

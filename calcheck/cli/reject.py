@@ -25,20 +25,18 @@ from calcheck.metrics import METRICS
 if TYPE_CHECKING:
     from calcheck.cli.settings import Settings
 
-ERRORS = ("mae", "rmse", "nll")
-
 
 def _reject(file: str, settings: Settings, **given: Any) -> None:
     """Show the error of the retained predictions as those with the largest cce or std are rejected."""
     from calcheck.io.evaluation_points import read_evaluation_points
     from calcheck.render.builders.rejection import rejection_document, rejection_plot
-    from calcheck.studies.criteria import CCE, columns_of
+    from calcheck.studies.criteria import CCE, ERROR_METRICS, columns_of
     from calcheck.studies.reject import RejectionGrid, reject
 
     options, elsewhere = build(RejectOptions, given), build(OtherInputsOptions, given).new
     by, plot = options.criteria, build(PlotOptions, given).plot
     steps = RejectionGrid(options.step, options.max_percent, options.coverage)
-    metrics = select_metrics(options.metrics or ERRORS, settings)
+    metrics = select_metrics(options.metrics or ERROR_METRICS, settings)
     cce = settings.metric(CCE, parse_given(METRICS[CCE], given))
     needed = [*metrics, *([cce] if by is None or CCE in by else [])]
     source = open_source(file, given, needed, narrow=False, also=() if elsewhere else columns_of(by))

@@ -52,15 +52,13 @@ def _sweep(files: list[str], settings: Settings, **given: Any) -> None:
 
 def _metric(name: str, settings: Settings, given: dict[str, Any]) -> Metric[Any]:
     """Return the metric of the sweep, with its options."""
-    if name not in METRICS:
-        msg = f"--metric: unknown metric {name!r}. Available metrics: {', '.join(METRICS)}"
-        raise OptionError(msg)
-    own = {option.field for option in options_of(METRICS[name])}
+    metric = METRICS.named(name, "--metric: ")
+    fields = {option.field for option in options_of(metric)}
     for parameter in OPTIONS:
-        if parameter.name not in own and given.get(parameter.name) not in (None, False):
+        if parameter.name not in fields and given.get(parameter.name) not in (None, False):
             msg = f"{name} has no option {flag_of(parameter.name)}: calcheck {name} --help lists its options"
             raise OptionError(msg)
-    return settings.metric(name, parse_given(METRICS[name], given))
+    return settings.metric(name, parse_given(metric, given))
 
 
 sweep_command = make_command(

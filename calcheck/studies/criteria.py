@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     Values = NDArray[np.float64]
 
 CCE, STD, RANDOM = "cce", "std", "random"
+ERROR_METRICS = ("mae", "rmse", "nll")  # default metrics of retained predictions
 WORDS = (CCE, STD, RANDOM)
 HINDSIGHT = Message(
     "in-hindsight",
