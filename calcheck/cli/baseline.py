@@ -33,7 +33,7 @@ class Base:
         return () if self.allowed is None else compare_with_baseline(report, self.results, self.allowed)
 
 
-def read_base(said: AgainstOptions) -> Base:
+def read_base(options: AgainstOptions) -> Base:
     """Return the baseline report.
 
     Raises
@@ -43,16 +43,16 @@ def read_base(said: AgainstOptions) -> Base:
     """
     from calcheck.storage.report_json import read_report
 
-    if said.against is None:
+    if options.against is None:
         return Base()
-    base = read_report(said.against)
+    base = read_report(options.against)
     try:
         _require_comparable(base)
         metrics = tuple(_metric(stored) for stored in base.results)
     except OptionError as error:
-        msg = f"{said.against} cannot be used as a baseline: {error}"
+        msg = f"{options.against} cannot be used as a baseline: {error}"
         raise FileError(msg) from error
-    return Base(base.results, metrics, (said.against,), _allowed(said))
+    return Base(base.results, metrics, (options.against,), _allowed(options))
 
 
 def _require_comparable(base: Report) -> None:
@@ -80,10 +80,10 @@ def _metric(stored: Result) -> Metric[Any]:
     return METRICS.named(stored.metric).from_options(stored.options)
 
 
-def _allowed(said: AgainstOptions) -> Allowed:
+def _allowed(options: AgainstOptions) -> Allowed:
     from calcheck.gate.baseline import StoredInterval, Tolerance
 
-    if said.within_interval:
+    if options.within_interval:
         return StoredInterval()
-    rtol = said.rtol if said.rtol is not None else RTOL if said.atol is None else 0.0
-    return Tolerance(rtol=rtol, atol=said.atol or 0.0)
+    rtol = options.rtol if options.rtol is not None else RTOL if options.atol is None else 0.0
+    return Tolerance(rtol=rtol, atol=options.atol or 0.0)

@@ -69,13 +69,13 @@ def model_names(files: Sequence[str], names: Sequence[str] | None) -> list[str]:
         return list(names)
     paths = [PurePath(file) for file in files]
     for depth in range(1, max(len(path.parts) for path in paths) + 1):
-        told = ["/".join([*path.parts[-depth:-1], path.stem]) for path in paths]
-        if len(set(told)) == len(told):
-            return told
-    told = [path.name for path in paths]
-    return (
-        told if len(set(told)) == len(told) else [f"{path.stem} ({place})" for place, path in enumerate(paths, start=1)]
-    )
+        candidates = ["/".join([*path.parts[-depth:-1], path.stem]) for path in paths]
+        if len(set(candidates)) == len(candidates):
+            return candidates
+    candidates = [path.name for path in paths]
+    if len(set(candidates)) == len(candidates):
+        return candidates
+    return [f"{path.stem} ({place})" for place, path in enumerate(paths, start=1)]
 
 
 compare_command = make_command(

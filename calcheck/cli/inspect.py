@@ -31,8 +31,8 @@ def _inspect(file: str, **given: Any) -> None:
         parts.append(tuple((field.name or "(no name)", str(field.type)) for field in source.table.schema))
     parts += [tuple(first)] if (first := first_rows(source.predictions())) else []
     explicit = strip_control(shlex.join(source.explicit()))
-    said = f"\nThe equivalent explicit options:\n  {explicit}\n" if explicit else ""
-    sys.stdout.write(render(Document(tuple(map(Details, parts)))) + said)
+    footer = f"\nThe equivalent explicit options:\n  {explicit}\n" if explicit else ""
+    sys.stdout.write(render(Document(tuple(map(Details, parts)))) + footer)
 
 
 def _found(source: FileSource) -> dict[str, str]:
@@ -55,9 +55,9 @@ def _found(source: FileSource) -> dict[str, str]:
 def _counted(read: Input) -> str:
     """Return the number of rows used, and the numbers of rows in the file and dropped."""
     there = read.files[0].rows
-    told = [f"{there:,} in the file"] if there != read.n + read.dropped else []
-    told += [f"{read.dropped:,} dropped"] if read.dropped else []
-    return f"{read.n:,}" + (f" ({', '.join(told)})" if told else "")
+    parts = [f"{there:,} in the file"] if there != read.n + read.dropped else []
+    parts += [f"{read.dropped:,} dropped"] if read.dropped else []
+    return f"{read.n:,}" + (f" ({', '.join(parts)})" if parts else "")
 
 
 inspect_command = make_command("inspect", _inspect, COLUMNS)

@@ -112,8 +112,8 @@ class Settings:
             if not name.startswith(f"{PREFIX}_") or not text or name in (FILE, NO_FILE):
                 continue
             if (suggestion := self._suggestion(name)) is not None:
-                told = f"the environment variable {name} does not set any option and is ignored.{suggestion}"
-                sys.stderr.write(f"calcheck: {strip_control(told)}\n")
+                message = f"the environment variable {name} does not set any option and is ignored.{suggestion}"
+                sys.stderr.write(f"calcheck: {strip_control(message)}\n")
 
     def _suggestion(self, name: str) -> str | None:
         """Return a suggestion in place of a variable; None if the variable sets an option.

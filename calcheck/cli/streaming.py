@@ -53,11 +53,11 @@ def streaming_reason(source: FileSource, metrics: Sequence[Metric[Any]], given: 
 
     if any(given.get(name) for name in OF_ROWS):
         return ""
-    held, memory = source.narrow_bytes(), make_run(given).memory
-    if held is None or held <= memory or not _any_streamable(metrics):
+    needed, memory = source.narrow_bytes(), make_run(given).memory
+    if needed is None or needed <= memory or not _any_streamable(metrics):
         return ""
     return (
-        f"rows are processed in batches: targets and predictions need {held / GIB:.2g} GiB, and the --memory limit is"
+        f"rows are processed in batches: targets and predictions need {needed / GIB:.2g} GiB, and the --memory limit is"
         f" {memory / GIB:.2g} GiB"
     )
 
@@ -134,13 +134,13 @@ def _checkpoint(
 
     main = source.file  # the open file: a pipe can be read only once
     files = {name: main.sha256() if name == main.name else File(name).sha256() for name in reads}
-    told = {
+    identity = {
         "files": json.dumps(files),
         "column options": " ".join(source.explicit()),
         "metrics": json.dumps([[metric.info.name, metric.options()] for metric in metrics]),
         "seed and replicates": f"{run.seed}, {run.replicates}",
     }
-    return FileCheckpoint(options.checkpoint, told, resume=options.resume)
+    return FileCheckpoint(options.checkpoint, identity, resume=options.resume)
 
 
 @contextmanager
@@ -194,9 +194,11 @@ def _as_in(like: State, path: str | None, metric: Metric[Any], given: dict[str, 
     for option in options_of(type(metric)):
         if given.get(option.field) in (None, False, []):
             continue
-        said, kept = getattr(metric, option.field), getattr(theirs, option.field)
-        if said != kept:
-            msg = f"{option.flag} {said} contradicts --settings-from {path}, which has {kept}: omit {option.flag}"
+        requested, stored = getattr(metric, option.field), getattr(theirs, option.field)
+        if requested != stored:
+            msg = (
+                f"{option.flag} {requested} contradicts --settings-from {path}, which has {stored}: omit {option.flag}"
+            )
             raise OptionError(msg)
     return theirs
 

@@ -173,8 +173,8 @@ def _run(function: Callable[..., None], context: typer.Context, **given: Any) ->
 
 def _options_in(declared: Sequence[inspect.Parameter]) -> tuple[Option, ...]:
     """Return the options among the parameters of a command."""
-    told = (getattr(parameter.annotation, "__metadata__", ()) for parameter in declared)
-    return tuple(each for metadata in told for each in metadata if isinstance(each, Option))
+    annotations = (getattr(parameter.annotation, "__metadata__", ()) for parameter in declared)
+    return tuple(each for metadata in annotations for each in metadata if isinstance(each, Option))
 
 
 def _set(parameter: Any, **attributes: Any) -> None:

@@ -74,6 +74,6 @@ def _because(name: str, result: Result | None) -> str:
     field = name.rpartition(".")[2] if "." in name else "value"
     warnings = () if result is None else result.warnings
     for codes in (TOPICS.get(field, ABSENCES), ABSENCES):
-        if said := [warning.text for warning in warnings if warning.code in codes]:
-            return "; ".join(said)
+        if texts := [warning.text for warning in warnings if warning.code in codes]:
+            return "; ".join(texts)
     return FIELDS.get(field) or "; ".join(warning.text for warning in warnings) or UNKNOWN

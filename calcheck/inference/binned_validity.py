@@ -95,13 +95,13 @@ def share_of_valid_bins(
         )
         valid = None if details["low"] is None else details["low"] <= reference <= details["high"]
         found.append({"from": low, "to": high, "rows": float(share.sum()), **details, "valid": valid})
-    judged = np.array([each["valid"] for each in found if each["valid"] is not None], dtype=np.float64)
-    if not len(judged):
+    defined = np.array([each["valid"] for each in found if each["valid"] is not None], dtype=np.float64)
+    if not len(defined):
         msg = "no bin has an interval: the bins have too few rows, or their values are too similar or too large"
         raise DataError(msg)
     return RowResults(
         {**columns, "bin": bins.number()},
-        fixed={"valid": judged},
+        fixed={"valid": defined},
         details={"bins": found},
         reference=run.confidence,
         inference=_binomial_inference(bins, found, run),
@@ -132,8 +132,8 @@ def share_by_abc(
         names, values = [*names, "share"], np.concatenate([values * share, share[None]])
     parts = [Moments.from_values(values[:, start:end]) for start, end in pairwise(ends.tolist()) if end > start]
     low, high, *_ = abc_limits(Moments.stack(parts), names, of_means, confidence)
-    judged = np.isfinite(low) & np.isfinite(high)
-    return float(np.mean((low <= reference) & (reference <= high), where=judged)) if judged.any() else np.nan
+    defined = np.isfinite(low) & np.isfinite(high)
+    return float(np.mean((low <= reference) & (reference <= high), where=defined)) if defined.any() else np.nan
 
 
 @cached

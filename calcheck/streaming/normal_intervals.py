@@ -55,11 +55,11 @@ def normal_interval(metric: InferableMetric, sums: MomentSums, run: Run, basis: 
     estimate = float(metric.value(sums.means().with_values(sums.fixed)))
     if reason := _no_interval_reason(metric, sums, estimate, run):
         return IntervalInference(warnings=(no_interval(reason),))
-    drawn, details, reason = check_replicates(_normal_draws(metric, sums, run), estimate, kind="draws")
+    draws, details, reason = check_replicates(_normal_draws(metric, sums, run), estimate, kind="draws")
     found = IntervalInference(details={"normal": details["bootstrap"]})
     if reason:
         return replace(found, warnings=(no_interval(reason),))
-    low, high = percentile(drawn, run.confidence)
+    low, high = percentile(draws, run.confidence)
     found = replace(found, low=low, high=high, interval="normal")
     if metric.info.interval == "percentile":
         return found if low <= estimate <= high else replace(found, warnings=(BIASED,))
@@ -70,10 +70,10 @@ def normal_interval(metric: InferableMetric, sums: MomentSums, run: Run, basis: 
     few = (Message("few-effective-rows", why),) if why and np.isfinite(effective) and basis.kind != "interval" else ()
     if sums.metadata.reference is None:
         return replace(found, warnings=few)
-    judged = _with_verdict(found, drawn, estimate, sums.metadata.reference, run)
+    inferred = _with_verdict(found, draws, estimate, sums.metadata.reference, run)
     if basis.kind == "interval" and not why:
-        return judged
-    return replace(judged, verdict="none", warnings=few, no_verdict=why if basis.kind == "interval" else "")
+        return inferred
+    return replace(inferred, verdict="none", warnings=few, no_verdict=why if basis.kind == "interval" else "")
 
 
 def _no_interval_reason(metric: InferableMetric, sums: MomentSums, estimate: float, run: Run) -> str:
@@ -91,11 +91,11 @@ def _no_interval_reason(metric: InferableMetric, sums: MomentSums, estimate: flo
 
 
 def _with_verdict(
-    found: IntervalInference, drawn: NDArray[np.float64], estimate: float, reference: float, run: Run
+    found: IntervalInference, draws: NDArray[np.float64], estimate: float, reference: float, run: Run
 ) -> IntervalInference:
     """Add zeta against an exact reference, and the verdict by zeta."""
     distance = zeta(estimate, reference, found.low or 0.0, found.high or 0.0)
-    error = zeta_error(drawn, estimate, reference, 0.0, run.confidence)
+    error = zeta_error(draws, estimate, reference, 0.0, run.confidence)
     if not np.isfinite(distance):
         return replace(found, no_verdict="the interval does not contain the value, so zeta is undefined")
     return with_zeta_verdict(found, distance, error)

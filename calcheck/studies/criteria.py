@@ -101,13 +101,13 @@ def compute_criteria(
 
 def _cce(source: Source, at: Source | None, cce: Metric[Any], run: Run) -> RowResults:
     """Return the per-row results of cce at the rows of another source, or at its own."""
-    said = list[Any]()
-    report = evaluate(source, [cce], at=at, run=run, sink=lambda _metric, _shown, rows: said.append(rows))
+    results = list[Any]()
+    report = evaluate(source, [cce], at=at, run=run, sink=lambda _metric, _shown, rows: results.append(rows))
     with source.error_names():
         for skipped in report.skipped:
             msg = f"cce {skipped.reason}" if skipped.code == "inapplicable" else skipped.reason
             raise DataError(msg)
-    rows: RowResults = said[0]
+    rows: RowResults = results[0]
     return rows
 
 

@@ -78,7 +78,7 @@ def prune(
     whole = reports[0]
     grouped = [_noted(each, reports) for each in whole.results]
     if len(kept) < len(shares):
-        grouped = [[_told(first, TIED), *others] for first, *others in grouped]
+        grouped = [[_with_notes(first, TIED), *others] for first, *others in grouped]
     return replace(
         whole,
         input=source.input_info(),
@@ -106,13 +106,13 @@ def _kept(std: NDArray[np.float64], shares: NDArray[np.float64]) -> Iterator[NDA
 
 def _noted(first: Result, reports: Sequence[Report]) -> list[Result]:
     """Return one metric's results over the steps, with notes about leaving the interval of all rows and about gaps."""
-    n, found, told = reports[0].input.n, [], []
+    n, found, notes = reports[0].input.n, [], []
     for report in reports:
         removed = f"{PERCENT * (1 - report.input.n / n):.3g} %"
         same = [result for result in report.results if (result.metric, result.options) == (first.metric, first.options)]
         reasons = [skipped.reason for skipped in report.skipped if skipped.metric == first.metric]
         found += [replace(result, slice={"removed": removed, "rows": report.input.n}) for result in same[:1]]
-        told += [
+        notes += [
             Message("not-computed", f"not computed when {removed} of the rows are removed: {reason}")
             for reason in reasons
             if not same
@@ -121,8 +121,8 @@ def _noted(first: Result, reports: Sequence[Report]) -> list[Result]:
     if outside and not _outside(first.value, first):
         limits = f"[{first.low:.4g}, {first.high:.4g}]"
         text = f"leaves its interval for all rows, {limits}, when {outside[0]} of the rows are removed"
-        told.insert(0, Message("outside-interval", text))
-    return [_told(found[0], *told[:2]), *found[1:]]
+        notes.insert(0, Message("outside-interval", text))
+    return [_with_notes(found[0], *notes[:2]), *found[1:]]
 
 
 def _outside(value: float | None, whole: Result) -> bool:
@@ -132,5 +132,5 @@ def _outside(value: float | None, whole: Result) -> bool:
     return not whole.low <= value <= whole.high
 
 
-def _told(result: Result, *notes: Message) -> Result:
+def _with_notes(result: Result, *notes: Message) -> Result:
     return replace(result, warnings=(*result.warnings, *notes))
