@@ -360,17 +360,9 @@ class ExchangedSamples(Predictive):
         return self.pooled.centered[0] - self._moved
 
     def std(self) -> Values:
-        """Return the standard deviations of the draws, with denominator m - 1.
-
-        Raises
-        ------
-        DataError
-            There is only one draw per row.
-        """
         m = self.n_draws
         if m == 1:
-            msg = "one sample per row has no standard deviation"
-            raise DataError(msg)
+            return self.load().std()
         _, away, squares = self.pooled.centered
         left = squares - self._at(away) ** 2 - m * self._moved**2
         equal = self._ranked(0) == self._ranked(m - 1)
