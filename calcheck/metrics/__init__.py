@@ -1,4 +1,7 @@
-"""The metrics, one per file; a name in the registry creates the command, help, schema and common tests of a metric."""
+"""The metrics, one per file; a name in the registry creates the command, help, schema and common tests of a metric.
+
+Metrics import NumPy, and modules that import it, inside functions, so that the help of commands is fast.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """Base classes of the metrics for conditional generative models: standardization and kernels on inputs and targets."""
 
-# NumPy and modules that import it are imported inside functions, so that `calcheck --help` is fast.
-
 from __future__ import annotations
 
 from abc import abstractmethod
