@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from calcheck.inference.verdict_basis import Basis
     from calcheck.results import RowResults
 
-    SweepCell = tuple[InferableMetric, RowResults, Basis]
+    MetricRows = tuple[InferableMetric, RowResults, Basis]
 
 RESAMPLES, MAX_RESAMPLES = 10_000, 100_000  # Default and maximum number of resamples
 MANY_ROWS, SMALL_ACCELERATION = 20_000, 0.02  # Minimum rows and maximum |a| for ABC limits: error < 0.4 % of the width
@@ -48,7 +48,7 @@ def statistic_of(metric: InferableMetric, rows: RowResults) -> Statistic:
     return Statistic(Averages(terms, rows.n), metric.value, rows.fixed)
 
 
-def infer(found: Sequence[SweepCell], run: Run) -> list[IntervalInference]:
+def infer(found: Sequence[MetricRows], run: Run) -> list[IntervalInference]:
     """Return the inference of each metric: interval, exact reference and zeta.
 
     Metrics that are functions of column means share their resamples. With many rows and no influential ones, ABC limits

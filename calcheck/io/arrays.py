@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from calcheck.errors import DataError
+from calcheck.validation import require_different
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -104,21 +105,6 @@ def table_columns(table: Any) -> dict[str, pa.ChunkedArray]:
         raise DataError(msg) from error
     require_different(columns.schema.names, type(table).__name__)
     return {name: _plain(columns[name]) for name in columns.schema.names}
-
-
-def require_different(names: list[str], owner: str) -> None:
-    """Raise if a name occurs twice.
-
-    Raises
-    ------
-    DataError
-        Two columns have the same name.
-    """
-    twice = list(dict.fromkeys(name for name in names if names.count(name) > 1)) if len(set(names)) < len(names) else []
-    if twice:
-        plural = "s" if len(twice) > 1 else ""
-        msg = f"{owner} has {len(twice)} duplicate column name{plural}: {', '.join(map(repr, twice[:3]))}. Rename them"
-        raise DataError(msg)
 
 
 def to_numpy(values: Any, name: str) -> NDArray[Any]:

@@ -14,10 +14,10 @@ from calcheck.io.arrays import (
     frame_columns,
     is_frame,
     is_series,
-    require_different,
     require_same_length,
     table_columns,
 )
+from calcheck.validation import require_different
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from calcheck.inference.risk_coverage import Curves, SweepCell
+    from calcheck.inference.risk_coverage import Curves, MetricRows
     from calcheck.metrics.base import Metric
     from calcheck.predictions import Source
     from calcheck.report import Input, Report
@@ -186,7 +186,7 @@ def _input(source: Source, at: Source | None) -> Input:
 class _Study:
     """Metrics of the retained rows for each criterion and for random rejection, with their resamples."""
 
-    row_results: Sequence[SweepCell]
+    row_results: Sequence[MetricRows]
     criteria: dict[str, Values]
     shares: Values
     run: Run
