@@ -24,12 +24,12 @@ from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.render.builders.comparison import comparison_document
 from calcheck.render.builders.rejection import rejection_document
 from calcheck.render.builders.sweep import sweep_document
-from calcheck.render.cells import reasons
+from calcheck.render.cells import skip_reasons
 from calcheck.studies import compare as comparison
 from calcheck.studies import reject as rejection
 from calcheck.studies import sweep as settings_study
 from calcheck.studies.align import Model
-from calcheck.studies.criteria import CCE, columns_of
+from calcheck.studies.criteria import CCE, ERROR_METRICS, columns_of
 from calcheck.studies.sweep_settings import from_values
 
 if TYPE_CHECKING:
@@ -42,8 +42,6 @@ AnyMetric: TypeAlias = Metric[Any]
 Metrics: TypeAlias = "str | AnyMetric | Sequence[str | AnyMetric]"
 Data: TypeAlias = Any
 """What calcheck.read takes, what it returns, or Predictions."""
-
-ERRORS = ("mae", "rmse", "nll")
 
 
 class RunArguments(TypedDict, total=False):
@@ -88,15 +86,13 @@ def metric(name: str, /, **options: Any) -> AnyMetric:
     >>> metric("coverage", level=0.9).options()
     {'level': 0.9}
     """
-    if name not in METRICS:
-        msg = f"unknown metric {name!r}. Available metrics: {', '.join(METRICS)}"
-        raise OptionError(msg)
-    known = {spelling: option for option in options_of(METRICS[name]) for spelling in (option.field, option.name)}
+    chosen = METRICS.named(name)
+    known = {spelling: option for option in options_of(chosen) for spelling in (option.field, option.name)}
     if unknown := [option for option in options if option not in known]:
-        names = ", ".join(option.field for option in options_of(METRICS[name])) or "none"
+        names = ", ".join(option.field for option in options_of(chosen)) or "none"
         msg = f"{name} has no option {unknown[0]!r} (options: {names})"
         raise OptionError(msg)
-    return METRICS[name](**{known[key].field: _value(known[key], value, name) for key, value in options.items()})
+    return chosen(**{known[key].field: _value(known[key], value, name) for key, value in options.items()})
 
 
 def evaluate(
@@ -159,7 +155,8 @@ def evaluate(
     >>> [(result.metric, round(result.value, 4), result.verdict) for result in report.results]
     [('zms', 0.9847, 'pass'), ('cce', 0.1098, 'fail')]
     """
-    chosen, run, source = _opened(data, metrics, options)
+    chosen, run, columns = _parsed(metrics, options)
+    source = _source(data, columns, chosen)
     points = None if at is None else _points(at, source)
     rows: list[PointwiseResults] = []
 
@@ -217,7 +214,7 @@ def compare(
     1  linear  <NA>  31.03
     2  linear    gp   0.45
     """
-    chosen, run, columns = _selected(metrics), _run(options), _columns(options)
+    chosen, run, columns = _parsed(metrics, options)
     opened = _models(models, chosen, columns)
     return InteractiveReport.from_report(
         _require_results(comparison.compare(opened, chosen, swaps=permutations, run=run)), build=comparison_document
@@ -273,7 +270,7 @@ def sweep(
     1    0.5  0.505
     2    0.9  0.905
     """
-    (chosen,), run, columns = _selected(metric), _run(options), _columns(options)
+    (chosen,), run, columns = _parsed(metric, options)
     models = _models(data if isinstance(data, Mapping) else {"model": data}, [chosen], columns)
     varied = [from_values(name, values, type(chosen)) for name, values in vary.items()]
     if not varied:
@@ -285,7 +282,7 @@ def sweep(
 
 def reject(
     data: Data = None,
-    metrics: Metrics = ERRORS,
+    metrics: Metrics = ERROR_METRICS,
     *,
     criteria: str | Sequence[str] | None = None,
     cce: AnyMetric | None = None,
@@ -339,7 +336,7 @@ def reject(
     """
     names = [criteria] if isinstance(criteria, str) else None if criteria is None else list(criteria)
     criterion = cce or METRICS[CCE]()
-    chosen, run, columns = _selected(metrics), _run(options), _columns(options)
+    chosen, run, columns = _parsed(metrics, options)
     needed = [*chosen, *([criterion] if names is None or CCE in names else [])]
     source = _source(data, columns, needed, also=() if new is not None else columns_of(names))
     others = None if new is None else _new_rows(new, source, columns_of(names))
@@ -349,20 +346,14 @@ def reject(
     return InteractiveReport.from_report(_require_results(report), build=rejection_document)
 
 
-def _opened(data: Data, metrics: Metrics | None, options: Options) -> tuple[list[AnyMetric], Run, Source]:
-    """Return the metrics, the settings of the run and the source."""
-    chosen = _selected(metrics)
-    return chosen, _run(options), _source(data, _columns(options), chosen)
+def _parsed(metrics: Metrics | None, options: Options) -> tuple[list[AnyMetric], Run, dict[str, Any]]:
+    """Return the metrics, the settings of the run and the keywords of reading."""
+    columns = {name: value for name, value in options.items() if name not in RunArguments.__annotations__}
+    return _selected(metrics), _run(options), columns
 
 
 def _selected(metrics: Metrics | None) -> list[AnyMetric]:
-    """Return metrics by name or with options; all for None.
-
-    Raises
-    ------
-    OptionError
-        There is no metric, or one is unknown.
-    """
+    """Return metrics by name or with options; all for None."""
     if metrics is None:
         return [metric(name) for name in METRICS]
     chosen: list[Any] = [metrics] if isinstance(metrics, (str, Metric)) else list(metrics)
@@ -378,20 +369,12 @@ def _selected(metrics: Metrics | None) -> list[AnyMetric]:
 
 def _value(option: Option, value: Any, owner: str) -> Any:
     """Return a value of an option of a metric, with its type checked."""
-    if value is None and option.default is None:
-        return None
     value = value.item() if hasattr(value, "item") else value
     return option.take(list(value) if isinstance(value, tuple) else value, f"{owner}: {option.field}")
 
 
 def _run(options: Options) -> Run:
-    """Return the settings of a run.
-
-    Raises
-    ------
-    OptionError
-        A keyword is neither a setting of a run nor one of reading.
-    """
+    """Return the settings of a run."""
     known = [*RunArguments.__annotations__, *ColumnArguments.__annotations__]
     if unknown := [name for name in options if name not in known]:
         msg = f"there is no argument {unknown[0]!r} (arguments: {', '.join(known)})"
@@ -402,19 +385,8 @@ def _run(options: Options) -> Run:
     return Run(**settings)
 
 
-def _columns(options: Options) -> dict[str, Any]:
-    """Return the keywords of reading."""
-    return {name: value for name, value in options.items() if name not in RunArguments.__annotations__}
-
-
 def _source(data: Data, columns: dict[str, Any], metrics: Sequence[AnyMetric], also: Sequence[str] = ()) -> Source:
-    """Return the source of data, with the columns that metrics need.
-
-    Raises
-    ------
-    OptionError
-        Columns are named for data that are read already.
-    """
+    """Return the source of data, with the columns that metrics need."""
     if isinstance(data, (Source, Predictions)) and columns:
         msg = f"{next(iter(columns))} applies to data that are not read yet. Pass it to calcheck.read"
         raise OptionError(msg)
@@ -424,13 +396,7 @@ def _source(data: Data, columns: dict[str, Any], metrics: Sequence[AnyMetric], a
 
 
 def _models(data: Data, metrics: Sequence[AnyMetric], columns: dict[str, Any]) -> list[Model]:
-    """Return models by name.
-
-    Raises
-    ------
-    OptionError
-        The models are not in a mapping.
-    """
+    """Return models by name."""
     if not isinstance(data, Mapping):
         msg = f'models are a mapping of names to predictions, {{"a": frame, "b": other}}, got {type(data).__name__}'
         raise OptionError(msg)
@@ -462,15 +428,8 @@ def _new_rows(new: Data, source: Source, also: tuple[str, ...]) -> Source:
 
 
 def _require_results(report: Report) -> Report:
-    """Return a report that has results.
-
-    Raises
-    ------
-    DataError
-        No metric applies.
-    """
+    """Return a report that has results."""
     if not report.results:
-        texts = "; ".join(f"{names}: {reason}" for names, reason in reasons(report.skipped))
-        msg = f"no metric applies. {texts}"
+        msg = f"no metric applies. {skip_reasons(report)}"
         raise DataError(msg)
     return report

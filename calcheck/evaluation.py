@@ -97,13 +97,13 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
 
     run = replace(run or Run(), keep_rows=bool(sink or worst or best))
     source = group_by_input(source, map(type, metrics))
-    told, warnings = source.input_info(), data_warnings(source, source.predictions().predictive)
+    info, warnings = source.input_info(), data_warnings(source, source.predictions().predictive)
     if subsample is not None:
         source = InMemory(_subsample(source.predictions(), subsample, run))
-        told = replace(told, n=subsample)
+        info = replace(info, n=subsample)
     if at is not None:
         other = at.input_info()
-        told = replace(told, files=(*told.files, *other.files), dropped=told.dropped + other.dropped)
+        info = replace(info, files=(*info.files, *other.files), dropped=info.dropped + other.dropped)
     shown = (at or source).predictions()
     found, skipped = [], []
     simulation = NullSimulator(source.predictions(), run)
@@ -129,7 +129,7 @@ def evaluate(  # noqa: PLR0913 - independent parts of a report
     simulate_null([each for each, _ in found if _is_simulated(each, referred)], simulation, run)
     return Report(
         calcheck=__version__,
-        input=told,
+        input=info,
         settings=run_settings(run, subsample=subsample, replicates=run.replicates),
         results=make_results(found, run, warnings),
         skipped=tuple(skipped),

@@ -125,13 +125,16 @@ class Option:
     def take(self, value: Any, called: str) -> Any:
         """Return the value of typed data, as from TOML or JSON; a list becomes a tuple.
 
-        A list of strings is equivalent to text with commas, for an option that takes either.
+        None is accepted if it is the default. A list of strings is equivalent to text with commas, for an option that
+        takes either.
 
         Raises
         ------
         OptionError
             The value does not match the option's type.
         """
+        if value is None and self.default is None:
+            return None
         item = str if self.repeated else _item(self.hint)
         listed = isinstance(value, list | tuple) and bool(value or self.default == ())
         if item is not None and listed and all(_fits(each, item) for each in value):

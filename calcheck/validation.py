@@ -1,7 +1,8 @@
-"""Validation of parameter and target arrays."""
+"""Validation of parameter and target arrays, and of column names."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -81,3 +82,18 @@ def require_counts(name: str, values: NDArray[np.float64], family: str) -> None:
     """Raise an error unless every value is a whole number >= 0 (:func:`require`)."""
     good = (values >= 0) & (values == np.floor(values))
     require(name, good, f"must be whole numbers >= 0 for the family {family}")
+
+
+def require_different(names: list[str], owner: str, error: type[DataError] = DataError) -> None:
+    """Raise if a name occurs twice.
+
+    Raises
+    ------
+    DataError
+        Two columns have the same name.
+    """
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        plural = "s" if len(twice) > 1 else ""
+        msg = f"{owner} has {len(twice)} duplicate column name{plural}: {', '.join(map(repr, twice[:3]))}. Rename them"
+        raise error(msg)

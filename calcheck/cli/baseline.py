@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from calcheck.errors import FileError, OptionError
 from calcheck.metrics import METRICS, TWO_SAMPLE_METRICS
-from calcheck.options import options_of
 
 if TYPE_CHECKING:
     from calcheck.cli.options import AgainstOptions
     from calcheck.gate.baseline import Allowed
     from calcheck.metrics.base import Metric
-    from calcheck.options import Option
     from calcheck.report import Gate, Report, Result
 
 RTOL = 0.05
@@ -35,7 +33,7 @@ class Base:
         return () if self.allowed is None else compare_with_baseline(report, self.results, self.allowed)
 
 
-def read_base(said: AgainstOptions) -> Base:
+def read_base(options: AgainstOptions) -> Base:
     """Return the baseline report.
 
     Raises
@@ -45,16 +43,16 @@ def read_base(said: AgainstOptions) -> Base:
     """
     from calcheck.storage.report_json import read_report
 
-    if said.against is None:
+    if options.against is None:
         return Base()
-    base = read_report(said.against)
+    base = read_report(options.against)
     try:
         _require_comparable(base)
         metrics = tuple(_metric(stored) for stored in base.results)
     except OptionError as error:
-        msg = f"{said.against} cannot be used as a baseline: {error}"
+        msg = f"{options.against} cannot be used as a baseline: {error}"
         raise FileError(msg) from error
-    return Base(base.results, metrics, (said.against,), _allowed(said))
+    return Base(base.results, metrics, (options.against,), _allowed(options))
 
 
 def _require_comparable(base: Report) -> None:
@@ -79,34 +77,13 @@ def _metric(stored: Result) -> Metric[Any]:
     if stored.metric in TWO_SAMPLE_METRICS:
         msg = f"{stored.metric} compares two files, but check reads one. To compare stored reports, use calcheck diff"
         raise OptionError(msg)
-    if stored.metric not in METRICS:
-        msg = f"unknown metric {stored.metric!r}. Available metrics: {', '.join(METRICS)}"
-        raise OptionError(msg)
-    metric = METRICS[stored.metric]
-    declared = {option.name: option for option in options_of(metric)}
-    if differing := set(declared) ^ set(stored.options):
-        msg = (
-            f"the options of {stored.metric} differ in this version of calcheck: {min(differing)!r} is not in both."
-            " Create the report again with this version"
-        )
-        raise OptionError(msg)
-    return metric.from_options(
-        {
-            name: _taken(option, stored.options[name], f"{name!r} of {stored.metric}")
-            for name, option in declared.items()
-        }
-    )
+    return METRICS.named(stored.metric).from_options(stored.options)
 
 
-def _taken(option: Option, value: Any, called: str) -> Any:
-    """Return the value of an option; null is accepted if it is the default."""
-    return None if value is None and option.default is None else option.take(value, called)
-
-
-def _allowed(said: AgainstOptions) -> Allowed:
+def _allowed(options: AgainstOptions) -> Allowed:
     from calcheck.gate.baseline import StoredInterval, Tolerance
 
-    if said.within_interval:
+    if options.within_interval:
         return StoredInterval()
-    rtol = said.rtol if said.rtol is not None else RTOL if said.atol is None else 0.0
-    return Tolerance(rtol=rtol, atol=said.atol or 0.0)
+    rtol = options.rtol if options.rtol is not None else RTOL if options.atol is None else 0.0
+    return Tolerance(rtol=rtol, atol=options.atol or 0.0)

@@ -45,26 +45,26 @@ NO_RULES = (
 
 def _check(files: list[str], settings: Settings, **given: Any) -> None:
     """Check the metrics of a file against rules, and exit with code 1 if a rule is violated."""
-    said = build(RuleOptions, given)
-    rules, base = rules_of(said, settings.config), read_base(build(AgainstOptions, given))
+    options = build(RuleOptions, given)
+    rules, base = rules_of(options, settings.config), read_base(build(AgainstOptions, given))
     if not rules and not base.results:
         raise OptionError(NO_RULES)
-    metrics = _metrics(said, rules, base, settings)
+    metrics = _metrics(options, rules, base, settings)
     sources = [open_source(file, given, metrics, narrow=False) for file in files]
     output, summary = build(GateReportOptions, given), build(SummaryOptions, given).summary
     _require_deliverable(sources, base, output, summary)
     reports = [_judged(source, metrics, rules, base, given) for source in sources]
     _deliver(reports, output, summary)
-    if any(report.violated("fail") for report in reports) and not said.exit_zero:
+    if any(report.violated("fail") for report in reports) and not options.exit_zero:
         raise typer.Exit(EXIT_VIOLATED)
 
 
-def _metrics(said: RuleOptions, rules: Rules, base: Base, settings: Settings) -> list[Metric[Any]]:
+def _metrics(options: RuleOptions, rules: Rules, base: Base, settings: Settings) -> list[Metric[Any]]:
     """Return the metrics of the rules, of ``--metrics`` and of the baseline; the latter with their stored options."""
     named = {name for rule, _ in rules for name in rule.metrics()}
-    asked = select_metrics(said.metrics, settings) if said.metrics else []
-    wanted = {metric.info.name: metric for metric in (*map(settings.metric, named), *asked, *base.metrics)}
-    return [wanted[name] for name in METRICS if name in wanted]
+    selected = select_metrics(options.metrics, settings) if options.metrics else []
+    metrics = {metric.info.name: metric for metric in (*map(settings.metric, named), *selected, *base.metrics)}
+    return [metrics[name] for name in METRICS if name in metrics]
 
 
 def _judged(source: FileSource, metrics: list[Metric[Any]], rules: Rules, base: Base, given: dict[str, Any]) -> Report:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.options import (
     BootstrapOptions,
@@ -20,13 +17,14 @@ from calcheck.cli.options import (
 )
 from calcheck.cli.output import Pointwise, require_deliverable
 from calcheck.cli.progress import progress_bar
-from calcheck.cli.typer_bridge import build, parameters
+from calcheck.cli.typer_bridge import argument, build, parameters
 from calcheck.errors import FileError, OptionError
 from calcheck.io.columns.options import ColumnOptions
 from calcheck.metrics import METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from inspect import Parameter
 
     from calcheck.cli.settings import Settings
     from calcheck.execution.context import Run
@@ -34,18 +32,7 @@ if TYPE_CHECKING:
     from calcheck.metrics.base import Metric
     from calcheck.report import Report
 
-FILE = inspect.Parameter(
-    "file",
-    inspect.Parameter.POSITIONAL_OR_KEYWORD,
-    annotation=Annotated[
-        str,
-        typer.Argument(
-            metavar="FILE",
-            help="Saved predictions: a file, a folder, or a quoted pattern; - reads standard input.",
-            show_default=False,
-        ),
-    ],
-)
+FILE = argument("file", "FILE", "Saved predictions: a file, a folder, or a quoted pattern; - reads standard input.")
 INPUTS = ("embedding", "inputs")
 OF_FILES = [*parameters(ColumnOptions, "Columns"), *parameters(InputOptions, "Columns")]
 COLUMNS = [FILE, *OF_FILES]
@@ -59,11 +46,9 @@ SEED = [*parameters(SeedOptions, "Computation")]
 ENGINE = [*parameters(EngineOptions, "Computation")]
 
 
-def files_and_columns(metavar: str, text: str) -> list[inspect.Parameter]:
+def files_and_columns(metavar: str, text: str) -> list[Parameter]:
     """Return the parameters of a command that reads several files; ``COLUMNS`` are those for one file."""
-    argument = typer.Argument(metavar=metavar, help=text, show_default=False)
-    declared = Annotated[list[str], argument]
-    return [inspect.Parameter("files", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=declared), *OF_FILES]
+    return [argument("files", metavar, text, list[str]), *OF_FILES]
 
 
 def select_metrics(names: Sequence[str] | None, settings: Settings) -> list[Metric[Any]]:
@@ -76,10 +61,16 @@ def select_metrics(names: Sequence[str] | None, settings: Settings) -> list[Metr
     """
     named = list(METRICS) if names is None else names
     for name in named:
-        if name not in METRICS:
-            msg = f"--metrics: unknown metric {name!r}. Available metrics: {', '.join(METRICS)}"
-            raise OptionError(msg)
+        METRICS.named(name, "--metrics: ")
     return [settings.metric(name) for name in dict.fromkeys(named)]
+
+
+def file_source(file: str, given: dict[str, Any], **settings: Any) -> FileSource:
+    """Return the source of a file, with the column options of a command and further settings of the source."""
+    from calcheck.io.files import resolve
+    from calcheck.io.source import FileSource
+
+    return FileSource(resolve(file, build(InputOptions, given).input_format), build(ColumnOptions, given), **settings)
 
 
 def open_source(
@@ -92,18 +83,15 @@ def open_source(
 ) -> FileSource:
     """Return the source of a file, with the columns that the metrics need and additional columns."""
     from calcheck.evaluation import with_needed_columns
-    from calcheck.io.files import resolve
-    from calcheck.io.source import FileSource
 
-    source = FileSource(resolve(file, build(InputOptions, given).input_format), build(ColumnOptions, given))
-    return with_needed_columns(source, metrics, narrow=narrow, also=also)
+    return with_needed_columns(file_source(file, given), metrics, narrow=narrow, also=also)
 
 
 @contextmanager
-def run_context(given: dict[str, Any], source: FileSource) -> Iterator[Run]:
-    """Yield the run settings; show progress, and add the file name to errors."""
+def run_context(given: dict[str, Any], source: FileSource | None = None) -> Iterator[Run]:
+    """Yield the run settings; show progress, and add the name of a file to errors."""
     run = make_run(given)
-    with progress_bar() as progress, source.error_names():
+    with progress_bar() as progress, source.error_names() if source else nullcontext():
         yield replace(run, progress=progress)
 
 
@@ -131,10 +119,11 @@ def make_run(given: dict[str, Any]) -> Run:
     )
 
 
-def require_outputs(given: dict[str, Any], sources: Sequence[FileSource]) -> tuple[ReportOptions, Pointwise]:
+def require_outputs(given: dict[str, Any], *sources: FileSource | None) -> tuple[ReportOptions, Pointwise]:
     """Return the output options; raise, before computing, if the outputs cannot be written."""
     report, pointwise = build(ReportOptions, given), Pointwise(given.get("pointwise"))
-    require_deliverable(report, pointwise, [name for source in sources for name in source.reads()])
+    reads = [name for source in sources if source for name in source.reads()]
+    require_deliverable(report, reads, pointwise=pointwise.path, plot=given.get("plot"))
     return report, pointwise
 
 

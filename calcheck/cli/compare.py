@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -12,16 +11,16 @@ from calcheck.cli.common import (
     SEED,
     SIGNIFICANCE,
     files_and_columns,
-    make_run,
     open_source,
+    require_outputs,
+    run_context,
     select_metrics,
 )
 from calcheck.cli.options import ComparedNullOptions, ComparisonOptions, ReportOptions
-from calcheck.cli.output import Pointwise, deliver, require_deliverable
-from calcheck.cli.progress import progress_bar
+from calcheck.cli.output import deliver
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import FileError, OptionError
-from calcheck.render.cells import reasons
+from calcheck.render.cells import skip_reasons
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,20 +34,19 @@ def _compare(files: list[str], **given: Any) -> None:
     from calcheck.studies.align import Model
     from calcheck.studies.compare import compare
 
-    options, report_to = build(ComparisonOptions, given), build(ReportOptions, given)
+    options = build(ComparisonOptions, given)
     if len(files) < 2:  # noqa: PLR2004 - a comparison needs two
         msg = f"compare needs the files of at least two models, got only {files[0]}"
         raise OptionError(msg)
     names = model_names(files, options.names)
     metrics = select_metrics(options.metrics, given["settings"])
     sources = [open_source(file, given, metrics, narrow=False) for file in files]
-    require_deliverable(report_to, Pointwise(None), [name for source in sources for name in source.reads()])
+    report_to, _ = require_outputs(given, *sources)
     models = [Model.from_source(name, source) for name, source in zip(names, sources, strict=True)]
-    with progress_bar() as progress:
-        report = compare(models, metrics, swaps=options.permutations, run=replace(make_run(given), progress=progress))
+    with run_context(given) as run:
+        report = compare(models, metrics, swaps=options.permutations, run=run)
     if not report.results:
-        told = "; ".join(f"{metrics}: {reason}" for metrics, reason in reasons(report.skipped))
-        msg = f"no metric applies to {', '.join(names)}. {told}"
+        msg = f"no metric applies to {', '.join(names)}. {skip_reasons(report)}"
         raise FileError(msg)
     deliver(report, report_to, comparison_document)
 
@@ -71,13 +69,13 @@ def model_names(files: Sequence[str], names: Sequence[str] | None) -> list[str]:
         return list(names)
     paths = [PurePath(file) for file in files]
     for depth in range(1, max(len(path.parts) for path in paths) + 1):
-        told = ["/".join([*path.parts[-depth:-1], path.stem]) for path in paths]
-        if len(set(told)) == len(told):
-            return told
-    told = [path.name for path in paths]
-    return (
-        told if len(set(told)) == len(told) else [f"{path.stem} ({place})" for place, path in enumerate(paths, start=1)]
-    )
+        candidates = ["/".join([*path.parts[-depth:-1], path.stem]) for path in paths]
+        if len(set(candidates)) == len(candidates):
+            return candidates
+    candidates = [path.name for path in paths]
+    if len(set(candidates)) == len(candidates):
+        return candidates
+    return [f"{path.stem} ({place})" for place, path in enumerate(paths, start=1)]
 
 
 compare_command = make_command(

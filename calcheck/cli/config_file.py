@@ -92,23 +92,23 @@ def _read(path: Path) -> Config | None:
         msg = f"{_called(path)} is not valid TOML: it is not encoded in UTF-8"
         raise FileError(msg) from error
     try:
-        told = tomllib.loads(text)
+        document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # also raised for very long numbers and deeply nested lists
         if shared and TABLE not in text:
             return None
         msg = f"{_called(path)} is not valid TOML: {error}. To ignore settings files, pass --no-config"
         raise FileError(msg) from error
     if shared:
-        tools = told.get("tool")
+        tools = document.get("tool")
         if not isinstance(tools, dict) or "calcheck" not in tools:
             return None
-        told = _table(path, TABLE, tools["calcheck"])
-    tables = {name: value for name, value in told.items() if isinstance(value, dict)}
+        document = _table(path, TABLE, tools["calcheck"])
+    tables = {name: value for name, value in document.items() if isinstance(value, dict)}
     return Config(
         path=_called(path),
-        settings={name: value for name, value in told.items() if name not in tables and name != GATES},
+        settings={name: value for name, value in document.items() if name not in tables and name != GATES},
         commands={name: value for name, value in tables.items() if name != GATES},
-        gates=_table(path, GATES, told.get(GATES, {})),
+        gates=_table(path, GATES, document.get(GATES, {})),
     )
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from calcheck.cli.common import COLUMNS
-from calcheck.cli.options import ConvertOptions, InputOptions
+from calcheck.cli.common import COLUMNS, file_source
+from calcheck.cli.options import ConvertOptions
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import OptionError
-from calcheck.io.columns.options import ColumnOptions
 
 
 def _convert(file: str, **given: Any) -> None:
@@ -18,8 +17,6 @@ def _convert(file: str, **given: Any) -> None:
     The columns are id, y, one form of predictions, and an embedding. In CSV, text that a spreadsheet would evaluate
     (starting with =, +, - or @) is prefixed with an apostrophe, which calcheck removes when it reads the file.
     """
-    from calcheck.io.files import resolve
-    from calcheck.io.source import FileSource
     from calcheck.storage.atomic_write import require_writable
     from calcheck.storage.predictions_writer import suffix_of, write
 
@@ -28,8 +25,7 @@ def _convert(file: str, **given: Any) -> None:
         msg = "convert needs an output file: pass -o PATH"
         raise OptionError(msg)
     suffix_of(path)
-    options = build(InputOptions, given)
-    source = FileSource(resolve(file, options.input_format), build(ColumnOptions, given), contents="any", narrow=True)
+    source = file_source(file, given, contents="any", narrow=True)
     require_writable([path], source.reads())
     with source.error_names():
         write(source, path)

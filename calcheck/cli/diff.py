@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from calcheck.cli.options import DiffReportOptions
-from calcheck.cli.output import Pointwise, deliver_text, require_deliverable
-from calcheck.cli.typer_bridge import build, make_command, parameters
+from calcheck.cli.output import deliver_text, require_deliverable
+from calcheck.cli.typer_bridge import argument, build, make_command, parameters
 from calcheck.errors import OptionError
 
 STDIN = "-"
@@ -26,21 +23,16 @@ def _diff(old: str, new: str, **given: Any) -> None:
         msg = "only one report can be read from standard input: pass the other by its file name"
         raise OptionError(msg)
     report_to = build(DiffReportOptions, given)
-    require_deliverable(report_to, Pointwise(None), [old, new])
+    require_deliverable(report_to, [old, new])
     deliver_text(render(diff(read_report(old), read_report(new)), report_to.format, diff_document), report_to)
-
-
-def _stored(name: str, metavar: str, text: str) -> inspect.Parameter:
-    argument = typer.Argument(metavar=metavar, help=text, show_default=False)
-    return inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Annotated[str, argument])
 
 
 diff_command = make_command(
     "diff",
     _diff,
     [
-        _stored("old", "OLD.json", "A report written with --format json; - reads standard input."),
-        _stored("new", "NEW.json", "A later report, written with --format json."),
+        argument("old", "OLD.json", "A report written with --format json; - reads standard input."),
+        argument("new", "NEW.json", "A later report, written with --format json."),
         *parameters(DiffReportOptions, "Output"),
     ],
     example="calcheck diff old.json new.json",

@@ -21,7 +21,7 @@ from calcheck.cli.output import deliver
 from calcheck.cli.streaming import STATES, stream_metrics, streaming_reason, streaming_requested
 from calcheck.cli.typer_bridge import build, make_command, parameters
 from calcheck.errors import FileError
-from calcheck.render.cells import reasons
+from calcheck.render.cells import skip_reasons
 
 
 def _evaluate(file: str, **given: Any) -> None:
@@ -43,13 +43,12 @@ def _evaluate(file: str, **given: Any) -> None:
     if reason := streaming_reason(source, metrics, given):
         deliver(stream_metrics(metrics, file, given, reason), build(ReportOptions, given))
         return
-    report_to, pointwise = require_outputs(given, [source])
+    report_to, pointwise = require_outputs(given, source)
     with run_context(given, source) as run:
         subsample = build(RowOptions, given).subsample
         report = evaluate(source, metrics, subsample=subsample, run=run, sink=pointwise.take)
     if not report.results:
-        told = "; ".join(f"{metrics}: {reason}" for metrics, reason in reasons(report.skipped))
-        msg = f"{source.name}: no metric applies. {told}"
+        msg = f"{source.name}: no metric applies. {skip_reasons(report)}"
         raise FileError(msg)
     pointwise.write()
     deliver(report, report_to)
@@ -62,7 +61,7 @@ def _prune(file: str, **given: Any) -> None:
     options = build(PruneOptions, given)
     metrics = select_metrics(options.metrics, given["settings"])
     source = open_source(file, given, metrics, narrow=False)
-    report_to, _ = require_outputs(given, [source])
+    report_to, _ = require_outputs(given, source)
     with run_context(given, source) as run:
         report = prune(source, metrics, max_percent=options.max_percent, step=options.step, run=run)
     require_nothing_skipped(report, source)

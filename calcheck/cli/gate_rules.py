@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 TABLES: dict[str, Level] = {"fail-on": "fail", "warn-on": "warn"}
 
 
-def rules_of(said: RuleOptions, config: Config) -> Rules:
+def rules_of(options: RuleOptions, config: Config) -> Rules:
     """Return the rules with their levels; options replace the settings of the same level.
 
     Raises
@@ -28,7 +28,7 @@ def rules_of(said: RuleOptions, config: Config) -> Rules:
     """
     configured = _configured(config)
     found: Rules = []
-    for texts, (table, level) in zip((said.fail_on, said.warn_on), TABLES.items(), strict=True):
+    for texts, (table, level) in zip((options.fail_on, options.warn_on), TABLES.items(), strict=True):
         try:
             found += [(_rule(text), level) for text in texts or configured[table]]
         except OptionError as error:

@@ -6,11 +6,9 @@ import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
-from calcheck.cli.common import COLUMNS
-from calcheck.cli.options import InputOptions
+from calcheck.cli.common import COLUMNS, file_source
 from calcheck.cli.preview import first_rows
-from calcheck.cli.typer_bridge import build, make_command
-from calcheck.io.columns.options import ColumnOptions
+from calcheck.cli.typer_bridge import make_command
 
 if TYPE_CHECKING:
     from calcheck.io.source import FileSource
@@ -19,14 +17,11 @@ if TYPE_CHECKING:
 
 def _inspect(file: str, **given: Any) -> None:
     """Show what calcheck finds in a file, its first rows in words, and the equivalent explicit options."""
-    from calcheck.io.files import resolve
-    from calcheck.io.source import FileSource
     from calcheck.render.console import strip_control
     from calcheck.render.document import Details, Document
     from calcheck.render.terminal import render
 
-    options = build(InputOptions, given)
-    source = FileSource(resolve(file, options.input_format), build(ColumnOptions, given), contents="any")
+    source = file_source(file, given, contents="any")
     found = _found(source)
     if used := given["settings"].used:
         found["settings"] = ", ".join(f"{setting.option.flag} by {setting.where}" for setting in used)
@@ -36,8 +31,8 @@ def _inspect(file: str, **given: Any) -> None:
         parts.append(tuple((field.name or "(no name)", str(field.type)) for field in source.table.schema))
     parts += [tuple(first)] if (first := first_rows(source.predictions())) else []
     explicit = strip_control(shlex.join(source.explicit()))
-    said = f"\nThe equivalent explicit options:\n  {explicit}\n" if explicit else ""
-    sys.stdout.write(render(Document(tuple(map(Details, parts)))) + said)
+    footer = f"\nThe equivalent explicit options:\n  {explicit}\n" if explicit else ""
+    sys.stdout.write(render(Document(tuple(map(Details, parts)))) + footer)
 
 
 def _found(source: FileSource) -> dict[str, str]:
@@ -60,9 +55,9 @@ def _found(source: FileSource) -> dict[str, str]:
 def _counted(read: Input) -> str:
     """Return the number of rows used, and the numbers of rows in the file and dropped."""
     there = read.files[0].rows
-    told = [f"{there:,} in the file"] if there != read.n + read.dropped else []
-    told += [f"{read.dropped:,} dropped"] if read.dropped else []
-    return f"{read.n:,}" + (f" ({', '.join(told)})" if told else "")
+    parts = [f"{there:,} in the file"] if there != read.n + read.dropped else []
+    parts += [f"{read.dropped:,} dropped"] if read.dropped else []
+    return f"{read.n:,}" + (f" ({', '.join(parts)})" if parts else "")
 
 
 inspect_command = make_command("inspect", _inspect, COLUMNS)

@@ -77,7 +77,7 @@ def run_metric(metric: Metric[Any], file: str, given: dict[str, Any]) -> None:
         stream_metric(metric, file, given, reason)
         return
     at = read_inputs(elsewhere, source, narrow=narrow) if elsewhere else None
-    report_to, pointwise = require_outputs(given, [read for read in (source, at) if read])
+    report_to, pointwise = require_outputs(given, source, at)
     with run_context(given, source) as run:
         report = evaluate(
             source,

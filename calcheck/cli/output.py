@@ -56,20 +56,20 @@ class Pointwise:
 
 def require_deliverable(
     report: AnyReportOptions | DiffReportOptions,
-    pointwise: Pointwise,
     inputs: Sequence[str],
     *,
+    pointwise: str | None = None,
     plot: str | None = None,
 ) -> None:
     """Raise, before computing, if an output file cannot be written or is also an input file."""
     from calcheck.render.plot import require_plot
     from calcheck.storage.atomic_write import require_suffix, require_writable
 
-    if pointwise.path:
-        require_suffix(pointwise.path)
+    if pointwise:
+        require_suffix(pointwise)
     if plot:
         require_plot(plot)
-    require_writable([path for path in (report.output, pointwise.path, plot) if path and path not in STDOUT], inputs)
+    require_writable([path for path in (report.output, pointwise, plot) if path and path not in STDOUT], inputs)
 
 
 def draw(plot: Plot, path: str) -> None:

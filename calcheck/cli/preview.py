@@ -23,13 +23,13 @@ def first_rows(rows: Predictions) -> list[tuple[str, str]]:
     if first.predictive is None:
         return []
     with np.errstate(all="ignore"):  # infinite and undefined numbers are shown as such
-        told = [f"predicts {words}" for words in first.predictive.describe()]
+        descriptions = [f"predicts {words}" for words in first.predictive.describe()]
         ends = _compared(first.predictive, first)
     if ends:
-        told = [f"{words}, observed {end}" for words, end in zip(told, ends, strict=True)]
+        descriptions = [f"{words}, observed {end}" for words, end in zip(descriptions, ends, strict=True)]
     keys = first.row_numbers() if first.id is None else first.id
     label = "row" if first.id is None else first.id_name
-    return [(f"{label} {key}", words) for key, words in zip(keys, told, strict=True)]
+    return [(f"{label} {key}", words) for key, words in zip(keys, descriptions, strict=True)]
 
 
 def _compared(predictive: Predictive, rows: Predictions) -> list[str]:

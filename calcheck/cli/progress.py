@@ -49,7 +49,9 @@ class _Bar:
 def progress_bar() -> Iterator[Callable[[str, float], None]]:
     """Yield a callback that shows progress on a terminal after two seconds, and does nothing without a terminal."""
     if not sys.stderr.isatty():
-        yield lambda stage, share: None  # noqa: ARG005
+        from calcheck.execution.context import silent
+
+        yield silent
         return
     bar = _Bar()
     try:

@@ -13,48 +13,37 @@ from calcheck.cli.common import (
     SEED,
     open_source,
     require_nothing_skipped,
+    require_outputs,
     run_context,
     select_metrics,
 )
-from calcheck.cli.options import OtherInputsOptions, PlotOptions, RejectOptions, ReportOptions
-from calcheck.cli.output import Pointwise, deliver, draw, require_deliverable
+from calcheck.cli.options import OtherInputsOptions, PlotOptions, RejectOptions
+from calcheck.cli.output import deliver, draw
 from calcheck.cli.typer_bridge import build, make_command, metric_parameters, parameters, parse_given
 from calcheck.metrics import METRICS
 
 if TYPE_CHECKING:
     from calcheck.cli.settings import Settings
 
-ERRORS = ("mae", "rmse", "nll")
-
 
 def _reject(file: str, settings: Settings, **given: Any) -> None:
     """Show the error of the retained predictions as those with the largest cce or std are rejected."""
     from calcheck.io.evaluation_points import read_evaluation_points
     from calcheck.render.builders.rejection import rejection_document, rejection_plot
-    from calcheck.studies.criteria import CCE, columns_of
+    from calcheck.studies.criteria import CCE, ERROR_METRICS, columns_of
     from calcheck.studies.reject import RejectionGrid, reject
 
     options, elsewhere = build(RejectOptions, given), build(OtherInputsOptions, given).new
-    report_to, plot = build(ReportOptions, given), build(PlotOptions, given).plot
-    by = options.criteria
+    by, plot = options.criteria, build(PlotOptions, given).plot
     steps = RejectionGrid(options.step, options.max_percent, options.coverage)
-    metrics = select_metrics(options.metrics or ERRORS, settings)
+    metrics = select_metrics(options.metrics or ERROR_METRICS, settings)
     cce = settings.metric(CCE, parse_given(METRICS[CCE], given))
     needed = [*metrics, *([cce] if by is None or CCE in by else [])]
     source = open_source(file, given, needed, narrow=False, also=() if elsewhere else columns_of(by))
     at = read_evaluation_points(elsewhere, source, also=columns_of(by)) if elsewhere else None
-    reads = [name for read in (source, at) if read for name in read.reads()]
-    require_deliverable(report_to, Pointwise(None), reads, plot=plot)
+    report_to, _ = require_outputs(given, source, at)
     with run_context(given, source) as run:
-        report = reject(
-            source,
-            metrics,
-            by=by,
-            cce=cce,
-            at=at,
-            steps=steps,
-            run=run,
-        )
+        report = reject(source, metrics, by=by, cce=cce, at=at, steps=steps, run=run)
     if options.metrics or not report.results:
         require_nothing_skipped(report, at or source)
     if plot:

@@ -112,8 +112,8 @@ class Settings:
             if not name.startswith(f"{PREFIX}_") or not text or name in (FILE, NO_FILE):
                 continue
             if (suggestion := self._suggestion(name)) is not None:
-                told = f"the environment variable {name} does not set any option and is ignored.{suggestion}"
-                sys.stderr.write(f"calcheck: {strip_control(told)}\n")
+                message = f"the environment variable {name} does not set any option and is ignored.{suggestion}"
+                sys.stderr.write(f"calcheck: {strip_control(message)}\n")
 
     def _suggestion(self, name: str) -> str | None:
         """Return a suggestion in place of a variable; None if the variable sets an option.
@@ -175,14 +175,7 @@ class Settings:
         return found
 
     def _validated(self, values: Mapping[str, Any], place: str, commands: Sequence[str]) -> Table:
-        """Return the values of a table and their origins, by the names of the options.
-
-        Raises
-        ------
-        FileError, OptionError
-            A key is not an option of any of the commands, must not be set in a file, or is set twice; or its value is
-            valid for none of them.
-        """
+        """Return the values of a table and their origins, by the names of the options."""
         found: Table = {}
         for key, value in values.items():
             name, where = key.replace("-", "_"), f"{key} in {place}"

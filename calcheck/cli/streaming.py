@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from calcheck.cli.common import (
     BOOTSTRAP,
@@ -20,9 +17,9 @@ from calcheck.cli.common import (
     run_context,
 )
 from calcheck.cli.options import ReportOptions
-from calcheck.cli.output import STDOUT, Pointwise, deliver, require_deliverable
+from calcheck.cli.output import STDOUT, deliver, require_deliverable
 from calcheck.cli.streaming_options import MergeOptions, StateOptions
-from calcheck.cli.typer_bridge import build, make_command, parameters
+from calcheck.cli.typer_bridge import argument, build, make_command, parameters
 from calcheck.errors import OptionError
 from calcheck.messages import Message
 from calcheck.options import flag_of, options_of
@@ -56,11 +53,11 @@ def streaming_reason(source: FileSource, metrics: Sequence[Metric[Any]], given: 
 
     if any(given.get(name) for name in OF_ROWS):
         return ""
-    held, memory = source.narrow_bytes(), make_run(given).memory
-    if held is None or held <= memory or not _any_streamable(metrics):
+    needed, memory = source.narrow_bytes(), make_run(given).memory
+    if needed is None or needed <= memory or not _any_streamable(metrics):
         return ""
     return (
-        f"rows are processed in batches: targets and predictions need {held / GIB:.2g} GiB, and the --memory limit is"
+        f"rows are processed in batches: targets and predictions need {needed / GIB:.2g} GiB, and the --memory limit is"
         f" {memory / GIB:.2g} GiB"
     )
 
@@ -110,7 +107,7 @@ def _summed(
     reads = [*source.reads(), *([options.settings_from] if options.settings_from else [])]
     _require_writable(given, {"--save-state": options.save_state, "--checkpoint": options.checkpoint}, reads)
     with run_context(given, source) as run:
-        checkpoint = _checkpoint(options, source, metrics, run)
+        checkpoint = _checkpoint(options, source, reads, metrics, run)
         with _workers(options.dask) as executor:
             state = accumulate(source, metrics, replace(run, executor=executor, checkpoint=checkpoint), like=like)
         state.warnings += (Message("streamed", reason),) if reason else ()
@@ -125,7 +122,7 @@ def _summed(
 
 
 def _checkpoint(
-    options: StateOptions, source: FileSource, metrics: Sequence[Metric[Any]], run: Run
+    options: StateOptions, source: FileSource, reads: Sequence[str], metrics: Sequence[Metric[Any]], run: Run
 ) -> FileCheckpoint | None:
     """Return the checkpoint, or None without ``--checkpoint``."""
     if options.checkpoint is None:
@@ -135,16 +132,15 @@ def _checkpoint(
     from calcheck.io.files import File
     from calcheck.storage.checkpoint import FileCheckpoint
 
-    names = (*source.reads(), *([options.settings_from] if options.settings_from else []))
     main = source.file  # the open file: a pipe can be read only once
-    files = {name: main.sha256() if name == main.name else File(name).sha256() for name in names}
-    told = {
+    files = {name: main.sha256() if name == main.name else File(name).sha256() for name in reads}
+    identity = {
         "files": json.dumps(files),
         "column options": " ".join(source.explicit()),
         "metrics": json.dumps([[metric.info.name, metric.options()] for metric in metrics]),
         "seed and replicates": f"{run.seed}, {run.replicates}",
     }
-    return FileCheckpoint(options.checkpoint, told, resume=options.resume)
+    return FileCheckpoint(options.checkpoint, identity, resume=options.resume)
 
 
 @contextmanager
@@ -165,7 +161,7 @@ def _require_writable(given: dict[str, Any], paths: dict[str, str | None], input
     from calcheck.storage.npz import require_archive_path
 
     report = build(ReportOptions, given)
-    require_deliverable(report, Pointwise(None), inputs)
+    require_deliverable(report, inputs)
     for option, path in paths.items():
         if path:
             require_archive_path(path, option)
@@ -184,13 +180,7 @@ def _metrics_of(state: State) -> dict[str, Metric[Any]]:
 
 
 def _named(like: State, path: str | None, name: str) -> Metric[Any]:
-    """Return a metric of a state.
-
-    Raises
-    ------
-    OptionError
-        The state does not contain the metric.
-    """
+    """Return a metric of a state."""
     metrics = _metrics_of(like)
     if name not in metrics:
         msg = f"{path} does not contain {name}. It contains: {', '.join(metrics)}"
@@ -199,20 +189,16 @@ def _named(like: State, path: str | None, name: str) -> Metric[Any]:
 
 
 def _as_in(like: State, path: str | None, metric: Metric[Any], given: dict[str, Any]) -> Metric[Any]:
-    """Return a metric with the options it has in a state.
-
-    Raises
-    ------
-    OptionError
-        An option given on the command line differs from the state.
-    """
+    """Return a metric with the options it has in a state."""
     theirs = _named(like, path, metric.info.name)
     for option in options_of(type(metric)):
         if given.get(option.field) in (None, False, []):
             continue
-        said, kept = getattr(metric, option.field), getattr(theirs, option.field)
-        if said != kept:
-            msg = f"{option.flag} {said} contradicts --settings-from {path}, which has {kept}: omit {option.flag}"
+        requested, stored = getattr(metric, option.field), getattr(theirs, option.field)
+        if requested != stored:
+            msg = (
+                f"{option.flag} {requested} contradicts --settings-from {path}, which has {stored}: omit {option.flag}"
+            )
             raise OptionError(msg)
     return theirs
 
@@ -236,14 +222,7 @@ merge_command = make_command(
     "merge",
     _merge,
     [
-        inspect.Parameter(
-            "files",
-            inspect.Parameter.POSITIONAL_OR_KEYWORD,
-            annotation=Annotated[
-                list[str],
-                typer.Argument(metavar="STATES…", help="State files written with --save-state.", show_default=False),
-            ],
-        ),
+        argument("files", "STATES…", "State files written with --save-state.", list[str]),
         *BOOTSTRAP,
         *CONFIDENCE,
         *REPORT,

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
-from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from calcheck.cli.common import COLUMNS, ENGINE, FILE, REPORT, SEED, make_run, open_source
+from calcheck.cli.common import ENGINE, REPORT, SEED, files_and_columns, open_source, require_outputs, run_context
 from calcheck.cli.compare import model_names
-from calcheck.cli.options import PlotOptions, ReportOptions, SweepOptions
-from calcheck.cli.output import Pointwise, deliver, draw, require_deliverable
-from calcheck.cli.progress import progress_bar
+from calcheck.cli.options import PlotOptions, SweepOptions
+from calcheck.cli.output import deliver, draw
 from calcheck.cli.typer_bridge import build, make_command, metric_parameters, parameters, parse_given
 from calcheck.errors import OptionError
 from calcheck.metrics import METRICS
@@ -23,18 +18,6 @@ if TYPE_CHECKING:
     from calcheck.metrics.base import Metric
 
 OPTIONS = metric_parameters(METRICS.values(), "Metric")
-FILES = inspect.Parameter(
-    "files",
-    inspect.Parameter.POSITIONAL_OR_KEYWORD,
-    annotation=Annotated[
-        list[str],
-        typer.Argument(
-            metavar="FILE [FILE …]",
-            help="Files of saved predictions on the same rows, one per model; - reads standard input.",
-            show_default=False,
-        ),
-    ],
-)
 
 
 def _sweep(files: list[str], settings: Settings, **given: Any) -> None:
@@ -44,7 +27,7 @@ def _sweep(files: list[str], settings: Settings, **given: Any) -> None:
     from calcheck.studies.sweep import sweep
     from calcheck.studies.sweep_settings import parse
 
-    options, report_to, plot = build(SweepOptions, given), build(ReportOptions, given), build(PlotOptions, given).plot
+    options, plot = build(SweepOptions, given), build(PlotOptions, given).plot
     metric = _metric(options.metric, settings, given)
     varied = [parse(text, type(metric)) for text in options.vary]
     if not varied:
@@ -54,13 +37,11 @@ def _sweep(files: list[str], settings: Settings, **given: Any) -> None:
         raise OptionError(msg)
     names = model_names(files, options.names)
     sources = [open_source(file, given, [metric], narrow=False) for file in files]
-    reads = [name for source in sources for name in source.reads()]
-    require_deliverable(report_to, Pointwise(None), reads, plot=plot)
+    report_to, _ = require_outputs(given, *sources)
     if plot:
         require_few_panels({each.name: each.description for each in varied}, all_combinations=options.all_combinations)
     models = [Model.from_source(name, source) for name, source in zip(names, sources, strict=True)]
-    with progress_bar() as progress:
-        run = replace(make_run(given), progress=progress)
+    with run_context(given) as run:
         report = sweep(
             models, metric, varied, all_combinations=options.all_combinations, subsets=options.subsets, run=run
         )
@@ -70,30 +51,23 @@ def _sweep(files: list[str], settings: Settings, **given: Any) -> None:
 
 
 def _metric(name: str, settings: Settings, given: dict[str, Any]) -> Metric[Any]:
-    """Return the metric of the sweep, with its options.
-
-    Raises
-    ------
-    OptionError
-        The metric is unknown, or does not have one of the given options.
-    """
-    if name not in METRICS:
-        msg = f"--metric: unknown metric {name!r}. Available metrics: {', '.join(METRICS)}"
-        raise OptionError(msg)
-    own = {option.field for option in options_of(METRICS[name])}
+    """Return the metric of the sweep, with its options."""
+    metric = METRICS.named(name, "--metric: ")
+    fields = {option.field for option in options_of(metric)}
     for parameter in OPTIONS:
-        if parameter.name not in own and given.get(parameter.name) not in (None, False):
+        if parameter.name not in fields and given.get(parameter.name) not in (None, False):
             msg = f"{name} has no option {flag_of(parameter.name)}: calcheck {name} --help lists its options"
             raise OptionError(msg)
-    return settings.metric(name, parse_given(METRICS[name], given))
+    return settings.metric(name, parse_given(metric, given))
 
 
 sweep_command = make_command(
     "sweep",
     _sweep,
     [
-        FILES,
-        *(parameter for parameter in COLUMNS if parameter is not FILE),
+        *files_and_columns(
+            "FILE [FILE …]", "Files of saved predictions on the same rows, one per model; - reads standard input."
+        ),
         *parameters(SweepOptions, "Sweep"),
         *OPTIONS,
         *REPORT,

@@ -90,6 +90,12 @@ def with_signature(function: Callable[..., None], declared: Sequence[inspect.Par
     return signed
 
 
+def argument(name: str, metavar: str, text: str, hint: Any = str) -> inspect.Parameter:
+    """Return a positional parameter of a command."""
+    declared = typer.Argument(metavar=metavar, help=text, show_default=False)
+    return inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Annotated[hint, declared])
+
+
 def parameters(owner: type[Any], panel: str) -> list[inspect.Parameter]:
     """Return command parameters for the options of a dataclass.
 
@@ -167,8 +173,8 @@ def _run(function: Callable[..., None], context: typer.Context, **given: Any) ->
 
 def _options_in(declared: Sequence[inspect.Parameter]) -> tuple[Option, ...]:
     """Return the options among the parameters of a command."""
-    told = (getattr(parameter.annotation, "__metadata__", ()) for parameter in declared)
-    return tuple(each for metadata in told for each in metadata if isinstance(each, Option))
+    annotations = (getattr(parameter.annotation, "__metadata__", ()) for parameter in declared)
+    return tuple(each for metadata in annotations for each in metadata if isinstance(each, Option))
 
 
 def _set(parameter: Any, **attributes: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -173,9 +173,9 @@ class Samples(Predictive):
             for number in numbers:
                 yield self._shuffled(y, rng, number)
             return
-        swapped = self.exchange if self.draws.ndim > PLAIN_AXES else PooledDraws(y, self).exchange
+        exchange = partial(self.exchange, y) if self.draws.ndim > PLAIN_AXES else PooledDraws(y, self).exchange
         for number in numbers:
-            yield swapped(y, rng.for_replicate(number).integers(0, self.n_draws + 1, len(self)))
+            yield exchange(rng.for_replicate(number).integers(0, self.n_draws + 1, len(self)))
 
     def _shuffled(self, y: NDArray[np.float64], rng: RowRandom, number: int) -> tuple[NDArray[np.float64], Samples]:
         """Return a random permutation of the r targets (n, r, t) and m draws of each row."""
@@ -248,7 +248,7 @@ class PooledDraws:
     y: Values
     samples: Samples
 
-    def exchange(self, y: Values, chosen: Places) -> tuple[Values, ExchangedSamples]:  # noqa: ARG002 - as Samples.exchange
+    def exchange(self, chosen: Places) -> tuple[Values, ExchangedSamples]:
         """Return one of the m + 1 values of each row as its target, and the other m, as :meth:`Samples.exchange`."""
         swapped = ExchangedSamples(self, chosen)
         return swapped.new_targets, swapped
@@ -360,17 +360,9 @@ class ExchangedSamples(Predictive):
         return self.pooled.centered[0] - self._moved
 
     def std(self) -> Values:
-        """Return the standard deviations of the draws, with denominator m - 1.
-
-        Raises
-        ------
-        DataError
-            There is only one draw per row.
-        """
         m = self.n_draws
         if m == 1:
-            msg = "one sample per row has no standard deviation"
-            raise DataError(msg)
+            return self.load().std()
         _, away, squares = self.pooled.centered
         left = squares - self._at(away) ** 2 - m * self._moved**2
         equal = self._ranked(0) == self._ranked(m - 1)

@@ -51,9 +51,9 @@ def trials_of(predictive: Predictive, chosen: Draws, trials: int, run: Run) -> I
     if not isinstance(size, int):
         yield predictive
         return
-    asked = f"--draws {size:,}" + (f" --trials {trials:,}" if trials > 1 else "")
+    requested = f"--draws {size:,}" + (f" --trials {trials:,}" if trials > 1 else "")
     run.require_room(
-        COPIES * 8 * trials * size * len(predictive) * predictive.targets, f"{asked} of {len(predictive):,} rows"
+        COPIES * 8 * trials * size * len(predictive) * predictive.targets, f"{requested} of {len(predictive):,} rows"
     )
     for trial in range(trials):
         try:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from calcheck.messages import Message
+
 if TYPE_CHECKING:
     from calcheck.distributions import Predictive
     from calcheck.embeddings.output_features import OutputFeatures
@@ -12,6 +14,17 @@ if TYPE_CHECKING:
     from calcheck.kernels.scaling import Scaling
 
 MIN_NEIGHBORS = 1.0  # Below this sum of kernel values with all other rows, the kernel is too narrow
+
+
+def narrow_kernel_warnings(neighbors: float | None, unit: str, remedy: str) -> tuple[Message, ...]:
+    """Return a warning if the input kernel is too narrow to relate different inputs; None if it is not local."""
+    if neighbors is None or neighbors >= MIN_NEIGHBORS:
+        return ()
+    text = (
+        f"the input kernel is too narrow: {neighbors:.2g} effective neighbors per {unit}, expected at least"
+        f" {MIN_NEIGHBORS:g}. Pass --gamma-x {remedy}"
+    )
+    return (Message("narrow-kernel", text),)
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,6 +6,7 @@ Tens of thousands of columns are smoothed with one factor; see :mod:`calcheck.em
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -96,7 +97,7 @@ def embed_replicates(
     results = _Results(count, inputs)
     queue: list[_Columns] = []
     queued = 0
-    for number, each in enumerate(_with(data, replicates)):
+    for number, each in enumerate(chain([data], replicates)):
         if each.gamma is not None:
             with one_blas_thread():  # many small products
                 queue.append(work.columns(number, each))
@@ -115,11 +116,6 @@ class _Results:
 
     def __init__(self, count: int, inputs: int) -> None:
         self.means, self.at_inputs = np.full(count, np.nan), np.full((count, inputs), np.nan)
-
-
-def _with(first: DataSet, others: Iterator[DataSet]) -> Iterator[DataSet]:
-    yield first
-    yield from others
 
 
 @dataclass(frozen=True, eq=False)

@@ -131,13 +131,7 @@ class SharedFeatures:
         return parts[0], parts[1:], _norm(features, each.gamma, along), fixed
 
     def _octave(self, each: DataSet) -> _BandwidthBin:
-        """Return the features shared by kernels of similar bandwidth.
-
-        Raises
-        ------
-        DataError
-            The bandwidth differs too much from that of the data.
-        """
+        """Return the features shared by kernels of similar bandwidth."""
         ratio = np.max(np.asarray(each.gamma) / np.asarray(self._data.gamma))
         number = int(np.rint(np.log2(ratio)))
         if abs(number) > MAX_OCTAVES:

@@ -88,13 +88,7 @@ class CholeskySmoother(Smoother):
         self._points: Array = None if points is None else self.array.asarray(points)
 
     def _factorize(self, array: Backend) -> Cholesky:
-        """Return the Cholesky factor in the precision of the array library.
-
-        Raises
-        ------
-        NumericalError
-            The precision is too low.
-        """
+        """Return the Cholesky factor in the precision of the array library."""
         ridge = self.ridge
         ridge.gram.clear()  # the factor is the only n x n matrix in memory
         gram = Gram(ridge.kernel, array.asarray(ridge.backend.to_numpy(ridge.x)), memory=0, progress=ridge.run.progress)

@@ -143,13 +143,7 @@ def cluster_at(address: str) -> Iterator[Cluster]:
 
 
 def _count(address: str) -> int:
-    """Return the number of local processes to start; 0 for the address of a scheduler.
-
-    Raises
-    ------
-    OptionError
-        The address is not valid.
-    """
+    """Return the number of local processes to start; 0 for the address of a scheduler."""
     if not address.startswith(LOCAL):
         if "://" not in address and ":" not in address:
             msg = f"--dask must be an address such as tcp://host:8786, or local:N, got {address!r}"

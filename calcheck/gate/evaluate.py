@@ -153,8 +153,8 @@ def _holds(condition: Condition, values: Mapping[str, float | str], rule: Rule) 
         case Not():
             return not _holds(condition.condition, values, rule)
         case BoolOp():
-            held = [_holds(each, values, rule) for each in condition.conditions]
-            return all(held) if condition.word == "and" else any(held)
+            outcomes = [_holds(each, values, rule) for each in condition.conditions]
+            return all(outcomes) if condition.word == "and" else any(outcomes)
 
 
 def _value(operand: Operand, values: Mapping[str, float | str], rule: Rule) -> float | str:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from calcheck.messages import Code
     from calcheck.report import Result
 
-    SweepCell = float | str | None
+    Value = float | str | None
 
 
 TOPICS: dict[str, tuple[Code, ...]] = {
@@ -40,7 +40,7 @@ FIELDS = {
 UNKNOWN = "the report has no value, and states no reason"
 
 
-def format_values(values: Mapping[str, SweepCell], result_of: Callable[[str], Result | None]) -> str:
+def format_values(values: Mapping[str, Value], result_of: Callable[[str], Result | None]) -> str:
     """Return the value of each name as text; for an absent number, with the reason.
 
     Parameters
@@ -56,7 +56,7 @@ def format_values(values: Mapping[str, SweepCell], result_of: Callable[[str], Re
     )
 
 
-def format_value(value: SweepCell) -> str:
+def format_value(value: Value) -> str:
     """Return a value as text; numbers have six significant digits.
 
     Examples
@@ -74,6 +74,6 @@ def _because(name: str, result: Result | None) -> str:
     field = name.rpartition(".")[2] if "." in name else "value"
     warnings = () if result is None else result.warnings
     for codes in (TOPICS.get(field, ABSENCES), ABSENCES):
-        if said := [warning.text for warning in warnings if warning.code in codes]:
-            return "; ".join(said)
+        if texts := [warning.text for warning in warnings if warning.code in codes]:
+            return "; ".join(texts)
     return FIELDS.get(field) or "; ".join(warning.text for warning in warnings) or UNKNOWN

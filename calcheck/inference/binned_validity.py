@@ -27,7 +27,7 @@ from calcheck.statistics.cache import cached
 from calcheck.statistics.groups import MeanTerm
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -84,7 +84,7 @@ def share_of_valid_bins(
     if run.resamples == 0:
         msg = "the intervals of bins need the bootstrap, which is turned off (--no-bootstrap)"
         raise DataError(msg)
-    shares = np.eye(bins.classes) if bins.shares is None else bins.shares  # (c, k)
+    shares = bins.membership()
     found = []
     for place, (low, high) in enumerate(zip(bins.low.tolist(), bins.high.tolist(), strict=True)):
         share = shares[bins.label, place]
@@ -95,13 +95,13 @@ def share_of_valid_bins(
         )
         valid = None if details["low"] is None else details["low"] <= reference <= details["high"]
         found.append({"from": low, "to": high, "rows": float(share.sum()), **details, "valid": valid})
-    judged = np.array([each["valid"] for each in found if each["valid"] is not None], dtype=np.float64)
-    if not len(judged):
+    defined = np.array([each["valid"] for each in found if each["valid"] is not None], dtype=np.float64)
+    if not len(defined):
         msg = "no bin has an interval: the bins have too few rows, or their values are too similar or too large"
         raise DataError(msg)
     return RowResults(
         {**columns, "bin": bins.number()},
-        fixed={"valid": judged},
+        fixed={"valid": defined},
         details={"bins": found},
         reference=run.confidence,
         inference=_binomial_inference(bins, found, run),
@@ -128,21 +128,18 @@ def share_by_abc(
     names, of_means = list(columns), function
     values = np.stack([columns[name][rows] for name in names])
     if (share != 1).any():
-
-        def of_means(means: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
-            return function({name: means[name] / means["share"] for name in columns})
-
+        of_means = partial(_of_weighted_means, function, list(columns))
         names, values = [*names, "share"], np.concatenate([values * share, share[None]])
     parts = [Moments.from_values(values[:, start:end]) for start, end in pairwise(ends.tolist()) if end > start]
     low, high, *_ = abc_limits(Moments.stack(parts), names, of_means, confidence)
-    judged = np.isfinite(low) & np.isfinite(high)
-    return float(np.mean((low <= reference) & (reference <= high), where=judged)) if judged.any() else np.nan
+    defined = np.isfinite(low) & np.isfinite(high)
+    return float(np.mean((low <= reference) & (reference <= high), where=defined)) if defined.any() else np.nan
 
 
 @cached
 def _members(bins: Bins) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.intp]]:
     """Return the row numbers of all bins, concatenated, the share of each row in its bin, and the offsets of bins."""
-    shares = np.eye(bins.classes) if bins.shares is None else bins.shares  # (c, k)
+    shares = bins.membership()
     label = np.asarray(bins.label)
     each = [np.flatnonzero(share[label]) for share in shares.T]
     share = np.concatenate([weights[label[rows]] for weights, rows in zip(shares.T, each, strict=True)])
@@ -189,14 +186,10 @@ def _bin(
     stage: str,
 ) -> dict[str, Any]:
     """Return the value and the BCa interval of a bin; None where they are undefined."""
-
-    def of_means(means: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
-        return function({name: means[name] / means["share"] for name in columns})
-
     if not len(share):  # Bin edges from other data may leave a bin empty
         return {"value": None, "low": None, "high": None, "effective_rows": None}
     terms = {"share": MeanTerm(share), **{name: MeanTerm(share * column) for name, column in columns.items()}}
-    statistic = Statistic.from_terms(terms, len(share), of_means)
+    statistic = Statistic.from_terms(terms, len(share), partial(_of_weighted_means, function, list(columns)))
     estimate = statistic.estimate()
     details = {"value": estimate, "low": None, "high": None, "effective_rows": None}
     if len(share) == 1:
@@ -215,6 +208,13 @@ def _bin(
     return (
         details | {"low": limits.low, "high": limits.high} if np.isfinite([limits.low, limits.high]).all() else details
     )
+
+
+def _of_weighted_means(
+    function: Function, names: Sequence[str], means: Mapping[str, NDArray[np.float64]]
+) -> NDArray[np.float64]:
+    """Return a function of the means of columns weighted by the share of each row in a bin."""
+    return function({name: means[name] / means["share"] for name in names})
 
 
 def _binomial_inference(bins: Bins, found: list[dict[str, Any]], run: Run) -> IntervalInference:

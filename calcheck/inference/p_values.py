@@ -15,7 +15,7 @@ TIED = 1e-12  # Relative tolerance for ties: smaller differences are rounding er
 ERRORS = 3.0  # A verdict is open if p is within this many standard errors of the threshold
 
 
-def p_value(values: NDArray[np.float64], own: float, alternative: Alternative, tied: float = TIED) -> float:
+def p_value(values: NDArray[np.float64], own: float, alternative: Alternative) -> float:
     """Return the Monte Carlo p-value, in (0, 1]: the probability that a perfect model has a value at least as extreme.
 
     It is (1 + #{T* >= T}) / (R + 1) for a one-sided test, and twice the smaller tail for a two-sided test. It is exact,
@@ -29,10 +29,8 @@ def p_value(values: NDArray[np.float64], own: float, alternative: Alternative, t
         The value T of the data.
     alternative : str
         The tail that is evidence against the model: ``"greater"``, ``"less"`` or ``"two-sided"``.
-    tied : float
-        Tolerance for ties, relative to T.
     """
-    slack = tied * abs(own)
+    slack = TIED * abs(own)
     above = (1 + np.sum(~(values < own - slack))) / (len(values) + 1)
     below = (1 + np.sum(~(values > own + slack))) / (len(values) + 1)
     return float(min(1.0, {"greater": above, "less": below, "two-sided": 2 * min(above, below)}[alternative]))

@@ -144,9 +144,9 @@ def compare_pairs(
     """
     known = [_undefined(pair) or _by_influences(pair, run, swaps) for pair in pairs]
     fit = [pair for pair, found in zip(pairs, known, strict=True) if found is None]
-    judged = [pair for pair in fit if pair.plain and pair.metric.alternative != "none"]
+    tested = [pair for pair in fit if pair.plain and pair.metric.alternative != "none"]
     resampled = dict(zip(map(id, fit), _resampled(fit, run), strict=True))
-    swap_p = dict(zip(map(id, judged), _swap_p_values(judged, run, SWAPS if swaps is None else swaps), strict=True))
+    swap_p = dict(zip(map(id, tested), _swap_p_values(tested, run, SWAPS if swaps is None else swaps), strict=True))
     return [
         found or _combine(pair, resampled[id(pair)], swap_p.get(id(pair)), swaps)
         for pair, found in zip(pairs, known, strict=True)
@@ -330,13 +330,7 @@ def _p_value(differences: Values, values: tuple[float, float]) -> float:
 
 
 def _stacked(pair: ModelPair[InferableMetric]) -> Predictions:
-    """Concatenate the rows of both models.
-
-    Raises
-    ------
-    DataError
-        The distributions are of different families, or do not fit in memory.
-    """
+    """Concatenate the rows of both models."""
     first, second = pair.models
     a, b = first.predictive, second.predictive
     if a is None or b is None or type(a) is not type(b):

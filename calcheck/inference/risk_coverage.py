@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from calcheck.results import RowResults
 
     Values = NDArray[np.float64]
-    SweepCell = tuple[InferableMetric, RowResults]
+    MetricRows = tuple[InferableMetric, RowResults]
     Curves = dict[tuple[str, str], Values]
 
 
@@ -44,7 +44,7 @@ class RejectionCurves:
         The numbers of retained rows, >= 1, in descending order.
     """
 
-    row_results: Sequence[SweepCell]
+    row_results: Sequence[MetricRows]
     criteria: Mapping[str, Values]
     retained: NDArray[np.intp]
 

@@ -22,10 +22,9 @@ if TYPE_CHECKING:
     from calcheck.execution.context import Run
     from calcheck.inference.metric_protocol import InferableMetric
     from calcheck.inference.verdict_basis import Basis
-    from calcheck.report import Verdict
     from calcheck.results import RowResults
 
-    SweepCell = tuple[InferableMetric, RowResults, Basis]
+    MetricRows = tuple[InferableMetric, RowResults, Basis]
 
 RESAMPLES, MAX_RESAMPLES = 10_000, 100_000  # Default and maximum number of resamples
 MANY_ROWS, SMALL_ACCELERATION = 20_000, 0.02  # Minimum rows and maximum |a| for ABC limits: error < 0.4 % of the width
@@ -49,7 +48,7 @@ def statistic_of(metric: InferableMetric, rows: RowResults) -> Statistic:
     return Statistic(Averages(terms, rows.n), metric.value, rows.fixed)
 
 
-def infer(found: Sequence[SweepCell], run: Run) -> list[IntervalInference]:
+def infer(found: Sequence[MetricRows], run: Run) -> list[IntervalInference]:
     """Return the inference of each metric: interval, exact reference and zeta.
 
     Metrics that are functions of column means share their resamples. With many rows and no influential ones, ABC limits
@@ -230,14 +229,23 @@ class MeanInterval:
                 "the interval does not contain the value, so zeta is undefined; the rows are too few or too skewed"
             )
             return replace(found, no_verdict=message)
-        found = replace(found, zeta=distance, zeta_mc_error=error if np.isfinite(error) else None)
         if not decides or self._few:
-            return replace(found, no_verdict=self._few)
-        if _is_undecided(distance, error):
-            message = f"undecided: zeta is {distance:.3f} ± {error:.3f} (Monte Carlo error), and the threshold is 1"
-            return replace(found, verdict="undecided", warnings=(Message("undecided", message),))
-        verdict: Verdict = "pass" if abs(distance) <= 1 else "fail"
-        return replace(found, verdict=verdict)
+            return replace(with_zeta(found, distance, error), no_verdict=self._few)
+        return with_zeta_verdict(found, distance, error)
+
+
+def with_zeta(inference: IntervalInference, distance: float, error: float) -> IntervalInference:
+    """Return the inference with zeta and its Monte Carlo error."""
+    return replace(inference, zeta=distance, zeta_mc_error=error if np.isfinite(error) else None)
+
+
+def with_zeta_verdict(inference: IntervalInference, distance: float, error: float) -> IntervalInference:
+    """Return the inference with zeta, its Monte Carlo error, and the verdict by zeta."""
+    inference = with_zeta(inference, distance, error)
+    if _is_undecided(distance, error):
+        message = f"undecided: zeta is {distance:.3f} ± {error:.3f} (Monte Carlo error), and the threshold is 1"
+        return replace(inference, verdict="undecided", warnings=(Message("undecided", message),))
+    return replace(inference, verdict="pass" if abs(distance) <= 1 else "fail")
 
 
 def _bca_details(limits: Bca) -> dict[str, Any]:

@@ -105,13 +105,7 @@ def read(
 
 
 def _read_table(data: Any, columns: Mapping[str, Any]) -> FileSource:
-    """Return the source of a table in memory, or of arrays.
-
-    Raises
-    ------
-    DataError
-        The data are not a table.
-    """
+    """Return the source of a table in memory, or of arrays."""
     from calcheck.io.arguments import Arguments
     from calcheck.io.frames import TableInMemory, is_table
     from calcheck.io.source import FileSource

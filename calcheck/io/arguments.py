@@ -126,13 +126,7 @@ class Arguments:
 
 
 def _by_level(quantiles: Any) -> dict[str, ArrayLike]:
-    """Return quantiles by names with their levels.
-
-    Raises
-    ------
-    OptionError
-        A level is not a number.
-    """
+    """Return quantiles by names with their levels."""
     columns = frame_columns(quantiles, "quantiles") if is_frame(quantiles) else quantiles
     try:
         return {level_name(float(level)): values for level, values in columns.items()}
@@ -143,13 +137,7 @@ def _by_level(quantiles: Any) -> dict[str, ArrayLike]:
 
 
 def _is_array(name: str, value: Any) -> bool:
-    """Return whether the value of a role is an array, not names of columns.
-
-    Raises
-    ------
-    OptionError
-        The role takes no array, or a list of samples names columns.
-    """
+    """Return whether the value of a role is an array, not names of columns."""
     if isinstance(value, (str, int, float)):
         return False
     names = isinstance(value, (list, tuple)) and all(isinstance(each, (str, tuple)) for each in value)
@@ -164,13 +152,7 @@ def _is_array(name: str, value: Any) -> bool:
 
 
 def _named(name: str, value: Any) -> Any:
-    """Return a value that is no array, with names of columns as text.
-
-    Raises
-    ------
-    OptionError
-        The value is of the wrong type, or not one of those allowed.
-    """
+    """Return a value that is no array, with names of columns as text."""
     if isinstance(value, (list, tuple)):
         return _joined([column_name(each) for each in value], name)
     if name in VALUES and not isinstance(value, str):
@@ -181,13 +163,7 @@ def _named(name: str, value: Any) -> Any:
 
 
 def _joined(names: list[str], role: str) -> str:
-    """Return names as comma-separated text.
-
-    Raises
-    ------
-    OptionError
-        There is no name, or a name cannot be listed.
-    """
+    """Return names as comma-separated text."""
     if not names:
         msg = f"{role} is an empty list. Name at least one column"
         raise OptionError(msg)

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from calcheck.errors import DataError
+from calcheck.validation import require_different
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -106,21 +107,6 @@ def table_columns(table: Any) -> dict[str, pa.ChunkedArray]:
     return {name: _plain(columns[name]) for name in columns.schema.names}
 
 
-def require_different(names: list[str], owner: str) -> None:
-    """Raise if a name occurs twice.
-
-    Raises
-    ------
-    DataError
-        Two columns have the same name.
-    """
-    twice = list(dict.fromkeys(name for name in names if names.count(name) > 1)) if len(set(names)) < len(names) else []
-    if twice:
-        plural = "s" if len(twice) > 1 else ""
-        msg = f"{owner} has {len(twice)} duplicate column name{plural}: {', '.join(map(repr, twice[:3]))}. Rename them"
-        raise DataError(msg)
-
-
 def to_numpy(values: Any, name: str) -> NDArray[Any]:
     """Return an array-like as an array of NumPy (n, …): tensors without gradient, masked numbers as NaN.
 
@@ -196,6 +182,11 @@ def _nested(values: NDArray[Any], name: str) -> pa.Array:
     if not all(values.shape[1:]):
         msg = f"{name} has no values per row: its shape is {values.shape}"
         raise DataError(msg)
+    return list_column(values)
+
+
+def list_column(values: NDArray[Any]) -> pa.Array:
+    """Return an array (n, …) as an Arrow column (n,); further axes are lists of fixed size."""
     array = pa.array(np.ascontiguousarray(values).reshape(-1))
     for size in reversed(values.shape[1:]):
         array = pa.FixedSizeListArray.from_arrays(array, size)

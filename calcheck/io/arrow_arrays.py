@@ -301,13 +301,7 @@ def _parsed(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
 
 
 def _values(text: str) -> list[float]:
-    """Parse a list written with commas, or with spaces as NumPy does.
-
-    Raises
-    ------
-    ValueError
-        A value is missing or not a number.
-    """
+    """Parse a list written with commas, or with spaces as NumPy does."""
     body = text.strip()
     if body[:1] + body[-1:] in ("[]", "()"):
         body = body[1:-1]

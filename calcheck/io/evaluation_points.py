@@ -99,13 +99,7 @@ def read_evaluation_points(name: str, source: FileSource, *, also: tuple[str, ..
 
 
 def _place(name: str, options: ColumnOptions, flag: str) -> tuple[str, str | None]:
-    """Split ``FILE[:COLUMN]``.
-
-    Raises
-    ------
-    OptionError
-        The file is standard input, or the column contradicts ``--inputs``.
-    """
+    """Split ``FILE[:COLUMN]``."""
     path, column = split_column(name)
     if path == STDIN:
         msg = f"{flag} reads a file, not standard input"

@@ -14,10 +14,10 @@ from calcheck.io.arrays import (
     frame_columns,
     is_frame,
     is_series,
-    require_different,
     require_same_length,
     table_columns,
 )
+from calcheck.validation import require_different
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -147,13 +147,7 @@ def _has_index(values: Any) -> bool:
 
 
 def _require_same_index(data: Any, arrays: Mapping[str, Any]) -> None:
-    """Raise if a Series has another index than the DataFrame, or than other Series: rows are matched by position.
-
-    Raises
-    ------
-    DataError
-        Two indexes differ.
-    """
+    """Raise if a Series has another index than the DataFrame, or than other Series: rows are matched by position."""
     labeled = {"the DataFrame": data} if is_frame(data) else {}
     labeled |= {name: values for name, values in arrays.items() if _has_index(values)}
     first = next(iter(labeled), "")

@@ -283,13 +283,7 @@ def _shared(
 def _require_rows_in_order(
     here: dict[str, pa.DataType], values_of: Callable[[str], pa.ChunkedArray], path: str
 ) -> None:
-    """Raise if rows would be joined by row number but have a pandas index that is not 0, 1, ….
-
-    Raises
-    ------
-    FileError
-        The index shows that the rows were shuffled or selected.
-    """
+    """Raise if rows would be joined by row number but have a pandas index that is not 0, 1, …."""
     label = next((name for name in INDEX if name in here), None)
     if label is None:
         return
@@ -326,13 +320,7 @@ def _dated_alike(
     table: Table,
     values_of: Callable[[str], pa.ChunkedArray],
 ) -> tuple[str, str]:
-    """Return the date columns that match: the file of targets has all dates of the predictions.
-
-    Raises
-    ------
-    FileError
-        There are several such pairs, or none.
-    """
+    """Return the date columns that match: the file of targets has all dates of the predictions."""
     read = pa.concat_tables(list(read_batches(file, table, there)))
     known = {name: pc.unique(key_text(read[name])) for name in there}
     pairs = [

@@ -106,13 +106,7 @@ def _different(column: pa.ChunkedArray) -> list[str]:
 def _of_one_kind(
     layout: Long, rows: pa.Table, places: NDArray[np.intp]
 ) -> tuple[str, pa.Table, NDArray[np.intp], tuple[str, ...]]:
-    """Return the output type, quantile or sample, its rows and their numbers, and notes.
-
-    Raises
-    ------
-    DataError
-        There are several output types, or an unsupported one.
-    """
+    """Return the output type, quantile or sample, its rows and their numbers, and notes."""
     if not layout.typed:
         return layout.kind, *_with_index(layout, rows, places)
     kinds = _different(rows[layout.kind])
@@ -179,13 +173,7 @@ def _units(rows: pa.Table, keys: tuple[str, ...]) -> tuple[NDArray[np.intp], NDA
 
 
 def _observed(layout: Long, rows: pa.Table, unit: NDArray[np.intp], first: NDArray[np.intp]) -> pa.Array:
-    """Return the target of each unit.
-
-    Raises
-    ------
-    DataError
-        A unit has several targets that differ.
-    """
+    """Return the target of each unit."""
     name = layout.observed or ""
     y = to_floats(rows[name], name)
     differ = ~((y == y[first][unit]) | (np.isnan(y) & np.isnan(y[first][unit])))

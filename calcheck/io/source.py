@@ -223,13 +223,7 @@ class FileSource(Source):
         return self.table.nbytes(tuple(dict.fromkeys(columns)))
 
     def _ordering(self) -> tuple[str, ...]:
-        """Return the columns that rows are ordered by.
-
-        Raises
-        ------
-        DataError
-            A column does not exist, or does not have one value per row.
-        """
+        """Return the columns that rows are ordered by."""
         names = self.table.schema.names
         for name in self.also:
             if name not in names:

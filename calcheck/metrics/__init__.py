@@ -1,10 +1,15 @@
-"""The metrics, one per file; a name in the registry creates the command, help, schema and common tests of a metric."""
+"""The metrics, one per file; a name in the registry creates the command, help, schema and common tests of a metric.
+
+Metrics import NumPy, and modules that import it, inside functions, so that the help of commands is fast.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from calcheck.errors import OptionError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,6 +39,19 @@ class Registry(Mapping[str, "type[Metric[Any]]"]):
         module = import_module(f"{__name__}.{name.replace('-', '_')}")
         found: type[Metric[Any]] = getattr(module, "".join(part.capitalize() for part in name.split("-")))
         return found
+
+    def named(self, name: str, where: str = "") -> type[Metric[Any]]:
+        """Return a metric; ``where`` says in messages where it is named: ``"--metric: "``.
+
+        Raises
+        ------
+        OptionError
+            There is no such metric.
+        """
+        if name not in self:
+            msg = f"{where}unknown metric {name!r}. Available metrics: {', '.join(self)}"
+            raise OptionError(msg)
+        return self[name]
 
     def __contains__(self, name: object) -> bool:
         return name in self._names

@@ -1,7 +1,5 @@
 """Options of the conditional congruence error, and what its fits derive from them."""
 
-# NumPy and modules that import it are imported inside functions, so that `calcheck --help` is fast.
-
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -1,20 +1,17 @@
 """Base classes of the metrics for conditional generative models: standardization and kernels on inputs and targets."""
 
-# NumPy and modules that import it are imported inside functions, so that `calcheck --help` is fast.
-
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from calcheck.embeddings.fitted_settings import MIN_NEIGHBORS, KernelSettings
+from calcheck.embeddings.fitted_settings import KernelSettings, narrow_kernel_warnings
 from calcheck.execution.context import RandomStream
 from calcheck.kernels.kernel_options import Bandwidth, KernelName, KernelOptions, Standardize
-from calcheck.messages import Message
 from calcheck.metrics.base import FitT, Metric
 from calcheck.options import option, require_count_option, require_positive_option
-from calcheck.results import NullDistribution
+from calcheck.results import NullDistribution, RowResults
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,7 +22,10 @@ if TYPE_CHECKING:
     from calcheck.embeddings.output_features import OutputFeatures
     from calcheck.execution.context import Run
     from calcheck.inference.null_distribution import NullSimulator
+    from calcheck.messages import Message
     from calcheck.mmd.joint import JointEmbedding
+    from calcheck.mmd.quadratic_forms import GramSums
+    from calcheck.mmd.ridge_norms import RidgeNorms
     from calcheck.predictions import Predictions, Source
     from calcheck.statistics.groups import Means
 
@@ -33,7 +33,7 @@ NARROW_KERNEL = "the input kernel is too narrow"
 EXACT_ROWS = 20_000  # maximum rows for exact sums over pairs of rows
 
 
-SumsT = TypeVar("SumsT")
+SumsT = TypeVar("SumsT", bound="GramSums | RidgeNorms")
 
 
 @dataclass(frozen=True)
@@ -132,6 +132,21 @@ class JointMetric(GenerativeMetric[JointFit[SumsT]]):
             normalize="standardize" if self.standardize == "data" else "none",
         )
 
+    def evaluate(self, fit: JointFit[SumsT], source: Source, run: Run) -> RowResults:  # noqa: ARG002 - not random
+        from calcheck.embeddings.diagnostics import feature_details, residual_warnings
+        from calcheck.mmd.joint import embed
+
+        settings = fit.settings
+        embedding, bounds = embed(settings.features, source.predictions(), settings.predictive)
+        rows = self._row_results(fit.sums, embedding)
+        details = {**settings.details, "neighbors": fit.neighbors, **rows.details, **feature_details(bounds)}
+        warnings = (*self._narrow_kernel(fit), *residual_warnings(bounds), *rows.warnings)
+        return replace(rows, details=details, warnings=warnings)
+
+    @abstractmethod
+    def _row_results(self, sums: SumsT, embedding: JointEmbedding) -> RowResults:
+        """Return the contribution of each row to the metric, with the details and warnings of the sums."""
+
     @abstractmethod
     def _sums(self, settings: KernelSettings, x: NDArray[np.floating[Any]], run: Run) -> SumsT:
         """Return sums over pairs of inputs (n, d)."""
@@ -156,21 +171,15 @@ class JointMetric(GenerativeMetric[JointFit[SumsT]]):
         values: list[float] = []
         for block in blocks(data_sets, 1 + len(replicates), run.progress):
             values += self._replicate_values(fit.sums, block)
-        own, *others = values
+        data_value, *others = values
         reason = NARROW_KERNEL if self._narrow_kernel(fit) else ""
-        details = self._replicate_details(fit.sums)
-        return NullDistribution(np.array(others), data_value=own, details=details, no_verdict=reason)
+        details = fit.sums.replicate_details
+        return NullDistribution(np.array(others), data_value=data_value, details=details, no_verdict=reason)
 
     @staticmethod
-    def _narrow_kernel(fit: JointFit[SumsT]) -> list[Message]:
+    def _narrow_kernel(fit: JointFit[SumsT]) -> tuple[Message, ...]:
         """Return a warning if the input kernel is too narrow to relate different inputs."""
-        if fit.neighbors >= MIN_NEIGHBORS:
-            return []
-        warning = (
-            f"the input kernel is too narrow: {fit.neighbors:.2g} effective neighbors per row, expected at least"
-            f" {MIN_NEIGHBORS:g}. Pass --gamma-x 1/d or median"
-        )
-        return [Message("narrow-kernel", warning)]
+        return narrow_kernel_warnings(fit.neighbors, "row", "1/d or median")
 
     def influences(self, both: Predictions, run: Run) -> NDArray[np.float64]:
         """Return the contribution of each row to the difference between two models, (n,)."""
@@ -210,7 +219,3 @@ class JointMetric(GenerativeMetric[JointFit[SumsT]]):
     @abstractmethod
     def _replicate_values(self, sums: SumsT, data_sets: Iterable[JointEmbedding | None]) -> list[float]:
         """Return the metric of each data set, NaN for None; the very first data set is the observed data."""
-
-    @abstractmethod
-    def _replicate_details(self, sums: SumsT) -> dict[str, Any]:
-        """Return how the metric of many data sets is computed."""

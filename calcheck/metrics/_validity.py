@@ -1,7 +1,5 @@
 """Base class of metrics that compute an interval in each bin and report the share of valid bins."""
 
-# NumPy and modules that import it are imported inside functions, so that `calcheck --help` is fast.
-
 from __future__ import annotations
 
 from abc import abstractmethod

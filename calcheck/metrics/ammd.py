@@ -1,7 +1,5 @@
 """Average maximum mean discrepancy."""
 
-# NumPy and modules that import it are imported inside functions, so that `calcheck --help` is fast.
-
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -150,13 +148,7 @@ class Ammd(GenerativeMetric["Bandwidths"]):
         return {"unbiased": self.statistic != "v", "constant": self.constant}
 
     def _require_pairs(self, draws: int | None, targets: int) -> None:
-        """Raise unless each row has enough draws and targets for the estimator.
-
-        Raises
-        ------
-        DataError
-            A row has too few draws or targets.
-        """
+        """Raise unless each row has enough draws and targets for the estimator."""
         if self.statistic == "v":
             return
         if draws == 1:

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
+from calcheck.errors import OptionError
 from calcheck.metric_info import REMEDIES, MetricInfo
 from calcheck.options import option, options_of, require_count_option
 from calcheck.report import MetricValue
@@ -54,9 +55,23 @@ class Metric(ABC, Generic[FitT]):
 
     @classmethod
     def from_options(cls, options: dict[str, Any]) -> Metric[Any]:
-        """Return the metric with the given :meth:`options`; lists, as in JSON, become tuples."""
-        given = {option.field: options[option.name] for option in options_of(cls)}
-        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in given.items()})
+        """Return the metric with the given :meth:`options`, also as read from JSON.
+
+        Raises
+        ------
+        OptionError
+            The names are not those of the options, or a value is invalid.
+        """
+        name, declared = cls.info.name, options_of(cls)
+        if differing := {option.name for option in declared} ^ set(options):
+            msg = (
+                f"the options of {name} differ in this version of calcheck: {min(differing)!r} is not in both. Create"
+                " the file again with this version"
+            )
+            raise OptionError(msg)
+        return cls(
+            **{option.field: option.take(options[option.name], f"{option.name!r} of {name}") for option in declared}
+        )
 
     def result(self, value: float | None, rows: dict[str, Any] | None = None) -> MetricValue:
         """Return a value with what is needed to read it; ``rows`` describes the rows that were used, if not all."""

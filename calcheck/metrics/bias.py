@@ -1,7 +1,5 @@
 """Mean error of the predicted mean."""
 
-# NumPy and modules that import it are imported inside functions, so that `calcheck --help` is fast.
-
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Conditional congruence error: distance between predicted and observed distributions at each input."""
 
-# NumPy and modules that import it are imported inside functions, so that `calcheck --help` is fast.
-
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Conditional maximum mean discrepancy."""
 
-# NumPy and modules that import it are imported inside functions, so that `calcheck --help` is fast.
-
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -10,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from calcheck.details import CmmdDetails
 from calcheck.kernels.kernel_options import Solver
 from calcheck.metric_info import MetricInfo
-from calcheck.metrics._joint_mmd import JointFit, JointMetric
+from calcheck.metrics._joint_mmd import JointMetric
 from calcheck.options import option, require_positive_option
 from calcheck.results import RowResults
 
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
     from calcheck.execution.context import Run
     from calcheck.mmd.joint import JointEmbedding
     from calcheck.mmd.ridge_norms import RidgeNorms
-    from calcheck.predictions import Source
 
 
 @dataclass(frozen=True)
@@ -112,25 +109,10 @@ class Cmmd(JointMetric["RidgeNorms"]):
         x = settings.scaling(x)
         return RidgeNorms(settings.kernel, x, run, self.lambda_, solver=self.solver, exact_rows=self.max_exact_rows)
 
-    def evaluate(self, fit: JointFit[RidgeNorms], source: Source, run: Run) -> RowResults:  # noqa: ARG002 - not random
-        from calcheck.embeddings.diagnostics import feature_details, residual_warnings
-        from calcheck.mmd.joint import embed
-
-        settings = fit.settings
-        found, bounds = embed(settings.features, source.predictions(), settings.predictive)
-        norm = fit.sums.norm(found.difference)
-        details = {
-            **settings.details,
-            "neighbors": fit.neighbors,
-            "lambda": self.lambda_,
-            **norm.details,
-            **feature_details(bounds),
-        }
-        return RowResults(
-            {"cmmd": len(norm.terms) * norm.terms},
-            details=details,
-            warnings=(*self._narrow_kernel(fit), *residual_warnings(bounds), *norm.warnings),
-        )
+    def _row_results(self, sums: RidgeNorms, embedding: JointEmbedding) -> RowResults:
+        norm = sums.norm(embedding.difference)
+        details = {"lambda": self.lambda_, **norm.details}
+        return RowResults({"cmmd": len(norm.terms) * norm.terms}, details=details, warnings=norm.warnings)
 
     def _replicate_values(self, sums: RidgeNorms, data_sets: Iterable[JointEmbedding | None]) -> list[float]:
         differences = [None if each is None else each.difference for each in data_sets]
@@ -142,6 +124,3 @@ class Cmmd(JointMetric["RidgeNorms"]):
 
         mean, half = (first.difference + second.difference) / 2, (first.difference - second.difference) / 2
         return np.asarray(-4 * np.sum(half * sums.apply(mean) + mean * sums.apply(half), axis=1))
-
-    def _replicate_details(self, sums: RidgeNorms) -> dict[str, Any]:
-        return sums.replicate_details

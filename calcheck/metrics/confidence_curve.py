@@ -1,7 +1,5 @@
 """Area between the confidence curve and its oracle."""
 
-# NumPy and modules that import it are imported inside functions, so that `calcheck --help` is fast.
-
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Joint maximum mean discrepancy."""
 
-# NumPy and modules that import it are imported inside functions, so that `calcheck --help` is fast.
-
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -11,7 +9,7 @@ from calcheck.details import JmmdDetails
 from calcheck.errors import DataError
 from calcheck.kernels.kernel_options import Estimator
 from calcheck.metric_info import MetricInfo
-from calcheck.metrics._joint_mmd import JointFit, JointMetric
+from calcheck.metrics._joint_mmd import JointMetric
 from calcheck.options import option
 from calcheck.results import RowResults
 
@@ -25,7 +23,6 @@ if TYPE_CHECKING:
     from calcheck.execution.context import Run
     from calcheck.mmd.joint import JointEmbedding
     from calcheck.mmd.quadratic_forms import GramSums
-    from calcheck.predictions import Source
     from calcheck.report import Alternative
 
 
@@ -124,21 +121,11 @@ class Jmmd(JointMetric["GramSums"]):
             raise DataError(msg)
         return GramSums(settings.kernel, settings.scaling(x), run, self.max_exact_rows)
 
-    def evaluate(self, fit: JointFit[GramSums], source: Source, run: Run) -> RowResults:  # noqa: ARG002 - not random
-        from calcheck.embeddings.diagnostics import feature_details, residual_warnings
-        from calcheck.mmd.joint import embed
-
-        settings = fit.settings
-        found, bounds = embed(settings.features, source.predictions(), settings.predictive)
-        form = found.form(self.statistic)
-        pairs = fit.sums.pairs(form)
+    def _row_results(self, sums: GramSums, embedding: JointEmbedding) -> RowResults:
+        form = embedding.form(self.statistic)
+        pairs = sums.pairs(form)
         values = len(form.u) * form.terms(pairs.products(form.u), pairs.diagonal)
-        details = {**settings.details, "neighbors": fit.neighbors, "pairs": pairs.details, **feature_details(bounds)}
-        return RowResults(
-            {"jmmd": values},
-            details=details,
-            warnings=(*self._narrow_kernel(fit), *residual_warnings(bounds), *pairs.warnings),
-        )
+        return RowResults({"jmmd": values}, details={"pairs": pairs.details}, warnings=tuple(pairs.warnings))
 
     @property
     def _uses_differences(self) -> bool:
@@ -161,6 +148,3 @@ class Jmmd(JointMetric["GramSums"]):
         if self.statistic == "unbiased":
             terms -= 2 * one.scale * pairs.diagonal[:, None] * half * mean
         return np.asarray(-4 * terms.sum(axis=1))
-
-    def _replicate_details(self, sums: GramSums) -> dict[str, Any]:
-        return sums.replicate_details

@@ -1,7 +1,5 @@
 """Relative calibration error by bins."""
 
-# NumPy and modules that import it are imported inside functions, so that `calcheck --help` is fast.
-
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -1,14 +1,12 @@
 """Maximum conditional mean discrepancy: distance between two samples' conditional distributions at each input."""
 
-# NumPy and modules that import it are imported inside functions, so that `calcheck --help` is fast.
-
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from calcheck.details import McmdDetails
-from calcheck.embeddings.fitted_settings import MIN_NEIGHBORS
+from calcheck.embeddings.fitted_settings import narrow_kernel_warnings
 from calcheck.errors import DataError, NumericalError
 from calcheck.execution.context import RandomStream
 from calcheck.kernels.kernel_options import Bandwidth, KernelOptions, Solver
@@ -223,7 +221,8 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
             "dof_b_error": dofs[1].error,
         }
         fewest = min(dof.value for dof in dofs)
-        warnings = (*kernel_warnings(fewest, bounds, found, run.precision), *_narrow_kernel_warnings(neighbors))
+        narrow = narrow_kernel_warnings(neighbors, "input", "variance or median")
+        warnings = (*kernel_warnings(fewest, bounds, found, run.precision), *narrow)
         return RowResults({"mcmd": values}, details=details, warnings=warnings)
 
     def null_distribution(self, fit: McmdFit, simulation: NullSimulator, run: Run) -> NullDistribution:
@@ -276,13 +275,7 @@ class Mcmd(KernelOptions, Metric[McmdFit]):
 
 
 def _labels(rows: Predictions) -> NDArray[np.bool_]:
-    """Return which rows belong to the first sample, (n,).
-
-    Raises
-    ------
-    DataError
-        The sample column is missing, or a sample has too few rows.
-    """
+    """Return which rows belong to the first sample, (n,)."""
     if SAMPLE not in rows.columns:
         msg = f"column {SAMPLE!r} is missing. Add it with 0 for rows of the first sample and 1 for rows of the second"
         raise DataError(msg)
@@ -300,17 +293,6 @@ def _targets(rows: Predictions) -> tuple[NDArray[np.float64], NDArray[np.float64
 
     y, first = target_matrix(rows), _labels(rows)
     return y[first], y[~first]
-
-
-def _narrow_kernel_warnings(neighbors: float | None) -> tuple[Message, ...]:
-    """Return a warning if the input kernel is local and too narrow to relate different inputs."""
-    if neighbors is None or neighbors >= MIN_NEIGHBORS:
-        return ()
-    warning = (
-        f"the input kernel is too narrow: {neighbors:.2g} effective neighbors per input, expected at least"
-        f" {MIN_NEIGHBORS:g}. Pass --gamma-x variance or median"
-    )
-    return (Message("narrow-kernel", warning),)
 
 
 def _permutation_warnings(groups: Strata) -> tuple[Message, ...]:

@@ -1,7 +1,5 @@
 """Distance of the probability integral transform from the uniform distribution."""
 
-# NumPy and modules that import it are imported inside functions, so that `calcheck --help` is fast.
-
 from __future__ import annotations
 
 from dataclasses import dataclass

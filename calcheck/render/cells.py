@@ -79,14 +79,14 @@ def read_in_words(read: Input) -> tuple[list[str], str]:
         ("standard input" if file.path == "-" else file.path) + (f" ({file.files:,} files)" if file.files > 1 else "")
         for file in read.files
     ]
-    told = [f"{read.n:,} row" + ("s" if read.n != 1 else "")]
+    parts = [f"{read.n:,} row" + ("s" if read.n != 1 else "")]
     if read.layout:
-        told.append(read.layout)
+        parts.append(read.layout)
     if read.dropped:
-        told.append(f"{read.dropped:,} dropped")
+        parts.append(f"{read.dropped:,} dropped")
     if read.predictive:
-        told.append(f"predictions: {read.predictive}")
-    return names, " · ".join(told)
+        parts.append(f"predictions: {read.predictive}")
+    return names, " · ".join(parts)
 
 
 def notes(report: Report) -> list[str]:
@@ -96,13 +96,18 @@ def notes(report: Report) -> list[str]:
         for warning in result.warnings:
             belongs.setdefault(warning.text, {})[result.metric] = None
     metrics = {result.metric for result in report.results}
-    told = [note if set(names) == metrics else f"{', '.join(names)}: {note}" for note, names in belongs.items()]
-    return told + skipped_notes(report)
+    lines = [note if set(names) == metrics else f"{', '.join(names)}: {note}" for note, names in belongs.items()]
+    return lines + skipped_notes(report)
 
 
 def skipped_notes(report: Report) -> list[str]:
     """Return a note for each reason why metrics were skipped."""
     return [f"skipped {names}: {reason}" for names, reason in reasons(report.skipped)]
+
+
+def skip_reasons(report: Report) -> str:
+    """Return why metrics were skipped, in one line."""
+    return "; ".join(f"{names}: {reason}" for names, reason in reasons(report.skipped))
 
 
 def reasons(skipped: Sequence[Skipped]) -> list[tuple[str, str]]:

@@ -34,6 +34,6 @@ def _annotation(gate: Gate, files: list[str]) -> str:
 
 def _command(kind: str, title: str, message: str) -> str:
     """Return a workflow command with its title and message escaped."""
-    told = strip_control(message).replace("%", "%25")
+    text = strip_control(message).replace("%", "%25")
     titled = strip_control(title).replace("%", "%25").replace(":", "%3A").replace(",", "%2C")
-    return f"::{kind} title={titled}::{told}\n"
+    return f"::{kind} title={titled}::{text}\n"

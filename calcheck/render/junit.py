@@ -52,5 +52,5 @@ def _case(suite: ET.Element, gate: Gate) -> None:
     if gate.passed or gate.level == "warn":
         return
     kind = "error" if gate.missing else "failure"
-    told = strip_control(gate.message)
-    ET.SubElement(case, kind, type="missing" if gate.missing else "violated", message=told).text = told
+    text = strip_control(gate.message)
+    ET.SubElement(case, kind, type="missing" if gate.missing else "violated", message=text).text = text

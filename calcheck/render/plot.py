@@ -203,8 +203,8 @@ def _draw(axes: Axes, panel: Panel, names: Sequence[str]) -> None:
         _number_powers(axes.yaxis)
     if panel.x_names:
         upright = len(panel.x_names) > MAX_HORIZONTAL_LABELS
-        told = [_text(name) for name in panel.x_names]
-        axes.set_xticks(range(len(told)), told, rotation=90 if upright else 0)
+        labels = [_text(name) for name in panel.x_names]
+        axes.set_xticks(range(len(labels)), labels, rotation=90 if upright else 0)
 
 
 def _draw_curve(axes: Axes, curve: Curve, names: Sequence[str]) -> None:

@@ -77,16 +77,16 @@ def require_writable(outputs: Sequence[str], inputs: Sequence[str]) -> None:
     FileError
         The folder does not exist, or the file is an input or another output.
     """
-    taken = {os.path.realpath(name): name for name in inputs if name != STDIN}
+    names = {os.path.realpath(name): name for name in inputs if name != STDIN}
     for path in outputs:
         what = _obstacle(Path(path))
         if what:
             msg = f"{path} cannot be written: {what}"
             raise FileError(msg)
-        if (other := taken.get(os.path.realpath(path))) is not None:
+        if (other := names.get(os.path.realpath(path))) is not None:
             msg = f"{path} would overwrite {other}, which this command also reads or writes. Choose another name"
             raise FileError(msg)
-        taken[os.path.realpath(path)] = path
+        names[os.path.realpath(path)] = path
 
 
 def _obstacle(path: Path) -> str:

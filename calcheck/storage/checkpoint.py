@@ -27,7 +27,7 @@ class FileCheckpoint:
     ----------
     path : str
         The file.
-    told : dict
+    identity : dict
         Description of the run: files, options, metrics. A checkpoint of a different run is rejected.
     resume : bool
         Whether to resume from the file, if it exists.
@@ -40,8 +40,8 @@ class FileCheckpoint:
         The checkpoint is from a different run.
     """
 
-    def __init__(self, path: str, told: dict[str, str], *, resume: bool) -> None:
-        self._path, self._told = path, told
+    def __init__(self, path: str, identity: dict[str, str], *, resume: bool) -> None:
+        self._path, self._identity = path, identity
         self._stages: dict[str, int | None] = {}
         self._arrays: dict[str, dict[str, NDArray[Any]]] = {}
         if resume and Path(path).exists():
@@ -50,8 +50,8 @@ class FileCheckpoint:
     def _read(self) -> None:
         header, arrays = read_archive(self._path, KIND, VERSION)
         theirs = header.get("run", {})
-        for what in {**self._told, **theirs}:
-            if self._told.get(what) != theirs.get(what):
+        for what in {**self._identity, **theirs}:
+            if self._identity.get(what) != theirs.get(what):
                 msg = f"{self._path} is from a different run: its {what} differ. Restart without --resume"
                 raise OptionError(msg)
         for place, (stage, batches) in enumerate(header.get("stages", {}).items()):
@@ -93,4 +93,4 @@ class FileCheckpoint:
             for place, each in enumerate(self._stages)
             for name, values in self._arrays[each].items()
         }
-        write_archive(self._path, KIND, VERSION, {"run": self._told, "stages": self._stages}, named)
+        write_archive(self._path, KIND, VERSION, {"run": self._identity, "stages": self._stages}, named)

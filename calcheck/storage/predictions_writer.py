@@ -14,6 +14,7 @@ from pyarrow import csv
 from calcheck.csv_cells import COMPUTED
 from calcheck.distributions import CONVENTIONS, Gaussian, Independent, Quantiles, Samples
 from calcheck.errors import DataError, OptionError
+from calcheck.io.arrays import list_column
 from calcheck.io.arrow_arrays import key_text, replace_in_text
 from calcheck.io.columns.names import SAMPLE, level_name, level_of
 from calcheck.io.columns.options import ERROR, MEANS, STDS, TARGETS
@@ -58,13 +59,7 @@ def write(source: Source, path: str) -> None:
 
 
 def _require_same_in_text(ids: NDArray[Any]) -> None:
-    """Raise if keys would change when they are written to CSV and read again.
-
-    Raises
-    ------
-    DataError
-        They would: the text ``"1.50"`` becomes a number, for example.
-    """
+    """Raise if keys would change when they are written to CSV and read again."""
     written = pa.table({"id": pa.array(ids)})
     sink = pa.BufferOutputStream()
     csv.write_csv(replace_in_text(written, COMPUTED, r"'\1"), sink)
@@ -163,7 +158,7 @@ def _table(columns: dict[str, Any], *, flat: bool) -> pa.Table:
         if np.ndim(values) == 1:
             arrays[name] = pa.array(values)
         elif not flat:
-            arrays[name] = _lists(values)
+            arrays[name] = list_column(values)
         elif np.ndim(values) == 2 and name not in ("y", "mean", "std"):  # noqa: PLR2004 - a matrix
             stem = FLAT.get(name, name)
             arrays |= {f"{stem}_{place}": pa.array(values[:, place]) for place in range(values.shape[1])}
@@ -171,11 +166,3 @@ def _table(columns: dict[str, Any], *, flat: bool) -> pa.Table:
             msg = "CSV cannot represent several targets per row: write .parquet"
             raise DataError(msg)
     return pa.table(arrays)
-
-
-def _lists(values: NDArray[Any]) -> pa.Array:
-    """Return a column of lists from (n, d) values, or of nested lists from (n, m, t) values."""
-    array = pa.array(np.ascontiguousarray(values).reshape(-1))
-    for size in reversed(values.shape[1:]):
-        array = pa.FixedSizeListArray.from_arrays(array, size)
-    return array

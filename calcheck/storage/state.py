@@ -11,7 +11,6 @@ from calcheck.errors import CalcheckError, FileError
 from calcheck.inference.verdict_basis import StatedShape
 from calcheck.messages import Message
 from calcheck.metrics import METRICS
-from calcheck.options import options_of
 from calcheck.report import Input, Skipped
 from calcheck.storage.npz import DAMAGED, read_archive, write_archive
 from calcheck.storage.report_json import SchemaError, from_json
@@ -109,16 +108,7 @@ def _metric(name: Any, options: dict[str, Any]) -> tuple[Metric[Any], MetricAccu
     if name not in METRICS:
         msg = f"there is no metric {name!r}"
         raise ValueError(msg)
-    declared = {option.name: option for option in options_of(METRICS[name])}
-    if differing := set(declared) ^ set(options):
-        msg = f"the options of {name} differ in this calcheck: {min(differing)!r} is not in both"
-        raise ValueError(msg)
-    metric = METRICS[name].from_options(
-        {
-            option: None if value is None and declared[option].default is None else declared[option].take(value, option)
-            for option, value in options.items()
-        }
-    )
+    metric = METRICS[name].from_options(options)
     summing = accumulator_of(metric)
     if summing is None:
         msg = f"{name} cannot be computed in batches"

@@ -105,12 +105,13 @@ class MomentSums(Sums):
 
     @classmethod
     def from_terms(
-        cls, terms: Mapping[str, MeanTerm], told: Metadata, *, fixed: Mapping[str, Values] | None = None
+        cls, terms: Mapping[str, MeanTerm], metadata: Metadata, *, fixed: Mapping[str, Values] | None = None
     ) -> MomentSums:
         """Return the sums of the terms of a batch."""
-        sums = sum_groups(terms, told.n)
-        products = central_products(terms, told.n) if sum(each.size for each in sums.values()) <= MAX_MEANS else None
-        return cls(told, sums, dict(fixed or {}), products, fourth=fourth_products(terms, told.n))
+        sums = sum_groups(terms, metadata.n)
+        few = sum(each.size for each in sums.values()) <= MAX_MEANS
+        products = central_products(terms, metadata.n) if few else None
+        return cls(metadata, sums, dict(fixed or {}), products, fourth=fourth_products(terms, metadata.n))
 
     @property
     def n(self) -> int:  # type: ignore[override]
@@ -135,8 +136,8 @@ class MomentSums(Sums):
                 msg = f"its {name} differ between batches, which therefore cannot be added"
                 raise DataError(msg)
         if self.products is not None and other.products is not None:
-            apart = other.mean_vector() - self.mean_vector()  # Each matrix of products is centered at its own means
-            self.products += other.products + np.outer(apart, apart) * (self.n * other.n / (self.n + other.n))
+            gap = other.mean_vector() - self.mean_vector()  # Each matrix of products is centered at its own means
+            self.products += other.products + np.outer(gap, gap) * (self.n * other.n / (self.n + other.n))
         else:
             self.products = None
         self.fourth = None if self.fourth is None or other.fourth is None else self.fourth + other.fourth
@@ -171,9 +172,9 @@ class ColumnStore(Sums):
     parts: dict[str, list[NDArray[Any]]]
 
     @classmethod
-    def from_columns(cls, columns: Mapping[str, NDArray[Any]], told: Metadata) -> ColumnStore:
+    def from_columns(cls, columns: Mapping[str, NDArray[Any]], metadata: Metadata) -> ColumnStore:
         """Return a store of the columns of a batch."""
-        return cls(told, {name: [values] for name, values in columns.items()})
+        return cls(metadata, {name: [values] for name, values in columns.items()})
 
     @property
     def n(self) -> int:  # type: ignore[override]

@@ -13,10 +13,10 @@ from calcheck.inference.verdicts import (
     BIASED,
     MIN_EFFECTIVE_ROWS,
     RESAMPLES,
-    UNDECIDED_ERRORS,
     check_replicates,
     no_interval,
     too_few_effective_rows,
+    with_zeta_verdict,
 )
 from calcheck.messages import Message
 from calcheck.results import IntervalInference, NullDistribution
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from calcheck.execution.context import Run
     from calcheck.inference.metric_protocol import InferableMetric
     from calcheck.inference.verdict_basis import Basis
-    from calcheck.report import Verdict
     from calcheck.streaming.accumulators import MomentSums
 
 STEP = 1e-4  # Step of numerical gradients, relative to the mean
@@ -56,11 +55,11 @@ def normal_interval(metric: InferableMetric, sums: MomentSums, run: Run, basis: 
     estimate = float(metric.value(sums.means().with_values(sums.fixed)))
     if reason := _no_interval_reason(metric, sums, estimate, run):
         return IntervalInference(warnings=(no_interval(reason),))
-    drawn, details, reason = check_replicates(_normal_draws(metric, sums, run), estimate, kind="draws")
+    draws, details, reason = check_replicates(_normal_draws(metric, sums, run), estimate, kind="draws")
     found = IntervalInference(details={"normal": details["bootstrap"]})
     if reason:
         return replace(found, warnings=(no_interval(reason),))
-    low, high = percentile(drawn, run.confidence)
+    low, high = percentile(draws, run.confidence)
     found = replace(found, low=low, high=high, interval="normal")
     if metric.info.interval == "percentile":
         return found if low <= estimate <= high else replace(found, warnings=(BIASED,))
@@ -71,10 +70,10 @@ def normal_interval(metric: InferableMetric, sums: MomentSums, run: Run, basis: 
     few = (Message("few-effective-rows", why),) if why and np.isfinite(effective) and basis.kind != "interval" else ()
     if sums.metadata.reference is None:
         return replace(found, warnings=few)
-    judged = _with_verdict(found, drawn, estimate, sums.metadata.reference, run)
+    inferred = _with_verdict(found, draws, estimate, sums.metadata.reference, run)
     if basis.kind == "interval" and not why:
-        return judged
-    return replace(judged, verdict="none", warnings=few, no_verdict=why if basis.kind == "interval" else "")
+        return inferred
+    return replace(inferred, verdict="none", warnings=few, no_verdict=why if basis.kind == "interval" else "")
 
 
 def _no_interval_reason(metric: InferableMetric, sums: MomentSums, estimate: float, run: Run) -> str:
@@ -92,24 +91,14 @@ def _no_interval_reason(metric: InferableMetric, sums: MomentSums, estimate: flo
 
 
 def _with_verdict(
-    found: IntervalInference, drawn: NDArray[np.float64], estimate: float, reference: float, run: Run
+    found: IntervalInference, draws: NDArray[np.float64], estimate: float, reference: float, run: Run
 ) -> IntervalInference:
     """Add zeta against an exact reference, and the verdict by zeta."""
     distance = zeta(estimate, reference, found.low or 0.0, found.high or 0.0)
-    error = zeta_error(drawn, estimate, reference, 0.0, run.confidence)
+    error = zeta_error(draws, estimate, reference, 0.0, run.confidence)
     if not np.isfinite(distance):
         return replace(found, no_verdict="the interval does not contain the value, so zeta is undefined")
-    undecided = abs(abs(distance) - 1) < UNDECIDED_ERRORS * error
-    verdict: Verdict = "undecided" if undecided else ("pass" if abs(distance) <= 1 else "fail")
-    message = f"undecided: zeta is {distance:.3f} ± {error:.3f} (Monte Carlo error), and the threshold is 1"
-    known = error if np.isfinite(error) else None
-    return replace(
-        found,
-        zeta=distance,
-        zeta_mc_error=known,
-        verdict=verdict,
-        warnings=(Message("undecided", message),) if undecided else (),
-    )
+    return with_zeta_verdict(found, distance, error)
 
 
 def _no_verdict_reason(effective: float, n: int) -> str:

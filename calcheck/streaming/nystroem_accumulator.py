@@ -143,8 +143,8 @@ class NystroemAccumulator(MetricAccumulator[StreamedLandmarks, NystroemSums]):
         )
         if not replicated:
             return rows, None
-        told = {"columns": settings.directions.shape[1], "landmarks": len(settings.landmarks)}
-        return rows, NullDistribution(np.array(replicated), details=told)
+        details = {"columns": settings.directions.shape[1], "landmarks": len(settings.landmarks)}
+        return rows, NullDistribution(np.array(replicated), details=details)
 
 
 def _is_consistent(settings: StreamedLandmarks) -> bool:

@@ -330,13 +330,7 @@ def merge(states: Sequence[tuple[str, State]]) -> State:
 
 
 def _require_same_settings(name: str, first: State, called: str, other: State) -> None:
-    """Raise if two states have different settings.
-
-    Raises
-    ------
-    OptionError
-        They have; the message states the difference.
-    """
+    """Raise if two states have different settings."""
     if difference := _difference(first, other):
         msg = f"{name} and {called} cannot be merged: {difference}. Create the second with --settings-from the first"
         raise OptionError(msg)

@@ -100,8 +100,8 @@ def _matched(first: Model, rows: Predictions, other: Model) -> Source:
         )
     else:
         if len(rows) != len(theirs):
-            told = f"{first.name} has {len(rows):,} rows, {other.name} has {len(theirs):,}"
-            msg = f"{told}, and without ids the rows cannot be matched. {WITH_IDS}"
+            counts = f"{first.name} has {len(rows):,} rows, {other.name} has {len(theirs):,}"
+            msg = f"{counts}, and without ids the rows cannot be matched. {WITH_IDS}"
             raise DataError(msg)
         if rows.y is None or theirs.y is None:
             msg = f"{first.name} and {other.name} have neither ids nor targets, so their rows may differ. {WITH_IDS}"
@@ -169,12 +169,13 @@ def _require_same_targets(
         return
     keys, label = (rows.row_numbers(), "row") if rows.id is None else (rows.id, rows.id_name)
     examples = "; ".join(
-        f"{label} {keys[row]}: {_told(y[row])} against {_told(others[row])}" for row in bad[:SHOWN].tolist()
+        f"{label} {keys[row]}: {_target_text(y[row])} against {_target_text(others[row])}"
+        for row in bad[:SHOWN].tolist()
     )
     more = "; …" if len(bad) > SHOWN else ""
     msg = f"{len(bad):,} of {len(y):,} {what} of {names[0]} and {names[1]} differ ({examples}{more}). {remedy}"
     raise DataError(msg)
 
 
-def _told(target: Any) -> str:
+def _target_text(target: Any) -> str:
     return ", ".join(f"{value:g}" for value in np.atleast_1d(target))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from calcheck.results import RowResults
     from calcheck.studies.align import Model
 
-    Said = dict[tuple[str, str], tuple[Predictions, RowResults]]
+    Evaluated = dict[tuple[str, str], tuple[Predictions, RowResults]]
 
 MOST_SWAPS = 10_000_000  # maximum number of permutations
 ELSEWHERE = Message(
@@ -77,13 +77,13 @@ def compare(
         raise OptionError(msg)
     run = run or Run()
     models = [replace(model, source=group_by_input(model.source, map(type, metrics))) for model in models]
-    said: Said = {}
+    evaluated: Evaluated = {}
     reports = []
     for done, (model, source) in enumerate(zip(models, align_models(models), strict=True)):
         run.progress("models", done / len(models))
 
         def keep(metric: Metric[Any], shown: Predictions, rows: RowResults, name: str = model.name) -> None:
-            said[metric.info.name, name] = (shown, rows)
+            evaluated[metric.info.name, name] = (shown, rows)
 
         referred = _ranked_by_simulation if run.replicates is None else None
         reports.append(evaluate(source, metrics, run=run.quiet(), sink=keep, referred=referred))
@@ -97,14 +97,14 @@ def compare(
         for result in report.results
     }
     values = [_ranked([found[metric.info.name, name] for name in names]) for metric in valid]
-    trusted = (TRUSTED,) if any(model.of_errors for model in models) and _by_id(said) else ()
+    trusted = (TRUSTED,) if any(model.of_errors for model in models) and _by_id(evaluated) else ()
     return replace(
         reports[0],
         input=comparison_input(names, [report.input for report in reports]),
         settings={**reports[0].settings, "models": names, "permutations": swaps},
         results=(
             *(result for group in values for result in group),
-            *_differences(valid, names, found, said, trusted, swaps=swaps, run=run),
+            *_differences(valid, names, found, evaluated, trusted, swaps=swaps, run=run),
         ),
         skipped=tuple(skipped),
     )
@@ -115,8 +115,8 @@ def _ranked_by_simulation(metric: Metric[Any], rows: RowResults) -> bool:
     return metric.info.orientation == "reference" and rows.reference is None
 
 
-def _by_id(said: Said) -> bool:
-    return any(shown.id is not None for shown, _ in said.values())
+def _by_id(evaluated: Evaluated) -> bool:
+    return any(shown.id is not None for shown, _ in evaluated.values())
 
 
 def _skipped(names: Sequence[str], reports: Sequence[Report]) -> list[Skipped]:
@@ -139,7 +139,7 @@ def _differences(
     metrics: Sequence[Metric[Any]],
     names: Sequence[str],
     found: dict[tuple[str, str], Result],
-    said: Said,
+    evaluated: Evaluated,
     notes: tuple[Message, ...],
     *,
     swaps: int | None,
@@ -150,7 +150,7 @@ def _differences(
     places = [(metric, name) for metric in metrics for name in others]
     pairs = []
     for metric, name in places:
-        (own, own_rows), (theirs, their_rows) = said[metric.info.name, first], said[metric.info.name, name]
+        (own, own_rows), (theirs, their_rows) = evaluated[metric.info.name, first], evaluated[metric.info.name, name]
         pairs.append(ModelPair(metric, (own, theirs), (own_rows, their_rows)))
     return [
         _difference(
@@ -212,24 +212,26 @@ def comparison_input(names: Sequence[str], read: Sequence[Input]) -> Input:
     """Return the input of a comparison: properties that all models share once, others for each model."""
     first = read[0]
     columns = {
-        f"{role} of {name}": told for name, each in zip(names, read, strict=True) for role, told in each.columns.items()
+        f"{role} of {name}": column
+        for name, each in zip(names, read, strict=True)
+        for role, column in each.columns.items()
     }
     return Input(
         files=tuple(file for each in read for file in each.files),
         n=first.n,
         dropped=sum(each.dropped for each in read),
-        predictive=_told(names, [each.predictive for each in read]),
+        predictive=_joint_text(names, [each.predictive for each in read]),
         columns=first.columns if _all_same([each.columns for each in read]) else columns,
         options=first.options if _all_same([each.options for each in read]) else (),
-        layout=_told(names, [each.layout for each in read]),
+        layout=_joint_text(names, [each.layout for each in read]),
     )
 
 
-def _told(names: Sequence[str], said: Sequence[str | None]) -> str | None:
+def _joint_text(names: Sequence[str], texts: Sequence[str | None]) -> str | None:
     """Return a text that all models share, else the texts with the models' names."""
-    if _all_same(said):
-        return said[0]
-    return ", ".join(f"{each} ({name})" for name, each in zip(names, said, strict=True) if each is not None)
+    if _all_same(texts):
+        return texts[0]
+    return ", ".join(f"{each} ({name})" for name, each in zip(names, texts, strict=True) if each is not None)
 
 
 def _all_same(values: Sequence[Any]) -> bool:

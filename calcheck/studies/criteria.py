@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     Values = NDArray[np.float64]
 
 CCE, STD, RANDOM = "cce", "std", "random"
+ERROR_METRICS = ("mae", "rmse", "nll")  # default metrics of retained predictions
 WORDS = (CCE, STD, RANDOM)
 HINDSIGHT = Message(
     "in-hindsight",
@@ -100,24 +101,18 @@ def compute_criteria(
 
 def _cce(source: Source, at: Source | None, cce: Metric[Any], run: Run) -> RowResults:
     """Return the per-row results of cce at the rows of another source, or at its own."""
-    said = list[Any]()
-    report = evaluate(source, [cce], at=at, run=run, sink=lambda _metric, _shown, rows: said.append(rows))
+    results = list[Any]()
+    report = evaluate(source, [cce], at=at, run=run, sink=lambda _metric, _shown, rows: results.append(rows))
     with source.error_names():
         for skipped in report.skipped:
             msg = f"cce {skipped.reason}" if skipped.code == "inapplicable" else skipped.reason
             raise DataError(msg)
-    rows: RowResults = said[0]
+    rows: RowResults = results[0]
     return rows
 
 
 def _column(rows: Predictions, name: str) -> Values:
-    """Return a criterion that is read from the rows, (n,).
-
-    Raises
-    ------
-    DataError
-        The column does not exist or is not numeric.
-    """
+    """Return a criterion that is read from the rows, (n,)."""
     if name == RANDOM:
         return np.zeros(len(rows))
     if name == STD:

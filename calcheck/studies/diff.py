@@ -125,17 +125,17 @@ def diff(old: Report, new: Report) -> Diff:
 
 def _keyed(results: Sequence[Result]) -> dict[Key, Result]:
     """Return results by metric, options and subset; a counter distinguishes duplicates."""
-    seen: Counter[tuple[str, str, str]] = Counter()
+    counts: Counter[tuple[str, str, str]] = Counter()
     found = {}
     for result in results:
         key = (result.metric, _canonical(result.options), _canonical(result.slice))
-        found[*key, seen[key]] = result
-        seen[key] += 1
+        found[*key, counts[key]] = result
+        counts[key] += 1
     return found
 
 
-def _canonical(told: dict[str, Any]) -> str:
-    return json.dumps(told, sort_keys=True)
+def _canonical(options: dict[str, Any]) -> str:
+    return json.dumps(options, sort_keys=True)
 
 
 def _change(old: Result, new: Result) -> Change:
@@ -202,13 +202,13 @@ def _differences(old: Report, new: Report) -> Iterator[Difference]:
             yield Difference(what=what, old=before.get(what), new=after.get(what))
 
 
-def _flat(where: str, told: Any) -> Iterator[tuple[str, Any]]:
+def _flat(where: str, value: Any) -> Iterator[tuple[str, Any]]:
     """Yield the leaves of a nested structure, each with its path."""
-    if isinstance(told, dict):
-        for name, part in told.items():
+    if isinstance(value, dict):
+        for name, part in value.items():
             yield from _flat(f"{where}.{name}" if where else name, part)
-    elif isinstance(told, (list, tuple)):
-        for place, part in enumerate(told):
+    elif isinstance(value, (list, tuple)):
+        for place, part in enumerate(value):
             yield from _flat(f"{where}[{place}]", part)
     else:
-        yield where, told
+        yield where, value

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calcheck.errors import DataError, OptionError
+from calcheck.errors import DataError
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.messages import Message
 from calcheck.predictions import InMemory
 from calcheck.statistics.moments import uncertainties
+from calcheck.studies.reject import PERCENT, ROUNDING, RejectionGrid
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from calcheck.predictions import Source
     from calcheck.report import Report, Result
 
-PERCENT, ROUNDING = 100, 1e-9
-MOST_STEPS = 1000  # maximum number of steps
 TIED = Message(
     "tied-uncertainties",
     "rows with equal uncertainties are removed together, so steps that would remove no further row are omitted",
@@ -66,16 +65,7 @@ def prune(
     DataError
         No row can be removed.
     """
-    if not 0 < max_percent < PERCENT:
-        msg = f"--max-percent must be a percentage above 0 and below 100, got {max_percent:g}"
-        raise OptionError(msg)
-    if not 0 < step <= max_percent:
-        msg = f"--step must be above 0 and at most --max-percent ({max_percent:g}), got {step:g}"
-        raise OptionError(msg)
-    if max_percent / step > MOST_STEPS:
-        msg = f"--step {step:g} gives more than {MOST_STEPS:,} steps: pass a larger --step"
-        raise OptionError(msg)
-    shares = np.append(np.arange(0.0, max_percent * (1 - ROUNDING), step), max_percent)
+    shares = RejectionGrid(step, max_percent).percentages()
     run = run or Run()
     rows = source.predictions()
     with source.error_context():
@@ -88,7 +78,7 @@ def prune(
     whole = reports[0]
     grouped = [_noted(each, reports) for each in whole.results]
     if len(kept) < len(shares):
-        grouped = [[_told(first, TIED), *others] for first, *others in grouped]
+        grouped = [[_with_notes(first, TIED), *others] for first, *others in grouped]
     return replace(
         whole,
         input=source.input_info(),
@@ -98,13 +88,7 @@ def prune(
 
 
 def _kept(std: NDArray[np.float64], shares: NDArray[np.float64]) -> Iterator[NDArray[np.intp]]:
-    """Yield the remaining rows at each step that removes further rows.
-
-    Raises
-    ------
-    DataError
-        No step removes a row, because too many of the largest uncertainties are equal.
-    """
+    """Yield the remaining rows at each step that removes further rows."""
     largest, before = np.sort(std)[::-1], 0
     for share in shares:
         removable = int(np.floor(len(std) * share / PERCENT * (1 + ROUNDING)))
@@ -122,13 +106,13 @@ def _kept(std: NDArray[np.float64], shares: NDArray[np.float64]) -> Iterator[NDA
 
 def _noted(first: Result, reports: Sequence[Report]) -> list[Result]:
     """Return one metric's results over the steps, with notes about leaving the interval of all rows and about gaps."""
-    n, found, told = reports[0].input.n, [], []
+    n, found, notes = reports[0].input.n, [], []
     for report in reports:
         removed = f"{PERCENT * (1 - report.input.n / n):.3g} %"
         same = [result for result in report.results if (result.metric, result.options) == (first.metric, first.options)]
         reasons = [skipped.reason for skipped in report.skipped if skipped.metric == first.metric]
         found += [replace(result, slice={"removed": removed, "rows": report.input.n}) for result in same[:1]]
-        told += [
+        notes += [
             Message("not-computed", f"not computed when {removed} of the rows are removed: {reason}")
             for reason in reasons
             if not same
@@ -137,8 +121,8 @@ def _noted(first: Result, reports: Sequence[Report]) -> list[Result]:
     if outside and not _outside(first.value, first):
         limits = f"[{first.low:.4g}, {first.high:.4g}]"
         text = f"leaves its interval for all rows, {limits}, when {outside[0]} of the rows are removed"
-        told.insert(0, Message("outside-interval", text))
-    return [_told(found[0], *told[:2]), *found[1:]]
+        notes.insert(0, Message("outside-interval", text))
+    return [_with_notes(found[0], *notes[:2]), *found[1:]]
 
 
 def _outside(value: float | None, whole: Result) -> bool:
@@ -148,5 +132,5 @@ def _outside(value: float | None, whole: Result) -> bool:
     return not whole.low <= value <= whole.high
 
 
-def _told(result: Result, *notes: Message) -> Result:
+def _with_notes(result: Result, *notes: Message) -> Result:
     return replace(result, warnings=(*result.warnings, *notes))

@@ -12,9 +12,9 @@ from calcheck.errors import OptionError
 from calcheck.evaluation import evaluate
 from calcheck.execution.context import Run
 from calcheck.inference.intervals import percentile
+from calcheck.inference.p_values import p_value
 from calcheck.inference.risk_coverage import RejectionCurves, area
 from calcheck.inference.verdicts import (
-    EQUAL,
     FEW_ROWS,
     NO_BOOTSTRAP,
     PERCENTILE_RESAMPLES,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from calcheck.inference.risk_coverage import Curves, SweepCell
+    from calcheck.inference.risk_coverage import Curves, MetricRows
     from calcheck.metrics.base import Metric
     from calcheck.predictions import Source
     from calcheck.report import Input, Report
@@ -84,7 +84,11 @@ class RejectionGrid:
 
     def shares(self) -> Values:
         """Return the rejected fractions, starting with 0, (s,)."""
-        return np.append(np.arange(0.0, self.max_percent * (1 - ROUNDING), self.step), self.max_percent) / PERCENT
+        return self.percentages() / PERCENT
+
+    def percentages(self) -> Values:
+        """Return the rejected percentages, starting with 0, (s,)."""
+        return np.append(np.arange(0.0, self.max_percent * (1 - ROUNDING), self.step), self.max_percent)
 
 
 def reject(
@@ -139,7 +143,7 @@ def reject(
     bare = replace(run.quiet(), resamples=0, replicates=0)
     report = evaluate(place, metrics, run=bare, sink=lambda metric, _, rows: found.append((metric, rows)))
     criteria = compute_criteria(source, at, by, cce, bare)
-    told = {"by": list(criteria.values), **asdict(steps), "cce": cce.options()}
+    settings = {"by": list(criteria.values), **asdict(steps), "cce": cce.options()}
     results: list[Result] = []
     study = _Study(found, criteria.values, steps.shares(), run)
     for metric, rows in found:
@@ -152,19 +156,13 @@ def reject(
     return replace(
         report,
         input=_input(source, at),
-        settings={**report.settings, **told, "resamples": run.resamples},
+        settings={**report.settings, **settings, "resamples": run.resamples},
         results=tuple(results),
     )
 
 
 def _require_means(metrics: Sequence[Metric[Any]]) -> None:
-    """Raise unless each metric compares predictions with targets, and is a function of means over rows.
-
-    Raises
-    ------
-    OptionError
-        A metric does not meet these conditions.
-    """
+    """Raise unless each metric compares predictions with targets, and is a function of means over rows."""
     for metric in metrics:
         if metric.info.interval != "bca" or "y" not in metric.info.needs:
             msg = (
@@ -176,19 +174,19 @@ def _require_means(metrics: Sequence[Metric[Any]]) -> None:
 
 def _input(source: Source, at: Source | None) -> Input:
     """Return the input of the study; its row count is that of the rows that can be rejected."""
-    told = source.input_info()
+    info = source.input_info()
     if at is None:
-        return told
+        return info
     other = at.input_info()
     files = (replace(file, role="evaluation_points") if file.role == "predictions" else file for file in other.files)
-    return replace(told, files=(*told.files, *files), n=other.n, dropped=told.dropped + other.dropped)
+    return replace(info, files=(*info.files, *files), n=other.n, dropped=info.dropped + other.dropped)
 
 
 @dataclass(frozen=True, eq=False)
 class _Study:
     """Metrics of the retained rows for each criterion and for random rejection, with their resamples."""
 
-    row_results: Sequence[SweepCell]
+    row_results: Sequence[MetricRows]
     criteria: dict[str, Values]
     shares: Values
     run: Run
@@ -206,8 +204,8 @@ class _Study:
     @property
     def resamples(self) -> int:
         """Number of resamples, and of random orders."""
-        asked = PERCENTILE_RESAMPLES if self.run.resamples is None else self.run.resamples
-        return asked if self.retained[0] > 1 else 0
+        count = PERCENTILE_RESAMPLES if self.run.resamples is None else self.run.resamples
+        return count if self.retained[0] > 1 else 0
 
     @cached_property
     def curves(self) -> Curves:
@@ -238,11 +236,11 @@ class _Study:
         if criterion == RANDOM:
             replicates = self.random_orders.get(metric.info.name)
         for place, (share, rows) in enumerate(zip(self.shares, self.retained, strict=True)):
-            told = {"by": criterion, "rejected": f"{PERCENT * share:.4g} %", "rows": int(rows)}
-            yield self._result(metric, told, values[place], None if replicates is None else replicates[:, place])
-        told = {"by": criterion, "rejected": AREA}
+            subset = {"by": criterion, "rejected": f"{PERCENT * share:.4g} %", "rows": int(rows)}
+            yield self._result(metric, subset, values[place], None if replicates is None else replicates[:, place])
+        subset = {"by": criterion, "rejected": AREA}
         areas = None if replicates is None else area(self.shares, replicates)
-        yield self._result(metric, told, area(self.shares, values), areas)
+        yield self._result(metric, subset, area(self.shares, values), areas)
         if criterion != RANDOM:
             yield self._gain(metric, criterion)
             if coverage is not None:
@@ -256,24 +254,23 @@ class _Study:
         if self.resampled:
             by_criterion, at_random = (area(self.shares, self.resampled[pair]) for pair in pairs)
             replicates = by_criterion - at_random
-        told = {"by": criterion, "rejected": AREA, "minus": RANDOM}
-        result = self._result(metric, told, own - chance, replicates)
+        subset = {"by": criterion, "rejected": AREA, "minus": RANDOM}
+        result = self._result(metric, subset, own - chance, replicates)
         if metric.info.orientation != "smaller" or not self.random_orders or not np.isfinite(own):
             return result
         orders = area(self.shares, self.random_orders[metric.info.name])
-        reached = np.sum(~(orders > own + EQUAL * abs(own)))
-        return replace(result, p_value=float((1 + reached) / (len(orders) + 1)))
+        return replace(result, p_value=p_value(orders, float(own), "less"))
 
     def _at_threshold(self, metric: Metric[Any], criterion: str, coverage: float) -> Result:
         """Return the metric of the rows up to the smallest sufficient threshold, including rows equal to it."""
         values = self.criteria[criterion]
         threshold = np.sort(values)[max(1, int(np.ceil(len(values) * coverage * (1 - ROUNDING)))) - 1]
-        kept = values <= threshold
+        inside = values <= threshold
         (rows,) = (rows for each, rows in self.row_results if each is metric)
-        left = replace(rows, columns={name: column[kept] for name, column in rows.columns.items()})
-        told = {"by": criterion, "rejected": f"{PERCENT * (1 - kept.mean()):.3g} %", "rows": int(kept.sum())}
+        retained = replace(rows, columns={name: column[inside] for name, column in rows.columns.items()})
+        subset = {"by": criterion, "rejected": f"{PERCENT * (1 - inside.mean()):.3g} %", "rows": int(inside.sum())}
         return self._result(
-            metric, {**told, "threshold": float(threshold)}, statistic_of(metric, left).estimate(), None
+            metric, {**subset, "threshold": float(threshold)}, statistic_of(metric, retained).estimate(), None
         )
 
     def _result(

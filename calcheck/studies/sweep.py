@@ -228,7 +228,7 @@ def _results(
         own = [found[place.rows(n), place.metric, model] for model in range(len(names))]
         scores = [score(place.metric.info.orientation, each.value, each.reference) for each in own]
         first = first or scores
-        where = ", ".join(f"{name} {told}" for name, told in place.description.items())
+        where = ", ".join(f"{name} {value}" for name, value in place.description.items())
         rankings.append(ranks(scores))
         for name, each, rank in zip(names, own, rankings[-1], strict=True):
             ranked = {"rank": rank, "tau": kendall(first, scores)} if len(names) > 1 else {}
@@ -258,8 +258,8 @@ def _changes(
         if found != first and None not in found
     ]
     if all_combinations:
-        told = [", ".join(f"{name} {value}" for name, value in subset.items()) for subset in changed]
-        return [Message("ranking-changes", f"the ranking of the models changes at {_some(told)}")] if told else []
+        texts = [", ".join(f"{name} {value}" for name, value in subset.items()) for subset in changed]
+        return [Message("ranking-changes", f"the ranking of the models changes at {_some(texts)}")] if texts else []
     by = {each.name: [subset[each.name] for subset in changed if each.name in subset] for each in varied}
     return [
         Message("ranking-changes", f"the ranking of the models changes at {name} {_some(values)}")
@@ -268,5 +268,5 @@ def _changes(
     ]
 
 
-def _some(told: Sequence[str]) -> str:
-    return "; ".join(told[:MOST_NAMED]) + ("; …" if len(told) > MOST_NAMED else "")
+def _some(texts: Sequence[str]) -> str:
+    return "; ".join(texts[:MOST_NAMED]) + ("; …" if len(texts) > MOST_NAMED else "")

@@ -169,13 +169,7 @@ def _point(metric: Metric[Any], settings: Sequence[tuple[str, Any, str]]) -> Swe
 
 
 def _items(item: str, name: str, *, whole: bool) -> list[str]:
-    """Return the log-spaced values of a range; any other text is a single value.
-
-    Raises
-    ------
-    OptionError
-        The ends of the range are not positive numbers in ascending order, or it has too few or too many values.
-    """
+    """Return the log-spaced values of a range; any other text is a single value."""
     match = RANGE.fullmatch(item)
     if match is None:
         return [item]
@@ -205,13 +199,7 @@ def _is_fractional(option: Option) -> bool:
 
 
 def _size(text: str) -> float | int:
-    """Return a number of rows, or a fraction given in percent.
-
-    Raises
-    ------
-    OptionError
-        The text is neither.
-    """
+    """Return a number of rows, or a fraction given in percent."""
     share = text.endswith("%")
     try:
         size = float(text.removesuffix("%")) / PERCENT if share else int(text)

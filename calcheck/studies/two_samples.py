@@ -75,13 +75,13 @@ class PooledSamples(Source):
     def input_info(self) -> Input:
         first, second = self.first.input_info(), self.second.input_info()
         of_each = {"A": first.columns, "B": second.columns}
-        apart = {f"{role} of {name}": told for name, each in of_each.items() for role, told in each.items()}
+        columns = {f"{role} of {name}": column for name, each in of_each.items() for role, column in each.items()}
         return replace(
             first,
             files=(*first.files, *second.files),
             n=first.n + second.n,
             dropped=first.dropped + second.dropped,
-            columns=first.columns if first.columns == second.columns else apart,
+            columns=first.columns if first.columns == second.columns else columns,
             options=first.options if first.options == second.options else (),
         )
 

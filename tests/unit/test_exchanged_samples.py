@@ -15,7 +15,7 @@ def exchange_twice(m, *, ties=False, n=40, seed=0):
     if ties:
         draws, y = np.round(draws), np.round(y)
     chosen = rng.integers(0, m + 1, n)
-    quick, plain = PooledDraws(y, Samples(draws)).exchange(y, chosen), Samples(draws).exchange(y, chosen)
+    quick, plain = PooledDraws(y, Samples(draws)).exchange(chosen), Samples(draws).exchange(y, chosen)
     assert_array_equal(quick[0], plain[0])
     return quick[0], quick[1], plain[1]
 
@@ -55,5 +55,5 @@ def test_statistics_at_other_targets_agree_with_those_of_the_exchanged_draws(m, 
 
 def test_draws_that_are_equal_have_no_spread():
     draws = np.full((3, 4), 0.1)
-    _, exchanged = PooledDraws(np.array([0.7, 0.1, 0.3]), Samples(draws)).exchange(np.zeros(3), np.zeros(3, int))
+    _, exchanged = PooledDraws(np.array([0.7, 0.1, 0.3]), Samples(draws)).exchange(np.zeros(3, int))
     assert_array_equal(exchanged.std(), 0)

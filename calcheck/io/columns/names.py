@@ -50,7 +50,7 @@ class ColumnIndex:
         """Names of columns that may be assigned a role automatically: all but keys."""
         return [name for name in self.names if name not in self.keys]
 
-    def one_of(self, role: str, known: Sequence[str], flag: str = "") -> str | None:
+    def one_of(self, role: str, known: Sequence[str]) -> str | None:
         """Return the column with a known name, None if there is none.
 
         Raises
@@ -60,8 +60,8 @@ class ColumnIndex:
         """
         found = [name for name in known if name in self.free]
         if len(found) > 1:
-            flag = flag or flag_of(role)
-            msg = f"two columns may hold the {role}: {found[0]!r} and {found[1]!r}. Pass {flag} with one of them"
+            pair = f"{found[0]!r} and {found[1]!r}"
+            msg = f"two columns may hold the {role}: {pair}. Pass {flag_of(role)} with one of them"
             raise DataError(msg)
         return found[0] if found else None
 

@@ -99,13 +99,7 @@ def _explicit(options: ColumnOptions, convention: Convention) -> list[tuple[str,
 
 
 def _is_error(options: ColumnOptions, convention: Convention, name: str) -> bool:
-    """Return whether a parameter is the location that errors replace.
-
-    Raises
-    ------
-    OptionError
-        Errors are given, but the family has no location.
-    """
+    """Return whether a parameter is the location that errors replace."""
     if options.error and convention.location is None:
         msg = f"--error needs a family with a location, and {convention.family} has none. Pass --target instead"
         raise OptionError(msg)

@@ -114,13 +114,7 @@ def _sniffed(beginning: bytes, delimiter: str) -> str:
 
 
 def _require_points(table: pa.Table, delimiter: str) -> None:
-    """Raise if numbers are written with decimal commas.
-
-    Raises
-    ------
-    DataError
-        A number has a decimal comma.
-    """
+    """Raise if numbers are written with decimal commas."""
     for name in table.schema.names if delimiter != "," else ():
         column = table[name]
         if is_text(column.type) and _any(pc.match_substring_regex(column, DECIMAL_COMMA)):
@@ -130,13 +124,7 @@ def _require_points(table: pa.Table, delimiter: str) -> None:
 
 
 def _require_one_header(table: pa.Table) -> None:
-    """Raise if a row repeats the column names, which turns every column into text.
-
-    Raises
-    ------
-    DataError
-        A row repeats the column names.
-    """
+    """Raise if a row repeats the column names, which turns every column into text."""
     if not all(is_text(column.type) for column in table.schema):
         return
     same = [pc.fill_null(pc.equal(table[name], name), fill_value=False) for name in table.schema.names]

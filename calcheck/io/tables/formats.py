@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate
@@ -23,6 +22,7 @@ from calcheck.io.tables import netcdf, parquet, safetensors
 from calcheck.io.tables import numpy as numpy_files
 from calcheck.io.tables.memory import MemoryTable
 from calcheck.io.tables.parquet import ParquetTable
+from calcheck.validation import require_different
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -77,11 +77,7 @@ def open_file(file: File) -> Table:
     with file_named(name), _readable(name, reading):
         table = READERS[reading](file)
         names = table.schema.names
-    twice = [column for column, count in Counter(names).items() if count > 1]
-    if twice:
-        plural = "s" if len(twice) > 1 else ""
-        msg = f"{name} has {len(twice)} duplicate column name{plural}: {', '.join(map(repr, twice[:3]))}. Rename them"
-        raise FileError(msg)
+    require_different(names, name, FileError)
     return table
 
 
@@ -107,8 +103,6 @@ def read_batches(file: AnyFile, table: Table, columns: Sequence[str]) -> Iterato
 
 def _without_views(batch: pa.Table) -> pa.Table:
     """Return a batch with string views cast to large strings: few Arrow functions support views."""
-    import pyarrow as pa
-
     for place, column in enumerate(batch.schema):
         if pa.types.is_string_view(column.type):
             batch = batch.set_column(place, column.name, batch.column(place).cast(pa.large_string()))
@@ -121,8 +115,6 @@ def _readable(name: str, reading: str) -> Iterator[None]:
     import tokenize
     import zipfile
     import zlib
-
-    import pyarrow as pa
 
     libraries = (pa.ArrowException, zipfile.BadZipFile, zlib.error, tokenize.TokenError, RuntimeError, OverflowError)
     try:

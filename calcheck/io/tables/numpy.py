@@ -77,13 +77,7 @@ def _loaded(file: File) -> NDArray[Any]:
 
 
 def _numeric(values: NDArray[Any]) -> NDArray[Any]:
-    """Return numbers in native byte order.
-
-    Raises
-    ------
-    DataError
-        The array does not hold real numbers.
-    """
+    """Return numbers in native byte order."""
     if values.dtype.kind not in "fiub":
         msg = f"an array of type {values.dtype} does not hold real numbers"
         raise DataError(msg)

@@ -106,14 +106,14 @@ def _better(results: Sequence[Result]) -> str:
 
 def _notes(report: Report) -> list[str]:
     """Return the notes: each warning once, with its metrics and models unless it applies to all."""
-    told: dict[str, dict[str, list[str]]] = {}
+    by_text: dict[str, dict[str, list[str]]] = {}
     for result in report.results:
         for message in result.warnings:
             if _is_difference(result) or message.code not in NOT_SHOWN:
-                told.setdefault(message.text, {}).setdefault(_called(report, result), []).append(result.metric)
+                by_text.setdefault(message.text, {}).setdefault(_called(report, result), []).append(result.metric)
     models = _models(report)
     lines = []
-    for note, by in told.items():
+    for note, by in by_text.items():
         metrics = list(by.values())
         if list(by) == models and all(each == metrics[0] for each in metrics):
             lines.append(f"{_unless_all(report, metrics[0])}{note}")

@@ -38,25 +38,25 @@ def _row(change: Change) -> tuple[Cell, ...]:
     by = ABSENT if change.change is None else f"{change.change:+.4g}"
     relative = ABSENT if change.relative is None else f"{PERCENT * change.relative:+.3g} %"
     inside = {None: ABSENT, True: "yes", False: "no"}[change.inside]
-    apart = ", intervals disjoint" if change.overlap is False else ""
+    disjoint = ", intervals disjoint" if change.overlap is False else ""
     texts = row_of(
         _called(change),
         number(change.old),
         number(change.new),
         "0" if change.change == 0 else by,
         "0 %" if change.relative == 0 else relative,
-        inside + apart,
+        inside + disjoint,
     )
     if change.old_verdict == change.new_verdict:
         return (*texts, Cell(change.new_verdict))
     return (*texts, Cell(f"{change.old_verdict} → {change.new_verdict}", change.new_verdict))
 
 
-def _called(told: Change | Unmatched, *, options: bool = False) -> str:
+def _called(result: Change | Unmatched, *, options: bool = False) -> str:
     """Return the name of a metric with its subset of rows and, if requested, its options."""
-    parts = [f"{name} {value}" for name, value in told.slice.items()]
-    parts += [f"{name} {value}" for name, value in told.options.items()] if options else []
-    return f"{told.metric} ({', '.join(parts)})" if parts else told.metric
+    parts = [f"{name} {value}" for name, value in result.slice.items()]
+    parts += [f"{name} {value}" for name, value in result.options.items()] if options else []
+    return f"{result.metric} ({', '.join(parts)})" if parts else result.metric
 
 
 def _notes(diff: Diff) -> list[str]:

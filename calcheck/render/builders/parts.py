@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 def source(read: Input) -> Source:
     """Return the block about the files of a report."""
-    names, told = read_in_words(read)
-    return Source(tuple(names), told)
+    names, text = read_in_words(read)
+    return Source(tuple(names), text)
 
 
 def note_blocks(lines: Sequence[str]) -> tuple[Notes, ...]:

@@ -97,8 +97,8 @@ def _thresholds(results: Sequence[Result]) -> Table:
     rows = []
     for criterion, own in _by(results, "by").items():
         subset = own[0].slice
-        told = (number(subset["threshold"]), f"{subset['rows']:,}", subset["rejected"])
-        rows.append(row_of(criterion, *told, *(number(result.value) for result in own)))
+        texts = (number(subset["threshold"]), f"{subset['rows']:,}", subset["rejected"])
+        rows.append(row_of(criterion, *texts, *(number(result.value) for result in own)))
     numbers = ("threshold", "retained", "rejected", *_by(results, "metric"))
     return _table("thresholds", ("by",), numbers, rows, keys=1)
 

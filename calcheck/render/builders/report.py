@@ -94,8 +94,8 @@ def _details(result: Result) -> Iterator[Block]:
 
 def _items(result: Result) -> Iterator[tuple[str, str]]:
     """Yield the details of a result that are no list of rows, with their errors."""
-    if told := _reference(result):
-        yield "if perfect", told
+    if reference := _reference(result):
+        yield "if perfect", reference
     for name, value in result.details.items():
         if _is_listed(value) or name.endswith("_error"):
             continue
@@ -108,22 +108,22 @@ def _reference(result: Result) -> str:
     """Return what a perfect model scores on the same rows; an empty string if that is unknown."""
     if result.reference is None:
         return ""
-    told = [f"{number(result.reference)}, {'exactly' if result.reference_kind == 'exact' else 'on average'}"]
+    parts = [f"{number(result.reference)}, {'exactly' if result.reference_kind == 'exact' else 'on average'}"]
     low, high = result.reference_low, result.reference_high
     if low is not None and high is not None:
-        told.append(f"mostly from {number(low)} to {number(high)}")
+        parts.append(f"mostly from {number(low)} to {number(high)}")
     elif high is not None:
-        told.append(f"mostly below {number(high)}")
+        parts.append(f"mostly below {number(high)}")
     elif low is not None:
-        told.append(f"mostly above {number(low)}")
-    return " · ".join(told)
+        parts.append(f"mostly above {number(low)}")
+    return " · ".join(parts)
 
 
 def _in_words(value: Any) -> str:
     """Return a detail in one line."""
     if isinstance(value, dict):
-        told = (f"{'' if name == 'of' else '· '}{name} {_in_words(item)}" for name, item in value.items())
-        return " ".join(told).removeprefix("· ")
+        parts = (f"{'' if name == 'of' else '· '}{name} {_in_words(item)}" for name, item in value.items())
+        return " ".join(parts).removeprefix("· ")
     if isinstance(value, (list, tuple)):
         return ", ".join(_in_words(item) for item in value)
     if isinstance(value, bool):

@@ -86,12 +86,12 @@ def _panels(over: Mapping[str, Sequence[str]], *, all_combinations: bool) -> lis
     return [(first, dict(zip(others, values, strict=True))) for values in product(*(over[name] for name in others))]
 
 
-def _places(told: Sequence[str]) -> list[float] | None:
+def _places(values: Sequence[str]) -> list[float] | None:
     """Return values as numbers; None for text, and for a mix of numbers and percentages of rows."""
-    if 0 < sum(value.endswith(PERCENT) for value in told) < len(told):
+    if 0 < sum(value.endswith(PERCENT) for value in values) < len(values):
         return None
     try:
-        return [float(value.removesuffix(PERCENT)) for value in told]
+        return [float(value.removesuffix(PERCENT)) for value in values]
     except ValueError:
         return None
 
@@ -114,9 +114,9 @@ def _table(report: Report, names: Sequence[str]) -> Table:
     rows = []
     for setting in [{}, *_settings(report, names)]:
         own = [at[_key_of({**model, **setting})] for model in models]
-        told = [setting[name] if setting else _default(own[0], name) for name in names]
+        values = [setting[name] if setting else _default(own[0], name) for name in names]
         tau = [_tau(own[0])] if ranked else []
-        rows.append((*row_of(*told), *map(_cell, own), *row_of(*tau)))
+        rows.append((*row_of(*values), *map(_cell, own), *row_of(*tau)))
     head = (*names, *(model.get("model", "value") for model in models), *(["tau"] if ranked else []))
     columns = tuple(Column(name, "right") for name in head)
     title = f"{name_with_unit(report.results[0])} by {' and '.join(names)}"
