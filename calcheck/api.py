@@ -242,7 +242,8 @@ def sweep(
     metric : str or Metric
         Metric to compute; its options apply where they are not varied.
     vary : mapping
-        Values of each setting: ``{"lambda_": [0.01, 0.1, 1]}``, or a range as text, ``{"lambda_": "0.01..1:5"}``.
+        Values of each setting: ``{"lambda_": [0.01, 0.1, 1]}``, lists for an option that is a list,
+        ``{"levels": [[0.1, 0.9], [0.5]]}``, or a range as text, ``{"lambda_": "0.01..1:5"}``.
         Settings are the options of the metric, and ``subsample``: fractions of the rows (float) or numbers (int).
     all_combinations : bool
         Whether to compute all combinations of the values; else one setting is varied at a time.
@@ -275,6 +276,9 @@ def sweep(
     """
     (chosen,), run, columns = _selected(metric), _run(options), _columns(options)
     models = _models(data if isinstance(data, Mapping) else {"model": data}, [chosen], columns)
+    if not isinstance(vary, Mapping):
+        msg = f'vary is a mapping of settings to values, {{"lambda_": [0.01, 0.1]}}, got {vary!r}'
+        raise OptionError(msg)
     varied = [from_values(name, values, type(chosen)) for name, values in vary.items()]
     if not varied:
         msg = 'sweep needs a setting to vary: {"lambda_": [0.01, 0.1]} or {"subsample": [0.25, 0.5]}'

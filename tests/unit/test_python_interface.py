@@ -590,11 +590,20 @@ def test_settings_are_swept_as_on_the_command_line(frame):
     assert "options" not in table
 
 
+@pytest.mark.parametrize("levels", [[[0.1, 0.5], (0.9,)], ["0.1,0.5", 0.9], [np.array([0.1, 0.5]), 0.9]])
+def test_the_values_of_an_option_that_is_a_list_are_lists(frame, levels):
+    table = calcheck.sweep(frame, "pinball", {"levels": levels}).to_frame()
+    alone = [value(frame, metric=calcheck.metric("pinball", levels=each)) for each in ([0.1, 0.5], [0.9])]
+    assert table["value"].tolist()[1:] == alone
+
+
 @pytest.mark.parametrize(
     ("vary", "message"),
     [
         ({}, "sweep needs a setting to vary"),
         ({"lambd": [1]}, "Names for cce: "),
+        ({"lambda_": 0.1}, "lambda_ is varied over a list of values, or a range as text"),
+        ("lambda=0.1,1", "vary is a mapping of settings to values"),
         ({"lambda_": ["x"]}, "--vary lambda takes a number"),
         ({"subsample": [2.5]}, "subsample"),
     ],
