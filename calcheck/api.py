@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
 
 from calcheck import evaluation
 from calcheck.errors import DataError, OptionError
+from calcheck.execution.backend import Precision
 from calcheck.execution.context import Run, parse_memory
 from calcheck.interactive import InteractiveReport, PointwiseResults
 from calcheck.io import read
@@ -19,7 +20,7 @@ from calcheck.io.frames import TableInMemory, is_table
 from calcheck.io.source import FileSource
 from calcheck.metrics import METRICS
 from calcheck.metrics.base import Metric
-from calcheck.options import options_of
+from calcheck.options import Option, options_of
 from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.render.builders.comparison import comparison_document
 from calcheck.render.builders.rejection import rejection_document
@@ -33,8 +34,6 @@ from calcheck.studies.criteria import CCE, columns_of
 from calcheck.studies.sweep_settings import from_values
 
 if TYPE_CHECKING:
-    from calcheck.execution.backend import Precision
-    from calcheck.options import Option
     from calcheck.report import Report
     from calcheck.results import RowResults
 
@@ -57,6 +56,21 @@ class RunArguments(TypedDict, total=False):
     resamples: int | None
     replicates: int | None
     fdr: float
+
+
+SETTINGS = {
+    option.field: option
+    for option in (
+        Option("seed", int, 0),
+        Option("precision", Precision, "float64"),
+        Option("memory", int, 0),
+        Option("confidence", float, 0.95),
+        Option("resamples", int, None),
+        Option("replicates", int, None),
+        Option("fdr", float, 0.05),
+    )
+}
+"""Keywords for a run whose types are checked; those with the default None may be None, and memory may be text."""
 
 
 class Options(RunArguments, ColumnArguments, total=False):
@@ -96,7 +110,12 @@ def metric(name: str, /, **options: Any) -> AnyMetric:
         names = ", ".join(option.field for option in options_of(METRICS[name])) or "none"
         msg = f"{name} has no option {unknown[0]!r} (options: {names})"
         raise OptionError(msg)
-    return METRICS[name](**{known[key].field: _value(known[key], value, name) for key, value in options.items()})
+    return METRICS[name](
+        **{
+            known[key].field: _checked(known[key], value, f"{name}: {known[key].field}")
+            for key, value in options.items()
+        }
+    )
 
 
 def evaluate(
@@ -160,6 +179,8 @@ def evaluate(
     [('zms', 0.9847, 'pass'), ('cce', 0.1098, 'fail')]
     """
     chosen, run, source = _opened(data, metrics, options)
+    worst, best = _count("worst", worst), _count("best", best)
+    subsample = None if subsample is None else _count("subsample", subsample)
     points = None if at is None else _points(at, source)
     rows: list[PointwiseResults] = []
 
@@ -219,6 +240,7 @@ def compare(
     """
     chosen, run, columns = _selected(metrics), _run(options), _columns(options)
     opened = _models(models, chosen, columns)
+    permutations = None if permutations is None else _count("permutations", permutations)
     return InteractiveReport.from_report(
         _require_results(comparison.compare(opened, chosen, swaps=permutations, run=run)), build=comparison_document
     )
@@ -380,12 +402,12 @@ def _selected(metrics: Metrics | None) -> list[AnyMetric]:
     return [metric(each) if isinstance(each, str) else each for each in chosen]
 
 
-def _value(option: Option, value: Any, owner: str) -> Any:
-    """Return a value of an option of a metric, with its type checked."""
+def _checked(option: Option, value: Any, called: str) -> Any:
+    """Return a value of an option, with its type checked; None if that is the default."""
     if value is None and option.default is None:
         return None
-    value = value.item() if hasattr(value, "item") else value
-    return option.take(list(value) if isinstance(value, tuple) else value, f"{owner}: {option.field}")
+    value = value.tolist() if hasattr(value, "tolist") else value
+    return option.take(list(value) if isinstance(value, tuple) else value, called)
 
 
 def _run(options: Options) -> Run:
@@ -400,10 +422,31 @@ def _run(options: Options) -> Run:
     if unknown := [name for name in options if name not in known]:
         msg = f"there is no argument {unknown[0]!r} (arguments: {', '.join(known)})"
         raise OptionError(msg)
-    settings: dict[str, Any] = {name: value for name, value in options.items() if name in RunArguments.__annotations__}
-    if isinstance(settings.get("memory"), str):
-        settings["memory"] = parse_memory(settings["memory"])
-    return Run(**settings)
+    return Run(
+        **{name: _setting(name, value) for name, value in options.items() if name in RunArguments.__annotations__}
+    )
+
+
+def _setting(name: str, value: Any) -> Any:
+    """Return a setting of a run, with its type checked."""
+    if name == "memory" and isinstance(value, str):
+        return parse_memory(value)
+    return _checked(SETTINGS[name], value, name) if name in SETTINGS else value
+
+
+def _count(name: str, value: Any) -> int:
+    """Return a number of rows or permutations, an integer >= 0.
+
+    Raises
+    ------
+    OptionError
+        The value is of another type, or negative.
+    """
+    count: int = _checked(Option(name, int, 0), value, name)
+    if count < 0:
+        msg = f"{name} must be >= 0, got {count}"
+        raise OptionError(msg)
+    return count
 
 
 def _columns(options: Options) -> dict[str, Any]:

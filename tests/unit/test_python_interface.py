@@ -314,6 +314,14 @@ def test_filters_are_mappings(frame):
         ({"resample": 0}, r"there is no argument 'resample' \(arguments: seed, .*resamples"),
         ({"nan_policy": "drop"}, "nan_policy takes one of raise, omit, got 'drop'"),
         ({"min_std": "small"}, "min_std takes a number, got the text 'small'"),
+        ({"seed": 1.5}, "seed takes a whole number, got 1.5"),
+        ({"seed": None}, "seed takes a whole number, got None"),
+        ({"confidence": "high"}, "confidence takes a number, got the text 'high'"),
+        ({"precision": "half"}, "precision takes one of float32, float64, got 'half'"),
+        ({"memory": 1.5}, "memory takes a whole number, got 1.5"),
+        ({"worst": -1}, "worst must be >= 0, got -1"),
+        ({"best": 1.5}, "best takes a whole number, got 1.5"),
+        ({"subsample": "all"}, "subsample takes a whole number, got the text 'all'"),
     ],
 )
 def test_a_wrong_argument_is_refused_in_one_line(frame, keywords, message):
