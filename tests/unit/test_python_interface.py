@@ -529,6 +529,13 @@ def test_rows_that_do_not_exist_are_explained(frame):
             make()
 
 
+def test_python_prints_the_table_of_the_command(frame):
+    shown = repr(calcheck.compare({"a": frame, "b": frame.assign(std=1.0)}, ["zms"], **BARE)).splitlines()
+    assert shown[0] == "60 rows · predictions: gaussian"
+    assert "model     → 1" in shown
+    assert repr(calcheck.evaluate(frame, ["zms"], **BARE)).startswith("60 rows")
+
+
 def test_html_is_escaped(frame):
     hostile = "<script>alert(1)</script>"
     models = {hostile: frame, "b & c": frame.assign(std=1.0)}
