@@ -55,8 +55,17 @@ def _row(change: Change) -> tuple[Cell, ...]:
 def _called(told: Change | Unmatched, *, options: bool = False) -> str:
     """Return the name of a metric with its subset of rows and, if requested, its options."""
     parts = [f"{name} {value}" for name, value in told.slice.items()]
-    parts += [f"{name} {value}" for name, value in told.options.items()] if options else []
+    parts += (
+        [f"{name} {_option(value)}" for name, value in told.options.items() if value is not None] if options else []
+    )
     return f"{told.metric} ({', '.join(parts)})" if parts else told.metric
+
+
+def _option(value: Any) -> str:
+    """Return the value of an option as text; lists as on the command line."""
+    if isinstance(value, list | tuple):
+        return ",".join(map(str, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _notes(diff: Diff) -> list[str]:
