@@ -212,7 +212,9 @@ def _as_in(like: State, path: str | None, metric: Metric[Any], given: dict[str, 
             continue
         said, kept = getattr(metric, option.field), getattr(theirs, option.field)
         if said != kept:
-            msg = f"{option.flag} {said} contradicts --settings-from {path}, which has {kept}: omit {option.flag}"
+            theirs_told = "its default" if kept is None else option.text(kept)
+            told = f"{option.flag} {option.text(said)} contradicts --settings-from {path}, which has {theirs_told}"
+            msg = f"{told}: omit {option.flag}"
             raise OptionError(msg)
     return theirs
 
