@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from calcheck.cli.common import COLUMNS, ENGINE, REPORT, SEED, SIGNIFICANCE, make_run
+from calcheck.cli.common import COLUMNS, ENGINE, REPORT, SEED, SIGNIFICANCE, make_run, require_nothing_skipped
 from calcheck.cli.options import (
     GridOptions,
     InputOptions,
@@ -21,7 +21,7 @@ from calcheck.cli.options import (
 from calcheck.cli.output import Pointwise, deliver, draw, require_deliverable
 from calcheck.cli.progress import progress_bar
 from calcheck.cli.typer_bridge import build, make_command, parameters
-from calcheck.errors import FileError, OptionError
+from calcheck.errors import OptionError
 from calcheck.io.columns.options import ColumnOptions
 from calcheck.metrics.mcmd import Mcmd
 
@@ -76,9 +76,7 @@ def _mcmd(a: str, b: str, **given: Any) -> None:
         )
         sink = keep if pointwise.path or plot else None
         report = two_samples(first, second, metric, grid=places.grid, at=at, run=run, sink=sink)
-    for skipped in report.skipped:
-        msg = f"{first.name} and {second.name}: {skipped.reason}"
-        raise FileError(msg)
+    require_nothing_skipped(report, first, second)
     pointwise.write()
     if plot:
         draw(_curve(*kept[0], first.roles.described_columns().get("x", "x")), plot)
