@@ -36,6 +36,7 @@ from calcheck.studies.sweep_settings import from_values
 if TYPE_CHECKING:
     from calcheck.report import Report
     from calcheck.results import RowResults
+    from calcheck.studies.sweep_settings import SweptSetting
 
 AnyMetric: TypeAlias = Metric[Any]
 Metrics: TypeAlias = "str | AnyMetric | Sequence[str | AnyMetric]"
@@ -298,10 +299,7 @@ def sweep(
     """
     (chosen,), run, columns = _selected(metric), _run(options), _columns(options)
     models = _models(data if isinstance(data, Mapping) else {"model": data}, [chosen], columns)
-    if not isinstance(vary, Mapping):
-        msg = f'vary is a mapping of settings to values, {{"lambda_": [0.01, 0.1]}}, got {vary!r}'
-        raise OptionError(msg)
-    varied = [from_values(name, values, type(chosen)) for name, values in vary.items()]
+    varied = _varied(vary, type(chosen))
     if not varied:
         msg = 'sweep needs a setting to vary: {"lambda_": [0.01, 0.1]} or {"subsample": [0.25, 0.5]}'
         raise OptionError(msg)
@@ -482,6 +480,20 @@ def _models(data: Data, metrics: Sequence[AnyMetric], columns: dict[str, Any]) -
         msg = f'models are a mapping of names to predictions, {{"a": frame, "b": other}}, got {type(data).__name__}'
         raise OptionError(msg)
     return [Model.from_source(str(name), _source(each, columns, metrics)) for name, each in data.items()]
+
+
+def _varied(vary: Any, metric: type[AnyMetric]) -> list[SweptSetting]:
+    """Return the settings of a sweep.
+
+    Raises
+    ------
+    OptionError
+        They are not in a mapping, or the metric does not have one of them.
+    """
+    if not isinstance(vary, Mapping):
+        msg = f'vary is a mapping of settings to values, {{"lambda_": [0.01, 0.1]}}, got {vary!r}'
+        raise OptionError(msg)
+    return [from_values(name, values, metric) for name, values in vary.items()]
 
 
 def _points(at: Data, source: Source) -> Source:

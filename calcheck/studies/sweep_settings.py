@@ -111,8 +111,8 @@ def parse(text: str, metric: type[Metric[Any]]) -> SweptSetting:
     return SweptSetting(name, tuple(values), tuple(_told(value, name) for value in values))
 
 
-def from_values(name: str, values: str | Sequence[Any], metric: type[Metric[Any]]) -> SweptSetting:
-    """Return the setting with values, or with the values in a text: ``("lambda_", [0.01, 0.1])``.
+def from_values(name: str, values: Any, metric: type[Metric[Any]]) -> SweptSetting:
+    """Return the setting with a list of values, or with the values in a text: ``("lambda_", [0.01, 0.1])``.
 
     For subsample, a fraction of the rows is a float from 0 to 1, and their number an int. Values of an option that is a
     list are lists: ``("levels", [[0.1, 0.9], [0.5]])``.
