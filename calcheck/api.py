@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
 
 from calcheck import evaluation
 from calcheck.errors import DataError, OptionError
+from calcheck.execution.backend import Precision
 from calcheck.execution.context import Run, parse_memory
 from calcheck.interactive import InteractiveReport, PointwiseResults
 from calcheck.io import read
@@ -19,7 +20,7 @@ from calcheck.io.frames import TableInMemory, is_table
 from calcheck.io.source import FileSource
 from calcheck.metrics import METRICS
 from calcheck.metrics.base import Metric
-from calcheck.options import options_of
+from calcheck.options import Option, options_of
 from calcheck.predictions import InMemory, Predictions, Source
 from calcheck.render.builders.comparison import comparison_document
 from calcheck.render.builders.rejection import rejection_document
@@ -33,10 +34,9 @@ from calcheck.studies.criteria import CCE, ERROR_METRICS, columns_of
 from calcheck.studies.sweep_settings import from_values
 
 if TYPE_CHECKING:
-    from calcheck.execution.backend import Precision
-    from calcheck.options import Option
     from calcheck.report import Report
     from calcheck.results import RowResults
+    from calcheck.studies.sweep_settings import SweptSetting
 
 AnyMetric: TypeAlias = Metric[Any]
 Metrics: TypeAlias = "str | AnyMetric | Sequence[str | AnyMetric]"
@@ -55,6 +55,21 @@ class RunArguments(TypedDict, total=False):
     resamples: int | None
     replicates: int | None
     fdr: float
+
+
+SETTINGS = {
+    option.field: option
+    for option in (
+        Option("seed", int, 0),
+        Option("precision", Precision, "float64"),
+        Option("memory", int, 0),
+        Option("confidence", float, 0.95),
+        Option("resamples", int, None),
+        Option("replicates", int, None),
+        Option("fdr", float, 0.05),
+    )
+}
+"""Keywords for a run whose types are checked; those with the default None may be None, and memory may be text."""
 
 
 class Options(RunArguments, ColumnArguments, total=False):
@@ -92,7 +107,8 @@ def metric(name: str, /, **options: Any) -> AnyMetric:
         names = ", ".join(option.field for option in options_of(chosen)) or "none"
         msg = f"{name} has no option {unknown[0]!r} (options: {names})"
         raise OptionError(msg)
-    return chosen(**{known[key].field: _value(known[key], value, name) for key, value in options.items()})
+    given = {known[key]: value for key, value in options.items()}
+    return chosen(**{each.field: _checked(each, value, f"{name}: {each.field}") for each, value in given.items()})
 
 
 def evaluate(
@@ -157,6 +173,8 @@ def evaluate(
     """
     chosen, run, columns = _parsed(metrics, options)
     source = _source(data, columns, chosen)
+    worst, best = _count("worst", worst), _count("best", best)
+    subsample = None if subsample is None else _count("subsample", subsample)
     points = None if at is None else _points(at, source)
     rows: list[PointwiseResults] = []
 
@@ -216,6 +234,7 @@ def compare(
     """
     chosen, run, columns = _parsed(metrics, options)
     opened = _models(models, chosen, columns)
+    permutations = None if permutations is None else _count("permutations", permutations)
     return InteractiveReport.from_report(
         _require_results(comparison.compare(opened, chosen, swaps=permutations, run=run)), build=comparison_document
     )
@@ -239,7 +258,8 @@ def sweep(
     metric : str or Metric
         Metric to compute; its options apply where they are not varied.
     vary : mapping
-        Values of each setting: ``{"lambda_": [0.01, 0.1, 1]}``, or a range as text, ``{"lambda_": "0.01..1:5"}``.
+        Values of each setting: ``{"lambda_": [0.01, 0.1, 1]}``, lists for an option that is a list,
+        ``{"levels": [[0.1, 0.9], [0.5]]}``, or a range as text, ``{"lambda_": "0.01..1:5"}``.
         Settings are the options of the metric, and ``subsample``: fractions of the rows (float) or numbers (int).
     all_combinations : bool
         Whether to compute all combinations of the values; else one setting is varied at a time.
@@ -272,7 +292,7 @@ def sweep(
     """
     (chosen,), run, columns = _parsed(metric, options)
     models = _models(data if isinstance(data, Mapping) else {"model": data}, [chosen], columns)
-    varied = [from_values(name, values, type(chosen)) for name, values in vary.items()]
+    varied = _varied(vary, type(chosen))
     if not varied:
         msg = 'sweep needs a setting to vary: {"lambda_": [0.01, 0.1]} or {"subsample": [0.25, 0.5]}'
         raise OptionError(msg)
@@ -367,10 +387,12 @@ def _selected(metrics: Metrics | None) -> list[AnyMetric]:
     return [metric(each) if isinstance(each, str) else each for each in chosen]
 
 
-def _value(option: Option, value: Any, owner: str) -> Any:
-    """Return a value of an option of a metric, with its type checked."""
-    value = value.item() if hasattr(value, "item") else value
-    return option.take(list(value) if isinstance(value, tuple) else value, f"{owner}: {option.field}")
+def _checked(option: Option, value: Any, name: str) -> Any:
+    """Return a value of an option, with its type checked; None if that is the default."""
+    if value is None and option.default is None:
+        return None
+    value = value.tolist() if hasattr(value, "tolist") else value
+    return option.take(list(value) if isinstance(value, tuple) else value, name)
 
 
 def _run(options: Options) -> Run:
@@ -379,10 +401,31 @@ def _run(options: Options) -> Run:
     if unknown := [name for name in options if name not in known]:
         msg = f"there is no argument {unknown[0]!r} (arguments: {', '.join(known)})"
         raise OptionError(msg)
-    settings: dict[str, Any] = {name: value for name, value in options.items() if name in RunArguments.__annotations__}
-    if isinstance(settings.get("memory"), str):
-        settings["memory"] = parse_memory(settings["memory"])
-    return Run(**settings)
+    return Run(
+        **{name: _setting(name, value) for name, value in options.items() if name in RunArguments.__annotations__}
+    )
+
+
+def _setting(name: str, value: Any) -> Any:
+    """Return a setting of a run, with its type checked."""
+    if name == "memory" and isinstance(value, str):
+        return parse_memory(value)
+    return _checked(SETTINGS[name], value, name) if name in SETTINGS else value
+
+
+def _count(name: str, value: Any) -> int:
+    """Return a number of rows or permutations, an integer >= 0.
+
+    Raises
+    ------
+    OptionError
+        The value is of another type, or negative.
+    """
+    count: int = _checked(Option(name, int, 0), value, name)
+    if count < 0:
+        msg = f"{name} must be >= 0, got {count}"
+        raise OptionError(msg)
+    return count
 
 
 def _source(data: Data, columns: dict[str, Any], metrics: Sequence[AnyMetric], also: Sequence[str] = ()) -> Source:
@@ -401,6 +444,20 @@ def _models(data: Data, metrics: Sequence[AnyMetric], columns: dict[str, Any]) -
         msg = f'models are a mapping of names to predictions, {{"a": frame, "b": other}}, got {type(data).__name__}'
         raise OptionError(msg)
     return [Model.from_source(str(name), _source(each, columns, metrics)) for name, each in data.items()]
+
+
+def _varied(vary: Any, metric: type[AnyMetric]) -> list[SweptSetting]:
+    """Return the settings of a sweep.
+
+    Raises
+    ------
+    OptionError
+        They are not in a mapping, or the metric does not have one of them.
+    """
+    if not isinstance(vary, Mapping):
+        msg = f'vary is a mapping of settings to values, {{"lambda_": [0.01, 0.1]}}, got {vary!r}'
+        raise OptionError(msg)
+    return [from_values(name, values, metric) for name, values in vary.items()]
 
 
 def _points(at: Data, source: Source) -> Source:

@@ -12,6 +12,7 @@ from calcheck.errors import OptionError
 from calcheck.io.frames import TableInMemory
 from calcheck.io.source import FileSource
 from calcheck.pointwise import with_input_columns
+from calcheck.render import terminal
 from calcheck.render.builders.report import report_document
 from calcheck.render.csv import NUMBERS, metric_lines
 from calcheck.render.html import render_fragment
@@ -185,10 +186,17 @@ class InteractiveReport(Report):
             return "the report does not hold the results of rows. They come from evaluate, with pointwise=True"
         return f"the report has no metric {metric!r} (metrics: {', '.join(dict.fromkeys(results))})"
 
+    def __repr__(self) -> str:
+        """Return the report as a table for terminals."""
+        return terminal.render(self._document()).rstrip()
+
     def _repr_html_(self) -> str:
         """Return the report as a table for notebooks."""
+        return render_fragment(self._document())
+
+    def _document(self) -> Document:
         build: Callable[[Report], Document] = vars(self).get("_build", report_document)
-        return render_fragment(build(self))
+        return build(self)
 
 
 def _distinguishing_options(results: Sequence[Result]) -> list[str]:

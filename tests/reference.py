@@ -242,7 +242,7 @@ def _option_table(parameters):
     for parameter in parameters:
         flags = ", ".join(f"`{flag}`" for flag in parameter.opts)
         value = "" if parameter.is_flag else f"`{_cell(parameter.metavar or 'TEXT')}`"
-        meaning, default = _without_default(parameter.help or "")
+        meaning, default = _without_default((parameter.help or "").replace(r"\[", "["))
         lines.append(_row(flags, value, _cell(meaning), _cell(default)))
     return lines
 

@@ -127,7 +127,7 @@ def require_outputs(given: dict[str, Any], *sources: FileSource | None) -> tuple
     return report, pointwise
 
 
-def require_nothing_skipped(report: Report, source: FileSource) -> None:
+def require_nothing_skipped(report: Report, *sources: FileSource) -> None:
     """Raise if a requested metric was skipped.
 
     Raises
@@ -137,5 +137,5 @@ def require_nothing_skipped(report: Report, source: FileSource) -> None:
     """
     for skipped in report.skipped:
         reason = f"{skipped.metric} {skipped.reason}" if skipped.code == "inapplicable" else skipped.reason
-        msg = f"{source.name}: {reason}"
+        msg = f"{' and '.join(source.name for source in sources)}: {reason}"
         raise FileError(msg)

@@ -67,7 +67,7 @@ def model_names(files: Sequence[str], names: Sequence[str] | None) -> list[str]:
             msg = f"--names needs {len(files)} different names, one per file, got {','.join(names)!r}"
             raise OptionError(msg)
         return list(names)
-    paths = [PurePath(file) for file in files]
+    paths = [PurePath("stdin" if file == STDIN else file) for file in files]
     for depth in range(1, max(len(path.parts) for path in paths) + 1):
         candidates = ["/".join([*path.parts[-depth:-1], path.stem]) for path in paths]
         if len(set(candidates)) == len(candidates):

@@ -5,7 +5,17 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from calcheck.cli.common import COLUMNS, ENGINE, REPORT, SEED, SIGNIFICANCE, file_source, require_outputs, run_context
+from calcheck.cli.common import (
+    COLUMNS,
+    ENGINE,
+    REPORT,
+    SEED,
+    SIGNIFICANCE,
+    file_source,
+    require_nothing_skipped,
+    require_outputs,
+    run_context,
+)
 from calcheck.cli.options import (
     GridOptions,
     PermutationOptions,
@@ -14,7 +24,7 @@ from calcheck.cli.options import (
 )
 from calcheck.cli.output import deliver, draw
 from calcheck.cli.typer_bridge import argument, build, make_command, parameters
-from calcheck.errors import FileError, OptionError
+from calcheck.errors import OptionError
 from calcheck.metrics.mcmd import Mcmd
 
 if TYPE_CHECKING:
@@ -58,9 +68,7 @@ def _mcmd(a: str, b: str, **given: Any) -> None:
     with run_context({**given, "replicates": build(PermutationOptions, given).permutations}) as run:
         sink = keep if pointwise.path or plot else None
         report = two_samples(first, second, metric, grid=places.grid, at=at, run=run, sink=sink)
-    for skipped in report.skipped:
-        msg = f"{first.name} and {second.name}: {skipped.reason}"
-        raise FileError(msg)
+    require_nothing_skipped(report, first, second)
     pointwise.write()
     if plot:
         draw(_curve(*kept[0], first.roles.described_columns().get("x", "x")), plot)

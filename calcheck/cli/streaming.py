@@ -196,8 +196,10 @@ def _as_in(like: State, path: str | None, metric: Metric[Any], given: dict[str, 
             continue
         requested, stored = getattr(metric, option.field), getattr(theirs, option.field)
         if requested != stored:
+            value = "its default" if stored is None else option.text(stored)
             msg = (
-                f"{option.flag} {requested} contradicts --settings-from {path}, which has {stored}: omit {option.flag}"
+                f"{option.flag} {option.text(requested)} contradicts --settings-from {path}, which has {value}: omit"
+                f" {option.flag}"
             )
             raise OptionError(msg)
     return theirs

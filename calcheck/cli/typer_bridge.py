@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 PREFIX = "CALCHECK"
 """Prefix of environment variables: ``CALCHECK_CRPS_ESTIMATOR`` sets ``--estimator`` of ``calcheck crps``."""
+MARKUP = re.compile(r"\[(?=[a-z#/@])")
+"""Brackets that rich would take for markup: ``[gates]``."""
 
 
 class Command(TyperCommand):
@@ -206,7 +209,7 @@ def _converted(option: Option, name: str | None, context: Any, value: Any) -> An
 
 
 def _parameter(option: Option, panel: str) -> inspect.Parameter:
-    silent = option.hint is bool or option.default in (None, ())
+    silent = option.hint is bool or option.default in (None, (), "")
     default = "" if silent else f" Default: {option.text(option.default)}."
     return _declared(option, option.help + default, option.placeholder, panel, option)
 
@@ -224,7 +227,7 @@ def _declared(option: Option, text: str, placeholder: str, panel: str, *own: Opt
     flag = option.hint is bool
     declared = typer.Option(
         *option.flags,
-        help=text,
+        help=MARKUP.sub(r"\\[", text),
         metavar=None if flag else placeholder,
         show_default=False,
         show_envvar=False,

@@ -220,7 +220,8 @@ class Samples(Predictive):
         columns = self.draws.reshape(*self.draws.shape[:2], -1)
         low, high = columns.min(axis=1), columns.max(axis=1)  # (n, t)
         ranges = ["; ".join(describe_parameters("from {} to {}", *ends)) for ends in zip(low, high, strict=True)]
-        return [f"{columns.shape[1]} draws {limits}" for limits in ranges]
+        count = "1 draw" if columns.shape[1] == 1 else f"{columns.shape[1]} draws"
+        return [f"{count} {limits}" for limits in ranges]
 
     def _vectors(self) -> Iterator[NDArray[np.float64]]:
         """Yield the m draws as vectors, (n, t) each."""

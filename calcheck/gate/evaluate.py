@@ -59,7 +59,8 @@ def validate_rule(rule: Rule, known: Mapping[str, FieldTree]) -> None:
     for name in rule.names():
         head = name.path[0]
         if head not in (*known, INPUT):
-            rule.reject(name.at, f"unknown metric {head!r}. Available: {', '.join(known)}; and {INPUT}")
+            quoted = f" Texts are in quotes: '{head}'." if head in get_args(Verdict) else ""
+            rule.reject(name.at, f"unknown metric {head!r}.{quoted} Available: {', '.join(known)}; and {INPUT}")
         _require_path(rule, name, INPUT_FIELDS if head == INPUT else known[head])
     for comparison in rule.comparisons():
         _require_verdict(comparison, rule)

@@ -343,6 +343,9 @@ def resolve(name: str, input_format: str | None = None) -> AnyFile:
     """
     if name == STDIN:
         return File(name, input_format)
+    if not name:
+        msg = "the name of a file is empty: pass . for the files of the current folder"
+        raise FileError(msg)
     kind = kind_of(name) if not is_uri(name) or WILD_IN_URIS.search(name) is None else "nothing"
     wild = WILD_IN_URIS if is_uri(name) else WILD
     if kind == "file" or (kind == "nothing" and wild.search(name) is None):

@@ -75,9 +75,8 @@ class Nll(MeanMetric):
             log_variance = 2 * np.log(uncertainties(rows))
             details = {"zms": float(np.mean(z_scores(rows) ** 2)), "mean_log_variance": float(log_variance.mean())}
         impossible = int(np.isinf(loss).sum())
-        warning = (
-            f"{impossible:,} targets have probability 0 under their distributions, so the log-likelihood is infinite"
-        )
+        count = "1 target has" if impossible == 1 else f"{impossible:,} targets have"
+        warning = f"{count} probability 0 under the predictions, so the log-likelihood is infinite"
         return RowResults(
             {"nll": loss}, details=details, warnings=(Message("impossible-targets", warning),) if impossible else ()
         )

@@ -40,7 +40,7 @@ STYLES = {
     "none": "dim",
 }
 GAP = 2  # width between columns, in characters
-MAX_CELL_WIDTH = 24  # maximum width of a cell of a table that is split, in characters
+MAX_CELL_WIDTH = 32  # maximum width of a cell of a table that is split, in characters
 
 
 def render(document: Document) -> str:
@@ -58,7 +58,7 @@ def _parts(block: Block) -> Iterator[RenderableType]:
         case Details():
             yield _grid(block.items, gap=2, style="dim")
         case Table():
-            yield from map(_table, _fit(block))
+            yield from map(_titled, _fit(block))
         case Marks():
             yield safe_text(" · ".join(f"{MARKS[mark]} {meaning}" for mark, meaning in block.meanings), "dim")
         case Legend():
@@ -85,14 +85,18 @@ def _grid(items: Iterable[tuple[str, str]], *, gap: int, style: str = "") -> ric
     return grid
 
 
+def _titled(table: Table) -> RenderableType:
+    """Return a table below its title, which may be wider."""
+    from rich.console import Group
+
+    return Group(safe_text(table.title, "italic"), _table(table)) if table.title else _table(table)
+
+
 def _table(table: Table) -> rich.table.Table:
     import rich.table
     from rich import box
 
-    title = safe_text(table.title) if table.title else None
-    shown = rich.table.Table(
-        box=box.SIMPLE, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0), title=title, title_justify="left"
-    )
+    shown = rich.table.Table(box=box.SIMPLE, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     cut: dict[str, Any] = {"overflow": "ellipsis", "no_wrap": True, "max_width": MAX_CELL_WIDTH}
     wrap = {"overflow": "fold"} if table.overflow == "fold" else cut
     for column, head in zip(table.columns, _heads(table), strict=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
@@ -14,7 +15,7 @@ from calcheck.errors import OptionError
 from calcheck.options import options_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from calcheck.metrics.base import Metric
     from calcheck.options import Option
@@ -110,10 +111,11 @@ def parse(text: str, metric: type[Metric[Any]]) -> SweptSetting:
     return SweptSetting(name, tuple(values), tuple(_told(value, name) for value in values))
 
 
-def from_values(name: str, values: str | Sequence[Any], metric: type[Metric[Any]]) -> SweptSetting:
-    """Return the setting with values, or with the values in a text: ``("lambda_", [0.01, 0.1])``.
+def from_values(name: str, values: Any, metric: type[Metric[Any]]) -> SweptSetting:
+    """Return the setting with a list of values, or with the values in a text: ``("lambda_", [0.01, 0.1])``.
 
-    For subsample, a fraction of the rows is a float from 0 to 1, and their number an int.
+    For subsample, a fraction of the rows is a float from 0 to 1, and their number an int. Values of an option that is a
+    list are lists: ``("levels", [[0.1, 0.9], [0.5]])``.
 
     Raises
     ------
@@ -123,12 +125,18 @@ def from_values(name: str, values: str | Sequence[Any], metric: type[Metric[Any]
     spelled = name.rstrip("_")
     if isinstance(values, str):
         return parse(f"{spelled}={values}", metric)
-    flat = [value.item() if hasattr(value, "item") else value for value in values]
-    return parse(f"{spelled}={','.join(_listed(value, spelled) for value in flat)}", metric)
+    if not isinstance(values, Iterable):
+        msg = f"{name} is varied over a list of values, or a range as text such as '0.001..1', got {values!r}"
+        raise OptionError(msg)
+    separator = ";" if any(option.name == spelled and option.listed for option in options_of(metric)) else ","
+    plain = [value.tolist() if hasattr(value, "tolist") else value for value in values]
+    return parse(f"{spelled}={separator.join(_listed(value, spelled) for value in plain)}", metric)
 
 
 def _listed(value: Any, name: str) -> str:
     """Return a value as in a text of settings."""
+    if isinstance(value, list | tuple):
+        return ",".join(map(str, value))
     if name != SUBSAMPLE or not isinstance(value, float):
         return str(value)
     return f"{Decimal(str(value)) * PERCENT:f}%"

@@ -67,6 +67,8 @@ def test_cce_and_other_metrics_share_a_state(calcheck, days, tmp_path):
         "--lambda 0.5 contradicts --settings-from"
         in calcheck("cce", days[0][1], "--settings-from", both, "--lambda", 0.5).refused()
     )
+    line = calcheck("cce", days[0][1], "--settings-from", both, "--gamma-x", 2).refused()
+    assert "which has its default: omit --gamma-x" in line
     apart = tmp_path / "apart.state"
     results(calcheck("cce", days[0][2], "--replicates", 19, "--save-state", apart, "--format", "json"))
     line = calcheck("merge", cce, apart).refused()

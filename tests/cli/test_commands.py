@@ -211,6 +211,11 @@ def test_every_command_has_help(calcheck, command):
         assert f" {option.flag} " in found.out
 
 
+def test_the_help_shows_brackets_and_no_empty_default(calcheck):
+    assert calcheck("check", "--help").out.count("[gates]") == 2
+    assert "Default: ." not in calcheck("convert", "--help").out
+
+
 def test_the_version_is_printed(process):
     assert process("--version").stdout == f"calcheck {__version__}\n"
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from calcheck.cli.compare import model_names
 from calcheck.metrics import METRICS
 from calcheck.render.latex import escaped
 from calcheck.render.schema import report_schema
@@ -287,6 +288,10 @@ def test_models_are_named_by_their_files_or_by_names(compared, changed, tmp_path
     paths = [changed(file) for file in files]
     found = compared(*paths, *named, "--metrics", "rmse")["settings"]["models"]
     assert found == names
+
+
+def test_a_model_from_standard_input_is_named_stdin():
+    assert model_names(["-", "folder/b.csv"], None) == ["stdin", "b"]
 
 
 @pytest.mark.parametrize(

@@ -120,6 +120,7 @@ def test_metrics_in_only_one_report_are_listed_with_the_reason(stored, diff_repo
     assert [each["metric"] for each in report["only_new"]] == ["crps", "rmse"]
     out = " ".join(calcheck("diff", old, new).out.split())
     assert "only in the old report: zms, " in out
+    assert "only in the new report: crps (ensemble fair), " in out
     assert "; skipped in the new report: " in out
 
 
@@ -229,3 +230,10 @@ def test_both_schemas_are_printed(calcheck):
     jsonschema.Draft202012Validator.check_schema(diff_schema())
     assert calcheck("schema").out == calcheck("schema", "report").out
     assert "unknown schema 'x'. Available schemas: report, diff" in calcheck("schema", "x").refused()
+
+
+def test_options_of_results_in_only_one_report_are_written_as_on_the_command_line(stored, calcheck):
+    old, new = stored("old", "--metrics", "zms"), stored("new", "--metrics", "zms,lzms,pinball,jmmd")
+    out = " ".join(calcheck("diff", old, new).out.split())
+    assert "lzms (bins 10), " in out
+    assert "pinball (levels 0.1,0.25,0.5,0.75,0.9), " in out

@@ -100,7 +100,7 @@ def test_settings_can_come_from_one_metric_of_a_state(calcheck, states, days, tm
     _, values = results(ended)
     assert list(values) == ["ence"]
     assert (
-        "--bins 5 contradicts --settings-from"
+        f"--bins 5 contradicts --settings-from {states[0]}, which has 10: omit --bins"
         in calcheck("ence", days[0][1], "--settings-from", states[0], "--bins", 5).refused()
     )
     results(calcheck("ence", days[0][1], "--settings-from", states[0], "--bins", 10, *FEW, "--format", "json"))

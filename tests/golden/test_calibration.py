@@ -181,7 +181,7 @@ def test_the_terms_of_a_gaussian_nll_add_up():
 def test_an_impossible_target_has_no_nll_and_is_counted():
     found = result("nll", [0.0, 1e200], normal([0.0, 0.0], [1.0, 1.0]))
     assert found.value is None
-    assert any("1 targets have probability 0" in warning for warning in texts(found.warnings))
+    assert any("1 target has probability 0" in warning for warning in texts(found.warnings))
 
 
 def test_crps_by_hand():

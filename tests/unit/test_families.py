@@ -578,6 +578,7 @@ def test_cce_agrees_with_integrated_kernel_means(name):
         (NegativeBinomial(*arrays([4.0], [4.0])), "NB(mean 4, std 2.83)"),
         (DoublePoisson(*arrays([3.2], [2.0])), "DoublePoisson(mu 3.2, phi 2)"),
         (Samples(np.array([[-7.5, -9.1, -8.0]])), "3 draws from -9.1 to -7.5"),
+        (Samples(np.array([[2.5]])), "1 draw from 2.5 to 2.5"),
         (Samples(np.array([[[1.0, 5.0], [0.0, 7.0]]])), "2 draws from 0 to 1; from 5 to 7"),
         (Quantiles(*arrays([0.05, 0.5, 0.95], [[12, 20, 31]])), "quantiles 0.05: 12; 0.5: 20; 0.95: 31"),
         (Independent((Poisson(np.array([3.2])), Cauchy(*arrays([1], [2])))), "Poisson(3.2); Cauchy(1, 2)"),

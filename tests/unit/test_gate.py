@@ -245,6 +245,7 @@ def test_a_missing_number_is_reported_with_its_reason():
         ("ece > 1e999", "character 7, '1e999': expected a finite number"),
         ("ece > 1e", "character 8, 'e': expected and, or"),
         ("ece > nan", "unknown metric 'nan'"),
+        ("zms.verdict == fail", "unknown metric 'fail'. Texts are in quotes: 'fail'. Available: zms"),
         ("ece > ٣", "character 7"),
         ("ece == 'x", 'character 8, "\'x": unclosed quote'),
         ("and > 1", "character 1, 'and > 1': expected a finite number"),

@@ -255,6 +255,7 @@ def test_different_partition_keys_are_refused(tmp_path):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
+        ("", "the name of a file is empty"),
         ("{}/empty", "there is no file in .*/empty"),
         ("file://{}/empty", "there is no file in file://.*/empty"),
         ("{}/no/*.parquet", r"no file matches .*/no/\*\.parquet"),

@@ -314,6 +314,14 @@ def test_filters_are_mappings(frame):
         ({"resample": 0}, r"there is no argument 'resample' \(arguments: seed, .*resamples"),
         ({"nan_policy": "drop"}, "nan_policy takes one of raise, omit, got 'drop'"),
         ({"min_std": "small"}, "min_std takes a number, got the text 'small'"),
+        ({"seed": 1.5}, "seed takes a whole number, got 1.5"),
+        ({"seed": None}, "seed takes a whole number, got None"),
+        ({"confidence": "high"}, "confidence takes a number, got the text 'high'"),
+        ({"precision": "half"}, "precision takes one of float32, float64, got 'half'"),
+        ({"memory": 1.5}, "memory takes a whole number, got 1.5"),
+        ({"worst": -1}, "worst must be >= 0, got -1"),
+        ({"best": 1.5}, "best takes a whole number, got 1.5"),
+        ({"subsample": "all"}, "subsample takes a whole number, got the text 'all'"),
     ],
 )
 def test_a_wrong_argument_is_refused_in_one_line(frame, keywords, message):
@@ -521,6 +529,13 @@ def test_rows_that_do_not_exist_are_explained(frame):
             make()
 
 
+def test_python_prints_the_table_of_the_command(frame):
+    shown = repr(calcheck.compare({"a": frame, "b": frame.assign(std=1.0)}, ["zms"], **BARE)).splitlines()
+    assert shown[0] == "60 rows · predictions: gaussian"
+    assert "model     → 1" in shown
+    assert repr(calcheck.evaluate(frame, ["zms"], **BARE)).startswith("60 rows")
+
+
 def test_html_is_escaped(frame):
     hostile = "<script>alert(1)</script>"
     models = {hostile: frame, "b & c": frame.assign(std=1.0)}
@@ -590,11 +605,20 @@ def test_settings_are_swept_as_on_the_command_line(frame):
     assert "options" not in table
 
 
+@pytest.mark.parametrize("levels", [[[0.1, 0.5], (0.9,)], ["0.1,0.5", 0.9], [np.array([0.1, 0.5]), 0.9]])
+def test_the_values_of_an_option_that_is_a_list_are_lists(frame, levels):
+    table = calcheck.sweep(frame, "pinball", {"levels": levels}).to_frame()
+    alone = [value(frame, metric=calcheck.metric("pinball", levels=each)) for each in ([0.1, 0.5], [0.9])]
+    assert table["value"].tolist()[1:] == alone
+
+
 @pytest.mark.parametrize(
     ("vary", "message"),
     [
         ({}, "sweep needs a setting to vary"),
         ({"lambd": [1]}, "Names for cce: "),
+        ({"lambda_": 0.1}, "lambda_ is varied over a list of values, or a range as text"),
+        ("lambda=0.1,1", "vary is a mapping of settings to values"),
         ({"lambda_": ["x"]}, "--vary lambda takes a number"),
         ({"subsample": [2.5]}, "subsample"),
     ],

@@ -212,6 +212,8 @@ def test_distributions_are_read_by_their_parameters(tmp_path):
     other = write(tmp_path / "mu.parquet", {"y": np.arange(N), "mu": np.ones(N), "alpha": np.ones(N)})
     with pytest.raises(OptionError, match=r"several conventions.*nbinom:mu-alpha \(variance mu \+ alpha mu\^2"):
         read(other, dist="nbinom").predictions()
+    with pytest.raises(OptionError, match=r"--dist weibull does not state the meaning .* Pass weibull:scipy \(shape c"):
+        read(other, dist="weibull").predictions()
 
 
 def test_several_targets_are_read(tmp_path):

@@ -83,7 +83,9 @@ def _convention(columns: ColumnIndex, spelling: str) -> Convention:
     if len(possible) == 1:
         return CONVENTIONS[possible[0]]
     choices = "; ".join(f"{convention.spelling} ({convention.meaning})" for convention in FAMILIES[spelling])
-    msg = f"--dist {spelling} has several conventions, and the columns do not identify one. Pass one of {choices}"
+    several = "has several conventions, and the columns do not identify one. Pass one of"
+    only = "does not state the meaning of its parameters, and the columns do not identify it. Pass"
+    msg = f"--dist {spelling} {several if len(FAMILIES[spelling]) > 1 else only} {choices}"
     raise OptionError(msg)
 
 

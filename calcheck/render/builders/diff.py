@@ -55,8 +55,16 @@ def _row(change: Change) -> tuple[Cell, ...]:
 def _called(result: Change | Unmatched, *, options: bool = False) -> str:
     """Return the name of a metric with its subset of rows and, if requested, its options."""
     parts = [f"{name} {value}" for name, value in result.slice.items()]
-    parts += [f"{name} {value}" for name, value in result.options.items()] if options else []
+    given = {name: value for name, value in result.options.items() if value is not None} if options else {}
+    parts += [f"{name} {_option(value)}" for name, value in given.items()]
     return f"{result.metric} ({', '.join(parts)})" if parts else result.metric
+
+
+def _option(value: Any) -> str:
+    """Return the value of an option as text; lists as on the command line."""
+    if isinstance(value, list | tuple):
+        return ",".join(map(str, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _notes(diff: Diff) -> list[str]:
