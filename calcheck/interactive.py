@@ -59,7 +59,10 @@ class PointwiseResults:
         import pandas as pd
 
         columns = with_input_columns(self.columns, self._rows())
+        zones = self._time_zones()
         frame = pd.DataFrame({name: _typed(pd.Series(values)) for name, values in columns.items()})
+        for name in frame.columns.intersection(list(zones)):
+            frame[name] = frame[name].dt.tz_localize("UTC").dt.tz_convert(zones[name])
         index = self._index()
         return frame.set_axis(index, axis=0).drop(columns=[name for name in index.names if name in frame])
 
@@ -70,6 +73,13 @@ class PointwiseResults:
         known = rows.row_numbers()
         order = np.argsort(known, kind="stable")
         return rows.take(order[np.searchsorted(known[order], self.numbers)])
+
+    def _time_zones(self) -> dict[str, str]:
+        """Return the time zones of the columns of the input that have one; arrays hold their times in UTC."""
+        if not isinstance(self.source, FileSource):
+            return {}
+        zones = {field.name: getattr(field.type, "tz", None) for field in self.source.table.schema}
+        return {name: zone for name, zone in zones.items() if zone is not None}
 
     def _index(self) -> pd.Index[Any]:
         """Return the labels of the rows in their frame; row numbers if they have none."""

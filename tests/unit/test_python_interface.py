@@ -554,6 +554,15 @@ def test_html_shows_the_cells_of_the_report(frame):
     assert "60 rows · predictions: gaussian" in html
 
 
+def test_rows_keep_the_time_zone_of_a_column(frame):
+    """Midnight in Paris is 23:00 of the day before in UTC."""
+    times = pd.date_range("2026-01-01", periods=len(frame), tz="Europe/Paris")
+    rows = calcheck.evaluate(frame.assign(time=times, day=times.tz_localize(None)), ["crps"], **BARE).rows("crps")
+    assert list(rows["time"]) == list(times)
+    assert str(rows["time"].dt.tz) == "Europe/Paris"
+    assert list(rows["day"]) == list(times.tz_localize(None))
+
+
 # studies
 
 
