@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 BAND = ("reference_q05", "reference_q95")
 
 
-def discrepancy_plot(x: NDArray[Any], columns: Mapping[str, NDArray[Any]], called: str) -> Plot:
+def discrepancy_plot(x: NDArray[Any], columns: Mapping[str, NDArray[Any]], called: str = "x", title: str = "") -> Plot:
     """Return a plot of MCMD over one-dimensional inputs, with its values for equal distributions.
 
     Parameters
@@ -25,6 +25,8 @@ def discrepancy_plot(x: NDArray[Any], columns: Mapping[str, NDArray[Any]], calle
         Per-input results of the metric, (m,) each, with the mean and quantiles of the reference if it was simulated.
     called : str
         Name of the inputs.
+    title : str
+        Title of the plot.
     """
     order = x.argsort(kind="stable")
     ordered = {name: values[order].tolist() for name, values in columns.items()}
@@ -33,4 +35,4 @@ def discrepancy_plot(x: NDArray[Any], columns: Mapping[str, NDArray[Any]], calle
     if "reference_mean" in ordered:
         low, high = (ordered[name] for name in BAND)
         curves.append(Curve("equal distributions, 90 %", places, ordered["reference_mean"], low, high, style="dashed"))
-    return Plot((Panel(tuple(curves), x_label=called, y_label="MCMD"),))
+    return Plot((Panel(tuple(curves), title=title, x_label=called, y_label="MCMD"),))
