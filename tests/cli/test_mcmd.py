@@ -203,7 +203,7 @@ def test_errors_are_one_line(calcheck, samples, tmp_path):
         (("-", "-", "--inputs", "x"), "only one file can be read from standard input"),
         ((a, tmp_path / "none.parquet", "--inputs", "x"), "there is no file"),
         ((a, b), "a.parquet and "),
-        ((a, b), "b.csv: mcmd needs inputs to condition on (--embedding or --inputs)"),
+        ((a, b), "b.parquet: mcmd needs inputs to condition on (--embedding or --inputs)"),
         ((a, b, "--inputs", "z"), "a.parquet: there is no column 'z'"),
         ((a, alone, "--inputs", "x"), "alone.parquet: no column was recognized as the target. Pass --target"),
         ((a, gap, "--inputs", "x"), "gap.parquet: y must be finite numbers"),

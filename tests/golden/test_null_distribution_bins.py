@@ -124,11 +124,11 @@ def test_rows_in_several_bins_are_weighted_by_their_shares():
 
 def test_bins_without_an_interval_do_not_count():
     """The second bin has one row: if the other bin is valid the share is 1, not a half."""
-    bins = Bins(np.array([0] * 20 + [1]), 2, None, np.zeros(2), np.ones(2))
+    bins = Bins(np.array([0] * 20 + [1]), 2, low=np.zeros(2), high=np.ones(2))
     values = np.random.default_rng(0).exponential(size=21)
     assert share_by_abc(bins, {"a": values}, mean, 1.0, 0.95) == 1.0
     assert share_by_abc(bins, {"a": values + 5}, mean, 1.0, 0.95) == 0.0
-    lone = Bins(np.array([0]), 1, None, np.zeros(1), np.ones(1))
+    lone = Bins(np.array([0]), 1, low=np.zeros(1), high=np.ones(1))
     assert np.isnan(share_by_abc(lone, {"a": np.ones(1)}, mean, 1.0, 0.95))
 
 
